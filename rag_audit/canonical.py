@@ -1,0 +1,161 @@
+"""Canonical encodings: RFC 8785 JSON out, strict JSON in, fixed-width hexadecimal.
+
+Whatever is hashed or signed passes through here, so that two implementations that read the same file
+compute the same bytes. Reading refuses what has two readings: duplicate keys, floats, big integers,
+lone surrogates, nesting without end.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any, NoReturn
+
+import rfc8785
+
+from rag_audit.errors import EncodingError, SizeError
+
+Json = Any
+"""A JSON value as Python holds it: dict, list, str, int, bool or None; never float."""
+
+MAX_SAFE_INTEGER = 2**53 - 1
+MAX_DEPTH = 64
+_HEX = re.compile(r"\A[0-9a-f]*\Z")
+
+
+def jcs(value: Json) -> bytes:
+    """RFC 8785 (JCS) bytes of a JSON value. Integers must stay below 2^53 in magnitude; floats are refused.
+
+    :raises EncodingError: a float, a too large integer, a lone surrogate, a non-JSON type
+    """
+    _check(value, "$", 0)
+    try:
+        return rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, UnicodeError) as exc:
+        raise EncodingError("cannot be written as canonical JSON", found=str(exc)) from exc
+
+
+def _check(value: Json, where: str, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise EncodingError("JSON nested too deeply", field=where, expected=f"depth <= {MAX_DEPTH}")
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, int):
+        if abs(value) > MAX_SAFE_INTEGER:
+            raise EncodingError("integer too large for JSON", field=where, expected="below 2^53", found=str(value))
+        return
+    if isinstance(value, str):
+        if any("\ud800" <= c <= "\udfff" for c in value):
+            raise EncodingError("lone surrogate in a string", field=where)
+        return
+    if isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            _check(item, f"{where}[{i}]", depth + 1)
+        return
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise EncodingError("JSON keys must be strings", field=where, found=repr(key))
+            _check(key, where, depth + 1)
+            _check(item, f"{where}.{key}", depth + 1)
+        return
+    raise EncodingError("not a JSON value", field=where, found=type(value).__name__)
+
+
+def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None) -> Json:
+    """Parse JSON strictly.
+
+    :param source: what the data is, for the error's `field`
+    :raises SizeError: more than `max_bytes`
+    :raises EncodingError: invalid UTF-8 or JSON, duplicate keys, floats, integers from 2^53 on, surrogates
+    """
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if max_bytes is not None and len(raw) > max_bytes:
+        raise SizeError("input too large", field=source, expected=f"at most {max_bytes} bytes", found=f"{len(raw)}")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise EncodingError("not UTF-8", field=source, found=f"byte {exc.start}") from exc
+
+    def pairs(items: list[tuple[str, Json]]) -> dict[str, Json]:
+        out: dict[str, Json] = {}
+        for key, value in items:
+            if key in out:
+                raise EncodingError("duplicate JSON key", field=source, expected="each key once", found=repr(key))
+            out[key] = value
+        return out
+
+    def no_float(text: str) -> NoReturn:
+        raise EncodingError("a JSON number that is not an integer", field=source, expected="integers", found=text)
+
+    def integer(text: str) -> int:
+        if len(text) > 17 or abs(int(text)) > MAX_SAFE_INTEGER or text == "-0":
+            raise EncodingError("JSON integer out of range", field=source, expected="below 2^53", found=text[:40])
+        return int(text)
+
+    try:
+        value = json.loads(
+            text, object_pairs_hook=pairs, parse_float=no_float, parse_int=integer, parse_constant=no_float
+        )
+    except json.JSONDecodeError as exc:
+        raise EncodingError(
+            "not valid JSON (truncated or damaged?)",
+            field=f"{source}, line {exc.lineno} column {exc.colno}",
+            found=exc.msg,
+        ) from exc
+    except RecursionError as exc:
+        raise EncodingError("JSON nested too deeply", field=source, expected=f"depth <= {MAX_DEPTH}") from exc
+    _check(value, source, 0)
+    return value
+
+
+def read_bytes(path: Path, *, max_bytes: int) -> bytes:
+    """Read a whole file, refusing more than `max_bytes` before they are in memory."""
+    try:
+        with path.open("rb") as handle:
+            data = handle.read(max_bytes + 1)
+    except OSError as exc:
+        raise EncodingError("cannot be read", field=str(path), found=exc.strerror or str(exc)) from exc
+    if len(data) > max_bytes:
+        raise SizeError("file too large", field=str(path), expected=f"at most {max_bytes} bytes")
+    return data
+
+
+def read_json(path: Path, *, max_bytes: int) -> Json:
+    """`parse_json` of a file."""
+    return parse_json(read_bytes(path, max_bytes=max_bytes), source=str(path))
+
+
+def sha256(data: bytes) -> bytes:
+    """SHA-256 (FIPS 180-4), 32 bytes."""
+    return hashlib.sha256(data).digest()
+
+
+def digest_hex(value: Json) -> str:
+    """SHA-256 over the JCS form, as 64 lowercase hex digits: how this project names a JSON document."""
+    return sha256(jcs(value)).hex()
+
+
+def parse_hex(text: Json, size: int, *, field: str) -> bytes:
+    """Exactly `size` bytes in lowercase hexadecimal."""
+    if not isinstance(text, str) or len(text) != 2 * size or not _HEX.match(text):
+        raise EncodingError(
+            "not canonical hexadecimal", field=field, expected=f"{2 * size} lowercase hex digits", found=text
+        )
+    return bytes.fromhex(text)
+
+
+def parse_base64(text: Json, *, field: str) -> bytes:
+    """Standard base64 with padding, canonical (re-encoding gives the same text)."""
+    if isinstance(text, str):
+        try:
+            data = base64.b64decode(text.encode("ascii"), validate=True)
+        except (binascii.Error, UnicodeEncodeError):
+            data = None
+        if data is not None and base64.b64encode(data).decode() == text:
+            return data
+    raise EncodingError("not canonical base64", field=field, found=text)
