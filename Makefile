@@ -24,8 +24,7 @@ NATIVE_SOURCES := $(shell find native -name '*.rs' -o -name 'Cargo.*' | grep -v 
 $(VENV)/.native: $(VENV)/.stamp pyproject.toml $(NATIVE_SOURCES)
 	@command -v cargo >/dev/null || \
 	  { echo "rag-audit: needs a Rust toolchain; install it: curl https://sh.rustup.rs -sSf | sh" >&2; exit 2; }
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) flock .venv/.native.lock $(BIN)/maturin develop --release --locked --quiet --skip-install
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . 2>/dev/null || true
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) flock $(VENV)/.native.lock $(BIN)/maturin develop --release --locked --quiet >/dev/null
 	@touch $@
 
 native: $(VENV)/.native  ## build the Rust core into the virtual environment

@@ -1,0 +1,28 @@
+//! What the core refuses, and why: the field, what was expected there and what was found.
+
+/// A malformed input. Never a bug of the core itself: those panic.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("{field}: expected {expected}, found {found}")]
+    Invalid {
+        field: String,
+        expected: String,
+        found: String,
+    },
+    #[error("threads: the system refused to start them: {0}")]
+    Threads(String),
+}
+
+impl Error {
+    pub fn invalid(
+        field: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
+        Self::Invalid {
+            field: field.into(),
+            expected: expected.into(),
+            found: found.into(),
+        }
+    }
+}

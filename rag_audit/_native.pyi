@@ -1,0 +1,70 @@
+"""Types of the native core (Rust, `native/`).
+
+Field elements cross as 32 bytes, big-endian, concatenated, and are refused when not below the modulus; vectors
+of integers as little-endian bytes (int8 or int32). Every function releases the GIL. A malformed argument raises
+ValueError naming the field, what was expected and what was found; a file that cannot be read or written raises
+OSError.
+"""
+
+from typing import final
+
+def set_threads(n: int) -> None:
+    """Use `n` threads (1..1024) for later computations."""
+
+def threads() -> int:
+    """Threads in use; the cores available to the process unless `set_threads` said otherwise."""
+
+def poseidon_permute(state: bytes) -> bytes:
+    """Poseidon permutation, t = 17: 17 field elements to 17 field elements."""
+
+def poseidon_hash(inputs: bytes) -> bytes:
+    """H of docs/protocol.md: 1..16 field elements, padded with zeros to 16, to one."""
+
+def poseidon_hash_list(tag: int, elements: bytes) -> bytes:
+    """HL of docs/protocol.md: a list of field elements under a domain tag, to one."""
+
+def index_commitment(salt: bytes, rows_int8: bytes, dimension: int) -> bytes:
+    """HL(7, [salt, nibble stream]) over int8 rows of shape (positions, dimension) with components -7..7."""
+
+def draw_noise(kappa: bytes, positions: int, gains: list[int]) -> bytes:
+    """DGS-1 noise of one slot: `positions` int32 values, each the gain-weighted sum of its draws."""
+
+def noise_table() -> bytes:
+    """The DGS-1 alias table: 128 records of 5 bytes, threshold (uint32, little-endian) and alias (uint8)."""
+
+@final
+class PackedIndex:
+    """An int4 index in the layout that the score kernel reads; immutable."""
+
+    def __init__(self, rows_int8: bytes, dimension: int) -> None:
+        """From int8 rows of shape (positions, dimension), components -8..7."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def dimension(self) -> int: ...
+    def scores(self, query_int8: bytes) -> bytes:
+        """Inner products of every row with `query_int8` (int8, -8..7, shape (dimension,)), as int32."""
+
+def noised_top_k(scores: bytes, lo: int, hi: int, lattice: int, noise: bytes, k: int) -> list[int]:
+    """First `k` positions of quantise(scores) + noise (both int32): larger first, then smaller position."""
+
+def ptau_new(power: int, path: str) -> None:
+    """Write a one-party powers of tau for 2^power constraints in snarkjs's .ptau format. Development only."""
+
+def groth16_setup(r1cs_path: str, ptau_path: str, zkey_path: str) -> None:
+    """One-party Groth16 keys of a circom circuit in snarkjs's .zkey format."""
+
+def groth16_verification_key(zkey_path: str) -> str:
+    """The text of snarkjs's verification_key.json."""
+
+def groth16_prove(zkey_path: str, witness: bytes) -> bytes:
+    """Proof for the content of a .wtns file, 256 bytes in EIP-197 order:
+    A.x A.y | B.x1 B.x0 B.y1 B.y0 | C.x C.y, 32 bytes big-endian each.
+    """
+
+def groth16_verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
+    """Check one proof (256 bytes) against the concatenated public inputs; ValueError if malformed."""
+
+def groth16_verify_batch(vk_json: str, proofs: list[bytes], inputs: list[bytes]) -> list[int]:
+    """Check many proofs under one key by a random linear combination; the indices of the bad ones."""
