@@ -1,0 +1,76 @@
+"""The BN254 scalar field and the ways that integers, digests and files enter it (docs/relation.md, "Field").
+
+Elements are plain integers in 0..r-1. Files carry them as 64 lowercase hexadecimal digits, big-endian;
+an integer >= r is never accepted from outside, because a second encoding of one element is a second
+document under one commitment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+from rag_audit.canonical import parse_hex
+from rag_audit.errors import EncodingError
+
+MODULUS = 21888242871839275222246405745257275088548364400416034343698204186575808495617
+"""r, the order of BN254's groups: the field of all circuits."""
+
+ELEMENT_BYTES = 32
+DIGEST_BYTES = 31
+"""How much of a SHA-256 enters the field: the largest whole number of bytes that is always below r."""
+
+
+def to_bytes(x: int) -> bytes:
+    """The 32-byte big-endian form of a field element.
+
+    :raises EncodingError: x is not in 0..r-1
+    """
+    if not 0 <= x < MODULUS:
+        raise EncodingError("not a field element", expected="0..r-1", found=str(x))
+    return x.to_bytes(ELEMENT_BYTES, "big")
+
+
+def from_bytes(data: bytes, *, field: str) -> int:
+    """The field element that 32 big-endian bytes stand for.
+
+    :param field: what the bytes are, for the error
+    :raises EncodingError: another length, or an integer >= r
+    """
+    if len(data) != ELEMENT_BYTES:
+        raise EncodingError(
+            "field element of the wrong length",
+            field=field,
+            expected=f"{ELEMENT_BYTES} bytes",
+            found=len(data),
+        )
+    x = int.from_bytes(data, "big")
+    if x >= MODULUS:
+        raise EncodingError("field element not canonical", field=field, expected="below r", found=data.hex())
+    return x
+
+
+def to_hex(x: int) -> str:
+    """The form that files carry: 64 lowercase hexadecimal digits, big-endian.
+
+    :raises EncodingError: x is not in 0..r-1
+    """
+    return to_bytes(x).hex()
+
+
+def from_hex(text: object, *, field: str) -> int:
+    """The field element written as 64 lowercase hexadecimal digits.
+
+    :raises EncodingError: not that form, or an integer >= r
+    """
+    return from_bytes(parse_hex(text, ELEMENT_BYTES, field=field), field=field)
+
+
+def digest_to_field(data: bytes) -> int:
+    """f of the specification: the first 31 bytes of SHA-256(data) as a big-endian integer."""
+    return int.from_bytes(hashlib.sha256(data).digest()[:DIGEST_BYTES], "big")
+
+
+def random_element() -> int:
+    """A uniform field element from the operating system's generator."""
+    return secrets.randbelow(MODULUS)

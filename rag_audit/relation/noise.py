@@ -1,0 +1,169 @@
+"""DGS-1: the committed-seed discrete Gaussian (docs/relation.md, "Noise").
+
+The base distribution is the discrete Gaussian of sigma 16 (Canonne, Kamath and Steinke, "The Discrete
+Gaussian for Differential Privacy", 2020) on -127..127, rounded to multiples of 2^-40 and drawn by the
+alias method (Walker 1977; Vose 1991) over magnitudes, with fixed work a draw. The accountant uses the
+table's exact pmf, so no claim rests on how close the table is to the ideal Gaussian.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice, pairwise
+
+from rag_audit.canonical import jcs
+from rag_audit.errors import PolicyError
+from rag_audit.relation.poseidon import TAG_NOISE_BLOCK, WIDTH, permute
+
+NOISE_VERSION = "dgs-1"
+BASE_SIGMA = 16
+MAX_MAGNITUDE = 127
+BINS = MAX_MAGNITUDE + 1
+MASS_BITS = 40
+"""Probabilities of values are multiples of 2^-40; magnitudes share 2^39 equal parts, 2^32 to a bin."""
+THRESHOLD_BITS = 32
+
+MAX_GAINS = 6
+MAX_GAIN_RATIO = 8
+
+DRAW_BYTES = 5
+WORD_BYTES = 25
+DRAWS_PER_BLOCK = (WIDTH - 1) * WORD_BYTES // DRAW_BYTES
+
+
+@dataclass(frozen=True)
+class AliasTable:
+    """Bin j has primary value j, alias value aliases[j] and threshold thresholds[j] in 0..2^32-1."""
+
+    thresholds: tuple[int, ...]
+    aliases: tuple[int, ...]
+
+    def magnitude(self, bin_: int, t: int) -> int:
+        """|x| of a draw from its bin and its 32 threshold bits."""
+        return bin_ if t < self.thresholds[bin_] else self.aliases[bin_]
+
+
+@cache
+def magnitude_masses() -> tuple[int, ...]:
+    """How many of 2^39 equal parts each magnitude 0..127 holds, so that P(+-j) = mass / 2^40 for j > 0.
+
+    Round to nearest of 2^40 exp(-j^2/512) / sum over all integers, at least 1, the residue on 0. The
+    exponentials are fixed-point integers with guard bits; that no rounding is in doubt is asserted.
+    """
+    bits = 512
+    base, term, n = 0, 1 << bits, 0  # exp(-1/512) by its Taylor series
+    while term:
+        base += term if n % 2 == 0 else -term
+        n += 1
+        term //= 2 * BASE_SIGMA**2 * n
+    # exp(-j^2/512) for growing j by (j+1)^2 = j^2 + (2j + 1); beyond 600 it is below 2^-1000.
+    weights, odd, square = [1 << bits], base, base * base >> bits
+    for _ in range(600):
+        weights.append(weights[-1] * odd >> bits)
+        odd = odd * square >> bits
+    total = 2 * sum(weights) - weights[0]
+    slack = 1 << bits - 400  # far above the truncation errors, far below any distance from a tie
+    masses = [0]
+    for weight in weights[1:BINS]:
+        low, high = (((w << MASS_BITS + 1) + total) // (2 * total) for w in (weight - slack, weight + slack))
+        if low != high:
+            raise ArithmeticError("rounding of the noise table is in doubt")
+        masses.append(max(1, low))
+    masses[0] = (1 << MASS_BITS - 1) - sum(masses)
+    values = [2 * masses[0], *masses[1:]]
+    if any(a < b for a, b in pairwise(values)):
+        raise ArithmeticError("noise table is not non-increasing in |x|")
+    return tuple(masses)
+
+
+@cache
+def alias_table() -> AliasTable:
+    """The table, unique by Vose's method with stacks filled in ascending j, last in first out."""
+    capacity = 1 << THRESHOLD_BITS
+    left = list(magnitude_masses())
+    thresholds, aliases = [0] * BINS, list(range(BINS))
+    small = [j for j in range(BINS) if left[j] < capacity]
+    large = [j for j in range(BINS) if left[j] >= capacity]
+    while small:
+        short, long = small.pop(), large.pop()
+        thresholds[short], aliases[short] = left[short], long
+        left[long] -= capacity - left[short]
+        (small if left[long] < capacity else large).append(long)
+    # What remains is exactly full: T = 0 and w = j, as initialised.
+    return AliasTable(tuple(thresholds), tuple(aliases))
+
+
+def table_json() -> bytes:
+    """The table as published: canonical JSON whose SHA-256 policies pin."""
+    table = alias_table()
+    return jcs(
+        {
+            "aliases": list(table.aliases),
+            "base_sigma": BASE_SIGMA,
+            "thresholds": list(table.thresholds),
+            "version": NOISE_VERSION,
+        }
+    )
+
+
+@cache
+def table_digest() -> str:
+    """SHA-256 of `table_json`, 64 lowercase hexadecimal digits."""
+    return hashlib.sha256(table_json()).hexdigest()
+
+
+def base_pmf() -> dict[int, int]:
+    """Exact numerators over 2^40 of the base distribution, for -127..127."""
+    masses = magnitude_masses()
+    return {x: masses[abs(x)] * (2 if x == 0 else 1) for x in range(-MAX_MAGNITUDE, MAX_MAGNITUDE + 1)}
+
+
+def check_gains(gains: Sequence[int]) -> None:
+    """Refuse gains whose sum of components is not smooth.
+
+    :raises PolicyError: not 1 to 6 gains, g_1 != 1, or g_{c+1} outside 1..8 g_c
+    """
+    if not 1 <= len(gains) <= MAX_GAINS:
+        raise PolicyError(
+            "wrong number of gains", field="gains", expected=f"1..{MAX_GAINS}", found=len(gains)
+        )
+    if gains[0] != 1:
+        raise PolicyError("first gain is not 1", field="gains[0]", expected=1, found=gains[0])
+    for c, (below, gain) in enumerate(pairwise(gains), start=1):
+        if not 1 <= gain <= MAX_GAIN_RATIO * below:
+            raise PolicyError(
+                "gain out of range", field=f"gains[{c}]", expected=f"1..{MAX_GAIN_RATIO * below}", found=gain
+            )
+
+
+def _stream(kappa: int) -> Iterator[int]:
+    """Base draws under a key: the low 200 bits of words 1..16 of each block, five draws a word."""
+    table = alias_table()
+    block = 0
+    while True:
+        words = permute([0, kappa, block, TAG_NOISE_BLOCK, *[0] * (WIDTH - 4)])
+        for word in words[1:]:
+            data = (word & (1 << 8 * WORD_BYTES) - 1).to_bytes(WORD_BYTES, "little")
+            for start in range(0, WORD_BYTES, DRAW_BYTES):
+                head = data[start]
+                t = int.from_bytes(data[start + 1 : start + DRAW_BYTES], "little")
+                magnitude = table.magnitude(head & 0x7F, t)
+                yield -magnitude if head & 0x80 else magnitude
+        block += 1
+
+
+def draw(kappa: int, positions: int, gains: Sequence[int]) -> list[int]:
+    """The noise z of every position: z_i = sum over c of g_c x_(i m + c), m gains.
+
+    :param kappa: the slot's key (`commitments.noise_key`)
+    :param positions: the capacity
+    :raises PolicyError: gains not well-formed
+    """
+    check_gains(gains)
+    draws = islice(_stream(kappa), positions * len(gains))
+    return [
+        sum(g * x for g, x in zip(gains, row, strict=True)) for row in zip(*[draws] * len(gains), strict=True)
+    ]

@@ -1,0 +1,121 @@
+"""Poseidon over BN254 with x^5, t = 17, 8 full and 68 partial rounds: circomlib's Poseidon(16).
+
+Grassi, Khovratovich, Rechberger, Roy and Schofnegger, "Poseidon: A New Hash Function for Zero-Knowledge
+Proof Systems" (USENIX Security 2021). Round constants and matrix come from the Grain LFSR of its
+appendices E and F; the rounds are the plain ones of section 2.3, so that this file can be read beside
+the paper. The native core computes the same permutation with sparse partial rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import islice
+from operator import mul
+
+from rag_audit.relation.field import MODULUS
+
+WIDTH = 17
+FULL_ROUNDS = 8
+PARTIAL_ROUNDS = 68
+RATE = WIDTH - 1
+"""Inputs that one `hash_elements` takes."""
+LIST_RUN = RATE - 1
+"""List elements that one step of `hash_list` absorbs, beside the running hash."""
+
+TAG_SEED = 1
+TAG_NOISE = 2
+TAG_QUERY = 3
+TAG_VECTOR = 4
+TAG_TOPK = 5
+TAG_SLOT = 6
+TAG_INDEX = 7
+TAG_TABLE = 8
+TAG_NOISE_BLOCK = 9
+TAG_LIST = 10
+
+_FIELD_BITS = 254
+_WARM_UP = 160
+_STRIDE = 18
+"""Raw bits made at once: the LFSR's highest tap is 62 of 80, so no bit depends on the 17 before it."""
+
+
+def _lfsr() -> Iterator[str]:
+    """The Grain LFSR's raw bits from its first, as '0' and '1' (appendix E)."""
+    descriptor = (
+        (1, 2),  # a prime field
+        (0, 4),  # S-box x^alpha
+        (_FIELD_BITS, 12),
+        (WIDTH, 12),
+        (FULL_ROUNDS, 10),
+        (PARTIAL_ROUNDS, 10),
+        (2**30 - 1, 30),
+    )
+    bits = "".join(f"{value:0{size}b}" for value, size in descriptor)
+    state = int(bits[::-1], 2)
+    while True:
+        fresh = state ^ state >> 13 ^ state >> 23 ^ state >> 38 ^ state >> 51 ^ state >> 62
+        fresh &= (1 << _STRIDE) - 1
+        state = state >> _STRIDE | fresh << 80 - _STRIDE
+        yield from f"{fresh:0{_STRIDE}b}"[::-1]
+
+
+def _grain() -> Iterator[int]:
+    """Uniform 254-bit integers: of each pair of raw bits the second is kept if the first is 1."""
+    raw = islice(_lfsr(), _WARM_UP, None)
+    kept = (second for first, second in zip(raw, raw, strict=False) if first == "1")
+    while True:
+        yield int("".join(islice(kept, _FIELD_BITS)), 2)
+
+
+@cache
+def parameters() -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    """(round constants: 76 rows of 17, MDS matrix: 17 rows of 17), drawn in this order from one stream.
+
+    The matrix is the Cauchy matrix 1 / (x_i + y_j) of the first 2 t distinct values; the paper's tests
+    against invariant subspaces pass for it (circomlib uses the same one).
+    """
+    stream = _grain()
+    canonical = (x for x in stream if x < MODULUS)
+    constants = tuple(tuple(islice(canonical, WIDTH)) for _ in range(FULL_ROUNDS + PARTIAL_ROUNDS))
+    while True:
+        points = [x % MODULUS for x in islice(stream, 2 * WIDTH)]
+        xs, ys = points[:WIDTH], points[WIDTH:]
+        if len(set(points)) == 2 * WIDTH and all((x + y) % MODULUS for x in xs for y in ys):
+            return constants, tuple(tuple(pow(x + y, -1, MODULUS) for y in ys) for x in xs)
+
+
+def permute(state: Sequence[int]) -> list[int]:
+    """The Poseidon permutation of 17 field elements.
+
+    :raises ValueError: not 17 elements
+    """
+    if len(state) != WIDTH:
+        raise ValueError(f"a Poseidon state has {WIDTH} elements, not {len(state)}")
+    constants, matrix = parameters()
+    words = list(state)
+    for number, row in enumerate(constants):
+        words = [(w + c) % MODULUS for w, c in zip(words, row, strict=True)]
+        partial = FULL_ROUNDS // 2 <= number < FULL_ROUNDS // 2 + PARTIAL_ROUNDS
+        boxes = 1 if partial else WIDTH
+        words[:boxes] = [pow(w, 5, MODULUS) for w in words[:boxes]]
+        words = [sum(map(mul, line, words)) % MODULUS for line in matrix]
+    return words
+
+
+def hash_elements(*xs: int) -> int:
+    """H of the specification: circomlib's Poseidon(16) of the elements, padded with zeros.
+
+    :raises ValueError: more than 16 elements
+    """
+    if len(xs) > RATE:
+        raise ValueError(f"at most {RATE} elements are hashed at once, not {len(xs)}")
+    return permute([0, *xs, *[0] * (RATE - len(xs))])[0]
+
+
+def hash_list(tag: int, xs: Sequence[int]) -> int:
+    """HL of the specification: h = H(10, tag, len), then h = H(h, run) for each run of 15 elements."""
+    h = hash_elements(TAG_LIST, tag, len(xs))
+    for start in range(0, len(xs), LIST_RUN):
+        h = hash_elements(h, *xs[start : start + LIST_RUN])
+    return h

@@ -1,0 +1,66 @@
+"""Integer scores and their lattice (docs/relation.md, "Scores").
+
+Clamping to the policy's window makes the sensitivity exactly R lattice units in one coordinate, for
+adding, removing and replacing one document: an empty position's score is 0 <= lo, so it quantises to 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rag_audit.errors import PolicyError
+from rag_audit.relation.vectors import MAX_COMPONENT
+
+
+def dot(q: Sequence[int], e: Sequence[int]) -> int:
+    """<q, e>.
+
+    :raises ValueError: different dimensions
+    """
+    return sum(int(a) * int(b) for a, b in zip(q, e, strict=True))
+
+
+def _round_half_up(x: Fraction) -> int:
+    return (2 * x.numerator + x.denominator) // (2 * x.denominator)
+
+
+@dataclass(frozen=True)
+class ScoreWindow:
+    """The policy's score window lo..hi in raw units and its lattice 0..R.
+
+    :raises PolicyError: not 0 <= lo < hi, or R is not a power of two
+    """
+
+    lo: int
+    hi: int
+    lattice: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.lo < self.hi:
+            raise PolicyError(
+                "score window not well-formed",
+                field="window",
+                expected="0 <= lo < hi",
+                found=f"{self.lo}..{self.hi}",
+            )
+        if self.lattice < 1 or self.lattice & (self.lattice - 1):
+            raise PolicyError(
+                "score lattice not well-formed",
+                field="lattice",
+                expected="a power of two",
+                found=self.lattice,
+            )
+
+    @classmethod
+    def for_scale(cls, scale: Fraction, lattice: int) -> ScoreWindow:
+        """The default window of a quantiser scale: 0.1 B to 0.8 B, B = round((7/scale)^2)."""
+        base = _round_half_up((MAX_COMPONENT / scale) ** 2)
+        return cls(_round_half_up(Fraction(base, 10)), _round_half_up(Fraction(8 * base, 10)), lattice)
+
+    def quantise(self, s: int) -> int:
+        """u in 0..R of a raw score: the clamped score's nearest lattice point, ties upwards."""
+        width = self.hi - self.lo
+        clamped = min(max(s, self.lo), self.hi)
+        return ((clamped - self.lo) * self.lattice + width // 2) // width
