@@ -1,0 +1,115 @@
+"""Files that survive a crash, and files that nobody else may read.
+
+A replaced file holds either the old or the new content after a crash at any point, and the new content
+once `replace_file` has returned: the temporary file and the directory are both synced.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rag_audit.errors import SetupError, SizeError, StoreError
+
+PRIVATE_MODE = 0o600
+
+
+def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Write `data` to `path` atomically and durably; an existing file is replaced.
+
+    :raises StoreError: the file cannot be written (no such directory, full disk)
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        try:
+            _write_new(temporary, data, mode)
+            os.replace(temporary, path)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+        sync_directory(path.parent)
+    except OSError as exc:
+        raise StoreError("cannot be written", field=str(path), found=exc.strerror or str(exc)) from exc
+
+
+def create_private(path: Path, data: bytes) -> None:
+    """Write a secret to a new file with mode 0600, durably.
+
+    :raises StoreError: the file exists already or cannot be written
+    """
+    try:
+        _write_new(path, data, PRIVATE_MODE)
+        sync_directory(path.parent)
+    except FileExistsError as exc:
+        raise StoreError(
+            "the file exists already and is not overwritten", field=str(path), hint="choose another path"
+        ) from exc
+    except OSError as exc:
+        with suppress(OSError):
+            path.unlink()
+        raise StoreError("cannot be written", field=str(path), found=exc.strerror or str(exc)) from exc
+
+
+def read_private(path: Path, *, max_bytes: int) -> bytes:
+    """Read a secret, refusing a file that group or others may access.
+
+    :raises SetupError: missing, unreadable, or mode other than owner-only
+    :raises SizeError: more than `max_bytes`
+    """
+    try:
+        with path.open("rb") as handle:
+            mode = stat.S_IMODE(os.fstat(handle.fileno()).st_mode)
+            if mode & 0o077:
+                raise SetupError(
+                    "a secret file with open permissions",
+                    field=str(path),
+                    expected="mode 0600",
+                    found=f"mode {mode:04o}",
+                    hint=f"chmod 600 {path}, and replace the secret if others may have read it",
+                )
+            data = handle.read(max_bytes + 1)
+    except OSError as exc:
+        raise SetupError("cannot be read", field=str(path), found=exc.strerror or str(exc)) from exc
+    if len(data) > max_bytes:
+        raise SizeError("file too large", field=str(path), expected=f"at most {max_bytes} bytes")
+    return data
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on `path` (created when missing); waits for another holder to finish.
+
+    :raises StoreError: the lock file cannot be opened
+    """
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_MODE)
+    except OSError as exc:
+        raise StoreError("cannot be locked", field=str(path), found=exc.strerror or str(exc)) from exc
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(handle, "wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())

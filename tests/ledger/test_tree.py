@@ -1,0 +1,268 @@
+"""Merkle trees against the RFC 6962 vectors of certificate-transparency and the RFC's own recursion."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_audit.errors import EncodingError
+from rag_audit.ledger import tree
+
+# The eight entries and the roots of every prefix, as in certificate-transparency's merkletree tests.
+ENTRIES = [
+    bytes.fromhex(h)
+    for h in (
+        "",
+        "00",
+        "10",
+        "2021",
+        "3031",
+        "40414243",
+        "5051525354555657",
+        "606162636465666768696a6b6c6d6e6f",
+    )
+]
+ROOTS = [
+    bytes.fromhex(h)
+    for h in (
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
+        "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
+        "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77",
+        "d37ee418976dd95753c1c73862b9398fa2a2cf9b4ff0fdfe8b30cd95209614b7",
+        "4e3bbb1f7b478dcfe71fb631631519a3bca12c9aefca1612bfce4c13a86264d4",
+        "76e67dadbcdf1e10e1b74ddc608abd2f98dfb16fbce75277b5232a127f2087ef",
+        "ddb89be403809e325750d3d263cd78929c2942b7942a34b77e122c9594a74c8c",
+        "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
+    )
+]
+LEAVES = [tree.leaf_hash(e) for e in ENTRIES]
+
+
+def b64(*texts: str) -> list[bytes]:
+    return [base64.b64decode(t) for t in texts]
+
+
+INCLUSION = [
+    (0, 1, []),
+    (
+        0,
+        8,
+        b64(
+            "lqKW0iTyhcZ77pPDD4owkVfw2qNdxbh+QQt4YwoJz8c=",
+            "Xwg/ChozygdqlSeYMlgNs+DvRYS9/x9UyKNg9Q3jAx4=",
+            "a0eq8p7jwq+a+Im8H7klTavTEXfxYjLdaqsDXKOb9uQ=",
+        ),
+    ),
+    (
+        5,
+        8,
+        b64(
+            "vBoGQ7EuTS18d5GPROD095qDi2z57FtcKD4fTYhZnms=",
+            "yoVOoSjtBQtBs1/8G4e46yveRh6eO1WW7Oa51ZdaCuA=",
+            "037kGJdt2VdTwcc4Yrk5j6Kiz5tP8P3+izDNlSCWFLc=",
+        ),
+    ),
+]
+CONSISTENCY = [
+    (1, 1, []),
+    (
+        1,
+        8,
+        b64(
+            "lqKW0iTyhcZ77pPDD4owkVfw2qNdxbh+QQt4YwoJz8c=",
+            "Xwg/ChozygdqlSeYMlgNs+DvRYS9/x9UyKNg9Q3jAx4=",
+            "a0eq8p7jwq+a+Im8H7klTavTEXfxYjLdaqsDXKOb9uQ=",
+        ),
+    ),
+    (
+        6,
+        8,
+        b64(
+            "DrxdNDf74tsVi58Sah0RjjCBgQMdCpSfje3t68VY72o=",
+            "yoVOoSjtBQtBs1/8G4e46yveRh6eO1WW7Oa51ZdaCuA=",
+            "037kGJdt2VdTwcc4Yrk5j6Kiz5tP8P3+izDNlSCWFLc=",
+        ),
+    ),
+    (
+        2,
+        5,
+        b64(
+            "Xwg/ChozygdqlSeYMlgNs+DvRYS9/x9UyKNg9Q3jAx4=",
+            "vBoGQ7EuTS18d5GPROD095qDi2z57FtcKD4fTYhZnms=",
+        ),
+    ),
+    (
+        6,
+        7,
+        b64(
+            "DrxdNDf74tsVi58Sah0RjjCBgQMdCpSfje3t68VY72o=",
+            "sIaT7C5yFZcTBkHoIR5+7cy0wmQTlj7ubB4u0W/7Gl8=",
+            "037kGJdt2VdTwcc4Yrk5j6Kiz5tP8P3+izDNlSCWFLc=",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("size", range(9))
+def test_roots_of_every_prefix(size: int) -> None:
+    assert tree.root_of(LEAVES[:size]) == ROOTS[size]
+    assert tree.MerkleTree(LEAVES).root(size) == ROOTS[size]
+
+
+def test_empty_root_is_the_hash_of_the_empty_string() -> None:
+    assert tree.root_of([]) == hashlib.sha256(b"").digest() == tree.EMPTY_ROOT
+
+
+@pytest.mark.parametrize(("index", "size", "path"), INCLUSION)
+def test_inclusion_vectors(index: int, size: int, path: list[bytes]) -> None:
+    assert tree.inclusion_path(LEAVES, index, size) == path
+    assert tree.verify_inclusion(LEAVES[index], index, size, path, ROOTS[size])
+
+
+@pytest.mark.parametrize(("m", "n", "path"), CONSISTENCY)
+def test_consistency_vectors(m: int, n: int, path: list[bytes]) -> None:
+    assert tree.consistency_path(LEAVES, m, n) == path
+    assert tree.verify_consistency(m, n, path, ROOTS[m], ROOTS[n])
+
+
+def mth(leaves: list[bytes]) -> bytes:
+    if not leaves:
+        return tree.EMPTY_ROOT
+    if len(leaves) == 1:
+        return leaves[0]
+    k = split(len(leaves))
+    return tree.node_hash(mth(leaves[:k]), mth(leaves[k:]))
+
+
+def split(n: int) -> int:
+    return 1 << (n - 1).bit_length() - 1
+
+
+def path_of(index: int, leaves: list[bytes]) -> list[bytes]:
+    if len(leaves) == 1:
+        return []
+    k = split(len(leaves))
+    if index < k:
+        return [*path_of(index, leaves[:k]), mth(leaves[k:])]
+    return [*path_of(index - k, leaves[k:]), mth(leaves[:k])]
+
+
+def subproof(m: int, leaves: list[bytes], known: bool) -> list[bytes]:
+    n = len(leaves)
+    if m == n:
+        return [] if known else [mth(leaves)]
+    k = split(n)
+    if m <= k:
+        return [*subproof(m, leaves[:k], known), mth(leaves[k:])]
+    return [*subproof(m - k, leaves[k:], False), mth(leaves[:k])]
+
+
+def numbered(n: int) -> list[bytes]:
+    return [tree.leaf_hash(i.to_bytes(4, "big")) for i in range(n)]
+
+
+def test_every_proof_up_to_33_leaves_is_the_one_of_the_rfc() -> None:
+    leaves = numbered(33)
+    grown = tree.MerkleTree(leaves)
+    for n in range(1, 34):
+        root = mth(leaves[:n])
+        assert grown.root(n) == root
+        for i in range(n):
+            path = grown.inclusion_path(i, n)
+            assert path == path_of(i, leaves[:n])
+            assert tree.verify_inclusion(leaves[i], i, n, path, root)
+        for m in range(1, n + 1):
+            path = grown.consistency_path(m, n)
+            assert path == subproof(m, leaves[:n], True)
+            assert tree.verify_consistency(m, n, path, mth(leaves[:m]), root)
+
+
+def test_appending_leaves_earlier_roots_as_they_were() -> None:
+    leaves = numbered(700)
+    grown = tree.MerkleTree()
+    seen = []
+    for i, leaf in enumerate(leaves):
+        assert grown.append(leaf) == i
+        seen.append(grown.root())
+    assert seen[-1] == mth(leaves)
+    assert [grown.root(n + 1) for n in (0, 127, 128, 255, 511, 698)] == [
+        seen[n] for n in (0, 127, 128, 255, 511, 698)
+    ]
+
+
+@given(st.integers(1, 64), st.data())
+def test_an_altered_inclusion_proof_does_not_verify(n: int, data: st.DataObject) -> None:
+    leaves = numbered(n)
+    root = tree.root_of(leaves)
+    i = data.draw(st.integers(0, n - 1))
+    path = tree.inclusion_path(leaves, i, n)
+    other = data.draw(st.integers(0, n).filter(lambda j: j != i))
+    assert not tree.verify_inclusion(leaves[i], other, n, path, root)
+    assert not tree.verify_inclusion(tree.leaf_hash(b"other"), i, n, path, root)
+    assert not tree.verify_inclusion(leaves[i], i, n, [*path, root], root)
+    assert not tree.verify_inclusion(leaves[i], i, n, [root, *path], root)
+    if path:
+        assert not tree.verify_inclusion(leaves[i], i, n, path[:-1], root)
+        at = data.draw(st.integers(0, len(path) - 1))
+        flipped = bytes([path[at][0] ^ 1]) + path[at][1:]
+        assert not tree.verify_inclusion(leaves[i], i, n, [*path[:at], flipped, *path[at + 1 :]], root)
+        assert not tree.verify_inclusion(leaves[i], i, n, [p[:31] for p in path], root)
+
+
+@given(st.integers(2, 64), st.data())
+def test_an_altered_consistency_proof_does_not_verify(n: int, data: st.DataObject) -> None:
+    leaves = numbered(n)
+    m = data.draw(st.integers(1, n - 1))
+    old, new = tree.root_of(leaves[:m]), tree.root_of(leaves)
+    path = tree.consistency_path(leaves, m, n)
+    assert tree.verify_consistency(m, n, path, old, new)
+    assert not tree.verify_consistency(m, n, path, new, old)
+    assert not tree.verify_consistency(m, n, [], old, new)
+    assert not tree.verify_consistency(m, n, path[:-1], old, new)
+    assert not tree.verify_consistency(m, n, [*path, new], old, new)
+    assert not tree.verify_consistency(m, n, [old, *path], old, new)
+    at = data.draw(st.integers(0, len(path) - 1))
+    flipped = bytes([path[at][0] ^ 1]) + path[at][1:]
+    assert not tree.verify_consistency(m, n, [*path[:at], flipped, *path[at + 1 :]], old, new)
+
+
+def test_a_rewritten_history_is_not_consistent() -> None:
+    leaves = numbered(9)
+    forked = [tree.leaf_hash(b"forged"), *leaves[1:]]
+    old = tree.root_of(leaves[:4])
+    path = tree.consistency_path(forked, 4, 9)
+    assert not tree.verify_consistency(4, 9, path, old, tree.root_of(forked))
+
+
+def test_consistency_with_the_empty_tree_and_with_itself() -> None:
+    root = tree.root_of(LEAVES)
+    assert tree.verify_consistency(0, 8, [], tree.EMPTY_ROOT, root)
+    assert not tree.verify_consistency(0, 8, [], ROOTS[1], root)
+    assert not tree.verify_consistency(0, 8, [root], tree.EMPTY_ROOT, root)
+    assert not tree.verify_consistency(0, 0, [], tree.EMPTY_ROOT, root)
+    assert tree.verify_consistency(8, 8, [], root, root)
+    assert not tree.verify_consistency(8, 8, [], root, ROOTS[7])
+    assert not tree.verify_consistency(8, 8, [root], root, root)
+    assert not tree.verify_consistency(8, 7, [], root, ROOTS[7])
+
+
+@pytest.mark.parametrize(("index", "size"), [(-1, 8), (8, 8), (0, 9), (0, 0)])
+def test_inclusion_outside_the_tree_is_an_error(index: int, size: int) -> None:
+    with pytest.raises(EncodingError):
+        tree.MerkleTree(LEAVES).inclusion_path(index, size)
+
+
+@pytest.mark.parametrize(("m", "n"), [(-1, 8), (5, 4), (0, 9)])
+def test_consistency_outside_the_tree_is_an_error(m: int, n: int) -> None:
+    with pytest.raises(EncodingError):
+        tree.MerkleTree(LEAVES).consistency_path(m, n)
+
+
+def test_a_leaf_that_is_not_a_hash_is_an_error() -> None:
+    with pytest.raises(EncodingError):
+        tree.MerkleTree([b"short"])
