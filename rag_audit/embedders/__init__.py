@@ -1,0 +1,52 @@
+"""Embedders: text to int4 vectors. `get_embedder` imports a kind's libraries only when it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rag_audit.embedders.base import Embedder, NothingToEmbed, PromptTemplate, TokenLimits, Vectors
+from rag_audit.errors import SetupError
+
+__all__ = [
+    "DEFAULT_EMBEDDER",
+    "Embedder",
+    "NothingToEmbed",
+    "PromptTemplate",
+    "TokenLimits",
+    "Vectors",
+    "get_embedder",
+]
+
+DEFAULT_EMBEDDER = "wordllama-256"
+
+
+def get_embedder(
+    name: str = DEFAULT_EMBEDDER,
+    *,
+    folder: Path | str | None = None,
+    query_tokens: int | None = None,
+    document_tokens: int | None = None,
+) -> Embedder:
+    """The embedder of that name.
+
+    :param folder: the local folder of an ONNX model (`tokenizer.json`, `model.onnx`)
+    :param query_tokens: where queries are cut, if not the embedder's default
+    :param document_tokens: where documents are cut, likewise
+    :raises SetupError: unknown name, an extra that is not installed, missing or altered files
+    """
+    from rag_audit.embedders.onnx import MODELS, OnnxEmbedder
+    from rag_audit.embedders.wordllama import NAME, WordLlama
+
+    limits: dict[str, Any] = {
+        key: value
+        for key, value in (("query_tokens", query_tokens), ("document_tokens", document_tokens))
+        if value is not None
+    }
+    if name == NAME:
+        return WordLlama(**limits)
+    if name not in MODELS:
+        raise SetupError("unknown embedder", field="embedder", expected=[NAME, *MODELS], found=name)
+    if folder is None:
+        raise SetupError(f"the {name} embedder needs a local folder", field="folder")
+    return OnnxEmbedder(MODELS[name], Path(folder), **limits)

@@ -1,0 +1,165 @@
+"""wordllama-256: the pinned table, integer normalisation, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from fractions import Fraction
+from math import isqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_audit.canonical import jcs
+from rag_audit.embedders import NothingToEmbed, get_embedder, wordllama
+from rag_audit.errors import EncodingError, SetupError
+from rag_audit.relation.commitments import query_commitment
+from rag_audit.relation.scores import ScoreWindow
+
+pytest.importorskip("wordllama", reason="the embedder's data comes with the extra [provider]")
+
+
+@pytest.fixture(scope="module")
+def embedder() -> wordllama.WordLlama:
+    return wordllama.WordLlama()
+
+
+def test_float16_arithmetic_would_change_the_table() -> None:
+    """The reason for float64, and an independent count of where it matters."""
+    data = wordllama._package_data(wordllama.WEIGHTS, wordllama.WEIGHTS_SHA256)
+    entries = np.frombuffer(data[-wordllama.VOCABULARY * wordllama.DIMENSION * 2 :], "<f2")
+    steps = np.rint(entries / np.float16(2.74) * np.float16(7))
+    narrow = np.clip(steps, -7, 7).astype(np.int8)
+    assert int(np.sum(narrow != wordllama.int4_table().ravel())) == 7487
+
+
+def test_table_is_int4_and_read_only() -> None:
+    table = wordllama.int4_table()
+    assert table.shape == (32000, 256)
+    assert (int(table.min()), int(table.max())) == (-7, 7)
+    with pytest.raises(ValueError, match="read-only"):
+        table[0, 0] = 1
+
+
+def test_altered_artefact_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SetupError, match="not the pinned one") as caught:
+        wordllama._package_data(wordllama.TOKENIZER, wordllama.WEIGHTS_SHA256)
+    assert caught.value.found == wordllama.TOKENIZER_SHA256
+    monkeypatch.setattr(wordllama, "TABLE_SHA256", "0" * 64)
+    with pytest.raises(SetupError, match="int4 table is not the pinned one"):
+        wordllama.int4_table.__wrapped__()
+
+
+def test_missing_package_says_how_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wordllama, "find_spec", lambda name: None)
+    with pytest.raises(SetupError) as caught:
+        wordllama._package_data(wordllama.TOKENIZER, wordllama.TOKENIZER_SHA256)
+    assert caught.value.hint == "pip install 'ragaudit-zk[provider]'"
+
+
+def test_missing_file_is_named() -> None:
+    with pytest.raises(SetupError, match="cannot be read") as caught:
+        wordllama._package_data(Path("weights", "other.safetensors"), "0" * 64)
+    assert str(caught.value.field).endswith("other.safetensors")
+
+
+def test_known_tokens_and_vector(embedder: wordllama.WordLlama) -> None:
+    assert embedder.tokenize("hello world") == [22172, 3186]
+    head = embedder.embed_query("hello world")[:20].tolist()
+    assert head == [3, 2, 1, -3, 0, 2, 0, -3, 2, 0, -1, 2, -1, -4, 0, 2, 3, 3, -2, -1]
+
+
+def test_no_package_import_and_no_network() -> None:
+    code = (
+        "import socket, sys\n"
+        "def refuse(*a, **k): raise SystemExit('network')\n"
+        "socket.socket.connect = socket.getaddrinfo = refuse\n"
+        "from rag_audit.embedders import get_embedder\n"
+        "get_embedder().embed_query('hello')\n"
+        "sys.exit('imported' if 'wordllama' in sys.modules else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def reference(e: list[int]) -> list[int]:
+    w = isqrt(2**16 * sum(x * x for x in e))
+    return [(1 if x > 0 else -1) * min(7, (2 * abs(x) * 8145 + w) // (2 * w)) for x in e]
+
+
+@given(st.lists(st.integers(-3584, 3584), min_size=1, max_size=300).filter(any))
+def test_normalisation_is_the_integer_formula(e: list[int]) -> None:
+    assert wordllama.normalise(np.array(e, np.int64), field="x").tolist() == reference(e)
+
+
+def test_normalisation_follows_the_unit_vector(embedder: wordllama.WordLlama) -> None:
+    tokens = embedder.tokenize("how are records kept durable when the disk is full")
+    e = wordllama.int4_table()[tokens].sum(axis=0, dtype=np.int64)
+    unit = e / np.linalg.norm(e)
+    ideal = np.clip(7 * unit / 0.22, -7, 7)
+    assert np.max(np.abs(embedder.embed_tokens(tokens) - ideal)) < 0.501
+
+
+def test_empty_query_is_refused(embedder: wordllama.WordLlama) -> None:
+    with pytest.raises(NothingToEmbed, match="nothing to embed"):
+        embedder.embed_query("")
+
+
+def test_cancelling_rows_are_refused() -> None:
+    with pytest.raises(NothingToEmbed, match="nothing to embed"):
+        wordllama.normalise(np.zeros(256, np.int64), field="query")
+
+
+def test_document_without_text_is_named(embedder: wordllama.WordLlama) -> None:
+    with pytest.raises(NothingToEmbed) as caught:
+        embedder.embed_documents(["one", "", "three"])
+    assert caught.value.field == "documents[1]"
+
+
+@pytest.mark.parametrize("token", [-1, 32000])
+def test_token_outside_the_vocabulary_is_refused(embedder: wordllama.WordLlama, token: int) -> None:
+    with pytest.raises(EncodingError, match="outside the vocabulary"):
+        embedder.embed_tokens([5, token])
+
+
+def test_text_that_is_not_unicode_is_refused(embedder: wordllama.WordLlama) -> None:
+    with pytest.raises(EncodingError, match="not Unicode"):
+        embedder.embed_query("a\ud800")
+    with pytest.raises(EncodingError) as caught:
+        embedder.embed_documents(["a", "b\udfff"])
+    assert caught.value.field == "documents[1]"
+
+
+def test_queries_and_documents_are_cut_at_their_limits(embedder: wordllama.WordLlama) -> None:
+    words = " ".join(["word", "disk", "tree"] * 300)
+    assert len(embedder.tokenize(words)) == 64
+    long = embedder.embed_documents([words])[0]
+    tokens = embedder._tokenizer.encode(words, add_special_tokens=False).ids
+    assert long.tolist() == embedder.embed_tokens(tokens[:512]).tolist()
+    assert len(get_embedder(query_tokens=24).tokenize(words)) == 24
+
+
+def test_documents_and_queries_share_one_space(embedder: wordllama.WordLlama) -> None:
+    texts = ["a short text", "the ledger is public"]
+    rows = embedder.embed_documents(texts)
+    assert rows.shape == (2, 256) and rows.dtype == np.int8
+    assert [row.tolist() for row in rows] == [embedder.embed_query(t).tolist() for t in texts]
+    assert embedder.embed_documents([]).shape == (0, 256)
+
+
+def test_query_commitment_is_over_the_tokens(embedder: wordllama.WordLlama) -> None:
+    assert embedder.query_commitment("hello world", 5) == query_commitment(5, [22172, 3186])
+    assert embedder.query_commitment("hello world", 6) != embedder.query_commitment("hello world", 5)
+
+
+def test_manifest_is_canonical_json_and_names_the_constants(embedder: wordllama.WordLlama) -> None:
+    manifest = embedder.manifest()
+    assert jcs(manifest)
+    assert manifest["artefacts"]["table-int4"] == wordllama.TABLE_SHA256
+    assert Fraction(manifest["quantiser"]["scale"]) == embedder.scale
+    assert jcs(get_embedder(query_tokens=24).manifest()) != jcs(manifest)
+    window = ScoreWindow.for_scale(embedder.scale, 64)
+    assert (window.lo, window.hi) == (101, 810)
