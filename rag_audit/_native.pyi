@@ -1,9 +1,9 @@
 """Types of the native core (Rust, `native/`).
 
-Field elements cross as 32 bytes, big-endian, concatenated, and are refused when not below the modulus; vectors
-of integers as little-endian bytes (int8 or int32). Every function releases the GIL. A malformed argument raises
-ValueError naming the field, what was expected and what was found; a file that cannot be read or written raises
-OSError.
+Field elements cross as 32 bytes, big-endian, concatenated, and are refused when not below the modulus;
+vectors of integers cross as little-endian bytes (int8 or int32). Every function releases the GIL. A malformed
+argument raises ValueError naming the field, what was expected and what was found; a file that cannot be read
+or written raises OSError.
 """
 
 from typing import final

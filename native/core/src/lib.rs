@@ -1,5 +1,15 @@
-//! Field, Poseidon, DGS-1 noise and int4 products: the arithmetic of `docs/protocol.md` in Rust.
+//! Field, Poseidon, DGS-1 noise and int4 products: the arithmetic of `docs/relation.md` in Rust.
+//!
+//! `rag_audit.relation` is the reference; every function here agrees with it bit for bit.
+pub mod commitment;
 pub mod error;
+pub mod field;
+pub mod int4;
+pub mod noise;
+pub mod poseidon;
+pub mod selection;
 pub mod threads;
+
+mod limbs;
 
 pub use error::Error;

@@ -1,8 +1,36 @@
-//! Bindings of `ragaudit_core`. Field elements are 32 bytes, big-endian, concatenated; integers little-endian.
+//! Bindings of `ragaudit_core`. Field elements are 32 bytes, big-endian, concatenated; int8 and int32 vectors
+//! little-endian bytes.
 use pyo3::prelude::*;
-use ragaudit_core::threads;
+use ragaudit_core::commitment;
+use ragaudit_core::field::{self, Fr};
+use ragaudit_core::int4;
+use ragaudit_core::selection::{self, ScoreWindow};
+use ragaudit_core::{noise, poseidon, threads, Error};
+use zeroize::Zeroizing;
 
-use crate::guard_inline;
+use crate::{guard, guard_inline};
+
+fn to_int8(bytes: &[u8]) -> Vec<i8> {
+    bytes.iter().map(|&b| b as i8).collect()
+}
+
+fn to_int32(bytes: &[u8], field: &str) -> Result<Vec<i32>, Error> {
+    let chunks = bytes.chunks_exact(4);
+    if !chunks.remainder().is_empty() {
+        let found = format!("{} bytes", bytes.len());
+        return Err(Error::invalid(field, "a multiple of 4 bytes", found));
+    }
+    let parse = |c: &[u8]| i32::from_le_bytes([c[0], c[1], c[2], c[3]]);
+    Ok(chunks.map(parse).collect())
+}
+
+fn from_int32(values: &[i32]) -> Vec<u8> {
+    let mut out = vec![0; 4 * values.len()];
+    for (chunk, value) in out.chunks_exact_mut(4).zip(values) {
+        chunk.copy_from_slice(&value.to_le_bytes());
+    }
+    out
+}
 
 /// Sets how many threads later native computations use (1..1024).
 #[pyfunction]
@@ -16,8 +44,138 @@ fn thread_count() -> usize {
     threads::count()
 }
 
+/// Poseidon permutation, t = 17.
+#[pyfunction]
+fn poseidon_permute(py: Python<'_>, state: &[u8]) -> PyResult<Vec<u8>> {
+    guard_inline(py, || {
+        let words = field::elements(state, "state")?;
+        let array: [Fr; poseidon::WIDTH] = words.as_slice().try_into().map_err(|_| {
+            let expected = format!("{} elements", poseidon::WIDTH);
+            Error::invalid("state", expected, words.len().to_string())
+        })?;
+        Ok::<_, Error>(field::to_bytes_all(&poseidon::permute(&array)))
+    })
+}
+
+/// H: 1 to 16 field elements, padded with zeros, to one.
+#[pyfunction]
+fn poseidon_hash(py: Python<'_>, inputs: &[u8]) -> PyResult<Vec<u8>> {
+    guard_inline(py, || {
+        let hash = poseidon::hash(&field::elements(inputs, "inputs")?)?;
+        Ok::<_, Error>(field::to_bytes(&hash).to_vec())
+    })
+}
+
+/// HL: a list of field elements under a domain tag, to one.
+#[pyfunction]
+fn poseidon_hash_list(py: Python<'_>, tag: u64, elements: &[u8]) -> PyResult<Vec<u8>> {
+    guard_inline(py, || {
+        let hash = poseidon::hash_list(tag, &field::elements(elements, "elements")?);
+        Ok::<_, Error>(field::to_bytes(&hash).to_vec())
+    })
+}
+
+/// HL(7, [salt, nibble stream]) over int8 rows of shape (positions, dimension).
+#[pyfunction]
+fn index_commitment(
+    py: Python<'_>,
+    salt: &[u8],
+    rows_int8: &[u8],
+    dimension: usize,
+) -> PyResult<Vec<u8>> {
+    guard_inline(py, || {
+        let salt = field::element(salt, "salt")?;
+        let hash = commitment::index_commitment(salt, &to_int8(rows_int8), dimension)?;
+        Ok::<_, Error>(field::to_bytes(&hash).to_vec())
+    })
+}
+
+/// DGS-1 noise of one slot, one int32 a position.
+#[pyfunction]
+fn draw_noise(
+    py: Python<'_>,
+    kappa: &[u8],
+    positions: usize,
+    gains: Vec<u32>,
+) -> PyResult<Vec<u8>> {
+    guard(py, || {
+        let kappa = Zeroizing::new(field::element(kappa, "kappa")?);
+        let z = Zeroizing::new(noise::draw(&kappa, positions, &gains)?);
+        Ok::<_, Error>(from_int32(&z))
+    })
+}
+
+/// The DGS-1 alias table: 128 records of 5 bytes, threshold (uint32, little-endian) and alias (uint8).
+#[pyfunction]
+fn noise_table(py: Python<'_>) -> PyResult<Vec<u8>> {
+    guard_inline(py, || {
+        let table = noise::alias_table();
+        let record = |(t, w): (&u32, &u8)| [t.to_le_bytes().as_slice(), &[*w]].concat();
+        let records = table.thresholds.iter().zip(&table.aliases);
+        Ok::<_, Error>(records.flat_map(record).collect())
+    })
+}
+
+/// An int4 index in the layout that the score kernel reads; immutable.
+#[pyclass(frozen, module = "rag_audit._native")]
+struct PackedIndex(int4::PackedIndex);
+
+#[pymethods]
+impl PackedIndex {
+    #[new]
+    fn new(py: Python<'_>, rows_int8: &[u8], dimension: usize) -> PyResult<Self> {
+        guard(py, || {
+            int4::PackedIndex::new(&to_int8(rows_int8), dimension)
+        })
+        .map(Self)
+    }
+
+    #[getter]
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    #[getter]
+    fn dimension(&self) -> usize {
+        self.0.dimension()
+    }
+
+    /// Inner products of every row with the query, as int32.
+    fn scores(&self, py: Python<'_>, query_int8: &[u8]) -> PyResult<Vec<u8>> {
+        guard(py, || {
+            Ok::<_, Error>(from_int32(&self.0.scores(&to_int8(query_int8))?))
+        })
+    }
+}
+
+/// First k positions of quantise(scores) + noise: larger first, then smaller position.
+#[pyfunction]
+fn noised_top_k(
+    py: Python<'_>,
+    scores: &[u8],
+    lo: i64,
+    hi: i64,
+    lattice: i64,
+    noise: &[u8],
+    k: usize,
+) -> PyResult<Vec<usize>> {
+    guard(py, || {
+        let window = ScoreWindow::new(lo, hi, lattice)?;
+        let (scores, noise) = (to_int32(scores, "scores")?, to_int32(noise, "noise")?);
+        selection::noised_top_k(&scores, &window, &noise, k)
+    })
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PackedIndex>()?;
     m.add_function(wrap_pyfunction!(set_threads, m)?)?;
     m.add_function(wrap_pyfunction!(thread_count, m)?)?;
+    m.add_function(wrap_pyfunction!(poseidon_permute, m)?)?;
+    m.add_function(wrap_pyfunction!(poseidon_hash, m)?)?;
+    m.add_function(wrap_pyfunction!(poseidon_hash_list, m)?)?;
+    m.add_function(wrap_pyfunction!(index_commitment, m)?)?;
+    m.add_function(wrap_pyfunction!(draw_noise, m)?)?;
+    m.add_function(wrap_pyfunction!(noise_table, m)?)?;
+    m.add_function(wrap_pyfunction!(noised_top_k, m)?)?;
     Ok(())
 }

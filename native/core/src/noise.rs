@@ -1,0 +1,302 @@
+//! DGS-1: the committed-seed discrete Gaussian.
+//!
+//! Sigma 16 on -127..127, rounded to multiples of 2^-40 and drawn by the alias method (Walker 1977; Vose 1991)
+//! over magnitudes. A draw costs the same work whatever its key and outcome: every table entry is read for every
+//! draw and chosen by mask, because samplers that reject or look up leak their output through timing.
+use std::sync::OnceLock;
+
+use num_bigint::BigUint;
+use rayon::prelude::*;
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::field::Fr;
+use crate::limbs::{from_field, to_integer};
+use crate::poseidon::{permute_raw, WIDTH};
+use crate::Error;
+
+/// Bins of the alias table, one for each magnitude 0..127.
+pub const BINS: usize = 128;
+/// Largest number of noise components.
+pub const MAX_GAINS: usize = 6;
+/// Largest ratio of one gain to the one before.
+pub const MAX_GAIN_RATIO: u32 = 8;
+/// Largest number of positions of one draw.
+pub const MAX_POSITIONS: usize = 1 << 26;
+
+const BASE_VARIANCE: u32 = 16 * 16;
+const MASS_BITS: u64 = 40;
+const TAG_NOISE_BLOCK: u64 = 9;
+const DRAW_BYTES: usize = 5;
+const DRAWS_PER_WORD: usize = 5;
+const DRAWS_PER_BLOCK: usize = (WIDTH - 1) * DRAWS_PER_WORD;
+
+/// Bin j has primary value j, alias value `aliases[j]` and threshold `thresholds[j]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AliasTable {
+    pub thresholds: [u32; BINS],
+    pub aliases: [u8; BINS],
+}
+
+/// How many of 2^39 equal parts each magnitude holds, so that P(+-j) = mass / 2^40 for j > 0: 2^40 times the
+/// discrete Gaussian over all integers, rounded to nearest, at least 1, the residue on 0.
+fn masses() -> [u64; BINS] {
+    const BITS: u64 = 512;
+    let one = BigUint::from(1u8) << BITS;
+    // exp(-1/512) by its Taylor series, even and odd terms apart.
+    let (mut positive, mut negative, mut term, mut n) =
+        (BigUint::ZERO, BigUint::ZERO, one.clone(), 0u32);
+    while term != BigUint::ZERO {
+        if n % 2 == 0 {
+            positive += &term;
+        } else {
+            negative += &term;
+        }
+        n += 1;
+        term /= 2 * BASE_VARIANCE * n;
+    }
+    let base = positive - negative;
+    // exp(-j^2/512) by (j+1)^2 = j^2 + (2j + 1), until the fixed point underflows.
+    let step = &base * &base >> BITS;
+    let (mut weights, mut odd) = (vec![one], base);
+    while weights[weights.len() - 1] != BigUint::ZERO {
+        weights.push(&weights[weights.len() - 1] * &odd >> BITS);
+        odd = odd * &step >> BITS;
+    }
+    let total = weights.iter().sum::<BigUint>() * 2u8 - &weights[0];
+    let mut masses = [0; BINS];
+    for (mass, weight) in masses.iter_mut().zip(&weights).skip(1) {
+        let rounded = ((weight << (MASS_BITS + 1)) + &total) / (&total * 2u8);
+        *mass = u64::try_from(rounded)
+            .expect("a probability below 1")
+            .max(1);
+    }
+    masses[0] = (1 << (MASS_BITS - 1)) - masses.iter().sum::<u64>();
+    masses
+}
+
+/// The table: unique by Vose's method with both stacks filled in ascending j, last in first out.
+pub fn alias_table() -> &'static AliasTable {
+    static TABLE: OnceLock<AliasTable> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        const CAPACITY: u64 = 1 << 32;
+        let mut left = masses();
+        let mut thresholds = [0; BINS];
+        let mut aliases: [u8; BINS] = std::array::from_fn(|j| j as u8);
+        let (mut small, mut large): (Vec<usize>, Vec<usize>) =
+            (0..BINS).partition(|&j| left[j] < CAPACITY);
+        while let Some(short) = small.pop() {
+            let long = large.pop().expect("masses sum to the capacity of all bins");
+            thresholds[short] = left[short] as u32;
+            aliases[short] = long as u8;
+            left[long] -= CAPACITY - left[short];
+            if left[long] < CAPACITY {
+                small.push(long);
+            } else {
+                large.push(long);
+            }
+        }
+        // What remains is exactly full: threshold 0 and itself as alias, as initialised.
+        AliasTable {
+            thresholds,
+            aliases,
+        }
+    })
+}
+
+/// Refuses gains whose sum of components is not smooth.
+pub fn check_gains(gains: &[u32]) -> Result<(), Error> {
+    if gains.is_empty() || gains.len() > MAX_GAINS {
+        let expected = format!("1..={MAX_GAINS} gains");
+        return Err(Error::invalid("gains", expected, gains.len().to_string()));
+    }
+    if gains[0] != 1 {
+        return Err(Error::invalid("gains[0]", "1", gains[0].to_string()));
+    }
+    for (c, pair) in gains.windows(2).enumerate() {
+        let most = MAX_GAIN_RATIO * pair[0];
+        if !(1..=most).contains(&pair[1]) {
+            let field = format!("gains[{}]", c + 1);
+            return Err(Error::invalid(
+                field,
+                format!("1..={most}"),
+                pair[1].to_string(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The noise of every position under a slot's key: z_i = sum over c of g_c x_(i m + c) for m gains.
+pub fn draw(kappa: &Fr, positions: usize, gains: &[u32]) -> Result<Vec<i32>, Error> {
+    check_gains(gains)?;
+    if positions > MAX_POSITIONS {
+        let expected = format!("at most {MAX_POSITIONS}");
+        return Err(Error::invalid("positions", expected, positions.to_string()));
+    }
+    let blocks = (positions * gains.len()).div_ceil(DRAWS_PER_BLOCK);
+    let mut draws = Zeroizing::new(vec![0i8; blocks * DRAWS_PER_BLOCK]);
+    draws
+        .par_chunks_exact_mut(DRAWS_PER_BLOCK)
+        .enumerate()
+        .for_each(|(b, out)| draw_block(kappa, b as u64, out));
+    let combine = |x: &[i8]| {
+        gains
+            .iter()
+            .zip(x)
+            .map(|(&g, &x)| g as i32 * i32::from(x))
+            .sum()
+    };
+    let drawn = &draws[..positions * gains.len()];
+    Ok(drawn.par_chunks_exact(gains.len()).map(combine).collect())
+}
+
+/// Block b: words 1..16 of the permutation of (0, kappa, b, 9, 0, ..), five draws of five bytes from each.
+fn draw_block(kappa: &Fr, block: u64, out: &mut [i8]) {
+    let mut state = [[0; 4]; WIDTH];
+    state[1] = from_field(kappa);
+    state[2] = from_field(&Fr::from(block));
+    state[3] = from_field(&Fr::from(TAG_NOISE_BLOCK));
+    permute_raw(&mut state);
+
+    let mut heads = [0u8; DRAWS_PER_BLOCK];
+    let mut bits = [0u32; DRAWS_PER_BLOCK];
+    for (word, (heads, bits)) in state[1..].iter().zip(
+        heads
+            .chunks_exact_mut(DRAWS_PER_WORD)
+            .zip(bits.chunks_exact_mut(DRAWS_PER_WORD)),
+    ) {
+        let mut bytes = [0u8; 32];
+        for (chunk, limb) in bytes.chunks_exact_mut(8).zip(to_integer(word)) {
+            chunk.copy_from_slice(&limb.to_le_bytes());
+        }
+        for (i, draw) in bytes
+            .chunks_exact(DRAW_BYTES)
+            .take(DRAWS_PER_WORD)
+            .enumerate()
+        {
+            heads[i] = draw[0];
+            bits[i] = u32::from_le_bytes([draw[1], draw[2], draw[3], draw[4]]);
+        }
+        bytes.zeroize();
+    }
+    select(&heads, &bits, out);
+    state.zeroize();
+    heads.zeroize();
+    bits.zeroize();
+}
+
+/// x of each draw, by a scan of the whole table under masks.
+fn select(heads: &[u8; DRAWS_PER_BLOCK], bits: &[u32; DRAWS_PER_BLOCK], out: &mut [i8]) {
+    let table = alias_table();
+    let bins = heads.map(|head| u32::from(head & 0x7f));
+    let mut thresholds = [0u32; DRAWS_PER_BLOCK];
+    let mut aliases = [0u32; DRAWS_PER_BLOCK];
+    for (bin, (&threshold, &alias)) in (0u32..).zip(table.thresholds.iter().zip(&table.aliases)) {
+        let alias = u32::from(alias);
+        for i in 0..DRAWS_PER_BLOCK {
+            // All ones if bins[i] == bin: both are below 2^31, so only 0 - 1 has the top bit.
+            let mask = (((bins[i] ^ bin).wrapping_sub(1) as i32) >> 31) as u32;
+            thresholds[i] |= mask & threshold;
+            aliases[i] |= mask & alias;
+        }
+    }
+    for i in 0..DRAWS_PER_BLOCK {
+        // The top bit of the 64-bit difference says t < T.
+        let below = (u64::from(bits[i]).wrapping_sub(u64::from(thresholds[i])) >> 63) as u32;
+        let primary = below.wrapping_neg();
+        let magnitude = (aliases[i] ^ primary & (aliases[i] ^ bins[i])) as i32;
+        let sign = -i32::from(heads[i] >> 7);
+        out[i] = ((magnitude ^ sign) - sign) as i8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ark_ff::{AdditiveGroup, Field};
+
+    #[test]
+    fn table_draws_exactly_the_masses() {
+        let table = alias_table();
+        let mut drawn = [0u64; BINS];
+        for j in 0..BINS {
+            drawn[j] += u64::from(table.thresholds[j]);
+            drawn[usize::from(table.aliases[j])] += (1 << 32) - u64::from(table.thresholds[j]);
+        }
+        let masses = masses();
+        assert_eq!(drawn, masses);
+        assert_eq!(masses.iter().sum::<u64>(), 1 << 39);
+        assert!(masses.iter().all(|&m| m >= 1));
+        assert!(2 * masses[0] >= masses[1] && masses[1..].windows(2).all(|p| p[0] >= p[1]));
+    }
+
+    #[test]
+    fn masses_are_the_gaussian_to_double_precision() {
+        let weight = |j: i32| (-f64::from(j * j) / 512.0).exp();
+        let total: f64 = (-400..=400).map(weight).sum();
+        for (j, &mass) in (0i32..).zip(&masses()).skip(1).take(80) {
+            let expected = weight(j) / total * 2f64.powi(40);
+            assert!(
+                (mass as f64 - expected).abs() <= 0.5 + 1e-3,
+                "{j}: {mass} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn selection_agrees_with_direct_lookup() {
+        let table = alias_table();
+        for bin in 0..BINS {
+            let t = table.thresholds[bin];
+            for bits in [0, t.wrapping_sub(1), t, t.saturating_add(1), u32::MAX] {
+                for sign in [0u8, 0x80] {
+                    let mut out = [0i8; DRAWS_PER_BLOCK];
+                    let head = bin as u8 | sign;
+                    select(&[head; DRAWS_PER_BLOCK], &[bits; DRAWS_PER_BLOCK], &mut out);
+                    let magnitude = if bits < t {
+                        bin as i8
+                    } else {
+                        table.aliases[bin] as i8
+                    };
+                    let expected = if sign == 0 { magnitude } else { -magnitude };
+                    assert_eq!(out, [expected; DRAWS_PER_BLOCK]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn draws_do_not_depend_on_how_many_are_asked_for() {
+        let kappa = Fr::from(7u8);
+        let long = draw(&kappa, 1000, &[1, 8, 64]).unwrap();
+        for positions in [0, 1, 26, 27, 80, 999] {
+            assert_eq!(
+                draw(&kappa, positions, &[1, 8, 64]).unwrap(),
+                long[..positions]
+            );
+        }
+        assert_ne!(
+            draw(&Fr::ZERO, 100, &[1]).unwrap(),
+            draw(&Fr::ONE, 100, &[1]).unwrap()
+        );
+    }
+
+    #[test]
+    fn moments_match_the_policy() {
+        let n = 40_000;
+        let z = draw(&Fr::from(11u8), n, &[1, 8]).unwrap();
+        let mean = z.iter().map(|&x| f64::from(x)).sum::<f64>() / n as f64;
+        let variance = z.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / n as f64;
+        assert!(mean.abs() < 5.0 * 129.0 / (n as f64).sqrt(), "{mean}");
+        assert!((variance / (256.0 * 65.0) - 1.0).abs() < 0.05, "{variance}");
+    }
+
+    #[test]
+    fn gains_not_well_formed_are_refused() {
+        for gains in [&[][..], &[2], &[1, 9], &[1, 0], &[1; 7]] {
+            assert!(check_gains(gains).is_err(), "{gains:?}");
+        }
+        assert!(check_gains(&[1, 8, 64, 512, 4096, 32768]).is_ok());
+        assert!(draw(&Fr::ONE, MAX_POSITIONS + 1, &[1]).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! Score lattice, noise and the order of the top K.
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rayon::prelude::*;
+
+use crate::Error;
+
+/// Largest score lattice.
+pub const MAX_LATTICE: i64 = 1 << 24;
+
+const POSITIONS_PER_TASK: usize = 1 << 14;
+
+/// The policy's score window `lo..hi` in raw units and its lattice `0..lattice`.
+#[derive(Debug, Clone, Copy)]
+pub struct ScoreWindow {
+    lo: i64,
+    hi: i64,
+    lattice: i64,
+}
+
+impl ScoreWindow {
+    pub fn new(lo: i64, hi: i64, lattice: i64) -> Result<Self, Error> {
+        if !(0 <= lo && lo < hi && hi <= i64::from(i32::MAX)) {
+            let found = format!("{lo}..{hi}");
+            return Err(Error::invalid("window", "0 <= lo < hi < 2^31", found));
+        }
+        if !(1..=MAX_LATTICE).contains(&lattice) || lattice & (lattice - 1) != 0 {
+            let expected = format!("a power of two up to {MAX_LATTICE}");
+            return Err(Error::invalid("lattice", expected, lattice.to_string()));
+        }
+        Ok(Self { lo, hi, lattice })
+    }
+
+    /// The nearest lattice point of the clamped score, ties upwards.
+    #[inline]
+    pub fn quantise(&self, score: i32) -> i64 {
+        let width = (self.hi - self.lo) as u64;
+        let above = (i64::from(score).clamp(self.lo, self.hi) - self.lo) as u64;
+        ((above * self.lattice as u64 + width / 2) / width) as i64
+    }
+}
+
+/// y, then smaller position: the greatest rank comes first.
+type Rank = (i64, Reverse<usize>);
+
+/// The first k positions of quantise(scores) + noise: larger first, then smaller position.
+pub fn noised_top_k(
+    scores: &[i32],
+    window: &ScoreWindow,
+    noise: &[i32],
+    k: usize,
+) -> Result<Vec<usize>, Error> {
+    if noise.len() != scores.len() {
+        let expected = format!("{} values, as many as scores", scores.len());
+        return Err(Error::invalid("noise", expected, noise.len().to_string()));
+    }
+    if k < 1 || k > scores.len() {
+        return Err(Error::invalid(
+            "k",
+            format!("1..={}", scores.len()),
+            k.to_string(),
+        ));
+    }
+    let mut ranks: Vec<Rank> = scores
+        .par_chunks(POSITIONS_PER_TASK)
+        .zip(noise.par_chunks(POSITIONS_PER_TASK))
+        .enumerate()
+        .flat_map_iter(|(task, (scores, noise))| {
+            best(task * POSITIONS_PER_TASK, scores, window, noise, k)
+        })
+        .collect();
+    ranks.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(ranks.into_iter().take(k).map(|(_, Reverse(i))| i).collect())
+}
+
+/// The k best of a run of positions that starts at `first`, in no order.
+fn best(first: usize, scores: &[i32], window: &ScoreWindow, noise: &[i32], k: usize) -> Vec<Rank> {
+    let mut kept: BinaryHeap<Reverse<Rank>> = BinaryHeap::new();
+    let mut worst = i64::MIN;
+    for (i, (&score, &z)) in (first..).zip(scores.iter().zip(noise)) {
+        let y = window.quantise(score) + i64::from(z);
+        // Positions ascend, so a tie with the worst one kept loses.
+        if y > worst || kept.len() < k {
+            if kept.len() == k {
+                kept.pop();
+            }
+            kept.push(Reverse((y, Reverse(i))));
+            if kept.len() == k {
+                worst = kept.peek().map_or(i64::MIN, |Reverse((y, _))| *y);
+            }
+        }
+    }
+    kept.into_iter().map(|Reverse(rank)| rank).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference(scores: &[i32], window: &ScoreWindow, noise: &[i32], k: usize) -> Vec<usize> {
+        let y = |i: usize| window.quantise(scores[i]) + i64::from(noise[i]);
+        let mut order: Vec<usize> = (0..scores.len()).collect();
+        order.sort_by_key(|&i| (-y(i), i));
+        order.truncate(k);
+        order
+    }
+
+    #[test]
+    fn agrees_with_sorting_over_several_tasks() {
+        let window = ScoreWindow::new(101, 810, 128).unwrap();
+        let mixed = |i: u32, n: u32| (i.wrapping_mul(2_654_435_761) >> 7) % n;
+        for n in [1, 2, 100, 2 * POSITIONS_PER_TASK + 3] {
+            let scores: Vec<i32> = (0..n as u32).map(|i| mixed(i, 1200) as i32 - 100).collect();
+            let noise: Vec<i32> = (0..n as u32)
+                .map(|i| mixed(i + 9, 300) as i32 - 150)
+                .collect();
+            for k in [1, 2, 5, 64, n].into_iter().filter(|&k| k <= n) {
+                assert_eq!(
+                    noised_top_k(&scores, &window, &noise, k).unwrap(),
+                    reference(&scores, &window, &noise, k)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn ties_go_to_the_smaller_position() {
+        let window = ScoreWindow::new(0, 64, 64).unwrap();
+        let n = 3 * POSITIONS_PER_TASK;
+        let top = noised_top_k(&vec![7; n], &window, &vec![0; n], 3).unwrap();
+        assert_eq!(top, [0, 1, 2]);
+        assert_eq!(
+            noised_top_k(&[1, 2, 2], &window, &[1, 0, 0], 3).unwrap(),
+            [0, 1, 2]
+        );
+    }
+
+    #[test]
+    fn quantiser_clamps_and_rounds_half_up() {
+        let window = ScoreWindow::new(10, 14, 2).unwrap();
+        let points = [i32::MIN, 0, 10, 11, 12, 13, 14, i32::MAX].map(|s| window.quantise(s));
+        assert_eq!(points, [0, 0, 0, 1, 1, 2, 2, 2]);
+    }
+
+    #[test]
+    fn malformed_input_is_refused() {
+        let window = ScoreWindow::new(0, 64, 64).unwrap();
+        assert!(noised_top_k(&[1, 2], &window, &[0], 1).is_err());
+        assert!(noised_top_k(&[1, 2], &window, &[0, 0], 0).is_err());
+        assert!(noised_top_k(&[1, 2], &window, &[0, 0], 3).is_err());
+        assert!(ScoreWindow::new(-1, 64, 64).is_err());
+        assert!(ScoreWindow::new(64, 64, 64).is_err());
+        assert!(ScoreWindow::new(0, 1 << 31, 64).is_err());
+        assert!(ScoreWindow::new(0, 64, 48).is_err());
+        assert!(ScoreWindow::new(0, 64, 0).is_err());
+    }
+}
