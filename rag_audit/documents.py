@@ -1,0 +1,91 @@
+"""The provider's texts, by tenant and position. They never leave its store but as answers."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rag_audit.errors import StoreError
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS documents (
+    tenant TEXT NOT NULL,
+    position INTEGER NOT NULL CHECK (position >= 0),
+    text TEXT NOT NULL,
+    PRIMARY KEY (tenant, position)
+) STRICT, WITHOUT ROWID
+"""
+
+
+class DocumentStore:
+    """Texts in one SQLite file that only its owner can read.
+
+    :raises StoreError: the file cannot be opened, is damaged, or cannot be written (also from every method)
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._connection = sqlite3.connect(path, check_same_thread=False)
+            with self._connection:
+                self._connection.execute(_SCHEMA)
+        except (OSError, sqlite3.Error) as exc:
+            raise self._error("document store cannot be opened", exc) from exc
+
+    def replace(self, tenant: str, texts: Mapping[int, str]) -> None:
+        """Make these the tenant's texts, all or none of them.
+
+        :param texts: position -> text; positions that are absent are empty
+        """
+        try:
+            with self._connection:
+                self._connection.execute("DELETE FROM documents WHERE tenant = ?", (tenant,))
+                self._connection.executemany(
+                    "INSERT INTO documents VALUES (?, ?, ?)",
+                    ((tenant, position, text) for position, text in texts.items()),
+                )
+        except (sqlite3.Error, UnicodeEncodeError) as exc:
+            raise self._error("documents cannot be stored", exc) from exc
+
+    def texts(self, tenant: str) -> dict[int, str]:
+        """All texts of a tenant: position -> text."""
+        try:
+            rows = self._connection.execute(
+                "SELECT position, text FROM documents WHERE tenant = ? ORDER BY position", (tenant,)
+            )
+            return {position: text for position, text in rows}
+        except sqlite3.Error as exc:
+            raise self._error("documents cannot be read", exc) from exc
+
+    def at(self, tenant: str, positions: Sequence[int]) -> list[str | None]:
+        """The texts at these positions, in their order; None where a position is empty."""
+        try:
+            found = [
+                self._connection.execute(
+                    "SELECT text FROM documents WHERE tenant = ? AND position = ?", (tenant, position)
+                ).fetchone()
+                for position in positions
+            ]
+        except sqlite3.Error as exc:
+            raise self._error("documents cannot be read", exc) from exc
+        return [None if row is None else row[0] for row in found]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _error(self, message: str, cause: Exception) -> StoreError:
+        return StoreError(message, field=str(self._path), found=str(cause))
