@@ -24,7 +24,7 @@ def poseidon_hash_list(tag: int, elements: bytes) -> bytes:
     """HL of docs/protocol.md: a list of field elements under a domain tag, to one."""
 
 def index_commitment(salt: bytes, rows_int8: bytes, dimension: int) -> bytes:
-    """HL(7, [salt, nibble stream]) over int8 rows of shape (positions, dimension) with components -7..7."""
+    """HL(7, [salt, nibble stream]) over int8 rows of shape (positions, dimension), components -8..7."""
 
 def draw_noise(kappa: bytes, positions: int, gains: list[int]) -> bytes:
     """DGS-1 noise of one slot: `positions` int32 values, each the gain-weighted sum of its draws."""

@@ -32,6 +32,14 @@ fn from_int32(values: &[i32]) -> Vec<u8> {
     out
 }
 
+fn to_gains(gains: &[i64]) -> Result<Vec<u32>, Error> {
+    let parse = |(c, &g): (usize, &i64)| {
+        u32::try_from(g)
+            .map_err(|_| Error::invalid(format!("gains[{c}]"), "a positive integer", g.to_string()))
+    };
+    gains.iter().enumerate().map(parse).collect()
+}
+
 /// Sets how many threads later native computations use (1..1024).
 #[pyfunction]
 fn set_threads(py: Python<'_>, n: usize) -> PyResult<()> {
@@ -96,10 +104,11 @@ fn draw_noise(
     py: Python<'_>,
     kappa: &[u8],
     positions: usize,
-    gains: Vec<u32>,
+    gains: Vec<i64>,
 ) -> PyResult<Vec<u8>> {
     guard(py, || {
         let kappa = Zeroizing::new(field::element(kappa, "kappa")?);
+        let gains = to_gains(&gains)?;
         let z = Zeroizing::new(noise::draw(&kappa, positions, &gains)?);
         Ok::<_, Error>(from_int32(&z))
     })
