@@ -1,0 +1,224 @@
+"""The bounds of a policy: three that may count, and the figures printed beside them that never do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
+
+from rag_audit.accounting import closed_form, rdp
+from rag_audit.accounting.exact import Composition, Part
+from rag_audit.accounting.pmf import SLICE_BIAS, Mechanism
+from rag_audit.accounting.values import Real, count, epsilon, probability, round_up, text
+from rag_audit.errors import PolicyError
+
+ADJACENCY = "indices that differ in one committed position: one document added, removed or replaced"
+UNIT = "one committed position of one tenant's index"
+
+_COMMON = (
+    "fresh noise for every query, drawn as DGS-1 from a seed that nobody outside the provider knows",
+    "at most m queries in all by the coalition, chosen adaptively",
+    "scores clamped to the lattice 0..R, so one document moves one score by at most R",
+)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One named bound: (eps, delta) in the sense of `ADJACENCY`.
+
+    :param eps: rounded up; `inf` where there is no finite one
+    :param delta: all of the delta that the figure spends
+    :param valid: whether it may count as eps_audit
+    :param reason: why it may not
+    """
+
+    name: str
+    eps: float
+    delta: float
+    valid: bool
+    reason: str | None
+    assumptions: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON form, reals as decimal strings."""
+        return {
+            "name": self.name,
+            "eps": text(self.eps),
+            "delta": text(self.delta),
+            "valid": self.valid,
+            "reason": self.reason,
+            "assumptions": list(self.assumptions),
+        }
+
+
+@dataclass(frozen=True)
+class BoundSet:
+    """Every bound of a policy for a coalition of k accounts with n queries each.
+
+    :param comparisons: figures printed under their own names that never count
+    """
+
+    mechanism: Mechanism
+    n: int
+    k: int
+    eps_acc: float
+    delta_acc: float
+    delta: float
+    closed_form: Bound
+    rdp: Bound
+    exact: Bound
+    comparisons: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def compositions(self) -> int:
+        """m = k n."""
+        return self.k * self.n
+
+    @property
+    def best(self) -> Bound:
+        """The least valid bound; `exact`, at infinity, if none is valid."""
+        valid = [b for b in (self.exact, self.rdp, self.closed_form) if b.valid]
+        return min(valid, key=lambda b: b.eps, default=self.exact)
+
+    @property
+    def eps_audit(self) -> float:
+        """eps of `best`."""
+        return self.best.eps
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON form, reals as decimal strings."""
+        return {
+            "adjacency": ADJACENCY,
+            "unit": UNIT,
+            "mechanism": {
+                "noise": "dgs-1",
+                "gains": list(self.mechanism.gains),
+                "lattice": self.mechanism.lattice,
+                "sigma": text(round_up(self.mechanism.sigma, margin=0)),
+                "sigma_over_delta": text(round_up(self.mechanism.sigma_over_delta, margin=0)),
+                "infinite_loss_mass": text(round_up(self.mechanism.outside_mass * self.compositions)),
+            },
+            "n": self.n,
+            "k": self.k,
+            "compositions": self.compositions,
+            "eps_acc": text(self.eps_acc),
+            "delta_acc": text(self.delta_acc),
+            "delta": text(self.delta),
+            "eps_audit": text(self.eps_audit),
+            "counts": self.best.name,
+            "bounds": [b.as_json() for b in (self.closed_form, self.rdp, self.exact)],
+            "not_bounds": {name: text(value) for name, value in self.comparisons.items()},
+        }
+
+
+def audit_bounds(
+    mechanism: Mechanism, *, n: int, eps_acc: Real, delta_acc: Real, k: int, delta: Real
+) -> BoundSet:
+    """All bounds for k colluding accounts with n queries each.
+
+    :param eps_acc: the policy's per-account epsilon, which only the closed form reads
+    :param delta_acc: the policy's per-account delta; the closed form spends k of them out of `delta`, the
+        other bounds have all of `delta`
+    :param delta: delta_policy
+    :raises PolicyError: eps_acc <= 0, a delta outside (0, 1), delta <= k delta_acc, n or k not a count
+    """
+    n, k = count(n, "n"), count(k, "k_max")
+    eps_acc, delta_acc = epsilon(eps_acc, "eps_acc"), probability(delta_acc, "delta_acc")
+    delta = probability(delta, "delta_policy")
+    if delta <= k * delta_acc:
+        raise PolicyError(
+            "delta_policy does not exceed k_max delta_acc: nothing is left for composition",
+            field="delta_policy",
+            expected=f"> {k * delta_acc:.6g}",
+            found=text(delta),
+        )
+    composition = Composition([(mechanism, k * n)], delta)
+    by_grid, by_grid_as_paper = rdp.epsilon(composition)
+    gaussian = rdp.gaussian_divergences(mechanism.sigma_over_delta, k * n)
+    comparisons = {
+        "paper_leading_term": closed_form.leading_term(eps_acc, k),
+        "rdp_paper_conversion": by_grid_as_paper,
+        "rdp_gaussian": rdp.convert(gaussian, delta),
+        "rdp_gaussian_paper_conversion": rdp.convert_as_paper(gaussian, delta),
+        "exact_gaussian": gaussian_epsilon(mechanism.sigma_over_delta, k * n, delta),
+    }
+    return BoundSet(
+        mechanism=mechanism,
+        n=n,
+        k=k,
+        eps_acc=eps_acc,
+        delta_acc=delta_acc,
+        delta=delta,
+        closed_form=_closed_form(mechanism, n, k, eps_acc, delta_acc, delta),
+        rdp=_finite(
+            "rdp", by_grid, delta, "orders 2..64, worst shift, infinite losses charged to delta first"
+        ),
+        exact=_finite("exact", composition.epsilon(), delta, "privacy loss distribution of the worst shift"),
+        comparisons={name: round_up(value, margin=0) for name, value in comparisons.items()},
+    )
+
+
+def eps_at(mechanism: Mechanism, compositions: int, delta: Real) -> float:
+    """The exact bound for any number of queries, rounded up; `inf` where infinite losses exceed delta.
+
+    :raises PolicyError: compositions no positive integer, delta outside (0, 1)
+    """
+    parts = [(mechanism, count(compositions, "compositions"))]
+    return round_up(Composition(parts, probability(delta, "delta")).epsilon())
+
+
+def cumulative(parts: Sequence[Part], delta: Real) -> Bound:
+    """The exact bound for several windows over one index together.
+
+    :param parts: each window's mechanism and the most queries a coalition makes in it (k_max n)
+    :param delta: delta for all windows together
+    :raises PolicyError: no window, a count that is no positive integer, delta outside (0, 1)
+    """
+    if not parts:
+        raise PolicyError("no window to compose", field="windows", expected="at least one")
+    checked = [(mechanism, count(m, f"windows[{i}].compositions")) for i, (mechanism, m) in enumerate(parts)]
+    total = probability(delta, "delta")
+    note = (
+        "at most k_max colluding accounts in each window; every window over this index is among those given"
+    )
+    return _finite("cumulative", Composition(checked, total).epsilon(), total, note)
+
+
+def gaussian_epsilon(sigma_over_delta: float, compositions: int, delta: float) -> float:
+    """The analytic Gaussian's eps (Balle and Wang 2018) for m queries: a comparison, not a bound."""
+    return float(get_epsilon_gaussian(sigma_over_delta / math.sqrt(compositions), delta))
+
+
+def _finite(name: str, eps: float, delta: float, *notes: str) -> Bound:
+    valid = math.isfinite(eps)
+    reason = None if valid else "infinite losses are likelier than delta: no finite bound exists"
+    return Bound(name, round_up(eps), delta, valid, reason, (*_COMMON, *notes))
+
+
+def _closed_form(
+    mechanism: Mechanism, n: int, k: int, eps_acc: float, delta_acc: float, delta: float
+) -> Bound:
+    eps_q = closed_form.query_epsilon(eps_acc, delta_acc, n)
+    m = k * n
+    # The sampler's bias is in `delta_at` already; charged again, as for the other bounds.
+    slack = delta * math.exp(-m * SLICE_BIAS) - k * delta_acc
+    query_delta = mechanism.delta_at(eps_q)
+    reason = None
+    if eps_q > 1:
+        reason = f"eps_q = {eps_q:.4g} is above 1, where Lemma 3.2 ends"
+    elif query_delta > delta_acc / n:
+        reason = f"one query has delta {query_delta:.2e} at eps_q {eps_q:.4g}, over delta_acc/n {delta_acc / n:.2e}"
+    elif slack <= 0:
+        reason = "k_max delta_acc leaves nothing of delta_policy"
+    eps = math.inf if slack <= 0 else closed_form.advanced_composition(eps_q, m, slack) + m * SLICE_BIAS
+    return Bound(
+        "closed_form",
+        round_up(eps),
+        delta,
+        reason is None,
+        reason,
+        (*_COMMON, "one query is (eps_q, delta_acc/n)-DP", "k_max delta_acc of delta goes to the queries"),
+    )

@@ -1,0 +1,183 @@
+"""One query's mechanism: the exact distribution of its noise and of its privacy loss.
+
+A query releases u_i + z_i for every position, u_i in 0..R, z_i = sum of g_c x_c (docs/relation.md, "Noise").
+Adding, removing or replacing one document moves one u_i by at most R, so a query is as private as telling
+z from z + s for the worst s in -R..R; everything after that (the order, the top K) is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit.errors import PolicyError
+from rag_audit.relation.noise import BASE_SIGMA, MASS_BITS, MAX_MAGNITUDE, base_pmf, check_gains
+
+Array = npt.NDArray[np.float64]
+
+UNIT_ROUNDOFF = 2.0**-53
+SLICE_BIAS = 2.0**-52
+"""A query's share of the sampler's bias, in epsilon and in log delta (docs/relation.md, "Noise")."""
+_TERMS = 2 * MAX_MAGNITUDE + 1
+
+
+@dataclass(frozen=True)
+class Bias:
+    """What one query adds to a bound computed from `Mechanism.pmf` and the shift R alone.
+
+    If the computed pair is (eps, delta)-DP then m real queries are (eps + m shift, delta exp(m factor))-DP.
+    The terms are the sampler's slices, the rounding of the pmf in float64, and the pmf's distance from
+    being unimodal, which is what makes the shift R the worst one (docs/accounting.md, "Worst shift").
+    """
+
+    factor: float
+    shift: float
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Noise gains and lattice size of a policy.
+
+    :param gains: g_1 = 1, g_{c+1} in 1..8 g_c, at most six
+    :param lattice: R, the number of score steps and the sensitivity: a power of two
+    :raises PolicyError: gains that break the smoothness rule, R not a power of two or beyond the support
+    """
+
+    gains: tuple[int, ...]
+    lattice: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gains", check_gain_tuple(self.gains))
+        lattice = self.lattice
+        if (
+            isinstance(lattice, bool)
+            or not isinstance(lattice, int)
+            or lattice < 1
+            or lattice & (lattice - 1)
+        ):
+            raise PolicyError(
+                "lattice is not a power of two", field="lattice", expected="1, 2, 4, ..", found=repr(lattice)
+            )
+        if lattice > 2 * self.half_support:
+            raise PolicyError(
+                "lattice exceeds the support of the noise: one query reveals the document with certainty",
+                field="lattice",
+                expected=f"well below {2 * self.half_support} with gains {list(self.gains)}",
+                found=lattice,
+                hint=f"R = {largest_power_of_two(self.half_support // 8)} with these gains, or one more gain",
+            )
+
+    @property
+    def half_support(self) -> int:
+        """z lies in -half_support..half_support."""
+        return MAX_MAGNITUDE * sum(self.gains)
+
+    @property
+    def sigma(self) -> float:
+        """Nominal standard deviation of z, in lattice steps: 16 sqrt(sum g^2)."""
+        return BASE_SIGMA * math.sqrt(sum(g * g for g in self.gains))
+
+    @property
+    def sigma_over_delta(self) -> float:
+        """sigma / R, the noise multiplier of one query."""
+        return self.sigma / self.lattice
+
+    @property
+    def pmf(self) -> Array:
+        """P(z) for z = -half_support..half_support, float64, read-only; relative error in `bias`."""
+        return _noise_pmf(self.gains).pmf
+
+    @property
+    def bias(self) -> Bias:
+        """What a query adds to bounds made from `pmf` and the shift R."""
+        rounding = _pmf_rounding(self.gains)
+        return Bias(
+            factor=2 * rounding + SLICE_BIAS,
+            shift=_noise_pmf(self.gains).excess + 4 * rounding + SLICE_BIAS,
+        )
+
+    @property
+    def outside_mass(self) -> float:
+        """Probability that z + R falls where z never does: an infinite privacy loss, for one query."""
+        return float(np.sum(self.pmf[: self.lattice])) * (1 + _pmf_rounding(self.gains))
+
+    def losses(self) -> tuple[Array, Array]:
+        """Finite privacy losses ln p(z)/p(z - R) and their probabilities p(z), in the order of z.
+
+        p is the least function above the pmf that is non-increasing in |z|: the pmf itself, but for five and
+        six gains, where it exceeds the pmf by parts in 10^10 around 0.
+        """
+        majorant = _noise_pmf(self.gains).majorant
+        upper, lower = majorant[self.lattice :], majorant[: -self.lattice]
+        losses = upper / lower
+        return np.log(losses, out=losses), upper
+
+    def delta_at(self, eps: float) -> float:
+        """The least delta for which one real query is (eps, delta)-DP: a direct sum, biases included."""
+        bias = self.bias
+        losses, masses = self.losses()
+        eps -= bias.shift
+        above = losses > eps
+        hockey_stick = float(np.sum(-np.expm1(eps - losses[above]) * masses[above]))
+        return (self.outside_mass + hockey_stick) * math.exp(bias.factor) * (1 + 1e-12)
+
+
+def check_gain_tuple(gains: Sequence[int]) -> tuple[int, ...]:
+    """Gains as a tuple of integers that keep the smoothness rule.
+
+    :raises PolicyError: not a sequence of integers, or the rule of docs/relation.md, "Noise" is broken
+    """
+    if isinstance(gains, str | bytes) or not isinstance(gains, Sequence):
+        raise PolicyError("gains are not a list of integers", field="gains", found=repr(gains))
+    for c, gain in enumerate(gains):
+        if isinstance(gain, bool) or not isinstance(gain, int):
+            raise PolicyError("gain is not an integer", field=f"gains[{c}]", found=repr(gain))
+    check_gains(gains)
+    return tuple(gains)
+
+
+def largest_power_of_two(limit: int) -> int:
+    """The largest power of two that is at most `limit` (at least 1)."""
+    return 1 << (max(1, limit).bit_length() - 1)
+
+
+def _pmf_rounding(gains: tuple[int, ...]) -> float:
+    """Bound on the relative error of `Mechanism.pmf`: each convolution is a sum of positive terms."""
+    return 2 * len(gains) * _TERMS * UNIT_ROUNDOFF
+
+
+@dataclass(frozen=True, eq=False)
+class _Noise:
+    """The pmf of z, its least symmetric unimodal majorant, and ln of the largest ratio of the two."""
+
+    pmf: Array
+    majorant: Array
+    excess: float
+
+
+@lru_cache(maxsize=2)
+def _noise_pmf(gains: tuple[int, ...]) -> _Noise:
+    """The pmf of z by direct convolution, never FFT: its tails reach 1e-70, and each is a privacy loss."""
+    masses = base_pmf()
+    base = [masses[x] / 2.0**MASS_BITS for x in range(-MAX_MAGNITUDE, MAX_MAGNITUDE + 1)]
+    pmf = np.ones(1)
+    for gain in gains:
+        wider = np.zeros(len(pmf) + 2 * MAX_MAGNITUDE * gain)
+        for x, mass in enumerate(base):
+            wider[x * gain : x * gain + len(pmf)] += mass * pmf
+        pmf = wider
+    outward = pmf[len(pmf) // 2 :]
+    pmf[: len(outward)] = outward[::-1]  # symmetric by construction; now to the last bit as well
+    pmf.setflags(write=False)
+    falling = np.maximum.accumulate(outward[::-1])
+    excess = math.log(float(np.max(falling[::-1] / outward)))
+    if excess == 0:
+        return _Noise(pmf, pmf, 0.0)
+    majorant = np.concatenate([falling, falling[-2::-1]])
+    majorant.setflags(write=False)
+    return _Noise(pmf, majorant, excess)

@@ -1,0 +1,94 @@
+"""Reading the accountant's numbers and rounding its results."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
+from typing import overload
+
+from rag_audit.errors import PolicyError
+
+Real = Decimal | str | int | float
+"""A real parameter. Policies carry decimal strings; a float stands for its shortest decimal form."""
+
+SIGNIFICANT_DIGITS = 5
+_UP = Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_CEILING)
+
+
+def real(value: Real, field: str) -> float:
+    """A finite real.
+
+    :raises PolicyError: not a number, or not finite
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    except (InvalidOperation, TypeError, ValueError) as exc:
+        raise PolicyError("not a decimal number", field=field, found=repr(value)) from exc
+    if not number.is_finite() or not math.isfinite(float(number)):
+        raise PolicyError("not a finite number", field=field, found=str(value))
+    return float(number)
+
+
+def epsilon(value: Real, field: str) -> float:
+    """A privacy parameter epsilon, above 0.
+
+    :raises PolicyError: not a finite number above 0
+    """
+    number = real(value, field)
+    if number <= 0:
+        raise PolicyError("epsilon is not above 0", field=field, expected="> 0", found=str(value))
+    return number
+
+
+def probability(value: Real, field: str) -> float:
+    """A privacy parameter delta, strictly between 0 and 1.
+
+    :raises PolicyError: not a number in (0, 1)
+    """
+    number = real(value, field)
+    if not 0 < number < 1:
+        raise PolicyError(
+            "delta is not strictly between 0 and 1", field=field, expected="0 < delta < 1", found=str(value)
+        )
+    return number
+
+
+def count(value: object, field: str) -> int:
+    """A positive integer.
+
+    :raises PolicyError: not an integer, or below 1
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise PolicyError(
+            "not a positive integer", field=field, expected="an integer >= 1", found=repr(value)
+        )
+    return value
+
+
+def round_up(value: float, margin: float = 1e-9) -> float:
+    """A bound as it is printed: up to five significant digits, never down.
+
+    The relative margin is far above what two machines' arithmetic can differ by and below the digits that
+    are printed, so a provider and a verifier print the same number (but for values within 1e-9 of a
+    multiple of the last digit).
+    """
+    if not math.isfinite(value) or value <= 0:
+        return max(value, 0.0)
+    return float(_UP.create_decimal(Decimal(value * (1 + margin))))
+
+
+@overload
+def text(value: float) -> str: ...
+@overload
+def text(value: None) -> None: ...
+def text(value: float | None) -> str | None:
+    """A real as policies and reports carry it: a plain decimal string, `inf` where there is no bound."""
+    if value is None:
+        return None
+    if math.isinf(value):
+        return "inf"
+    digits = Decimal(repr(value))
+    plain = format(digits, "f") if 1e-6 <= abs(value) < 1e9 or value == 0 else format(digits, "e")
+    return plain[:-2] if plain.endswith(".0") else plain
