@@ -136,6 +136,10 @@ class RequestRefused(RagAuditError):
         self.reason = reason
 
 
+class WitnessError(RagAuditError):
+    """A statement that cannot be proved: its private values do not satisfy the circuit or the argument."""
+
+
 class InvalidProof(RagAuditError):
     """A proof does not verify."""
 

@@ -1,0 +1,188 @@
+pragma circom 2.2.0;
+
+include "circomlib/circuits/poseidon_constants.circom";
+
+/// @title Poseidon permutation of 17 words (docs/protocol.md, "Field and hash")
+/// @notice out[i] = word first + i of the permuted state.
+/// @dev The constants are circomlib's, in the sparse form of the Poseidon paper's appendix B: three full
+///      rounds, one that ends in the dense matrix P, 68 partial rounds, four full rounds. Linear layers are
+///      kept as expressions, so that only the 204 fifth powers become constraints (3 each).
+/// @param in the state; any field elements
+template Permutation(first, count) {
+    signal input in[17];
+    signal output out[count];
+    var C[204] = POSEIDON_C(17);
+    var S[2244] = POSEIDON_S(17);
+    var M[17][17] = POSEIDON_M(17);
+    var P[17][17] = POSEIDON_P(17);
+
+    signal square[204];
+    signal fourth[204];
+    signal fifth[204];
+    var state[17];
+    var mixed[17];
+    var box = 0;
+    for (var j = 0; j < 17; j++) {
+        state[j] = in[j] + C[j];
+    }
+    for (var round = 0; round < 4; round++) {
+        for (var j = 0; j < 17; j++) {
+            square[box] <== state[j] * state[j];
+            fourth[box] <== square[box] * square[box];
+            fifth[box] <== fourth[box] * state[j];
+            state[j] = fifth[box] + C[17 * (round + 1) + j];
+            box++;
+        }
+        for (var i = 0; i < 17; i++) {
+            mixed[i] = 0;
+            for (var j = 0; j < 17; j++) {
+                mixed[i] += (round == 3 ? P[j][i] : M[j][i]) * state[j];
+            }
+        }
+        for (var i = 0; i < 17; i++) {
+            state[i] = mixed[i];
+        }
+    }
+    for (var round = 0; round < 68; round++) {
+        square[box] <== state[0] * state[0];
+        fourth[box] <== square[box] * square[box];
+        fifth[box] <== fourth[box] * state[0];
+        state[0] = fifth[box] + C[85 + round];
+        box++;
+        mixed[0] = 0;
+        for (var j = 0; j < 17; j++) {
+            mixed[0] += S[33 * round + j] * state[j];
+        }
+        for (var j = 1; j < 17; j++) {
+            state[j] += S[33 * round + 16 + j] * state[0];
+        }
+        state[0] = mixed[0];
+    }
+    for (var round = 0; round < 4; round++) {
+        for (var j = 0; j < 17; j++) {
+            square[box] <== state[j] * state[j];
+            fourth[box] <== square[box] * square[box];
+            fifth[box] <== fourth[box] * state[j];
+            state[j] = fifth[box];
+            if (round < 3) {
+                state[j] += C[153 + 17 * round + j];
+            }
+            box++;
+        }
+        for (var i = 0; i < 17; i++) {
+            mixed[i] = 0;
+            for (var j = 0; j < 17; j++) {
+                mixed[i] += M[j][i] * state[j];
+            }
+        }
+        for (var i = 0; i < 17; i++) {
+            state[i] = mixed[i];
+        }
+    }
+    for (var i = 0; i < count; i++) {
+        out[i] <== state[first + i];
+    }
+}
+
+/// @notice The same permutation's word 0 on constants, for hashes of constants. Compile time only.
+function permutation_word(in) {
+    var C[204] = POSEIDON_C(17);
+    var S[2244] = POSEIDON_S(17);
+    var M[17][17] = POSEIDON_M(17);
+    var P[17][17] = POSEIDON_P(17);
+    var state[17];
+    var mixed[17];
+    for (var j = 0; j < 17; j++) {
+        state[j] = in[j] + C[j];
+    }
+    for (var round = 0; round < 4; round++) {
+        for (var j = 0; j < 17; j++) {
+            state[j] = state[j] ** 5 + C[17 * (round + 1) + j];
+        }
+        for (var i = 0; i < 17; i++) {
+            mixed[i] = 0;
+            for (var j = 0; j < 17; j++) {
+                mixed[i] += (round == 3 ? P[j][i] : M[j][i]) * state[j];
+            }
+        }
+        state = mixed;
+    }
+    for (var round = 0; round < 68; round++) {
+        state[0] = state[0] ** 5 + C[85 + round];
+        mixed[0] = 0;
+        for (var j = 0; j < 17; j++) {
+            mixed[0] += S[33 * round + j] * state[j];
+        }
+        for (var j = 1; j < 17; j++) {
+            state[j] += S[33 * round + 16 + j] * state[0];
+        }
+        state[0] = mixed[0];
+    }
+    for (var round = 0; round < 4; round++) {
+        for (var j = 0; j < 17; j++) {
+            state[j] = state[j] ** 5;
+            if (round < 3) {
+                state[j] += C[153 + 17 * round + j];
+            }
+        }
+        for (var i = 0; i < 17; i++) {
+            mixed[i] = 0;
+            for (var j = 0; j < 17; j++) {
+                mixed[i] += M[j][i] * state[j];
+            }
+        }
+        state = mixed;
+    }
+    return state[0];
+}
+
+/// @title H of the protocol: up to 16 inputs, padded with zeros
+/// @param in any field elements
+template Hash(n) {
+    assert(n >= 1 && n <= 16);
+    signal input in[n];
+    signal output out;
+    component permutation = Permutation(0, 1);
+    permutation.in[0] <== 0;
+    for (var i = 0; i < 16; i++) {
+        if (i < n) {
+            permutation.in[i + 1] <== in[i];
+        } else {
+            permutation.in[i + 1] <== 0;
+        }
+    }
+    out <== permutation.out[0];
+}
+
+/// @title HL of the protocol: h = H(10, tag, n), then h = H(h, run) for each run of 15 elements
+/// @dev The start depends on constants only and is computed by the compiler.
+/// @param in any field elements; their encoding is the caller's duty
+template ListHash(tag, n) {
+    var runs = (n + 14) \ 15;
+    signal input in[n];
+    signal output out;
+    component step[runs];
+    var start[17];
+    for (var i = 0; i < 17; i++) {
+        start[i] = 0;
+    }
+    start[1] = 10;
+    start[2] = tag;
+    start[3] = n;
+    for (var run = 0; run < runs; run++) {
+        step[run] = Hash(16);
+        if (run == 0) {
+            step[run].in[0] <== permutation_word(start);
+        } else {
+            step[run].in[0] <== step[run - 1].out;
+        }
+        for (var i = 0; i < 15; i++) {
+            if (15 * run + i < n) {
+                step[run].in[i + 1] <== in[15 * run + i];
+            } else {
+                step[run].in[i + 1] <== 0;
+            }
+        }
+    }
+    out <== step[runs - 1].out;
+}

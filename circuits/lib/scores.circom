@@ -1,0 +1,148 @@
+pragma circom 2.2.0;
+
+include "../utils/bits.circom";
+
+/// @title int4 components of one packed element
+/// @notice Proves that `packed` holds `count` nibbles, least significant first, each a component + 8, and
+///         the padding nibble 8 in the rest of its 63 places; `bit` holds their digits.
+/// @dev 63 nibbles are 252 bits, so the digits are unique. Nibble 0 (component -8) is admitted; every range
+///      that depends on components allows for it.
+/// @param packed any field element; checked here
+template Nibbles(count) {
+    signal input packed;
+    signal output bit[4 * count];
+    var padding = 0;
+    for (var i = count; i < 63; i++) {
+        padding += 8 * (1 << (4 * i));
+    }
+    component digits = Bits(4 * count);
+    digits.in <== packed - padding;
+    bit <== digits.bit;
+}
+
+/// @notice Largest h for which a scaled score's quotient may lie in (-(h + 1) R)..(h + 1) R - 1: enough for
+///         every score of d components in -8..7, which lies in -56 d..64 d.
+function quotient_groups(d, lo, hi, R) {
+    var width = hi - lo;
+    var above = ((64 * d - lo) * R + width \ 2) \ width;
+    var below = ((56 * d + lo) * R) \ width + 1;
+    var h = above \ R;
+    if (below \ R > h) {
+        h = below \ R;
+    }
+    return h > 0 ? h : 1;
+}
+
+/// @notice Bits of a slot: a power of two above the difference of any two values that a slot may hold, the
+///         scaled score R s on one side and width * quotient + remainder + offset on the other.
+function slot_bits(d, lo, hi, R) {
+    var width = hi - lo;
+    var reach = width * (quotient_groups(d, lo, hi, R) + 1) * R;
+    var offset = lo * R - width \ 2;
+    var up = reach + offset + R * 56 * d;
+    var down = R * 64 * d + reach - offset;
+    return bit_length(up > down ? up : down);
+}
+
+/// @title Clamp and scale one score
+/// @notice u = floor(((clamp(s, lo, hi) - lo) R + floor((hi - lo) / 2)) / (hi - lo)) for scaled = R s,
+///         and `scaled` is an integer in the range that slot_bits allows for.
+/// @dev The floor comes first and the clamp after it: the quotient of s is quotient = low + R high, and
+///      clamping to 0..R is reading off its sign, whether high is zero, and low. The remainder's range is
+///      exact, so the quotient is the floor.
+/// @param scaled any field element; range checked here. That it is R times an integer is the caller's duty.
+template Quantise(d, lo, hi, R) {
+    var width = hi - lo;
+    var offset = lo * R - width \ 2;
+    var log_R = bit_length(R) - 1;
+    assert(lo >= 0 && width > 0 && R == 1 << log_R);
+    var h = quotient_groups(d, lo, hi, R);
+    signal input scaled;
+    signal output u;
+
+    // In hints: shift by (h + 1) R whole quotients, so that the division is one of natural numbers.
+    var shifted = (scaled - offset + width * (h + 1) * R) \ width;
+    var quotient_hint = shifted - (h + 1) * R;
+    component remainder = Bounded(width - 1);
+    remainder.in <-- (scaled - offset + width * (h + 1) * R) % width;
+    // The quotient is -1 - .. if not positive: high = more if positive, more - h - 1 if not, with more in 0..h.
+    signal positive <-- shifted >= (h + 1) * R ? 1 : 0;
+    positive * (positive - 1) === 0;
+    component more = Bounded(h);
+    more.in <-- positive == 1 ? shifted \ R - (h + 1) : shifted \ R;
+    component low = Bits(log_R);
+    low.in <-- shifted % R;
+    scaled === width * (low.in + R * (more.in + (h + 1) * (positive - 1))) + remainder.in + offset;
+
+    component over = NonZero();
+    over.in <== more.in;
+    signal capped <== low.in + over.out * (R - low.in);
+    u <== positive * capped;
+}
+
+/// @title Quantised scores of all positions
+/// @notice u[i] = the policy's quantiser on <q, e_i>, for the vectors in `index` and `query`.
+/// @dev sum over j of q_j (sum over g of e_gj 2^(W g)) gives G positions' scores for d products. R times that
+///      sum must equal the sum of the scaled scores in slots of W bits; W exceeds the width of any
+///      difference of two slots and W G <= 252, so the slots are equal one by one.
+/// @param index dense nibble stream of N d components; checked here
+/// @param query nibbles of d components; checked here
+template Scores(N, d, lo, hi, R) {
+    var W = slot_bits(d, lo, hi, R);
+    var G = 252 \ W;
+    var groups = (N + G - 1) \ G;
+    signal input index[(N * d + 62) \ 63];
+    signal input query[(d + 62) \ 63];
+    signal output u[N];
+
+    var elements = (N * d + 62) \ 63;
+    component e[elements];
+    for (var n = 0; n < elements; n++) {
+        e[n] = Nibbles(n < elements - 1 ? 63 : N * d - 63 * n);
+        e[n].packed <== index[n];
+    }
+    elements = (d + 62) \ 63;
+    component q[elements];
+    var q_value[d];
+    for (var n = 0; n < elements; n++) {
+        q[n] = Nibbles(n < elements - 1 ? 63 : d - 63 * n);
+        q[n].packed <== query[n];
+    }
+    for (var j = 0; j < d; j++) {
+        q_value[j] = -8;
+        for (var k = 0; k < 4; k++) {
+            q_value[j] += q[j \ 63].bit[4 * (j % 63) + k] * (1 << k);
+        }
+    }
+    component quantised[N];
+    signal product[groups][d];
+    var score[N];
+    for (var i = 0; i < N; i++) {
+        score[i] = 0;
+    }
+    for (var g = 0; g < groups; g++) {
+        var sum = 0;
+        for (var j = 0; j < d; j++) {
+            var packed = 0;
+            for (var i = g * G; i < (g + 1) * G && i < N; i++) {
+                var n = i * d + j;
+                var e_ij = -8;
+                for (var k = 0; k < 4; k++) {
+                    e_ij += e[n \ 63].bit[4 * (n % 63) + k] * (1 << k);
+                }
+                packed += e_ij * (1 << (W * (i - g * G)));
+                score[i] += q_value[j] * e_ij;
+            }
+            product[g][j] <== q_value[j] * packed;
+            sum += product[g][j];
+        }
+        var slots = 0;
+        for (var i = g * G; i < (g + 1) * G && i < N; i++) {
+            quantised[i] = Quantise(d, lo, hi, R);
+            quantised[i].scaled <-- R * score[i];
+            slots += quantised[i].scaled * (1 << (W * (i - g * G)));
+            u[i] <== quantised[i].u;
+        }
+        R * sum === slots;
+    }
+}

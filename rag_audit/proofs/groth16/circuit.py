@@ -1,0 +1,118 @@
+"""Compiled circuits in the user cache, and their witnesses.
+
+circom2 (circom as WASM) makes the constraint system and a witness generator, also WASM. Witness inputs are
+secret: they pass through a pipe and never touch a disk or a command line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_audit.canonical import digest_hex
+from rag_audit.errors import SetupError, WitnessError
+from rag_audit.proofs.groth16.instance import COMPILER_FLAGS, Instance
+from rag_audit.toolchain import (
+    NodeFailed,
+    build_once,
+    cache_dir,
+    circuits_dir,
+    last_lines,
+    npm_packages,
+    progress,
+    run_node,
+)
+
+Inputs = Mapping[str, int | Sequence[int]]
+"""Witness inputs by signal name."""
+
+_COUNT = re.compile(r"^(non-linear constraints|linear constraints|wires): (\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """A compiled circuit's files."""
+
+    folder: Path
+
+    @property
+    def r1cs(self) -> Path:
+        """The constraint system, iden3 r1cs format."""
+        return self.folder / "main.r1cs"
+
+    @property
+    def symbols(self) -> Path:
+        """Names of the wires, one line each: label, wire (-1 if simplified away), component, name."""
+        return self.folder / "main.sym"
+
+    @property
+    def constraints(self) -> int:
+        """Number of constraints."""
+        return int(json.loads((self.folder / "manifest.json").read_text())["constraints"])
+
+
+def compile_circuit(instance: Instance, *, flags: Sequence[str] = COMPILER_FLAGS) -> Circuit:
+    """Compile an instance, or take it from the cache.
+
+    :param flags: circom's; others than the default give a circuit that is cached apart and has no keys
+    :raises SetupError: Node is missing, or the compiler refuses the sources
+    """
+    key = instance.digest()
+    if tuple(flags) != COMPILER_FLAGS:
+        key = digest_hex({"circuit": key, "flags": list(flags)})
+
+    def build(folder: Path) -> None:
+        # The compiler is sandboxed to the folder it is started in, so everything it includes is copied there.
+        packages = npm_packages()
+        work = folder / "sources"
+        for name in ("lib", "utils"):
+            shutil.copytree(circuits_dir() / name, work / name)
+        shutil.copytree(packages / "circomlib" / "circuits", work / "circomlib" / "circuits")
+        (work / "main").mkdir()
+        (work / "main" / "main.circom").write_text(instance.main_source())
+        progress(f"compiling {instance.name}")
+        arguments = ["main/main.circom", "--r1cs", "--wasm", "--sym", *flags, "-l", ".", "-o", "."]
+        try:
+            output = run_node(packages / "circom2" / "cli.js", arguments, cwd=work).decode()
+        except NodeFailed as exc:
+            raise SetupError(
+                "the circuit does not compile", field=instance.name, found=last_lines(exc.stdout + exc.stderr)
+            ) from exc
+        counts = {name: int(count) for name, count in _COUNT.findall(output)}
+        manifest = {
+            "circuit": key,
+            "name": instance.name,
+            "constraints": counts["non-linear constraints"] + counts["linear constraints"],
+            "wires": counts["wires"],
+        }
+        for path in (*work.glob("main.*"), work / "main_js"):
+            path.rename(folder / path.name)
+        shutil.rmtree(work)
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+
+    return Circuit(build_once(cache_dir("circuits") / key, build))
+
+
+def compute_witness(circuit: Circuit, inputs: Inputs) -> bytes:
+    """The full witness as the bytes of a .wtns file.
+
+    :raises WitnessError: the circuit has no witness for these inputs; `found` names template and line
+    """
+    text = json.dumps({name: _decimal(value) for name, value in inputs.items()})
+    arguments = [str(circuit.folder / "main_js" / name) for name in ("witness_calculator.js", "main.wasm")]
+    try:
+        return run_node(circuits_dir() / "witness.cjs", arguments, cwd=circuit.folder, stdin=text.encode())
+    except NodeFailed as exc:
+        if exc.status == 3:
+            raise WitnessError(
+                "no witness: the inputs do not satisfy the circuit", found=last_lines(exc.stderr)
+            ) from exc
+        raise SetupError("the witness generator failed", found=last_lines(exc.stderr)) from exc
+
+
+def _decimal(value: int | Sequence[int]) -> str | list[str]:
+    return str(value) if isinstance(value, int) else [str(item) for item in value]

@@ -1,0 +1,183 @@
+"""Circuit instances: which circuit, with which parameters, and the digest that names it.
+
+An instance is a few lines of circom that fix the parameters of a template in circuits/lib. Its digest
+covers everything that decides the constraint system, and can be computed without Node: own sources by
+content, npm packages (compiler, circomlib) by the integrity hashes that the lock file pins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from rag_audit.canonical import digest_hex
+from rag_audit.errors import PolicyError, SetupError
+from rag_audit.relation.noise import MAX_MAGNITUDE, check_gains, table_digest
+from rag_audit.relation.scores import ScoreWindow
+from rag_audit.toolchain import circuits_dir
+
+COMPILER_FLAGS = ("--O2",)
+PUBLIC_INPUTS = ("ctx", "c_seed", "beacon", "slot", "c_idx", "cq", "htopk")
+"""The public inputs of `retrieve`, in the order of the verification key."""
+
+_INCLUDE = re.compile(r'^\s*include\s+"([^"]+)"\s*;', re.MULTILINE)
+
+
+class Instance(Protocol):
+    """What compiling, keys and proofs need to know of an instance."""
+
+    @property
+    def name(self) -> str:
+        """Its name, also a file name."""
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """Names of the public inputs in the verification key's order."""
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component."""
+
+    def digest(self) -> str:
+        """The circuit digest that a policy pins, 64 hexadecimal digits."""
+
+
+@dataclass(frozen=True)
+class RetrieveInstance:
+    """`retrieve`: claims A2, A3 and A4 for one record (docs/circuits.md).
+
+    :param capacity: N, positions of the index, a multiple of 8
+    :param dimension: d, components of a vector
+    :param top_k: K, positions that a record lists
+    :param gains: the policy's noise gains, one a component
+    :param lo: lower end of the score window, raw units
+    :param hi: upper end of the score window, raw units
+    :param lattice: R, a power of two
+    :raises PolicyError: parameters that the circuit cannot be built for
+    """
+
+    capacity: int
+    dimension: int
+    top_k: int
+    gains: tuple[int, ...]
+    lo: int
+    hi: int
+    lattice: int
+
+    def __post_init__(self) -> None:
+        check_gains(self.gains)
+        ScoreWindow(self.lo, self.hi, self.lattice)
+        if self.capacity < 8 or self.capacity % 8:
+            raise PolicyError(
+                "capacity does not fit the circuit", expected="a multiple of 8", found=self.capacity
+            )
+        if not 2 <= self.top_k <= self.capacity:
+            raise PolicyError("K does not fit the circuit", expected=f"2..{self.capacity}", found=self.top_k)
+        if self.dimension < 1:
+            raise PolicyError(
+                "dimension does not fit the circuit", expected="at least 1", found=self.dimension
+            )
+        # The slot widths of TopK and Scores (circuits/lib), which the compiler would refuse with less words.
+        span = (self.lattice + 2 * MAX_MAGNITUDE * sum(self.gains)).bit_length()
+        if 8 * (span + 2 * self.top_k.bit_length() + 2) > 252:
+            raise PolicyError(
+                "noise or K too large for the circuit", found=f"K {self.top_k}, gains {self.gains}"
+            )
+        if (self.lattice * (64 * self.dimension + self.hi) * 4).bit_length() > 126:
+            raise PolicyError(
+                "scores too large for the circuit", found=f"lattice {self.lattice}, hi {self.hi}"
+            )
+
+    @property
+    def name(self) -> str:
+        """`retrieve-n64-d256-k5-g1x8x64-w101x810-r128`."""
+        gains = "x".join(map(str, self.gains))
+        return (
+            f"retrieve-n{self.capacity}-d{self.dimension}-k{self.top_k}"
+            f"-g{gains}-w{self.lo}x{self.hi}-r{self.lattice}"
+        )
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The seven public inputs, in order."""
+        return PUBLIC_INPUTS
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component; circuits/main holds those of the usual instances."""
+        gains = ", ".join(map(str, self.gains))
+        arguments = (
+            f"{self.capacity}, {self.dimension}, {self.top_k}, {len(self.gains)}, [{gains}], "
+            f"{self.lo}, {self.hi}, {self.lattice}"
+        )
+        return (
+            "pragma circom 2.2.0;\n\n"
+            'include "../lib/retrieve.circom";\n\n'
+            f"component main {{public [{', '.join(PUBLIC_INPUTS)}]}} = Retrieve({arguments});\n"
+        )
+
+    def digest(self) -> str:
+        """SHA-256 over sources, compiler, flags, parameters and the noise table's digest."""
+        return circuit_digest(self, {"noise_table": table_digest()})
+
+
+SHIPPED = tuple(
+    RetrieveInstance(capacity, 256, 5, gains, 101, 810, lattice)
+    for capacity in (64, 256)
+    for gains, lattice in (((1,), 64), ((1, 8, 64), 128))
+)
+"""The instances whose mains lie in circuits/main."""
+
+
+def circuit_digest(instance: Instance, extra: dict[str, str]) -> str:
+    """The digest of an instance (see the module's head); `extra` names further pinned artefacts."""
+    main = instance.main_source()
+    return digest_hex(
+        {
+            "extra": extra,
+            "flags": list(COMPILER_FLAGS),
+            "main": main,
+            "packages": {name: _locked(name) for name in ("circom2", "circomlib")},
+            "sources": dict(included_sources(main)),
+        }
+    )
+
+
+def included_sources(main: str) -> tuple[tuple[str, str], ...]:
+    """Own files that a main includes, transitively: (path below circuits/, SHA-256), sorted.
+
+    Includes of npm packages (`circomlib/..`) are left out: the lock file's integrity hash covers them.
+    """
+    root = circuits_dir()
+    found: dict[str, str] = {}
+    waiting = [(root / "main", name) for name in _INCLUDE.findall(main)]
+    while waiting:
+        folder, name = waiting.pop()
+        path = (folder / name).resolve()
+        if not path.is_relative_to(root) or not path.is_file():
+            continue
+        key = path.relative_to(root).as_posix()
+        if key not in found:
+            digest, names = _source(path)
+            found[key] = digest
+            waiting += [(path.parent, included) for included in names]
+    return tuple(sorted(found.items()))
+
+
+@cache
+def _source(path: Path) -> tuple[str, tuple[str, ...]]:
+    data = path.read_bytes()
+    return hashlib.sha256(data).hexdigest(), tuple(_INCLUDE.findall(data.decode()))
+
+
+@cache
+def _locked(name: str) -> dict[str, str]:
+    lock = json.loads((circuits_dir() / "package-lock.json").read_text())
+    try:
+        entry = lock["packages"][f"node_modules/{name}"]
+        return {"version": entry["version"], "integrity": entry["integrity"]}
+    except KeyError as exc:
+        raise SetupError("npm package is not locked", field="package-lock.json", expected=name) from exc
