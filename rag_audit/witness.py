@@ -1,0 +1,420 @@
+"""A witness: cosigns a provider's checkpoints, so that "published before the window opened" can be proved.
+
+Its directory holds the key and one state file, both secret: what it cosigned last for every origin, and the
+nonces that it committed to. The state is durable before a signature leaves, so a witness that crashes and
+comes back never cosigns a fork and never reveals one nonce twice. All rules are docs/protocol.md, "Phases".
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from rag_audit.beacon import NONCE_SIZE, Reveal, members_of, nonce_commitment
+from rag_audit.canonical import jcs, parse_json, sha256
+from rag_audit.durable import PRIVATE_MODE, create_private, locked, read_private, replace_file
+from rag_audit.errors import RagAuditError, StoreError
+from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
+from rag_audit.ledger.note import (
+    ALG_COSIGNATURE,
+    ALG_ED25519,
+    Note,
+    SigningKey,
+    VerifierKey,
+    cosign_note,
+    parse_note,
+    sign_note,
+)
+from rag_audit.ledger.tree import leaf_hash, verify_consistency, verify_inclusion
+from rag_audit.models import Count, Hex32, Millis, Model, Positive
+from rag_audit.records import MAX_ENTRY_BYTES, Closing, Enrolment, Entry, Opening, WitnessBeacon, parse_entry
+
+KEY_FILE = "key"
+STATE_FILE = "state.json"
+MAX_STATE_BYTES = 64 * 1024 * 1024
+MAX_OPEN_NONCES = 4096
+
+
+class WitnessRefused(RagAuditError):
+    """The witness does not sign: what it was shown breaks one of its rules."""
+
+
+class _Log(Model):
+    """The last checkpoint cosigned for an origin, and the window that it belongs to."""
+
+    window: str
+    opening: Hex32
+    opens_at: Millis
+    closes_at: Millis
+    size: Positive
+    root: Hex32
+    closed: bool
+
+
+class _Revealed(Model):
+    """The one root over which a nonce was revealed."""
+
+    origin: str
+    window: str
+    size: Positive
+    root: Hex32
+    ts: Millis
+
+
+class _Nonce(Model):
+    nonce: Hex32
+    revealed: _Revealed | None
+
+
+class _State(Model):
+    v: Literal[1] = 1
+    logs: dict[str, _Log] = Field(default_factory=dict)
+    nonces: dict[Hex32, _Nonce] = Field(default_factory=dict)
+    last_time: Count = 0
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Witness:
+    """A witness's directory.
+
+    :param directory: as `init` made it
+    :param clock: the time in milliseconds since the epoch
+    :raises SetupError: missing, or accessible by others
+    """
+
+    def __init__(self, directory: Path, *, clock: Callable[[], int] = _now) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._key = SigningKey.load(directory / KEY_FILE)
+        self._read()
+
+    @classmethod
+    def init(cls, directory: Path, name: str, *, clock: Callable[[], int] = _now) -> Witness:
+        """Make a new witness: a fresh key of that name, and an empty state.
+
+        :raises StoreError: the directory already holds a witness, or cannot be written
+        """
+        key = SigningKey.generate(name, ALG_COSIGNATURE)
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as exc:
+            raise StoreError("cannot be made", field=str(directory), found=exc.strerror or str(exc)) from exc
+        key.save(directory / KEY_FILE)
+        create_private(directory / STATE_FILE, _State().canonical())
+        return cls(directory, clock=clock)
+
+    @property
+    def vkey(self) -> VerifierKey:
+        """The cosignature key (type 0x04); beacon notes are signed with the same key as type 0x01."""
+        return self._key.verifier
+
+    def nonce_commitment(self) -> bytes:
+        """Draw a nonce and return the commitment to it (32 bytes), for one opening or enrolment.
+
+        :raises WitnessRefused: too many nonces wait to be revealed
+        """
+        with self._locked() as state:
+            if sum(n.revealed is None for n in state.nonces.values()) >= MAX_OPEN_NONCES:
+                raise WitnessRefused("too many unrevealed nonces", expected=f"at most {MAX_OPEN_NONCES}")
+            nonce = secrets.token_bytes(NONCE_SIZE)
+            commitment = nonce_commitment(nonce)
+            entry = _Nonce(nonce=nonce.hex(), revealed=None)
+            self._write(state.model_copy(update={"nonces": {**state.nonces, commitment.hex(): entry}}))
+        return commitment
+
+    def cosign_opening(self, note: Note | str | bytes, entry: bytes, *, log_key: VerifierKey) -> Note:
+        """Cosign the size-1 checkpoint of a new window.
+
+        :param entry: the opening record, ledger entry 0, as its canonical bytes
+        :param log_key: the provider's key, from this witness's own configuration
+        :returns: the note with this witness's cosignature added
+        :raises WitnessRefused: not the root of this opening; the window opens in the past; `previous` is not
+            the origin's last opening with its closed, cosigned end; the windows overlap; the nonce that it
+            names is not a fresh one of this witness
+        :raises SignatureError: not signed by the provider
+        """
+        opening = _parse(entry)
+        if not isinstance(opening, Opening):
+            raise WitnessRefused("not an opening record", field="entry 0", found=opening.type)
+        signed = open_checkpoint(note, origin=opening.origin, log_key=log_key)
+        head = signed.checkpoint
+        _require(
+            (head.size, head.root) == (1, leaf_hash(entry)), "not the opening's checkpoint", "checkpoint"
+        )
+        digest = sha256(entry).hex()
+        with self._locked() as state:
+            now = self._clock()
+            _require(
+                opening.opens_at < opening.closes_at, "the window ends before it opens", "opening.closes_at"
+            )
+            _require(
+                now < opening.opens_at,
+                "the window opens in the past",
+                "opening.opens_at",
+                f"> {now}",
+                opening.opens_at,
+            )
+            log = state.logs.get(opening.origin)
+            if log is None or log.opening != digest:
+                _check_chain(opening, log)
+                self._check_nonce(opening, state)
+            else:
+                _require(log.size == 1, "the window has gone on", "checkpoint", f"size >= {log.size}", 1)
+            update = _Log(
+                window=opening.window,
+                opening=digest,
+                opens_at=opening.opens_at,
+                closes_at=opening.closes_at,
+                size=1,
+                root=head.root.hex(),
+                closed=False,
+            )
+            return self._sign(state, opening.origin, update, signed.note, now)
+
+    def cosign(
+        self,
+        note: Note | str | bytes,
+        *,
+        log_key: VerifierKey,
+        consistency: Sequence[bytes],
+        closing: tuple[bytes, Sequence[bytes]] | None = None,
+    ) -> Note:
+        """Cosign a later checkpoint of the window that this witness cosigned last for its origin.
+
+        :param consistency: RFC 9162 path from `last(origin)`'s size to this checkpoint's
+        :param closing: for the final checkpoint, the closing record's bytes and inclusion path as last entry;
+            after it this window takes no further checkpoint, and the next one may open
+        :returns: the note with this witness's cosignature added
+        :raises WitnessRefused: unknown origin, not an extension of what was cosigned, closed window
+        :raises SignatureError: not signed by the provider
+        """
+        parsed = note if isinstance(note, Note) else parse_note(note)
+        origin = Checkpoint.parse(parsed.text).origin
+        head = open_checkpoint(parsed, origin=origin, log_key=log_key).checkpoint
+        with self._locked() as state:
+            log = state.logs.get(origin)
+            if log is None:
+                raise WitnessRefused("no window of this origin was cosigned", field="origin", found=origin)
+            same = (head.size, head.root.hex()) == (log.size, log.root)
+            _require(
+                same or not log.closed, "the window is closed", "checkpoint", f"size {log.size}", head.size
+            )
+            _require(
+                verify_consistency(log.size, head.size, consistency, bytes.fromhex(log.root), head.root),
+                "not an extension of the last cosigned checkpoint",
+                "checkpoint",
+                f"consistency with size {log.size}, root {log.root}",
+                f"size {head.size}, root {head.root.hex()}",
+            )
+            if closing is not None:
+                _check_closing(*closing, head, log.window)
+            update = log.model_copy(
+                update={
+                    "size": head.size,
+                    "root": head.root.hex(),
+                    "closed": log.closed or closing is not None,
+                }
+            )
+            return self._sign(state, origin, update, parsed, self._clock())
+
+    def last(self, origin: str) -> tuple[int, bytes] | None:
+        """Size and root of the last checkpoint cosigned for an origin; None if there is none."""
+        with self._locked() as state:
+            log = state.logs.get(origin)
+        return None if log is None else (log.size, bytes.fromhex(log.root))
+
+    def reveal(
+        self,
+        note: Note | str | bytes,
+        entry: bytes,
+        *,
+        log_key: VerifierKey,
+        witnesses: Collection[VerifierKey],
+        quorum: int,
+        index: int = 0,
+        path: Sequence[bytes] = (),
+    ) -> Note:
+        """Reveal the nonce that an opening or enrolment names, signed over a cosigned root that contains it.
+
+        The quorum must be complete and the checkpoint the last one that this witness cosigned. A nonce is
+        revealed over one root only; asking again for that root gives the same note.
+
+        :param entry: the opening's or enrolment's canonical bytes
+        :param index: its place in the ledger; an opening's checkpoint has size 1
+        :param path: its inclusion path
+        :raises WitnessRefused: one of these does not hold, or the entry names no nonce of this witness
+        :raises SignatureError: the log's signature or the quorum is missing
+        """
+        parsed = note if isinstance(note, Note) else parse_note(note)
+        origin = Checkpoint.parse(parsed.text).origin
+        signed = open_checkpoint(parsed, origin=origin, log_key=log_key, witnesses=witnesses)
+        head, quorum_time = signed.checkpoint, signed.quorum_time(quorum)
+        record = _parse(entry)
+        if not isinstance(record, Opening | Enrolment) or isinstance(record, Opening) != (index == 0):
+            raise WitnessRefused(
+                "not an opening or enrolment in its place", field=f"entry {index}", found=record.type
+            )
+        _require(
+            verify_inclusion(leaf_hash(entry), index, head.size, path, head.root),
+            "the entry is not in the checkpointed tree",
+            f"entry {index}",
+        )
+        _require(
+            index > 0 or head.size == 1,
+            "an opening's beacon is drawn over it alone",
+            "checkpoint",
+            1,
+            head.size,
+        )
+        if not isinstance(record.beacon, WitnessBeacon):
+            raise WitnessRefused("the entry's beacon is not one of witnesses", field="beacon.source")
+        commitment = next(
+            (m.commitment.hex() for m in members_of(record.beacon) if m.vkey == self.vkey), None
+        )
+        with self._locked() as state:
+            nonce = state.nonces.get(commitment) if commitment else None
+            if commitment is None or nonce is None:
+                raise WitnessRefused(
+                    "the entry names no nonce of this witness", field="beacon", expected=str(self.vkey)
+                )
+            done = nonce.revealed
+            if done is None:
+                done = self._bind(state, signed, quorum_time)
+                entries = {**state.nonces, commitment: nonce.model_copy(update={"revealed": done})}
+                self._write(state.model_copy(update={"nonces": entries}))
+        _require(
+            (done.origin, done.size, done.root) == (origin, head.size, head.root.hex()),
+            "the nonce was revealed over another root",
+            "checkpoint",
+            f"size {done.size}, root {done.root}",
+            f"size {head.size}, root {head.root.hex()}",
+        )
+        reveal = Reveal(origin, done.window, head.size, head.root, bytes.fromhex(nonce.nonce), done.ts)
+        return sign_note(reveal.text, self._key.with_algorithm(ALG_ED25519))
+
+    def _bind(self, state: _State, signed: SignedCheckpoint, quorum_time: int) -> _Revealed:
+        head, now = signed.checkpoint, self._clock()
+        log = state.logs.get(head.origin)
+        if log is None or (log.size, log.root) != (head.size, head.root.hex()):
+            raise WitnessRefused(
+                "not the last checkpoint that this witness cosigned",
+                field="checkpoint",
+                expected="none" if log is None else f"size {log.size}, root {log.root}",
+                found=f"size {head.size}, root {head.root.hex()}",
+            )
+        _require(
+            1000 * quorum_time <= now,
+            "the quorum's time is in the future",
+            "checkpoint",
+            now,
+            1000 * quorum_time,
+        )
+        return _Revealed(origin=head.origin, window=log.window, size=head.size, root=log.root, ts=now)
+
+    def _check_nonce(self, opening: Opening, state: _State) -> None:
+        if not isinstance(opening.beacon, WitnessBeacon):
+            return
+        for member in members_of(opening.beacon):
+            if member.vkey.name != self.vkey.name:
+                continue
+            _require(
+                member.vkey == self.vkey, "another key under this witness's name", "beacon", str(self.vkey)
+            )
+            nonce = state.nonces.get(member.commitment.hex())
+            _require(
+                nonce is not None and nonce.revealed is None,
+                "not a fresh nonce of this witness",
+                "beacon",
+                "a commitment that this witness gave and has not opened",
+                member.commitment.hex(),
+            )
+
+    def _sign(self, state: _State, origin: str, log: _Log, note: Note, now: int) -> Note:
+        # A clock that was set back must not order cosignatures differently from what was cosigned.
+        stamp = max(now // 1000, state.last_time)
+        self._write(state.model_copy(update={"logs": {**state.logs, origin: log}, "last_time": stamp}))
+        return cosign_note(note, self._key, stamp)
+
+    @contextmanager
+    def _locked(self) -> Iterator[_State]:
+        with locked(self._directory / "lock"):
+            yield self._read()
+
+    def _read(self) -> _State:
+        path = self._directory / STATE_FILE
+        data = read_private(path, max_bytes=MAX_STATE_BYTES)
+        return _State.parse(parse_json(data, source=str(path)), field=str(path))
+
+    def _write(self, state: _State) -> None:
+        replace_file(self._directory / STATE_FILE, state.canonical(), mode=PRIVATE_MODE)
+
+
+def _check_chain(opening: Opening, log: _Log | None) -> None:
+    previous = opening.previous
+    if log is None:
+        _require(
+            previous is None,
+            "no earlier window of this origin was cosigned",
+            "opening.previous",
+            None,
+            previous,
+        )
+        return
+    _require(log.closed, "the previous window is not closed by a cosigned checkpoint", "opening.previous")
+    found = None if previous is None else (previous.opening, previous.root)
+    _require(
+        found == (log.opening, log.root),
+        "not the last window",
+        "opening.previous",
+        (log.opening, log.root),
+        found,
+    )
+    _require(
+        opening.opens_at >= log.closes_at,
+        "the windows overlap",
+        "opening.opens_at",
+        f">= {log.closes_at}",
+        opening.opens_at,
+    )
+
+
+def _check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window: str) -> None:
+    record = _parse(entry)
+    last = head.size - 1
+    if not isinstance(record, Closing):
+        raise WitnessRefused("not a closing record", field=f"entry {last}", found=record.type)
+    _require(
+        record.window == window,
+        "the closing record of another window",
+        f"entry {last}",
+        window,
+        record.window,
+    )
+    _require(
+        verify_inclusion(leaf_hash(entry), last, head.size, path, head.root),
+        "the closing record is not the last entry",
+        f"entry {last}",
+    )
+
+
+def _parse(entry: bytes) -> Entry:
+    value = parse_json(entry, source="entry", max_bytes=MAX_ENTRY_BYTES)
+    record = parse_entry(value, field="entry")
+    _require(jcs(value) == entry, "not canonical JSON", "entry")
+    return record
+
+
+def _require(
+    condition: bool, message: str, field: str, expected: object = None, found: object = None
+) -> None:
+    if not condition:
+        raise WitnessRefused(message, field=field, expected=expected, found=found)

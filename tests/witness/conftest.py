@@ -1,0 +1,131 @@
+"""A provider's side of the witness protocol, small enough to read: real notes, trees and entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.canonical import jcs, sha256
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.note import Note, SigningKey
+from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.witness import Witness
+
+ORIGIN = "provider.example/rag"
+OPENS = 1_800_000_000_000
+HOUR = 3_600_000
+
+
+class Clock:
+    """A clock that tests move."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@dataclass
+class Ledger:
+    """A window's ledger in memory."""
+
+    key: SigningKey
+    entries: list[bytes] = field(default_factory=list)
+
+    def append(self, value: dict[str, Any]) -> bytes:
+        self.entries.append(jcs(value))
+        return self.entries[-1]
+
+    @property
+    def tree(self) -> MerkleTree:
+        return MerkleTree(leaf_hash(e) for e in self.entries)
+
+    def checkpoint(self, size: int | None = None) -> Note:
+        n = len(self.entries) if size is None else size
+        return Checkpoint(ORIGIN, n, self.tree.root(n)).sign(self.key)
+
+    def consistency(self, m: int) -> list[bytes]:
+        return self.tree.consistency_path(m)
+
+    def digest(self) -> str:
+        return sha256(self.entries[0]).hex()
+
+    def close(self, window: str) -> tuple[bytes, list[bytes]]:
+        entry = self.append(
+            {
+                "type": "closing",
+                "v": 1,
+                "seq": len(self.entries),
+                "ts": OPENS + 1,
+                "window": window,
+                "queries": 0,
+                "enrolments": 0,
+                "coalition": None,
+                "abandoned": False,
+            }
+        )
+        return entry, self.tree.inclusion_path(len(self.entries) - 1)
+
+
+def opening(window: str = "w1", **changes: Any) -> dict[str, Any]:
+    """An opening record with every field; `changes` replace some."""
+    return {
+        "type": "opening",
+        "v": 1,
+        "origin": ORIGIN,
+        "window": window,
+        "opens_at": OPENS,
+        "closes_at": OPENS + HOUR,
+        "previous": None,
+        "beacon": {"source": "drand", "chain": "00" * 32, "round": 1},
+        "c_emb": "00" * 32,
+        "c_seed": "00" * 32,
+        "c_policy": "00" * 32,
+        "roster": {"root": "00" * 32, "count": 0},
+        "tenants": {"root": "00" * 32, "count": 0},
+        "ledger": sha256(b"").hex(),
+        **changes,
+    }
+
+
+def enrolment(seq: int, beacon: dict[str, Any]) -> dict[str, Any]:
+    """An enrolment entry."""
+    return {
+        "type": "enrolment",
+        "v": 1,
+        "seq": seq,
+        "ts": OPENS,
+        "account": "a",
+        "tenant": "t",
+        "key": "00" * 32,
+        "custody": "account",
+        "beacon": beacon,
+    }
+
+
+def witness_beacon_of(pairs: list[tuple[Witness, bytes]]) -> dict[str, Any]:
+    """The ``beacon`` field that names these witnesses with these commitments."""
+    return {
+        "source": "witnesses",
+        "witnesses": [{"name": w.vkey.name, "vkey": str(w.vkey), "commitment": c.hex()} for w, c in pairs],
+    }
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(OPENS - HOUR)
+
+
+@pytest.fixture
+def log_key() -> SigningKey:
+    return SigningKey(ORIGIN, 1, bytes(range(32)))
+
+
+@pytest.fixture
+def make_witness(tmp_path: Path, clock: Clock) -> Callable[[str], Witness]:
+    return lambda name: Witness.init(tmp_path / name, name, clock=clock)
