@@ -1,0 +1,250 @@
+//! Many small linear combinations of points: the columns of a constraint system over the Lagrange points.
+//!
+//! Units are added directly. Other coefficients go through the curve's endomorphism (Gallant, Lambert,
+//! Vanstone 2001) into halves of 128 bits, and through Straus's interleaving, so that a column pays for its
+//! doublings once; all columns of a block share the inversions of the affine additions.
+use ark_bn254::Fr;
+use ark_ec::scalar_mul::glv::GLVConfig;
+use ark_ec::short_weierstrass::Affine;
+use ark_ec::{AffineRepr, CurveGroup};
+use ark_ff::{PrimeField, Zero};
+use rayon::prelude::*;
+
+use crate::affine::{add_assign, double_assign, segment_sums};
+use crate::field::Group;
+use crate::msm::{msm, recode};
+
+/// Signed digits base 16 of at most 130 bits.
+const WIDTH: usize = 4;
+const WINDOWS: usize = 33;
+/// Columns with more terms than this go through the bucket method on their own.
+const HEAVY: usize = 1 << 11;
+const BLOCK_TERMS: usize = 1 << 12;
+
+type Halves = [[i8; WINDOWS]; 2];
+
+/// How one coefficient acts on a point.
+enum Action {
+    Zero,
+    Add,
+    Subtract,
+    /// Digits of the two halves, and the number of windows that are in use.
+    Multiply(Box<Halves>, usize),
+}
+
+/// Coefficients prepared for the two groups (they share the scalar decomposition of the curve G2 or G1).
+pub struct Actions {
+    actions: Vec<Action>,
+}
+
+impl Actions {
+    pub fn new<P: Group + GLVConfig>(coefficients: &[Fr]) -> Self {
+        let one = Fr::from(1u64);
+        let actions = coefficients
+            .par_iter()
+            .map(|k| {
+                if k.is_zero() {
+                    return Action::Zero;
+                }
+                if *k == one {
+                    return Action::Add;
+                }
+                if *k == -one {
+                    return Action::Subtract;
+                }
+                let negative = k.into_bigint() > Fr::MODULUS_MINUS_ONE_DIV_TWO;
+                let magnitude = if negative { -*k } else { *k };
+                let halves = if magnitude.into_bigint().0[1..] == [0; 3] {
+                    [(true, magnitude), (true, Fr::zero())]
+                } else {
+                    let (low, high) = P::scalar_decomposition(magnitude);
+                    [low, high]
+                };
+                let mut digits = Box::new([[0i8; WINDOWS]; 2]);
+                let mut used = 0;
+                for (row, (positive, half)) in digits.iter_mut().zip(halves) {
+                    recode(&half.into_bigint(), WIDTH, |w, d| {
+                        let d = d as i8;
+                        row[w] = if positive != negative { d } else { -d };
+                        used = used.max(w + 1);
+                    });
+                }
+                Action::Multiply(digits, used)
+            })
+            .collect();
+        Self { actions }
+    }
+}
+
+/// Terms (point, coefficient) by column.
+pub struct Columns {
+    ends: Vec<usize>,
+    terms: Vec<(u32, u32)>,
+}
+
+impl Columns {
+    /// Sort `visit`'s triples (column, point, coefficient) by column; `visit` is called twice.
+    pub fn new(count: usize, visit: impl Fn(&mut dyn FnMut(u32, u32, u32))) -> Self {
+        let mut ends = vec![0usize; count];
+        visit(&mut |column, _, _| ends[column as usize] += 1);
+        let mut start = 0;
+        for end in &mut ends {
+            let n = *end;
+            *end = start;
+            start += n;
+        }
+        let mut terms = vec![(0, 0); start];
+        visit(&mut |column, point, coefficient| {
+            let slot = &mut ends[column as usize];
+            terms[*slot] = (point, coefficient);
+            *slot += 1;
+        });
+        Self { ends, terms }
+    }
+
+    fn column(&self, i: usize) -> &[(u32, u32)] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.terms[start..self.ends[i]]
+    }
+
+    /// The combination of every column.
+    pub fn combine<P: Group + GLVConfig>(
+        &self,
+        points: &[Affine<P>],
+        coefficients: &[Fr],
+        actions: &Actions,
+    ) -> Vec<Affine<P>> {
+        let windows = |column: &[(u32, u32)]| {
+            column
+                .iter()
+                .map(|&(_, k)| match &actions.actions[k as usize] {
+                    Action::Multiply(_, used) => *used,
+                    _ => 0,
+                })
+                .max()
+                .unwrap_or(0)
+        };
+        let mut out = vec![Affine::<P>::zero(); self.ends.len()];
+        let mut light: Vec<(usize, u32)> = Vec::with_capacity(out.len());
+        let mut heavy = Vec::new();
+        for i in 0..out.len() {
+            let column = self.column(i);
+            if column.len() > HEAVY {
+                heavy.push(i);
+            } else if !column.is_empty() {
+                light.push((windows(column), i as u32));
+            }
+        }
+        // Columns of like length side by side: a block doubles all its accumulators equally often.
+        light.par_sort_unstable();
+        let mut blocks = Vec::new();
+        let (mut start, mut terms) = (0, 0);
+        for (i, &(_, column)) in light.iter().enumerate() {
+            terms += self.column(column as usize).len();
+            if terms >= BLOCK_TERMS || i + 1 == light.len() {
+                blocks.push(&light[start..=i]);
+                (start, terms) = (i + 1, 0);
+            }
+        }
+        let sums: Vec<Vec<Affine<P>>> = blocks
+            .par_iter()
+            .rev()
+            .with_max_len(1)
+            .map(|block| self.block(block, points, actions))
+            .collect();
+        for (block, sums) in blocks.iter().rev().zip(sums) {
+            for (&(_, column), sum) in block.iter().zip(sums) {
+                out[column as usize] = sum;
+            }
+        }
+        for i in heavy {
+            let (bases, scalars): (Vec<_>, Vec<_>) = self
+                .column(i)
+                .iter()
+                .map(|&(p, k)| (points[p as usize], coefficients[k as usize].into_bigint()))
+                .unzip();
+            out[i] = msm(&bases, &scalars).into_affine();
+        }
+        out
+    }
+
+    fn block<P: Group + GLVConfig>(
+        &self,
+        block: &[(usize, u32)],
+        points: &[Affine<P>],
+        actions: &Actions,
+    ) -> Vec<Affine<P>> {
+        let mut scratch = Vec::new();
+        let mut units = Vec::new();
+        let mut lengths = vec![0u32; block.len()];
+        let mut wide: Vec<(usize, Affine<P>, &Halves)> = Vec::new();
+        for (i, &(_, column)) in block.iter().enumerate() {
+            for &(p, k) in self.column(column as usize) {
+                let point = points[p as usize];
+                match &actions.actions[k as usize] {
+                    Action::Zero => continue,
+                    Action::Add => units.push(point),
+                    Action::Subtract => units.push(-point),
+                    Action::Multiply(digits, _) => {
+                        wide.push((i, point, digits));
+                        continue;
+                    }
+                }
+                lengths[i] += 1;
+            }
+        }
+        let units = segment_sums(units, &lengths, &mut scratch);
+        let top = block.iter().map(|&(windows, _)| windows).max().unwrap_or(0);
+        if top == 0 {
+            return units;
+        }
+
+        // multiples[m - 1][t] = m times the point of term t
+        let first: Vec<Affine<P>> = wide.iter().map(|t| t.1).collect();
+        let mut multiples = vec![first.clone()];
+        for m in 1..1 << (WIDTH - 1) {
+            let mut next = multiples[m - 1].clone();
+            add_assign(&mut next, &mut scratch, |t| first[t]);
+            multiples.push(next);
+        }
+        let mut sums = vec![Affine::<P>::zero(); block.len()];
+        for w in (0..top).rev() {
+            if w + 1 < top {
+                for _ in 0..WIDTH {
+                    double_assign(&mut sums, &mut scratch);
+                }
+            }
+            let mut addends = Vec::with_capacity(2 * wide.len());
+            lengths.fill(0);
+            for (t, (i, _, digits)) in wide.iter().enumerate() {
+                for (half, row) in digits.iter().enumerate() {
+                    let d = row[w];
+                    if d == 0 {
+                        continue;
+                    }
+                    let mut point = multiples[usize::from(d.unsigned_abs()) - 1][t];
+                    if half == 1 {
+                        point = P::endomorphism_affine(&point);
+                    }
+                    addends.push(if d < 0 { -point } else { point });
+                    lengths[*i] += 1;
+                }
+            }
+            let addends = segment_sums(addends, &lengths, &mut scratch);
+            add_assign(&mut sums, &mut scratch, |i| addends[i]);
+        }
+        add_assign(&mut sums, &mut scratch, |i| units[i]);
+        sums
+    }
+}
+
+/// factor * p_i for every point.
+pub fn scale<P: Group + GLVConfig>(points: &[Affine<P>], factor: Fr) -> Vec<Affine<P>> {
+    let columns = Columns::new(points.len(), |emit| {
+        for i in 0..points.len() as u32 {
+            emit(i, i, 0);
+        }
+    });
+    let coefficients = [factor];
+    columns.combine(points, &coefficients, &Actions::new::<P>(&coefficients))
+}

@@ -1,0 +1,37 @@
+use std::path::Path;
+
+/// What can go wrong with files and values that others made. Nothing in this crate panics on input.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused: a missing file, a full disk.
+    #[error("{place}: {source}")]
+    Io {
+        place: String,
+        source: std::io::Error,
+    },
+    /// The bytes are not what the format or the curve allows.
+    #[error("{place}: {reason}")]
+    Malformed { place: String, reason: String },
+    /// The inputs are well-formed but do not belong together.
+    #[error("{0}")]
+    Mismatch(String),
+    /// The operating system gave no randomness.
+    #[error("no randomness from the operating system: {0}")]
+    Randomness(String),
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+pub(crate) fn malformed<T>(place: impl Into<String>, reason: impl Into<String>) -> Result<T> {
+    Err(Error::Malformed {
+        place: place.into(),
+        reason: reason.into(),
+    })
+}
+
+pub(crate) fn io(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+    move |source| Error::Io {
+        place: path.display().to_string(),
+        source,
+    }
+}

@@ -1,0 +1,150 @@
+//! The prover (Groth 2016, section 3.2) over snarkjs's keys, which carry A and B but not C.
+//!
+//! (A w) o (B w) is C w on the domain, so the quotient's numerator vanishes there, and its values on the odd
+//! points of the doubled domain determine it: section 9 holds the Lagrange points for those.
+use std::path::Path;
+
+use ark_bn254::{g1, g2, Fr, G1Affine, G2Affine};
+use ark_ec::CurveGroup;
+use ark_ff::{FftField, PrimeField, Zero};
+use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use rayon::prelude::*;
+
+use crate::binfile::{le32, Section};
+use crate::error::{malformed, Error, Result};
+use crate::field::{g1_be, g2_be, limbs};
+use crate::msm::{msm, msm_digits, Digits};
+use crate::r1cs::Witness;
+use crate::transcript::random_scalar;
+use crate::verify::VerifyingKey;
+use crate::zkey::{KeyFile, COEFFICIENT};
+
+/// A . B . C, uncompressed and big-endian, in EIP-197's order (the imaginary part of B's coordinates first).
+pub const PROOF_BYTES: usize = 256;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    pub a: G1Affine,
+    pub b: G2Affine,
+    pub c: G1Affine,
+}
+
+impl Proof {
+    pub fn to_bytes(&self) -> [u8; PROOF_BYTES] {
+        let mut out = [0u8; PROOF_BYTES];
+        out[..64].copy_from_slice(&g1_be(&self.a));
+        out[64..192].copy_from_slice(&g2_be(&self.b));
+        out[192..].copy_from_slice(&g1_be(&self.c));
+        out
+    }
+}
+
+/// Prove that `witness` satisfies the circuit of the key, with fresh randomness. The proof is verified before
+/// it is handed out: a witness that does not satisfy the circuit ends in an error, not in a bad proof.
+pub fn prove(zkey: &Path, witness: &Witness) -> Result<Proof> {
+    let key = KeyFile::open(zkey)?;
+    let h = &key.header;
+    if witness.0.len() != h.wires {
+        return Err(Error::Mismatch(format!(
+            "the witness has {} values, the key {} wires",
+            witness.0.len(),
+            h.wires
+        )));
+    }
+    let quotient = quotient(&key, witness)?;
+    let h_sum = msm(&key.points::<g1::Config>(9)?, &quotient);
+    drop(quotient);
+
+    let digits = Digits::new(&witness.0);
+    let a_sum = msm_digits(&key.points::<g1::Config>(5)?, &digits, 0);
+    let b1_sum = msm_digits(&key.points::<g1::Config>(6)?, &digits, 0);
+    let b2_sum = msm_digits(&key.points::<g2::Config>(7)?, &digits, 0);
+    let c_sum = msm_digits(&key.points::<g1::Config>(8)?, &digits, h.public + 1);
+
+    let (r, s) = (random_scalar()?, random_scalar()?);
+    let a = a_sum + h.alpha1 + h.delta1 * r;
+    let b = b2_sum + h.beta2 + h.delta2 * s;
+    let b1 = b1_sum + h.beta1 + h.delta1 * s;
+    let c = c_sum + h_sum + a * s + b1 * r - h.delta1 * (r * s);
+    let proof = Proof {
+        a: a.into_affine(),
+        b: b.into_affine(),
+        c: c.into_affine(),
+    };
+    let inputs: Vec<Fr> = witness.0[1..=h.public]
+        .iter()
+        .map(|x| Fr::from_bigint(*x).expect("checked when it was read"))
+        .collect();
+    if !VerifyingKey::of(&key)?.verify(&proof, &inputs)? {
+        return Err(Error::Mismatch(
+            "the witness does not satisfy the circuit of this key".into(),
+        ));
+    }
+    Ok(proof)
+}
+
+/// (A B - C) on the odd points of the doubled domain, as plain integers.
+fn quotient(key: &KeyFile, witness: &Witness) -> Result<Vec<ark_ff::BigInt<4>>> {
+    let n = key.header.domain;
+    let section = key.file.section(4)?;
+    let (a, b) = rayon::join(
+        || product(key, section, witness, 0),
+        || product(key, section, witness, 1),
+    );
+    let (mut a, mut b) = (a?, b?);
+    let mut c: Vec<Fr> = a.par_iter().zip(&b).map(|(a, b)| *a * b).collect();
+    let Some(domain) = Radix2EvaluationDomain::<Fr>::new(n) else {
+        return malformed(key.file.place("header"), "domain too large");
+    };
+    let odd = domain
+        .get_coset(Fr::get_root_of_unity(2 * n as u64).expect("at most 2^28"))
+        .expect("the root is not zero");
+    for values in [&mut a, &mut b, &mut c] {
+        domain.ifft_in_place(values);
+        odd.fft_in_place(values);
+    }
+    Ok(a.into_par_iter()
+        .zip(b)
+        .zip(c)
+        .map(|((a, b), c)| (a * b - c).into_bigint())
+        .collect())
+}
+
+/// The values of A w (matrix 0) or B w (matrix 1) on the domain.
+fn product(key: &KeyFile, section: Section, witness: &Witness, matrix: u32) -> Result<Vec<Fr>> {
+    const RUN: u64 = (1 << 14) * COEFFICIENT as u64;
+    let place = || key.file.place("section 4");
+    let mut head = [0u8; 4];
+    if section.size < 4 {
+        return malformed(place(), "truncated");
+    }
+    key.file.read(section.offset, &mut head)?;
+    if section.size != 4 + u64::from(le32(&head)) * COEFFICIENT as u64 {
+        return malformed(place(), "its size does not match its count");
+    }
+    let mut out = vec![Fr::zero(); key.header.domain];
+    let mut raw = Vec::new();
+    let mut at = 4;
+    while at < section.size {
+        raw.resize(RUN.min(section.size - at) as usize, 0);
+        key.file.read(section.offset + at, &mut raw)?;
+        at += raw.len() as u64;
+        for entry in raw.chunks_exact(COEFFICIENT) {
+            let kind = le32(&entry[..4]);
+            if kind > 1 {
+                return malformed(place(), format!("matrix {kind}"));
+            }
+            if kind != matrix {
+                continue;
+            }
+            let (row, wire) = (le32(&entry[4..8]) as usize, le32(&entry[8..12]) as usize);
+            let value = limbs(&entry[12..]);
+            if row >= out.len() || wire >= witness.0.len() || value >= Fr::MODULUS {
+                return malformed(place(), format!("coefficient of row {row}, wire {wire}"));
+            }
+            // The file has k R^2 and the witness w: their Montgomery product is k w R, the form of k w.
+            out[row] += Fr::new_unchecked(value) * Fr::new_unchecked(witness.0[wire]);
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,449 @@
+//! Verification keys in snarkjs's JSON, and the verifier (Groth 2016, section 3.2), alone and in batches.
+use std::sync::{Arc, Mutex};
+
+use ark_bn254::{g1, g2, Bn254, Fq, Fq12, Fq2, Fq6, Fr, G1Affine, G1Projective, G2Affine};
+use ark_ec::pairing::{MillerLoopOutput, Pairing, PairingOutput};
+use ark_ec::short_weierstrass::Affine;
+use ark_ec::{AffineRepr, CurveGroup};
+use ark_ff::{AdditiveGroup, BigInt, BigInteger, One, PrimeField, Zero};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{malformed, Error, Result};
+use crate::field::{checked_point, checked_point_from_be, scalar_from_be};
+use crate::msm::{msm, recode};
+use crate::prove::{Proof, PROOF_BYTES};
+use crate::transcript::random_word;
+use crate::zkey::KeyFile;
+
+type Prepared2 = <Bn254 as Pairing>::G2Prepared;
+type Target = PairingOutput<Bn254>;
+
+/// Digits base 2^4 for the sum over the public inputs.
+const WIDTH: usize = 4;
+
+/// A checked key, with what every verification would compute again.
+pub struct VerifyingKey {
+    alpha1: G1Affine,
+    beta2: Prepared2,
+    gamma2: Prepared2,
+    delta2: Prepared2,
+    alpha_beta: Target,
+    ic: Vec<G1Affine>,
+    /// 1 to 8 times IC_(j+1)
+    multiples: Vec<Vec<G1Affine>>,
+}
+
+type Decimal = String;
+type Pair = [Decimal; 2];
+type Json1 = [Decimal; 3];
+type Json2 = [Pair; 3];
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyJson {
+    protocol: String,
+    curve: String,
+    #[serde(rename = "nPublic")]
+    n_public: u32,
+    vk_alpha_1: Json1,
+    vk_beta_2: Json2,
+    vk_gamma_2: Json2,
+    vk_delta_2: Json2,
+    vk_alphabeta_12: [[Pair; 3]; 2],
+    #[serde(rename = "IC")]
+    ic: Vec<Json1>,
+}
+
+fn fq2_json(x: &Fq2) -> Pair {
+    [x.c0.to_string(), x.c1.to_string()]
+}
+
+fn g1_json(p: &G1Affine) -> Json1 {
+    [p.x.to_string(), p.y.to_string(), "1".into()]
+}
+
+fn g2_json(p: &G2Affine) -> Json2 {
+    let one = ["1".to_string(), "0".to_string()];
+    [fq2_json(&p.x), fq2_json(&p.y), one]
+}
+
+fn fq6_json(x: &Fq6) -> [Pair; 3] {
+    [fq2_json(&x.c0), fq2_json(&x.c1), fq2_json(&x.c2)]
+}
+
+/// The canonical decimal form of an element of Fq.
+fn decimal(text: &str, place: &str) -> Result<Fq> {
+    let digits = text.as_bytes();
+    let canonical = !digits.is_empty()
+        && digits.len() <= 77
+        && digits.iter().all(u8::is_ascii_digit)
+        && (digits[0] != b'0' || digits.len() == 1);
+    if !canonical {
+        return malformed(place, "not a canonical decimal");
+    }
+    let mut value = BigInt::<4>::zero();
+    for d in digits {
+        // At most 77 digits: below 2^256, no overflow.
+        let eight = value << 3;
+        value.mul2();
+        value.add_with_carry(&eight);
+        value.add_with_carry(&BigInt::from(u64::from(d - b'0')));
+    }
+    match Fq::from_bigint(value) {
+        Some(x) => Ok(x),
+        None => malformed(place, "not below the modulus"),
+    }
+}
+
+fn pair(text: &Pair, place: &str) -> Result<Fq2> {
+    Ok(Fq2::new(
+        decimal(&text[0], place)?,
+        decimal(&text[1], place)?,
+    ))
+}
+
+fn point1(text: &Json1, place: &str) -> Result<G1Affine> {
+    let (x, y) = (decimal(&text[0], place)?, decimal(&text[1], place)?);
+    if text[2] != "1" {
+        return malformed(place, "point at infinity or not affine");
+    }
+    checked_point::<g1::Config>(x, y).or_else(|reason| malformed(place, reason))
+}
+
+fn point2(text: &Json2, place: &str) -> Result<G2Affine> {
+    let (x, y) = (pair(&text[0], place)?, pair(&text[1], place)?);
+    if text[2] != ["1", "0"] {
+        return malformed(place, "point at infinity or not affine");
+    }
+    checked_point::<g2::Config>(x, y).or_else(|reason| malformed(place, reason))
+}
+
+/// snarkjs's `verification_key.json` for a proving key, byte for byte.
+pub fn key_json(key: &KeyFile) -> Result<String> {
+    let h = &key.header;
+    let alpha_beta = Bn254::pairing(h.alpha1, h.beta2).0;
+    let json = KeyJson {
+        protocol: "groth16".into(),
+        curve: "bn128".into(),
+        n_public: h.public as u32,
+        vk_alpha_1: g1_json(&h.alpha1),
+        vk_beta_2: g2_json(&h.beta2),
+        vk_gamma_2: g2_json(&h.gamma2),
+        vk_delta_2: g2_json(&h.delta2),
+        vk_alphabeta_12: [fq6_json(&alpha_beta.c0), fq6_json(&alpha_beta.c1)],
+        ic: input_points(key)?.iter().map(g1_json).collect(),
+    };
+    let mut out = Vec::new();
+    let format = serde_json::ser::PrettyFormatter::with_indent(b" ");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut out, format);
+    json.serialize(&mut serializer)
+        .map_err(|e| Error::Mismatch(e.to_string()))?;
+    String::from_utf8(out).map_err(|e| Error::Mismatch(e.to_string()))
+}
+
+fn input_points(key: &KeyFile) -> Result<Vec<G1Affine>> {
+    let points = key.points::<g1::Config>(3)?;
+    if let Some(i) = points.iter().position(|p| p.is_zero()) {
+        return malformed(key.file.place(&format!("IC[{i}]")), "point at infinity");
+    }
+    Ok(points)
+}
+
+impl VerifyingKey {
+    fn new(
+        alpha1: G1Affine,
+        beta2: G2Affine,
+        gamma2: G2Affine,
+        delta2: G2Affine,
+        ic: Vec<G1Affine>,
+    ) -> Self {
+        let multiples = ic[1..]
+            .iter()
+            .map(|p| {
+                let run: Vec<G1Projective> = (1u64..=1 << (WIDTH - 1))
+                    .map(|k| p.mul_bigint([k]))
+                    .collect();
+                G1Projective::normalize_batch(&run)
+            })
+            .collect();
+        Self {
+            alpha1,
+            beta2: beta2.into(),
+            gamma2: gamma2.into(),
+            delta2: delta2.into(),
+            alpha_beta: Bn254::pairing(alpha1, beta2),
+            ic,
+            multiples,
+        }
+    }
+
+    /// The key that belongs to a proving key.
+    pub fn of(key: &KeyFile) -> Result<Self> {
+        let h = &key.header;
+        Ok(Self::new(
+            h.alpha1,
+            h.beta2,
+            h.gamma2,
+            h.delta2,
+            input_points(key)?,
+        ))
+    }
+
+    /// Parse snarkjs's JSON: known keys once each, canonical decimals below the modulus, points on the curve and
+    /// in the subgroup and not at infinity, `vk_alphabeta_12` the pairing that it claims to be.
+    pub fn parse(text: &str) -> Result<Self> {
+        let place = |field: &str| format!("verification key: {field}");
+        let json: KeyJson = serde_json::from_str(text).map_err(|e| Error::Malformed {
+            place: "verification key".into(),
+            reason: e.to_string(),
+        })?;
+        if json.protocol != "groth16" || json.curve != "bn128" {
+            return malformed(
+                place("protocol"),
+                format!(
+                    "expected groth16 over bn128, found {} over {}",
+                    json.protocol, json.curve
+                ),
+            );
+        }
+        if json.ic.len() as u64 != u64::from(json.n_public) + 1 {
+            return malformed(
+                place("IC"),
+                format!(
+                    "{} points for {} public inputs",
+                    json.ic.len(),
+                    json.n_public
+                ),
+            );
+        }
+        let ic = json
+            .ic
+            .iter()
+            .enumerate()
+            .map(|(i, p)| point1(p, &place(&format!("IC[{i}]"))))
+            .collect::<Result<Vec<_>>>()?;
+        let key = Self::new(
+            point1(&json.vk_alpha_1, &place("vk_alpha_1"))?,
+            point2(&json.vk_beta_2, &place("vk_beta_2"))?,
+            point2(&json.vk_gamma_2, &place("vk_gamma_2"))?,
+            point2(&json.vk_delta_2, &place("vk_delta_2"))?,
+            ic,
+        );
+        let where_ = place("vk_alphabeta_12");
+        let sixth = |x: &[Pair; 3]| -> Result<Fq6> {
+            Ok(Fq6::new(
+                pair(&x[0], &where_)?,
+                pair(&x[1], &where_)?,
+                pair(&x[2], &where_)?,
+            ))
+        };
+        let [c0, c1] = &json.vk_alphabeta_12;
+        if Fq12::new(sixth(c0)?, sixth(c1)?) != key.alpha_beta.0 {
+            return malformed(where_, "not the pairing of alpha and beta");
+        }
+        Ok(key)
+    }
+
+    /// `parse`, remembering the last few keys: a verifier checks many proofs under one.
+    pub fn cached(text: &str) -> Result<Arc<Self>> {
+        const KEPT: usize = 8;
+        type Entry = (String, Arc<VerifyingKey>);
+        static CACHE: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+        let lock = || CACHE.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some((_, key)) = lock().iter().find(|(known, _)| known == text) {
+            return Ok(key.clone());
+        }
+        let key = Arc::new(Self::parse(text)?);
+        let mut cache = lock();
+        if cache.len() == KEPT {
+            cache.remove(0);
+        }
+        cache.push((text.to_string(), key.clone()));
+        Ok(key)
+    }
+
+    fn check_count(&self, inputs: &[Fr]) -> Result<()> {
+        if inputs.len() + 1 == self.ic.len() {
+            return Ok(());
+        }
+        malformed(
+            "public inputs",
+            format!("expected {}, found {}", self.ic.len() - 1, inputs.len()),
+        )
+    }
+
+    /// IC_0 + sum_j x_j IC_(j+1)
+    fn input_sum(&self, inputs: &[Fr]) -> G1Projective {
+        let mut windows: Vec<Vec<(usize, i16)>> = vec![Vec::new(); 65];
+        for (j, x) in inputs.iter().enumerate() {
+            recode(&x.into_bigint(), WIDTH, |w, d| windows[w].push((j, d)));
+        }
+        let mut sum = G1Projective::zero();
+        for window in windows.iter().rev() {
+            for _ in 0..WIDTH {
+                sum.double_in_place();
+            }
+            for &(j, d) in window {
+                let multiple = self.multiples[j][usize::from(d.unsigned_abs()) - 1];
+                if d > 0 {
+                    sum += multiple;
+                } else {
+                    sum -= multiple;
+                }
+            }
+        }
+        sum + self.ic[0]
+    }
+
+    /// e(A, B) = e(alpha, beta) e(IC(x), gamma) e(C, delta).
+    ///
+    /// Proofs and inputs must come from `decode_proof` and `decode_inputs` or the prover.
+    pub fn verify(&self, proof: &Proof, inputs: &[Fr]) -> Result<bool> {
+        self.check_count(inputs)?;
+        let sum = self.input_sum(inputs).into_affine();
+        let product = Bn254::multi_miller_loop(
+            [proof.a, -sum, -proof.c],
+            [proof.b.into(), self.gamma2.clone(), self.delta2.clone()],
+        );
+        Ok(Bn254::final_exponentiation(product) == Some(self.alpha_beta))
+    }
+
+    /// Indices of the proofs that do not verify, ascending.
+    ///
+    /// One equation for all: each proof's is raised to a random weight of 128 bits, so that a false one
+    /// survives with probability 2^-128 (Bellare, Garay, Rabin 1998). If it fails, halves are tried.
+    pub fn verify_batch(&self, proofs: &[Proof], inputs: &[Vec<Fr>]) -> Result<Vec<usize>> {
+        if proofs.len() != inputs.len() {
+            return malformed(
+                "public inputs",
+                format!("{} lists for {} proofs", inputs.len(), proofs.len()),
+            );
+        }
+        for (i, x) in inputs.iter().enumerate() {
+            self.check_count(x)
+                .map_err(|e| Error::Mismatch(format!("proof {i}: {e}")))?;
+        }
+        let weights = proofs
+            .iter()
+            .map(|_| Ok(BigInt([random_word()?, random_word()?, 0, 0])))
+            .collect::<Result<Vec<BigInt<4>>>>()?;
+        let millers: Vec<MillerLoopOutput<Bn254>> = proofs
+            .par_iter()
+            .zip(&weights)
+            .map(|(p, z)| Bn254::miller_loop(p.a.mul_bigint(&z.0[..2]), p.b))
+            .collect();
+        let batch = Batch {
+            key: self,
+            proofs,
+            inputs,
+            weights,
+            millers,
+        };
+        let mut bad = Vec::new();
+        batch.search(0, proofs.len(), &mut bad);
+        Ok(bad)
+    }
+}
+
+struct Batch<'a> {
+    key: &'a VerifyingKey,
+    proofs: &'a [Proof],
+    inputs: &'a [Vec<Fr>],
+    weights: Vec<BigInt<4>>,
+    /// Of (z_i A_i, B_i): they serve every subset.
+    millers: Vec<MillerLoopOutput<Bn254>>,
+}
+
+impl Batch<'_> {
+    fn search(&self, from: usize, to: usize, bad: &mut Vec<usize>) {
+        if from == to || self.holds(from, to) {
+            return;
+        }
+        if to - from == 1 {
+            bad.push(from);
+            return;
+        }
+        let middle = (from + to) / 2;
+        self.search(from, middle, bad);
+        self.search(middle, to, bad);
+    }
+
+    /// prod e(z A, B) = e(alpha, beta)^(sum z) e(sum z IC(x), gamma) e(sum z C, delta)
+    fn holds(&self, from: usize, to: usize) -> bool {
+        let weights = &self.weights[from..to];
+        let mut scalars = vec![Fr::zero(); self.key.ic.len()];
+        for (z, inputs) in weights.iter().zip(&self.inputs[from..to]) {
+            let z = Fr::from_bigint(*z).expect("128 bits");
+            scalars[0] += z;
+            for (sum, x) in scalars[1..].iter_mut().zip(inputs) {
+                *sum += z * x;
+            }
+        }
+        let c: Vec<G1Affine> = self.proofs[from..to].iter().map(|p| p.c).collect();
+        let plain: Vec<BigInt<4>> = scalars.iter().map(|x| x.into_bigint()).collect();
+        let points = [
+            -msm::<g1::Config>(&self.key.ic, &plain),
+            -msm::<g1::Config>(&c, weights),
+            -(self.key.alpha1 * scalars[0]),
+        ];
+        let product = self.millers[from..to]
+            .par_iter()
+            .map(|m| m.0)
+            .reduce(Fq12::one, |a, b| a * b);
+        let rest = Bn254::multi_miller_loop(
+            G1Projective::normalize_batch(&points),
+            [
+                self.key.gamma2.clone(),
+                self.key.delta2.clone(),
+                self.key.beta2.clone(),
+            ],
+        );
+        Bn254::final_exponentiation(MillerLoopOutput(product * rest.0)) == Some(Target::zero())
+    }
+}
+
+/// 256 bytes to points with every check: canonical, finite, on the curve, B in the subgroup.
+pub fn decode_proof(bytes: &[u8]) -> Result<Proof> {
+    if bytes.len() != PROOF_BYTES {
+        return malformed(
+            "proof",
+            format!("expected {PROOF_BYTES} bytes, found {}", bytes.len()),
+        );
+    }
+    fn point<P: crate::field::Group>(b: &[u8], name: &str) -> Result<Affine<P>> {
+        checked_point_from_be(b).or_else(|reason| malformed(format!("proof: {name}"), reason))
+    }
+    Ok(Proof {
+        a: point(&bytes[..64], "A")?,
+        b: point(&bytes[64..192], "B")?,
+        c: point(&bytes[192..], "C")?,
+    })
+}
+
+/// Public inputs, 32 big-endian bytes each, below the group order.
+pub fn decode_inputs(bytes: &[u8]) -> Result<Vec<Fr>> {
+    if !bytes.len().is_multiple_of(32) {
+        return malformed("public inputs", format!("{} bytes", bytes.len()));
+    }
+    bytes
+        .chunks_exact(32)
+        .enumerate()
+        .map(|(i, b)| match scalar_from_be(b) {
+            Some(x) => Ok(x),
+            None => malformed(format!("public input {i}"), "not below the group order"),
+        })
+        .collect()
+}
+
+/// Decode many proofs or input lists in parallel; the error names the number of the bad one.
+pub fn decode_each<T: Send>(
+    items: &[Vec<u8>],
+    decode: impl Fn(&[u8]) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    items
+        .par_iter()
+        .enumerate()
+        .map(|(i, b)| decode(b).map_err(|e| Error::Mismatch(format!("proof {i}: {e}"))))
+        .collect()
+}

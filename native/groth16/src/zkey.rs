@@ -1,0 +1,471 @@
+//! Proving keys (`.zkey`) in snarkjs's format: set-up from a constraint system and powers of tau, and phase-2
+//! contributions of delta.
+//!
+//! Sections: 1 protocol; 2 header; 3 IC; 4 coefficients of A and B; 5 A; 6 B in G1; 7 B in G2; 8 C; 9 H (the
+//! odd Lagrange points of the doubled domain); 10 circuit hash and contributions.
+use std::fs::File;
+use std::path::Path;
+
+use ark_bn254::{g1, g2, Fq, Fr, G1Affine, G2Affine};
+use ark_ec::short_weierstrass::Affine;
+use ark_ec::{AffineRepr, CurveGroup};
+use ark_ff::{BigInt, Field, One, PrimeField};
+use zeroize::Zeroize;
+
+use crate::affine::differences;
+use crate::binfile::{Cursor, Sections, Writer};
+use crate::combine::{scale, Actions, Columns};
+use crate::error::{malformed, Error, Result};
+use crate::field::{
+    encode, g1_be, g2_be, limbs_to_le, point_from_montgomery, point_to_be, point_to_montgomery,
+    read_points, Group,
+};
+use crate::ptau::{name_parameter, PowersOfTau};
+use crate::r1cs::R1cs;
+use crate::transcript::{hash_contribution, random_scalar, Blake2b, Digest, KeyProof};
+
+/// Bytes of one coefficient: matrix, constraint, wire, value.
+pub const COEFFICIENT: usize = 12 + 32;
+const HEADER: u64 = 4 + 32 + 4 + 32 + 12 + 3 * 64 + 3 * 128;
+
+/// The fixed part of a key.
+#[derive(Clone)]
+pub struct Header {
+    pub wires: usize,
+    pub public: usize,
+    pub domain: usize,
+    pub alpha1: G1Affine,
+    pub beta1: G1Affine,
+    pub beta2: G2Affine,
+    pub gamma2: G2Affine,
+    pub delta1: G1Affine,
+    pub delta2: G2Affine,
+}
+
+/// An open `.zkey` file; sections are read when they are used.
+pub struct KeyFile {
+    pub file: Sections<File>,
+    pub header: Header,
+}
+
+impl KeyFile {
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = Sections::open(path, b"zkey", 2)?;
+        if file.bytes(file.sized(1, 4)?)? != 1u32.to_le_bytes() {
+            return malformed(file.place("section 1"), "not a Groth16 key");
+        }
+        let raw = file.bytes(file.sized(2, HEADER)?)?;
+        let mut cursor = Cursor::new(&raw, file.place("header"));
+        for prime in [limbs_to_le(&Fq::MODULUS), limbs_to_le(&Fr::MODULUS)] {
+            if cursor.u32()? != 32 || cursor.take(32)? != prime {
+                return cursor.fail("not over BN254");
+            }
+        }
+        let wires = cursor.u32()? as usize;
+        let public = cursor.u32()? as usize;
+        let domain = cursor.u32()? as usize;
+        if !domain.is_power_of_two() || !(2..=1 << 27).contains(&domain) {
+            return cursor.fail(format!("domain of {domain} points"));
+        }
+        if public >= wires {
+            return cursor.fail(format!("{public} public inputs of {wires} wires"));
+        }
+        let header = Header {
+            wires,
+            public,
+            domain,
+            alpha1: finite(&mut cursor, "alpha1")?,
+            beta1: finite(&mut cursor, "beta1")?,
+            beta2: finite(&mut cursor, "beta2")?,
+            gamma2: finite(&mut cursor, "gamma2")?,
+            delta1: finite(&mut cursor, "delta1")?,
+            delta2: finite(&mut cursor, "delta2")?,
+        };
+        cursor.end()?;
+        let (n, l) = (wires as u64, public as u64 + 1);
+        for (id, points, size) in [
+            (3, l, 64),
+            (5, n, 64),
+            (6, n, 64),
+            (7, n, 128),
+            (8, n - l, 64),
+            (9, domain as u64, 64),
+        ] {
+            file.sized(id, points * size)?;
+        }
+        Ok(Self { file, header })
+    }
+
+    /// All points of a section.
+    pub fn points<P: Group>(&self, id: u32) -> Result<Vec<Affine<P>>> {
+        let section = self.file.section(id)?;
+        let count = (section.size / P::POINT as u64) as usize;
+        read_points(&self.file, section, 0, count, &format!("section {id}"))
+    }
+}
+
+/// A header's point: not infinity, on the curve, in the subgroup.
+fn finite<P: Group>(cursor: &mut Cursor, what: &str) -> Result<Affine<P>> {
+    let raw = cursor.take(P::POINT)?;
+    let point = point_from_montgomery::<P>(raw).or_else(|e| cursor.fail(format!("{what}: {e}")))?;
+    if point.is_zero() {
+        return cursor.fail(format!("{what}: point at infinity"));
+    }
+    if !point.is_in_correct_subgroup_assuming_on_curve() {
+        return cursor.fail(format!("{what}: point not in the subgroup of order r"));
+    }
+    Ok(point)
+}
+
+/// One phase-2 contribution.
+pub struct Contribution {
+    pub delta_after: G1Affine,
+    pub key: KeyProof,
+    pub transcript: Digest,
+    /// The record's tail as it stands in the file: type and parameters.
+    tail: Vec<u8>,
+}
+
+/// A whole key in memory.
+pub struct Key {
+    pub header: Header,
+    ic: Vec<G1Affine>,
+    coefficients: Vec<u8>,
+    a: Vec<G1Affine>,
+    b1: Vec<G1Affine>,
+    b2: Vec<G2Affine>,
+    c: Vec<G1Affine>,
+    h: Vec<G1Affine>,
+    pub circuit_hash: Digest,
+    pub contributions: Vec<Contribution>,
+}
+
+impl Key {
+    /// The key before any contribution (gamma = delta = 1): deterministic, equal to `snarkjs groth16 setup`'s.
+    pub fn initial(r1cs: &R1cs, ptau: &PowersOfTau) -> Result<Self> {
+        let rows = r1cs.constraints + r1cs.public + 1;
+        let domain = rows.next_power_of_two().max(2);
+        let power = domain.ilog2();
+        if power > ptau.power {
+            return Err(Error::Mismatch(format!(
+                "the circuit needs powers of tau up to 2^{power}; the file has 2^{}",
+                ptau.power
+            )));
+        }
+        // One more coefficient, 1, for the rows that bind the public wires.
+        let mut scalars = r1cs.coefficients.clone();
+        let unit = scalars.len() as u32;
+        scalars.push(Fr::one());
+        let actions = Actions::new::<g1::Config>(&scalars);
+        let matrix =
+            |m: &crate::r1cs::Matrix, shift: usize, emit: &mut dyn FnMut(u32, u32, u32)| {
+                for (i, row) in m.rows().enumerate() {
+                    for &(wire, k) in row {
+                        emit(wire, (i + shift) as u32, k);
+                    }
+                }
+            };
+        let bound = |shift: usize, emit: &mut dyn FnMut(u32, u32, u32)| {
+            for s in 0..=r1cs.public {
+                emit(s as u32, (r1cs.constraints + s + shift) as u32, unit);
+            }
+        };
+
+        let mut lagrange = ptau.lagrange::<g1::Config>(12, domain)?;
+        let a_columns = Columns::new(r1cs.wires, |emit| {
+            matrix(&r1cs.a, 0, emit);
+            bound(0, emit);
+        });
+        let a = a_columns.combine(&lagrange, &scalars, &actions);
+        drop(a_columns);
+        let b_columns = Columns::new(r1cs.wires, |emit| matrix(&r1cs.b, 0, emit));
+        let b1 = b_columns.combine(&lagrange, &scalars, &actions);
+        let lagrange2 = ptau.lagrange::<g2::Config>(13, domain)?;
+        let b2_actions = Actions::new::<g2::Config>(&scalars);
+        let b2 = b_columns.combine(&lagrange2, &scalars, &b2_actions);
+        drop((b_columns, lagrange2, b2_actions));
+
+        // beta A + alpha B + C over the three sets of points, one after another.
+        lagrange.extend(ptau.lagrange::<g1::Config>(14, domain)?);
+        lagrange.extend(ptau.lagrange::<g1::Config>(15, domain)?);
+        let columns = Columns::new(r1cs.wires, |emit| {
+            matrix(&r1cs.c, 0, emit);
+            matrix(&r1cs.b, domain, emit);
+            matrix(&r1cs.a, 2 * domain, emit);
+            bound(2 * domain, emit);
+        });
+        let mut ic = columns.combine(&lagrange, &scalars, &actions);
+        drop((columns, lagrange, actions));
+        let c = ic.split_off(r1cs.public + 1);
+
+        let doubled = ptau.lagrange::<g1::Config>(12, 2 * domain)?;
+        let h: Vec<G1Affine> = doubled.into_iter().skip(1).step_by(2).collect();
+
+        let header = Header {
+            wires: r1cs.wires,
+            public: r1cs.public,
+            domain,
+            alpha1: ptau.points(4, 0, 1)?[0],
+            beta1: ptau.points(5, 0, 1)?[0],
+            beta2: ptau.points(6, 0, 1)?[0],
+            gamma2: G2Affine::generator(),
+            delta1: G1Affine::generator(),
+            delta2: G2Affine::generator(),
+        };
+        let mut key = Self {
+            coefficients: coefficient_section(r1cs, &scalars, unit),
+            header,
+            ic,
+            a,
+            b1,
+            b2,
+            c,
+            h,
+            circuit_hash: [0; 64],
+            contributions: Vec::new(),
+        };
+        key.circuit_hash = key.hash(ptau)?;
+        Ok(key)
+    }
+
+    /// What snarkjs calls the circuit hash: the key with H in monomial form.
+    fn hash(&self, ptau: &PowersOfTau) -> Result<Digest> {
+        let h = &self.header;
+        let mut hasher = Blake2b::default();
+        hasher
+            .update(&g1_be(&h.alpha1))
+            .update(&g1_be(&h.beta1))
+            .update(&g2_be(&h.beta2))
+            .update(&g2_be(&h.gamma2))
+            .update(&g1_be(&h.delta1))
+            .update(&g2_be(&h.delta2));
+        hash_points(&mut hasher, &self.ic);
+        hasher.update(&(h.domain as u32 - 1).to_be_bytes());
+        hasher.update(&encode(
+            &vanishing_multiples(ptau, h.domain)?,
+            64,
+            point_to_be,
+        ));
+        hash_points(&mut hasher, &self.c);
+        hash_points(&mut hasher, &self.a);
+        hash_points(&mut hasher, &self.b1);
+        hash_points(&mut hasher, &self.b2);
+        Ok(hasher.digest())
+    }
+
+    pub fn read(path: &Path) -> Result<Self> {
+        let key = KeyFile::open(path)?;
+        let raw = key.file.bytes(key.file.section(10)?)?;
+        let mut cursor = Cursor::new(&raw, key.file.place("contributions"));
+        let circuit_hash = cursor.take(64)?.try_into().expect("64 bytes");
+        let mut contributions = Vec::new();
+        for _ in 0..cursor.u32()? {
+            contributions.push(Contribution::read(&mut cursor)?);
+        }
+        cursor.end()?;
+        Ok(Self {
+            ic: key.points(3)?,
+            coefficients: key.file.bytes(key.file.section(4)?)?,
+            a: key.points(5)?,
+            b1: key.points(6)?,
+            b2: key.points(7)?,
+            c: key.points(8)?,
+            h: key.points(9)?,
+            header: key.header,
+            circuit_hash,
+            contributions,
+        })
+    }
+
+    /// Multiply delta by a fresh secret and add the record that proves it. The secret is wiped.
+    pub fn contribute(&mut self, name: &str) -> Result<()> {
+        let mut secret = random_scalar()?;
+        let mut transcript = Blake2b::default();
+        transcript.update(&self.circuit_hash);
+        for c in &self.contributions {
+            hash_contribution(&mut transcript, &c.delta_after, &c.key, &c.transcript);
+        }
+        let key = KeyProof::new(&secret, |s, sx| {
+            transcript.clone().update(s).update(sx).digest()
+        })?;
+        transcript
+            .update(&g1_be(&key.g1_s))
+            .update(&g1_be(&key.g1_sx));
+        self.header.delta1 = (self.header.delta1 * secret).into_affine();
+        self.header.delta2 = (self.header.delta2 * secret).into_affine();
+        let mut inverse = secret.inverse().expect("drawn non-zero");
+        self.c = scale(&self.c, inverse);
+        self.h = scale(&self.h, inverse);
+        secret.zeroize();
+        inverse.zeroize();
+        let mut tail = 0u32.to_le_bytes().to_vec();
+        tail.extend(name_parameter(name));
+        self.contributions.push(Contribution {
+            delta_after: self.header.delta1,
+            key,
+            transcript: transcript.digest(),
+            tail,
+        });
+        Ok(())
+    }
+
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let h = &self.header;
+        let mut out = Writer::create(path, b"zkey", 1, 10)?;
+        out.begin(1)?;
+        out.write(&1u32.to_le_bytes())?;
+        out.end()?;
+        out.begin(2)?;
+        for prime in [limbs_to_le(&Fq::MODULUS), limbs_to_le(&Fr::MODULUS)] {
+            out.write(&32u32.to_le_bytes())?;
+            out.write(&prime)?;
+        }
+        for n in [h.wires, h.public, h.domain] {
+            out.write(&(n as u32).to_le_bytes())?;
+        }
+        write_points(&mut out, &[h.alpha1, h.beta1])?;
+        write_points(&mut out, &[h.beta2, h.gamma2])?;
+        write_points(&mut out, &[h.delta1])?;
+        write_points(&mut out, &[h.delta2])?;
+        out.end()?;
+        section(&mut out, 3, &self.ic)?;
+        out.begin(4)?;
+        out.write(&self.coefficients)?;
+        out.end()?;
+        section(&mut out, 5, &self.a)?;
+        section(&mut out, 6, &self.b1)?;
+        section(&mut out, 7, &self.b2)?;
+        section(&mut out, 8, &self.c)?;
+        section(&mut out, 9, &self.h)?;
+        out.begin(10)?;
+        out.write(&self.circuit_hash)?;
+        out.write(&(self.contributions.len() as u32).to_le_bytes())?;
+        for c in &self.contributions {
+            write_points(&mut out, &[c.delta_after, c.key.g1_s, c.key.g1_sx])?;
+            write_points(&mut out, &[c.key.g2_spx])?;
+            out.write(&c.transcript)?;
+            out.write(&c.tail)?;
+        }
+        out.end()?;
+        out.finish()
+    }
+}
+
+impl Contribution {
+    fn read(cursor: &mut Cursor) -> Result<Self> {
+        let delta_after = finite(cursor, "delta")?;
+        let key = KeyProof {
+            g1_s: finite(cursor, "g1_s")?,
+            g1_sx: finite(cursor, "g1_sx")?,
+            g2_spx: finite(cursor, "g2_spx")?,
+        };
+        let transcript = cursor.take(64)?.try_into().expect("64 bytes");
+        let head = cursor.take(8)?;
+        let length = crate::binfile::le32(&head[4..]) as usize;
+        let mut tail = head.to_vec();
+        tail.extend(cursor.take(length)?);
+        Ok(Self {
+            delta_after,
+            key,
+            transcript,
+            tail,
+        })
+    }
+}
+
+fn write_points<P: Group>(out: &mut Writer, points: &[Affine<P>]) -> Result<()> {
+    for chunk in points.chunks(1 << 16) {
+        out.write(&encode(chunk, P::POINT, point_to_montgomery))?;
+    }
+    Ok(())
+}
+
+fn section<P: Group>(out: &mut Writer, id: u32, points: &[Affine<P>]) -> Result<()> {
+    out.begin(id)?;
+    write_points(out, points)?;
+    out.end()?;
+    Ok(())
+}
+
+fn hash_points<P: Group>(hasher: &mut Blake2b, points: &[Affine<P>]) {
+    hasher.update(&(points.len() as u32).to_be_bytes());
+    for chunk in points.chunks(1 << 16) {
+        hasher.update(&encode(chunk, P::POINT, point_to_be));
+    }
+}
+
+/// tau^i (tau^n - 1) G1, as snarkjs hashes them: n - 1 of them, but n from n = 2^15 on, because it reads whole
+/// chunks there. The last one then needs tau^(2n - 1), which a file of just the circuit's power does not have:
+/// the bytes that follow the section stand in for it.
+fn vanishing_multiples(ptau: &PowersOfTau, n: usize) -> Result<Vec<G1Affine>> {
+    let count = if n > 1 << 14 { n } else { n - 1 };
+    let low = ptau.points::<g1::Config>(2, 0, count)?;
+    let known = count.min((2usize << ptau.power) - 1 - n);
+    let mut high = ptau.points::<g1::Config>(2, n, known)?;
+    if known < count {
+        let section = ptau.file.section(2)?;
+        let mut raw = [0u8; 64];
+        ptau.file.read(section.offset + section.size, &mut raw)?;
+        let coordinate = |b: &[u8]| {
+            // Montgomery form of any 256-bit number: x R^-1, reduced.
+            Fq::from_le_bytes_mod_order(b) * Fq::new_unchecked(BigInt::one())
+        };
+        high.push(G1Affine::new_unchecked(
+            coordinate(&raw[..32]),
+            coordinate(&raw[32..]),
+        ));
+    }
+    Ok(differences(&high, &low))
+}
+
+/// Section 4: A and B by constraint, then the rows that bind the public wires; each value times R^2.
+fn coefficient_section(r1cs: &R1cs, scalars: &[Fr], unit: u32) -> Vec<u8> {
+    let count = r1cs.a.len() + r1cs.b.len() + r1cs.public + 1;
+    let values: Vec<[u8; 32]> = scalars
+        .iter()
+        .map(|k| {
+            // Fr holds k R; as a plain integer times R it is k R^2.
+            let twice = Fr::from_bigint(k.0).expect("limbs are reduced");
+            limbs_to_le(&twice.0)
+        })
+        .collect();
+    let mut out = Vec::with_capacity(4 + count * COEFFICIENT);
+    out.extend((count as u32).to_le_bytes());
+    let mut push = |matrix: u32, row: usize, wire: u32, k: u32| {
+        out.extend(matrix.to_le_bytes());
+        out.extend((row as u32).to_le_bytes());
+        out.extend(wire.to_le_bytes());
+        out.extend(values[k as usize]);
+    };
+    for i in 0..r1cs.constraints {
+        for &(wire, k) in r1cs.a.row(i) {
+            push(0, i, wire, k);
+        }
+        for &(wire, k) in r1cs.b.row(i) {
+            push(1, i, wire, k);
+        }
+    }
+    for s in 0..=r1cs.public {
+        push(0, r1cs.constraints + s, s as u32, unit);
+    }
+    out
+}
+
+/// The initial key, without any contribution: `snarkjs zkey contribute` continues from it.
+pub fn new(r1cs: &Path, ptau: &Path, zkey: &Path) -> Result<()> {
+    Key::initial(&R1cs::read(r1cs)?, &PowersOfTau::open(ptau)?)?.write(zkey)
+}
+
+/// Add a contribution to a key.
+pub fn contribute(old: &Path, new: &Path, name: &str) -> Result<()> {
+    let mut key = Key::read(old)?;
+    key.contribute(name)?;
+    key.write(new)
+}
+
+/// The initial key and one local contribution.
+pub fn setup(r1cs: &Path, ptau: &Path, zkey: &Path) -> Result<()> {
+    let mut key = Key::initial(&R1cs::read(r1cs)?, &PowersOfTau::open(ptau)?)?;
+    key.contribute("local contribution")?;
+    key.write(zkey)
+}
