@@ -22,7 +22,8 @@ pub fn check_shape(field: &str, length: usize, dimension: usize) -> Result<(), E
         let expected = format!("1..={MAX_DIMENSION}");
         return Err(Error::invalid("dimension", expected, dimension.to_string()));
     }
-    if length % dimension != 0 {
+    let incomplete = length % dimension;
+    if incomplete != 0 {
         let expected = format!("a multiple of {dimension} components");
         return Err(Error::invalid(field, expected, length.to_string()));
     }

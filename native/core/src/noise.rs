@@ -56,11 +56,11 @@ fn masses() -> [u64; BINS] {
     }
     let base = positive - negative;
     // exp(-j^2/512) by (j+1)^2 = j^2 + (2j + 1), until the fixed point underflows.
-    let step = &base * &base >> BITS;
+    let step = (&base * &base) >> BITS;
     let (mut weights, mut odd) = (vec![one], base);
     while weights[weights.len() - 1] != BigUint::ZERO {
-        weights.push(&weights[weights.len() - 1] * &odd >> BITS);
-        odd = odd * &step >> BITS;
+        weights.push((&weights[weights.len() - 1] * &odd) >> BITS);
+        odd = (odd * &step) >> BITS;
     }
     let total = weights.iter().sum::<BigUint>() * 2u8 - &weights[0];
     let mut masses = [0; BINS];

@@ -293,8 +293,8 @@ fn partial_rounds(state: &mut State, p: &Parameters) {
             outputs[j] = fifth_power(&add_lazy(&state[0], &group.constants[j]));
             let mut sum = Sum::zero();
             sum.add_product(&p.corner, &outputs[j]);
-            for k in 0..j {
-                sum.add_product(&p.response[j - k - 1], &outputs[k]);
+            for (h, output) in p.response[..j].iter().rev().zip(&outputs) {
+                sum.add_product(h, output);
             }
             for (m, word) in group.rows[j].iter().zip(&state[1..]) {
                 sum.add_product(m, word);
