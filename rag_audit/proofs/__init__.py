@@ -1,0 +1,89 @@
+"""Proof systems behind one interface: what is proved, jobs that prove it, checks of what others proved.
+
+`groth16` proves small tenants with constant-size proofs, `scan` (a transparent argument) large ones. Both
+prove the same statement about a record; the verifier builds it from published entries and never reads it
+from a proof.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from rag_audit.canonical import Json
+from rag_audit.errors import VersionError
+from rag_audit.relation.field import to_bytes
+
+SYSTEMS = ("groth16",)
+"""Proof systems that this release verifies."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The public values of one record's proof, field elements. Policy constants (capacity, gains, score
+    window) are not among them: they are fixed by the circuit that the policy's digest names.
+
+    :param ctx: digest of the record's context; binds the proof to it
+    :param c_seed: commitment to the window's seed
+    :param beacon: f(beacon value)
+    :param slot: the noise slot, from window, tenant, account and its count
+    :param c_idx: the tenant's index commitment
+    :param cq: the record's query-vector commitment
+    :param htopk: the record's commitment to the listed positions
+    """
+
+    ctx: int
+    c_seed: int
+    beacon: int
+    slot: int
+    c_idx: int
+    cq: int
+    htopk: int
+
+    def encode(self, names: Sequence[str]) -> bytes:
+        """The named values, 32 bytes big-endian each.
+
+        :raises EncodingError: a value that is not a field element
+        """
+        return b"".join(to_bytes(getattr(self, name)) for name in names)
+
+
+class Job(Protocol):
+    """A proof to be made: picklable, so that any `concurrent.futures.Executor` can run it. Holds secrets."""
+
+    def run(self) -> dict[str, Any]:
+        """The proof as JSON.
+
+        :raises WitnessError: the private values do not satisfy the statement
+        """
+
+
+class ProofSystem(Protocol):
+    """What a proof system's module offers a verifier."""
+
+    def parse_proof(self, value: Json, circuit: str, *, field: str) -> bytes:
+        """A proof from a file, checked for its form and for the circuit it names.
+
+        :raises EncodingError: not canonical, not on the curve
+        :raises SchemaError: other fields, another system or circuit
+        """
+
+    def parse_key(self, value: Json, *, field: str) -> Any:
+        """What a verifier needs beside proof and statement, from a file (a verification key)."""
+
+    def verify_batch(
+        self, key: Any, proofs: Sequence[bytes], statements: Sequence[Statement], *, engine: str
+    ) -> list[int]:
+        """Indices of the proofs that do not verify, ascending."""
+
+
+def proof_system(name: str) -> ProofSystem:
+    """The proof system that a policy names.
+
+    :raises VersionError: this release does not have it
+    """
+    if name not in SYSTEMS:
+        raise VersionError("unknown proof system", expected=", ".join(SYSTEMS), found=name)
+    return cast(ProofSystem, importlib.import_module(f"rag_audit.proofs.{name}"))

@@ -1,0 +1,33 @@
+"""Groth16 over BN254: circom circuits, keys, proof jobs and verifiers (docs/circuits.md)."""
+
+from rag_audit.proofs.groth16.instance import RetrieveInstance
+from rag_audit.proofs.groth16.job import (
+    ENGINES,
+    ProofJob,
+    parse_key,
+    parse_proof,
+    proof_json,
+    verify,
+    verify_batch,
+)
+from rag_audit.proofs.groth16.keys import (
+    KeyFiles,
+    VerificationKey,
+    load_verification_key,
+    proving_key,
+)
+
+__all__ = [
+    "ENGINES",
+    "KeyFiles",
+    "ProofJob",
+    "RetrieveInstance",
+    "VerificationKey",
+    "load_verification_key",
+    "parse_key",
+    "parse_proof",
+    "proof_json",
+    "proving_key",
+    "verify",
+    "verify_batch",
+]

@@ -1,0 +1,170 @@
+"""Proof jobs and the three verifiers: native, py_ecc, snarkjs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_audit import _native
+from rag_audit.canonical import Json, parse_hex
+from rag_audit.errors import EncodingError, SchemaError, SetupError, WitnessError
+from rag_audit.proofs import Statement
+from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_witness
+from rag_audit.proofs.groth16.encoding import g1_json, g2_json, parse_fields, parse_g1, parse_g2
+from rag_audit.proofs.groth16.instance import PUBLIC_INPUTS, RetrieveInstance
+from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
+from rag_audit.relation.vectors import pack_nibbles
+
+ENGINES = ("native", "py_ecc", "snarkjs")
+
+
+@dataclass(frozen=True)
+class ProofJob:
+    """`retrieve` for one record: everything that proving needs. Picklable; holds secrets, which `repr` omits.
+
+    :param instance: which circuit
+    :param statement: the public values
+    :param s0: first half of the seed
+    :param s1: second half of the seed
+    :param index_salt: salt of the index commitment
+    :param rows: the committed index, capacity x dimension int8, row by row
+    :param vector: the query vector, dimension int8
+    :param salt_c: salt of cq
+    :param salt_k: salt of htopk
+    :param positions: the listed positions in rank order
+    """
+
+    instance: RetrieveInstance
+    statement: Statement
+    s0: int = field(repr=False)
+    s1: int = field(repr=False)
+    index_salt: int = field(repr=False)
+    rows: bytes = field(repr=False)
+    vector: bytes = field(repr=False)
+    salt_c: int = field(repr=False)
+    salt_k: int = field(repr=False)
+    positions: Sequence[int] = field(repr=False)
+
+    def inputs(self) -> Inputs:
+        """Witness inputs by signal name.
+
+        :raises WitnessError: rows, vector or positions of another size than the circuit's
+        """
+        instance = self.instance
+        sizes = {
+            "rows": (len(self.rows), instance.capacity * instance.dimension),
+            "vector": (len(self.vector), instance.dimension),
+            "positions": (len(self.positions), instance.top_k),
+        }
+        for name, (found, expected) in sizes.items():
+            if found != expected:
+                raise WitnessError("does not fit the circuit", field=name, expected=expected, found=found)
+        return {
+            **{name: getattr(self.statement, name) for name in PUBLIC_INPUTS},
+            "s0": self.s0,
+            "s1": self.s1,
+            "index_salt": self.index_salt,
+            "index": pack_nibbles(memoryview(self.rows).cast("b")),
+            "salt_c": self.salt_c,
+            "query": pack_nibbles(memoryview(self.vector).cast("b")),
+            "salt_k": self.salt_k,
+            "position": list(self.positions),
+        }
+
+    def run(self) -> dict[str, Any]:
+        """The proof as JSON: system, circuit, a, b, c.
+
+        :raises WitnessError: the private values do not satisfy the statement
+        :raises SetupError: Node, circuit or keys are missing and cannot be made
+        """
+        keys = proving_key(self.instance)
+        witness = compute_witness(compile_circuit(self.instance), self.inputs())
+        try:
+            proof = _native.groth16_prove(str(keys.zkey), witness)
+        except (ValueError, OSError) as exc:
+            raise SetupError("the prover failed", field=str(keys.zkey), found=str(exc)) from exc
+        return proof_json(proof, keys.manifest["circuit"])
+
+
+def proof_json(proof: bytes, circuit: str) -> dict[str, Any]:
+    """A proof of 256 bytes (EIP-197 order) as files carry it."""
+    return {
+        "system": "groth16",
+        "circuit": circuit,
+        "a": g1_json(proof[:64]),
+        "b": g2_json(proof[64:192]),
+        "c": g1_json(proof[192:]),
+    }
+
+
+def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
+    """A proof from a file, as 256 bytes in EIP-197 order.
+
+    :param circuit: digest of the circuit that the policy names
+    :raises SchemaError: other fields, another system or circuit
+    :raises EncodingError: a coordinate that is not canonical, a point at infinity or off the curve
+    """
+    parse_fields(value, ("system", "circuit", "a", "b", "c"), field=field)
+    if value["system"] != "groth16":
+        raise SchemaError(
+            "proof of another system", field=f"{field}.system", expected="groth16", found=value["system"]
+        )
+    if parse_hex(value["circuit"], 32, field=f"{field}.circuit").hex() != circuit:
+        raise SchemaError(
+            "proof of another circuit", field=f"{field}.circuit", expected=circuit, found=value["circuit"]
+        )
+    return (
+        parse_g1(value["a"], field=f"{field}.a")
+        + parse_g2(value["b"], field=f"{field}.b")
+        + parse_g1(value["c"], field=f"{field}.c")
+    )
+
+
+def parse_key(value: Json, *, field: str) -> VerificationKey:
+    """A verification key from a file (`VerificationKey.parse`)."""
+    return VerificationKey.parse(value, field=field)
+
+
+def verify(key: VerificationKey, proof: bytes, statement: Statement, *, engine: str = "native") -> bool:
+    """Whether a proof verifies.
+
+    :param engine: "native", "py_ecc" (independent, about a second) or "snarkjs" (needs Node)
+    :raises EncodingError: a point outside the subgroup, a number >= r, or a key of another shape
+    :raises SetupError: the engine is not installed
+    """
+    return not verify_batch(key, [proof], [statement], engine=engine)
+
+
+def verify_batch(
+    key: VerificationKey, proofs: Sequence[bytes], statements: Sequence[Statement], *, engine: str = "native"
+) -> list[int]:
+    """Indices of the proofs that do not verify, ascending. The native engine checks them together.
+
+    :raises EncodingError: as `verify`
+    :raises SetupError: the engine is not installed
+    """
+    inputs = [statement.encode(PUBLIC_INPUTS) for statement in statements]
+    try:
+        if engine == "native":
+            return list(_native.groth16_verify_batch(key.snarkjs, list(proofs), inputs))
+        check = _engine(engine)
+        return [
+            i
+            for i, (proof, values) in enumerate(zip(proofs, inputs, strict=True))
+            if not check(key.snarkjs, proof, values)
+        ]
+    except ValueError as exc:
+        raise EncodingError("proof or key refused by the verifier", field=engine, found=str(exc)) from exc
+
+
+def _engine(name: str) -> Callable[[str, bytes, bytes], bool]:
+    if name == "py_ecc":
+        from rag_audit.proofs.groth16 import pyecc
+
+        return pyecc.verify
+    if name == "snarkjs":
+        from rag_audit.proofs.groth16 import snarkjs
+
+        return snarkjs.verify
+    raise SetupError("unknown verifier", field="engine", expected=", ".join(ENGINES), found=name)

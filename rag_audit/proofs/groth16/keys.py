@@ -1,0 +1,214 @@
+"""Proving and verification keys: made once for a circuit, cached by its digest.
+
+A key made here has a native one-party phase 1 or a single contribution: whoever made it could forge proofs
+with what it threw away. The manifest calls it `unsafe`, and so do the report and the verdict.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rag_audit import _native
+from rag_audit.canonical import Json, digest_hex, jcs, parse_hex, read_json, sha256
+from rag_audit.errors import SchemaError, SetupError
+from rag_audit.proofs.groth16.circuit import Circuit, compile_circuit
+from rag_audit.proofs.groth16.encoding import (
+    g1_json,
+    g2_json,
+    parse_fields,
+    parse_g1,
+    parse_g2,
+)
+from rag_audit.proofs.groth16.instance import Instance
+from rag_audit.toolchain import build_once, cache_dir, progress
+
+MAX_KEY_BYTES = 1 << 20
+_G2 = ("beta", "gamma", "delta")
+
+
+@dataclass(frozen=True)
+class VerificationKey:
+    """A parsed verification key.
+
+    :param value: its JSON: system, circuit, alpha, beta, gamma, delta, ic
+    """
+
+    value: dict[str, Json]
+
+    @classmethod
+    def parse(cls, value: Json, *, field: str) -> VerificationKey:
+        """A key from a file.
+
+        :raises SchemaError: other fields or another system
+        :raises EncodingError: a point that is not canonical or not on the curve
+        """
+        parse_fields(value, ("system", "circuit", "alpha", "ic", *_G2), field=field)
+        if value["system"] != "groth16":
+            raise SchemaError(
+                "key of another proof system",
+                field=f"{field}.system",
+                expected="groth16",
+                found=value["system"],
+            )
+        parse_hex(value["circuit"], 32, field=f"{field}.circuit")
+        parse_g1(value["alpha"], field=f"{field}.alpha")
+        for name in _G2:
+            parse_g2(value[name], field=f"{field}.{name}")
+        if not isinstance(value["ic"], list) or not 2 <= len(value["ic"]) <= 64:
+            raise SchemaError("wrong number of points", field=f"{field}.ic", expected="2..64")
+        for i, point in enumerate(value["ic"]):
+            parse_g1(point, field=f"{field}.ic[{i}]")
+        return cls(value)
+
+    @classmethod
+    def from_snarkjs(cls, text: str, circuit: str) -> VerificationKey:
+        """From the text of snarkjs's verification_key.json."""
+        key = json.loads(text)
+
+        def g1(point: list[str]) -> list[str]:
+            return g1_json(b"".join(int(c).to_bytes(32, "big") for c in point[:2]))
+
+        def g2(point: list[list[str]]) -> list[list[str]]:
+            return g2_json(b"".join(int(c).to_bytes(32, "big") for pair in point[:2] for c in reversed(pair)))
+
+        value = {
+            "system": "groth16",
+            "circuit": circuit,
+            "alpha": g1(key["vk_alpha_1"]),
+            **{name: g2(key[f"vk_{name}_2"]) for name in _G2},
+            "ic": [g1(point) for point in key["IC"]],
+        }
+        return cls.parse(value, field="verification key")
+
+    @property
+    def circuit(self) -> str:
+        """Digest of the circuit that the key was made for."""
+        return str(self.value["circuit"])
+
+    @property
+    def inputs(self) -> int:
+        """Number of public inputs."""
+        return len(self.value["ic"]) - 1
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the canonical JSON: what trust.toml pins. Covers the circuit's digest."""
+        return digest_hex(self.value)
+
+    @cached_property
+    def snarkjs(self) -> str:
+        """The key in snarkjs's verification_key.json format, which every verifier reads."""
+
+        def g1(point: list[str]) -> list[str]:
+            return [*(str(int(c, 16)) for c in point), "1"]
+
+        def g2(point: list[list[str]]) -> list[list[str]]:
+            return [*([str(int(c, 16)) for c in pair] for pair in point), ["1", "0"]]
+
+        return json.dumps(
+            {
+                "protocol": "groth16",
+                "curve": "bn128",
+                "nPublic": self.inputs,
+                "vk_alpha_1": g1(self.value["alpha"]),
+                **{f"vk_{name}_2": g2(self.value[name]) for name in _G2},
+                "IC": [g1(point) for point in self.value["ic"]],
+            }
+        )
+
+
+@dataclass(frozen=True)
+class KeyFiles:
+    """Where a circuit's keys are and how they came about.
+
+    :param zkey: proving key, snarkjs's format
+    :param vk: verification key, JSON as in a window file
+    :param vk_digest: SHA-256 over its canonical JSON
+    :param manifest: circuit, contributions, phase1, setup ("unsafe" or "ceremony"), vk
+    """
+
+    zkey: Path
+    vk: dict[str, Json]
+    vk_digest: str
+    manifest: dict[str, Any]
+
+
+def load_verification_key(path: Path) -> VerificationKey:
+    """A verification key from a file in our format.
+
+    :raises EncodingError: unreadable or not canonical
+    :raises SchemaError: other fields
+    """
+    return VerificationKey.parse(read_json(path, max_bytes=MAX_KEY_BYTES), field=str(path))
+
+
+def proving_key(instance: Instance, *, ptau: Path | None = None) -> KeyFiles:
+    """The keys of an instance, made on first use.
+
+    :param ptau: powers of tau of a public ceremony; made here by one party if None
+    :raises SetupError: the circuit cannot be compiled or the powers do not fit
+    """
+    circuit_digest = instance.digest()
+    phase1 = "native-one-party" if ptau is None else f"sha256:{_file_digest(ptau)}"
+    name = circuit_digest if ptau is None else f"{circuit_digest}-{phase1[7:23]}"
+
+    def build(folder: Path) -> None:
+        circuit = compile_circuit(instance)
+        powers = ptau or _one_party_powers(_power(circuit, len(instance.public_inputs)))
+        progress(f"making keys of {instance.name} ({circuit.constraints} constraints)")
+        try:
+            _native.groth16_setup(str(circuit.r1cs), str(powers), str(folder / "key.zkey"))
+            text = _native.groth16_verification_key(str(folder / "key.zkey"))
+        except (ValueError, OSError) as exc:
+            raise SetupError("no keys could be made", field=instance.name, found=str(exc)) from exc
+        key = VerificationKey.from_snarkjs(text, circuit_digest)
+        manifest = {
+            "circuit": circuit_digest,
+            "contributions": 1,
+            "name": instance.name,
+            "phase1": phase1,
+            "setup": "unsafe",
+            "vk": key.digest,
+        }
+        (folder / "verification_key.json").write_bytes(jcs(key.value))
+        (folder / "manifest.json").write_bytes(jcs(manifest))
+
+    folder = build_once(cache_dir("keys") / name, build)
+    key = load_verification_key(folder / "verification_key.json")
+    manifest = read_json(folder / "manifest.json", max_bytes=MAX_KEY_BYTES)
+    if manifest["vk"] != key.digest or key.circuit != circuit_digest:
+        raise SetupError(
+            "cached key does not match its manifest",
+            field=str(folder),
+            expected=manifest["vk"],
+            found=key.digest,
+            hint=f"remove it, it will be made again: rm -r {folder}",
+        )
+    return KeyFiles(folder / "key.zkey", key.value, key.digest, manifest)
+
+
+def _power(circuit: Circuit, inputs: int) -> int:
+    """Smallest power of two that holds the constraints and one more row for each public wire."""
+    return (circuit.constraints + inputs).bit_length()
+
+
+def _one_party_powers(power: int) -> Path:
+    def build(folder: Path) -> None:
+        progress(f"making powers of tau for 2^{power} constraints (one party: for development only)")
+        try:
+            _native.ptau_new(power, str(folder / "powers.ptau"))
+        except (ValueError, OSError) as exc:
+            raise SetupError("no powers of tau could be made", found=str(exc)) from exc
+
+    return build_once(cache_dir("ptau") / f"one-party-{power}", build) / "powers.ptau"
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        return sha256(path.read_bytes()).hex()
+    except OSError as exc:
+        raise SetupError("powers of tau cannot be read", field=str(path), found=exc.strerror) from exc
