@@ -8,16 +8,33 @@ from rag_audit.accounting.bounds import (
     audit_bounds,
     cumulative,
     eps_at,
+    gaussian_epsilon,
 )
+from rag_audit.accounting.calibration import METHODS, Calibration, calibrate, required_sigma_over_delta
+from rag_audit.accounting.odometer import Realised, ladder, realised
 from rag_audit.accounting.pmf import Mechanism
+from rag_audit.accounting.tradeoff import Membership, membership, tpr_bound
+from rag_audit.accounting.wellformed import check_policy
 
 __all__ = [
     "ADJACENCY",
+    "METHODS",
     "UNIT",
     "Bound",
     "BoundSet",
+    "Calibration",
     "Mechanism",
+    "Membership",
+    "Realised",
     "audit_bounds",
+    "calibrate",
+    "check_policy",
     "cumulative",
     "eps_at",
+    "gaussian_epsilon",
+    "ladder",
+    "membership",
+    "realised",
+    "required_sigma_over_delta",
+    "tpr_bound",
 ]

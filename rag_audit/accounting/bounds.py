@@ -12,7 +12,7 @@ from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from rag_audit.accounting import closed_form, rdp
 from rag_audit.accounting.exact import Composition, Part
 from rag_audit.accounting.pmf import SLICE_BIAS, Mechanism
-from rag_audit.accounting.values import Real, count, epsilon, probability, round_up, text
+from rag_audit.accounting.values import Real, check_delta_split, count, epsilon, probability, round_up, text
 from rag_audit.errors import PolicyError
 
 ADJACENCY = "indices that differ in one committed position: one document added, removed or replaced"
@@ -126,15 +126,9 @@ def audit_bounds(
     :raises PolicyError: eps_acc <= 0, a delta outside (0, 1), delta <= k delta_acc, n or k not a count
     """
     n, k = count(n, "n"), count(k, "k_max")
+    check_delta_split(delta, k, delta_acc)
     eps_acc, delta_acc = epsilon(eps_acc, "eps_acc"), probability(delta_acc, "delta_acc")
     delta = probability(delta, "delta_policy")
-    if delta <= k * delta_acc:
-        raise PolicyError(
-            "delta_policy does not exceed k_max delta_acc: nothing is left for composition",
-            field="delta_policy",
-            expected=f"> {k * delta_acc:.6g}",
-            found=text(delta),
-        )
     composition = Composition([(mechanism, k * n)], delta)
     by_grid, by_grid_as_paper = rdp.epsilon(composition)
     gaussian = rdp.gaussian_divergences(mechanism.sigma_over_delta, k * n)
@@ -210,7 +204,7 @@ def _closed_form(
     if eps_q > 1:
         reason = f"eps_q = {eps_q:.4g} is above 1, where Lemma 3.2 ends"
     elif query_delta > delta_acc / n:
-        reason = f"one query has delta {query_delta:.2e} at eps_q {eps_q:.4g}, over delta_acc/n {delta_acc / n:.2e}"
+        reason = f"delta of one query at eps_q {eps_q:.4g} is {query_delta:.2e}, above delta_acc/n"
     elif slack <= 0:
         reason = "k_max delta_acc leaves nothing of delta_policy"
     eps = math.inf if slack <= 0 else closed_form.advanced_composition(eps_q, m, slack) + m * SLICE_BIAS

@@ -36,7 +36,7 @@ Part = tuple[Mechanism, int]
 _CELLS_PER_SIGMA = 48
 _MAX_CELLS = 2**21
 _WINDOW_SIGMAS = 16
-_MISSING = 1e-14
+MISSING = 1e-14
 _CLIPPED_SHARE = 2.0**-32
 _NEGLIGIBLE = 2.0**-110
 _CHUNK = 2**18
@@ -230,7 +230,7 @@ class TiltedSum:
         self._sums = (first + np.arange(size)) * self.step
 
     def _window(self, tilted: list[tuple[LossGrid, Array, int]]) -> tuple[int, int]:
-        """First and last index of a window that misses `_MISSING` of the tilted sum at most on a side."""
+        """First and last index of a window that misses `MISSING` of the tilted sum at most on a side."""
         mean = variance = 0.0
         lowest = highest = 0
         for grid, masses, m in tilted:
@@ -239,7 +239,7 @@ class TiltedSum:
             variance += m * _dot(masses, (grid.losses - centre) ** 2)
             lowest += m * grid.first
             highest += m * (grid.first + len(masses) - 1)
-        log_inverse = -math.log(_MISSING)
+        log_inverse = -math.log(MISSING)
         guess = math.sqrt(2 * log_inverse / variance) if variance > 0 else 1.0
         above, below = (
             self._chernoff(sign, log_inverse, guess) if variance > 0 else abs(mean) for sign in (1, -1)
@@ -264,7 +264,7 @@ class TiltedSum:
         weight = -np.expm1(-excess) * np.exp(-self.theta * excess)
         peak = math.exp(self.theta * math.log(self.theta / (1 + self.theta))) / (1 + self.theta)
         value = _dot(masses, weight) * (1 + 1e-12)
-        return value + _MISSING * peak + self.error * _norm(weight)
+        return value + MISSING * peak + self.error * _norm(weight)
 
     def log_delta(self, eps: float) -> float:
         """ln of `delta`."""

@@ -21,6 +21,9 @@ from rag_audit.relation.noise import BASE_SIGMA, MASS_BITS, MAX_MAGNITUDE, base_
 Array = npt.NDArray[np.float64]
 
 UNIT_ROUNDOFF = 2.0**-53
+INFINITE_LOSS_SHARE = 0.01
+"""The part of delta_policy that infinite losses may take (docs/relation.md, "Noise")."""
+
 SLICE_BIAS = 2.0**-52
 """A query's share of the sampler's bias, in epsilon and in log delta (docs/relation.md, "Noise")."""
 _TERMS = 2 * MAX_MAGNITUDE + 1
@@ -105,6 +108,10 @@ class Mechanism:
     def outside_mass(self) -> float:
         """Probability that z + R falls where z never does: an infinite privacy loss, for one query."""
         return float(np.sum(self.pmf[: self.lattice])) * (1 + _pmf_rounding(self.gains))
+
+    def fits(self, compositions: int, delta: float) -> bool:
+        """Whether infinite losses of so many queries stay within their share of delta."""
+        return compositions * self.outside_mass <= INFINITE_LOSS_SHARE * delta
 
     def losses(self) -> tuple[Array, Array]:
         """Finite privacy losses ln p(z)/p(z - R) and their probabilities p(z), in the order of z.

@@ -15,8 +15,8 @@ SIGNIFICANT_DIGITS = 5
 _UP = Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_CEILING)
 
 
-def real(value: Real, field: str) -> float:
-    """A finite real.
+def decimal(value: Real, field: str) -> Decimal:
+    """A finite real, exactly as written.
 
     :raises PolicyError: not a number, or not finite
     """
@@ -28,7 +28,7 @@ def real(value: Real, field: str) -> float:
         raise PolicyError("not a decimal number", field=field, found=repr(value)) from exc
     if not number.is_finite() or not math.isfinite(float(number)):
         raise PolicyError("not a finite number", field=field, found=str(value))
-    return float(number)
+    return number
 
 
 def epsilon(value: Real, field: str) -> float:
@@ -36,7 +36,7 @@ def epsilon(value: Real, field: str) -> float:
 
     :raises PolicyError: not a finite number above 0
     """
-    number = real(value, field)
+    number = float(decimal(value, field))
     if number <= 0:
         raise PolicyError("epsilon is not above 0", field=field, expected="> 0", found=str(value))
     return number
@@ -47,7 +47,7 @@ def probability(value: Real, field: str) -> float:
 
     :raises PolicyError: not a number in (0, 1)
     """
-    number = real(value, field)
+    number = float(decimal(value, field))
     if not 0 < number < 1:
         raise PolicyError(
             "delta is not strictly between 0 and 1", field=field, expected="0 < delta < 1", found=str(value)
@@ -65,6 +65,21 @@ def count(value: object, field: str) -> int:
             "not a positive integer", field=field, expected="an integer >= 1", found=repr(value)
         )
     return value
+
+
+def check_delta_split(delta_policy: Real, k_max: int, delta_acc: Real) -> None:
+    """delta_policy must exceed what k_max accounts spend: compared as decimals, so equality is seen.
+
+    :raises PolicyError: delta_policy <= k_max delta_acc, or not numbers
+    """
+    total, spent = decimal(delta_policy, "delta_policy"), k_max * decimal(delta_acc, "delta_acc")
+    if total <= spent:
+        raise PolicyError(
+            "delta_policy does not exceed k_max delta_acc: nothing is left for composition",
+            field="delta_policy",
+            expected=f"> {spent}",
+            found=str(total),
+        )
 
 
 def round_up(value: float, margin: float = 1e-9) -> float:

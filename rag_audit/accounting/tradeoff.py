@@ -1,0 +1,98 @@
+"""What the best membership test can do: its AUC, and its hit rate at a false-alarm rate.
+
+Both follow from the dominating privacy loss distribution, whose trade-off curve (ROC) lies on or above the
+real one. They cover the list of selected positions; the text at a selected position is disclosed whatever
+the noise (docs/accounting.md, "What the figures cover").
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rag_audit.accounting.exact import MISSING, Composition, TiltedSum
+from rag_audit.accounting.pmf import Mechanism
+from rag_audit.accounting.values import Real, count, probability, round_up, text
+
+FALSE_ALARM_RATE = 0.01
+_DELTA_SCALE = 1e-9
+"""Tails that are cut weigh 2^-31 of this: far below the digits printed."""
+_EXP_RANGE = 600.0
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Upper bounds for every membership test of a coalition that makes so many queries.
+
+    :param auc_bound: area under the ROC curve, 0.5 .. 1
+    :param tpr_at_fpr_1pct: true-positive rate at a false-positive rate of 1 %, 0.01 .. 1
+    """
+
+    compositions: int
+    auc_bound: float
+    tpr_at_fpr_1pct: float
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON form, reals as decimal strings."""
+        return {
+            "compositions": self.compositions,
+            "auc_bound": text(self.auc_bound),
+            "tpr_at_fpr_1pct": text(self.tpr_at_fpr_1pct),
+        }
+
+
+def membership(mechanism: Mechanism, compositions: int) -> Membership:
+    """Both bounds for m queries.
+
+    :raises PolicyError: compositions is not a positive integer
+    """
+    m = count(compositions, "compositions")
+    return Membership(m, auc_bound(mechanism, m), tpr_bound(mechanism, m, FALSE_ALARM_RATE))
+
+
+def auc_bound(mechanism: Mechanism, compositions: int) -> float:
+    """The best test's AUC after m queries, rounded up.
+
+    The pair is symmetric: minus the loss under one distribution is the loss under the other. So the AUC is
+    the probability that a sum of 2 m losses is above 0, ties counting half.
+    """
+    composition = Composition([(mechanism, 2 * compositions)], _DELTA_SCALE)
+    total = TiltedSum(composition, 0.0)
+    zero = min(max(-total.first, 0), len(total.masses))
+    below = float(np.sum(total.masses[:zero]))
+    if zero < len(total.masses):
+        below += float(total.masses[zero]) / 2
+    below = (below - MISSING - total.error * math.sqrt(zero + 1)) * math.exp(
+        total.log_scale - total.log_slack
+    )
+    return _inflated(1 - max(below, 0.0), composition)
+
+
+def tpr_bound(mechanism: Mechanism, compositions: int, fpr: Real) -> float:
+    """The best test's true-positive rate at a false-positive rate after m queries, rounded up.
+
+    The least of exp(eps) fpr + delta(eps) over the grid: every eps gives a line above the curve.
+
+    :raises PolicyError: fpr not strictly between 0 and 1
+    """
+    rate = probability(fpr, "fpr")
+    composition = Composition([(mechanism, compositions)], _DELTA_SCALE)
+    total = TiltedSum(composition, 0.0)
+    sums = (total.first + np.arange(len(total.masses))) * total.step
+    near = np.abs(sums) <= _EXP_RANGE
+    beyond = float(np.sum(total.masses[sums > _EXP_RANGE]))
+    eps, masses = sums[near], total.masses[near]
+    upper = beyond + np.cumsum(masses[::-1])[::-1]
+    lower = np.cumsum((masses * np.exp(-eps))[::-1])[::-1]
+    finite = (upper - np.exp(eps) * lower) * math.exp(total.log_scale + total.log_slack)
+    missing = MISSING + total.error * math.sqrt(len(sums)) + 1e-12
+    lines = np.exp(eps) * rate + finite + missing + composition.infinite
+    return _inflated(float(np.min(lines, initial=1.0)), composition)
+
+
+def _inflated(bound: float, composition: Composition) -> float:
+    """With the biases: delta exp(factor) at eps + shift raises any point of the curve by at most this."""
+    return min(1.0, round_up(bound * math.exp(max(composition.factor, composition.shift))))
