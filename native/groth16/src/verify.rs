@@ -50,7 +50,8 @@ struct KeyJson {
     vk_beta_2: Json2,
     vk_gamma_2: Json2,
     vk_delta_2: Json2,
-    vk_alphabeta_12: [[Pair; 3]; 2],
+    /// A convenience that snarkjs writes and does not read; checked where it is given.
+    vk_alphabeta_12: Option<[[Pair; 3]; 2]>,
     #[serde(rename = "IC")]
     ic: Vec<Json1>,
 }
@@ -131,7 +132,7 @@ pub fn key_json(key: &KeyFile) -> Result<String> {
         vk_beta_2: g2_json(&h.beta2),
         vk_gamma_2: g2_json(&h.gamma2),
         vk_delta_2: g2_json(&h.delta2),
-        vk_alphabeta_12: [fq6_json(&alpha_beta.c0), fq6_json(&alpha_beta.c1)],
+        vk_alphabeta_12: Some([fq6_json(&alpha_beta.c0), fq6_json(&alpha_beta.c1)]),
         ic: input_points(key)?.iter().map(g1_json).collect(),
     };
     let mut out = Vec::new();
@@ -191,7 +192,7 @@ impl VerifyingKey {
     }
 
     /// Parse snarkjs's JSON: known keys once each, canonical decimals below the modulus, points on the curve and
-    /// in the subgroup and not at infinity, `vk_alphabeta_12` the pairing that it claims to be.
+    /// in the subgroup and not at infinity, `vk_alphabeta_12`, if given, the pairing that it claims to be.
     pub fn parse(text: &str) -> Result<Self> {
         let place = |field: &str| format!("verification key: {field}");
         let json: KeyJson = serde_json::from_str(text).map_err(|e| Error::Malformed {
@@ -238,9 +239,10 @@ impl VerifyingKey {
                 pair(&x[2], &where_)?,
             ))
         };
-        let [c0, c1] = &json.vk_alphabeta_12;
-        if Fq12::new(sixth(c0)?, sixth(c1)?) != key.alpha_beta.0 {
-            return malformed(where_, "not the pairing of alpha and beta");
+        if let Some([c0, c1]) = &json.vk_alphabeta_12 {
+            if Fq12::new(sixth(c0)?, sixth(c1)?) != key.alpha_beta.0 {
+                return malformed(where_, "not the pairing of alpha and beta");
+            }
         }
         Ok(key)
     }
