@@ -6,7 +6,32 @@ argument raises ValueError naming the field, what was expected and what was foun
 or written raises OSError.
 """
 
-from typing import final
+from os import PathLike
+from typing import Self, final
+
+__all__ = [
+    "PackedIndex",
+    "draw_noise",
+    "groth16_prove",
+    "groth16_setup",
+    "groth16_verification_key",
+    "groth16_verify",
+    "groth16_verify_batch",
+    "index_commitment",
+    "noise_table",
+    "noised_top_k",
+    "poseidon_hash",
+    "poseidon_hash_list",
+    "poseidon_permute",
+    "ptau_new",
+    "r1cs_unsatisfied",
+    "set_threads",
+    "threads",
+    "zkey_contribute",
+    "zkey_new",
+]
+
+_Path = str | PathLike[str]
 
 def set_threads(n: int) -> None:
     """Use `n` threads (1..1024) for later computations."""
@@ -36,29 +61,42 @@ def noise_table() -> bytes:
 class PackedIndex:
     """An int4 index in the layout that the score kernel reads; immutable."""
 
-    def __init__(self, rows_int8: bytes, dimension: int) -> None:
+    def __new__(cls, rows_int8: bytes, dimension: int) -> Self:
         """From int8 rows of shape (positions, dimension), components -8..7."""
 
     @property
-    def rows(self) -> int: ...
+    def rows(self) -> int:
+        """Number of positions."""
+
     @property
-    def dimension(self) -> int: ...
+    def dimension(self) -> int:
+        """Components a row."""
+
     def scores(self, query_int8: bytes) -> bytes:
         """Inner products of every row with `query_int8` (int8, -8..7, shape (dimension,)), as int32."""
 
 def noised_top_k(scores: bytes, lo: int, hi: int, lattice: int, noise: bytes, k: int) -> list[int]:
     """First `k` positions of quantise(scores) + noise (both int32): larger first, then smaller position."""
 
-def ptau_new(power: int, path: str) -> None:
+def ptau_new(power: int, path: _Path) -> None:
     """Write a one-party powers of tau for 2^power constraints in snarkjs's .ptau format. Development only."""
 
-def groth16_setup(r1cs_path: str, ptau_path: str, zkey_path: str) -> None:
+def groth16_setup(r1cs_path: _Path, ptau_path: _Path, zkey_path: _Path) -> None:
     """One-party Groth16 keys of a circom circuit in snarkjs's .zkey format."""
 
-def groth16_verification_key(zkey_path: str) -> str:
+def zkey_new(r1cs_path: _Path, ptau_path: _Path, zkey_path: _Path) -> None:
+    """The initial .zkey of a circuit, before any contribution: what `snarkjs zkey new` writes."""
+
+def zkey_contribute(old_path: _Path, new_path: _Path, name: str) -> None:
+    """Add a phase-2 contribution with fresh randomness to a .zkey."""
+
+def groth16_verification_key(zkey_path: _Path) -> str:
     """The text of snarkjs's verification_key.json."""
 
-def groth16_prove(zkey_path: str, witness: bytes) -> bytes:
+def r1cs_unsatisfied(r1cs_path: _Path, witness: bytes, limit: int = 16) -> list[int]:
+    """Indices of the constraints that the content of a .wtns file breaks, ascending, at most `limit`."""
+
+def groth16_prove(zkey_path: _Path, witness: bytes) -> bytes:
     """Proof for the content of a .wtns file, 256 bytes in EIP-197 order:
     A.x A.y | B.x1 B.x0 B.y1 B.y0 | C.x C.y, 32 bytes big-endian each.
     """
