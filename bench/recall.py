@@ -1,0 +1,197 @@
+"""Recall of the default embedder and of the noised engine: `python bench/recall.py [--json] [--questions N]`.
+
+Collections come from RAG_AUDIT_DATA (default ../shared/data): SQuAD dev v1.1, a fixed sample of questions
+against all paragraphs, and SciFact. Recall@K is the share of a question's relevant passages among the first
+K, averaged over questions; hit@K asks for one of them (the same where a question has one). Beside the engine's int4 vectors stands the same table in floating point.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit.embedders import wordllama
+from rag_audit.engine import Int8Array, TenantIndex, build_index, draw_noise, select
+from rag_audit.relation.field import digest_to_field
+from rag_audit.relation.noise import BASE_SIGMA
+from rag_audit.relation.scores import ScoreWindow
+
+CUTS = (5, 10)
+# (gains, R), from no visible effect to noise of the whole window's height: sigma/Delta = 16 |g| / R
+MECHANISMS = tuple(([1], r) for r in (1024, 512, 256, 128, 64, 16))
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Passages, questions, and for each question the places of its relevant passages."""
+
+    name: str
+    passages: list[str]
+    questions: list[str]
+    relevant: list[set[int]]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as handle:
+        return [json.loads(line) for line in handle]
+
+
+def squad(data: Path, questions: int) -> Collection:
+    passages = lines(data / "squad_dev_v1.1_passages.jsonl.gz")
+    asked = lines(data / "squad_dev_v1.1_questions.jsonl.gz")
+    asked = Random(0).sample(asked, min(questions, len(asked)))
+    place = {passage["id"]: number for number, passage in enumerate(passages)}
+    return Collection(
+        "SQuAD dev v1.1",
+        [passage["text"] for passage in passages],
+        [q["question"] for q in asked],
+        [{place[q["passage"]]} for q in asked],
+    )
+
+
+def scifact(data: Path) -> Collection:
+    passages = lines(data / "scifact_passages.jsonl.gz")
+    place = {str(passage["id"]): number for number, passage in enumerate(passages)}
+    relevant: dict[str, set[int]] = defaultdict(set)
+    for line in (data / "scifact_qrels.tsv").read_text().splitlines():
+        query, document, grade = line.split("\t")
+        if document in place and grade.isdigit() and int(grade) > 0:
+            relevant[query].add(place[document])
+    asked = [q for q in lines(data / "scifact_questions.jsonl.gz") if relevant[str(q["id"])]]
+    return Collection(
+        "SciFact",
+        [f"{passage['title']} {passage['text']}" for passage in passages],
+        [q.get("question") or q["text"] for q in asked],
+        [relevant[str(q["id"])] for q in asked],
+    )
+
+
+def float_vectors(texts: Sequence[str], limit: int) -> npt.NDArray[np.float32]:
+    """Unit vectors of the table before any rounding, shape (n, 256)."""
+    data = wordllama._package_data(wordllama.WEIGHTS, wordllama.WEIGHTS_SHA256)
+    size = wordllama.VOCABULARY * wordllama.DIMENSION
+    table = np.frombuffer(data[-2 * size :], "<f2").reshape(-1, wordllama.DIMENSION).astype(np.float32)
+    encodings = wordllama._tokenizer().encode_batch(list(texts), add_special_tokens=False)
+    sums = np.stack([table[encoding.ids[:limit]].sum(axis=0) for encoding in encodings])
+    return np.asarray(sums / np.linalg.norm(sums, axis=1, keepdims=True), np.float32)
+
+
+def recall(rank: Callable[[int], Sequence[int]], relevant: Sequence[set[int]]) -> dict[str, float]:
+    """Recall and hits at each cut, percent; `rank` gives a question's first passages."""
+    totals = {f"{name}@{cut}": 0.0 for name in ("recall", "hit") for cut in CUTS}
+    for number, wanted in enumerate(relevant):
+        found = rank(number)
+        for cut in CUTS:
+            hits = len(wanted & set(found[:cut]))
+            totals[f"recall@{cut}"] += hits / len(wanted)
+            totals[f"hit@{cut}"] += hits > 0
+    return {name: round(100 * total / len(relevant), 1) for name, total in totals.items()}
+
+
+def ranked(scores: npt.NDArray[Any]) -> list[int]:
+    return [int(i) for i in np.argsort(-scores, kind="stable")[: max(CUTS)]]
+
+
+def measure(collection: Collection, embedder: wordllama.WordLlama) -> dict[str, Any]:
+    rows = embedder.embed_documents(collection.passages)
+    queries = np.stack([embedder.embed_query(question) for question in collection.questions])
+    index = build_index(rows, len(rows), Random(0))
+    document_at = {position: document for document, position in enumerate(index.positions)}
+
+    plain_rows = float_vectors(collection.passages, embedder.limits.document)
+    plain_queries = float_vectors(collection.questions, embedder.limits.query)
+    floating = recall(lambda n: ranked(plain_rows @ plain_queries[n]), collection.relevant)
+    raw = recall(lambda n: [document_at[p] for p in ranked(index.scores(queries[n]))], collection.relevant)
+    return {
+        "collection": collection.name,
+        "passages": len(collection.passages),
+        "questions": len(collection.questions),
+        "float": floating,
+        "int4": raw,
+        "engine": [
+            noised(index, queries, document_at, collection.relevant, embedder, gains, r)
+            for gains, r in MECHANISMS
+        ],
+    }
+
+
+def noised(
+    index: TenantIndex,
+    queries: Int8Array,
+    document_at: dict[int, int],
+    relevant: Sequence[set[int]],
+    embedder: wordllama.WordLlama,
+    gains: list[int],
+    lattice: int,
+) -> dict[str, Any]:
+    """Recall of the engine under one mechanism, without and with its noise."""
+    window = ScoreWindow.for_scale(embedder.scale, lattice)
+    quiet = np.zeros(index.capacity, np.int32)
+
+    def with_noise(number: int) -> list[int]:
+        z = draw_noise(digest_to_field(f"bench/{number}".encode()), index.capacity, gains)
+        return [document_at[p] for p in select(index, queries[number], z, window, max(CUTS))]
+
+    return {
+        "gains": gains,
+        "lattice": lattice,
+        "sigma_over_delta": BASE_SIGMA * sqrt(sum(g * g for g in gains)) / lattice,
+        "without_noise": recall(
+            lambda n: [document_at[p] for p in select(index, queries[n], quiet, window, max(CUTS))], relevant
+        ),
+        "with_noise": recall(with_noise, relevant),
+    }
+
+
+def show(result: dict[str, Any]) -> None:
+    def pair(figures: dict[str, float]) -> str:
+        return " / ".join(f"{figures[name]:5.1f}" for name in ("recall@5", "recall@10", "hit@10"))
+
+    print(f"{result['collection']}: {result['questions']} questions, {result['passages']} passages")
+    print("  recall@5 / recall@10 / hit@10, percent")
+    print(f"  float                        {pair(result['float'])}")
+    print(f"  int4                         {pair(result['int4'])}")
+    for row in result["engine"]:
+        print(
+            f"  engine R = {row['lattice']:<5} without noise {pair(row['without_noise'])}"
+            f"   sigma/Delta {row['sigma_over_delta']:.4f}  {pair(row['with_noise'])}"
+        )
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--questions", type=int, default=2000, help="SQuAD questions")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    args = parser.parse_args()
+    data = Path(os.environ.get("RAG_AUDIT_DATA", "../shared/data"))
+    if not data.is_dir():
+        print(f"bench: no collections at {data}; set RAG_AUDIT_DATA", file=sys.stderr)
+        return 2
+    embedder = wordllama.WordLlama()
+    results = [measure(collection, embedder) for collection in (squad(data, args.questions), scifact(data))]
+    if args.json:
+        print(json.dumps(results, indent=2))
+        return 0
+    for result in results:
+        show(result)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
