@@ -2,7 +2,8 @@
 
 Collections come from RAG_AUDIT_DATA (default ../shared/data): SQuAD dev v1.1, a fixed sample of questions
 against all paragraphs, and SciFact. Recall@K is the share of a question's relevant passages among the first
-K, averaged over questions; hit@K asks for one of them (the same where a question has one). Beside the engine's int4 vectors stands the same table in floating point.
+K, averaged over questions; hit@K asks for one of them (the same where a question has one). Beside the
+engine's int4 vectors stands the same table in floating point.
 """
 
 from __future__ import annotations
