@@ -46,7 +46,9 @@ def _check(value: Json, where: str, depth: int) -> None:
         return
     if isinstance(value, int):
         if abs(value) > MAX_SAFE_INTEGER:
-            raise EncodingError("integer too large for JSON", field=where, expected="below 2^53", found=str(value))
+            raise EncodingError(
+                "integer too large for JSON", field=where, expected="below 2^53", found=str(value)
+            )
         return
     if isinstance(value, str):
         if any("\ud800" <= c <= "\udfff" for c in value):
@@ -75,7 +77,9 @@ def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None) 
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if max_bytes is not None and len(raw) > max_bytes:
-        raise SizeError("input too large", field=source, expected=f"at most {max_bytes} bytes", found=f"{len(raw)}")
+        raise SizeError(
+            "input too large", field=source, expected=f"at most {max_bytes} bytes", found=f"{len(raw)}"
+        )
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as exc:
@@ -85,16 +89,22 @@ def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None) 
         out: dict[str, Json] = {}
         for key, value in items:
             if key in out:
-                raise EncodingError("duplicate JSON key", field=source, expected="each key once", found=repr(key))
+                raise EncodingError(
+                    "duplicate JSON key", field=source, expected="each key once", found=repr(key)
+                )
             out[key] = value
         return out
 
     def no_float(text: str) -> NoReturn:
-        raise EncodingError("a JSON number that is not an integer", field=source, expected="integers", found=text)
+        raise EncodingError(
+            "a JSON number that is not an integer", field=source, expected="integers", found=text
+        )
 
     def integer(text: str) -> int:
         if len(text) > 17 or abs(int(text)) > MAX_SAFE_INTEGER or text == "-0":
-            raise EncodingError("JSON integer out of range", field=source, expected="below 2^53", found=text[:40])
+            raise EncodingError(
+                "JSON integer out of range", field=source, expected="below 2^53", found=text[:40]
+            )
         return int(text)
 
     try:

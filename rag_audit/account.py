@@ -1,0 +1,268 @@
+"""An account's side: sign requests, check answers, keep receipts, hand them to a verifier.
+
+A folder holds the account's key and its receipts; no other party's process opens it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rag_audit.canonical import Json, jcs, read_json
+from rag_audit.commit import list_root
+from rag_audit.durable import replace_file
+from rag_audit.embedders import Embedder, get_embedder
+from rag_audit.errors import InvalidProof, RequestRefused, SchemaError, SignatureError, StoreError
+from rag_audit.ledger.note import SigningKey, VerifierKey
+from rag_audit.models import Hex32, Identifier, Model, Positive
+from rag_audit.receipts import contradictions, open_receipt
+from rag_audit.records import (
+    Answer,
+    CountersignedReceipt,
+    DisclosedQuery,
+    Refusal,
+    RequestSalts,
+    RosterEntry,
+    SignedRequest,
+    TenantEntry,
+    request_message,
+)
+from rag_audit.relation.field import to_hex
+from rag_audit.window import Publication
+
+MAX_FILE_BYTES = 16 << 20
+KEY_FILE = "account.skey"
+
+
+class _Profile(Model):
+    account: Identifier
+    tenant: Identifier
+
+
+class KeptReceipt(Model):
+    """What an account keeps of one query: private, because it opens everything."""
+
+    opening: Hex32
+    i: Positive
+    query: str
+    salt: Hex32
+    receipt: str
+
+
+class Account:
+    """An account that signs its own requests.
+
+    :param directory: its folder, as `create` made it
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._key = SigningKey.load(directory / KEY_FILE)
+        profile = _Profile.parse(
+            read_json(directory / "account.json", max_bytes=MAX_FILE_BYTES), field="account.json"
+        )
+        self.account, self.tenant = profile.account, profile.tenant
+
+    @classmethod
+    def create(cls, directory: Path, account: str, tenant: str) -> Account:
+        """A new account with a fresh key.
+
+        :raises StoreError: the folder holds an account already
+        """
+        profile = _Profile.parse({"account": account, "tenant": tenant}, field="account")
+        try:
+            (directory / "receipts").mkdir(parents=True, exist_ok=True)
+            directory.chmod(0o700)
+        except OSError as exc:
+            raise StoreError(
+                "account folder cannot be made", field=str(directory), found=exc.strerror
+            ) from exc
+        SigningKey.generate(account).save(directory / KEY_FILE)
+        replace_file(directory / "account.json", profile.canonical())
+        return cls(directory)
+
+    @property
+    def roster_entry(self) -> RosterEntry:
+        """The public line that goes on the provider's roster."""
+        key = self._key.verifier.public.hex()
+        return RosterEntry(account=self.account, tenant=self.tenant, key=key, custody="account")
+
+    def request(self, window: Publication, text: str, *, embedder: Embedder | None = None) -> SignedRequest:
+        """The next signed request. Until it is answered or refused, calling again gives the same request.
+
+        :raises RequestRefused: another query is still unanswered
+        :raises NothingToEmbed: an empty query
+        """
+        opening, digest = window.parsed_opening(), window.opening_digest()
+        pending = self._pending(digest)
+        if pending is not None:
+            if pending.query != text:
+                raise RequestRefused("in-flight", "the last request is not answered yet", field=f"i = {pending.i}",
+                                     hint="repeat it first: a second request under one i is never answered")  # fmt: skip
+            return pending
+        embedder = embedder or embedder_of(window)
+        embedder.embed_query(text)
+        salt = secrets.token_bytes(32)
+        i = 1 + len(self._receipts(digest))
+        hq = to_hex(embedder.query_commitment(text, RequestSalts.derive(salt).query))
+        message = request_message(opening.origin, digest, self.tenant, self.account, i, hq)
+        request = SignedRequest(
+            type="request", v=1, origin=opening.origin, opening=digest, tenant=self.tenant, account=self.account,
+            i=i, hq=hq, sig=self._key.sign(message).hex(), query=text, salt=salt.hex(),
+        )  # fmt: skip
+        # Durable before it leaves: after a crash the same request is repeated, never another under the same i.
+        self._save_private(self._pending_path(digest), request.canonical())
+        return request
+
+    def accept(
+        self, window: Publication, request: SignedRequest, reply: Json, provider: VerifierKey
+    ) -> Answer:
+        """Check an answer, keep its receipt. A signed refusal frees the request to be replaced.
+
+        :raises RequestRefused: the provider refused, with its signed reason
+        :raises SignatureError: reply or receipt not signed by `provider`
+        :raises InvalidProof: the receipt contradicts the answer or the published commitments
+        """
+        digest = window.opening_digest()
+        if isinstance(reply, dict) and reply.get("type") == "refusal":
+            refusal = Refusal.parse(reply, field="reply")
+            named = (refusal.origin, refusal.opening, refusal.account, refusal.i, refusal.hq)
+            mine = (request.origin, digest, self.account, request.i, request.hq)
+            if named != mine or not provider.verifies(bytes.fromhex(refusal.sig), refusal.message()):
+                raise SignatureError("refusal is not the provider's for this request", field="reply")
+            self._pending_path(digest).unlink(missing_ok=True)
+            raise RequestRefused(refusal.reason, refusal.detail, field="provider")
+        answer = Answer.parse(reply, field="reply")
+        check_receipt(answer.receipt, window, provider, request=request)
+        kept = KeptReceipt(
+            opening=digest, i=request.i, query=request.query, salt=request.salt, receipt=answer.receipt
+        )
+        self._save_private(self.directory / "receipts" / f"{digest[:16]}-{request.i}.json", kept.canonical())
+        self._pending_path(digest).unlink(missing_ok=True)
+        return answer
+
+    def ask(
+        self,
+        window: Publication,
+        text: str,
+        provider: VerifierKey,
+        send: Callable[[SignedRequest], Json],
+        *,
+        embedder: Embedder | None = None,
+    ) -> Answer:
+        """Sign, send, check, keep: one query from text to checked answer."""
+        request = self.request(window, text, embedder=embedder)
+        return self.accept(window, request, send(request), provider)
+
+    def export_receipts(self, window: Publication, folder: Path, *, disclose: bool = False) -> list[Path]:
+        """Countersign this window's receipts for a verifier.
+
+        :param disclose: also show query texts and salts, so that the verifier can re-execute the embedder
+        """
+        written = []
+        for kept in self._receipts(window.opening_digest()):
+            disclosed = DisclosedQuery(query=kept.query, salt=kept.salt) if disclose else None
+            draft = CountersignedReceipt(
+                type="receipt",
+                v=1,
+                account=self.account,
+                receipt=kept.receipt,
+                disclosed=disclosed,
+                sig="0" * 128,
+            )
+            signed = draft.model_copy(update={"sig": self._key.sign(draft.message()).hex()})
+            path = folder / f"{self.account}-{kept.i}.json"
+            folder.mkdir(parents=True, exist_ok=True)
+            replace_file(path, signed.canonical())
+            written.append(path)
+        return written
+
+    def _pending_path(self, digest: str) -> Path:
+        return self.directory / f"pending-{digest[:16]}.json"
+
+    def _pending(self, digest: str) -> SignedRequest | None:
+        path = self._pending_path(digest)
+        if not path.exists():
+            return None
+        return SignedRequest.parse(read_json(path, max_bytes=MAX_FILE_BYTES), field=path.name)
+
+    def _receipts(self, digest: str) -> list[KeptReceipt]:
+        paths = (self.directory / "receipts").glob(f"{digest[:16]}-*.json")
+        kept = [KeptReceipt.parse(read_json(p, max_bytes=MAX_FILE_BYTES), field=p.name) for p in paths]
+        return sorted((k for k in kept if k.opening == digest), key=lambda k: k.i)
+
+    def _save_private(self, path: Path, data: bytes) -> None:
+        replace_file(path, data, mode=0o600)
+
+
+def embedder_of(window: Publication) -> Embedder:
+    """The embedder (or at least its tokeniser) that a window's manifest names.
+
+    :raises SetupError: not installed here
+    :raises SchemaError: this release's embedder of that name has another manifest
+    """
+    part: Any = window.embedder.get("embedder", {})
+    tokens = part.get("tokens", {})
+    embedder = get_embedder(
+        str(part.get("kind")), query_tokens=tokens.get("query"), document_tokens=tokens.get("document")
+    )
+    if embedder.manifest() != part:
+        raise SchemaError("this release's embedder is not the committed one", field="embedder", expected=part)
+    return embedder
+
+
+def check_receipt(
+    text: str, window: Publication, provider: VerifierKey, *, request: SignedRequest | None = None
+) -> None:
+    """What an account checks alone: signatures, inclusion, openings, and that it is about its own request.
+
+    :raises SignatureError: not signed by the provider for this window
+    :raises InvalidProof: the provider signed something that contradicts itself
+    """
+    opening = window.parsed_opening()
+    receipt = open_receipt(
+        text, origin=opening.origin, opening_digest=window.opening_digest(), log_key=provider, field="receipt"
+    )
+    tenants = [TenantEntry.parse(t, field="tenants") for t in window.tenants]
+    if list_root(tenants) != opening.tenants:
+        raise InvalidProof("tenant list is not the committed one", field="opening.tenants")
+    record = receipt.record
+    tenant = next((t for t in tenants if t.tenant == record.tenant), None)
+    if tenant is None:
+        raise InvalidProof("receipt names an unknown tenant", field="receipt.record", found=record.tenant)
+    wrong = contradictions(receipt, tenant)
+    if wrong:
+        raise InvalidProof("receipt contradicts its own record", field="receipt", found=wrong[0])
+    if request is not None:
+        mine = (request.account, request.tenant, request.i, request.hq, request.sig)
+        named = (record.account, record.tenant, record.i, record.hq, record.sig)
+        if named != mine:
+            raise InvalidProof(
+                "receipt is for another request", field="receipt.record", expected=mine, found=named
+            )
+
+
+def load_roster(path: Path) -> list[RosterEntry]:
+    """A roster file: JSON list of roster lines; an absent file is an empty roster."""
+    if not path.exists():
+        return []
+    value = read_json(path, max_bytes=MAX_FILE_BYTES)
+    if not isinstance(value, list):
+        raise SchemaError("not a roster", field=str(path), expected="a JSON list")
+    return [RosterEntry.parse(line, field=f"{path.name}[{i}]") for i, line in enumerate(value)]
+
+
+def add_to_roster(path: Path, entry: RosterEntry) -> list[RosterEntry]:
+    """Add a line; ids and keys stay unique.
+
+    :raises SchemaError: the id or key is there already
+    """
+    roster = load_roster(path)
+    for line in roster:
+        if entry.account == line.account or entry.key == line.key:
+            raise SchemaError("account is on the roster already", field=str(path), found=line.account)
+    roster.append(entry)
+    replace_file(path, jcs([line.dump() for line in roster]) + b"\n")
+    return roster

@@ -1,0 +1,242 @@
+"""Phase B, attest: from a signed request to a durable record, an answer with its receipt, and a proof job.
+
+The functions here compute; `window` decides when: an answer leaves only after its record is durable, and nothing
+computed from a slot leaves the process before that (two queries in one slot would cancel the noise).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+from rag_audit.canonical import jcs, parse_json, sha256
+from rag_audit.commit import CommittedTenant, WindowSecrets
+from rag_audit.embedders import Embedder, NothingToEmbed
+from rag_audit.engine import Int8Array, Int32Array, SlotKey, draw_noise, select
+from rag_audit.errors import RequestRefused, StoreError
+from rag_audit.policy import Policy
+from rag_audit.proofs import Statement
+from rag_audit.proofs.groth16 import ProofJob, RetrieveInstance
+from rag_audit.records import (
+    DocumentOpening,
+    Opening,
+    QueryRecord,
+    RequestSalts,
+    RosterEntry,
+    SignedRequest,
+    answer_digest,
+    document_digest,
+    verifies,
+)
+from rag_audit.relation.commitments import noise_key, slot_id, topk_commitment, vector_commitment
+from rag_audit.relation.field import digest_to_field, to_hex
+
+
+def check_request(
+    request: SignedRequest,
+    *,
+    opening: Opening,
+    opening_digest: str,
+    account: RosterEntry | None,
+    policy: Policy,
+    embedder: Embedder,
+) -> None:
+    """Refuse a request that this window cannot answer, before anything secret is touched.
+
+    The order of a request within its account (`slot-used`, `out-of-order`, `limit`) is checked by the window, under
+    the account's lock.
+
+    :raises RequestRefused: with a reason from `records.REFUSALS`
+    """
+    if request.origin != opening.origin or request.opening != opening_digest:
+        raise RequestRefused("wrong-window", "request is for another window", field="request.opening",
+                             expected=opening_digest, found=request.opening)  # fmt: skip
+    if policy.tenant(request.tenant) is None:
+        raise RequestRefused("unknown-tenant", "no such tenant", field="request.tenant", found=request.tenant)
+    if account is None:
+        raise RequestRefused(
+            "unknown-account", "no such account", field="request.account", found=request.account
+        )
+    if account.tenant != request.tenant:
+        raise RequestRefused("wrong-tenant", "account belongs to another tenant", field="request.tenant",
+                             expected=account.tenant, found=request.tenant)  # fmt: skip
+    if not verifies(bytes.fromhex(account.key), request.message(), request.sig):
+        raise RequestRefused(
+            "bad-signature", "request is not signed by the account's key", field="request.sig"
+        )
+    salts = RequestSalts.derive(bytes.fromhex(request.salt))
+    try:
+        hq = to_hex(embedder.query_commitment(request.query, salts.query))
+    except NothingToEmbed as exc:
+        raise RequestRefused("empty-query", exc.message, field="request.query") from exc
+    if hq != request.hq:
+        raise RequestRefused("query-mismatch", "hq does not open to the query and salt", field="request.hq",
+                             expected=hq, found=request.hq)  # fmt: skip
+
+
+def slot_noise(
+    drawn: WindowSecrets, window: str, slot: SlotKey, beacon: bytes, capacity: int, gains: Sequence[int]
+) -> Int32Array:
+    """All of a slot's noise: one integer a committed position (docs/protocol.md, "DGS-1").
+
+    :param beacon: the value drawn after the slot's account was committed
+    :returns: int32, shape (capacity,)
+    """
+    public = slot_id(window, slot.tenant, slot.account, slot.i)
+    return draw_noise(noise_key(drawn.s0, drawn.s1, digest_to_field(beacon), public), capacity, gains)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The outcome of one query: its vector and the selected positions in rank order."""
+
+    vector: Int8Array
+    positions: tuple[int, ...]
+
+
+def select_positions(
+    request: SignedRequest, *, tenant: CommittedTenant, noise: Int32Array, policy: Policy, embedder: Embedder
+) -> Selection:
+    """Embed the query, score every position, add the slot's noise, take the first K (the paper's eq. 2.1)."""
+    try:
+        vector = embedder.embed_query(request.query)
+    except NothingToEmbed as exc:
+        raise RequestRefused("empty-query", exc.message, field="request.query") from exc
+    positions = select(tenant.index, vector, noise, policy.noise.score_window(), policy.top_k)
+    return Selection(vector, tuple(positions))
+
+
+def document_openings(
+    tenant: CommittedTenant, positions: Sequence[int], drawn: WindowSecrets
+) -> list[DocumentOpening]:
+    """Each selected position's digest opened towards C_docs."""
+    openings = []
+    for position in positions:
+        salt = drawn.document_salt(tenant.entry.tenant, position)
+        digest = document_digest(salt, tenant.texts.get(position, "").encode())
+        path = tenant.documents.inclusion_path(position, tenant.index.capacity)
+        openings.append(DocumentOpening(hash=digest.hex(), salt=salt.hex(), path=[h.hex() for h in path]))
+    return openings
+
+
+def query_record(
+    request: SignedRequest, selection: Selection, documents: Sequence[DocumentOpening], *, window: str
+) -> QueryRecord:
+    """The record, complete but for its place (`seq`), its time (`ts`) and an eager proof's digest."""
+    salts = RequestSalts.derive(bytes.fromhex(request.salt))
+    return QueryRecord(
+        type="query",
+        v=1,
+        window=window,
+        seq=1,
+        account=request.account,
+        tenant=request.tenant,
+        i=request.i,
+        ts=0,
+        hq=request.hq,
+        cq=to_hex(vector_commitment(salts.vector, selection.vector.tolist())),
+        htopk=to_hex(topk_commitment(salts.top_k, selection.positions)),
+        hans=answer_digest(salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
+        sig=request.sig,
+        proof=None,
+    )
+
+
+def statement_of(
+    record: QueryRecord, *, opening: Opening, opening_digest: str, beacon: bytes, c_idx: str
+) -> Statement:
+    """The public inputs of a record's proof. Prover and verifier both build them here, from published entries only."""
+    return Statement(
+        ctx=digest_to_field(record.context(opening_digest)),
+        c_seed=int(opening.c_seed, 16),
+        beacon=digest_to_field(beacon),
+        slot=slot_id(record.window, record.tenant, record.account, record.i),
+        c_idx=int(c_idx, 16),
+        cq=int(record.cq, 16),
+        htopk=int(record.htopk, 16),
+    )
+
+
+def retrieve_instance(policy: Policy, tenant: str, dimension: int) -> RetrieveInstance:
+    """The circuit that a policy asks for: its parameters are the policy's constants."""
+    part = policy.tenant(tenant)
+    assert part is not None
+    return RetrieveInstance(
+        capacity=part.capacity,
+        dimension=dimension,
+        top_k=policy.top_k,
+        gains=tuple(policy.noise.gains),
+        lo=policy.noise.lo,
+        hi=policy.noise.hi,
+        lattice=policy.noise.lattice,
+    )
+
+
+def proof_job(
+    record: QueryRecord,
+    statement: Statement,
+    *,
+    salt: bytes,
+    selection: Selection,
+    tenant: CommittedTenant,
+    drawn: WindowSecrets,
+    policy: Policy,
+) -> ProofJob:
+    """The picklable job that proves A2-A4 of one record."""
+    salts = RequestSalts.derive(salt)
+    return ProofJob(
+        instance=retrieve_instance(policy, record.tenant, tenant.index.dimension),
+        statement=statement,
+        s0=drawn.s0,
+        s1=drawn.s1,
+        index_salt=drawn.index_salts[record.tenant],
+        rows=tenant.index.rows.tobytes(),
+        vector=selection.vector.tobytes(),
+        salt_c=salts.vector,
+        salt_k=salts.top_k,
+        positions=selection.positions,
+    )
+
+
+@dataclass(frozen=True)
+class Retained:
+    """What proving a record later needs, and answering a repeated request: kept encrypted until the deletion date."""
+
+    query: str
+    salt: str
+    positions: tuple[int, ...]
+
+
+def seal(retained: Retained, key: bytes, associated: bytes) -> bytes:
+    """ChaCha20-Poly1305 under the window's retention key; `associated` names the slot."""
+    nonce = secrets.token_bytes(12)
+    plain = jcs({"query": retained.query, "salt": retained.salt, "positions": list(retained.positions)})
+    return nonce + ChaCha20Poly1305(key).encrypt(nonce, plain, associated)
+
+
+def unseal(blob: bytes, key: bytes, associated: bytes) -> Retained:
+    """The inverse of `seal`.
+
+    :raises StoreError: altered, of another slot, or its key was deleted
+    """
+    try:
+        plain = ChaCha20Poly1305(key).decrypt(blob[:12], blob[12:], associated)
+    except InvalidTag as exc:
+        raise StoreError("retained query cannot be opened: altered, or its key was deleted") from exc
+    value = parse_json(plain, source="retained query")
+    return Retained(value["query"], value["salt"], tuple(value["positions"]))
+
+
+def retained_context(opening_digest: str, account: str, i: int) -> bytes:
+    """The associated data of a retained query."""
+    return sha256(b"rag-audit/retained/v1" + jcs({"opening": opening_digest, "account": account, "i": i}))
+
+
+def texts_of(tenant: CommittedTenant, positions: Sequence[int]) -> list[tuple[int, str]]:
+    """The selected documents in rank order; an empty position returns nothing."""
+    texts: Mapping[int, str] = tenant.texts
+    return [(p, texts[p]) for p in positions if p in texts]

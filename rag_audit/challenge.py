@@ -1,0 +1,124 @@
+"""Challenges: which records must be proved, drawn by a verifier after the ledger can no longer change.
+
+A challenge is a signed note over the cosigned final root and a fresh nonce; the positions follow from both by the
+public draw below (vectors/v1/challenge.json), so neither side chooses them.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from rag_audit.canonical import parse_base64, parse_hex, sha256
+from rag_audit.errors import SchemaError, VersionError
+
+DOMAIN = "rag-audit/challenge/v1"
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """What a challenge note says.
+
+    :param size: ledger size of the final checkpoint
+    :param root: its root, 32 bytes
+    :param nonce: the verifier's 32 random bytes
+    :param sample: how many query records are drawn; None asks for all
+    """
+
+    origin: str
+    window: str
+    size: int
+    root: bytes
+    nonce: bytes
+    sample: int | None
+
+    @classmethod
+    def new(cls, origin: str, window: str, size: int, root: bytes, sample: int | None) -> Challenge:
+        """With a fresh nonce from the operating system."""
+        return cls(origin, window, size, root, secrets.token_bytes(32), sample)
+
+    def text(self) -> str:
+        """The note's text: six lines and the mode."""
+        mode = "full" if self.sample is None else f"sampled {self.sample}"
+        root = base64.b64encode(self.root).decode()
+        return f"{DOMAIN}\n{self.origin}\n{self.window}\n{self.size}\n{root}\n{self.nonce.hex()}\n{mode}\n"
+
+    @classmethod
+    def parse(cls, text: str, *, field: str) -> Challenge:
+        """The inverse of `text`.
+
+        :raises VersionError: another kind or version of note
+        :raises SchemaError: a line is missing or not canonical
+        """
+        lines = text.split("\n")
+        if lines[0] != DOMAIN:
+            raise VersionError("not a challenge note", field=field, expected=DOMAIN, found=lines[0])
+        if len(lines) != 8 or lines[7] != "":
+            raise SchemaError("challenge note has wrong lines", field=field, expected=7, found=len(lines) - 1)
+        words = lines[6].split(" ")
+        if words == ["full"]:
+            sample = None
+        elif len(words) == 2 and words[0] == "sampled":
+            sample = _natural(words[1], f"{field}.mode")
+        else:
+            raise SchemaError(
+                "unknown challenge mode", field=field, expected="full | sampled <count>", found=lines[6]
+            )
+        return cls(
+            origin=lines[1],
+            window=lines[2],
+            size=_natural(lines[3], f"{field}.size"),
+            root=parse_base64(lines[4], field=f"{field}.root"),
+            nonce=parse_hex(lines[5], 32, field=f"{field}.nonce"),
+            sample=sample,
+        )
+
+    def positions(self, query_seqs: Sequence[int]) -> list[int]:
+        """The challenged ledger indices, ascending, out of the window's query records (in ledger order)."""
+        if self.sample is None:
+            return sorted(query_seqs)
+        return sorted(query_seqs[j] for j in draw(self.root, self.nonce, len(query_seqs), self.sample))
+
+
+def _natural(text: str, field: str) -> int:
+    if not text.isascii() or not text.isdigit() or (len(text) > 1 and text[0] == "0") or len(text) > 15:
+        raise SchemaError(
+            "not a decimal count", field=field, expected="digits without a leading zero", found=text
+        )
+    return int(text)
+
+
+def sample_size(beta: Decimal, eta: Decimal, count: int) -> int:
+    """s = ceil(ln(1/eta) / beta), at most `count`: a beta fraction of bad records goes unseen with at most eta."""
+    return min(count, math.ceil(math.log(1 / eta) / float(beta)))
+
+
+def draw(root: bytes, nonce: bytes, count: int, sample: int) -> list[int]:
+    """`min(sample, count)` distinct indices below `count`: a partial Fisher-Yates shuffle over a SHA-256 stream.
+
+    Step j picks uniformly from j..count-1 by rejection of 128-bit words, so that every subset is equally likely.
+    """
+    words = _stream(sha256(DOMAIN.encode() + root + nonce))
+    order = list(range(count))
+    for j in range(min(sample, count)):
+        k = j + _below(words, count - j)
+        order[j], order[k] = order[k], order[j]
+    return order[: min(sample, count)]
+
+
+def _stream(seed: bytes) -> Iterator[int]:
+    counter = 0
+    while True:
+        block = sha256(seed + counter.to_bytes(8, "big"))
+        yield int.from_bytes(block[:16], "big")
+        yield int.from_bytes(block[16:], "big")
+        counter += 1
+
+
+def _below(words: Iterator[int], bound: int) -> int:
+    limit = (1 << 128) - (1 << 128) % bound
+    return next(word for word in words if word < limit) % bound

@@ -1,0 +1,153 @@
+"""What the checks look at, and where they put what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from rag_audit.errors import ExitCode, RagAuditError
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.tree import MerkleTree
+from rag_audit.policy import Policy
+from rag_audit.records import (
+    BeaconEntry,
+    Closing,
+    CountersignedReceipt,
+    Enrolment,
+    Entry,
+    Opening,
+    QueryRecord,
+    RosterEntry,
+    TenantEntry,
+)
+from rag_audit.trust import Trust
+from rag_audit.windowfile import WindowFile
+
+
+class Status(str, Enum):
+    """The outcome of one check."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    """proven false"""
+    UNDECIDED = "undecided"
+    """malformed or missing input: neither true nor false"""
+    UNMET = "unmet"
+    """true, but less than trust.toml requires"""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What this outcome alone would exit with."""
+        return {
+            Status.PASS: ExitCode.PASS,
+            Status.FAIL: ExitCode.FAIL,
+            Status.UNDECIDED: ExitCode.MALFORMED,
+            Status.UNMET: ExitCode.UNMET,
+        }[self]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the report."""
+
+    id: str
+    status: Status
+    expected: str
+    found: str
+    at: str | None = None
+    """the entry, proof or receipt that decided, where there is one"""
+
+    def as_json(self) -> dict[str, Any]:
+        """The line for programs."""
+        value = {"id": self.id, "status": self.status.value, "expected": self.expected, "found": self.found}
+        return value if self.at is None else {**value, "at": self.at}
+
+
+@dataclass(frozen=True)
+class ReceiptFile:
+    """A receipt as handed over, with the name it goes by in the report."""
+
+    name: str
+    receipt: CountersignedReceipt
+
+
+@dataclass
+class Case:
+    """One window under verification. The parsed parts are facts about the file, not yet trusted."""
+
+    file: WindowFile
+    trust: Trust
+    receipts: Sequence[ReceiptFile]
+    engine: str
+    opening: Opening
+    opening_digest: str
+    policy: Policy
+    roster: Sequence[RosterEntry]
+    tenants: Mapping[str, TenantEntry]
+    entries: Sequence[Entry]
+    tree: MerkleTree
+    final: Checkpoint
+    previous: WindowFile | None = None
+    checks: list[Check] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict)
+    """what the verdict prints besides the checks: levels, counts, bounds"""
+
+    @property
+    def queries(self) -> list[QueryRecord]:
+        """The query records, in ledger order."""
+        return [e for e in self.entries if isinstance(e, QueryRecord)]
+
+    @property
+    def closing(self) -> Closing | None:
+        """The closing record, if the last entry is one."""
+        last = self.entries[-1]
+        return last if isinstance(last, Closing) else None
+
+    def accounts(self) -> dict[str, RosterEntry]:
+        """Every account of the window, enrolled ones included."""
+        enrolled = [e.roster_entry() for e in self.entries if isinstance(e, Enrolment)]
+        return {r.account: r for r in [*self.roster, *enrolled]}
+
+    def beacons(self) -> dict[int, BeaconEntry]:
+        """Beacon entries by the entry they answer."""
+        return {e.entry: e for e in self.entries if isinstance(e, BeaconEntry)}
+
+    def beacon_of(self, account: str) -> bytes | None:
+        """The beacon value of an account's slots: its enrolment's, or the window's."""
+        source = next((e.seq for e in self.entries if isinstance(e, Enrolment) and e.account == account), 0)
+        beacon = self.beacons().get(source)
+        return None if beacon is None else bytes.fromhex(beacon.value)
+
+    def report(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
+        """Record a check that is either true or proven false."""
+        return self.record(check, Status.PASS if ok else Status.FAIL, expected, found, at)
+
+    def require(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
+        """Record a requirement of trust.toml that is met or not."""
+        return self.record(check, Status.PASS if ok else Status.UNMET, expected, found, at)
+
+    def record(
+        self, check: str, status: Status, expected: object, found: object, at: str | None = None
+    ) -> bool:
+        """Record a check with its status; true if it passed."""
+        self.checks.append(Check(check, status, str(expected), str(found), at))
+        return status is Status.PASS
+
+    @contextmanager
+    def guarding(self, check: str) -> Iterator[None]:
+        """Turn a named error inside the block into this check's outcome, so that one bad part hides no other."""
+        try:
+            yield
+        except RagAuditError as exc:
+            status = Status.FAIL if exc.exit_code is ExitCode.FAIL else Status.UNDECIDED
+            expected = exc.expected if exc.expected is not None else "well-formed"
+            found = f"{exc.name}: {exc.message}" + ("" if exc.found is None else f" ({exc.found})")
+            self.record(check, status, expected, found, exc.field)
+
+
+def first(items: Iterator[str]) -> str | None:
+    """The first of a lazily computed list of complaints, or None: reports name one place, not a thousand."""
+    return next(items, None)

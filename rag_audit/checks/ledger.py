@@ -1,0 +1,189 @@
+"""`ledger.*`: the log is one append-only log, complete as far as its own rules can tell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from rag_audit.checks.case import Case, first
+from rag_audit.checks.signatures import check_checkpoint
+from rag_audit.ledger.tree import verify_consistency
+from rag_audit.records import BeaconEntry, Closing, Enrolment, Opening, QueryRecord, verifies
+
+
+def check(case: Case) -> None:
+    """Run the group."""
+    _checkpoint(case)
+    _sequence(case)
+    _closing(case)
+    _timestamps(case)
+    _accounts(case)
+    _requests(case)
+    _slots(case)
+
+
+def _checkpoint(case: Case) -> None:
+    with case.guarding("ledger.checkpoint"):
+        check_checkpoint(case, case.file.final_checkpoint, "ledger.checkpoint", "ledger.quorum")
+    size, root = case.final.size, case.final.root
+    case.report("ledger.size", size == len(case.entries), f"{size} entries", f"{len(case.entries)} entries")
+    computed = case.tree.root()
+    case.report("ledger.root", computed == root, root.hex(), computed.hex(), "final_checkpoint")
+    m, n = 1, case.tree.size
+    path = case.tree.consistency_path(m, n)
+    consistent = n >= m and verify_consistency(m, n, path, case.tree.root(m), root)
+    case.report("ledger.consistency", consistent, "the final tree extends the opening's", consistent)
+
+
+def _sequence(case: Case) -> None:
+    def wrong() -> Iterator[str]:
+        for index, entry in enumerate(case.entries):
+            if isinstance(entry, Opening):
+                if index:
+                    yield f"a second opening at {index}"
+            elif entry.seq != index:
+                yield f"entry {index} says seq {entry.seq}"
+            if isinstance(entry, Closing) and index != len(case.entries) - 1:
+                yield f"closing record at {index} is not last"
+            if isinstance(entry, QueryRecord | Closing) and entry.window != case.opening.window:
+                yield f"entry {index} is of window {entry.window}"
+
+    case.report(
+        "ledger.sequence",
+        (bad := first(wrong())) is None,
+        "seq 0, 1, 2, ..",
+        bad or "in order",
+        bad and "entries",
+    )
+
+
+def _closing(case: Case) -> None:
+    closing = case.closing
+    if closing is None:
+        case.report("ledger.closing", False, "a closing record", "none: the window is not closed")
+        return
+    enrolments = sum(isinstance(e, Enrolment) for e in case.entries)
+    found = f"{closing.queries} queries, {closing.enrolments} enrolments"
+    expected = f"{len(case.queries)} queries, {enrolments} enrolments"
+    case.report("ledger.closing", found == expected and not closing.abandoned, expected,
+                found + (", abandoned" if closing.abandoned else ""))  # fmt: skip
+    case.figures["enrolments"] = enrolments
+
+
+def _timestamps(case: Case) -> None:
+    opens, closes = case.opening.opens_at, case.opening.closes_at
+
+    def wrong() -> Iterator[str]:
+        last = opens
+        for entry in case.entries:
+            if isinstance(entry, QueryRecord | Enrolment):
+                if not opens <= entry.ts <= closes:
+                    yield f"entry {entry.seq} at {entry.ts}"
+                if entry.ts < last:
+                    yield f"entry {entry.seq} goes back in time"
+                last = max(last, entry.ts)
+            if isinstance(entry, Closing) and entry.ts < last:
+                yield f"closing record at {entry.ts}"
+
+    bad = first(wrong())
+    case.report(
+        "ledger.timestamps",
+        bad is None,
+        f"ascending within {opens}..{closes}",
+        bad or "ascending",
+        bad and "entries",
+    )
+
+
+def _accounts(case: Case) -> None:
+    enrolled = [e.roster_entry() for e in case.entries if isinstance(e, Enrolment)]
+    everyone = [*case.roster, *enrolled]
+
+    def wrong() -> Iterator[str]:
+        for attribute in ("account", "key"):
+            values = [getattr(r, attribute) for r in everyone]
+            yield from (f"{attribute} {v} twice" for v in {v for v in values if values.count(v) > 1})
+        for tenant in case.policy.tenants:
+            count = sum(r.tenant == tenant.tenant for r in everyone)
+            if count > tenant.accounts_max:
+                yield f"{count} accounts of {tenant.tenant}, cap {tenant.accounts_max}"
+        known = {r.account: r.tenant for r in case.roster}
+        for entry in case.entries:
+            if isinstance(entry, Enrolment):
+                known[entry.account] = entry.tenant
+                if case.policy.tenant(entry.tenant) is None:
+                    yield f"enrolment {entry.seq} names tenant {entry.tenant}"
+            if isinstance(entry, QueryRecord) and known.get(entry.account) != entry.tenant:
+                where = known.get(entry.account, "no roster line before it")
+                yield f"record {entry.seq}: {entry.account} of {entry.tenant} ({where})"
+
+    bad = first(wrong())
+    case.report("ledger.accounts", bad is None, "every account on the roster, with its tenant", bad or f"{len(everyone)} accounts", bad and "entries")  # fmt: skip
+    _enrolment_beacons(case)
+    own = sum(r.custody == "account" for r in everyone)
+    case.figures["accounts"] = len(everyone)
+    case.figures["accounts_holding_their_keys"] = own
+
+
+def _enrolment_beacons(case: Case) -> None:
+    from rag_audit.checks.opening import check_beacon
+
+    enrolments = [e for e in case.entries if isinstance(e, Enrolment)]
+    used = {q.account for q in case.queries}
+    beacons = case.beacons()
+    case.figures["enrolments_void_or_unused"] = sum(
+        e.seq not in beacons or e.account not in used for e in enrolments
+    )
+    for enrolment in enrolments:
+        if enrolment.account in used:
+            check_beacon(
+                case, "ledger.enrolment", enrolment.beacon, beacons.get(enrolment.seq), enrolment.seq
+            )
+    answered = {0, *(e.seq for e in enrolments)}
+    entries = [e.entry for e in case.entries if isinstance(e, BeaconEntry)]
+    extra = sorted({e for e in entries if e not in answered or entries.count(e) > 1})
+    case.report(
+        "ledger.beacons", not extra, "one beacon for each opening or enrolment", extra or len(entries)
+    )
+
+
+def _requests(case: Case) -> None:
+    from rag_audit.records import request_message
+
+    accounts = case.accounts()
+
+    def wrong() -> Iterator[str]:
+        for q in case.queries:
+            account = accounts.get(q.account)
+            message = request_message(
+                case.opening.origin, case.opening_digest, q.tenant, q.account, q.i, q.hq
+            )
+            if account is None or not verifies(bytes.fromhex(account.key), message, q.sig):
+                yield f"record {q.seq}"
+
+    bad = first(wrong())
+    case.report(
+        "ledger.requests",
+        bad is None,
+        "signed by the account's key",
+        bad or f"{len(case.queries)} signed",
+        bad,
+    )
+
+
+def _slots(case: Case) -> None:
+    counts: dict[str, int] = defaultdict(int)
+    order: list[str] = []
+    for q in case.queries:
+        counts[q.account] += 1
+        if q.i != counts[q.account]:
+            order.append(f"record {q.seq}: {q.account} has i {q.i}, expected {counts[q.account]}")
+    case.report(
+        "ledger.slots",
+        not order,
+        "each account's i runs 1, 2, ..",
+        order[0] if order else "no gap, no repeat",
+    )
+    most = max(counts.values(), default=0)
+    case.report("ledger.limit", most <= case.policy.n, f"at most {case.policy.n} queries an account", most)
+    case.figures["counts"] = dict(sorted(counts.items()))

@@ -1,0 +1,127 @@
+"""`receipt.*`: what honest accounts hold agrees with the ledger.
+
+A receipt that is badly signed, edited or of another window is rejected (undecided), never a FAIL: otherwise an
+account could frame the provider. Only a contradiction that the provider signed is a FAIL.
+"""
+
+from __future__ import annotations
+
+from rag_audit.checks.case import Case, ReceiptFile, Status
+from rag_audit.checks.signatures import provider_key
+from rag_audit.embedders import Embedder
+from rag_audit.errors import RagAuditError, SetupError
+from rag_audit.receipts import OpenedReceipt, contradictions, open_receipt
+from rag_audit.records import QueryRecord, RequestSalts, verifies
+from rag_audit.relation.commitments import vector_commitment
+from rag_audit.relation.field import to_hex
+
+
+def check(case: Case, embedder: Embedder | None) -> None:
+    """Run the group.
+
+    :param embedder: the embedder whose artefacts trust.toml pins, to re-execute A1 on disclosed queries
+    """
+    opened: list[tuple[ReceiptFile, OpenedReceipt]] = []
+    rejected: list[str] = []
+    for item in case.receipts:
+        try:
+            opened.append((item, _open(case, item)))
+        except RagAuditError as exc:
+            rejected.append(f"{item.name}: {exc}")
+    case.record(
+        "receipt.accepted",
+        Status.UNDECIDED if rejected else Status.PASS,
+        "signed by provider and account, of this window",
+        rejected[0] if rejected else f"{len(opened)} receipts",
+    )
+    wrong = [f"{item.name}: {text}" for item, receipt in opened for text in _disagreements(case, receipt)]
+    case.report("receipt.consistent", not wrong, "every receipt agrees with the ledger",
+                wrong[0] if wrong else f"{len(opened)} agree")  # fmt: skip
+    independent = sum(_independent(case, item) for item, _ in opened)
+    case.figures["receipts"] = independent
+    case.figures["receipts_other"] = len(opened) - independent
+    least = case.trust.require.min_receipts
+    case.require("receipt.independent", independent >= max(1, least or 1) and least is not None,
+                 f"at least {least if least is not None else 'min_receipts (absent)'} from accounts that trust.toml names",
+                 independent)  # fmt: skip
+    _re_execute(case, opened, embedder)
+
+
+def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:
+    receipt = item.receipt
+    account = case.accounts().get(receipt.account)
+    if account is None:
+        raise SetupError(
+            "receipt of an account that is not on the roster", field=item.name, found=receipt.account
+        )
+    if not verifies(bytes.fromhex(account.key), receipt.message(), receipt.sig):
+        raise SetupError(
+            "receipt is not countersigned by its account", field=item.name, found=receipt.account
+        )
+    opened = open_receipt(
+        receipt.receipt,
+        origin=case.opening.origin,
+        opening_digest=case.opening_digest,
+        log_key=provider_key(case),
+        field=item.name,
+    )
+    if opened.record.account != receipt.account:
+        raise SetupError(
+            "receipt of another account",
+            field=item.name,
+            expected=receipt.account,
+            found=opened.record.account,
+        )
+    return opened
+
+
+def _disagreements(case: Case, receipt: OpenedReceipt) -> list[str]:
+    """What the provider signed against what the ledger holds."""
+    wrong = contradictions(receipt, case.tenants[receipt.record.tenant])
+    size = receipt.checkpoint.size
+    if size > case.tree.size:
+        wrong.append(f"signed a ledger of {size} entries, published {case.tree.size}")
+    elif case.tree.root(size) != receipt.checkpoint.root:
+        wrong.append(f"split view: another root at size {size}")
+    record = receipt.record
+    published = case.entries[record.seq] if record.seq < len(case.entries) else None
+    if not isinstance(published, QueryRecord) or published != record:
+        wrong.append(f"the receipt's record {record.seq} is not in the ledger")
+    return wrong
+
+
+def _independent(case: Case, item: ReceiptFile) -> bool:
+    named = case.trust.independent(item.receipt.account)
+    account = case.accounts().get(item.receipt.account)
+    return (
+        named is not None
+        and account is not None
+        and account.custody == "account"
+        and account.key == named.key
+    )
+
+
+def _re_execute(
+    case: Case, opened: list[tuple[ReceiptFile, OpenedReceipt]], embedder: Embedder | None
+) -> None:
+    """A1 on disclosed queries: hq must open, and then cq must be the pinned embedder's vector."""
+    total = len(case.queries)
+    disclosed = [(i, r) for i, r in opened if i.receipt.disclosed is not None]
+    if embedder is None or not disclosed:
+        case.figures["a1"] = "declared"
+        return
+    done: set[int] = set()
+    wrong: list[str] = []
+    for item, receipt in disclosed:
+        query = item.receipt.disclosed
+        assert query is not None
+        salts = RequestSalts.derive(bytes.fromhex(query.salt))
+        with case.guarding("receipt.disclosed"):
+            if to_hex(embedder.query_commitment(query.query, salts.query)) != receipt.record.hq:
+                raise SetupError("the disclosed query does not open hq", field=item.name)
+            vector = embedder.embed_query(query.query)
+            if to_hex(vector_commitment(salts.vector, vector.tolist())) != receipt.record.cq:
+                wrong.append(f"record {receipt.record.seq}")
+            done.add(receipt.record.seq)
+    case.report("proof.a1", not wrong, "cq is the pinned embedder's vector of the query", wrong[0] if wrong else f"{len(done)} of {total} re-executed")  # fmt: skip
+    case.figures["a1"] = f"re-executed({len(done)}/{total})" if done else "declared"

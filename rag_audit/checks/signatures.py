@@ -1,0 +1,43 @@
+"""Checkpoint signatures and witness quorums, as the checks ask for them."""
+
+from __future__ import annotations
+
+from rag_audit.checks.case import Case, Status
+from rag_audit.errors import SignatureError
+from rag_audit.ledger.checkpoint import SignedCheckpoint, open_checkpoint
+from rag_audit.ledger.note import VerifierKey
+
+
+def provider_key(case: Case) -> VerifierKey:
+    """The provider's key, from trust.toml only."""
+    return VerifierKey.parse(case.trust.provider.vkey, field="trust.provider.vkey")
+
+
+def witness_keys(case: Case) -> list[VerifierKey]:
+    """The witnesses' keys, from trust.toml only."""
+    return [VerifierKey.parse(w.vkey, field=f"trust.witness.{w.name}") for w in case.trust.witness]
+
+
+def check_checkpoint(case: Case, text: str, signature_id: str, quorum_id: str) -> SignedCheckpoint | None:
+    """Report who signed a checkpoint: the provider for trust.toml's origin, and a quorum of its witnesses."""
+    origin = case.trust.provider.origin
+    try:
+        signed = open_checkpoint(
+            text, origin=origin, log_key=provider_key(case), witnesses=witness_keys(case), field=signature_id
+        )
+    except SignatureError as exc:
+        case.report(
+            signature_id, False, exc.expected or f"signed by {case.trust.provider.vkey}", exc, signature_id
+        )
+        return None
+    case.report(signature_id, True, f"signed for {origin}", f"size {signed.checkpoint.size}")
+    names = ", ".join(sorted(k.name for k in signed.cosignatures)) or "none"
+    try:
+        signed.quorum_time(case.trust.quorum)
+    except SignatureError:
+        case.record(
+            quorum_id, Status.UNMET, f"{case.trust.quorum} of {len(case.trust.witness)} witnesses", names
+        )
+        return None
+    case.report(quorum_id, True, f"{case.trust.quorum} of {len(case.trust.witness)} witnesses", names)
+    return signed

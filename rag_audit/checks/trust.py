@@ -1,0 +1,68 @@
+"""`trust.*`: what the relying party asks for, against what the window gives."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from rag_audit.checks.case import Case, Status
+from rag_audit.trust import A1_LEVELS, COALITION_LEVELS, D1_LEVELS, at_least, decimal
+
+
+def check(case: Case) -> None:
+    """Run the group, after all others: it reads their figures."""
+    require, policy = case.trust.require, case.policy
+    table = case.trust.pins.noise_table
+    if table is None:
+        case.record("trust.noise_table", Status.UNDECIDED, "a pinned noise table", "no pin in trust.toml")
+    else:
+        case.report("trust.noise_table", table == policy.noise.table, table, policy.noise.table)
+    _maximum(case, "max_epsilon", decimal(require.max_epsilon), case.figures.get("eps_audit"))
+    _maximum(case, "max_delta", decimal(require.max_delta), Decimal(policy.delta_policy))
+    p, q = policy.estimator.theta
+    _maximum(case, "max_theta", decimal(require.max_theta), Decimal(p) / Decimal(q))
+    share = max(Decimal(policy.top_k) / t.capacity for t in policy.tenants)
+    _maximum(case, "max_K_share", decimal(require.max_K_share), share)
+    least = require.min_k_max
+    case.require(
+        "trust.min_k_max",
+        least is not None and policy.k_max >= least,
+        _or_absent("at least", least),
+        policy.k_max,
+    )
+    # tau 0 is the whole window: larger than any finite tau.
+    tau, wanted = policy.estimator.tau, require.min_tau
+    met = wanted is not None and (tau == 0 or (wanted != 0 and tau >= wanted))
+    case.require("trust.min_tau", met, _or_absent("at least", wanted), "whole window" if tau == 0 else tau)
+    case.figures["d1"] = "declared"
+    for name, order in (("a1", A1_LEVELS), ("d1", D1_LEVELS), ("coalition", COALITION_LEVELS)):
+        level = case.figures.get(name, order[0])
+        asked = getattr(require, name)
+        case.require(f"trust.{name}", at_least(level, asked, order), f"{asked} or better", level)
+    setups = case.figures.pop("setups", set())
+    setup = "unsafe" if "unsafe" in setups else ("ceremony" if setups else "none")
+    case.figures["setup"] = setup
+    case.require("trust.setup", setup == "ceremony" or require.allow_unsafe_setup,
+                 "a setup with two or more contributions, or allow_unsafe_setup", setup)  # fmt: skip
+    case.require("trust.records", len(case.queries) > 0, "at least one query record", len(case.queries))
+    case.figures["records"] = len(case.queries)
+    _artefacts(case)
+
+
+def _artefacts(case: Case) -> None:
+    """Pinned embedder artefacts are the ones in the manifest: a table fitted to one tenant would move every score."""
+    found: Any = case.file.embedder.get("embedder", {}).get("artefacts", {})
+    pins = case.trust.pins.embedder
+    if not pins:
+        case.record("trust.embedder", Status.UNDECIDED, "pinned embedder artefacts", "no pin in trust.toml")
+        return
+    case.report("trust.embedder", found == pins, pins, found)
+
+
+def _maximum(case: Case, name: str, limit: Decimal | None, value: Decimal | float | None) -> None:
+    met = limit is not None and value is not None and Decimal(str(value)) <= limit
+    case.require(f"trust.{name}", met, _or_absent("at most", limit), "unknown" if value is None else value)
+
+
+def _or_absent(words: str, limit: object) -> str:
+    return "set in trust.toml (absent)" if limit is None else f"{words} {limit}"

@@ -1,0 +1,38 @@
+"""The command `rag-audit`. Commands are thin: they read options, call the library, print."""
+
+from __future__ import annotations
+
+import click
+
+from rag_audit import __version__
+from rag_audit.cli import account, demo, keys, policy, setup, verify, window, witness
+from rag_audit.cli.common import Group
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="rag-audit")
+def main() -> None:
+    """Check, without seeing the index, how much a RAG service can leak to a coalition of accounts.
+
+    Exit codes: 0 pass, 1 a check is proven false, 2 malformed or missing input, 3 not what was asked for.
+    """
+
+
+for command in (
+    demo.demo,
+    keys.keygen,
+    account.account,
+    account.query,
+    account.receipt,
+    witness.witness,
+    verify.trust,
+    policy.policy,
+    window.open_,
+    window.serve,
+    window.close,
+    window.prove,
+    verify.challenge,
+    verify.verify,
+    setup.setup,
+):
+    main.add_command(command)

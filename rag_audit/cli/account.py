@@ -1,0 +1,139 @@
+"""`rag-audit account`, `query` and `receipt`: the account's side."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from rag_audit.account import Account, add_to_roster, check_receipt
+from rag_audit.canonical import Json, jcs, parse_json, read_bytes, read_json
+from rag_audit.cli.common import PATH, Group, emit, json_option, verifier_key
+from rag_audit.errors import SetupError
+from rag_audit.records import CountersignedReceipt, RosterEntry, SignedRequest
+from rag_audit.window import Publication
+
+MAX_REPLY_BYTES = 16 << 20
+
+
+@click.group(cls=Group)
+def account() -> None:
+    """Make accounts and put them on a provider's roster."""
+
+
+@account.command("new")
+@click.argument("directory", type=PATH)
+@click.option("--id", "name", required=True, help="the account's id")
+@click.option("--tenant", required=True)
+def account_new(directory: Path, name: str, tenant: str) -> None:
+    """Make an account folder with its own key; prints the public roster line."""
+    click.echo(jcs(Account.create(directory, name, tenant).roster_entry.dump()).decode())
+
+
+@account.command("add")
+@click.argument("roster", type=PATH)
+@click.argument("line", type=click.File("rb"))
+@json_option
+def account_add(roster: Path, line: BinaryIO, as_json: bool) -> None:
+    """Add a roster LINE (a file, or - for stdin) to the provider's ROSTER."""
+    entry = RosterEntry.parse(
+        parse_json(line.read(), source="roster line", max_bytes=65_536), field="roster line"
+    )
+    count = len(add_to_roster(roster, entry))
+    emit({"account": entry.account, "tenant": entry.tenant, "accounts": count}, as_json)
+
+
+@click.command()
+@click.argument("text")
+@click.option("--account", "directory", type=PATH, required=True, help="the account's folder")
+@click.option("--window", "public", type=PATH, required=True, help="the window's public folder")
+@click.option("--provider", required=True, help="the provider's vkey, or a file with it")
+@click.option("--socket", "address", type=PATH, help="the provider's socket (`rag-audit serve --socket`)")
+@click.option(
+    "--provider-dir", type=PATH, help="the provider's window folder, on one machine: starts the service"
+)
+@json_option
+def query(
+    text: str,
+    directory: Path,
+    public: Path,
+    provider: str,
+    address: Path | None,
+    provider_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Ask one question as an account; checks the answer and keeps its receipt."""
+    if (address is None) == (provider_dir is None):
+        raise click.UsageError("give one of --socket and --provider-dir")
+    window = Publication.load(public)
+    asker = Account(directory)
+    send = _over_socket(address) if address is not None else _over_process(provider_dir or Path())
+    answer = asker.ask(window, text, verifier_key(provider, field="--provider"), send)
+    shown = "\n\n".join(d.text for d in answer.documents) or "(only empty positions were selected)"
+    emit({"documents": [d.dump() for d in answer.documents]}, as_json, shown)
+
+
+def _over_socket(path: Path) -> Callable[[SignedRequest], Json]:
+    def send(request: SignedRequest) -> Json:
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+                connection.connect(str(path))
+                connection.sendall(request.canonical() + b"\n")
+                with connection.makefile("rb") as stream:
+                    return parse_json(stream.readline(MAX_REPLY_BYTES), source="reply")
+        except OSError as exc:
+            raise SetupError("the provider does not answer", field=str(path), found=exc.strerror,
+                             hint="repeat the command: the same request is sent again") from exc  # fmt: skip
+
+    return send
+
+
+def _over_process(directory: Path) -> Callable[[SignedRequest], Json]:
+    def send(request: SignedRequest) -> Json:
+        command = [sys.executable, "-m", "rag_audit", "serve", str(directory), "--stdio"]
+        done = subprocess.run(command, input=request.canonical() + b"\n", capture_output=True, check=False)
+        if done.returncode or not done.stdout:
+            raise SetupError("the provider's service failed", field=str(directory),
+                             found=done.stderr.decode(errors="replace").strip()[-500:])  # fmt: skip
+        return parse_json(done.stdout.splitlines()[0], source="reply")
+
+    return send
+
+
+@click.group(cls=Group)
+def receipt() -> None:
+    """Check receipts, or countersign them for a verifier."""
+
+
+@receipt.command("verify")
+@click.argument("file", type=PATH)
+@click.option("--window", "public", type=PATH, required=True, help="the window's public folder")
+@click.option("--provider", required=True, help="the provider's vkey, or a file with it")
+@json_option
+def receipt_verify(file: Path, public: Path, provider: str, as_json: bool) -> None:
+    """Check a receipt alone: signatures, inclusion and openings."""
+    data = read_bytes(file, max_bytes=1 << 20)
+    text = data.decode("utf-8", "replace")
+    if text.startswith("{"):
+        text = CountersignedReceipt.parse(read_json(file, max_bytes=1 << 20), field=file.name).receipt
+    check_receipt(text, Publication.load(public), verifier_key(provider, field="--provider"))
+    emit({"receipt": "valid", "file": str(file)}, as_json, f"valid: {file}")
+
+
+@receipt.command("export")
+@click.option("--account", "directory", type=PATH, required=True, help="the account's folder")
+@click.option("--window", "public", type=PATH, required=True, help="the window's public folder")
+@click.option("--out", type=PATH, required=True, help="folder for the countersigned receipts")
+@click.option(
+    "--disclose", is_flag=True, help="also show query texts, so that the embedder can be re-executed"
+)
+@json_option
+def receipt_export(directory: Path, public: Path, out: Path, disclose: bool, as_json: bool) -> None:
+    """Countersign an account's receipts of a window and write them for a verifier."""
+    written = Account(directory).export_receipts(Publication.load(public), out, disclose=disclose)
+    emit({"receipts": [str(p) for p in written]}, as_json, "\n".join(map(str, written)))

@@ -1,0 +1,83 @@
+"""What every command shares: errors without tracebacks, results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rag_audit.errors import ExitCode, RagAuditError, SetupError
+from rag_audit.ledger.note import SigningKey, VerifierKey
+
+PATH = click.Path(path_type=Path)
+json_option = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
+
+
+class Group(click.Group):
+    """A group whose commands end in named errors and documented exit codes."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except RagAuditError as exc:
+            if "--json" in sys.argv:
+                click.echo(json.dumps(exc.as_json()))
+            click.echo(f"rag-audit: {exc.name}: {exc.diagnostics()}", err=True)
+            ctx.exit(int(exc.exit_code))
+        except BrokenPipeError:
+            ctx.exit(int(ExitCode.MALFORMED))
+        except KeyboardInterrupt:
+            click.echo(
+                "rag-audit: interrupted; what was finished is kept, run the same command to go on", err=True
+            )
+            ctx.exit(130)
+
+
+def emit(value: dict[str, Any], as_json: bool, text: str | None = None) -> None:
+    """The command's result: one JSON object, or text for people."""
+    click.echo(
+        json.dumps(value, ensure_ascii=False) if as_json else (text if text is not None else _lines(value))
+    )
+
+
+def _lines(value: dict[str, Any]) -> str:
+    return "\n".join(f"{key}: {item}" for key, item in value.items())
+
+
+def say(text: str) -> None:
+    """A remark for people, on stderr."""
+    click.echo(f"rag-audit: {text}", err=True)
+
+
+def progress(what: str) -> Callable[[int, int], None]:
+    """A progress line on stderr when it is a terminal, silent otherwise."""
+    started = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        if sys.stderr.isatty():
+            end = "\n" if done == total else ""
+            click.echo(f"\r{what} {done}/{total}  {time.monotonic() - started:.0f} s", err=True, nl=False)
+            click.echo(end, err=True, nl=False)
+
+    return show
+
+
+def verifier_key(text: str, *, field: str) -> VerifierKey:
+    """A vkey given on the command line, as text or as a file that holds it."""
+    path = Path(text)
+    if "+" not in text or path.exists():
+        try:
+            text = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as exc:
+            raise SetupError("no such key file", field=field, found=str(path)) from exc
+    return VerifierKey.parse(text, field=field)
+
+
+def signing_key(path: Path) -> SigningKey:
+    """A secret key file, which only its owner may be able to open."""
+    return SigningKey.load(path)

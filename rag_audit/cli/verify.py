@@ -1,0 +1,192 @@
+"""`rag-audit verify`, `challenge` and `trust`: the verifier's side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rag_audit.canonical import digest_hex, read_json
+from rag_audit.challenge import Challenge, sample_size
+from rag_audit.cli.common import PATH, Group, emit, json_option, signing_key, verifier_key
+from rag_audit.durable import replace_file
+from rag_audit.errors import SchemaError, SetupError
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.note import parse_note, sign_note
+from rag_audit.relation.noise import table_digest
+from rag_audit.report.text import render
+from rag_audit.trust import Groth16Pin, Require, Trust, decimal, trust_template
+from rag_audit.verify import verify_window
+from rag_audit.windowfile import WindowFile
+
+
+@click.command()
+@click.argument("window", type=PATH)
+@click.option("--trust", type=PATH, required=True, help="what this verifier trusts (`rag-audit trust new`)")
+@click.option("--receipts", type=PATH, multiple=True, help="countersigned receipts: files or folders")
+@click.option("--previous", type=PATH, help="the window before this one, to check the chain")
+@click.option(
+    "--engine", type=click.Choice(["native", "py_ecc", "snarkjs"]), default="native", show_default=True
+)
+@click.option("--max-epsilon", help="a tighter limit than trust.toml's")
+@click.option("--allow-unsafe-setup", is_flag=True, help="accept one-party keys; printed in the verdict")
+@click.option("--offline", is_flag=True, default=True, help="no network (the default, and the only mode)")
+@json_option
+@click.pass_context
+def verify(
+    ctx: click.Context,
+    window: Path,
+    trust: Path,
+    receipts: tuple[Path, ...],
+    previous: Path | None,
+    engine: str,
+    max_epsilon: str | None,
+    allow_unsafe_setup: bool,
+    offline: bool,
+    as_json: bool,
+) -> None:
+    """Verify WINDOW (window.json or its folder): PASS with eps_audit, or FAIL with the reason."""
+    verdict = verify_window(window, trust=trust, receipts=receipts, previous=previous, engine=engine,
+                            max_epsilon=max_epsilon, allow_unsafe_setup=allow_unsafe_setup)  # fmt: skip
+    click.echo(json.dumps(verdict.as_json(), default=str) if as_json else render(verdict), nl=as_json)
+    ctx.exit(int(verdict.exit_code))
+
+
+@click.command()
+@click.argument("window", type=PATH)
+@click.option("--key", type=PATH, required=True, help="the verifier's signing key")
+@click.option("--trust", type=PATH, required=True, help="mode, beta and eta come from here")
+@click.option("--out", type=PATH, required=True, help="where the signed note goes")
+@json_option
+def challenge(window: Path, key: Path, trust: Path, out: Path, as_json: bool) -> None:
+    """Draw the records to be proved, over the final checkpoint of WINDOW, and sign the draw."""
+    require = Trust.load(trust).require
+    file = WindowFile.load(window)
+    head = Checkpoint.parse(parse_note(file.final_checkpoint).text)
+    queries = sum(isinstance(e, dict) and e.get("type") == "query" for e in file.entries)
+    sample = None
+    if require.mode == "sampled":
+        beta, eta = decimal(require.beta), decimal(require.eta)
+        if beta is None or eta is None:
+            raise SchemaError("sampled mode needs beta and eta", field="trust.require")
+        sample = sample_size(beta, eta, queries)
+    opening: Any = file.entries[0] if file.entries else {}
+    drawn = Challenge.new(head.origin, str(opening.get("window")), head.size, head.root, sample)
+    replace_file(out, str(sign_note(drawn.text(), signing_key(key))).encode())
+    emit({"challenge": str(out), "records": queries if sample is None else sample}, as_json)
+
+
+@click.group(cls=Group)
+def trust() -> None:
+    """What a verifier trusts."""
+
+
+@trust.command("new")
+@click.argument("out", type=PATH)
+@click.option("--origin", help="the provider's ledger name")
+@click.option("--provider", help="the provider's vkey, or a file with it")
+@click.option("--witness", "witnesses", multiple=True, help="a witness's vkey; repeat for each")
+@click.option("--quorum", type=click.IntRange(min=1), help="all witnesses by default")
+@click.option("--verifier", "verifiers", multiple=True, help="a vkey whose challenges count")
+@click.option(
+    "--account",
+    "accounts",
+    multiple=True,
+    type=PATH,
+    help="roster line of an account known to be independent",
+)
+@click.option(
+    "--setup",
+    "setups",
+    multiple=True,
+    type=PATH,
+    help="output of `rag-audit setup new --json`: circuits and keys",
+)
+@click.option(
+    "--embedder", default="wordllama-256", show_default=True, help="pin this release's public artefacts of it"
+)
+@click.option("--show", type=PATH, help="show the fingerprints found in a window, unverified, and adopt none")
+@click.option(
+    "--require", "settings", multiple=True, metavar="KEY=VALUE", help="a requirement, e.g. max_epsilon=8"
+)
+def trust_new(
+    out: Path,
+    origin: str | None,
+    provider: str | None,
+    witnesses: tuple[str, ...],
+    quorum: int | None,
+    verifiers: tuple[str, ...],
+    accounts: tuple[Path, ...],
+    setups: tuple[Path, ...],
+    embedder: str,
+    show: Path | None,
+    settings: tuple[str, ...],
+) -> None:
+    """Write a commented trust.toml with strict defaults; asks for the keys that are not given."""
+    if show is not None:
+        _show(show)
+    origin = origin or click.prompt("the provider's origin", err=True)
+    provider = provider or click.prompt("the provider's vkey (from the provider itself)", err=True)
+    if not witnesses:
+        witnesses = tuple(click.prompt("the witnesses' vkeys, separated by spaces", err=True).split())
+    keys = [verifier_key(text, field="--witness") for text in witnesses]
+    lines = [read_json(path, max_bytes=65_536) for path in accounts]
+    text = trust_template(
+        origin=str(origin),
+        vkey=str(verifier_key(str(provider), field="--provider")),
+        witnesses=[(key.name, str(key)) for key in keys],
+        quorum=quorum or len(keys),
+        verifiers=[(k.name, str(k)) for k in (verifier_key(v, field="--verifier") for v in verifiers)],
+        accounts=[(line["account"], line["key"]) for line in lines],
+        circuits=[pin for path in setups for pin in _pins(path)],
+        noise_table=table_digest(),
+        embedder=_artefacts(embedder),
+        require=_requirements(settings),
+    )
+    Trust.from_toml(text.encode(), source="trust.toml")
+    replace_file(out, text.encode())
+    click.echo(str(out))
+
+
+def _pins(path: Path) -> list[Groth16Pin]:
+    value = read_json(path, max_bytes=1 << 20)
+    keys = value.get("keys") if isinstance(value, dict) else None
+    if not isinstance(keys, list):
+        raise SchemaError("not the output of setup", field=str(path), expected="{keys: [..]}")
+    return [
+        Groth16Pin.parse({k: v for k, v in key.items() if k in ("circuit", "vk", "setup")}, field=path.name)
+        for key in keys
+    ]
+
+
+def _artefacts(name: str) -> dict[str, str]:
+    from rag_audit.embedders import get_embedder
+
+    artefacts: dict[str, str] = get_embedder(name).manifest()["artefacts"]
+    return artefacts
+
+
+def _requirements(settings: tuple[str, ...]) -> Require:
+    values: dict[str, Any] = {}
+    for setting in settings:
+        key, _, text = setting.partition("=")
+        integer = key in ("min_k_max", "min_tau", "min_receipts")
+        if key not in Require.model_fields or not text or (integer and not text.isdigit()):
+            raise SetupError(
+                "not a requirement", field="--require", expected=sorted(Require.model_fields), found=setting
+            )
+        values[key] = int(text) if integer else (text == "true") if key == "allow_unsafe_setup" else text
+    return Require.parse(values, field="--require")
+
+
+def _show(path: Path) -> None:
+    file = WindowFile.load(path)
+    opening: Any = file.entries[0]
+    click.echo("found in the window, UNVERIFIED, not adopted:", err=True)
+    click.echo(f"  origin {opening.get('origin')}", err=True)
+    for signature in parse_note(file.opening_checkpoint).signatures:
+        click.echo(f"  signed by {signature.name} key id {signature.key_id.hex()}", err=True)
+    for circuit, key in file.verification_keys.items():
+        click.echo(f"  circuit {circuit} key {digest_hex(key)}", err=True)

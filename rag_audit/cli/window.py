@@ -1,0 +1,204 @@
+"""`rag-audit open`, `serve`, `close` and `prove`: the provider's side."""
+
+from __future__ import annotations
+
+import os
+import socketserver
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rag_audit.account import load_roster
+from rag_audit.canonical import digest_hex, jcs, parse_json, read_json
+from rag_audit.cli.common import PATH, emit, json_option, progress, say, signing_key
+from rag_audit.cli.witness import load_nonce_lines
+from rag_audit.demo.corpus import load_directory
+from rag_audit.durable import replace_file
+from rag_audit.errors import EncodingError, RagAuditError, SetupError
+from rag_audit.ledger.note import parse_note
+from rag_audit.policy import Policy
+from rag_audit.records import PreviousWindow, WitnessBeacon
+from rag_audit.window import MAX_PUBLICATION_BYTES, Window
+from rag_audit.windowfile import WindowFile
+
+MAX_REQUEST_BYTES = 1 << 17
+
+
+def _settings(directory: Path) -> dict[str, Any]:
+    path = directory / "settings.json"
+    if not path.exists():
+        raise SetupError("no window in this folder", field=str(directory), hint="rag-audit open --help")
+    value = read_json(path, max_bytes=1 << 16)
+    if not isinstance(value, dict) or not isinstance(value.get("key"), str):
+        raise EncodingError("not a window's settings", field=str(path))
+    return value
+
+
+def resume(directory: Path) -> Window:
+    """The window in a folder, with the key that it was opened with."""
+    return Window.resume(directory, key=signing_key(Path(_settings(directory)["key"])))
+
+
+def _admit(window: Window) -> None:
+    for path in sorted((window.directory / "public" / "notes").glob("*.txt")):
+        try:
+            window.admit([path.read_text(encoding="utf-8")])
+        except RagAuditError as exc:
+            say(f"{path.name} not taken: {exc}")
+    reveals = sorted((window.directory / "public" / "notes").glob("beacon-*.txt"))
+    if window.status == "committed" and len(reveals) > 1:
+        window.admit([p.read_text(encoding="utf-8") for p in reveals])
+
+
+@click.command("open")
+@click.argument("directory", type=PATH)
+@click.option("--policy", "policy_file", type=PATH, help="the window's policy (`rag-audit policy new`)")
+@click.option("--roster", type=PATH, help="accounts (`rag-audit account add`)")
+@click.option("--docs", type=PATH, help="folder with one folder of texts a tenant")
+@click.option("--key", type=PATH, help="the provider's signing key (`rag-audit keygen`)")
+@click.option("--origin", help="the ledger's name; the key's name by default")
+@click.option(
+    "--witness", "witnesses", type=PATH, multiple=True, help="a witness's nonce line; repeat for each"
+)
+@click.option("--previous", type=PATH, help="the public folder of the window before this one")
+@json_option
+def open_(
+    directory: Path,
+    policy_file: Path | None,
+    roster: Path | None,
+    docs: Path | None,
+    key: Path | None,
+    origin: str | None,
+    witnesses: tuple[Path, ...],
+    previous: Path | None,
+    as_json: bool,
+) -> None:
+    """Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder."""
+    if not (directory / "settings.json").exists():
+        if policy_file is None or roster is None or docs is None or key is None or not witnesses:
+            raise click.UsageError("a new window needs --policy, --roster, --docs, --key and --witness")
+        signer = signing_key(key)
+        policy = Policy.parse(read_json(policy_file, max_bytes=MAX_PUBLICATION_BYTES), field=policy_file.name)
+        beacon = WitnessBeacon.parse(
+            {"source": "witnesses", "witnesses": load_nonce_lines(witnesses)}, field="--witness"
+        )
+        documents = {tenant: [d.text for d in texts] for tenant, texts in load_directory(docs).items()}
+        window = Window.open(
+            directory,
+            key=signer,
+            origin=origin or signer.name,
+            policy=policy,
+            roster=load_roster(roster),
+            documents=documents,
+            beacon=beacon,
+            previous=None if previous is None else previous_window(previous),
+        )
+        replace_file(directory / "settings.json", jcs({"key": str(key.resolve())}))
+    else:
+        window = resume(directory)
+    with window:
+        _admit(window)
+        result = {
+            "status": window.status,
+            "opening": window.opening_digest,
+            "public": str(directory / "public"),
+        }
+    emit(result, as_json)
+
+
+def previous_window(public: Path) -> PreviousWindow:
+    """Name a closed window as the predecessor."""
+    file = WindowFile.load(public)
+    checkpoint = parse_note(file.final_checkpoint).text.split("\n")
+    from rag_audit.canonical import parse_base64
+
+    root = parse_base64(checkpoint[2], field="final_checkpoint")
+    return PreviousWindow(opening=digest_hex(file.entries[0]), root=root.hex())
+
+
+@click.command()
+@click.argument("directory", type=PATH)
+@click.option("--socket", "address", type=PATH, help="listen on this Unix socket until interrupted")
+@click.option("--stdio", is_flag=True, help="answer requests from stdin, one JSON line each")
+@click.option(
+    "--eager",
+    default=0,
+    show_default=True,
+    help="prove this many answers before they leave, whatever the policy",
+)
+def serve(directory: Path, address: Path | None, stdio: bool, eager: int) -> None:
+    """Answer signed requests, one JSON line in, one out."""
+    left = iter(range(eager))
+    if (address is None) == (not stdio):
+        raise click.UsageError("give one of --socket and --stdio")
+    with resume(directory) as window:
+        if address is None:
+            for line in sys.stdin.buffer:
+                sys.stdout.buffer.write(_reply(window, line, next(left, None) is not None) + b"\n")
+                sys.stdout.buffer.flush()
+            return
+        address.unlink(missing_ok=True)
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                while line := self.rfile.readline(MAX_REQUEST_BYTES + 1):
+                    self.wfile.write(_reply(window, line, next(left, None) is not None) + b"\n")
+
+        class Server(socketserver.ThreadingUnixStreamServer):
+            daemon_threads = True
+
+        with Server(str(address), Handler) as server:
+            os.chmod(address, 0o600)
+            say(f"listening on {address}")
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                say("stopped")
+            finally:
+                address.unlink(missing_ok=True)
+
+
+def _reply(window: Window, line: bytes, eager: bool) -> bytes:
+    try:
+        value = parse_json(line, source="request", max_bytes=MAX_REQUEST_BYTES)
+    except RagAuditError:
+        value = None
+    return window.handle(value, eager=eager).canonical()
+
+
+@click.command()
+@click.argument("directory", type=PATH)
+@click.option(
+    "--abandon", is_flag=True, help="close a window that never became usable, so that the chain can go on"
+)
+@json_option
+def close(directory: Path, abandon: bool, as_json: bool) -> None:
+    """Close a window; run again to take the witnesses' cosignatures of the final checkpoint."""
+    with resume(directory) as window:
+        window.close(abandoned=abandon)
+        _admit(window)
+        path = window.export()
+        emit({"status": window.status, "records": len(window.records), "window": str(path)}, as_json)
+
+
+@click.command()
+@click.argument("directory", type=PATH)
+@click.option("--challenge", "note", type=PATH, help="a verifier's challenge note; all records without it")
+@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="prover processes")
+@json_option
+def prove(directory: Path, note: Path | None, workers: int, as_json: bool) -> None:
+    """Make the missing proofs and add them to window.json; can be interrupted and run again."""
+    with resume(directory) as window:
+        _admit(window)
+        show = progress("proofs")
+        with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
+            if note is None:
+                made = window.prove(executor=pool, progress=show)
+            else:
+                text = note.read_text(encoding="utf-8") if note.exists() else ""
+                made = window.answer_challenge(text, executor=pool, progress=show)
+        emit({"made": made, "window": str(directory / "public" / "window.json")}, as_json)

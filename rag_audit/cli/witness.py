@@ -1,0 +1,127 @@
+"""`rag-audit witness`: cosign checkpoints and reveal beacon nonces, over files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rag_audit.canonical import jcs, read_json
+from rag_audit.cli.common import PATH, Group, emit, json_option
+from rag_audit.durable import replace_file
+from rag_audit.errors import SetupError
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.note import Note, VerifierKey, merge_signatures, parse_note
+from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.trust import Trust
+from rag_audit.window import MAX_PUBLICATION_BYTES, Publication
+from rag_audit.windowfile import WindowFile
+from rag_audit.witness import Witness
+
+
+@click.group(cls=Group)
+def witness() -> None:
+    """Be a witness: cosign a provider's checkpoints and draw its beacon."""
+
+
+@witness.command("init")
+@click.argument("directory", type=PATH)
+@click.option("--name", required=True, help="the witness's name in cosignatures")
+@json_option
+def init(directory: Path, name: str, as_json: bool) -> None:
+    """Make a witness folder with a fresh key; prints its vkey."""
+    made = Witness.init(directory, name)
+    emit({"name": name, "vkey": str(made.vkey)}, as_json, str(made.vkey))
+
+
+@witness.command("nonce")
+@click.argument("directory", type=PATH)
+def nonce(directory: Path) -> None:
+    """Commit to a fresh beacon nonce; prints the public line that a provider puts into its opening."""
+    member = Witness(directory)
+    commitment = member.nonce_commitment().hex()
+    click.echo(jcs({"name": member.vkey.name, "vkey": str(member.vkey), "commitment": commitment}).decode())
+
+
+def _trusted(path: Path) -> tuple[VerifierKey, list[VerifierKey], int]:
+    trust = Trust.load(path)
+    witnesses = [VerifierKey.parse(w.vkey, field=f"trust.witness.{w.name}") for w in trust.witness]
+    return VerifierKey.parse(trust.provider.vkey, field="trust.provider.vkey"), witnesses, trust.quorum
+
+
+def _notes(public: Path, text: str) -> Note:
+    """A checkpoint with every cosignature that lies beside it."""
+    notes = [parse_note(text)]
+    for path in sorted((public / "notes").glob("*.txt")):
+        other = parse_note(path.read_text(encoding="utf-8"), field=path.name)
+        if other.text == notes[0].text:
+            notes.append(other)
+    return merge_signatures(notes)
+
+
+def _leave(public: Path, name: str, note: Note, as_json: bool) -> None:
+    (public / "notes").mkdir(exist_ok=True)
+    path = public / "notes" / name
+    replace_file(path, str(note).encode())
+    emit({"note": str(path)}, as_json, str(path))
+
+
+@witness.command("cosign")
+@click.argument("directory", type=PATH)
+@click.argument("public", type=PATH)
+@click.option(
+    "--trust", type=PATH, required=True, help="this witness's trust file: the provider's key, the quorum"
+)
+@json_option
+def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
+    """Cosign the window in PUBLIC: its opening before it opens, its final checkpoint after it closed."""
+    member = Witness(directory)
+    log_key, _, _ = _trusted(trust)
+    window = Publication.load(public)
+    origin = window.parsed_opening().origin
+    if (public / "window.json").exists():
+        file = WindowFile.load(public)
+        entries = [jcs(e) for e in file.entries]
+        tree = MerkleTree(leaf_hash(e) for e in entries)
+        last = member.last(origin)
+        if last is None:
+            raise SetupError("this witness has not cosigned the opening", field="origin", found=origin)
+        size = Checkpoint.parse(parse_note(file.final_checkpoint).text).size
+        if size > tree.size or last[0] > size:
+            raise SetupError(
+                "checkpoint and entries do not fit", field="window.json", expected=size, found=tree.size
+            )
+        is_closing: Any = file.entries[-1]
+        closing = None
+        if isinstance(is_closing, dict) and is_closing.get("type") == "closing":
+            closing = (entries[-1], tree.inclusion_path(size - 1, size))
+        note = member.cosign(file.final_checkpoint, log_key=log_key,
+                             consistency=tree.consistency_path(last[0], size), closing=closing)  # fmt: skip
+    else:
+        text = (public / "checkpoint-1.txt").read_text(encoding="utf-8")
+        note = member.cosign_opening(text, jcs(window.opening), log_key=log_key)
+        size = 1
+    _leave(public, f"cosign-{size}-{member.vkey.name.replace('/', '_')}.txt", note, as_json)
+
+
+@witness.command("beacon")
+@click.argument("directory", type=PATH)
+@click.argument("public", type=PATH)
+@click.option(
+    "--trust", type=PATH, required=True, help="this witness's trust file: its fellow witnesses, the quorum"
+)
+@json_option
+def beacon(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
+    """Reveal this witness's nonce, once the quorum has cosigned the opening."""
+    member = Witness(directory)
+    log_key, witnesses, quorum = _trusted(trust)
+    window = Publication.load(public)
+    note = _notes(public, (public / "checkpoint-1.txt").read_text(encoding="utf-8"))
+    reveal = member.reveal(note, jcs(window.opening), log_key=log_key, witnesses=witnesses, quorum=quorum)
+    _leave(public, f"beacon-{member.vkey.name.replace('/', '_')}.txt", reveal, as_json)
+
+
+def load_nonce_lines(paths: tuple[Path, ...]) -> list[dict[str, Any]]:
+    """The lines that `witness nonce` printed, one file each."""
+    return [read_json(path, max_bytes=MAX_PUBLICATION_BYTES) for path in paths]

@@ -1,0 +1,250 @@
+"""Phase A, commit: everything a window will be checked against, fixed before it opens.
+
+Pure in the sense that it writes nothing: `window` stores what comes out of here. Every commitment to tenant data is
+hiding and freshly blinded each window, so that nothing published can be compared, or subtracted, across windows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_audit import _native
+from rag_audit.canonical import digest_hex, jcs, parse_hex, parse_json
+from rag_audit.durable import create_private, read_private
+from rag_audit.embedders import Embedder
+from rag_audit.engine import TenantIndex, build_index
+from rag_audit.errors import PolicyError, SchemaError
+from rag_audit.ledger import tree
+from rag_audit.policy import Policy
+from rag_audit.records import (
+    EMPTY_LEDGER,
+    BeaconSource,
+    ListRoot,
+    Opening,
+    PreviousWindow,
+    RosterEntry,
+    TenantEntry,
+    document_digest,
+)
+from rag_audit.relation.commitments import seed_commitment
+from rag_audit.relation.field import from_hex, random_element, to_bytes, to_hex
+
+
+@dataclass(frozen=True)
+class WindowSecrets:
+    """What stays with the provider: seed, blindings, and the key of what on-challenge proving retains.
+
+    :param index_salts: the blinding of each tenant's C_idx
+    :param document_key: PRF key of the salts under C_docs
+    :param retention_key: encrypts queries until the policy's deletion date; deleting it deletes them
+    """
+
+    s0: int
+    s1: int
+    index_salts: Mapping[str, int]
+    document_key: bytes
+    retention_key: bytes
+
+    def __repr__(self) -> str:
+        return "WindowSecrets(...)"
+
+    @classmethod
+    def draw(cls, tenants: Sequence[str]) -> WindowSecrets:
+        """Fresh, from the operating system."""
+        return cls(
+            s0=random_element(),
+            s1=random_element(),
+            index_salts={tenant: random_element() for tenant in tenants},
+            document_key=secrets.token_bytes(32),
+            retention_key=secrets.token_bytes(32),
+        )
+
+    def document_salt(self, tenant: str, position: int) -> bytes:
+        """The 32-byte salt of one committed position: HMAC-SHA256(document_key, tenant || 0 || position)."""
+        message = tenant.encode() + b"\0" + position.to_bytes(8, "big")
+        return hmac.new(self.document_key, message, hashlib.sha256).digest()
+
+    def save(self, path: Path) -> None:
+        """Write a new file with mode 0600."""
+        value = {
+            "v": 1,
+            "s0": to_hex(self.s0),
+            "s1": to_hex(self.s1),
+            "index_salts": {t: to_hex(s) for t, s in self.index_salts.items()},
+            "document_key": self.document_key.hex(),
+            "retention_key": self.retention_key.hex(),
+        }
+        create_private(path, jcs(value))
+
+    @classmethod
+    def load(cls, path: Path) -> WindowSecrets:
+        """Read back; a file that others can read is refused, because the noise may already be known to them."""
+        name = path.name
+        value = parse_json(read_private(path, max_bytes=16 << 20), source=name)
+        if (
+            not isinstance(value, dict)
+            or value.get("v") != 1
+            or not isinstance(value.get("index_salts"), dict)
+        ):
+            raise SchemaError("not a window's secrets", field=name)
+        return cls(
+            s0=from_hex(value.get("s0"), field=f"{name}.s0"),
+            s1=from_hex(value.get("s1"), field=f"{name}.s1"),
+            index_salts={
+                t: from_hex(s, field=f"{name}.index_salts") for t, s in value["index_salts"].items()
+            },
+            document_key=parse_hex(value.get("document_key"), 32, field=f"{name}.document_key"),
+            retention_key=parse_hex(value.get("retention_key"), 32, field=f"{name}.retention_key"),
+        )
+
+
+@dataclass(frozen=True)
+class CommittedTenant:
+    """One tenant's private index beside its public entry.
+
+    :param texts: the document at each occupied position
+    :param documents: the tree whose root is C_docs, one leaf a position
+    """
+
+    entry: TenantEntry
+    index: TenantIndex
+    texts: Mapping[int, str]
+    documents: tree.MerkleTree
+
+
+@dataclass(frozen=True)
+class Commitment:
+    """What `commit` fixes: the opening and the documents that its digests name, and the secrets behind them."""
+
+    opening: Opening
+    policy: Policy
+    manifest: dict[str, Any]
+    roster: Sequence[RosterEntry]
+    tenants: Mapping[str, CommittedTenant]
+    secrets: WindowSecrets
+
+
+def embedder_manifest(embedder: Embedder, policy: Policy) -> dict[str, Any]:
+    """The manifest under C_emb: embedder artefacts with their prompt template, and the schema (the paper's R1)."""
+    return {
+        "v": 1,
+        "embedder": embedder.manifest(),
+        "schema": {
+            "dimension": embedder.dimension,
+            "tenants": [{"tenant": t.tenant, "capacity": t.capacity} for t in policy.tenants],
+        },
+    }
+
+
+def commit(
+    *,
+    origin: str,
+    policy: Policy,
+    roster: Sequence[RosterEntry],
+    documents: Mapping[str, Sequence[str]],
+    embedder: Embedder,
+    beacon: BeaconSource,
+    previous: PreviousWindow | None,
+) -> Commitment:
+    """Commit to policy, roster, indices, texts, embedder and seed.
+
+    :param documents: texts by tenant; every tenant of the policy must be there, none beyond its capacity
+    :raises PolicyError: the policy is not well-formed, or roster and documents do not fit it
+    """
+    policy.check()
+    check_roster(roster, policy)
+    if set(documents) != (named := {t.tenant for t in policy.tenants}):
+        raise PolicyError(
+            "documents and policy name different tenants", expected=sorted(named), found=sorted(documents)
+        )
+    limits = (embedder.limits.query, embedder.limits.document)
+    if limits != (policy.tokens.query, policy.tokens.document):
+        raise PolicyError("embedder cuts elsewhere than the policy says", field="policy.tokens",
+                          expected=limits, found=(policy.tokens.query, policy.tokens.document))  # fmt: skip
+    drawn = WindowSecrets.draw(sorted(named))
+    tenants = {
+        t.tenant: commit_tenant(t.tenant, t.capacity, documents[t.tenant], embedder, drawn)
+        for t in policy.tenants
+    }
+    manifest = embedder_manifest(embedder, policy)
+    opening = Opening(
+        type="opening",
+        v=1,
+        origin=origin,
+        window=policy.window,
+        opens_at=policy.opens_at,
+        closes_at=policy.closes_at,
+        previous=previous,
+        beacon=beacon,
+        c_emb=digest_hex(manifest),
+        c_seed=to_hex(seed_commitment(drawn.s0, drawn.s1)),
+        c_policy=policy.digest(),
+        roster=list_root(roster),
+        tenants=list_root([t.entry for t in tenants.values()]),
+        ledger=EMPTY_LEDGER,
+    )
+    return Commitment(opening, policy, manifest, roster, tenants, drawn)
+
+
+def commit_tenant(
+    tenant: str, capacity: int, texts: Sequence[str], embedder: Embedder, drawn: WindowSecrets
+) -> CommittedTenant:
+    """Embed a tenant's texts, place them at random positions and commit to vectors and texts."""
+    index = build_index(embedder.embed_documents(list(texts)), capacity)
+    placed = {position: text for position, text in zip(index.positions, texts, strict=True)}
+    return recommit(tenant, index, placed, drawn)
+
+
+def recommit(
+    tenant: str, index: TenantIndex, texts: Mapping[int, str], drawn: WindowSecrets
+) -> CommittedTenant:
+    """The commitments of an index whose positions and salts are already drawn (also used to check a stored one)."""
+    salt = to_bytes(drawn.index_salts[tenant])
+    c_idx = _native.index_commitment(salt, index.rows.tobytes(), index.dimension)
+    documents = tree.MerkleTree(
+        tree.leaf_hash(document_digest(drawn.document_salt(tenant, p), texts.get(p, "").encode()))
+        for p in range(index.capacity)
+    )
+    entry = TenantEntry(
+        tenant=tenant, capacity=index.capacity, c_idx=c_idx.hex(), c_docs=documents.root().hex()
+    )
+    return CommittedTenant(entry, index, texts, documents)
+
+
+def list_root(items: Sequence[RosterEntry] | Sequence[TenantEntry]) -> ListRoot:
+    """RFC 6962 root over the canonical JSON of the items, in order."""
+    leaves = [tree.leaf_hash(item.canonical()) for item in items]
+    return ListRoot(root=tree.root_of(leaves).hex(), count=len(leaves))
+
+
+def check_roster(roster: Sequence[RosterEntry], policy: Policy) -> None:
+    """Ids and keys are unique, every tenant is known, no tenant is above its cap.
+
+    :raises PolicyError: naming the account or tenant
+    """
+    for what, values in (("account", [r.account for r in roster]), ("key", [r.key for r in roster])):
+        repeated = sorted({v for v in values if values.count(v) > 1})
+        if repeated:
+            raise PolicyError(
+                f"roster repeats an {what}", field="roster", expected="each once", found=repeated
+            )
+    for entry in roster:
+        if policy.tenant(entry.tenant) is None:
+            raise PolicyError(
+                "roster names an unknown tenant", field=f"roster.{entry.account}", found=entry.tenant
+            )
+    for tenant in policy.tenants:
+        enrolled = sum(r.tenant == tenant.tenant for r in roster)
+        if enrolled > tenant.accounts_max:
+            raise PolicyError(
+                "more accounts than the tenant's cap",
+                field=f"roster.{tenant.tenant}",
+                expected=f"at most {tenant.accounts_max}",
+                found=enrolled,
+            )

@@ -1,0 +1,88 @@
+"""What every published document has in common: strict models, canonical bytes, named errors.
+
+The models in `policy`, `records`, `trust` and `windowfile` *are* the formats: they refuse unknown fields,
+coerced types and non-canonical encodings, and `json_schema()` derives the JSON Schemas in docs/schemas from them.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from rag_audit.canonical import MAX_SAFE_INTEGER, digest_hex, jcs
+from rag_audit.errors import SchemaError
+from rag_audit.relation.field import MODULUS
+
+
+def _below_modulus(text: str) -> str:
+    if int(text, 16) >= MODULUS:
+        raise ValueError("field element is not below the BN254 scalar modulus r")
+    return text
+
+
+def _decimal(text: str) -> str:
+    try:
+        value = Decimal(text)
+    except InvalidOperation as exc:
+        raise ValueError("not a decimal number") from exc
+    if not value.is_finite():
+        raise ValueError("not a finite number")
+    return text
+
+
+Hex32 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+"""32 bytes as 64 lowercase hex digits."""
+Hex64 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]
+"""64 bytes as 128 lowercase hex digits: an Ed25519 signature."""
+FieldHex = Annotated[Hex32, AfterValidator(_below_modulus)]
+"""An element of the BN254 scalar field, big-endian, below r."""
+DecimalText = Annotated[
+    str, StringConstraints(pattern=r"^[0-9]{1,12}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?$"), AfterValidator(_decimal)
+]
+"""A non-negative real as a decimal string: JSON numbers in our files are integers only."""
+Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$")]
+"""Account, tenant and window ids: no spaces, no path separators."""
+Count = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
+Positive = Annotated[int, Field(ge=1, le=MAX_SAFE_INTEGER)]
+Millis = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
+"""Milliseconds since the Unix epoch, UTC."""
+
+
+class Model(BaseModel):
+    """A frozen, strict document. `parse` is the only way in from outside; `dump` gives its JSON value."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @classmethod
+    def parse(cls, value: Any, *, field: str) -> Self:
+        """Check a JSON value against the model.
+
+        :param field: the document's name, the start of the error's place
+        :raises SchemaError: naming the first wrong field, what was expected and what was found
+        """
+        try:
+            return cls.model_validate(value)
+        except ValidationError as exc:
+            first = exc.errors(include_url=False)[0]
+            place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"])
+            missing = first["type"] == "missing"
+            raise SchemaError(
+                f"{cls.__name__} is not well-formed",
+                field=f"{field}{place}",
+                expected="the field to be present" if missing else first["msg"],
+                found=None if missing else repr(first.get("input")),
+            ) from exc
+
+    def dump(self) -> dict[str, Any]:
+        """The document as a JSON value."""
+        return self.model_dump(mode="json")
+
+    def canonical(self) -> bytes:
+        """RFC 8785 bytes."""
+        return jcs(self.dump())
+
+    def digest(self) -> str:
+        """SHA-256 over the canonical bytes, 64 hex digits."""
+        return digest_hex(self.dump())

@@ -1,0 +1,239 @@
+"""The policy: everything about a window that is fixed before it opens and published with it.
+
+C_policy is the SHA-256 over its canonical JSON (the paper's eq. 5.1). A policy that is not well-formed is refused
+when the provider opens a window **and** by every verifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rag_audit import accounting
+from rag_audit.errors import PolicyError, VersionError
+from rag_audit.models import Count, DecimalText, Hex32, Identifier, Millis, Model, Positive
+from rag_audit.proofs.groth16 import RetrieveInstance
+from rag_audit.relation import noise
+from rag_audit.relation.scores import ScoreWindow
+
+POLICY_VERSION = 1
+DAY_MS = 86_400_000
+
+
+class NoisePolicy(Model):
+    """The mechanism: DGS-1 noise with these gains, on scores quantised to 0..lattice over lo..hi."""
+
+    version: Literal["dgs-1"]
+    table: Hex32
+    """SHA-256 of the alias table that `vectors/` publishes"""
+    gains: Annotated[list[Positive], Field(min_length=1, max_length=6)]
+    lattice: Positive
+    """R: the sensitivity of one score in lattice units"""
+    lo: Count
+    hi: Positive
+
+    def mechanism(self) -> accounting.Mechanism:
+        """What the accountant bounds."""
+        return accounting.Mechanism(tuple(self.gains), self.lattice)
+
+    def score_window(self) -> ScoreWindow:
+        """How raw scores become lattice scores."""
+        return ScoreWindow(self.lo, self.hi, self.lattice)
+
+
+class TenantPolicy(Model):
+    """One tenant's public contract constants and the proof system that serves it."""
+
+    tenant: Identifier
+    capacity: Positive
+    """committed positions; chosen without looking at the index"""
+    accounts_max: Positive
+    """cap on roster plus enrolments of this tenant"""
+    system: Literal["groth16", "scan"]
+    circuits: dict[str, Hex32]
+    """circuit (or protocol) digest by statement name, e.g. ``{"retrieve": "..."}``"""
+
+
+class EstimatorPolicy(Model):
+    """How coalitions are looked for: cosine at or above theta within tau."""
+
+    theta: Annotated[list[Positive], Field(min_length=2, max_length=2)]
+    """theta as the fraction [p, q], q <= 1000"""
+    tau: Count
+    """0 means the whole window"""
+    tau_unit: Literal["positions", "seconds"]
+
+
+class TokenLimits(Model):
+    """Where the tokeniser cuts."""
+
+    query: Positive
+    document: Positive
+
+
+class Policy(Model):
+    """See docs/protocol.md, "Policy", for each field with a worked example."""
+
+    v: Literal[1]
+    window: Identifier
+    opens_at: Millis
+    closes_at: Millis
+    eps_acc: DecimalText
+    delta_acc: DecimalText
+    n: Positive
+    """queries an account may make in the window"""
+    k_max: Positive
+    delta_policy: DecimalText
+    unit: Literal["position"]
+    adjacency: Literal["replace-one"]
+    """one committed position holds another vector; adding and removing a document are special cases"""
+    top_k: Positive
+    noise: NoisePolicy
+    calibration: Literal["classical", "split", "analytic", "exact", "none"]
+    tenants: Annotated[list[TenantPolicy], Field(min_length=1)]
+    proving: Literal["eager", "on-challenge"]
+    estimator: EstimatorPolicy
+    tokens: TokenLimits
+    delete_after: Millis
+    """when the provider deletes what on-challenge proving had to retain"""
+    sigma: DecimalText
+    """derived: the noise's standard deviation in lattice units"""
+
+    def tenant(self, tenant: str) -> TenantPolicy | None:
+        """The named tenant's part, or None."""
+        return next((t for t in self.tenants if t.tenant == tenant), None)
+
+    def check(self) -> None:
+        """Refuse a policy that is not well-formed (docs/protocol.md, "Policy").
+
+        :raises PolicyError: naming the field, what was expected and what was found
+        """
+
+        def need(ok: bool, field: str, expected: str, found: object) -> None:
+            if not ok:
+                raise PolicyError(
+                    "policy is not well-formed", field=f"policy.{field}", expected=expected, found=found
+                )
+
+        need(self.opens_at < self.closes_at, "closes_at", "later than opens_at", self.closes_at)
+        need(self.delete_after >= self.closes_at, "delete_after", "not before closes_at", self.delete_after)
+        noise.check_gains(self.noise.gains)
+        if self.noise.table != noise.table_digest():
+            raise VersionError(
+                "noise table unknown to this release",
+                field="policy.noise.table",
+                expected=noise.table_digest(),
+                found=self.noise.table,
+            )
+        need(self.noise.lo < self.noise.hi, "noise.hi", "greater than lo", self.noise.hi)
+        lattice = self.noise.lattice
+        need(lattice & (lattice - 1) == 0, "noise.lattice", "a power of two", lattice)
+        names = [t.tenant for t in self.tenants]
+        need(len(set(names)) == len(names), "tenants", "each tenant once", names)
+        need(names == sorted(names), "tenants", "sorted by id", names)
+        for tenant in self.tenants:
+            need(
+                self.top_k <= tenant.capacity, "top_k", f"at most the capacity of {tenant.tenant}", self.top_k
+            )
+            need(
+                "retrieve" in tenant.circuits,
+                f"tenants.{tenant.tenant}.circuits",
+                "a digest for retrieve",
+                "none",
+            )
+        p, q = self.estimator.theta
+        need(0 < p < q <= 1000, "estimator.theta", "a fraction p/q in (0, 1) with q <= 1000", f"{p}/{q}")
+        expected_sigma = sigma_text(self.noise.gains)
+        need(self.sigma == expected_sigma, "sigma", expected_sigma, self.sigma)
+        accounting.check_policy(
+            gains=self.noise.gains,
+            lattice=self.noise.lattice,
+            n=self.n,
+            k_max=self.k_max,
+            eps_acc=self.eps_acc,
+            delta_acc=self.delta_acc,
+            delta_policy=self.delta_policy,
+            calibration=self.calibration,
+        )
+
+
+def sigma_text(gains: list[int]) -> str:
+    """sigma = 16 sqrt(sum of g^2), to six decimals: the policy's derived field."""
+    return str((16 * Decimal(sum(g * g for g in gains)).sqrt()).quantize(Decimal("0.000001")))
+
+
+def draft_policy(
+    *,
+    window: str,
+    opens_at: int,
+    closes_at: int,
+    capacities: Mapping[str, int],
+    n: int,
+    k_max: int,
+    eps_acc: str,
+    delta_acc: str = "1e-7",
+    delta_policy: str = "1e-5",
+    accounts_max: int = 16,
+    gains: Sequence[int] = (1, 8),
+    lattice: int = 64,
+    score_window: tuple[int, int] = (101, 810),
+    dimension: int = 256,
+    top_k: int = 5,
+    proving: Literal["eager", "on-challenge"] = "on-challenge",
+    calibration: Literal["classical", "split", "analytic", "exact", "none"] = "exact",
+    theta: tuple[int, int] = (4, 5),
+    tokens: tuple[int, int] = (64, 512),
+    retention_days: int = 30,
+) -> Policy:
+    """A policy with the usual constants, its derived fields filled in.
+
+    :param capacities: committed positions by tenant
+    :param score_window: lo and hi in raw units (the default is the one for scale 0.22, docs/protocol.md, "Scores")
+    """
+    lo, hi = score_window
+
+    def tenant(name: str, capacity: int) -> TenantPolicy:
+        instance = RetrieveInstance(
+            capacity=capacity,
+            dimension=dimension,
+            top_k=top_k,
+            gains=tuple(gains),
+            lo=lo,
+            hi=hi,
+            lattice=lattice,
+        )
+        return TenantPolicy(
+            tenant=name,
+            capacity=capacity,
+            accounts_max=accounts_max,
+            system="groth16",
+            circuits={"retrieve": instance.digest()},
+        )
+
+    return Policy(
+        v=1,
+        window=window,
+        opens_at=opens_at,
+        closes_at=closes_at,
+        eps_acc=eps_acc,
+        delta_acc=delta_acc,
+        n=n,
+        k_max=k_max,
+        delta_policy=delta_policy,
+        unit="position",
+        adjacency="replace-one",
+        top_k=top_k,
+        noise=NoisePolicy(
+            version="dgs-1", table=noise.table_digest(), gains=list(gains), lattice=lattice, lo=lo, hi=hi
+        ),
+        calibration=calibration,
+        tenants=[tenant(name, capacity) for name, capacity in sorted(capacities.items())],
+        proving=proving,
+        estimator=EstimatorPolicy(theta=list(theta), tau=0, tau_unit="positions"),
+        tokens=TokenLimits(query=tokens[0], document=tokens[1]),
+        delete_after=closes_at + retention_days * DAY_MS,
+        sigma=sigma_text(list(gains)),
+    )

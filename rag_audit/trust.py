@@ -1,0 +1,243 @@
+"""trust.toml: the only source of trust of a verifier (docs/protocol.md, "Trust").
+
+A key, pin or level that is found only inside a window is never used. A missing key or pin is exit 2, an unmet
+requirement or an absent ``max_``/``min_`` is exit 3.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rag_audit.canonical import read_bytes
+from rag_audit.errors import EncodingError, SchemaError
+from rag_audit.models import Count, DecimalText, Hex32, Identifier, Model, Positive
+
+MAX_TRUST_BYTES = 1 << 20
+A1_LEVELS = ("declared", "re-executed", "proved(unpinned)", "proved")
+D1_LEVELS = ("declared", "re-executed", "proved")
+COALITION_LEVELS = ("not-checked", "checked")
+
+
+class ProviderTrust(Model):
+    """Who signs the ledger."""
+
+    origin: str
+    vkey: str
+
+
+class WitnessTrust(Model):
+    """A cosigner whose signature counts towards the quorum."""
+
+    name: str
+    vkey: str
+
+
+class DrandTrust(Model):
+    """A pinned drand chain."""
+
+    chain: Hex32
+    public_key: str
+    scheme: str
+    genesis: Positive
+    period: Positive
+
+
+class BeaconTrust(Model):
+    """Which beacon is accepted: all the named witnesses' nonces, or a drand chain."""
+
+    witnesses: list[str] = Field(default_factory=list)
+    drand: DrandTrust | None = None
+
+
+class VerifierTrust(Model):
+    """A key whose challenges count."""
+
+    name: str
+    vkey: str
+
+
+class AccountTrust(Model):
+    """An account that the verifier knows to be independent of the provider."""
+
+    id: Identifier
+    key: Hex32
+
+
+class Groth16Pin(Model):
+    """A verification key that the verifier accepts for one circuit, and how its setup came about."""
+
+    circuit: Hex32
+    vk: Hex32
+    setup: Literal["unsafe", "ceremony"] = "unsafe"
+
+
+class Pins(Model):
+    """Digests of everything that a proof's meaning rests on."""
+
+    noise_table: Hex32 | None = None
+    groth16: list[Groth16Pin] = Field(default_factory=list)
+    embedder: dict[str, Hex32] = Field(default_factory=dict)
+    """artefact name (table, tokenizer, ...) to SHA-256"""
+
+
+class Require(Model):
+    """What the relying party asks for. An absent maximum or minimum is an unmet requirement, never a free pass."""
+
+    mode: Literal["full", "sampled"] = "full"
+    max_epsilon: DecimalText | None = None
+    max_delta: DecimalText | None = None
+    min_k_max: Positive | None = None
+    max_theta: DecimalText | None = None
+    min_tau: Count | None = None
+    """0 asks for the whole window"""
+    max_K_share: DecimalText | None = None
+    """top K over capacity"""
+    a1: Literal["declared", "re-executed", "proved(unpinned)", "proved"] = "proved"
+    d1: Literal["declared", "re-executed", "proved"] = "declared"
+    coalition: Literal["not-checked", "checked"] = "checked"
+    min_receipts: Positive | None = None
+    beta: DecimalText | None = None
+    eta: DecimalText | None = None
+    allow_unsafe_setup: bool = False
+
+
+class Trust(Model):
+    """The whole file."""
+
+    version: Literal[1]
+    quorum: Positive
+    provider: ProviderTrust
+    witness: Annotated[list[WitnessTrust], Field(min_length=1)]
+    beacon: BeaconTrust
+    verifier: list[VerifierTrust] = Field(default_factory=list)
+    account: list[AccountTrust] = Field(default_factory=list)
+    pins: Pins
+    require: Require
+
+    @classmethod
+    def load(cls, path: Path) -> Trust:
+        """Read and check a trust file.
+
+        :raises EncodingError: unreadable, or not TOML
+        :raises SchemaError: a wrong or missing field, or a quorum that cannot be met
+        """
+        return cls.from_toml(read_bytes(path, max_bytes=MAX_TRUST_BYTES), source=str(path))
+
+    @classmethod
+    def from_toml(cls, data: bytes, *, source: str) -> Trust:
+        """`load` from bytes."""
+        try:
+            value = tomllib.loads(data.decode("utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+            raise EncodingError("not valid TOML", field=source, found=str(exc)) from exc
+        trust = cls.parse(value, field=source)
+        if trust.quorum > len(trust.witness):
+            raise SchemaError(
+                "the quorum cannot be met",
+                field=f"{source}.quorum",
+                expected=f"at most {len(trust.witness)} witnesses",
+                found=trust.quorum,
+            )
+        for what, names in (
+            ("witness", [w.name for w in trust.witness]),
+            ("witness vkey", [w.vkey for w in trust.witness]),
+            ("account", [a.id for a in trust.account]),
+            ("circuit pin", [p.circuit for p in trust.pins.groth16]),
+        ):
+            if len(set(names)) != len(names):
+                raise SchemaError(f"a {what} is named twice", field=source, expected="each once", found=names)
+        return trust
+
+    def pin(self, circuit: str) -> Groth16Pin | None:
+        """The pinned verification key of a circuit, or None."""
+        return next((p for p in self.pins.groth16 if p.circuit == circuit), None)
+
+    def independent(self, account: str) -> AccountTrust | None:
+        """The named independent account, or None."""
+        return next((a for a in self.account if a.id == account), None)
+
+
+def at_least(level: str, wanted: str, order: tuple[str, ...]) -> bool:
+    """Whether `level` is as strong as `wanted`; levels may carry a detail in parentheses (``re-executed(3/12)``)."""
+    base = level if level in order else level.split("(")[0]
+    return order.index(base) >= order.index(wanted)
+
+
+def trust_template(
+    *,
+    origin: str,
+    vkey: str,
+    witnesses: list[tuple[str, str]],
+    quorum: int,
+    verifiers: list[tuple[str, str]],
+    accounts: list[tuple[str, str]],
+    circuits: list[Groth16Pin],
+    noise_table: str,
+    embedder: dict[str, str],
+    require: Require,
+) -> str:
+    """A commented trust.toml. Every argument is the verifier's own knowledge, never read off a window unseen."""
+
+    def text(value: str) -> str:
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+    lines = [
+        "# What this verifier trusts. rag-audit uses no key, pin or level from anywhere else.",
+        "version = 1",
+        f"quorum = {quorum}  # witnesses that must have cosigned the opening before the window opened",
+        "",
+        "[provider]",
+        f"origin = {text(origin)}",
+        f"vkey = {text(vkey)}",
+        "",
+        "[beacon]  # the noise depends on a value nobody knew when the provider committed to its seed",
+        "witnesses = [" + ", ".join(text(name) for name, _ in witnesses) + "]",
+    ]
+    for name, key in witnesses:
+        lines += ["", "[[witness]]", f"name = {text(name)}", f"vkey = {text(key)}"]
+    for name, key in verifiers:
+        lines += ["", "[[verifier]]  # whose challenges count", f"name = {text(name)}", f"vkey = {text(key)}"]
+    for name, key in accounts:
+        lines += [
+            "",
+            "[[account]]  # known to be independent of the provider",
+            f"id = {text(name)}",
+            f"key = {text(key)}",
+        ]
+    lines += [
+        "",
+        "[pins]",
+        f"noise_table = {text(noise_table)}",
+        "",
+        "[pins.embedder]  # SHA-256 of public artefacts",
+    ]
+    lines += [f"{name} = {text(value)}" for name, value in sorted(embedder.items())]
+    for pin in circuits:
+        lines += [
+            "",
+            "[[pins.groth16]]",
+            f"circuit = {text(pin.circuit)}",
+            f"vk = {text(pin.vk)}",
+            f'setup = "{pin.setup}"  # "unsafe": a key made by one party, who could forge proofs with what it threw away',
+        ]
+    lines += ["", "[require]  # an absent max_ or min_ is an unmet requirement"]
+    for key, value in require.model_dump().items():
+        if value is None:
+            lines.append(f"# {key} =  # set me")
+        elif isinstance(value, bool):
+            lines.append(f"{key} = {str(value).lower()}")
+        elif isinstance(value, int):
+            lines.append(f"{key} = {value}")
+        else:
+            lines.append(f"{key} = {text(str(value))}")
+    return "\n".join(lines) + "\n"
+
+
+def decimal(text: str | None) -> Decimal | None:
+    """A DecimalText as a Decimal."""
+    return None if text is None else Decimal(text)

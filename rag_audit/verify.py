@@ -1,0 +1,245 @@
+"""Phase D, verify: from a window file, a trust file and receipts to a verdict. Reads files, opens no connection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_audit.canonical import digest_hex, jcs, read_json
+from rag_audit.checks import bound, coalition, ledger, opening, proof, receipt
+from rag_audit.checks import trust as trust_checks
+from rag_audit.checks.case import Case, Check, ReceiptFile, Status
+from rag_audit.embedders import Embedder, get_embedder
+from rag_audit.errors import ExitCode, RagAuditError, SchemaError, SetupError
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.note import parse_note
+from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.policy import Policy
+from rag_audit.records import CountersignedReceipt, Opening, RosterEntry, TenantEntry, parse_entry
+from rag_audit.trust import Trust
+from rag_audit.windowfile import WindowFile
+
+MAX_RECEIPT_BYTES = 1 << 20
+
+DOES_NOT_PROVE = (
+    "what a selected position holds: the figures cover the list of selected positions; the text found there, its "
+    "emptiness, and digests in receipts are disclosed with certainty and are outside the bound",
+    "the generation channel: what a model writes from the documents",
+    "a true coalition above k_max",
+    "records that no proof was asked for",
+    "coalitions that diversify their queries below theta",
+    "D1 and A1 below `proved`: that a committed vector, or a query vector, is the embedding of its text",
+    "answers given off the ledger without a receipt",
+    "selective refusal and stalling: the provider knows scores and noise",
+    "behaviour of honest accounts that depends on their answers (counts, times, c) beyond the all-accounts figure",
+    "a second origin over the same index",
+    "the seed's entropy and secrecy",
+    "subliminal channels: timestamps, salts drawn by the library",
+    "that embeddings cannot be inverted",
+    "the computational assumptions: SHA-256, Poseidon, Ed25519, and the proof system's (docs/security.md)",
+)
+"""Printed with every verdict, in this order."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome: every check, the figures, and one line that says it all."""
+
+    exit_code: ExitCode
+    checks: Sequence[Check]
+    figures: Mapping[str, Any]
+    notes: Sequence[str]
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything was proved and everything asked for is met."""
+        return self.exit_code is ExitCode.PASS
+
+    @property
+    def deciding(self) -> Check | None:
+        """The first check with the verdict's outcome; None for a PASS."""
+        return next(
+            (c for c in self.checks if c.status.exit_code is self.exit_code and not self.passed), None
+        )
+
+    @property
+    def line(self) -> str:
+        """The verdict line (docs/protocol.md, "Verdict")."""
+        f = self.figures
+        words = {
+            ExitCode.PASS: "PASS",
+            ExitCode.FAIL: "FAIL",
+            ExitCode.MALFORMED: "UNDECIDED",
+            ExitCode.UNMET: "UNMET",
+        }
+        parts = [words[self.exit_code]]
+        sampled = f.get("mode") == "sampled"
+        if self.passed and sampled:
+            parts = ["PASS-SAMPLED"]
+        if self.deciding is not None:
+            parts.append(self.deciding.id)
+        if self.exit_code in (ExitCode.PASS, ExitCode.UNMET):
+            parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={f.get('eps_audit')}")
+            keys = ["delta", "k_max", *(("beta", "eta") if sampled else ()), "mode", "records", "receipts"]
+            parts += [f"{k}={f.get(k)}" for k in [*keys, "a1", "d1", "coalition", "setup"]]
+            parts += [f"allow={name}" for name in f.get("allowed", [])]
+        return " ".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """The whole verdict for programs."""
+        return {
+            "verdict": self.line,
+            "exit_code": int(self.exit_code),
+            "checks": [c.as_json() for c in self.checks],
+            "figures": dict(self.figures),
+            "notes": list(self.notes),
+            "does_not_prove": list(DOES_NOT_PROVE),
+        }
+
+
+def verify_window(
+    window: Path | WindowFile,
+    *,
+    trust: Path | Trust,
+    receipts: Sequence[Path] = (),
+    previous: Path | None = None,
+    engine: str = "native",
+    max_epsilon: str | None = None,
+    allow_unsafe_setup: bool = False,
+) -> Verdict:
+    """Verify a window as a third party that trusts nothing but `trust`.
+
+    :param receipts: countersigned receipt files, or folders of them
+    :param previous: the window before this one, to check the chain instead of resting on the witnesses
+    :param engine: which Groth16 verifier decides: native, py_ecc or snarkjs
+    :param max_epsilon: a tighter limit than trust.toml's
+    :param allow_unsafe_setup: accept one-party keys; printed in the verdict
+    :raises RagAuditError: the window or the trust file cannot be read at all (exit code 2)
+    """
+    trusted = trust if isinstance(trust, Trust) else Trust.load(trust)
+    trusted, allowed = _options(trusted, max_epsilon, allow_unsafe_setup)
+    file = window if isinstance(window, WindowFile) else WindowFile.load(window)
+    case = open_case(
+        file,
+        trusted,
+        load_receipts(receipts),
+        engine,
+        None if previous is None else WindowFile.load(previous),
+    )
+    case.figures["allowed"] = allowed
+    embedder, notes = _embedder(case)
+    opening.check(case)
+    ledger.check(case)
+    proof.check(case)
+    receipt.check(case, embedder)
+    coalition.check(case)
+    bound.check(case)
+    trust_checks.check(case)
+    return _verdict(case, notes)
+
+
+def _options(trust: Trust, max_epsilon: str | None, allow_unsafe_setup: bool) -> tuple[Trust, list[str]]:
+    """Command-line options tighten trust.toml, or are printed in the verdict."""
+    require = trust.require
+    allowed = ["unsafe-setup"] if allow_unsafe_setup or require.allow_unsafe_setup else []
+    update: dict[str, Any] = {"allow_unsafe_setup": bool(allowed)}
+    if max_epsilon is not None:
+        given = require.max_epsilon
+        update["max_epsilon"] = max_epsilon if given is None else min(given, max_epsilon, key=float)
+    changed = type(require).parse({**require.model_dump(), **update}, field="options")
+    return trust.model_copy(update={"require": changed}), allowed
+
+
+def open_case(
+    file: WindowFile,
+    trust: Trust,
+    receipts: Sequence[ReceiptFile],
+    engine: str,
+    previous: WindowFile | None = None,
+) -> Case:
+    """Parse every part of a window file.
+
+    :raises RagAuditError: naming the first part that is not well-formed
+    """
+    entries = [parse_entry(value, field=f"entries[{i}]") for i, value in enumerate(file.entries)]
+    if not entries or not isinstance(entries[0], Opening):
+        raise SchemaError("entry 0 is not an opening", field="entries[0]")
+    tenants = [TenantEntry.parse(t, field=f"tenants[{i}]") for i, t in enumerate(file.tenants)]
+    names = [t.tenant for t in tenants]
+    if names != sorted(set(names)):
+        raise SchemaError("tenants are not sorted and unique", field="tenants", found=names)
+    return Case(
+        file=file,
+        trust=trust,
+        receipts=receipts,
+        engine=engine,
+        opening=entries[0],
+        opening_digest=digest_hex(file.entries[0]),
+        policy=Policy.parse(file.policy, field="policy"),
+        roster=[RosterEntry.parse(r, field=f"roster[{i}]") for i, r in enumerate(file.roster)],
+        tenants={t.tenant: t for t in tenants},
+        entries=entries,
+        tree=MerkleTree(leaf_hash(jcs(value)) for value in file.entries),
+        final=Checkpoint.parse(
+            parse_note(file.final_checkpoint, field="final_checkpoint").text, field="final_checkpoint"
+        ),
+        previous=previous,
+    )
+
+
+def load_receipts(paths: Sequence[Path]) -> list[ReceiptFile]:
+    """Countersigned receipts from files and folders (``*.json``), in name order.
+
+    :raises RagAuditError: a file that is not a receipt, named
+    """
+    files = [f for path in paths for f in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
+    receipts = []
+    for path in files:
+        value = read_json(path, max_bytes=MAX_RECEIPT_BYTES)
+        receipts.append(ReceiptFile(path.name, CountersignedReceipt.parse(value, field=path.name)))
+    return receipts
+
+
+def _embedder(case: Case) -> tuple[Embedder | None, list[str]]:
+    """The embedder to re-execute A1 with: only one whose artefacts trust.toml pins, and that is installed here."""
+    part: Any = case.file.embedder.get("embedder", {})
+    if not any(r.receipt.disclosed for r in case.receipts):
+        return None, []
+    if part.get("artefacts") != case.trust.pins.embedder:
+        return None, ["A1 not re-executed: the embedder's artefacts are not the pinned ones"]
+    try:
+        tokens = part.get("tokens", {})
+        embedder = get_embedder(
+            part.get("kind"), query_tokens=tokens.get("query"), document_tokens=tokens.get("document")
+        )
+    except SetupError as exc:
+        return None, [f"A1 not re-executed: {exc.message}" + (f" ({exc.hint})" if exc.hint else "")]
+    except RagAuditError as exc:
+        return None, [f"A1 not re-executed: {exc}"]
+    if embedder.manifest() != part:
+        return None, ["A1 not re-executed: this release's embedder has another manifest"]
+    return embedder, []
+
+
+def _verdict(case: Case, notes: list[str]) -> Verdict:
+    statuses = {c.status for c in case.checks}
+    worst = next((s for s in (Status.FAIL, Status.UNDECIDED, Status.UNMET) if s in statuses), Status.PASS)
+    require = case.trust.require
+    figures = {
+        **case.figures,
+        "delta": case.policy.delta_policy,
+        "k_max": case.policy.k_max,
+        "n": case.policy.n,
+        "beta": require.beta,
+        "eta": require.eta,
+        "window": case.opening.window,
+        "origin": case.opening.origin,
+    }
+    if case.figures.get("a1") != "proved":
+        notes = [
+            *notes,
+            f"A1 is {case.figures.get('a1')}: eps_audit is conditional on query vectors that do not depend on the index",
+        ]
+    return Verdict(worst.exit_code, tuple(case.checks), figures, tuple(notes))

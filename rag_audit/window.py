@@ -1,0 +1,821 @@
+"""A provider's window: open, query, close, prove. The four phases' state and order live here, their rules elsewhere.
+
+The ledger is the state: what is durable in it has happened, what is not has not. Opening a directory again
+continues where the ledger ends.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import fcntl
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from rag_audit import attest
+from rag_audit.attest import Retained
+from rag_audit.beacon import members_of, witness_beacon
+from rag_audit.canonical import Json, digest_hex, jcs, parse_json, read_json
+from rag_audit.challenge import Challenge
+from rag_audit.commit import Commitment, CommittedTenant, WindowSecrets, commit, recommit
+from rag_audit.documents import DocumentStore
+from rag_audit.durable import replace_file
+from rag_audit.embedders import Embedder, get_embedder
+from rag_audit.engine import NoisePool, SlotKey, TenantIndex
+from rag_audit.errors import (
+    PolicyError,
+    RagAuditError,
+    RequestRefused,
+    SchemaError,
+    StoreError,
+    VersionError,
+    WindowStateError,
+)
+from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
+from rag_audit.ledger.note import SigningKey, VerifierKey, merge_signatures, parse_note
+from rag_audit.ledger.store import LedgerStore, SlotUsed
+from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.models import Model
+from rag_audit.policy import Policy
+from rag_audit.proofs.groth16 import ProofJob, proving_key
+from rag_audit.receipts import make_receipt
+from rag_audit.records import (
+    Answer,
+    AnsweredDocument,
+    BeaconEntry,
+    BeaconSource,
+    Closing,
+    DrandBeacon,
+    Enrolment,
+    Entry,
+    Opening,
+    PreviousWindow,
+    QueryRecord,
+    Refusal,
+    RosterEntry,
+    SignedRequest,
+    WitnessBeacon,
+    parse_entry,
+)
+from rag_audit.windowfile import MEDIA_TYPE, WindowFile
+
+PUBLICATION = "application/vnd.rag-audit.opening+json;version=1"
+MAX_PUBLICATION_BYTES = 64 << 20
+MAX_PROOF_BYTES = 1 << 20
+
+
+class Publication(Model):
+    """public/opening.json: what accounts and witnesses need of a window before it is closed."""
+
+    mediaType: str
+    opening: dict[str, Json]
+    policy: dict[str, Json]
+    embedder: dict[str, Json]
+    roster: list[Json]
+    tenants: list[Json]
+
+    @classmethod
+    def load(cls, path: Path) -> Publication:
+        """Read and check; a folder means its opening.json."""
+        path = path / "opening.json" if path.is_dir() else path
+        value = read_json(path, max_bytes=MAX_PUBLICATION_BYTES)
+        if not isinstance(value, dict) or value.get("mediaType") != PUBLICATION:
+            raise VersionError("not an opening publication", field=path.name, expected=PUBLICATION)
+        return cls.parse(value, field=path.name)
+
+    def parsed_opening(self) -> Opening:
+        """Entry 0."""
+        return Opening.parse(self.opening, field="opening")
+
+    def opening_digest(self) -> str:
+        """SHA-256 over entry 0's canonical JSON: how requests and receipts name the window."""
+        return digest_hex(self.opening)
+
+
+def now_ms() -> int:
+    """Milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def run_job(job: ProofJob) -> dict[str, Any]:
+    """What an executor runs: a proof from a picklable job."""
+    return job.run()
+
+
+class Window:
+    """One audit window on the provider's side. Safe to use from several threads, by one process at a time."""
+
+    def __init__(
+        self,
+        directory: Path,
+        key: SigningKey,
+        commitment: Commitment,
+        embedder: Embedder,
+        store: LedgerStore,
+        lock: int,
+        clock: Callable[[], int],
+    ) -> None:
+        self.directory = directory
+        self.commitment = commitment
+        self.opening_digest = digest_hex(commitment.opening.dump())
+        self._key = key
+        self._embedder = embedder
+        self._store = store
+        self._lock_file = lock
+        self._clock = clock
+        self._entries: list[Entry] = []
+        self._tree = MerkleTree()
+        self._state = threading.Condition()
+        self._closing = False
+        self._accounts: dict[str, RosterEntry] = {r.account: r for r in commitment.roster}
+        self._enrolled_at: dict[str, int] = {}
+        self._beacons: dict[int, bytes] = {}
+        self._records: dict[tuple[str, int], QueryRecord] = {}
+        self._next: defaultdict[str, int] = defaultdict(lambda: 1)
+        self._in_flight: set[str] = set()
+        self._last_ts = 0
+        self._noise = NoisePool(self._draw, limit=commitment.policy.n)
+        for raw in store.entries():
+            self._apply(parse_entry(parse_json(raw, source="ledger"), field="ledger"))
+
+    # -- opening ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path | str,
+        *,
+        key: SigningKey,
+        origin: str,
+        policy: Policy,
+        roster: Sequence[RosterEntry],
+        documents: Mapping[str, Sequence[str]],
+        beacon: BeaconSource,
+        embedder: Embedder | None = None,
+        previous: PreviousWindow | None = None,
+        clock: Callable[[], int] = now_ms,
+    ) -> Window:
+        """Commit to everything and write ledger entry 0. Queries wait for the quorum and the beacon (`admit`).
+
+        :param directory: a new or empty folder; private to the provider but for its `public` part
+        :raises PolicyError: the policy is not well-formed, or roster or documents do not fit it
+        :raises WindowStateError: the folder already holds a window
+        """
+        directory = Path(directory)
+        embedder = embedder or get_embedder(
+            query_tokens=policy.tokens.query, document_tokens=policy.tokens.document
+        )
+        if policy.opens_at <= clock():
+            raise PolicyError("a window must be committed before it opens", field="policy.opens_at",
+                              expected=f"later than {clock()}", found=policy.opens_at)  # fmt: skip
+        made = commit(origin=origin, policy=policy, roster=roster, documents=documents, embedder=embedder,
+                      beacon=beacon, previous=previous)  # fmt: skip
+        try:
+            (directory / "public").mkdir(parents=True, exist_ok=True)
+            (directory / "proofs").mkdir(exist_ok=True)
+            directory.chmod(0o700)
+        except OSError as exc:
+            raise StoreError(
+                "window folder cannot be made", field=str(directory), found=exc.strerror
+            ) from exc
+        lock = _lock(directory)
+        if (directory / "ledger.sqlite").exists():
+            os.close(lock)
+            raise WindowStateError(
+                "folder already holds a window", field=str(directory), hint="use Window.resume"
+            )
+        _store_commitment(directory, made)
+        store = LedgerStore(directory / "ledger.sqlite")
+        window = cls(directory, key, made, embedder, store, lock, clock)
+        window._append(made.opening)
+        window._publish(window.checkpoint(1))
+        return window
+
+    @classmethod
+    def resume(
+        cls,
+        directory: Path | str,
+        *,
+        key: SigningKey,
+        embedder: Embedder | None = None,
+        clock: Callable[[], int] = now_ms,
+    ) -> Window:
+        """Continue a window after a stop or a crash.
+
+        :raises StoreError: state missing or altered; an index or text that is not the committed one
+        :raises WindowStateError: another process has it open
+        """
+        directory = Path(directory)
+        lock = _lock(directory)
+        try:
+            made = _load_commitment(directory)
+            part: Any = made.manifest["embedder"]
+            embedder = embedder or get_embedder(
+                part["kind"],
+                query_tokens=made.policy.tokens.query,
+                document_tokens=made.policy.tokens.document,
+            )
+            if embedder.manifest() != part:
+                raise StoreError(
+                    "another embedder than the committed one", field="embedder", expected=part["kind"]
+                )
+            window = cls(
+                directory, key, made, embedder, LedgerStore(directory / "ledger.sqlite"), lock, clock
+            )
+        except BaseException:
+            os.close(lock)
+            raise
+        first = window._entries[0] if window._entries else None
+        if first != made.opening:
+            window.shut()
+            raise StoreError("ledger does not start with this window's opening", field=str(directory))
+        return window
+
+    def admit(self, notes: Iterable[str]) -> str:
+        """Take cosigned checkpoints and beacon notes, in any order, as they arrive.
+
+        Cosignatures of the opening (and of the final checkpoint) are merged into the published one; once the
+        window's witnesses have all cosigned and revealed, the beacon becomes entry 1 and the window is active.
+
+        :returns: the window's `status`
+        :raises RagAuditError: a note that is neither, or is badly signed; the others are kept
+        """
+        reveals: list[str] = []
+        for text in notes:
+            note = parse_note(text)
+            if note.text.startswith("rag-audit/beacon/"):
+                reveals.append(text)
+                continue
+            head = Checkpoint.parse(note.text)
+            open_checkpoint(
+                note, origin=self.opening.origin, log_key=self._key.verifier, witnesses=self._witnesses()
+            )
+            name = self._checkpoint_file(head.size)
+            stored = parse_note((self.directory / "public" / name).read_bytes())
+            replace_file(self.directory / "public" / name, str(merge_signatures([stored, note])).encode())
+        if reveals:
+            self._admit_beacon(0, 1, reveals)
+        return self.status
+
+    def _admit_beacon(self, of: int, size: int, notes: Sequence[str]) -> None:
+        source = self._beacon_source(of)
+        if of in self._beacons:
+            return
+        signed = self._cosigned(size)
+        if isinstance(source, DrandBeacon):
+            raise WindowStateError("give a drand round with admit_drand", field="beacon")
+        named = [m.vkey for m in members_of(source)]
+        value, _ = witness_beacon(
+            source, notes, signed, trusted=named, quorum=len(named), window=self.opening.window
+        )
+        self._append_beacon(of, "witnesses", value, list(notes), str(signed.note))
+
+    def _append_beacon(self, of: int, source: str, value: bytes, notes: list[str], checkpoint: str) -> None:
+        self._append(
+            lambda seq: BeaconEntry.parse(
+                {"type": "beacon", "v": 1, "seq": seq, "entry": of, "source": source, "value": value.hex(),
+                 "notes": notes, "checkpoint": checkpoint},
+                field="beacon",
+            )
+        )  # fmt: skip
+
+    def enrol(self, account: RosterEntry, beacon: BeaconSource) -> Enrolment:
+        """Add an account while the window is open. Its slots wait for the beacon that the entry names.
+
+        :raises PolicyError: unknown tenant, repeated id or key, or the tenant's cap reached
+        """
+        with self._state:
+            from rag_audit.commit import check_roster
+
+            self._require("active")
+            check_roster([*self._accounts.values(), account], self.policy)
+            entry = self._append(
+                lambda seq: Enrolment(
+                    type="enrolment",
+                    v=1,
+                    seq=seq,
+                    ts=self._timestamp_inside(),
+                    beacon=beacon,
+                    **account.dump(),
+                )
+            )
+            assert isinstance(entry, Enrolment)
+            size = len(self._entries)
+            replace_file(
+                self.directory / "public" / self._checkpoint_file(size), self.checkpoint(size).encode()
+            )
+            return entry
+
+    def admit_enrolment(self, account: str, notes: Sequence[str]) -> None:
+        """Take the beacon of an enrolled account; `admit` takes the cosignatures before it."""
+        seq = self._enrolled_at[account]
+        self._admit_beacon(seq, seq + 1, notes)
+
+    # -- queries ---------------------------------------------------------------------------------------------
+
+    def query(self, request: SignedRequest, *, eager: bool = False) -> Answer:
+        """Answer a signed request: embed, score, add noise, select, make the record durable, hand back.
+
+        :param eager: prove before answering, even where the policy lets proofs wait for a challenge
+        :raises RequestRefused: with a reason from `records.REFUSALS`
+        :raises StoreError: the record could not be made durable; nothing was answered and the slot is unused
+        """
+        account = self._accounts.get(request.account)
+        attest.check_request(request, opening=self.opening, opening_digest=self.opening_digest, account=account,
+                             policy=self.policy, embedder=self._embedder)  # fmt: skip
+        with self._one_at_a_time(request.account):
+            known = self._records.get((request.account, request.i))
+            if known is not None:
+                return self._again(request, known)
+            beacon = self._check_turn(request)
+            slot = SlotKey(request.tenant, request.account, request.i)
+            tenant = self.commitment.tenants[request.tenant]
+            selection = attest.select_positions(request, tenant=tenant, noise=self._noise.get(slot),
+                                                policy=self.policy, embedder=self._embedder)  # fmt: skip
+            documents = attest.document_openings(tenant, selection.positions, self._secrets)
+            draft = attest.query_record(request, selection, documents, window=self.opening.window)
+            at_once = eager or self.policy.proving == "eager"
+            proof = self._prove_now(draft, request, selection, beacon) if at_once else None
+            retained = Retained(request.query, request.salt, selection.positions)
+            blob = attest.seal(retained, self._secrets.retention_key, self._context(draft))
+            record = self._append(
+                lambda seq: draft.model_copy(
+                    update={"seq": seq, "ts": self._timestamp_inside(), "proof": proof}
+                ),
+                slot=(request.account, request.i),
+                private=blob,
+            )
+            assert isinstance(record, QueryRecord)
+            return self._answer(record, retained)
+
+    def handle(self, value: Json, *, eager: bool = False) -> Answer | Refusal:
+        """`query` for a service: a JSON request in, an answer or a signed refusal out."""
+        account, i, hq = "", 0, ""
+        try:
+            if isinstance(value, dict):
+                account, hq = str(value.get("account", ""))[:128], str(value.get("hq", ""))[:64]
+                number = value.get("i")
+                i = number if isinstance(number, int) and 0 <= number < 1 << 53 else 0
+            return self.query(SignedRequest.parse(value, field="request"), eager=eager)
+        except RequestRefused as exc:
+            reason, detail = exc.reason, exc.message
+        except StoreError as exc:
+            reason, detail = "unavailable", exc.message
+        except RagAuditError as exc:
+            reason, detail = "malformed", str(exc)
+        refusal = Refusal(type="refusal", v=1, origin=self.opening.origin, opening=self.opening_digest,
+                          account=account, i=i, hq=hq, reason=reason, detail=detail, sig="0" * 128)  # fmt: skip
+        return refusal.model_copy(update={"sig": self._key.sign(refusal.message()).hex()})
+
+    def _check_turn(self, request: SignedRequest) -> bytes:
+        """The order of an account's requests, and the beacon its slots use."""
+        if self._closing:
+            raise RequestRefused("closed", "window is closed")
+        beacon = self._beacons.get(self._enrolled_at.get(request.account, 0))
+        now = self._clock()
+        if beacon is None or now < self.opening.opens_at:
+            raise RequestRefused(
+                "not-open", "window is not open yet", expected=self.opening.opens_at, found=now
+            )
+        if now > self.opening.closes_at:
+            raise RequestRefused("closed", "window has ended", expected=self.opening.closes_at, found=now)
+        if request.i > self.policy.n:
+            raise RequestRefused(
+                "limit", "account has used its queries", field="request.i", expected=self.policy.n
+            )
+        if request.i != (following := self._next[request.account]):
+            raise RequestRefused("out-of-order", "i is not the account's next", field="request.i",
+                                 expected=following, found=request.i)  # fmt: skip
+        return beacon
+
+    def _again(self, request: SignedRequest, record: QueryRecord) -> Answer:
+        """The identical request gets the identical answer; any other is refused without computation."""
+        if (request.hq, request.sig) != (record.hq, record.sig):
+            raise RequestRefused("slot-used", "another request is recorded under this i", field="request.i",
+                                 expected=record.hq, found=request.hq)  # fmt: skip
+        return self._answer(record, self._retained(record))
+
+    def _answer(self, record: QueryRecord, retained: Retained) -> Answer:
+        tenant = self.commitment.tenants[record.tenant]
+        receipt = make_receipt(
+            record,
+            salt=bytes.fromhex(retained.salt),
+            positions=retained.positions,
+            documents=attest.document_openings(tenant, retained.positions, self._secrets),
+            tree=self._tree,
+            origin=self.opening.origin,
+            opening_digest=self.opening_digest,
+            key=self._key,
+        )
+        texts = attest.texts_of(tenant, retained.positions)
+        documents = [AnsweredDocument(position=p, text=text) for p, text in texts]
+        return Answer(type="answer", v=1, documents=documents, receipt=receipt)
+
+    @contextmanager
+    def _one_at_a_time(self, account: str) -> Iterator[None]:
+        with self._state:
+            if account in self._in_flight:
+                raise RequestRefused("in-flight", "the account's last request is still being answered")
+            self._in_flight.add(account)
+        try:
+            yield
+        finally:
+            with self._state:
+                self._in_flight.discard(account)
+                self._state.notify_all()
+
+    # -- closing ---------------------------------------------------------------------------------------------
+
+    def close(self, *, abandoned: bool = False) -> str:
+        """Write the closing record and sign the final checkpoint, which the witnesses then cosign.
+
+        :param abandoned: the window never became usable; it is closed so that the chain can go on, and never passes
+        :returns: the final checkpoint note
+        """
+        with self._state:
+            if self.status not in ("closed", "final"):
+                if not abandoned:
+                    self._require("active")
+                # No record may follow the closing one: what is being answered is finished first.
+                self._closing = True
+                self._state.wait_for(lambda: not self._in_flight)
+                queries = len(self._records)
+                self._append(
+                    lambda seq: Closing(
+                        type="closing", v=1, seq=seq, ts=self._timestamp(), window=self.opening.window,
+                        queries=queries, enrolments=len(self._enrolled_at), coalition=None, abandoned=abandoned,
+                    )
+                )  # fmt: skip
+            size = len(self._entries)
+            path = self.directory / "public" / self._checkpoint_file(size)
+            if not path.exists():
+                replace_file(path, self.checkpoint(size).encode())
+            self.export()
+            return path.read_text()
+
+    def shred(self) -> None:
+        """Delete the retention key: queries, salts and seed of this window cannot be read again, nor proofs made."""
+        (self.directory / "secrets.json").unlink(missing_ok=True)
+
+    def shut(self) -> None:
+        """Release threads, files and the folder's lock."""
+        self._noise.close()
+        self._store.close()
+        os.close(self._lock_file)
+
+    # -- proving ---------------------------------------------------------------------------------------------
+
+    def prove(
+        self,
+        seqs: Sequence[int] | None = None,
+        *,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Make the missing proofs of the named records (all by default) and add them to the window file.
+
+        Each finished proof is stored before the next is counted, so an interrupted call resumes where it stopped.
+
+        :param executor: where the jobs run; in this process, one after another, if None
+        :param progress: called with (done, total)
+        :returns: how many proofs were made now
+        """
+        wanted = [r for r in self._records.values() if seqs is None or r.seq in set(seqs)]
+        unknown = set(seqs or ()) - {r.seq for r in wanted}
+        if unknown:
+            raise WindowStateError("not a query record", field="challenge", found=sorted(unknown)[:5])
+        missing = [r for r in wanted if not self._proof_path(r).exists()]
+        done = len(wanted) - len(missing)
+        for record, proof in self._run(missing, executor):
+            replace_file(self._proof_path(record), jcs(proof))
+            done += 1
+            if progress is not None:
+                progress(done, len(wanted))
+        self.export()
+        return len(missing)
+
+    def answer_challenge(self, note: str, **options: Any) -> int:
+        """Publish a verifier's challenge and prove the records it names.
+
+        :raises SchemaError: the challenge is over another ledger
+        """
+        challenge = Challenge.parse(parse_note(note).text, field="challenge")
+        size = len(self._entries)
+        named = (challenge.origin, challenge.window, challenge.size, challenge.root)
+        mine = (self.opening.origin, self.opening.window, size, self._tree.root(size))
+        if self.status not in ("closed", "final") or named != mine:
+            raise SchemaError("challenge over another ledger", field="challenge", expected=mine, found=named)
+        folder = self.directory / "public" / "challenges"
+        folder.mkdir(exist_ok=True)
+        replace_file(folder / f"{digest_hex(note)}.txt", note.encode())
+        return self.prove(challenge.positions(sorted(r.seq for r in self._records.values())), **options)
+
+    def _run(
+        self, records: Sequence[QueryRecord], executor: concurrent.futures.Executor | None
+    ) -> Iterator[tuple[QueryRecord, dict[str, Any]]]:
+        if executor is None:
+            for record in records:
+                yield record, run_job(self._job(record))
+            return
+        futures = {executor.submit(run_job, self._job(record)): record for record in records}
+        for future in concurrent.futures.as_completed(futures):
+            yield futures[future], future.result()
+
+    def _job(self, record: QueryRecord) -> ProofJob:
+        retained = self._retained(record)
+        tenant = self.commitment.tenants[record.tenant]
+        selection = attest.Selection(self._embedder.embed_query(retained.query), retained.positions)
+        beacon = self._beacons[self._enrolled_at.get(record.account, 0)]
+        return self._proof_job(record, bytes.fromhex(retained.salt), selection, tenant, beacon)
+
+    def _proof_job(
+        self,
+        record: QueryRecord,
+        salt: bytes,
+        selection: attest.Selection,
+        tenant: CommittedTenant,
+        beacon: bytes,
+    ) -> ProofJob:
+        statement = attest.statement_of(record, opening=self.opening, opening_digest=self.opening_digest,
+                                        beacon=beacon, c_idx=tenant.entry.c_idx)  # fmt: skip
+        return attest.proof_job(record, statement, salt=salt, selection=selection, tenant=tenant,
+                                drawn=self._secrets, policy=self.policy)  # fmt: skip
+
+    def _prove_now(
+        self, draft: QueryRecord, request: SignedRequest, selection: attest.Selection, beacon: bytes
+    ) -> str:
+        tenant = self.commitment.tenants[draft.tenant]
+        proof = run_job(self._proof_job(draft, bytes.fromhex(request.salt), selection, tenant, beacon))
+        digest = digest_hex(proof)
+        replace_file(self.directory / "proofs" / f"{digest}.json", jcs(proof))
+        return digest
+
+    # -- publishing ------------------------------------------------------------------------------------------
+
+    def export(self, path: Path | None = None) -> Path:
+        """Write window.json as it stands (to public/ by default): entries, checkpoints, proofs, keys."""
+        public = self.directory / "public"
+        proofs = {
+            str(r.seq): read_json(p, max_bytes=MAX_PROOF_BYTES)
+            for r in self._records.values()
+            if (p := self._proof_path(r)).exists()
+        }
+        keys: dict[str, Json] = {}
+        for tenant in sorted({r.tenant for r in self._records.values() if str(r.seq) in proofs}):
+            instance = attest.retrieve_instance(self.policy, tenant, self._embedder.dimension)
+            keys[instance.digest()] = proving_key(instance).vk
+        challenges = sorted(p.read_text() for p in (public / "challenges").glob("*.txt"))
+        file = WindowFile(
+            mediaType=MEDIA_TYPE,
+            entries=[e.dump() for e in self._entries],
+            opening_checkpoint=(public / self._checkpoint_file(1)).read_text(),
+            final_checkpoint=self._final_checkpoint(),
+            policy=self.policy.dump(),
+            embedder=self.commitment.manifest,
+            roster=[r.dump() for r in self.commitment.roster],
+            tenants=[t.entry.dump() for t in self.commitment.tenants.values()],
+            verification_keys=keys,
+            proofs=proofs,
+            challenges=challenges,
+            certificate=None,
+        )
+        path = path or public / "window.json"
+        file.save(path)
+        return path
+
+    def checkpoint(self, size: int | None = None) -> str:
+        """The signed checkpoint note of the ledger's first `size` entries (all by default)."""
+        count = self._tree.size if size is None else size
+        return str(Checkpoint(self.opening.origin, count, self._tree.root(count)).sign(self._key))
+
+    def _publish(self, checkpoint: str) -> None:
+        public = self.directory / "public"
+        publication = Publication(
+            mediaType=PUBLICATION,
+            opening=self.opening.dump(),
+            policy=self.policy.dump(),
+            embedder=self.commitment.manifest,
+            roster=[r.dump() for r in self.commitment.roster],
+            tenants=[t.entry.dump() for t in self.commitment.tenants.values()],
+        )
+        replace_file(public / self._checkpoint_file(1), checkpoint.encode())
+        replace_file(public / "opening.json", publication.canonical())
+
+    def _final_checkpoint(self) -> str:
+        path = self.directory / "public" / self._checkpoint_file(len(self._entries))
+        return path.read_text() if path.exists() else self.checkpoint()
+
+    @staticmethod
+    def _checkpoint_file(size: int) -> str:
+        return f"checkpoint-{size}.txt"
+
+    # -- state -----------------------------------------------------------------------------------------------
+
+    @property
+    def opening(self) -> Opening:
+        """Entry 0."""
+        return self.commitment.opening
+
+    @property
+    def policy(self) -> Policy:
+        """What the window promises."""
+        return self.commitment.policy
+
+    @property
+    def status(self) -> str:
+        """``committed`` (waits for quorum and beacon), ``active``, ``closed`` (waits for cosignatures) or ``final``."""
+        if isinstance(self._entries[-1], Closing):
+            return "final" if self._fully_cosigned(len(self._entries)) else "closed"
+        return "active" if 0 in self._beacons else "committed"
+
+    @property
+    def records(self) -> list[QueryRecord]:
+        """The query records, in ledger order."""
+        return sorted(self._records.values(), key=lambda r: r.seq)
+
+    @property
+    def noise_counts(self) -> Any:
+        """How many slots were drawn ahead of their query, and how many were not."""
+        return self._noise.counts
+
+    @property
+    def _secrets(self) -> WindowSecrets:
+        return self.commitment.secrets
+
+    def _draw(self, slot: SlotKey) -> Any:
+        beacon = self._beacons.get(self._enrolled_at.get(slot.account, 0))
+        if beacon is None:
+            raise WindowStateError("no beacon for this account yet", field=slot.account)
+        capacity = self.commitment.tenants[slot.tenant].index.capacity
+        return attest.slot_noise(
+            self._secrets, self.opening.window, slot, beacon, capacity, self.policy.noise.gains
+        )
+
+    def _append(
+        self,
+        entry: Entry | Callable[[int], Entry],
+        *,
+        slot: tuple[str, int] | None = None,
+        private: bytes | None = None,
+    ) -> Entry:
+        """Append durably, then apply. What `entry` gives is the record only once the store says so."""
+        made: list[Entry] = []
+
+        def build(seq: int) -> bytes:
+            value = entry(seq) if callable(entry) else entry
+            made.append(value)
+            return value.canonical()
+
+        try:
+            self._store.append(build, slot=slot, private=private).result()
+        except SlotUsed as exc:
+            raise RequestRefused("slot-used", exc.message, field="request.i") from exc
+        with self._state:
+            return self._apply(made[-1])
+
+    def _apply(self, entry: Entry) -> Entry:
+        """Bring the memory up to a durable entry."""
+        # Group commit may acknowledge in any order: entries are applied in the ledger's.
+        index = 0 if isinstance(entry, Opening) else entry.seq
+        if index < len(self._entries):
+            return entry
+        while index > len(self._entries):
+            position = len(self._entries)
+            self._apply(parse_entry(parse_json(self._store.entry(position), source="ledger"), field="ledger"))
+        self._entries.append(entry)
+        self._tree.append(leaf_hash(entry.canonical()))
+        if isinstance(entry, BeaconEntry):
+            self._beacons[entry.entry] = bytes.fromhex(entry.value)
+        elif isinstance(entry, Enrolment):
+            self._accounts[entry.account] = entry.roster_entry()
+            self._enrolled_at[entry.account] = entry.seq
+        elif isinstance(entry, Closing):
+            self._closing = True
+        elif isinstance(entry, QueryRecord):
+            self._records[(entry.account, entry.i)] = entry
+            self._next[entry.account] = entry.i + 1
+            self._last_ts = max(self._last_ts, entry.ts)
+        return entry
+
+    def _timestamp(self) -> int:
+        """Now, never before the last entry: called in ledger order by the store."""
+        self._last_ts = max(self._clock(), self._last_ts)
+        return self._last_ts
+
+    def _timestamp_inside(self) -> int:
+        """`_timestamp`, refused after the window's end."""
+        now = self._timestamp()
+        if now > self.opening.closes_at:
+            raise RequestRefused("closed", "window has ended", expected=self.opening.closes_at, found=now)
+        return now
+
+    def _require(self, status: str) -> None:
+        if self.status != status:
+            raise WindowStateError(
+                "window is in another state", field="window", expected=status, found=self.status
+            )
+
+    def _witnesses(self, of: int = 0) -> list[VerifierKey]:
+        source = self._beacon_source(of)
+        return [m.vkey for m in members_of(source)] if isinstance(source, WitnessBeacon) else []
+
+    def _beacon_source(self, of: int) -> BeaconSource:
+        entry = self._entries[of]
+        assert isinstance(entry, Opening | Enrolment)
+        return entry.beacon
+
+    def _cosigned(self, size: int) -> SignedCheckpoint:
+        path = self.directory / "public" / self._checkpoint_file(size)
+        return open_checkpoint(path.read_bytes(), origin=self.opening.origin, log_key=self._key.verifier,
+                               witnesses=self._witnesses())  # fmt: skip
+
+    def _fully_cosigned(self, size: int) -> bool:
+        path = self.directory / "public" / self._checkpoint_file(size)
+        return path.exists() and len(self._cosigned(size).cosignatures) == len(self._witnesses())
+
+    def _proof_path(self, record: QueryRecord) -> Path:
+        return self.directory / "proofs" / f"{record.proof or record.seq}.json"
+
+    def _retained(self, record: QueryRecord) -> Retained:
+        blob = self._store.private(record.seq)
+        if blob is None:
+            raise StoreError("nothing retained for this record", field=f"record {record.seq}")
+        return attest.unseal(blob, self._secrets.retention_key, self._context(record))
+
+    def _context(self, record: QueryRecord) -> bytes:
+        return attest.retained_context(self.opening_digest, record.account, record.i)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shut()
+
+
+def _lock(directory: Path) -> int:
+    try:
+        handle = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as exc:
+        raise StoreError("window folder cannot be opened", field=str(directory), found=exc.strerror) from exc
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        os.close(handle)
+        raise WindowStateError("another process has this window open", field=str(directory)) from exc
+    return handle
+
+
+def _store_commitment(directory: Path, made: Commitment) -> None:
+    made.secrets.save(directory / "secrets.json")
+    with DocumentStore(directory / "documents.sqlite") as documents:
+        for name, tenant in made.tenants.items():
+            documents.replace(name, tenant.texts)
+    (directory / "index").mkdir(exist_ok=True)
+    for name, tenant in made.tenants.items():
+        path = directory / "index" / f"{name}.npz"
+        np.savez(path, rows=tenant.index.rows, positions=np.array(tenant.index.positions, np.int64))
+    value = {
+        "opening": made.opening.dump(),
+        "policy": made.policy.dump(),
+        "embedder": made.manifest,
+        "roster": [r.dump() for r in made.roster],
+        "tenants": [t.entry.dump() for t in made.tenants.values()],
+    }
+    replace_file(directory / "commitment.json", jcs(value))
+
+
+def _load_commitment(directory: Path) -> Commitment:
+    value = read_json(directory / "commitment.json", max_bytes=MAX_PUBLICATION_BYTES)
+    drawn = WindowSecrets.load(directory / "secrets.json")
+    opening = Opening.parse(value["opening"], field="commitment.opening")
+    tenants = {}
+    with DocumentStore(directory / "documents.sqlite") as documents:
+        for committed in value["tenants"]:
+            name = committed["tenant"]
+            try:
+                with np.load(directory / "index" / f"{name}.npz", allow_pickle=False) as data:
+                    index = TenantIndex(data["rows"], tuple(int(p) for p in data["positions"]))
+            except (OSError, ValueError, KeyError) as exc:
+                raise StoreError("index cannot be read", field=f"index/{name}.npz", found=str(exc)) from exc
+            tenants[name] = recommit(name, index, documents.texts(name), drawn)
+            if tenants[name].entry.dump() != committed:
+                raise StoreError("index or texts changed inside the window", field=f"tenant {name}",
+                                 expected=committed, found=tenants[name].entry.dump())  # fmt: skip
+    return Commitment(
+        opening,
+        Policy.parse(value["policy"], field="commitment.policy"),
+        value["embedder"],
+        [RosterEntry.parse(r, field="commitment.roster") for r in value["roster"]],
+        tenants,
+        drawn,
+    )

@@ -1,0 +1,280 @@
+"""A whole service in one process: provider, witnesses, accounts, verifier, with a clock that tests move.
+
+The parties talk through the same texts and files as in production; only the clock and the folder are shared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rag_audit.account import Account
+from rag_audit.attest import retrieve_instance
+from rag_audit.canonical import jcs
+from rag_audit.challenge import Challenge
+from rag_audit.embedders import get_embedder
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.note import SigningKey, merge_signatures, parse_note, sign_note
+from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.policy import Policy, draft_policy
+from rag_audit.proofs.groth16 import proving_key
+from rag_audit.records import Answer, PreviousWindow, WitnessBeacon
+from rag_audit.relation.noise import table_digest
+from rag_audit.trust import Groth16Pin, Require, Trust, trust_template
+from rag_audit.verify import Verdict, verify_window
+from rag_audit.window import Publication, Window
+from rag_audit.windowfile import WindowFile
+from rag_audit.witness import Witness
+
+ORIGIN = "example.org/rag"
+START = 1_800_000_000_000
+CAPACITY = 8
+
+TEXTS: Mapping[str, Sequence[str]] = {
+    "law": [
+        "A contract is an agreement between parties that the law enforces.",
+        "A tort is a civil wrong that causes someone harm or loss.",
+        "Habeas corpus lets a prisoner challenge an unlawful detention before a court.",
+        "Copyright protects original works of authorship for a limited time.",
+        "Bail is money paid to release an accused person until the trial.",
+    ],
+    "medicine": [
+        "Aspirin reduces fever and relieves mild pain.",
+        "Insulin lowers the glucose level in the blood.",
+        "A vaccine trains the immune system to recognise a pathogen.",
+        "Antibiotics kill bacteria but do not help against viruses.",
+    ],
+}
+
+QUESTIONS = {
+    "law": ["What is a contract?", "How do I get out of jail before my trial?", "Who owns a book's text?"],
+    "medicine": ["What lowers blood sugar?", "What helps against fever?", "Do antibiotics cure the flu?"],
+}
+
+STRICT: dict[str, Any] = {
+    "max_epsilon": "60",
+    "max_delta": "1e-5",
+    "min_k_max": 2,
+    "max_theta": "0.8",
+    "min_tau": 0,
+    "max_K_share": "0.25",
+    "a1": "re-executed",
+    "coalition": "not-checked",
+    "min_receipts": 1,
+    "allow_unsafe_setup": True,
+}
+
+
+class Clock:
+    """Milliseconds that only move when told to."""
+
+    def __init__(self, now: int = START) -> None:
+        self.now = now
+
+    def __call__(self) -> int:
+        return self.now
+
+    def advance(self, milliseconds: int) -> None:
+        self.now += milliseconds
+
+
+@dataclass
+class Service:
+    """Every party of one origin, in folders of their own below `root`."""
+
+    root: Path
+    clock: Clock = field(default_factory=Clock)
+    witnesses: dict[str, Witness] = field(default_factory=dict)
+    accounts: dict[str, Account] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.key = SigningKey.generate(ORIGIN)
+        self.verifier_key = SigningKey.generate("verifier.example.org")
+        for name in ("w1", "w2"):
+            self.witnesses[name] = Witness.init(self.root / name, name, clock=self.clock)
+        for tenant in TEXTS:
+            for number in (1, 2):
+                name = f"{tenant}-{number}"
+                self.accounts[name] = Account.create(self.root / "accounts" / name, name, tenant)
+
+    def policy(self, **changes: Any) -> Policy:
+        """A small policy that opens ten seconds from now."""
+        values: dict[str, Any] = {
+            "window": "w-1",
+            "opens_at": self.clock() + 10_000,
+            "closes_at": self.clock() + 3_600_000,
+            "capacities": dict.fromkeys(TEXTS, CAPACITY),
+            "n": 3,
+            "k_max": 2,
+            "eps_acc": "14",
+            "accounts_max": 3,
+            "gains": (1, 4),
+            "lattice": 64,
+            "top_k": 2,
+        }
+        return draft_policy(**{**values, **changes})
+
+    def beacon(self) -> WitnessBeacon:
+        """A fresh nonce commitment of every witness."""
+        members = [
+            {"name": n, "vkey": str(w.vkey), "commitment": w.nonce_commitment().hex()}
+            for n, w in self.witnesses.items()
+        ]
+        return WitnessBeacon.parse({"source": "witnesses", "witnesses": members}, field="beacon")
+
+    def commit(
+        self, name: str = "window", *, previous: PreviousWindow | None = None, **changes: Any
+    ) -> Window:
+        """Phase A up to the provider's signature."""
+        return Window.open(
+            self.root / name,
+            key=self.key,
+            origin=ORIGIN,
+            policy=self.policy(**changes),
+            roster=[a.roster_entry for a in self.accounts.values()],
+            documents=TEXTS,
+            beacon=self.beacon(),
+            previous=previous,
+            clock=self.clock,
+        )
+
+    def cosign_opening(self, window: Window) -> None:
+        """The witnesses' cosignatures, and then their nonces."""
+        entry = jcs(window.opening.dump())
+        public = window.directory / "public"
+        text = (public / "checkpoint-1.txt").read_text()
+        log_key = self.key.verifier
+        for witness in self.witnesses.values():
+            window.admit([str(witness.cosign_opening(text, entry, log_key=log_key))])
+        merged = merge_signatures([parse_note((public / "checkpoint-1.txt").read_text())])
+        keys = [w.vkey for w in self.witnesses.values()]
+        self.clock.advance(1_000)
+        reveals = [
+            str(w.reveal(merged, entry, log_key=log_key, witnesses=keys, quorum=len(keys)))
+            for w in self.witnesses.values()
+        ]
+        window.admit(reveals)
+
+    def open(self, name: str = "window", **changes: Any) -> Window:
+        """An active window, its opening time reached."""
+        window = self.commit(name, **changes)
+        self.cosign_opening(window)
+        self.clock.now = window.opening.opens_at
+        return window
+
+    def ask(self, window: Window, account: str, text: str, *, eager: bool = False) -> Answer:
+        """One query from text to checked answer, in JSON over the wire."""
+        self.clock.advance(7)
+        publication = Publication.load(window.directory / "public")
+
+        def send(request: Any) -> Any:
+            return json.loads(window.handle(json.loads(request.canonical()), eager=eager).canonical())
+
+        return self.accounts[account].ask(publication, text, self.key.verifier, send)
+
+    def finish(self, window: Window) -> None:
+        """Close, and let the witnesses cosign the end."""
+        self.clock.advance(7)
+        text = window.close()
+        file = WindowFile.load(window.directory / "public")
+        entries = [jcs(e) for e in file.entries]
+        tree = MerkleTree(leaf_hash(e) for e in entries)
+        for witness in self.witnesses.values():
+            last = witness.last(ORIGIN)
+            assert last is not None
+            note = witness.cosign(
+                text,
+                log_key=self.key.verifier,
+                consistency=tree.consistency_path(last[0], tree.size),
+                closing=(entries[-1], tree.inclusion_path(tree.size - 1, tree.size)),
+            )
+            window.admit([str(note)])
+
+    def challenge(self, window: Window, sample: int | None = None) -> str:
+        """A signed challenge over the final checkpoint."""
+        file = WindowFile.load(window.directory / "public")
+        head = Checkpoint.parse(parse_note(file.final_checkpoint).text)
+        drawn = Challenge.new(ORIGIN, window.opening.window, head.size, head.root, sample)
+        return str(sign_note(drawn.text(), self.verifier_key))
+
+    def receipts(self, window: Window, folder: Path, *, disclose: bool = True) -> Path:
+        """All accounts' countersigned receipts."""
+        publication = Publication.load(window.directory / "public")
+        for account in self.accounts.values():
+            account.export_receipts(publication, folder, disclose=disclose)
+        return folder
+
+    def trust_text(
+        self, policy: Policy, *, independent: Sequence[str] = ("law-1", "medicine-1"), **require: Any
+    ) -> str:
+        """The verifier's own trust file."""
+        instances = {retrieve_instance(policy, t.tenant, 256) for t in policy.tenants}
+        pins = [
+            Groth16Pin(circuit=i.digest(), vk=proving_key(i).vk_digest, setup="unsafe") for i in instances
+        ]
+        return trust_template(
+            origin=ORIGIN,
+            vkey=str(self.key.verifier),
+            witnesses=[(n, str(w.vkey)) for n, w in self.witnesses.items()],
+            quorum=2,
+            verifiers=[("verifier", str(self.verifier_key.verifier))],
+            accounts=[(n, self.accounts[n].roster_entry.key) for n in independent],
+            circuits=pins,
+            noise_table=table_digest(),
+            embedder=get_embedder().manifest()["artefacts"],
+            require=Require(**{**STRICT, **require}),
+        )
+
+    def trust(self, policy: Policy, **options: Any) -> Trust:
+        """`trust_text`, read."""
+        return Trust.from_toml(self.trust_text(policy, **options).encode(), source="trust.toml")
+
+
+@dataclass
+class Finished:
+    """A closed, proved and cosigned window with what its verifier holds. Tests change copies of its parts."""
+
+    service: Service
+    window: Path
+    file: WindowFile
+    policy: Policy
+    receipts: Path
+
+    def verify(
+        self, file: WindowFile | None = None, *, receipts: Sequence[Path] | None = None, **options: Any
+    ) -> Verdict:
+        """Verify the window, or a changed copy."""
+        trust = options.pop("trust", None) or self.service.trust(self.policy, **options.pop("require", {}))
+        return verify_window(
+            file or self.file,
+            trust=trust,
+            receipts=[self.receipts] if receipts is None else receipts,
+            **options,
+        )
+
+    def changed(self, **parts: Any) -> WindowFile:
+        """A copy of the file with parts replaced."""
+        return WindowFile.parse({**self.value(), **parts}, field="window.json")
+
+    def value(self) -> dict[str, Any]:
+        """The file as a fresh JSON value."""
+        return json.loads(jcs(self.file.dump()))
+
+
+def finished_window(root: Path) -> Finished:
+    """Six queries over two tenants, the first proved eagerly, all others after close."""
+    service = Service(root)
+    window = service.open()
+    for number in range(3):
+        for tenant in TEXTS:
+            service.ask(window, f"{tenant}-{1 + number % 2}", QUESTIONS[tenant][number], eager=number == 0)
+    service.finish(window)
+    window.answer_challenge(service.challenge(window))
+    folder = service.receipts(window, root / "verifier" / "receipts")
+    window.shut()
+    return Finished(
+        service, window.directory, WindowFile.load(window.directory / "public"), window.policy, folder
+    )
