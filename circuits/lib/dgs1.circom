@@ -38,20 +38,34 @@ template WordSplit() {
     word === low + high.in * (1 << 200);
 }
 
-/// @title One draw of DGS-1 from 40 bits
-/// @notice x = the signed value that the alias table gives for these 5 bytes, in -127..127.
-/// @dev The two tables are evaluated as polynomials in the 7 bits of the bin: 15 products for the monomials
-///      and 7 a table, instead of a one-hot vector of 128.
-/// @param bit digits of the 5 bytes, least significant first; booleans, NOT checked here (WordSplit does)
-template Draw() {
-    signal input bit[40];
-    signal output x;
-    var threshold_c[128] = monomial_coefficients(dgs1_thresholds());
-    var alias_c[128] = monomial_coefficients(dgs1_aliases());
+/// @title One table of 128 entries, looked up at a bin
+/// @notice value = table[bin], for the bin whose 7 bits gave the products a and b.
+/// @dev The table as a polynomial in the bits: 7 products, instead of a one-hot vector of 128.
+/// @param a, b outputs of BinProducts; NOT checked here
+template Lookup(coefficients) {
+    signal input a[16];
+    signal input b[8];
+    signal output value;
+    signal row[8];
+    var sum = 0;
+    for (var i = 0; i < 8; i++) {
+        var coefficient_row = 0;
+        for (var m = 0; m < 16; m++) {
+            coefficient_row += coefficients[16 * i + m] * a[m];
+        }
+        row[i] <== b[i] * coefficient_row;
+        sum += row[i];
+    }
+    value <== sum;
+}
 
-    // Products of subsets of bits 0..3 (a) and of bits 4..6 (b); entry 0 is the empty product.
-    signal a[16];
-    signal b[8];
+/// @title Products of the bits of a bin
+/// @notice a[m] = product of the bits in subset m of bits 0..3, b[m] likewise of bits 4..6; entry 0 is 1.
+/// @param bit booleans; NOT checked here
+template BinProducts() {
+    signal input bit[7];
+    signal output a[16];
+    signal output b[8];
     a[0] <== 1;
     b[0] <== 1;
     for (var i = 0; i < 4; i++) {
@@ -66,35 +80,55 @@ template Draw() {
             b[(1 << i) + m] <== b[m] * bit[4 + i];
         }
     }
-    signal threshold_row[8];
-    signal alias_row[8];
-    var threshold = 0;
-    var alias = 0;
-    for (var row = 0; row < 8; row++) {
-        var threshold_lc = 0;
-        var alias_lc = 0;
-        for (var m = 0; m < 16; m++) {
-            threshold_lc += threshold_c[16 * row + m] * a[m];
-            alias_lc += alias_c[16 * row + m] * a[m];
-        }
-        threshold_row[row] <== b[row] * threshold_lc;
-        alias_row[row] <== b[row] * alias_lc;
-        threshold += threshold_row[row];
-        alias += alias_row[row];
+}
+
+/// @notice High or low 16 bits of the table's thresholds. Compile time only.
+function threshold_halves(high) {
+    var table[128] = dgs1_thresholds();
+    for (var j = 0; j < 128; j++) {
+        table[j] = high ? table[j] >> 16 : table[j] & 65535;
     }
+    return table;
+}
+
+/// @title One draw of DGS-1 from 40 bits
+/// @notice x = the signed value that the alias table gives for these 5 bytes, in -127..127.
+/// @dev t < T is decided on the high halves if they differ and on the low halves if not: half the digits of
+///      a comparison of 32 bits for one lookup more.
+/// @param bit digits of the 5 bytes, least significant first; booleans, NOT checked here (WordSplit does)
+template Draw() {
+    signal input bit[40];
+    signal output x;
+    component products = BinProducts();
     var bin = 0;
     for (var i = 0; i < 7; i++) {
+        products.bit[i] <== bit[i];
         bin += bit[i] * (1 << i);
     }
-    var t = 0;
-    for (var i = 0; i < 32; i++) {
-        t += bit[8 + i] * (1 << i);
+    var t_low = 0;
+    var t_high = 0;
+    for (var i = 0; i < 16; i++) {
+        t_low += bit[8 + i] * (1 << i);
+        t_high += bit[24 + i] * (1 << i);
     }
-    // Both are below 2^32: thresholds by the table, t by its digits.
-    component primary = LessThanBounded(32);
-    primary.a <== t;
-    primary.b <== threshold;
-    signal magnitude <== alias + primary.below * (bin - alias);
+    component threshold_low = Lookup(monomial_coefficients(threshold_halves(0)));
+    component threshold_high = Lookup(monomial_coefficients(threshold_halves(1)));
+    component alias = Lookup(monomial_coefficients(dgs1_aliases()));
+    threshold_low.a <== products.a;
+    threshold_low.b <== products.b;
+    threshold_high.a <== products.a;
+    threshold_high.b <== products.b;
+    alias.a <== products.a;
+    alias.b <== products.b;
+
+    // All halves are below 2^16: the thresholds' by the table, t's by their digits.
+    component differ = NonZero();
+    differ.in <== t_high - threshold_high.value;
+    signal difference <== t_low - threshold_low.value
+        + differ.out * (t_high - threshold_high.value - t_low + threshold_low.value);
+    component not_below = Bits(17);
+    not_below.in <== difference + 65536;
+    signal magnitude <== bin + not_below.bit[16] * (alias.value - bin);
     x <== magnitude - 2 * bit[7] * magnitude;
 }
 

@@ -9,13 +9,6 @@ function bit_length(x) {
     return n;
 }
 
-/// @notice A signal that is 0 or 1 is its own square.
-/// @param in any field element; checked here: 0 or 1
-template Boolean() {
-    signal input in;
-    in * (in - 1) === 0;
-}
-
 /// @title Binary digits
 /// @notice Proves that `in` is an integer in 0..2^n - 1 and gives its digits, least significant first.
 /// @dev The digits are unique because 2^n <= 2^253 < r; a longer decomposition would have two readings
