@@ -126,31 +126,31 @@ def audit_bounds(
     :raises PolicyError: eps_acc <= 0, a delta outside (0, 1), delta <= k delta_acc, n or k not a count
     """
     n, k = count(n, "n"), count(k, "k_max")
+    eps, share = epsilon(eps_acc, "eps_acc"), probability(delta_acc, "delta_acc")
+    total = probability(delta, "delta_policy")
     check_delta_split(delta, k, delta_acc)
-    eps_acc, delta_acc = epsilon(eps_acc, "eps_acc"), probability(delta_acc, "delta_acc")
-    delta = probability(delta, "delta_policy")
-    composition = Composition([(mechanism, k * n)], delta)
+    composition = Composition([(mechanism, k * n)], total)
     by_grid, by_grid_as_paper = rdp.epsilon(composition)
     gaussian = rdp.gaussian_divergences(mechanism.sigma_over_delta, k * n)
     comparisons = {
-        "paper_leading_term": closed_form.leading_term(eps_acc, k),
+        "paper_leading_term": closed_form.leading_term(eps, k),
         "rdp_paper_conversion": by_grid_as_paper,
-        "rdp_gaussian": rdp.convert(gaussian, delta),
-        "rdp_gaussian_paper_conversion": rdp.convert_as_paper(gaussian, delta),
-        "exact_gaussian": gaussian_epsilon(mechanism.sigma_over_delta, k * n, delta),
+        "rdp_gaussian": rdp.convert(gaussian, total),
+        "rdp_gaussian_paper_conversion": rdp.convert_as_paper(gaussian, total),
+        "exact_gaussian": gaussian_epsilon(mechanism.sigma_over_delta, k * n, total),
     }
     return BoundSet(
         mechanism=mechanism,
         n=n,
         k=k,
-        eps_acc=eps_acc,
-        delta_acc=delta_acc,
-        delta=delta,
-        closed_form=_closed_form(mechanism, n, k, eps_acc, delta_acc, delta),
+        eps_acc=eps,
+        delta_acc=share,
+        delta=total,
+        closed_form=_closed_form(mechanism, n, k, eps, share, total),
         rdp=_finite(
-            "rdp", by_grid, delta, "orders 2..64, worst shift, infinite losses charged to delta first"
+            "rdp", by_grid, total, "orders 2..64, worst shift, infinite losses charged to delta first"
         ),
-        exact=_finite("exact", composition.epsilon(), delta, "privacy loss distribution of the worst shift"),
+        exact=_finite("exact", composition.epsilon(), total, "privacy loss distribution of the worst shift"),
         comparisons={name: round_up(value, margin=0) for name, value in comparisons.items()},
     )
 

@@ -40,6 +40,8 @@ MISSING = 1e-14
 _CLIPPED_SHARE = 2.0**-32
 _NEGLIGIBLE = 2.0**-110
 _CHUNK = 2**18
+_LOSS_ROUNDING = 2.0**-42
+"""A loss is at most ln 2^240; it and its split are off by a few units in the last place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,10 +172,8 @@ class Composition:
         self.step = 2.0**exponent
         self.pairs = list(zip(self.grids, self.counts, strict=True))
         self.largest_loss = max(float(np.max(np.abs(g.losses))) for g in self.grids)
-        # A computed loss is off by a few units in the last place, a share of an atom likewise.
-        rounding = 8 * UNIT_ROUNDOFF * (1 + self.largest_loss)
         self.factor = sum(m * mechanism.bias.factor for mechanism, m in parts)
-        self.shift = sum(m * (mechanism.bias.shift + rounding) for mechanism, m in parts)
+        self.shift = sum(m * (mechanism.bias.shift + _LOSS_ROUNDING) for mechanism, m in parts)
         self.infinite = -math.expm1(sum(m * math.log1p(-g.infinite) for g, m in self.pairs))
 
     def log_mgf(self, theta: float) -> float:
@@ -288,8 +288,7 @@ def _compose(tilted: list[tuple[LossGrid, Array, int]], size: int, first: int) -
         spectrum = np.fft.rfft(folded)
         error = transform_error * math.sqrt(size) * _norm(folded) + 1e-300
         magnitude = np.abs(spectrum)
-        with np.errstate(divide="ignore"):
-            log_spectrum += m * np.log(spectrum)
+        log_spectrum += m * np.log(spectrum + 1e-300)
         log_bound += m * np.log(magnitude + error)
         # Power m of a coefficient: m times its relative error, and that of m ln F in the exponential.
         relative += m * (error / (magnitude + error) + 32 * UNIT_ROUNDOFF)
@@ -297,7 +296,7 @@ def _compose(tilted: list[tuple[LossGrid, Array, int]], size: int, first: int) -
     kept = log_bound > -80
     power = np.zeros_like(log_spectrum)
     power[kept] = np.exp(log_spectrum[kept])
-    bound = np.exp(np.minimum(log_bound, 1.0)) * np.where(kept, relative, 1.0)
+    bound = np.exp(log_bound) * np.where(kept, relative, 1.0)
     composed = np.fft.irfft(power, size)
     error_norm = math.sqrt(2) * _norm(bound) / math.sqrt(size)
     error_norm += transform_error * (_norm(composed) + error_norm)

@@ -16,7 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit.errors import PolicyError
-from rag_audit.relation.noise import BASE_SIGMA, MASS_BITS, MAX_MAGNITUDE, base_pmf, check_gains
+from rag_audit.relation.noise import (
+    BASE_SIGMA,
+    MASS_BITS,
+    MAX_GAINS,
+    MAX_MAGNITUDE,
+    base_pmf,
+    check_gains,
+)
 
 Array = npt.NDArray[np.float64]
 
@@ -26,7 +33,11 @@ INFINITE_LOSS_SHARE = 0.01
 
 SLICE_BIAS = 2.0**-52
 """A query's share of the sampler's bias, in epsilon and in log delta (docs/relation.md, "Noise")."""
-_TERMS = 2 * MAX_MAGNITUDE + 1
+PMF_ROUNDING = 2 * MAX_GAINS * (2 * MAX_MAGNITUDE + 1) * UNIT_ROUNDOFF
+"""Bound on the relative error of `Mechanism.pmf`: each convolution sums up to 255 positive terms.
+
+The same for any number of gains, so that more noise is never charged more.
+"""
 
 
 @dataclass(frozen=True)
@@ -98,16 +109,15 @@ class Mechanism:
     @property
     def bias(self) -> Bias:
         """What a query adds to bounds made from `pmf` and the shift R."""
-        rounding = _pmf_rounding(self.gains)
         return Bias(
-            factor=2 * rounding + SLICE_BIAS,
-            shift=_noise_pmf(self.gains).excess + 4 * rounding + SLICE_BIAS,
+            factor=2 * PMF_ROUNDING + SLICE_BIAS,
+            shift=_noise_pmf(self.gains).excess + 4 * PMF_ROUNDING + SLICE_BIAS,
         )
 
     @property
     def outside_mass(self) -> float:
         """Probability that z + R falls where z never does: an infinite privacy loss, for one query."""
-        return float(np.sum(self.pmf[: self.lattice])) * (1 + _pmf_rounding(self.gains))
+        return float(np.sum(self.pmf[: self.lattice])) * (1 + PMF_ROUNDING)
 
     def fits(self, compositions: int, delta: float) -> bool:
         """Whether infinite losses of so many queries stay within their share of delta."""
@@ -151,11 +161,6 @@ def check_gain_tuple(gains: Sequence[int]) -> tuple[int, ...]:
 def largest_power_of_two(limit: int) -> int:
     """The largest power of two that is at most `limit` (at least 1)."""
     return 1 << (max(1, limit).bit_length() - 1)
-
-
-def _pmf_rounding(gains: tuple[int, ...]) -> float:
-    """Bound on the relative error of `Mechanism.pmf`: each convolution is a sum of positive terms."""
-    return 2 * len(gains) * _TERMS * UNIT_ROUNDOFF
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,68 @@
+"""AUC and TPR bounds from the trade-off curve."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from rag_audit.accounting import Mechanism, membership, tpr_bound
+from rag_audit.accounting.tradeoff import auc_bound
+from rag_audit.errors import PolicyError
+
+CASES = [((1, 8), 128, 1), ((1, 8), 128, 4), ((1, 8, 64), 32, 2_000), ((1, 8, 64), 32, 1), ((1, 8), 16, 20)]
+
+
+@pytest.mark.parametrize(("gains", "lattice", "m"), CASES)
+def test_close_to_the_gaussian_and_not_below(gains: tuple[int, ...], lattice: int, m: int) -> None:
+    mechanism = Mechanism(gains, lattice)
+    mu = math.sqrt(m) / mechanism.sigma_over_delta
+    found = membership(mechanism, m)
+    assert found.auc_bound == pytest.approx(norm.cdf(mu / math.sqrt(2)), rel=1e-3)
+    assert found.tpr_at_fpr_1pct == pytest.approx(norm.cdf(mu + norm.ppf(0.01)), rel=1e-3)
+    assert found.auc_bound >= norm.cdf(mu / math.sqrt(2)) * 0.99999
+    assert found.tpr_at_fpr_1pct >= norm.cdf(mu + norm.ppf(0.01)) * 0.99999
+
+
+@pytest.mark.parametrize(("gains", "lattice"), [((1,), 16), ((1,), 64), ((1, 2), 64)])
+def test_one_query_against_the_exact_roc(gains: tuple[int, ...], lattice: int) -> None:
+    """By likelihood-ratio order over every outcome, infinite losses first."""
+    mechanism = Mechanism(gains, lattice)
+    present = np.concatenate([mechanism.pmf, np.zeros(lattice)])
+    absent = np.concatenate([np.zeros(lattice), mechanism.pmf])
+    with np.errstate(divide="ignore"):
+        order = np.argsort(-np.log(present) + np.log(absent), kind="stable")
+    tpr, fpr = np.cumsum(present[order]), np.cumsum(absent[order])
+    auc = float(np.sum(np.diff(fpr, prepend=0) * (tpr + np.concatenate([[0], tpr[:-1]])) / 2))
+    assert auc <= auc_bound(mechanism, 1) <= auc + 2e-4
+    at = float(np.interp(0.01, fpr, tpr))
+    assert at <= tpr_bound(mechanism, 1, 0.01) <= at * 1.003
+
+
+def test_bounds_end_at_one() -> None:
+    found = membership(Mechanism((1, 8), 64), 100_000)
+    assert (found.auc_bound, found.tpr_at_fpr_1pct) == (1.0, 1.0)
+
+
+def test_bounds_rise_with_queries_and_start_at_chance() -> None:
+    mechanism = Mechanism((1, 8, 64), 1)
+    found = [membership(mechanism, m) for m in (1, 10, 100, 1_000, 10_000)]
+    aucs, tprs = [f.auc_bound for f in found], [f.tpr_at_fpr_1pct for f in found]
+    assert aucs == sorted(aucs) and tprs == sorted(tprs)
+    assert 0.5 < aucs[0] < 0.5004
+    assert 0.01 < tprs[0] < 0.0101
+
+
+def test_bad_parameters_are_named() -> None:
+    with pytest.raises(PolicyError, match="positive integer"):
+        membership(Mechanism((1, 8), 64), 0)
+    with pytest.raises(PolicyError, match="between 0 and 1"):
+        tpr_bound(Mechanism((1, 8), 64), 1, 1)
+
+
+def test_json() -> None:
+    assert membership(Mechanism((1, 8), 64), 100_000).as_json() == {
+        "compositions": 100_000,
+        "auc_bound": "1",
+        "tpr_at_fpr_1pct": "1",
+    }
