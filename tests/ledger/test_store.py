@@ -387,6 +387,21 @@ def test_a_file_size_limit_loses_nothing_acknowledged(path: Path) -> None:
         assert store.append(b"more", slot=("a", count + 1)).result().index == count
 
 
+@pytest.mark.parametrize("limit", [0, 100, 4096, 8192])
+def test_a_ledger_that_cannot_be_made_for_lack_of_space(path: Path, limit: int) -> None:
+    def work(pipe: int) -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        try:
+            LedgerStore(path)
+        except StoreError as exc:
+            os.write(pipe, json.dumps(exc.message).encode() + b"\n")
+
+    assert in_child(work) == (0, ["the ledger cannot be opened"])
+    with LedgerStore(path) as store:
+        assert store.append(b"first").result().index == 0
+
+
 FULL_DISK = """
 import subprocess, sys
 from pathlib import Path

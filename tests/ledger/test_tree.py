@@ -6,7 +6,7 @@ import base64
 import hashlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_audit.errors import EncodingError
@@ -195,6 +195,7 @@ def test_appending_leaves_earlier_roots_as_they_were() -> None:
     ]
 
 
+@settings(deadline=None)
 @given(st.integers(1, 64), st.data())
 def test_an_altered_inclusion_proof_does_not_verify(n: int, data: st.DataObject) -> None:
     leaves = numbered(n)
@@ -214,6 +215,7 @@ def test_an_altered_inclusion_proof_does_not_verify(n: int, data: st.DataObject)
         assert not tree.verify_inclusion(leaves[i], i, n, [p[:31] for p in path], root)
 
 
+@settings(deadline=None)
 @given(st.integers(2, 64), st.data())
 def test_an_altered_consistency_proof_does_not_verify(n: int, data: st.DataObject) -> None:
     leaves = numbered(n)

@@ -228,6 +228,25 @@ def test_no_signature_leaves_before_the_state_is_durable(
     assert witness.last(ORIGIN) is None
 
 
+def test_a_crash_between_state_and_signature_binds_the_witness(
+    witness: Witness, log_key: SigningKey, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(*_: object) -> Note:
+        raise Killed
+
+    ledger = opened(log_key)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(witness_module, "cosign_note", die)
+        cosign_first(witness, ledger)
+    again = Witness(tmp_path / "w.example", clock=clock)
+    with pytest.raises(WitnessRefused, match="not closed"):
+        cosign_first(again, opened(log_key, window="other"))
+    assert verify_note(cosign_first(again, ledger), [witness.vkey])
+
+
 def test_the_state_outlives_the_process(
     witness: Witness, log_key: SigningKey, tmp_path: Path, clock: Clock
 ) -> None:
