@@ -1,0 +1,303 @@
+"""The demo's text: docstrings of the standard library, or a folder of the user's own.
+
+Every machine with Python has the docstrings, so the demo downloads nothing. Groups of modules are tenants; the
+questions are written by hand and name the object that answers each.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import logging
+import os
+import re
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+
+from pydantic import TypeAdapter, ValidationError
+
+from rag_audit.errors import EncodingError, RagAuditError, SetupError
+from rag_audit.models import Identifier
+
+log = logging.getLogger(__name__)
+
+MIN_CHARS = 80
+"""Shorter docstrings repeat a signature and answer nothing."""
+SMALL_TENANTS = ("files", "numbers", "text")
+"""The groups that go through the circuits, cut to their capacity."""
+MAX_CHUNK = 800
+"""Characters of a chunk of the user's own text: well below the 512 tokens at which documents are cut."""
+SUFFIXES = frozenset({".md", ".rst", ".txt"})
+DEFAULT_TENANT = "default"
+
+# Modules of Linux and macOS from Python 3.11 to 3.14 whose import has no effect that a person would notice.
+# `builtins.str` is one class of a module that several groups share.
+SOURCES: Mapping[str, tuple[str, ...]] = {
+    group: tuple(modules.split())
+    for group, modules in {
+        "text": """
+            builtins.str string re textwrap unicodedata difflib shlex html html.parser html.entities
+            codecs locale gettext pprint reprlib stringprep
+        """,
+        "numbers": """
+            builtins.int builtins.float builtins.complex math cmath decimal fractions numbers random
+            secrets statistics datetime calendar time zoneinfo colorsys
+        """,
+        "files": """
+            pathlib os.path shutil glob fnmatch tempfile filecmp fileinput linecache stat io mmap
+            zipfile tarfile gzip bz2 lzma zlib
+        """,
+        "collections": """
+            builtins.list builtins.tuple builtins.dict builtins.set builtins.frozenset builtins.range
+            collections collections.abc heapq bisect array queue graphlib weakref copy enum types
+            dataclasses
+        """,
+        "functions": "builtins itertools functools operator contextlib contextvars typing abc",
+        "formats": """
+            builtins.bytes builtins.bytearray builtins.memoryview json csv configparser tomllib plistlib
+            xml.etree.ElementTree xml.dom xml.dom.minidom xml.dom.pulldom xml.sax xml.sax.handler
+            xml.sax.saxutils xml.sax.xmlreader sqlite3 dbm dbm.dumb shelve pickle pickletools copyreg
+            marshal struct base64 binascii quopri hashlib hmac uuid netrc wave
+        """,
+        "network": """
+            socket socketserver ssl select selectors http http.client http.server http.cookies
+            http.cookiejar urllib.parse urllib.request urllib.error urllib.response urllib.robotparser
+            ftplib imaplib poplib smtplib ipaddress xmlrpc.client xmlrpc.server wsgiref.util
+            wsgiref.headers wsgiref.handlers wsgiref.simple_server wsgiref.validate mimetypes webbrowser
+        """,
+        "mail": """
+            email email.message email.parser email.feedparser email.policy email.header
+            email.headerregistry email.utils email.generator email.iterators email.charset
+            email.encoders email.contentmanager email.errors email.base64mime email.quoprimime
+            email.mime.application email.mime.audio email.mime.image email.mime.message
+            email.mime.multipart email.mime.text mailbox
+        """,
+        "concurrency": """
+            threading asyncio asyncio.sslproto asyncio.staggered concurrent.futures multiprocessing
+            multiprocessing.connection multiprocessing.context multiprocessing.managers
+            multiprocessing.pool multiprocessing.queues multiprocessing.reduction
+            multiprocessing.shared_memory multiprocessing.sharedctypes multiprocessing.synchronize
+            multiprocessing.util subprocess signal sched
+        """,
+        "system": """
+            os sys platform errno resource fcntl pwd grp termios tty pty syslog getpass argparse
+            optparse getopt logging logging.config logging.handlers curses curses.ascii curses.panel
+            curses.textpad cmd code codeop ctypes ctypes.util gc atexit sysconfig site faulthandler
+        """,
+        "tools": """
+            ast dis inspect symtable token tokenize keyword traceback tracemalloc trace warnings
+            unittest unittest.mock doctest pdb bdb timeit cProfile profile pstats pydoc pyclbr
+            py_compile compileall tabnanny importlib importlib.abc importlib.machinery
+            importlib.metadata importlib.resources importlib.resources.abc importlib.util pkgutil
+            modulefinder runpy zipapp zipimport venv ensurepip
+        """,
+    }.items()
+}
+
+
+class DocumentsError(RagAuditError):
+    """A folder of documents cannot be used: absent, unreadable, or without text."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """One text to retrieve.
+
+    :param id: unique in its collection
+    :param group: the tenant it belongs to
+    :param title: what a person calls it; for a docstring the object, `str.rsplit`
+    """
+
+    id: str
+    group: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question as a person asks it, the group of the object that answers it, and that object's title."""
+
+    question: str
+    tenant: str
+    answer: str
+
+
+def collect(min_chars: int = MIN_CHARS) -> list[Document]:
+    """Docstrings of `SOURCES`, without duplicates, in an order that depends on the Python release only.
+
+    A module that this platform lacks is left out with a warning in the log.
+
+    :param min_chars: shortest text that is kept, in characters
+    :raises SetupError: Python was started with -OO, which removes docstrings
+    """
+    if sys.flags.optimize > 1:
+        raise SetupError("docstrings were removed from this interpreter", found="python -OO", hint="drop -OO")
+    documents: dict[str, Document] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for group, sources in SOURCES.items():
+            for source in sources:
+                try:
+                    objects = list(_objects(source))
+                except ImportError as exc:
+                    log.warning("the demo's text lacks module %s: %s", source, exc)
+                    continue
+                for title, item in objects:
+                    text = inspect.getdoc(item) or ""
+                    if len(text) >= min_chars and text not in documents:
+                        documents[text] = Document(f"{group}/{title}", group, title, text)
+    return list(documents.values())
+
+
+def small_tenants(capacity: int = 64) -> dict[str, list[Document]]:
+    """`SMALL_TENANTS` with at most `capacity` documents each, what answers the questions first among them.
+
+    :raises SetupError: more answers than capacity
+    """
+    wanted = {question.answer for question in load_questions()}
+    tenants = {}
+    corpus = collect()
+    for tenant in SMALL_TENANTS:
+        group = [document for document in corpus if document.group == tenant]
+        # By digest, so that the choice is spread over the modules and moves little between Python releases.
+        group.sort(key=lambda d: (d.title not in wanted, sha256(d.title.encode()).digest()))
+        if (answers := sum(d.title in wanted for d in group)) > capacity:
+            raise SetupError("questions have more answers than positions", expected=capacity, found=answers)
+        tenants[tenant] = sorted(group[:capacity], key=lambda d: d.title)
+    return tenants
+
+
+def load_questions() -> list[Question]:
+    """The questions that ship with the package."""
+    text = files("rag_audit.demo").joinpath("questions.json").read_text("utf-8")
+    return [Question(**item) for item in json.loads(text)]
+
+
+def load_directory(path: Path) -> dict[str, list[Document]]:
+    """The user's own text: .txt, .md and .rst files below `path`, cut into chunks of whole paragraphs.
+
+    Each folder at the top is a tenant; files at the top belong to the tenant `default`. Hidden files and
+    folders are passed over, links to folders are not followed.
+
+    :raises DocumentsError: no such folder, not readable, no text, or a folder's name is not a tenant's id
+    :raises EncodingError: a file is not UTF-8
+    """
+    tenants: dict[str, list[Document]] = {}
+    for file in _text_files(path):
+        inside = file.relative_to(path)
+        tenant = inside.parts[0] if len(inside.parts) > 1 else DEFAULT_TENANT
+        try:
+            TypeAdapter(Identifier).validate_python(tenant)
+        except ValidationError:
+            raise DocumentsError(
+                "folder name cannot be a tenant's id",
+                field=str(path / tenant),
+                expected="letters, digits and . _ @ : - only, a letter or digit first",
+                found=tenant,
+            ) from None
+        for number, text in enumerate(_chunks(_read(file)), 1):
+            title = f"{inside.as_posix()}#{number}"
+            tenants.setdefault(tenant, []).append(Document(title, tenant, title, text))
+    if not tenants:
+        raise DocumentsError(
+            "folder holds no text", field=str(path), expected=f"files ending in {', '.join(sorted(SUFFIXES))}"
+        )
+    return tenants
+
+
+def _objects(source: str) -> Iterator[tuple[str, object]]:
+    """Titled public objects of a module, or of one class of `builtins`: functions, then classes with members."""
+    namespace, _, name = source.rpartition(".")
+    if namespace == "builtins":
+        yield from _class(name, getattr(importlib.import_module(namespace), name))
+        return
+    module = importlib.import_module(source)
+    prefix = "" if source == "builtins" else f"{source}."
+    if prefix:
+        yield source, module
+    found = [
+        (name, item) for name, item in _exports(module) if inspect.isclass(item) or inspect.isroutine(item)
+    ]
+    # Aliases last, bases before what inherits from them: of equal docstrings the first keeps its title.
+    found.sort(key=lambda pair: (pair[1].__name__ != pair[0], len(getattr(pair[1], "__mro__", ())), pair[0]))
+    for name, item in found:
+        if inspect.isclass(item) and prefix:
+            yield from _class(prefix + name, item)
+        else:
+            yield prefix + name, item
+
+
+def _exports(module: ModuleType) -> Iterator[tuple[str, object]]:
+    declared = getattr(module, "__all__", None)
+    for name in sorted(set(dir(module) if declared is None else declared)):
+        if name.endswith("hook"):  # any program may replace a hook, and test runners do
+            continue
+        item = getattr(module, name, None)
+        if declared is not None or (not name.startswith("_") and _is_home(module.__name__, item)):
+            yield name, item
+
+
+def _is_home(owner: str, item: object) -> bool:
+    """Whether the item comes from the owner's package or from the private modules beneath it."""
+    top = (getattr(item, "__module__", None) or owner).partition(".")[0]
+    return top.startswith("_") or top == owner.partition(".")[0]
+
+
+def _class(title: str, cls: type) -> Iterator[tuple[str, object]]:
+    yield title, cls
+    for name in sorted(n for n in dir(cls) if not n.startswith("_")):
+        base = next((base for base in cls.__mro__ if name in vars(base)), None)
+        if base is None or not _is_home(cls.__module__, base):
+            continue
+        member = vars(base)[name]
+        if inspect.isroutine(member) or inspect.isdatadescriptor(member):
+            yield f"{title}.{name}", member
+
+
+def _text_files(path: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise DocumentsError("folder cannot be read", field=error.filename, found=error.strerror) from error
+
+    if not path.is_dir():
+        raise DocumentsError("no such folder", field=str(path))
+    for folder, names, members in os.walk(path, onerror=refuse):
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        for member in sorted(members):
+            if not member.startswith(".") and Path(member).suffix.lower() in SUFFIXES:
+                yield Path(folder, member)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8-sig")
+    except OSError as exc:
+        raise DocumentsError("file cannot be read", field=str(file), found=exc.strerror) from exc
+    except UnicodeDecodeError as exc:
+        raise EncodingError(
+            "file is not UTF-8", field=str(file), found=f"byte {exc.start}: {exc.reason}"
+        ) from exc
+
+
+def _chunks(text: str) -> Iterator[str]:
+    """Neighbouring paragraphs joined up to `MAX_CHUNK` characters; a longer paragraph is cut between words."""
+    chunk = ""
+    for paragraph in re.split(r"\n\s*\n", text):
+        piece = paragraph.strip()
+        if not any(character.isalnum() for character in piece):
+            continue
+        for part in [piece] if len(piece) <= MAX_CHUNK else textwrap.wrap(piece, MAX_CHUNK):
+            if chunk and len(chunk) + 2 + len(part) > MAX_CHUNK:
+                yield chunk
+                chunk = ""
+            chunk = f"{chunk}\n\n{part}" if chunk else part
+    if chunk:
+        yield chunk

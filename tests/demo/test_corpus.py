@@ -1,0 +1,250 @@
+"""The demo's corpus: what is in it, that it is the same everywhere, and the user's own text in its place."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rag_audit.demo import corpus
+from rag_audit.demo.corpus import (
+    MAX_CHUNK,
+    MIN_CHARS,
+    SMALL_TENANTS,
+    SOURCES,
+    DocumentsError,
+    collect,
+    load_directory,
+    load_questions,
+    small_tenants,
+)
+from rag_audit.errors import EncodingError, SetupError
+
+CAPACITY = 64
+
+
+def run_python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def shingles(text: str, length: int) -> set[tuple[str, ...]]:
+    words = ["".join(c for c in word if c.isalnum()) for word in text.lower().split()]
+    return {tuple(words[i : i + length]) for i in range(len(words) - length + 1)}
+
+
+def test_sources_are_named_once_and_none_acts_when_imported() -> None:
+    names = [name for sources in SOURCES.values() for name in sources]
+    assert len(set(names)) == len(names)
+    assert not {"antigravity", "idlelib", "readline", "rlcompleter", "this", "tkinter", "turtle"} & {
+        name.partition(".")[0] for name in names
+    }
+
+
+def test_the_corpus_has_its_size_and_no_duplicates() -> None:
+    documents = collect()
+    assert 2_500 <= len(documents) <= 4_500
+    assert {d.group for d in documents} == set(SOURCES)
+    assert len({d.id for d in documents}) == len(documents)
+    assert len({d.text for d in documents}) == len(documents)
+    assert min(len(d.text) for d in documents) >= MIN_CHARS
+
+
+def test_the_shortest_text_is_the_callers_choice() -> None:
+    assert len(collect(300)) < len(collect())
+    assert min(len(d.text) for d in collect(300)) >= 300
+
+
+def test_texts_are_cleaned_docstrings_under_the_name_that_people_use() -> None:
+    by_title = {d.title: d for d in collect()}
+    rmtree = by_title["shutil.rmtree"]
+    assert (rmtree.id, rmtree.group) == ("files/shutil.rmtree", "files")
+    assert rmtree.text.startswith("Recursively delete a directory tree.")
+    assert "\n    " not in by_title["textwrap.shorten"].text.partition("::")[0]
+    # An inherited docstring stays with the class that wrote it, a method's with the function that people call.
+    assert "queue.Queue.task_done" in by_title and "queue.LifoQueue.task_done" not in by_title
+    assert "random.sample" in by_title and "random.Random.sample" not in by_title
+
+
+def test_the_order_does_not_depend_on_the_process() -> None:
+    script = (
+        "import hashlib; from rag_audit.demo.corpus import collect, small_tenants;"
+        "print(hashlib.sha256(repr((collect(), small_tenants())).encode()).hexdigest())"
+    )
+    outputs = {run_python("-c", script, PYTHONHASHSEED=seed).stdout.strip() for seed in ("1", "2")}
+    assert outputs == {hashlib.sha256(repr((collect(), small_tenants())).encode()).hexdigest()}
+
+
+def test_collecting_prints_nothing() -> None:
+    done = run_python("-c", "from rag_audit.demo.corpus import collect; collect()")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_module_that_the_platform_lacks_is_skipped_and_reported(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(corpus, "SOURCES", {"text": ("no_such_module", "textwrap")})
+    with caplog.at_level(logging.WARNING):
+        titles = {d.title for d in collect()}
+    assert "textwrap.dedent" in titles
+    assert "no_such_module" in caplog.text
+
+
+def test_an_interpreter_without_docstrings_is_refused() -> None:
+    script = (
+        "from rag_audit.demo.corpus import collect\nfrom rag_audit.errors import SetupError\n"
+        "try: collect()\nexcept SetupError as exc: print(exc.found)"
+    )
+    assert run_python("-OO", "-c", script).stdout.strip() == "python -OO"
+
+
+def test_there_are_sixty_questions_and_a_dozen_for_each_small_tenant() -> None:
+    questions = load_questions()
+    assert len(questions) == 60
+    assert len({q.question for q in questions}) == len({q.answer for q in questions}) == 60
+    tenants = Counter(q.tenant for q in questions)
+    assert all(tenants[tenant] >= 12 for tenant in SMALL_TENANTS)
+    assert set(tenants) == set(SOURCES)
+
+
+def test_every_answer_is_in_the_corpus() -> None:
+    there = {(d.group, d.title) for d in collect()}
+    assert [q for q in load_questions() if (q.tenant, q.answer) not in there] == []
+
+
+def test_questions_do_not_copy_their_answers() -> None:
+    texts = {d.title: d.text for d in collect()}
+    for question in load_questions():
+        assert question.answer not in question.question
+        assert not shingles(question.question, 5) & shingles(texts[question.answer], 5), question
+
+
+def test_small_tenants_hold_the_answers_and_keep_to_their_capacity() -> None:
+    tenants = small_tenants(CAPACITY)
+    assert tuple(tenants) == SMALL_TENANTS
+    everything = set(collect())
+    for tenant, documents in tenants.items():
+        assert len(documents) <= CAPACITY
+        assert len({d.id for d in documents}) == len(documents)
+        assert set(documents) <= everything and {d.group for d in documents} == {tenant}
+        assert {q.answer for q in load_questions() if q.tenant == tenant} <= {d.title for d in documents}
+    assert {len(documents) for documents in small_tenants(20).values()} == {20}
+
+
+def test_a_capacity_below_the_answers_is_refused() -> None:
+    with pytest.raises(SetupError) as caught:
+        small_tenants(5)
+    assert caught.value.expected == 5
+
+
+def test_questions_find_their_answers_without_noise() -> None:
+    pytest.importorskip("wordllama")
+    from rag_audit.embedders import get_embedder
+
+    embedder = get_embedder()
+    hits = []
+    for tenant, documents in small_tenants(CAPACITY).items():
+        vectors = embedder.embed_documents([d.text for d in documents]).astype(np.int64)
+        for question in (q for q in load_questions() if q.tenant == tenant):
+            scores = vectors @ embedder.embed_query(question.question).astype(np.int64)
+            best = np.argsort(-scores, kind="stable")[:5]
+            hits.append(question.answer in {documents[i].title for i in best})
+    assert np.mean(hits) > 0.6  # five of 64 at random: 0.08
+
+
+def test_folders_are_tenants_and_loose_files_the_default_one(tmp_path: Path) -> None:
+    for name, text in {
+        "acme/a.txt": "Alpha.\n\nBeta.",
+        "acme/deep/b.MD": "# Gamma\n\nDelta.",
+        "bolt/c.rst": "Epsilon.",
+        "d.txt": "\ufeffZeta.",
+        "bolt/.hidden.txt": "Eta.",
+        ".git/e.txt": "Theta.",
+        "bolt/f.pdf": "Iota.",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    tenants = load_directory(tmp_path)
+    assert {tenant: [(d.id, d.text) for d in documents] for tenant, documents in tenants.items()} == {
+        "default": [("d.txt#1", "Zeta.")],
+        "acme": [("acme/a.txt#1", "Alpha.\n\nBeta."), ("acme/deep/b.MD#1", "# Gamma\n\nDelta.")],
+        "bolt": [("bolt/c.rst#1", "Epsilon.")],
+    }
+    assert {d.group for d in tenants["acme"]} == {"acme"}
+
+
+def test_chunks_are_whole_paragraphs_up_to_their_size(tmp_path: Path) -> None:
+    paragraphs = [f"{number} " + "word " * 60 for number in range(10)]
+    (tmp_path / "a.txt").write_text("\n\n".join(paragraphs) + "\n\n---\n\n", "utf-8")
+    chunks = [d.text for d in load_directory(tmp_path)["default"]]
+    assert max(map(len, chunks)) <= MAX_CHUNK
+    assert "\n\n".join(chunks) == "\n\n".join(p.strip() for p in paragraphs)
+    assert len(chunks) == 5
+
+
+def test_a_long_paragraph_is_cut_between_words(tmp_path: Path) -> None:
+    words = [f"word{number}" for number in range(1_000)]
+    (tmp_path / "a.txt").write_text(" ".join(words) + "\n\n" + "x" * (2 * MAX_CHUNK), "utf-8")
+    chunks = [d.text for d in load_directory(tmp_path)["default"]]
+    assert max(map(len, chunks)) <= MAX_CHUNK
+    assert [word for chunk in chunks for word in chunk.split() if word.startswith("word")] == words
+    assert sum(chunk.count("x") for chunk in chunks) == 2 * MAX_CHUNK
+
+
+@pytest.mark.parametrize("content", [None, "", " \n\n --- \n"])
+def test_a_folder_without_text_is_refused(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "a.txt").write_text(content, "utf-8")
+    with pytest.raises(DocumentsError, match="holds no text") as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == str(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["absent", "file.txt"])
+def test_what_is_not_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file.txt").write_text("text", "utf-8")
+    with pytest.raises(DocumentsError, match="no such folder"):
+        load_directory(tmp_path / name)
+
+
+def test_text_that_is_not_utf8_is_refused_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"caf\xe9 au lait")
+    with pytest.raises(EncodingError, match="not UTF-8") as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == str(tmp_path / "a.txt")
+    assert str(caught.value.found).startswith("byte 3")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").symlink_to(tmp_path / "gone")
+    with pytest.raises(DocumentsError, match="cannot be read") as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == str(tmp_path / "a.txt")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    with pytest.raises(DocumentsError, match="cannot be read") as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == str(tmp_path / "closed")
+
+
+def test_a_folder_whose_name_is_no_tenant_id_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "two words").mkdir()
+    (tmp_path / "two words" / "a.txt").write_text("text", "utf-8")
+    with pytest.raises(DocumentsError, match="tenant's id") as caught:
+        load_directory(tmp_path)
+    assert caught.value.found == "two words"
