@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export RAG_AUDIT_DATA ?= ../shared/data
 
-.PHONY: help setup native circuits demo test test-full bench bench-full lint format lock clean
+.PHONY: help setup native demo test test-full bench lint format lock clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,4 +29,42 @@ $(VENV)/.native: $(VENV)/.stamp pyproject.toml $(NATIVE_SOURCES)
 
 native: $(VENV)/.native  ## build the Rust core into the virtual environment
 
-setup: $(VENV)/.native  ## everything that the other targets need, but circuits and keys
+setup: $(VENV)/.native  ## everything that the other targets need; circuits and keys are made on first use
+
+demo: setup  ## one window on real text, from commit to verdict, every party in its own process
+	@$(BIN)/rag-audit demo
+
+test: setup  ## the default suite: Rust and Python, small circuits
+	cargo test --manifest-path native/Cargo.toml --release --locked --quiet
+	$(BIN)/python -m pytest -m "not full" -n 2 --dist loadfile
+
+test-full: setup  ## the default suite and the slow ones: large circuits, 10,000 random queries, mutations
+	cargo test --manifest-path native/Cargo.toml --release --locked --quiet
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+bench: setup  ## measurements, one JSON object each, below bench/results
+	@mkdir -p bench/results
+	@for name in core engine ledger accounting groth16 recall; do \
+	  echo "== bench.$$name" >&2; \
+	  $(BIN)/python -m bench.$$name --json > bench/results/$$name.json && cat bench/results/$$name.json || exit 1; \
+	done
+
+lint: setup  ## ruff, mypy --strict, clippy, rustfmt
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	cargo fmt --manifest-path native/Cargo.toml --all --check
+	cargo clippy --manifest-path native/Cargo.toml --all-targets --locked --quiet -- -D warnings
+
+format: setup  ## let ruff and rustfmt lay out the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	cargo fmt --manifest-path native/Cargo.toml --all
+
+lock: $(VENV)/.stamp  ## compile requirements/dev.in to requirements/dev.txt with hashes
+	$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet pip-tools
+	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
+	  --no-emit-index-url --no-emit-trusted-host -o requirements/dev.txt requirements/dev.in
+
+clean:  ## remove what the other targets made in this folder (the cache stays: see rag-audit's XDG_CACHE_HOME)
+	rm -rf $(VENV) native/target rag_audit/_native*.so demo-window bench/results

@@ -13,12 +13,12 @@ from typing import Any
 import click
 
 from rag_audit.account import load_roster
-from rag_audit.canonical import digest_hex, jcs, parse_json, read_json
+from rag_audit.canonical import digest_hex, jcs, parse_json, read_bytes, read_json
 from rag_audit.cli.common import PATH, emit, json_option, progress, say, signing_key
 from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.demo.corpus import load_directory
 from rag_audit.durable import replace_file
-from rag_audit.errors import EncodingError, RagAuditError, SetupError
+from rag_audit.errors import EncodingError, RagAuditError, SchemaError, SetupError
 from rag_audit.ledger.note import parse_note
 from rag_audit.policy import Policy
 from rag_audit.records import PreviousWindow, WitnessBeacon
@@ -26,6 +26,7 @@ from rag_audit.window import MAX_PUBLICATION_BYTES, Window
 from rag_audit.windowfile import WindowFile
 
 MAX_REQUEST_BYTES = 1 << 17
+MAX_DOCUMENTS_BYTES = 4 << 30
 
 
 def _settings(directory: Path) -> dict[str, Any]:
@@ -58,7 +59,9 @@ def _admit(window: Window) -> None:
 @click.argument("directory", type=PATH)
 @click.option("--policy", "policy_file", type=PATH, help="the window's policy (`rag-audit policy new`)")
 @click.option("--roster", type=PATH, help="accounts (`rag-audit account add`)")
-@click.option("--docs", type=PATH, help="folder with one folder of texts a tenant")
+@click.option(
+    "--docs", type=PATH, help="folder with a <tenant>.jsonl or a folder of text files for each tenant"
+)
 @click.option("--key", type=PATH, help="the provider's signing key (`rag-audit keygen`)")
 @click.option("--origin", help="the ledger's name; the key's name by default")
 @click.option(
@@ -86,7 +89,7 @@ def open_(
         beacon = WitnessBeacon.parse(
             {"source": "witnesses", "witnesses": load_nonce_lines(witnesses)}, field="--witness"
         )
-        documents = {tenant: [d.text for d in texts] for tenant, texts in load_directory(docs).items()}
+        documents = _documents(docs)
         window = Window.open(
             directory,
             key=signer,
@@ -108,6 +111,25 @@ def open_(
             "public": str(directory / "public"),
         }
     emit(result, as_json)
+
+
+def _documents(folder: Path) -> dict[str, list[str]]:
+    """Texts by tenant: ``<tenant>.jsonl`` with one ``{"text": ..}`` a line, or folders of text files to be cut up."""
+    lists = sorted(folder.glob("*.jsonl"))
+    if not lists:
+        return {tenant: [d.text for d in texts] for tenant, texts in load_directory(folder).items()}
+    return {path.stem: [_text(line, path, n) for n, line in enumerate(_lines(path), 1)] for path in lists}
+
+
+def _lines(path: Path) -> list[bytes]:
+    return [line for line in read_bytes(path, max_bytes=MAX_DOCUMENTS_BYTES).split(b"\n") if line.strip()]
+
+
+def _text(line: bytes, path: Path, number: int) -> str:
+    value = parse_json(line, source=f"{path.name}, line {number}")
+    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        raise SchemaError("not a document", field=f"{path.name}, line {number}", expected='{"text": ".."}')
+    return str(value["text"])
 
 
 def previous_window(public: Path) -> PreviousWindow:

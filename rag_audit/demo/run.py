@@ -135,10 +135,9 @@ def _corpus(
         ]
         say(f"your own texts: {', '.join(f'{n} ({len(t)})' for n, t in tenants.items())}")
     for name, texts in tenants.items():
-        folder = demo.provider / "docs" / name
-        folder.mkdir(parents=True)
-        for number, document in enumerate(texts):
-            (folder / f"{number:03}.txt").write_text(document.text, encoding="utf-8")
+        folder = demo.provider / "docs"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.jsonl").write_bytes(b"".join(jcs({"text": d.text}) + b"\n" for d in texts))
     return tenants, questions
 
 
