@@ -1,4 +1,4 @@
-"""Microbenchmarks of the native core: `python bench/core.py [--json] [--threads N]`.
+"""Microbenchmarks of the native core: `python -m bench.core [--json] [--threads N]`.
 
 Each figure is the best of several runs. Targets: 7,000 Poseidon(16) a second on one core, the noise of 10^5
 positions and three gains under 0.4 s on two cores, a query of 10^5 documents of dimension 256 under 5 ms.
@@ -6,14 +6,12 @@ positions and three gains under 0.4 s on two cores, a query of 10^5 documents of
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import time
 from collections.abc import Callable
 
 import numpy as np
 
+from bench.common import emit, parser
 from rag_audit import _native as native
 
 POSITIONS = 100_000
@@ -60,22 +58,12 @@ def measure() -> dict[str, float]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--threads", type=int, default=native.threads(), help="threads of the native pool")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    args = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--threads", type=int, default=native.threads(), help="threads of the native pool")
+    args = options.parse_args()
     native.set_threads(args.threads)
-    figures = measure()
-    if args.json:
-        print(json.dumps({"threads": args.threads, "load": os.getloadavg()[0], **figures}, indent=2))
-        return
-    print(
-        f"{POSITIONS} positions, dimension {DIMENSION}, {args.threads} threads, load {os.getloadavg()[0]:.1f}"
-    )
-    for name, value in figures.items():
-        print(f"{name:30} {value:12.3f}")
+    head = {"positions": POSITIONS, "dimension": DIMENSION, "threads": args.threads}
+    emit({**head, **measure()}, as_json=args.json)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Time of the engine at 10^5 documents: `python bench/engine.py [--json] [--documents N] [--threads N]`.
+"""Time of the engine at 10^5 documents: `python -m bench.engine [--json] [--documents N] [--threads N]`.
 
 Targets on two cores: a query under 5 ms with the slot's noise drawn, drawing it under 0.4 s at three gains.
 faiss, which has neither noise nor the lattice, is timed beside it on the same vectors: scores of one query,
@@ -7,9 +7,6 @@ and of a batch.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import time
 from collections.abc import Callable
 from random import Random
@@ -17,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.common import emit, parser
 from rag_audit import _native
 from rag_audit.engine import Int8Array, NoisePool, SlotKey, build_index, draw_noise, select
 from rag_audit.relation.field import digest_to_field
@@ -104,30 +102,13 @@ def measure(documents: int, threads: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--documents", type=int, default=100_000)
-    parser.add_argument("--threads", type=int, default=_native.threads(), help="threads of both libraries")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    args = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--documents", type=int, default=100_000)
+    options.add_argument("--threads", type=int, default=_native.threads(), help="threads of both libraries")
+    args = options.parse_args()
     _native.set_threads(args.threads)
-    load = os.getloadavg()[0]
-    figures = measure(args.documents, args.threads)
-    if args.json:
-        print(
-            json.dumps(
-                {"documents": args.documents, "threads": args.threads, "load": load, **figures}, indent=2
-            )
-        )
-        return
-    print(
-        f"{args.documents} documents, dimension {DIMENSION}, gains {GAINS}, "
-        f"{args.threads} threads, load {load:.1f}"
-    )
-    for name, value in figures.items():
-        text = "  ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
-        print(f"{name:30} {text}")
+    head = {"documents": args.documents, "dimension": DIMENSION, "gains": GAINS, "threads": args.threads}
+    emit({**head, **measure(args.documents, args.threads)}, as_json=args.json)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Durable appends a second: the ledger store beside pymerkle's own SQLite tree, on the same disk.
 
-    python bench/ledger.py [--records N] [--appenders N] [--json]
+    python -m bench.ledger [--records N] [--appenders N] [--json]
 
 An append counts once it is acknowledged, that is, once it is on the disk. The folder is made in the current
 one, so that a memory file system is not measured by mistake.
@@ -8,10 +8,6 @@ one, so that a memory file system is not measured by mistake.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
 import tempfile
 import threading
 import time
@@ -20,6 +16,7 @@ from pathlib import Path
 
 from pymerkle import SqliteTree
 
+from bench.common import emit, parser
 from rag_audit.canonical import jcs
 from rag_audit.ledger.store import LedgerStore
 
@@ -69,13 +66,10 @@ def open_seconds(directory: Path, appenders: int) -> tuple[int, float]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--records", type=int, default=8192)
-    parser.add_argument("--appenders", type=int, nargs="+", default=[1, 16, 64, 256])
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    arguments = parser(__doc__)
+    arguments.add_argument("--records", type=int, default=8192)
+    arguments.add_argument("--appenders", type=int, nargs="+", default=[1, 16, 64, 256])
+    options = arguments.parse_args()
     with tempfile.TemporaryDirectory(dir=".", prefix=".bench-") as folder:
         directory = Path(folder)
         rates = {
@@ -89,15 +83,8 @@ def main() -> None:
             "durable_records_per_second": {f"{n} appenders": round(rate) for n, rate in rates.items()},
             "pymerkle_sqlite_records_per_second": round(pymerkle_rate(directory, options.records // 8)),
             "open_and_verify": {"records": size, "seconds": round(seconds, 3)},
-            "machine": f"{os.cpu_count()} cores, {platform.machine()}",
         }
-    if options.json:
-        print(json.dumps(figures, indent=2))
-        return
-    for n, rate in rates.items():
-        print(f"{n:4d} appenders: {rate:8.0f} durable records/s")
-    print(f"pymerkle SqliteTree: {figures['pymerkle_sqlite_records_per_second']} records/s")
-    print(f"opening and verifying {size} records: {seconds:.3f} s")
+    emit(figures, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Recall of the default embedder and of the noised engine: `python bench/recall.py [--json] [--questions N]`.
+"""Recall of the default embedder and of the noised engine: `python -m bench.recall [--json] [--questions N]`.
 
 Collections come from RAG_AUDIT_DATA (default ../shared/data): SQuAD dev v1.1, a fixed sample of questions
 against all paragraphs, and SciFact. Recall@K is the share of a question's relevant passages among the first
@@ -8,7 +8,6 @@ engine's int4 vectors stands the same table in floating point.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import os
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bench.common import emit, parser
 from rag_audit.embedders import wordllama
 from rag_audit.engine import Int8Array, TenantIndex, build_index, draw_noise, select
 from rag_audit.relation.field import digest_to_field
@@ -174,12 +174,9 @@ def show(result: dict[str, Any]) -> None:
 
 def main() -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--questions", type=int, default=2000, help="SQuAD questions")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    args = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--questions", type=int, default=2000, help="SQuAD questions")
+    args = options.parse_args()
     data = Path(os.environ.get("RAG_AUDIT_DATA", "../shared/data"))
     if not data.is_dir():
         print(f"bench: no collections at {data}; set RAG_AUDIT_DATA", file=sys.stderr)
@@ -187,7 +184,7 @@ def main() -> int:
     embedder = wordllama.WordLlama()
     results = [measure(collection, embedder) for collection in (squad(data, args.questions), scifact(data))]
     if args.json:
-        print(json.dumps(results, indent=2))
+        emit({"collections": results}, as_json=True)
         return 0
     for result in results:
         show(result)

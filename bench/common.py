@@ -1,0 +1,80 @@
+"""What every measurement shares: its options, the machine it ran on, and how its figures are printed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+GIB = 2**30
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser with --json, to which a script adds its own options."""
+    result = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    result.add_argument("--json", action="store_true", help="print one JSON object")
+    return result
+
+
+def machine() -> dict[str, Any]:
+    """Where and on which revision a figure was measured; `load` is the one-minute average at this moment."""
+    return {
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB, 1),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "revision": _revision(),
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def emit(figures: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the figures with the machine: one JSON object, or a line each with nested names joined by dots."""
+    report = {"machine": machine(), **figures}
+    if as_json:
+        print(json.dumps(report, indent=2))
+        return
+    lines = list(_flat("", report))
+    width = max(len(name) for name, _ in lines)
+    for name, value in lines:
+        print(f"{name:{width}}  {f'{value:.6g}' if isinstance(value, float) else value}")
+
+
+def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
+    children: Any = None
+    if isinstance(value, Mapping):
+        children = value.items()
+    elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        children = enumerate(value)
+    if children is None:
+        yield prefix, value
+        return
+    for name, item in children:
+        yield from _flat(f"{prefix}.{name}" if prefix else str(name), item)
+
+
+def _cpu() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _revision() -> str:
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() if done.returncode == 0 else "unknown"
