@@ -22,11 +22,12 @@ import numpy as np
 
 from rag_audit import attest
 from rag_audit.attest import Retained
-from rag_audit.beacon import members_of, witness_beacon
+from rag_audit.beacon import drand_beacon, members_of, witness_beacon
 from rag_audit.canonical import Json, digest_hex, jcs, parse_json, read_json
 from rag_audit.challenge import Challenge
 from rag_audit.commit import Commitment, CommittedTenant, WindowSecrets, commit, recommit
 from rag_audit.documents import DocumentStore
+from rag_audit.drand import QUICKNET, DrandChain
 from rag_audit.durable import replace_file
 from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.engine import NoisePool, SlotKey, TenantIndex
@@ -122,8 +123,10 @@ class Window:
         store: LedgerStore,
         lock: int,
         clock: Callable[[], int],
+        witnesses: Sequence[VerifierKey],
     ) -> None:
         self.directory = directory
+        self.witnesses = tuple(witnesses)
         self.commitment = commitment
         self.opening_digest = digest_hex(commitment.opening.dump())
         self._key = key
@@ -159,6 +162,7 @@ class Window:
         roster: Sequence[RosterEntry],
         documents: Mapping[str, Sequence[str]],
         beacon: BeaconSource,
+        witnesses: Sequence[VerifierKey] = (),
         embedder: Embedder | None = None,
         previous: PreviousWindow | None = None,
         clock: Callable[[], int] = now_ms,
@@ -166,6 +170,7 @@ class Window:
         """Commit to everything and write ledger entry 0. Queries wait for the quorum and the beacon (`admit`).
 
         :param directory: a new or empty folder; private to the provider but for its `public` part
+        :param witnesses: whose cosignatures are waited for; those that `beacon` names if empty
         :raises PolicyError: the policy is not well-formed, or roster or documents do not fit it
         :raises WindowStateError: the folder already holds a window
         """
@@ -192,9 +197,13 @@ class Window:
             raise WindowStateError(
                 "folder already holds a window", field=str(directory), hint="use Window.resume"
             )
-        _store_commitment(directory, made)
+        if not witnesses and isinstance(beacon, WitnessBeacon):
+            witnesses = [m.vkey for m in members_of(beacon)]
+        if not witnesses:
+            raise PolicyError("a window needs witnesses", field="witnesses")
+        _store_commitment(directory, made, witnesses)
         store = LedgerStore(directory / "ledger.sqlite")
-        window = cls(directory, key, made, embedder, store, lock, clock)
+        window = cls(directory, key, made, embedder, store, lock, clock, witnesses)
         window._append(made.opening)
         window._publish(window.checkpoint(1))
         return window
@@ -216,7 +225,7 @@ class Window:
         directory = Path(directory)
         lock = _lock(directory)
         try:
-            made = _load_commitment(directory)
+            made, witnesses = _load_commitment(directory)
             part: Any = made.manifest["embedder"]
             embedder = embedder or get_embedder(
                 part["kind"],
@@ -228,16 +237,34 @@ class Window:
                     "another embedder than the committed one", field="embedder", expected=part["kind"]
                 )
             window = cls(
-                directory, key, made, embedder, LedgerStore(directory / "ledger.sqlite"), lock, clock
+                directory,
+                key,
+                made,
+                embedder,
+                LedgerStore(directory / "ledger.sqlite"),
+                lock,
+                clock,
+                witnesses,
             )
         except BaseException:
             os.close(lock)
             raise
-        first = window._entries[0] if window._entries else None
-        if first != made.opening:
+        try:
+            window._check_ledger()
+        except BaseException:
             window.shut()
-            raise StoreError("ledger does not start with this window's opening", field=str(directory))
+            raise
         return window
+
+    def _check_ledger(self) -> None:
+        """The stored ledger starts with this opening, and holds everything that was published of it."""
+        if not self._entries or self._entries[0] != self.opening:
+            raise StoreError("ledger does not start with this window's opening", field=str(self.directory))
+        for path in (self.directory / "public").glob("checkpoint-*.txt"):
+            head = Checkpoint.parse(parse_note(path.read_bytes(), field=path.name).text, field=path.name)
+            if head.size > self._tree.size or self._tree.root(head.size) != head.root:
+                raise StoreError("ledger lost or changed entries that were published", field=path.name,
+                                 expected=f"{head.size} entries", found=f"{self._tree.size}")  # fmt: skip
 
     def admit(self, notes: Iterable[str]) -> str:
         """Take cosigned checkpoints and beacon notes, in any order, as they arrive.
@@ -256,7 +283,7 @@ class Window:
                 continue
             head = Checkpoint.parse(note.text)
             open_checkpoint(
-                note, origin=self.opening.origin, log_key=self._key.verifier, witnesses=self._witnesses()
+                note, origin=self.opening.origin, log_key=self._key.verifier, witnesses=self.witnesses
             )
             name = self._checkpoint_file(head.size)
             stored = parse_note((self.directory / "public" / name).read_bytes())
@@ -265,16 +292,33 @@ class Window:
             self._admit_beacon(0, 1, reveals)
         return self.status
 
+    def admit_drand(self, signatures: Sequence[str], *, chain: DrandChain = QUICKNET) -> str:
+        """Take the drand round that the opening names.
+
+        :param signatures: the round's signature in hexadecimal; for a chained scheme also the round before's
+        :returns: the window's `status`
+        :raises InvalidProof: not that round's, or due less than 60 s after the quorum
+        """
+        source = self._beacon_source(0)
+        if not isinstance(source, DrandBeacon):
+            raise WindowStateError("the opening names no drand round", field="beacon", found=source.source)
+        if 0 not in self._beacons:
+            signed = self._cosigned(1)
+            quorum = len(self.witnesses)
+            value, _ = drand_beacon(source, signatures, signed, chain=chain, quorum=quorum)
+            self._append_beacon(0, "drand", value, list(signatures), str(signed.note))
+        return self.status
+
     def _admit_beacon(self, of: int, size: int, notes: Sequence[str]) -> None:
         source = self._beacon_source(of)
         if of in self._beacons:
             return
-        signed = self._cosigned(size)
         if isinstance(source, DrandBeacon):
-            raise WindowStateError("give a drand round with admit_drand", field="beacon")
+            raise WindowStateError("the beacon is a drand round, not witnesses' nonces", field="beacon")
+        signed = self._cosigned(size)
         named = [m.vkey for m in members_of(source)]
         value, _ = witness_beacon(
-            source, notes, signed, trusted=named, quorum=len(named), window=self.opening.window
+            source, notes, signed, trusted=named, quorum=len(self.witnesses), window=self.opening.window
         )
         self._append_beacon(of, "witnesses", value, list(notes), str(signed.note))
 
@@ -723,10 +767,6 @@ class Window:
                 "window is in another state", field="window", expected=status, found=self.status
             )
 
-    def _witnesses(self, of: int = 0) -> list[VerifierKey]:
-        source = self._beacon_source(of)
-        return [m.vkey for m in members_of(source)] if isinstance(source, WitnessBeacon) else []
-
     def _beacon_source(self, of: int) -> BeaconSource:
         entry = self._entries[of]
         assert isinstance(entry, Opening | Enrolment)
@@ -735,11 +775,11 @@ class Window:
     def _cosigned(self, size: int) -> SignedCheckpoint:
         path = self.directory / "public" / self._checkpoint_file(size)
         return open_checkpoint(path.read_bytes(), origin=self.opening.origin, log_key=self._key.verifier,
-                               witnesses=self._witnesses())  # fmt: skip
+                               witnesses=self.witnesses)  # fmt: skip
 
     def _fully_cosigned(self, size: int) -> bool:
         path = self.directory / "public" / self._checkpoint_file(size)
-        return path.exists() and len(self._cosigned(size).cosignatures) == len(self._witnesses())
+        return path.exists() and len(self._cosigned(size).cosignatures) == len(self.witnesses)
 
     def _proof_path(self, record: QueryRecord) -> Path:
         return self.directory / "proofs" / f"{record.proof or record.seq}.json"
@@ -775,7 +815,7 @@ def _lock(directory: Path) -> int:
     return handle
 
 
-def _store_commitment(directory: Path, made: Commitment) -> None:
+def _store_commitment(directory: Path, made: Commitment, witnesses: Sequence[VerifierKey]) -> None:
     made.secrets.save(directory / "secrets.json")
     with DocumentStore(directory / "documents.sqlite") as documents:
         for name, tenant in made.tenants.items():
@@ -790,11 +830,12 @@ def _store_commitment(directory: Path, made: Commitment) -> None:
         "embedder": made.manifest,
         "roster": [r.dump() for r in made.roster],
         "tenants": [t.entry.dump() for t in made.tenants.values()],
+        "witnesses": [str(w) for w in witnesses],
     }
     replace_file(directory / "commitment.json", jcs(value))
 
 
-def _load_commitment(directory: Path) -> Commitment:
+def _load_commitment(directory: Path) -> tuple[Commitment, list[VerifierKey]]:
     value = read_json(directory / "commitment.json", max_bytes=MAX_PUBLICATION_BYTES)
     drawn = WindowSecrets.load(directory / "secrets.json")
     opening = Opening.parse(value["opening"], field="commitment.opening")
@@ -811,7 +852,7 @@ def _load_commitment(directory: Path) -> Commitment:
             if tenants[name].entry.dump() != committed:
                 raise StoreError("index or texts changed inside the window", field=f"tenant {name}",
                                  expected=committed, found=tenants[name].entry.dump())  # fmt: skip
-    return Commitment(
+    made = Commitment(
         opening,
         Policy.parse(value["policy"], field="commitment.policy"),
         value["embedder"],
@@ -819,3 +860,4 @@ def _load_commitment(directory: Path) -> Commitment:
         tenants,
         drawn,
     )
+    return made, [VerifierKey.parse(w, field="commitment.witnesses") for w in value["witnesses"]]

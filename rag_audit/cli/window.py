@@ -13,15 +13,17 @@ from typing import Any
 import click
 
 from rag_audit.account import load_roster
+from rag_audit.beacon import members_of
 from rag_audit.canonical import digest_hex, jcs, parse_json, read_bytes, read_json
 from rag_audit.cli.common import PATH, emit, json_option, progress, say, signing_key
 from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.demo.corpus import load_directory
+from rag_audit.drand import QUICKNET
 from rag_audit.durable import replace_file
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError, SetupError
 from rag_audit.ledger.note import parse_note
 from rag_audit.policy import Policy
-from rag_audit.records import PreviousWindow, WitnessBeacon
+from rag_audit.records import DrandBeacon, PreviousWindow, WitnessBeacon
 from rag_audit.window import MAX_PUBLICATION_BYTES, Window
 from rag_audit.windowfile import WindowFile
 
@@ -67,6 +69,12 @@ def _admit(window: Window) -> None:
 @click.option(
     "--witness", "witnesses", type=PATH, multiple=True, help="a witness's nonce line; repeat for each"
 )
+@click.option(
+    "--drand",
+    type=click.IntRange(min=1),
+    help="beacon: this round of drand's quicknet, not the witnesses' nonces",
+)
+@click.option("--drand-signature", help="the round's signature in hexadecimal, once it is out")
 @click.option("--previous", type=PATH, help="the public folder of the window before this one")
 @json_option
 def open_(
@@ -77,6 +85,8 @@ def open_(
     key: Path | None,
     origin: str | None,
     witnesses: tuple[Path, ...],
+    drand: int | None,
+    drand_signature: str | None,
     previous: Path | None,
     as_json: bool,
 ) -> None:
@@ -86,8 +96,11 @@ def open_(
             raise click.UsageError("a new window needs --policy, --roster, --docs, --key and --witness")
         signer = signing_key(key)
         policy = Policy.parse(read_json(policy_file, max_bytes=MAX_PUBLICATION_BYTES), field=policy_file.name)
-        beacon = WitnessBeacon.parse(
+        nonces = WitnessBeacon.parse(
             {"source": "witnesses", "witnesses": load_nonce_lines(witnesses)}, field="--witness"
+        )
+        beacon = (
+            nonces if drand is None else DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=drand)
         )
         documents = _documents(docs)
         window = Window.open(
@@ -98,6 +111,7 @@ def open_(
             roster=load_roster(roster),
             documents=documents,
             beacon=beacon,
+            witnesses=[m.vkey for m in members_of(nonces)],
             previous=None if previous is None else previous_window(previous),
         )
         replace_file(directory / "settings.json", jcs({"key": str(key.resolve())}))
@@ -105,6 +119,8 @@ def open_(
         window = resume(directory)
     with window:
         _admit(window)
+        if drand_signature is not None:
+            window.admit_drand([drand_signature])
         result = {
             "status": window.status,
             "opening": window.opening_digest,
