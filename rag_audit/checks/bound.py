@@ -34,7 +34,7 @@ def check(case: Case) -> None:
         case.figures["eps_one_account"] = accounting.eps_at(mechanism, policy.n, delta)
         case.figures["eps_all_accounts"] = accounting.eps_at(mechanism, policy.n * largest, delta)
         case.figures["accounts_max"] = largest
-        case.figures["membership"] = accounting.membership(mechanism, policy.n * policy.k_max)
+        case.figures["membership"] = accounting.membership(mechanism, policy.n * policy.k_max).as_json()
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for q in case.queries:
             counts[q.tenant][q.account] += 1

@@ -1,0 +1,91 @@
+"""Write the JSON Schemas of the published formats, from the models that parse them.
+
+    python docs/schemas/generate.py          write docs/schemas/*.json
+    python docs/schemas/generate.py --check  compare; exit 1 if a committed schema is not the model's
+
+A schema states fields, types, patterns and ranges. What no schema can say (field elements below r, canonical JSON,
+duplicate keys, signatures, digests) is in docs/protocol.md and refused by the models and checks.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rag_audit.models import Model
+from rag_audit.policy import Policy
+from rag_audit.records import (
+    Answer,
+    BeaconEntry,
+    BeaconWitness,
+    Closing,
+    CountersignedReceipt,
+    Enrolment,
+    Opening,
+    QueryRecord,
+    Refusal,
+    RosterEntry,
+    SignedReceiptBody,
+    SignedRequest,
+    TenantEntry,
+)
+from rag_audit.trust import Trust
+from rag_audit.window import Publication
+from rag_audit.windowfile import WindowFile
+
+HERE = Path(__file__).resolve().parent
+
+MODELS: dict[str, type[Model]] = {
+    "answer": Answer,
+    "beacon": BeaconEntry,
+    "beacon-witness": BeaconWitness,
+    "closing": Closing,
+    "countersigned-receipt": CountersignedReceipt,
+    "enrolment": Enrolment,
+    "opening": Opening,
+    "opening-publication": Publication,
+    "policy": Policy,
+    "query": QueryRecord,
+    "receipt-body": SignedReceiptBody,
+    "refusal": Refusal,
+    "request": SignedRequest,
+    "roster-line": RosterEntry,
+    "tenant": TenantEntry,
+    "trust": Trust,
+    "window": WindowFile,
+}
+
+
+def schemas() -> dict[str, str]:
+    """File name and text of every schema."""
+    made = {}
+    for name, model in MODELS.items():
+        schema: dict[str, Any] = {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": f"urn:rag-audit:schema:{name}:1",
+            **model.model_json_schema(mode="validation"),
+        }
+        made[f"{name}.json"] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return made
+
+
+def main(arguments: list[str]) -> int:
+    made = schemas()
+    if arguments == ["--check"]:
+        committed = {p.name: p.read_text(encoding="utf-8") for p in HERE.glob("*.json")}
+        wrong = sorted(n for n in made.keys() | committed.keys() if made.get(n) != committed.get(n))
+        print(
+            "\n".join(f"not the model's schema: {n}" for n in wrong),
+            end="\n" if wrong else "",
+            file=sys.stderr,
+        )
+        return int(bool(wrong))
+    for name, text in made.items():
+        (HERE / name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
