@@ -119,7 +119,7 @@ class Account:
     def accept(
         self, window: Publication, request: SignedRequest, reply: Json, provider: VerifierKey
     ) -> Answer:
-        """Check an answer, keep its receipt. A signed refusal frees the request to be replaced.
+        """Check an answer, keep its receipt. A signed refusal of the request frees it to be replaced.
 
         :raises RequestRefused: the provider refused, with its signed reason
         :raises SignatureError: reply or receipt not signed by `provider`
@@ -132,7 +132,9 @@ class Account:
             mine = (request.origin, digest, self.account, request.i, request.hq)
             if named != mine or not provider.verifies(bytes.fromhex(refusal.sig), refusal.message()):
                 raise SignatureError("refusal is not the provider's for this request", field="reply")
-            self._pending_path(digest).unlink(missing_ok=True)
+            # These two say nothing about this request, which may yet be recorded: only repeating it is safe.
+            if refusal.reason not in ("in-flight", "unavailable"):
+                self._pending_path(digest).unlink(missing_ok=True)
             raise RequestRefused(refusal.reason, refusal.detail, field="provider")
         answer = Answer.parse(reply, field="reply")
         check_receipt(answer.receipt, window, provider, request=request)

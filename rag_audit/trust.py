@@ -143,6 +143,14 @@ class Trust(Model):
                 expected=f"at most {len(trust.witness)} witnesses",
                 found=trust.quorum,
             )
+        unknown = sorted(set(trust.beacon.witnesses) - {w.name for w in trust.witness})
+        if unknown:
+            raise SchemaError(
+                "the beacon names a witness that has no key here",
+                field=f"{source}.beacon.witnesses",
+                expected=[w.name for w in trust.witness],
+                found=unknown,
+            )
         for what, names in (
             ("witness", [w.name for w in trust.witness]),
             ("witness vkey", [w.vkey for w in trust.witness]),

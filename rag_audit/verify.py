@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -146,9 +147,11 @@ def _options(trust: Trust, max_epsilon: str | None, allow_unsafe_setup: bool) ->
     allowed = ["unsafe-setup"] if allow_unsafe_setup or require.allow_unsafe_setup else []
     update: dict[str, Any] = {"allow_unsafe_setup": bool(allowed)}
     if max_epsilon is not None:
-        given = require.max_epsilon
-        update["max_epsilon"] = max_epsilon if given is None else min(given, max_epsilon, key=float)
+        update["max_epsilon"] = max_epsilon
     changed = type(require).parse({**require.model_dump(), **update}, field="options")
+    if max_epsilon is not None and require.max_epsilon is not None:
+        tighter = min(require.max_epsilon, max_epsilon, key=Decimal)
+        changed = changed.model_copy(update={"max_epsilon": tighter})
     return trust.model_copy(update={"require": changed}), allowed
 
 
@@ -163,6 +166,7 @@ def open_case(
 
     :raises RagAuditError: naming the first part that is not well-formed
     """
+    _check_manifest(file.embedder)
     entries = [parse_entry(value, field=f"entries[{i}]") for i, value in enumerate(file.entries)]
     if not entries or not isinstance(entries[0], Opening):
         raise SchemaError("entry 0 is not an opening", field="entries[0]")
@@ -189,6 +193,19 @@ def open_case(
     )
 
 
+def _check_manifest(manifest: Mapping[str, Any]) -> None:
+    """The parts of the manifest under C_emb that the checks read are there, with their types."""
+    needed = {"embedder": dict, "embedder.kind": str, "embedder.tokens": dict, "embedder.tokens.query": int,
+              "embedder.tokens.document": int, "schema": dict, "schema.dimension": int}  # fmt: skip
+    for place, kind in needed.items():
+        part: Any = manifest
+        for name in place.split("."):
+            part = part.get(name)
+        if type(part) is not kind:
+            raise SchemaError("embedder manifest is not well-formed", field=f"embedder.{place}",
+                              expected=kind.__name__, found=type(part).__name__)  # fmt: skip
+
+
 def load_receipts(paths: Sequence[Path]) -> list[ReceiptFile]:
     """Countersigned receipts from files and folders (``*.json``), in name order.
 
@@ -204,15 +221,15 @@ def load_receipts(paths: Sequence[Path]) -> list[ReceiptFile]:
 
 def _embedder(case: Case) -> tuple[Embedder | None, list[str]]:
     """The embedder to re-execute A1 with: only one whose artefacts trust.toml pins, and that is installed here."""
-    part: Any = case.file.embedder.get("embedder", {})
+    part: Any = case.file.embedder["embedder"]
     if not any(r.receipt.disclosed for r in case.receipts):
         return None, []
     if part.get("artefacts") != case.trust.pins.embedder:
         return None, ["A1 not re-executed: the embedder's artefacts are not the pinned ones"]
     try:
-        tokens = part.get("tokens", {})
+        tokens = part["tokens"]
         embedder = get_embedder(
-            part.get("kind"), query_tokens=tokens.get("query"), document_tokens=tokens.get("document")
+            part["kind"], query_tokens=tokens["query"], document_tokens=tokens["document"]
         )
     except SetupError as exc:
         return None, [f"A1 not re-executed: {exc.message}" + (f" ({exc.hint})" if exc.hint else "")]
@@ -240,6 +257,7 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
     if case.figures.get("a1") != "proved":
         notes = [
             *notes,
-            f"A1 is {case.figures.get('a1')}: eps_audit is conditional on query vectors that do not depend on the index",
+            f"A1 is {case.figures.get('a1')}: eps_audit is conditional on query vectors that do not depend"
+            " on the index",
         ]
     return Verdict(worst.exit_code, tuple(case.checks), figures, tuple(notes))

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import concurrent.futures
 import fcntl
+import io
 import os
 import threading
 import time
+import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,12 +25,20 @@ import numpy as np
 from rag_audit import attest
 from rag_audit.attest import Retained
 from rag_audit.beacon import drand_beacon, members_of, witness_beacon
-from rag_audit.canonical import Json, digest_hex, jcs, parse_json, read_json
+from rag_audit.canonical import MAX_SAFE_INTEGER, Json, digest_hex, jcs, parse_json, read_json
 from rag_audit.challenge import Challenge
-from rag_audit.commit import Commitment, CommittedTenant, WindowSecrets, commit, recommit
+from rag_audit.commit import (
+    Commitment,
+    CommittedTenant,
+    WindowSecrets,
+    check_roster,
+    commit,
+    list_root,
+    recommit,
+)
 from rag_audit.documents import DocumentStore
 from rag_audit.drand import QUICKNET, DrandChain
-from rag_audit.durable import replace_file
+from rag_audit.durable import PRIVATE_MODE, replace_file
 from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.engine import NoisePool, SlotKey, TenantIndex
 from rag_audit.errors import (
@@ -63,14 +73,18 @@ from rag_audit.records import (
     Refusal,
     RosterEntry,
     SignedRequest,
+    TenantEntry,
     WitnessBeacon,
     parse_entry,
 )
+from rag_audit.relation.commitments import seed_commitment
+from rag_audit.relation.field import to_hex
 from rag_audit.windowfile import MEDIA_TYPE, WindowFile
 
 PUBLICATION = "application/vnd.rag-audit.opening+json;version=1"
 MAX_PUBLICATION_BYTES = 64 << 20
 MAX_PROOF_BYTES = 1 << 20
+SECRETS_FILE = "secrets.json"
 
 
 class Publication(Model):
@@ -99,6 +113,17 @@ class Publication(Model):
     def opening_digest(self) -> str:
         """SHA-256 over entry 0's canonical JSON: how requests and receipts name the window."""
         return digest_hex(self.opening)
+
+
+class _StoredCommitment(Model):
+    """commitment.json: the provider's copy of what the opening commits to."""
+
+    opening: Opening
+    policy: Policy
+    embedder: dict[str, Json]
+    roster: list[RosterEntry]
+    tenants: list[TenantEntry]
+    witnesses: list[str]
 
 
 def now_ms() -> int:
@@ -186,26 +211,34 @@ class Window:
         try:
             (directory / "public").mkdir(parents=True, exist_ok=True)
             (directory / "proofs").mkdir(exist_ok=True)
+            (directory / "index").mkdir(exist_ok=True)
             directory.chmod(0o700)
         except OSError as exc:
             raise StoreError(
                 "window folder cannot be made", field=str(directory), found=exc.strerror
             ) from exc
-        lock = _lock(directory)
-        if (directory / "ledger.sqlite").exists():
-            os.close(lock)
-            raise WindowStateError(
-                "folder already holds a window", field=str(directory), hint="use Window.resume"
-            )
         if not witnesses and isinstance(beacon, WitnessBeacon):
             witnesses = [m.vkey for m in members_of(beacon)]
         if not witnesses:
             raise PolicyError("a window needs witnesses", field="witnesses")
-        _store_commitment(directory, made, witnesses)
-        store = LedgerStore(directory / "ledger.sqlite")
-        window = cls(directory, key, made, embedder, store, lock, clock, witnesses)
-        window._append(made.opening)
-        window._publish(window.checkpoint(1))
+        lock = _lock(directory)
+        try:
+            if (directory / "ledger.sqlite").exists():
+                raise WindowStateError(
+                    "folder already holds a window", field=str(directory), hint="use Window.resume"
+                )
+            _store_commitment(directory, made, witnesses)
+            store = LedgerStore(directory / "ledger.sqlite")
+            window = cls(directory, key, made, embedder, store, lock, clock, witnesses)
+        except BaseException:
+            os.close(lock)
+            raise
+        try:
+            window._append(made.opening)
+            window._publish()
+        except BaseException:
+            window.shut()
+            raise
         return window
 
     @classmethod
@@ -225,7 +258,7 @@ class Window:
         directory = Path(directory)
         lock = _lock(directory)
         try:
-            made, witnesses = _load_commitment(directory)
+            made, witnesses = _load_commitment(directory, clock())
             part: Any = made.manifest["embedder"]
             embedder = embedder or get_embedder(
                 part["kind"],
@@ -251,6 +284,7 @@ class Window:
             raise
         try:
             window._check_ledger()
+            window._publish()
         except BaseException:
             window.shut()
             raise
@@ -286,8 +320,13 @@ class Window:
                 note, origin=self.opening.origin, log_key=self._key.verifier, witnesses=self.witnesses
             )
             name = self._checkpoint_file(head.size)
-            stored = parse_note((self.directory / "public" / name).read_bytes())
-            replace_file(self.directory / "public" / name, str(merge_signatures([stored, note])).encode())
+            path = self.directory / "public" / name
+            if not path.exists():
+                raise WindowStateError(
+                    "no such checkpoint was published", field="checkpoint", found=head.size
+                )
+            stored = parse_note(path.read_bytes())
+            replace_file(path, str(merge_signatures([stored, note])).encode())
         if reveals:
             self._admit_beacon(0, 1, reveals)
         return self.status
@@ -337,9 +376,9 @@ class Window:
         :raises PolicyError: unknown tenant, repeated id or key, or the tenant's cap reached
         """
         with self._state:
-            from rag_audit.commit import check_roster
-
             self._require("active")
+            if self._closing:
+                raise WindowStateError("window is closed", field="window")
             check_roster([*self._accounts.values(), account], self.policy)
             entry = self._append(
                 lambda seq: Enrolment(
@@ -352,15 +391,14 @@ class Window:
                 )
             )
             assert isinstance(entry, Enrolment)
-            size = len(self._entries)
-            replace_file(
-                self.directory / "public" / self._checkpoint_file(size), self.checkpoint(size).encode()
-            )
+            self._publish()
             return entry
 
     def admit_enrolment(self, account: str, notes: Sequence[str]) -> None:
         """Take the beacon of an enrolled account; `admit` takes the cosignatures before it."""
-        seq = self._enrolled_at[account]
+        seq = self._enrolled_at.get(account)
+        if seq is None:
+            raise WindowStateError("no such enrolment", field="account", found=account)
         self._admit_beacon(seq, seq + 1, notes)
 
     # -- queries ---------------------------------------------------------------------------------------------
@@ -407,14 +445,14 @@ class Window:
             if isinstance(value, dict):
                 account, hq = str(value.get("account", ""))[:128], str(value.get("hq", ""))[:64]
                 number = value.get("i")
-                i = number if isinstance(number, int) and 0 <= number < 1 << 53 else 0
+                i = number if type(number) is int and 0 <= number <= MAX_SAFE_INTEGER else 0
             return self.query(SignedRequest.parse(value, field="request"), eager=eager)
         except RequestRefused as exc:
             reason, detail = exc.reason, exc.message
-        except StoreError as exc:
-            reason, detail = "unavailable", exc.message
-        except RagAuditError as exc:
+        except SchemaError as exc:
             reason, detail = "malformed", str(exc)
+        except RagAuditError as exc:
+            reason, detail = "unavailable", exc.message
         refusal = Refusal(type="refusal", v=1, origin=self.opening.origin, opening=self.opening_digest,
                           account=account, i=i, hq=hq, reason=reason, detail=detail, sig="0" * 128)  # fmt: skip
         return refusal.model_copy(update={"sig": self._key.sign(refusal.message()).hex()})
@@ -504,10 +542,6 @@ class Window:
                 replace_file(path, self.checkpoint(size).encode())
             self.export()
             return path.read_text()
-
-    def shred(self) -> None:
-        """Delete the retention key: queries, salts and seed of this window cannot be read again, nor proofs made."""
-        (self.directory / "secrets.json").unlink(missing_ok=True)
 
     def shut(self) -> None:
         """Release threads, files and the folder's lock."""
@@ -640,7 +674,8 @@ class Window:
         count = self._tree.size if size is None else size
         return str(Checkpoint(self.opening.origin, count, self._tree.root(count)).sign(self._key))
 
-    def _publish(self, checkpoint: str) -> None:
+    def _publish(self) -> None:
+        """What accounts and witnesses need; whatever of it a crash kept from being written."""
         public = self.directory / "public"
         publication = Publication(
             mediaType=PUBLICATION,
@@ -650,8 +685,15 @@ class Window:
             roster=[r.dump() for r in self.commitment.roster],
             tenants=[t.entry.dump() for t in self.commitment.tenants.values()],
         )
-        replace_file(public / self._checkpoint_file(1), checkpoint.encode())
-        replace_file(public / "opening.json", publication.canonical())
+        sizes = {1, *(seq + 1 for seq in self._enrolled_at.values())}
+        if isinstance(self._entries[-1], Closing):
+            sizes.add(len(self._entries))
+        for size in sizes:
+            path = public / self._checkpoint_file(size)
+            if not path.exists():
+                replace_file(path, self.checkpoint(size).encode())
+        if not (public / "opening.json").exists():
+            replace_file(public / "opening.json", publication.canonical())
 
     def _final_checkpoint(self) -> str:
         path = self.directory / "public" / self._checkpoint_file(len(self._entries))
@@ -746,6 +788,7 @@ class Window:
         elif isinstance(entry, QueryRecord):
             self._records[(entry.account, entry.i)] = entry
             self._next[entry.account] = entry.i + 1
+        if isinstance(entry, Enrolment | QueryRecord):
             self._last_ts = max(self._last_ts, entry.ts)
         return entry
 
@@ -755,8 +798,12 @@ class Window:
         return self._last_ts
 
     def _timestamp_inside(self) -> int:
-        """`_timestamp`, refused after the window's end."""
+        """`_timestamp`, refused outside the window."""
         now = self._timestamp()
+        if now < self.opening.opens_at:
+            raise RequestRefused(
+                "not-open", "window is not open yet", expected=self.opening.opens_at, found=now
+            )
         if now > self.opening.closes_at:
             raise RequestRefused("closed", "window has ended", expected=self.opening.closes_at, found=now)
         return now
@@ -816,48 +863,56 @@ def _lock(directory: Path) -> int:
 
 
 def _store_commitment(directory: Path, made: Commitment, witnesses: Sequence[VerifierKey]) -> None:
-    made.secrets.save(directory / "secrets.json")
+    made.secrets.save(directory / SECRETS_FILE)
     with DocumentStore(directory / "documents.sqlite") as documents:
         for name, tenant in made.tenants.items():
             documents.replace(name, tenant.texts)
-    (directory / "index").mkdir(exist_ok=True)
     for name, tenant in made.tenants.items():
-        path = directory / "index" / f"{name}.npz"
-        np.savez(path, rows=tenant.index.rows, positions=np.array(tenant.index.positions, np.int64))
-    value = {
-        "opening": made.opening.dump(),
-        "policy": made.policy.dump(),
-        "embedder": made.manifest,
-        "roster": [r.dump() for r in made.roster],
-        "tenants": [t.entry.dump() for t in made.tenants.values()],
-        "witnesses": [str(w) for w in witnesses],
-    }
-    replace_file(directory / "commitment.json", jcs(value))
+        data = io.BytesIO()
+        np.savez(data, rows=tenant.index.rows, positions=np.array(tenant.index.positions, np.int64))
+        replace_file(directory / "index" / f"{name}.npz", data.getvalue(), mode=PRIVATE_MODE)
+    stored = _StoredCommitment(
+        opening=made.opening,
+        policy=made.policy,
+        embedder=made.manifest,
+        roster=list(made.roster),
+        tenants=[t.entry for t in made.tenants.values()],
+        witnesses=[str(w) for w in witnesses],
+    )
+    replace_file(directory / "commitment.json", stored.canonical())
 
 
 def _load_commitment(directory: Path) -> tuple[Commitment, list[VerifierKey]]:
-    value = read_json(directory / "commitment.json", max_bytes=MAX_PUBLICATION_BYTES)
-    drawn = WindowSecrets.load(directory / "secrets.json")
-    opening = Opening.parse(value["opening"], field="commitment.opening")
+    stored = _StoredCommitment.parse(
+        read_json(directory / "commitment.json", max_bytes=MAX_PUBLICATION_BYTES), field="commitment.json"
+    )
+    drawn = WindowSecrets.load(directory / SECRETS_FILE)
     tenants = {}
     with DocumentStore(directory / "documents.sqlite") as documents:
-        for committed in value["tenants"]:
-            name = committed["tenant"]
-            try:
-                with np.load(directory / "index" / f"{name}.npz", allow_pickle=False) as data:
-                    index = TenantIndex(data["rows"], tuple(int(p) for p in data["positions"]))
-            except (OSError, ValueError, KeyError) as exc:
-                raise StoreError("index cannot be read", field=f"index/{name}.npz", found=str(exc)) from exc
-            tenants[name] = recommit(name, index, documents.texts(name), drawn)
-            if tenants[name].entry.dump() != committed:
+        for committed in stored.tenants:
+            name = committed.tenant
+            tenants[name] = recommit(name, _load_index(directory, name), documents.texts(name), drawn)
+            if tenants[name].entry != committed:
                 raise StoreError("index or texts changed inside the window", field=f"tenant {name}",
-                                 expected=committed, found=tenants[name].entry.dump())  # fmt: skip
-    made = Commitment(
-        opening,
-        Policy.parse(value["policy"], field="commitment.policy"),
-        value["embedder"],
-        [RosterEntry.parse(r, field="commitment.roster") for r in value["roster"]],
-        tenants,
-        drawn,
-    )
-    return made, [VerifierKey.parse(w, field="commitment.witnesses") for w in value["witnesses"]]
+                                 expected=committed.dump(), found=tenants[name].entry.dump())  # fmt: skip
+    made = Commitment(stored.opening, stored.policy, stored.embedder, stored.roster, tenants, drawn)
+    for name, committed_to, found in (
+        ("c_seed", stored.opening.c_seed, to_hex(seed_commitment(drawn.s0, drawn.s1))),
+        ("c_policy", stored.opening.c_policy, stored.policy.digest()),
+        ("c_emb", stored.opening.c_emb, digest_hex(stored.embedder)),
+        ("roster", stored.opening.roster, list_root(stored.roster)),
+        ("tenants", stored.opening.tenants, list_root(stored.tenants)),
+    ):
+        if committed_to != found:
+            raise StoreError("stored state is not what the opening committed to", field=f"opening.{name}",
+                             expected=committed_to, found=found)  # fmt: skip
+    return made, [VerifierKey.parse(w, field="commitment.witnesses") for w in stored.witnesses]
+
+
+def _load_index(directory: Path, tenant: str) -> TenantIndex:
+    path = directory / "index" / f"{tenant}.npz"
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            return TenantIndex(data["rows"], tuple(int(p) for p in data["positions"]))
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as exc:
+        raise StoreError("index cannot be read", field=f"index/{tenant}.npz", found=str(exc)) from exc

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 from rag_audit.errors import ExitCode, RagAuditError
@@ -27,7 +27,7 @@ from rag_audit.trust import Trust
 from rag_audit.windowfile import WindowFile
 
 
-class Status(str, Enum):
+class Status(StrEnum):
     """The outcome of one check."""
 
     PASS = "pass"

@@ -118,7 +118,8 @@ def _accounts(case: Case) -> None:
                 yield f"record {entry.seq}: {entry.account} of {entry.tenant} ({where})"
 
     bad = first(wrong())
-    case.report("ledger.accounts", bad is None, "every account on the roster, with its tenant", bad or f"{len(everyone)} accounts", bad and "entries")  # fmt: skip
+    case.report("ledger.accounts", bad is None, "every account on the roster, with its tenant",
+                bad or f"{len(everyone)} accounts", bad and "entries")  # fmt: skip
     _enrolment_beacons(case)
     own = sum(r.custody == "account" for r in everyone)
     case.figures["accounts"] = len(everyone)

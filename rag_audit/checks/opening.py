@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from rag_audit.beacon import drand_beacon, witness_beacon
-from rag_audit.canonical import digest_hex
-from rag_audit.checks.case import Case
+from rag_audit.canonical import digest_hex, jcs
+from rag_audit.checks.case import Case, Status
 from rag_audit.checks.signatures import check_checkpoint, provider_key, witness_keys
 from rag_audit.commit import check_roster, list_root
 from rag_audit.drand import DrandChain
-from rag_audit.errors import InvalidProof, SetupError, SignatureError
+from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, SignatureError
 from rag_audit.ledger.checkpoint import SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.note import VerifierKey
-from rag_audit.records import EMPTY_LEDGER, BeaconEntry, BeaconSource, DrandBeacon, Enrolment, QueryRecord
+from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.records import (
+    EMPTY_LEDGER,
+    BeaconEntry,
+    BeaconSource,
+    DrandBeacon,
+    Enrolment,
+    Opening,
+    QueryRecord,
+    parse_entry,
+)
 
 
 def check(case: Case) -> None:
@@ -19,9 +29,12 @@ def check(case: Case) -> None:
     _signature(case)
     _complete(case)
     with case.guarding("opening.policy"):
-        case.policy.check()
-        check_roster(case.roster, case.policy)
-        case.report("opening.policy", True, "well-formed", "well-formed")
+        try:
+            case.policy.check()
+            check_roster(case.roster, case.policy)
+            case.report("opening.policy", True, "well-formed", "well-formed")
+        except PolicyError as exc:
+            case.report("opening.policy", False, exc.expected or "well-formed", exc, exc.field)
     _chain(case)
     first = case.entries[1] if len(case.entries) > 1 else None
     check_beacon(
@@ -58,7 +71,8 @@ def _complete(case: Case) -> None:
         ("closes_at", opening.closes_at, policy.closes_at),
         ("capacities", [(t.tenant, t.capacity) for t in policy.tenants], [(t.tenant, t.capacity) for t in tenants]),
         ("schema", [{"tenant": t.tenant, "capacity": t.capacity} for t in tenants],
-         case.file.embedder.get("schema", {}).get("tenants")),
+         case.file.embedder["schema"].get("tenants")),
+        ("tokens", policy.tokens.dump(), case.file.embedder["embedder"]["tokens"]),
     ]  # fmt: skip
     wrong = next(((name, a, b) for name, a, b in pairs if a != b), None)
     if wrong is None:
@@ -84,9 +98,13 @@ def _chain(case: Case) -> None:
     with case.guarding("opening.chain"):
         signed = open_checkpoint(case.previous.final_checkpoint, origin=case.trust.provider.origin,
                                  log_key=provider_key(case), witnesses=witness_keys(case))  # fmt: skip
-        first = case.previous.entries[0]
-        expected = (digest_hex(first), signed.checkpoint.root.hex())
-        overlap = first.get("closes_at", 0) > case.opening.opens_at
+        first = parse_entry(case.previous.entries[0] if case.previous.entries else None, field="previous[0]")
+        tree = MerkleTree(leaf_hash(jcs(value)) for value in case.previous.entries)
+        if not isinstance(first, Opening) or tree.root() != signed.checkpoint.root:
+            raise SchemaError("the window before this one is damaged", field="previous",
+                              expected=signed.checkpoint.root.hex(), found=tree.root().hex())  # fmt: skip
+        expected = (first.digest(), signed.checkpoint.root.hex())
+        overlap = first.closes_at > case.opening.opens_at
         found = (previous.opening, previous.root)
         case.report("opening.chain", found == expected and not overlap, f"{expected}, intervals apart",
                     f"{found}{', overlapping' if overlap else ''}")  # fmt: skip
@@ -111,7 +129,11 @@ def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconE
                 check_id, False, f"a checkpoint of this ledger that contains entry {of}", f"size {head.size}"
             )
             return
-        quorum_at = signed.quorum_time(case.trust.quorum)
+        try:
+            quorum_at = signed.quorum_time(case.trust.quorum)
+        except SignatureError as exc:
+            case.record(check_id, Status.UNMET, exc.expected, exc, f"entries[{entry.seq}].checkpoint")
+            return
         try:
             value, drawn_at = beacon_value(case, source, entry, signed)
         except (InvalidProof, SignatureError) as exc:
@@ -126,10 +148,11 @@ def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconE
         if value.hex() != entry.value:
             case.report(check_id, False, value.hex(), entry.value, f"entries[{entry.seq}].value")
             return
-        used = next((e.ts for e in case.entries if isinstance(e, QueryRecord) and _uses(case, e, of)), None)
-        in_order = used is None or drawn_at <= used
+        used = next((q for q in case.queries if _uses(case, q, of)), None)
+        in_order = used is None or (drawn_at <= used.ts and entry.seq < used.seq)
+        first = "none" if used is None else f"{used.ts} at {used.seq}"
         case.report(check_id, in_order, "drawn after the quorum, before the first query",
-                    f"quorum {quorum_at * 1000}, drawn {drawn_at}, first query {used}")  # fmt: skip
+                    f"quorum {quorum_at * 1000}, drawn {drawn_at} at {entry.seq}, first query {first}")  # fmt: skip
 
 
 def _uses(case: Case, record: QueryRecord, of: int) -> bool:
@@ -158,11 +181,9 @@ def beacon_value(
         )
         return drand_beacon(source, entry.notes, signed, chain=chain, quorum=case.trust.quorum, field=field)
     named = {w.name: w.vkey for w in case.trust.witness}
-    trusted = [
-        VerifierKey.parse(named[n], field=f"trust.witness.{n}")
-        for n in case.trust.beacon.witnesses
-        if n in named
-    ]
+    trusted = [VerifierKey.parse(named[n], field=f"trust.witness.{n}") for n in case.trust.beacon.witnesses]
+    if not trusted:
+        raise SetupError("no beacon witnesses are named", field="trust.beacon.witnesses")
     return witness_beacon(
         source,
         entry.notes,

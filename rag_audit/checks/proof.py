@@ -90,7 +90,7 @@ def _valid(case: Case, records: list[QueryRecord]) -> None:
     groups: dict[str, list[QueryRecord]] = defaultdict(list)
     for record in records:
         part = case.policy.tenant(record.tenant)
-        if part is None or part.system != "groth16":
+        if part is None or part.system != "groth16" or record.tenant not in case.tenants:
             case.record(
                 "proof.system",
                 Status.UNDECIDED,
@@ -100,10 +100,10 @@ def _valid(case: Case, records: list[QueryRecord]) -> None:
             )
             continue
         groups[record.tenant].append(record)
-    dimension = case.file.embedder.get("schema", {}).get("dimension")
+    dimension = case.file.embedder["schema"]["dimension"]
     for tenant, members in sorted(groups.items()):
         with case.guarding(f"proof.valid.{tenant}"):
-            instance = retrieve_instance(case.policy, tenant, int(dimension))
+            instance = retrieve_instance(case.policy, tenant, dimension)
             circuit = instance.digest()
             part = case.policy.tenant(tenant)
             assert part is not None

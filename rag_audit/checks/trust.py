@@ -51,7 +51,7 @@ def check(case: Case) -> None:
 
 def _artefacts(case: Case) -> None:
     """Pinned embedder artefacts are the ones in the manifest: a table fitted to one tenant would move every score."""
-    found: Any = case.file.embedder.get("embedder", {}).get("artefacts", {})
+    found: Any = case.file.embedder["embedder"].get("artefacts")
     pins = case.trust.pins.embedder
     if not pins:
         case.record("trust.embedder", Status.UNDECIDED, "pinned embedder artefacts", "no pin in trust.toml")
