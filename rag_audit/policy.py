@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from rag_audit import accounting
 from rag_audit.errors import PolicyError, VersionError
 from rag_audit.models import Count, DecimalText, Hex32, Identifier, Millis, Model, Positive
 from rag_audit.proofs.groth16 import RetrieveInstance
 from rag_audit.relation import noise
 from rag_audit.relation.scores import ScoreWindow
 
-POLICY_VERSION = 1
+if TYPE_CHECKING:
+    from rag_audit import accounting
+
 DAY_MS = 86_400_000
 
 
@@ -37,6 +38,9 @@ class NoisePolicy(Model):
 
     def mechanism(self) -> accounting.Mechanism:
         """What the accountant bounds."""
+        # The accountant's libraries take most of a second to import, which accounts and witnesses need not wait for.
+        from rag_audit import accounting
+
         return accounting.Mechanism(tuple(self.gains), self.lattice)
 
     def score_window(self) -> ScoreWindow:
@@ -111,6 +115,7 @@ class Policy(Model):
 
         :raises PolicyError: naming the field, what was expected and what was found
         """
+        from rag_audit import accounting
 
         def need(ok: bool, field: str, expected: str, found: object) -> None:
             if not ok:

@@ -31,6 +31,7 @@ for command in (
     window.serve,
     window.close,
     window.prove,
+    window.forget_,
     verify.challenge,
     verify.verify,
     setup.setup,

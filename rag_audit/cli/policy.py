@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from rag_audit import accounting
 from rag_audit.canonical import jcs, read_json
 from rag_audit.cli.common import PATH, Group, emit, json_option
 from rag_audit.durable import replace_file
@@ -100,6 +99,8 @@ def bounds(file: Path, as_json: bool) -> None:
 
 
 def _promise(made: Policy) -> dict[str, Any]:
+    from rag_audit import accounting
+
     found = accounting.audit_bounds(made.noise.mechanism(), n=made.n, eps_acc=made.eps_acc, delta_acc=made.delta_acc,
                                     k=made.k_max, delta=made.delta_policy)  # fmt: skip
     return {"eps_audit": found.best.eps, "by": found.best.name, "bounds": found.as_json()}

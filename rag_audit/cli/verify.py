@@ -16,9 +16,7 @@ from rag_audit.errors import SchemaError, SetupError
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.note import parse_note, sign_note
 from rag_audit.relation.noise import table_digest
-from rag_audit.report.text import render
 from rag_audit.trust import Groth16Pin, Require, Trust, decimal, trust_template
-from rag_audit.verify import verify_window
 from rag_audit.windowfile import WindowFile
 
 
@@ -48,6 +46,9 @@ def verify(
     as_json: bool,
 ) -> None:
     """Verify WINDOW (window.json or its folder): PASS with eps_audit, or FAIL with the reason."""
+    from rag_audit.report.text import render
+    from rag_audit.verify import verify_window
+
     verdict = verify_window(window, trust=trust, receipts=receipts, previous=previous, engine=engine,
                             max_epsilon=max_epsilon, allow_unsafe_setup=allow_unsafe_setup)  # fmt: skip
     click.echo(json.dumps(verdict.as_json(), default=str) if as_json else render(verdict), nl=as_json)

@@ -24,7 +24,7 @@ from rag_audit.errors import EncodingError, RagAuditError, SchemaError, SetupErr
 from rag_audit.ledger.note import parse_note
 from rag_audit.policy import Policy
 from rag_audit.records import DrandBeacon, PreviousWindow, WitnessBeacon
-from rag_audit.window import MAX_PUBLICATION_BYTES, Window
+from rag_audit.window import MAX_PUBLICATION_BYTES, Window, forget
 from rag_audit.windowfile import WindowFile
 
 MAX_REQUEST_BYTES = 1 << 17
@@ -240,3 +240,13 @@ def prove(directory: Path, note: Path | None, workers: int, as_json: bool) -> No
                 text = note.read_text(encoding="utf-8") if note.exists() else ""
                 made = window.answer_challenge(text, executor=pool, progress=show)
         emit({"made": made, "window": str(directory / "public" / "window.json")}, as_json)
+
+
+@click.command("forget")
+@click.argument("directory", type=PATH)
+@click.confirmation_option(prompt="delete seed and retained queries of this window for good?")
+def forget_(directory: Path) -> None:
+    """Delete a window's seed and retained queries now, before the policy's date: nothing can be proved after it."""
+    _settings(directory)
+    forget(directory)
+    say(f"deleted the secrets of {directory}")
