@@ -66,35 +66,42 @@ def compile_circuit(instance: Instance, *, flags: Sequence[str] = COMPILER_FLAGS
         key = digest_hex({"circuit": key, "flags": list(flags)})
 
     def build(folder: Path) -> None:
-        # The compiler is sandboxed to the folder it is started in, so everything it includes is copied there.
-        packages = npm_packages()
-        work = folder / "sources"
-        for name in ("lib", "utils"):
-            shutil.copytree(circuits_dir() / name, work / name)
-        shutil.copytree(packages / "circomlib" / "circuits", work / "circomlib" / "circuits")
-        (work / "main").mkdir()
-        (work / "main" / "main.circom").write_text(instance.main_source())
         progress(f"compiling {instance.name}")
-        arguments = ["main/main.circom", "--r1cs", "--wasm", "--sym", *flags, "-l", ".", "-o", "."]
-        try:
-            output = run_node(packages / "circom2" / "cli.js", arguments, cwd=work).decode()
-        except NodeFailed as exc:
-            raise SetupError(
-                "the circuit does not compile", field=instance.name, found=last_lines(exc.stdout + exc.stderr)
-            ) from exc
-        counts = {name: int(count) for name, count in _COUNT.findall(output)}
-        manifest = {
-            "circuit": key,
-            "name": instance.name,
-            "constraints": counts["non-linear constraints"] + counts["linear constraints"],
-            "wires": counts["wires"],
-        }
-        for path in (*work.glob("main.*"), work / "main_js"):
-            path.rename(folder / path.name)
-        shutil.rmtree(work)
+        counts = run_compiler(circuits_dir(), instance.main_source(), folder, flags)
+        manifest = {"circuit": key, "name": instance.name, **counts}
         (folder / "manifest.json").write_text(json.dumps(manifest))
 
     return Circuit(build_once(cache_dir("circuits") / key, build))
+
+
+def run_compiler(sources: Path, main: str, folder: Path, flags: Sequence[str]) -> dict[str, int]:
+    """Compile the text `main` against the templates in `sources`; main.r1cs, main.sym and main_js appear in
+    `folder`.
+
+    :returns: numbers of constraints and wires
+    :raises SetupError: Node is missing, or the compiler refuses the sources
+    """
+    # The compiler is sandboxed to the folder it is started in, so everything it includes is copied there.
+    packages = npm_packages()
+    work = folder / "sources"
+    for name in ("lib", "utils"):
+        shutil.copytree(sources / name, work / name)
+    shutil.copytree(packages / "circomlib" / "circuits", work / "circomlib" / "circuits")
+    (work / "main").mkdir()
+    (work / "main" / "main.circom").write_text(main)
+    arguments = ["main/main.circom", "--r1cs", "--wasm", "--sym", *flags, "-l", ".", "-o", "."]
+    try:
+        output = run_node(packages / "circom2" / "cli.js", arguments, cwd=work).decode()
+    except NodeFailed as exc:
+        raise SetupError("the circuit does not compile", found=last_lines(exc.stdout + exc.stderr)) from exc
+    for path in (*work.glob("main.*"), work / "main_js"):
+        path.rename(folder / path.name)
+    shutil.rmtree(work)
+    counts = {name: int(count) for name, count in _COUNT.findall(output)}
+    return {
+        "constraints": counts["non-linear constraints"] + counts["linear constraints"],
+        "wires": counts["wires"],
+    }
 
 
 def compute_witness(circuit: Circuit, inputs: Inputs) -> bytes:

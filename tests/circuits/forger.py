@@ -1,0 +1,83 @@
+"""Cheating provers: full witnesses of a circuit whose checks are silenced and whose hints are replaced.
+
+`circom` writes one assertion into the witness generator for every `===`. A forger's generator is made from
+the same sources without them, and with other hints, so that one lie is carried through to every signal that
+depends on it. The judge is the untouched circuit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from tests.circuits.r1cs import System, read_witness
+
+from rag_audit.proofs.groth16.circuit import Circuit, Inputs, compile_circuit, compute_witness, run_compiler
+from rag_audit.proofs.groth16.instance import RetrieveInstance
+from rag_audit.toolchain import build_once, cache_dir, circuits_dir
+
+LITERAL = ("--O0",)
+"""No simplification: every constraint as it stands in the source, every signal a wire."""
+
+Patch = tuple[str, str, str]
+"""File below circuits/, text there (exactly once), replacement."""
+
+_CHECK = re.compile(r"^.*[^=!<>]===[^=].*;$", re.MULTILINE)
+
+
+def forge(instance: RetrieveInstance, inputs: Inputs, *patches: Patch) -> list[int]:
+    """The literal circuit's wires, for inputs that need not satisfy it and with patched assignments.
+
+    A patch may turn `<==` into `<--`: then the constraint stays with the judge, and the forger breaks it.
+    """
+    return read_witness(compute_witness(_generator(instance, patches), inputs))
+
+
+@cache
+def _generator(instance: RetrieveInstance, patches: Sequence[Patch]) -> Circuit:
+    sources: dict[str, str] = {
+        path.relative_to(circuits_dir()).as_posix(): path.read_text()
+        for folder in ("lib", "utils")
+        for path in sorted((circuits_dir() / folder).glob("*.circom"))
+    }
+    for name, old, new in patches:
+        assert sources[name].count(old) == 1, f"{name}: {old!r} is there {sources[name].count(old)} times"
+        assert "<" in old and "===" not in old + new, "a patch replaces an assignment"
+        sources[name] = sources[name].replace(old, new)
+    silenced = {name: _CHECK.sub("", text) for name, text in sources.items()}
+    key = hashlib.sha256(repr((instance.main_source(), sorted(silenced.items()))).encode()).hexdigest()
+
+    def build(folder: Path) -> None:
+        copy = folder / "patched"
+        for name, text in silenced.items():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (copy / name).write_text(text)
+        run_compiler(copy, instance.main_source(), folder, LITERAL)
+        shutil.rmtree(copy)
+
+    return Circuit(build_once(cache_dir("forgers") / key, build))
+
+
+@cache
+def literal_system(instance: RetrieveInstance) -> System:
+    """The untouched circuit, unsimplified."""
+    circuit = compile_circuit(instance, flags=LITERAL)
+    return System.read(circuit.r1cs, circuit.symbols)
+
+
+@cache
+def shipped_system(instance: RetrieveInstance) -> System:
+    """The circuit that proofs are made for."""
+    circuit = compile_circuit(instance)
+    return System.read(circuit.r1cs, circuit.symbols)
+
+
+def shipped_witness(instance: RetrieveInstance, literal: Sequence[int]) -> list[int]:
+    """The shipped circuit's wires, taken by name from the literal circuit's."""
+    wires: Mapping[str, int] = literal_system(instance).wires
+    shipped = shipped_system(instance)
+    return [1] + [literal[wires[shipped.names[i]]] for i in range(1, len(shipped.names) + 1)]
