@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from decimal import Decimal
 
 import pytest
@@ -12,6 +14,7 @@ from rag_audit.accounting import (
     Mechanism,
     audit_bounds,
     closed_form,
+    eps_at,
     gaussian_epsilon,
     rdp,
     required_sigma_over_delta,
@@ -148,6 +151,34 @@ def test_json_has_no_floats_and_is_canonical() -> None:
     assert document["counts"] == "exact"
     assert document["delta"] == "0.00002"
     assert [b["name"] for b in document["bounds"]] == ["closed_form", "rdp", "exact"]
+
+
+@pytest.mark.parametrize(
+    ("gains", "lattice", "m", "delta", "eps"),
+    [
+        ((1,), 16, 3, "1e-6", 9.2535),
+        ((1, 8), 128, 1, "1e-5", 4.3383),
+        ((1, 8), 128, 100, "1e-5", 90.723),
+        ((1, 8, 64), 32, 2_000, "2e-5", 6.1948),
+        ((1, 8, 64, 512, 3547), 16, 10_000_000, "1e-5", 3.7896),
+    ],
+)
+def test_figures_that_every_machine_prints(
+    gains: tuple[int, ...], lattice: int, m: int, delta: str, eps: float
+) -> None:
+    assert eps_at(Mechanism(gains, lattice), m, delta) == eps
+
+
+@pytest.mark.full
+def test_the_largest_policy_stays_under_one_gibibyte() -> None:
+    policy = "n=100_000, eps_acc=1, delta_acc='1e-9', k=100, delta='1e-5'"
+    script = (
+        "import resource; from rag_audit.accounting import Mechanism, audit_bounds; "
+        f"audit_bounds(Mechanism((1, 8, 64, 512, 4096, 32768), 64), {policy}); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    peak = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert int(peak) < 2**20  # KiB
 
 
 @given(st.floats(1e-12, 1e12))
