@@ -882,10 +882,30 @@ def _store_commitment(directory: Path, made: Commitment, witnesses: Sequence[Ver
     replace_file(directory / "commitment.json", stored.canonical())
 
 
-def _load_commitment(directory: Path) -> tuple[Commitment, list[VerifierKey]]:
+def forget(directory: Path) -> None:
+    """Delete a window's secrets: seed, blindings, and the key under which queries and salts were retained.
+
+    Nothing can be proved or answered any more; what was published stays verifiable. The policy's `delete_after` is
+    the date on which `Window.resume` does the same by itself.
+
+    :raises WindowStateError: a process has the window open
+    """
+    lock = _lock(directory)
+    try:
+        (directory / SECRETS_FILE).unlink(missing_ok=True)
+    finally:
+        os.close(lock)
+
+
+def _load_commitment(directory: Path, now: int) -> tuple[Commitment, list[VerifierKey]]:
     stored = _StoredCommitment.parse(
         read_json(directory / "commitment.json", max_bytes=MAX_PUBLICATION_BYTES), field="commitment.json"
     )
+    delete_after = stored.policy.delete_after
+    if now >= delete_after:
+        (directory / SECRETS_FILE).unlink(missing_ok=True)
+        raise WindowStateError("the window's secrets were deleted on the policy's date", field=str(directory),
+                               expected=f"use before {delete_after}", found=now)  # fmt: skip
     drawn = WindowSecrets.load(directory / SECRETS_FILE)
     tenants = {}
     with DocumentStore(directory / "documents.sqlite") as documents:
