@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from rag_audit.errors import EncodingError, VersionError
+from rag_audit.py_ecc_import import import_py_ecc
 
 SCHEME_QUICKNET = "bls-unchained-g1-rfc9380"
 SCHEME_CHAINED = "pedersen-bls-chained"
@@ -53,8 +53,8 @@ class DrandChain:
         :raises EncodingError: the signature or the key is not a compressed point of prime order
         :raises VersionError: unknown scheme
         """
-        curve = import_module("py_ecc.optimized_bls12_381")
-        to_curve = import_module("py_ecc.bls.hash_to_curve")
+        curve = import_py_ecc("py_ecc.optimized_bls12_381")
+        to_curve = import_py_ecc("py_ecc.bls.hash_to_curve")
         message = hashlib.sha256(previous + number.to_bytes(8, "big")).digest()
         if self.scheme == SCHEME_QUICKNET:
             key, point = (
@@ -84,8 +84,8 @@ class DrandChain:
 
 def _point(data: bytes, size: int, field: str) -> Any:
     """A point of prime order from its compressed form: 48 bytes for G1, 96 for G2."""
-    curve = import_module("py_ecc.optimized_bls12_381")
-    encoding = import_module("py_ecc.bls.g2_primitives")
+    curve = import_py_ecc("py_ecc.optimized_bls12_381")
+    encoding = import_py_ecc("py_ecc.bls.g2_primitives")
     try:
         if len(data) != size:
             raise ValueError(f"{len(data)} bytes")

@@ -169,19 +169,32 @@ def npm_packages() -> Path:
     return build_once(target, install) / "node_modules"
 
 
-def run_node(script: Path, arguments: Sequence[str], *, cwd: Path, stdin: bytes | None = None) -> bytes:
+def run_node(
+    script: Path,
+    arguments: Sequence[str],
+    *,
+    cwd: Path,
+    stdin: bytes | None = None,
+    timeout: float | None = None,
+) -> bytes:
     """Run a script with node and give its standard output.
 
+    :param timeout: seconds
     :raises SetupError: node is missing
-    :raises NodeFailed: it ended with another status than 0
+    :raises NodeFailed: it ended with another status than 0, or not in time
     """
-    done = subprocess.run(
-        [find_node().node, str(script), *arguments],
-        cwd=cwd,
-        input=b"" if stdin is None else stdin,
-        capture_output=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [find_node().node, str(script), *arguments],
+            cwd=cwd,
+            input=b"" if stdin is None else stdin,
+            capture_output=True,
+            check=False,
+            timeout=timeout,
+        )
+    except subprocess.TimeoutExpired as exc:
+        out = (exc.stdout or b"").decode(errors="replace")
+        raise NodeFailed(-1, out, f"did not end within {timeout} seconds") from exc
     if done.returncode != 0:
         raise NodeFailed(
             done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")

@@ -54,7 +54,9 @@ class System:
     def r1cs(self) -> bytes:
         header = struct.pack("<I", 32) + le(MODULUS)
         private = len(self.values) - 1 - self.public
-        header += struct.pack("<IIIIQI", len(self.values), 0, self.public, private, len(self.values), len(self.rows))
+        header += struct.pack(
+            "<IIIIQI", len(self.values), 0, self.public, private, len(self.values), len(self.rows)
+        )
         body = bytearray()
         for constraint in self.rows:
             for row in constraint:

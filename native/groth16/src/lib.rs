@@ -13,6 +13,7 @@ pub mod prove;
 pub mod ptau;
 pub mod r1cs;
 pub mod transcript;
+mod unreduced;
 pub mod verify;
 pub mod zkey;
 

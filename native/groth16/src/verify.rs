@@ -231,17 +231,18 @@ impl VerifyingKey {
             point2(&json.vk_delta_2, &place("vk_delta_2"))?,
             ic,
         );
-        let where_ = place("vk_alphabeta_12");
-        let sixth = |x: &[Pair; 3]| -> Result<Fq6> {
-            Ok(Fq6::new(
-                pair(&x[0], &where_)?,
-                pair(&x[1], &where_)?,
-                pair(&x[2], &where_)?,
-            ))
-        };
         if let Some([c0, c1]) = &json.vk_alphabeta_12 {
+            let place = place("vk_alphabeta_12");
+            let sixth = |x: &[Pair; 3]| -> Result<Fq6> {
+                let [c0, c1, c2] = x;
+                Ok(Fq6::new(
+                    pair(c0, &place)?,
+                    pair(c1, &place)?,
+                    pair(c2, &place)?,
+                ))
+            };
             if Fq12::new(sixth(c0)?, sixth(c1)?) != key.alpha_beta.0 {
-                return malformed(where_, "not the pairing of alpha and beta");
+                return malformed(place, "not the pairing of alpha and beta");
             }
         }
         Ok(key)

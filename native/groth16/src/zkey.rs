@@ -9,7 +9,7 @@ use std::path::Path;
 use ark_bn254::{g1, g2, Fq, Fr, G1Affine, G2Affine};
 use ark_ec::short_weierstrass::Affine;
 use ark_ec::{AffineRepr, CurveGroup};
-use ark_ff::{BigInt, Field, One, PrimeField};
+use ark_ff::{Field, One, PrimeField};
 use zeroize::Zeroize;
 
 use crate::affine::differences;
@@ -23,6 +23,7 @@ use crate::field::{
 use crate::ptau::{name_parameter, PowersOfTau};
 use crate::r1cs::R1cs;
 use crate::transcript::{hash_contribution, random_scalar, Blake2b, Digest, KeyProof};
+use crate::unreduced;
 
 /// Bytes of one coefficient: matrix, constraint, wire, value.
 pub const COEFFICIENT: usize = 12 + 32;
@@ -328,15 +329,25 @@ impl Key {
         write_points(&mut out, &[h.delta1])?;
         write_points(&mut out, &[h.delta2])?;
         out.end()?;
-        section(&mut out, 3, &self.ic)?;
-        out.begin(4)?;
-        out.write(&self.coefficients)?;
-        out.end()?;
-        section(&mut out, 5, &self.a)?;
-        section(&mut out, 6, &self.b1)?;
-        section(&mut out, 7, &self.b2)?;
-        section(&mut out, 8, &self.c)?;
-        section(&mut out, 9, &self.h)?;
+        // snarkjs writes an initial key in another order than a contribution; readers do not care.
+        let order = if self.contributions.is_empty() {
+            [4, 3, 9, 8, 5, 6, 7]
+        } else {
+            [3, 4, 5, 6, 7, 8, 9]
+        };
+        for id in order {
+            out.begin(id)?;
+            match id {
+                3 => write_points(&mut out, &self.ic)?,
+                4 => out.write(&self.coefficients)?,
+                5 => write_points(&mut out, &self.a)?,
+                6 => write_points(&mut out, &self.b1)?,
+                7 => write_points(&mut out, &self.b2)?,
+                8 => write_points(&mut out, &self.c)?,
+                _ => write_points(&mut out, &self.h)?,
+            }
+            out.end()?;
+        }
         out.begin(10)?;
         out.write(&self.circuit_hash)?;
         out.write(&(self.contributions.len() as u32).to_le_bytes())?;
@@ -380,13 +391,6 @@ fn write_points<P: Group>(out: &mut Writer, points: &[Affine<P>]) -> Result<()> 
     Ok(())
 }
 
-fn section<P: Group>(out: &mut Writer, id: u32, points: &[Affine<P>]) -> Result<()> {
-    out.begin(id)?;
-    write_points(out, points)?;
-    out.end()?;
-    Ok(())
-}
-
 fn hash_points<P: Group>(hasher: &mut Blake2b, points: &[Affine<P>]) {
     hasher.update(&(points.len() as u32).to_be_bytes());
     for chunk in points.chunks(1 << 16) {
@@ -401,21 +405,15 @@ fn vanishing_multiples(ptau: &PowersOfTau, n: usize) -> Result<Vec<G1Affine>> {
     let count = if n > 1 << 14 { n } else { n - 1 };
     let low = ptau.points::<g1::Config>(2, 0, count)?;
     let known = count.min((2usize << ptau.power) - 1 - n);
-    let mut high = ptau.points::<g1::Config>(2, n, known)?;
+    let high = ptau.points::<g1::Config>(2, n, known)?;
+    let mut points = differences(&high, &low[..known]);
     if known < count {
         let section = ptau.file.section(2)?;
         let mut raw = [0u8; 64];
         ptau.file.read(section.offset + section.size, &mut raw)?;
-        let coordinate = |b: &[u8]| {
-            // Montgomery form of any 256-bit number: x R^-1, reduced.
-            Fq::from_le_bytes_mod_order(b) * Fq::new_unchecked(BigInt::one())
-        };
-        high.push(G1Affine::new_unchecked(
-            coordinate(&raw[..32]),
-            coordinate(&raw[32..]),
-        ));
+        points.push(unreduced::subtract(&raw, &low[known]));
     }
-    Ok(differences(&high, &low))
+    Ok(points)
 }
 
 /// Section 4: A and B by constraint, then the rows that bind the public wires; each value times R^2.
