@@ -76,15 +76,20 @@ class LossGrid:
         return np.exp(self._log_masses + theta * self.losses - self.log_mgf(theta))
 
 
-def grid_exponent(mechanism: Mechanism, compositions: int = 1) -> int:
-    """log2 of the grid step for a mechanism.
+def _own_exponent(mechanism: Mechanism) -> int:
+    """log2 of the step that resolves one mechanism's losses."""
+    return round(math.log2(1 / (mechanism.sigma_over_delta * _CELLS_PER_SIGMA)))
+
+
+def grid_exponent(parts: Sequence[Part]) -> int:
+    """log2 of a composition's grid step: it resolves the narrowest losses, if the window stays affordable.
 
     It depends on the noise and grows with the number of compositions alone; grids are nested and a coarser
     one dominates a finer one, so bounds stay monotone.
     """
-    exponent = round(math.log2(1 / (mechanism.sigma_over_delta * _CELLS_PER_SIGMA)))
-    cells = math.sqrt(compositions) * _CELLS_PER_SIGMA * _WINDOW_SIGMAS
-    return exponent + max(0, math.ceil(math.log2(cells / _MAX_CELLS)))
+    exponent = min(_own_exponent(mechanism) for mechanism, _ in parts)
+    spread = math.sqrt(sum(m / mechanism.sigma_over_delta**2 for mechanism, m in parts))
+    return exponent + max(0, math.ceil(math.log2(spread * _WINDOW_SIGMAS / _MAX_CELLS) - exponent))
 
 
 def clip_exponent(compositions: int, delta: float) -> int:
@@ -123,9 +128,9 @@ def _tail_length(masses: Array, limit: float) -> int:
 
 
 @lru_cache(maxsize=16)
-def _finest_grid(mechanism: Mechanism) -> LossGrid:
-    """Losses under the shift R on the mechanism's finest grid, but for tails that no delta will notice."""
-    step = 2.0 ** grid_exponent(mechanism)
+def _fine_grid(mechanism: Mechanism, exponent: int) -> LossGrid:
+    """Losses under the shift R on a grid that resolves them, but for tails that no delta will notice."""
+    step = 2.0**exponent
     losses, masses = mechanism.losses()
     # z ascends, and the loss, but for ripples in the tails, descends.
     head = _tail_length(masses, _NEGLIGIBLE)
@@ -143,16 +148,16 @@ def loss_grid(mechanism: Mechanism, exponent: int, clip: int) -> LossGrid:
 
     The highest losses, of mass at most 2^clip, become infinite; the lowest rise to the lowest that is kept.
     """
-    finest = _finest_grid(mechanism)
+    fine = _fine_grid(mechanism, min(exponent, _own_exponent(mechanism)))
     step = 2.0**exponent
-    first, cells = finest.first, finest.masses
-    if step > finest.step:
-        first, cells = _connect_the_dots(finest.losses, cells, step)
+    first, cells = fine.first, fine.masses
+    if step > fine.step:
+        first, cells = _connect_the_dots(fine.losses, cells, step)
     top = len(cells) - _tail_length(cells[::-1], 2.0**clip)
     bottom = min(_tail_length(cells, 2.0**clip), top - 1)
     kept = cells[bottom:top].copy()
     kept[0] += float(np.sum(cells[:bottom]))
-    return LossGrid(step, first + bottom, kept, finest.infinite + float(np.sum(cells[top:])))
+    return LossGrid(step, first + bottom, kept, fine.infinite + float(np.sum(cells[top:])))
 
 
 class Composition:
@@ -164,7 +169,7 @@ class Composition:
 
     def __init__(self, parts: Sequence[Part], delta: float) -> None:
         total = sum(m for _, m in parts)
-        exponent = max(grid_exponent(mechanism, total) for mechanism, _ in parts)
+        exponent = grid_exponent(parts)
         clip = clip_exponent(total, delta)
         self.delta = delta
         self.counts = [m for _, m in parts]

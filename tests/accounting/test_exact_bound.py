@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_audit.accounting import Mechanism, cumulative, eps_at, gaussian_epsilon
-from rag_audit.accounting.exact import Composition, LossGrid, TiltedSum, _compose, _finest_grid
+from rag_audit.accounting.exact import Composition, LossGrid, TiltedSum, _compose, _fine_grid, _own_exponent
 
 WIDE = Mechanism((1, 8, 64), 32)
 FIVE = Mechanism((1, 8, 64, 512, 3547), 16)
@@ -92,7 +92,7 @@ def test_the_specifications_figures() -> None:
 @pytest.mark.parametrize("mechanism", [WIDE, SMALL, Mechanism((1,), 16)])
 def test_connecting_the_dots_keeps_both_masses(mechanism: Mechanism) -> None:
     losses, masses = mechanism.losses()
-    grid = _finest_grid(mechanism)
+    grid = _fine_grid(mechanism, _own_exponent(mechanism))
     assert float(np.sum(grid.masses)) + grid.infinite == pytest.approx(1, abs=1e-13)
     assert float(np.sum(grid.masses * np.exp(-grid.losses))) == pytest.approx(
         float(np.sum(masses * np.exp(-losses))), abs=1e-12
@@ -100,7 +100,7 @@ def test_connecting_the_dots_keeps_both_masses(mechanism: Mechanism) -> None:
 
 
 def test_a_grid_dominates_the_losses_it_stands_for() -> None:
-    grid = _finest_grid(SMALL)
+    grid = _fine_grid(SMALL, _own_exponent(SMALL))
     losses, masses = SMALL.losses()
     for eps in np.linspace(-8, 8, 101):
         above = losses > eps
@@ -216,3 +216,11 @@ def test_windows_add_up() -> None:
     assert mixed.valid
     assert mixed.eps == pytest.approx(gaussian_epsilon(1 / math.sqrt(variance), 1, 2e-5), rel=2e-3)
     assert mixed.eps > eps_at(WIDE, 1_000, "2e-5")
+
+
+def test_a_window_of_wide_noise_does_not_suffer_from_one_of_narrow_noise() -> None:
+    """A grid made for the narrow one's losses would multiply the wide one's variance."""
+    parts = [(FIVE, 1_000_000), (SMALL, 1)]
+    variance = sum(m / mechanism.sigma_over_delta**2 for mechanism, m in parts)
+    found = cumulative(parts, "1e-5").eps
+    assert found == pytest.approx(gaussian_epsilon(1 / math.sqrt(variance), 1, 1e-5), rel=5e-3)
