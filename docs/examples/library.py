@@ -1,0 +1,103 @@
+"""The library from Python: one small window from commit to verdict. `python docs/examples/library.py [FOLDER]`
+
+Every party has a folder of its own; in production each runs on its own machine, and only the contents of `public`
+and of the receipts folder travel. The first run compiles the circuit and makes its keys.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from rag_audit import (
+    Account,
+    Publication,
+    SigningKey,
+    Window,
+    Witness,
+    WitnessBeacon,
+    draft_policy,
+    verify_window,
+)
+from rag_audit.canonical import jcs
+from rag_audit.embedders import get_embedder
+from rag_audit.ledger.note import parse_note
+from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.proofs.groth16 import RetrieveInstance, proving_key
+from rag_audit.relation.noise import table_digest
+from rag_audit.trust import Groth16Pin, Require, trust_template
+from rag_audit.windowfile import WindowFile
+
+os.chdir(sys.argv[1] if len(sys.argv) > 1 else ".")
+
+# Each party makes its own keys; the provider fixes the policy.
+key = SigningKey.generate("example.org/rag")
+witness = Witness.init(Path("witness"), "witness.example.org")
+alice = Account.create(Path("alice"), "alice", tenant="law")
+circuit = RetrieveInstance(capacity=8, dimension=256, top_k=2, gains=(1, 4), lo=101, hi=810, lattice=64)
+vk = proving_key(circuit).vk_digest
+now = time.time_ns() // 1_000_000
+policy = draft_policy(window="w-1", opens_at=now + 3_000, closes_at=now + 600_000, capacities={"law": 8}, n=3, k_max=2,
+                      eps_acc="14", gains=(1, 4), lattice=64, top_k=2)  # fmt: skip
+texts = [
+    "A contract is an agreement between parties that the law enforces.",
+    "Bail is money paid to release an accused person until the trial.",
+    "Copyright protects original works of authorship for a limited time.",
+]
+line = {"name": witness.vkey.name, "vkey": str(witness.vkey), "commitment": witness.nonce_commitment().hex()}
+beacon = WitnessBeacon.parse({"source": "witnesses", "witnesses": [line]}, field="beacon")
+
+# The verifier writes down what it knows without asking the window: keys, pins, requirements.
+trust = trust_template(
+    origin="example.org/rag",
+    vkey=str(key.verifier),
+    witnesses=[(witness.vkey.name, str(witness.vkey))],
+    quorum=1,
+    verifiers=[],
+    accounts=[("alice", alice.roster_entry.key)],
+    circuits=[Groth16Pin(circuit=circuit.digest(), vk=vk)],
+    noise_table=table_digest(),
+    embedder=get_embedder().manifest()["artefacts"],
+    require=Require(max_epsilon="20", max_delta="1e-5", min_k_max=2, max_theta="0.8", min_tau=0, max_K_share="0.25",
+                    a1="re-executed", coalition="not-checked", min_receipts=1, allow_unsafe_setup=True),
+)  # fmt: skip
+Path("trust.toml").write_text(trust, encoding="utf-8")
+
+
+def cosigned_opening(window: Window) -> list[str]:
+    """What `rag-audit witness cosign` and `witness beacon` leave in public/notes, and a wait until the window opens."""
+    opening, checkpoint = jcs(window.opening.dump()), Path("window/public/checkpoint-1.txt").read_text()
+    note = witness.cosign_opening(checkpoint, opening, log_key=key.verifier)
+    reveal = witness.reveal(note, opening, log_key=key.verifier, witnesses=[witness.vkey], quorum=1)
+    time.sleep(max(0, window.opening.opens_at / 1000 - time.time()) + 0.01)
+    return [str(note), str(reveal)]
+
+
+def cosigned_end(window: Window) -> list[str]:
+    """What `rag-audit witness cosign` leaves there after the window closed."""
+    file = WindowFile.load(window.directory / "public")
+    entries = [jcs(entry) for entry in file.entries]
+    tree = MerkleTree(map(leaf_hash, entries))
+    size, _ = witness.last(window.opening.origin) or (0, b"")
+    closing = (entries[-1], tree.inclusion_path(tree.size - 1, tree.size))
+    note = witness.cosign(parse_note(file.final_checkpoint), log_key=key.verifier,
+                          consistency=tree.consistency_path(size, tree.size), closing=closing)  # fmt: skip
+    return [str(note)]
+
+
+# -- README --
+window = Window.open("window", key=key, origin="example.org/rag", policy=policy, roster=[alice.roster_entry],
+                     documents={"law": texts}, beacon=beacon)  # fmt: skip
+window.admit(cosigned_opening(window))  # the witnesses' quorum, then their beacon: now the window is active
+public = Publication.load(Path("window/public"))
+request = alice.request(public, "What is bail?")  # signed by alice, and repeated until it is answered
+reply = window.query(request).dump()
+answer = alice.accept(public, request, reply, key.verifier)  # checks the answer and keeps its receipt
+window.close()
+window.admit(cosigned_end(window))  # the final checkpoint, cosigned
+window.prove()  # window/public/window.json is complete
+receipts = alice.export_receipts(public, Path("receipts"), disclose=True)
+verdict = verify_window(Path("window/public"), trust=Path("trust.toml"), receipts=receipts)
+print(verdict.line)
+# -- end --
+window.shut()

@@ -1,0 +1,284 @@
+"""docs/protocol.md says what the code does: its examples parse and fit together, its tables are complete."""
+
+import importlib
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from rag_audit.account import check_receipt
+from rag_audit.attest import statement_of
+from rag_audit.beacon import Reveal, members_of, witness_beacon
+from rag_audit.canonical import digest_hex, jcs, parse_json, sha256
+from rag_audit.challenge import Challenge
+from rag_audit.commit import list_root
+from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.ledger.note import VerifierKey, parse_note, verify_note
+from rag_audit.ledger.tree import leaf_hash
+from rag_audit.policy import Policy
+from rag_audit.proofs import groth16
+from rag_audit.receipts import open_receipt
+from rag_audit.records import (
+    REFUSALS,
+    Answer,
+    BeaconWitness,
+    CountersignedReceipt,
+    DrandBeacon,
+    QueryRecord,
+    Refusal,
+    RosterEntry,
+    SignedReceiptBody,
+    SignedRequest,
+    TenantEntry,
+    document_digest,
+    parse_entry,
+    verifies,
+)
+from rag_audit.trust import Trust
+from rag_audit.verify import DOES_NOT_PROVE, Verdict
+from rag_audit.window import Publication
+from rag_audit.windowfile import WindowFile
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/protocol.md").read_text()
+REMAKE = "run: python docs/examples/generate.py"
+
+
+@pytest.fixture(scope="module")
+def blocks(generator: ModuleType) -> dict[str, str]:
+    """The page's marked blocks, as a reader sees them."""
+    return {m["name"]: m["body"] for m in generator.BLOCK.finditer(PAGE)}
+
+
+@pytest.fixture(scope="module")
+def values(blocks: dict[str, str]) -> dict[str, Any]:
+    """The JSON among them, read strictly."""
+    return {k: parse_json(v, source=k) for k, v in blocks.items() if v.startswith(("{", "["))}
+
+
+@pytest.fixture(scope="module")
+def trust(blocks: dict[str, str]) -> Trust:
+    return Trust.from_toml(blocks["trust"].encode(), source="trust.toml")
+
+
+@pytest.fixture(scope="module")
+def verdict(generator: ModuleType) -> Verdict:
+    made: Verdict = generator.verify()
+    return made
+
+
+def test_blocks_are_the_committed_run(generator: ModuleType) -> None:
+    assert generator.filled(PAGE) == PAGE, REMAKE
+    marked = {m["name"] for m in generator.BLOCK.finditer(PAGE)}
+    assert marked == set(generator.examples())
+
+
+def test_every_block_is_marked(generator: ModuleType) -> None:
+    fences = re.findall(r"^```(?:json|toml|text)$", PAGE, re.MULTILINE)
+    assert len(fences) == len(generator.BLOCK.findall(PAGE))
+
+
+def test_the_example_window_verifies(generator: ModuleType, verdict: Verdict) -> None:
+    assert verdict.line.startswith("PASS eps_audit="), REMAKE
+    assert (generator.HERE / "verdict.txt").read_text().splitlines()[0] == verdict.line, REMAKE
+
+
+def test_ledger_entries(values: dict[str, Any], generator: ModuleType) -> None:
+    entries = [
+        parse_entry(values[k], field=k) for k in ("opening", "beacon", "enrolment", "query", "closing")
+    ]
+    ledger = generator.load("window.json")["entries"]
+    for entry in entries:
+        assert entry.dump() in ledger
+        assert type(entry).__name__.lower().startswith(entry.type)
+
+
+def test_opening_commits_to_the_lists_beside_it(values: dict[str, Any]) -> None:
+    opening = parse_entry(values["opening"], field="opening")
+    policy = Policy.parse(values["policy"], field="policy")
+    policy.check()
+    assert opening.c_policy == digest_hex(values["policy"])
+    assert opening.c_emb == digest_hex(values["embedder"])
+    assert opening.roster == list_root([RosterEntry.parse(r, field="roster") for r in values["roster"]])
+    assert opening.tenants == list_root([TenantEntry.parse(t, field="tenants") for t in values["tenants"]])
+    publication = Publication.parse(values["publication"], field="publication")
+    assert publication.parsed_opening() == opening
+
+
+def test_beacon_as_written_down(values: dict[str, Any], blocks: dict[str, str]) -> None:
+    """The page's own words, in other code than the package's."""
+    opening, entry = values["opening"], values["beacon"]
+    reveals = {}
+    for text in entry["notes"]:
+        header, origin, window, size, root, nonce, _ts = text.split("\n")[:7]
+        assert (header, origin, window, size) == (
+            "rag-audit/beacon/v1",
+            opening["origin"],
+            opening["window"],
+            "1",
+        )
+        reveals[parse_note(text).signatures[0].name] = (bytes.fromhex(nonce), root)
+    message = b"rag-audit/beacon/v1"
+    for name in sorted(reveals, key=str.encode):
+        for part in (name.encode(), reveals[name][0]):
+            message += len(part).to_bytes(4, "big") + part
+    assert entry["value"] == sha256(message + leaf_hash(jcs(opening))).hex()
+    for line in opening["beacon"]["witnesses"]:
+        member = BeaconWitness.parse(line, field="witness")
+        assert member.commitment == sha256(b"rag-audit/beacon-commit/v1" + reveals[member.name][0]).hex()
+    assert blocks["beacon-note"] == entry["notes"][0]
+    assert Reveal.parse(parse_note(blocks["beacon-note"]).text).window == opening["window"]
+
+
+def test_beacon_verifies(values: dict[str, Any], blocks: dict[str, str], trust: Trust) -> None:
+    opening = parse_entry(values["opening"], field="opening")
+    keys = [m.vkey for m in members_of(opening.beacon)]
+    assert {str(k) for k in keys} == {w.vkey for w in trust.witness}
+    signed = open_checkpoint(blocks["checkpoint"], origin=opening.origin,
+                             log_key=VerifierKey.parse(trust.provider.vkey), witnesses=keys)  # fmt: skip
+    assert signed.checkpoint.root == leaf_hash(opening.canonical())
+    value, _ = witness_beacon(
+        opening.beacon, values["beacon"]["notes"], signed, trusted=keys, quorum=2, window=opening.window
+    )
+    assert value.hex() == values["beacon"]["value"]
+    assert (
+        BeaconWitness.parse(values["nonce-line"], field="nonce").dump()
+        in values["opening"]["beacon"]["witnesses"]
+    )
+    assert DrandBeacon.parse(values["drand-source"], field="drand").source == "drand"
+
+
+def test_request_record_and_answer(values: dict[str, Any], trust: Trust) -> None:
+    request = SignedRequest.parse(values["request"], field="request")
+    record = QueryRecord.parse(values["query"], field="query")
+    key = next(r["key"] for r in values["roster"] if r["account"] == request.account)
+    signed = b"rag-audit/request/v1" + jcs(
+        {k: values["request"][k] for k in ("origin", "opening", "tenant", "account", "i", "hq")}
+    )
+    assert verifies(bytes.fromhex(key), signed, request.sig)
+    assert request.opening == digest_hex(values["opening"])
+    assert (record.account, record.i, record.hq, record.sig) == (
+        request.account,
+        request.i,
+        request.hq,
+        request.sig,
+    )
+    answer = Answer.parse(values["answer"], field="answer")
+    publication = Publication.parse(values["publication"], field="publication")
+    check_receipt(answer.receipt, publication, VerifierKey.parse(trust.provider.vkey), request=request)
+
+
+def test_refusal(values: dict[str, Any], trust: Trust) -> None:
+    refusal = Refusal.parse(values["refusal"], field="refusal")
+    fields = ("origin", "opening", "account", "i", "hq", "reason", "detail")
+    message = b"rag-audit/refusal/v1" + jcs({k: values["refusal"][k] for k in fields})
+    assert VerifierKey.parse(trust.provider.vkey).verifies(bytes.fromhex(refusal.sig), message)
+    assert all(f"`{reason}`" in PAGE for reason in REFUSALS)
+
+
+def test_receipt(values: dict[str, Any], blocks: dict[str, str], trust: Trust) -> None:
+    countersigned = CountersignedReceipt.parse(values["countersigned"], field="receipt")
+    assert countersigned.receipt == blocks["receipt"]
+    key = next(r["key"] for r in values["roster"] if r["account"] == countersigned.account)
+    body = {k: v for k, v in values["countersigned"].items() if k != "sig"}
+    assert verifies(bytes.fromhex(key), b"rag-audit/countersign/v1" + sha256(jcs(body)), countersigned.sig)
+    opened = open_receipt(
+        blocks["receipt"],
+        origin=trust.provider.origin,
+        opening_digest=digest_hex(values["opening"]),
+        log_key=VerifierKey.parse(trust.provider.vkey),
+        field="receipt",
+    )
+    signed = SignedReceiptBody.parse(values["receipt-body"], field="receipt-body")
+    assert signed.body == opened.body
+    assert opened.record == QueryRecord.parse(values["query"], field="query")
+    texts = {d["position"]: d["text"] for d in values["answer"]["documents"]}
+    for position, document in zip(signed.body.positions, signed.body.documents, strict=True):
+        digest = document_digest(bytes.fromhex(document.salt), texts.get(position, "").encode())
+        assert digest.hex() == document.hash
+
+
+def test_proof_and_key(values: dict[str, Any], trust: Trust) -> None:
+    key = groth16.VerificationKey.parse(values["verification-key"], field="key")
+    pin = trust.pin(key.circuit)
+    assert pin is not None and pin.vk == digest_hex(values["verification-key"])
+    record = QueryRecord.parse(values["query"], field="query")
+    tenant = next(t for t in values["tenants"] if t["tenant"] == record.tenant)
+    statement = statement_of(
+        record,
+        opening=parse_entry(values["opening"], field="opening"),
+        opening_digest=digest_hex(values["opening"]),
+        beacon=bytes.fromhex(values["beacon"]["value"]),
+        c_idx=tenant["c_idx"],
+    )
+    proof = groth16.parse_proof(values["proof"], key.circuit, field="proof")
+    assert groth16.verify(key, proof, statement)
+
+
+def test_challenge_and_its_draw(blocks: dict[str, str], trust: Trust, generator: ModuleType) -> None:
+    note = parse_note(blocks["challenge"])
+    verify_note(note, [VerifierKey.parse(v.vkey) for v in trust.verifier])
+    challenge = Challenge.parse(note.text, field="challenge")
+    head = Checkpoint.parse(parse_note(generator.load("window.json")["final_checkpoint"]).text)
+    assert (challenge.size, challenge.root) == (head.size, head.root)
+    # The four steps of the page, in other code than the package's.
+    count, sample = 7, 3
+    seed = sha256(b"rag-audit/challenge/v1" + challenge.root + challenge.nonce)
+    words = []
+    for c in range(20):
+        block = sha256(seed + c.to_bytes(8, "big"))
+        words += [int.from_bytes(block[:16], "big"), int.from_bytes(block[16:], "big")]
+    order = list(range(count))
+    for j in range(sample):
+        bound = count - j
+        while (word := words.pop(0)) >= 2**128 // bound * bound:
+            pass
+        k = j + word % bound
+        order[j], order[k] = order[k], order[j]
+    sampled = Challenge.new(challenge.origin, challenge.window, challenge.size, challenge.root, sample)
+    seqs = [10 * n for n in range(count)]
+    same = Challenge(sampled.origin, sampled.window, sampled.size, sampled.root, challenge.nonce, sample)
+    assert same.positions(seqs) == sorted(10 * n for n in order[:sample])
+
+
+def test_window_as_a_folder(values: dict[str, Any], generator: ModuleType, tmp_path: Path) -> None:
+    whole = generator.load("window.json")
+    (tmp_path / "window.json").write_bytes(jcs(values["window"]))
+    for key, part in values["window"].items():
+        if isinstance(part, dict) and set(part) == {"sibling"}:
+            (tmp_path / part["sibling"]).write_bytes(jcs(whole[key]))
+    assert WindowFile.load(tmp_path).dump() == whole
+
+
+def test_every_check_is_documented(verdict: Verdict) -> None:
+    documented = set(
+        re.findall(r"`((?:opening|ledger|proof|receipt|coalition|bound|trust)\.[A-Za-z0-9_]+)", PAGE)
+    )
+    tenants = r"\.(law|medicine|\{tenant\})$"
+    emitted = {re.sub(tenants, "", c.id) for c in verdict.checks}
+    for path in (ROOT / "rag_audit/checks").glob("*.py"):
+        groups = "opening|ledger|proof|receipt|coalition|bound|trust"
+        emitted |= {
+            re.sub(tenants, "", found)
+            for found in re.findall(
+                rf'(?<!field=)(?<!\w)f?"((?:{groups})\.[A-Za-z0-9_.{{}}]+)"', path.read_text()
+            )
+            if "{name}" not in found
+        }
+    assert emitted - documented == set()
+    assert {d for d in documented if d not in emitted and not d.startswith("trust.toml")} == set()
+
+
+def test_limits_are_the_codes() -> None:
+    rows = re.findall(r"\| (\d+) [a-z ]+ \| `(rag_audit\.[a-z0-9_.]+)\.([A-Z_]+)` \|", PAGE)
+    assert len(rows) == 17
+    for value, module, name in rows:
+        assert getattr(importlib.import_module(module), name) == int(value), (module, name)
+
+
+def test_security_lists_what_is_not_proved() -> None:
+    security = " ".join((ROOT / "docs/security.md").read_text().replace("**", "").split())
+    found = [security.find(item.split(":")[0]) for item in DOES_NOT_PROVE]
+    assert -1 not in found and found == sorted(found)

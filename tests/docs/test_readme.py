@@ -1,0 +1,41 @@
+"""The README's library example is the one that runs."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rag_audit
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "docs/examples/library.py"
+
+
+def _shown() -> str:
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    return str(block)
+
+
+def test_readme_shows_the_example() -> None:
+    marked = re.search(r"# -- README --\n(.*?)# -- end --", EXAMPLE.read_text(), re.DOTALL)
+    assert marked is not None
+    assert _shown() == re.sub(r"  # fmt: skip", "", marked[1])
+
+
+@pytest.mark.circuits
+def test_example_runs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE), str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("PASS eps_audit=")
+
+
+def test_exports() -> None:
+    for name in rag_audit.__all__:
+        assert getattr(rag_audit, name).__module__.startswith("rag_audit."), name
+    with pytest.raises(AttributeError):
+        rag_audit.no_such_name  # noqa: B018
+    assert set(rag_audit.__all__) <= set(dir(rag_audit))
