@@ -136,7 +136,9 @@ function permutation_word(in) {
     return state[0];
 }
 
-/// @title H of the protocol: up to 16 inputs, padded with zeros
+/// @title H of the protocol
+/// @notice out = word 0 of the permutation of (0, in, zeros): up to 16 inputs, padded with zeros.
+/// @dev The padding does not encode n; callers separate domains by a tag in in[0].
 /// @param in any field elements
 template Hash(n) {
     assert(n >= 1 && n <= 16);
@@ -154,7 +156,9 @@ template Hash(n) {
     out <== permutation.out[0];
 }
 
-/// @title HL of the protocol: h = H(10, tag, n), then h = H(h, run) for each run of 15 elements
+/// @title HL of the protocol
+/// @notice out = h after h = H(10, tag, n) and h = H(h, run) for each run of 15 elements, the last one padded
+///         with zeros.
 /// @dev The start depends on constants only and is computed by the compiler.
 /// @param in any field elements; their encoding is the caller's duty
 template ListHash(tag, n) {

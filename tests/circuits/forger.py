@@ -14,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from tests.circuits.r1cs import System, read_witness
-
 from rag_audit.proofs.groth16.circuit import Circuit, Inputs, compile_circuit, compute_witness, run_compiler
 from rag_audit.proofs.groth16.instance import RetrieveInstance
 from rag_audit.toolchain import build_once, cache_dir, circuits_dir
+from tests.circuits.r1cs import System, read_witness
 
 LITERAL = ("--O0",)
 """No simplification: every constraint as it stands in the source, every signal a wire."""

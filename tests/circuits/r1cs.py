@@ -68,14 +68,21 @@ class System:
         constraints = []
         while offset < len(body):
             constraints.append((combination(), combination(), combination()))
+        wires = cls.read_wires(symbols)
         names: dict[int, str] = {}
+        for name, wire in wires.items():
+            names.setdefault(wire, name)
+        return cls(constraints, names, wires, outputs + inputs)
+
+    @staticmethod
+    def read_wires(symbols: Path) -> dict[str, int]:
+        """Names (without `main.`) and wires of the signals that the compiler kept."""
         wires: dict[str, int] = {}
         for line in symbols.read_text().splitlines():
             _, wire, _, name = line.split(",")
             if wire != "-1":
-                names.setdefault(int(wire), name.removeprefix("main."))
                 wires[name.removeprefix("main.")] = int(wire)
-        return cls(constraints, names, wires, outputs + inputs)
+        return wires
 
     @cached_property
     def touching(self) -> dict[int, list[int]]:

@@ -1,0 +1,88 @@
+"""Under-constraint hunting: a real witness with one wire changed and nothing else recomputed must be rejected.
+
+Every wire of the shipped constraint system is tried in `make test-full`, a sample of every class of signals in
+`make test`. It finds signals that no constraint pins; that constraints pin them to the right value is what
+tests/cheating is for.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import pytest
+
+from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
+from rag_audit.proofs.groth16.instance import RetrieveInstance
+from rag_audit.relation.field import MODULUS
+from tests.circuits.r1cs import System, read_witness, signal_class
+from tests.circuits.retrieve_case import SMALL, TINY, random_case
+
+pytestmark = pytest.mark.circuits
+
+
+def accepted_mutations(instance: RetrieveInstance, per_class: int | None, seed: int) -> tuple[list[str], int]:
+    """Signals that can be changed alone, and how many were tried."""
+    circuit = compile_circuit(instance)
+    system = System.read(circuit.r1cs, circuit.symbols)
+    witness = read_witness(compute_witness(circuit, random_case(instance, seed).inputs()))
+    rng = random.Random(seed)
+    classes: dict[str, list[int]] = defaultdict(list)
+    for wire, name in system.names.items():
+        classes[signal_class(name)].append(wire)
+    accepted, tried = [], 0
+    for wires in classes.values():
+        chosen = wires if per_class is None else rng.sample(wires, min(per_class, len(wires)))
+        for wire in chosen:
+            honest = witness[wire]
+            # A flipped bit, a neighbour, minus the value, a random element: the usual near misses.
+            for value in {1 - honest, honest + 1, -honest, rng.randrange(MODULUS)}:
+                if value % MODULUS == honest:
+                    continue
+                tried += 1
+                witness[wire] = value % MODULUS
+                if next(system.broken(witness, system.touching.get(wire, [])), None) is None:
+                    accepted.append(system.names[wire])
+            witness[wire] = honest
+    return accepted, tried
+
+
+def unexplained(instance: RetrieveInstance, accepted: list[str], seed: int) -> list[str]:
+    """Two signals are free by design. NonZero's `inverse`, where its input is 0: the output is 0 whatever it is.
+    And `ctx`, on which the statement puts no condition: -ctx has the same square."""
+    circuit = compile_circuit(instance)
+    witness = read_witness(compute_witness(circuit, random_case(instance, seed).inputs()))
+    wires = System.read_wires(circuit.symbols)
+    free = {
+        n
+        for n in accepted
+        if n.endswith(".inverse") and not witness[wires[n.removesuffix("inverse") + "out"]]
+    }
+    return sorted(set(accepted) - free - {"ctx"})
+
+
+def test_no_signal_can_be_changed_alone() -> None:
+    accepted, tried = accepted_mutations(TINY, 6, 11)
+    assert tried > 1000
+    assert unexplained(TINY, accepted, 11) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("instance", [TINY, SMALL])
+def test_no_signal_at_all_can_be_changed_alone(instance: RetrieveInstance) -> None:
+    accepted, _ = accepted_mutations(instance, None, 12)
+    assert unexplained(instance, accepted, 12) == []
+
+
+def test_the_hunt_finds_a_loose_signal() -> None:
+    """A system from which one constraint is taken away: the signals that only it held are reported."""
+    circuit = compile_circuit(TINY)
+    system = System.read(circuit.r1cs, circuit.symbols)
+    witness = read_witness(compute_witness(circuit, random_case(TINY, 11).inputs()))
+    ctx = system.wires["ctx_squared"]
+    held = system.touching[ctx]
+    assert len(held) == 1
+    witness[ctx] += 1
+    assert list(system.broken(witness, held)) == held
+    del system.constraints[held[0]]
+    assert list(system.broken(witness)) == []

