@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -20,6 +20,9 @@ from rag_audit.relation.scores import ScoreWindow
 
 if TYPE_CHECKING:
     from rag_audit import accounting
+
+Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic", "exact"]
+"""How the noise was chosen for eps_acc (docs/accounting.md, "Calibration")."""
 
 DAY_MS = 86_400_000
 
@@ -96,7 +99,7 @@ class Policy(Model):
     """one committed position holds another vector; adding and removing a document are special cases"""
     top_k: Positive
     noise: NoisePolicy
-    calibration: Literal["classical", "split", "analytic", "exact", "none"]
+    calibration: Calibration
     tenants: Annotated[list[TenantPolicy], Field(min_length=1)]
     proving: Literal["eager", "on-challenge"]
     estimator: EstimatorPolicy
@@ -188,7 +191,7 @@ def draft_policy(
     dimension: int = 256,
     top_k: int = 5,
     proving: Literal["eager", "on-challenge"] = "on-challenge",
-    calibration: Literal["classical", "split", "analytic", "exact", "none"] = "exact",
+    calibration: Calibration = "exact",
     theta: tuple[int, int] = (4, 5),
     tokens: tuple[int, int] = (64, 512),
     retention_days: int = 30,
