@@ -18,6 +18,7 @@ __all__ = [
     "groth16_verify",
     "groth16_verify_batch",
     "index_commitment",
+    "joining_pairs",
     "noise_table",
     "noised_top_k",
     "poseidon_hash",
@@ -77,6 +78,15 @@ class PackedIndex:
 
 def noised_top_k(scores: bytes, lo: int, hi: int, lattice: int, noise: bytes, k: int) -> list[int]:
     """First `k` positions of quantise(scores) + noise (both int32): larger first, then smaller position."""
+
+def joining_pairs(
+    rows_int8: bytes, dimension: int, accounts: list[int], first: list[int], p: int, q: int
+) -> list[tuple[int, int]]:
+    """Pairs (earlier, later) of rows, components -8..7, that join accounts: the minimal spanning forest, in the
+    order (later, earlier), of the graph whose edges are cosines of at least p/q (or equal rows).
+
+    `accounts[j]` is row j's account, below the number of rows; row j is compared with rows `first[j]`..j.
+    """
 
 def ptau_new(power: int, path: _Path) -> None:
     """Write a one-party powers of tau for 2^power constraints in snarkjs's .ptau format. Development only."""

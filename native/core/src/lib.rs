@@ -6,6 +6,7 @@ pub mod error;
 pub mod field;
 pub mod int4;
 pub mod noise;
+pub mod pairs;
 pub mod poseidon;
 pub mod selection;
 pub mod threads;

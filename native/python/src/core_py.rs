@@ -5,7 +5,7 @@ use ragaudit_core::commitment;
 use ragaudit_core::field::{self, Fr};
 use ragaudit_core::int4;
 use ragaudit_core::selection::{self, ScoreWindow};
-use ragaudit_core::{noise, poseidon, threads, Error};
+use ragaudit_core::{noise, pairs, poseidon, threads, Error};
 use zeroize::Zeroizing;
 
 use crate::{guard, guard_inline};
@@ -175,6 +175,23 @@ fn noised_top_k(
     })
 }
 
+/// Pairs of rows (earlier, later) that join accounts whose vectors reach cosine p/q.
+#[pyfunction]
+fn joining_pairs(
+    py: Python<'_>,
+    rows_int8: &[u8],
+    dimension: usize,
+    accounts: Vec<u32>,
+    first: Vec<u32>,
+    p: u64,
+    q: u64,
+) -> PyResult<Vec<(u32, u32)>> {
+    guard(py, || {
+        let threshold = pairs::Threshold::new(p, q)?;
+        pairs::joining_pairs(&to_int8(rows_int8), dimension, &accounts, &first, threshold)
+    })
+}
+
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PackedIndex>()?;
     m.add_function(wrap_pyfunction!(set_threads, m)?)?;
@@ -186,5 +203,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(draw_noise, m)?)?;
     m.add_function(wrap_pyfunction!(noise_table, m)?)?;
     m.add_function(wrap_pyfunction!(noised_top_k, m)?)?;
+    m.add_function(wrap_pyfunction!(joining_pairs, m)?)?;
     Ok(())
 }
