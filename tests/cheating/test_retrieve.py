@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.circuits.forger import Patch, forge, literal_system, shipped_system, shipped_witness
-from tests.circuits.r1cs import signal_class
-from tests.circuits.retrieve_case import TINY, Case, random_case
 
 from rag_audit.relation.commitments import topk_commitment
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.selection import top_k
+from tests.circuits.forger import Patch, forge, literal_system, shipped_system, shipped_witness
+from tests.circuits.r1cs import signal_class
+from tests.circuits.retrieve_case import TINY, Case, random_case
 
 pytestmark = pytest.mark.circuits
 
