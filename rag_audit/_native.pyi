@@ -14,6 +14,7 @@ __all__ = [
     "draw_noise",
     "groth16_prove",
     "groth16_setup",
+    "groth16_setup_one_party",
     "groth16_verification_key",
     "groth16_verify",
     "groth16_verify_batch",
@@ -93,6 +94,9 @@ def ptau_new(power: int, path: _Path) -> None:
 
 def groth16_setup(r1cs_path: _Path, ptau_path: _Path, zkey_path: _Path) -> None:
     """One-party Groth16 keys of a circom circuit in snarkjs's .zkey format."""
+
+def groth16_setup_one_party(r1cs_path: _Path, zkey_path: _Path, ptau_path: _Path | None = None) -> None:
+    """`groth16_setup` from secrets drawn and wiped here, many times faster; writes the powers of tau if asked."""
 
 def zkey_new(r1cs_path: _Path, ptau_path: _Path, zkey_path: _Path) -> None:
     """The initial .zkey of a circuit, before any contribution: what `snarkjs zkey new` writes."""

@@ -34,6 +34,14 @@ def test_contribution(setup: Setup) -> None:
     assert "ZKey Ok!" in out and "local contribution" in out
 
 
+def test_one_party(setup: Setup, tmp_path: Path) -> None:
+    """Keys made with all secrets in one process are those that the powers written beside them give."""
+    _native.groth16_setup_one_party(setup.r1cs, tmp_path / "k.zkey", tmp_path / "p.ptau")
+    arguments = ["zkey", "verify", str(setup.r1cs), "p.ptau", "k.zkey"]
+    assert "ZKey Ok!" in snarkjs.run(arguments, cwd=tmp_path)
+    assert "Powers of Tau Ok!" in snarkjs.run(["powersoftau", "verify", "p.ptau"], cwd=tmp_path)
+
+
 def test_altered_contribution_is_refused(setup: Setup, tmp_path: Path) -> None:
     data = bytearray(setup.zkey.read_bytes())
     data[-30] ^= 1
@@ -86,6 +94,10 @@ def test_circuit_hash_of_large_circuits(tmp_path: Path, power: int) -> None:
     setup = make(tmp_path, system, power)
     out = snarkjs.run(["zkey", "verify", setup.r1cs.name, setup.ptau.name, setup.zkey.name], cwd=tmp_path)
     assert "ZKey Ok!" in out
+    if power == 15:
+        _native.groth16_setup_one_party(setup.r1cs, tmp_path / "o.zkey", tmp_path / "o.ptau")
+        out = snarkjs.run(["zkey", "verify", setup.r1cs.name, "o.ptau", "o.zkey"], cwd=tmp_path)
+        assert "ZKey Ok!" in out
 
 
 def test_proof_json_round_trip(setup: Setup) -> None:

@@ -230,6 +230,19 @@ def test_contributions_chain(setup: Setup, tmp_path: Path) -> None:
     assert struct.unpack_from("<I", sections(new.read_bytes())[10], 64) == (2,)
 
 
+def test_one_party(setup: Setup, tmp_path: Path) -> None:
+    """The short way gives keys of the same circuit: same coefficients, another secret, a proof that verifies."""
+    _native.groth16_setup_one_party(setup.r1cs, tmp_path / "k.zkey")
+    ours, theirs = (sections(p.read_bytes()) for p in (tmp_path / "k.zkey", setup.zkey))
+    assert ours[4] == theirs[4] and ours[5] != theirs[5]
+    assert {k: len(v) for k, v in ours.items()} == {k: len(v) for k, v in theirs.items()}
+    vk = _native.groth16_verification_key(tmp_path / "k.zkey")
+    proof = _native.groth16_prove(tmp_path / "k.zkey", setup.system.wtns())
+    assert _native.groth16_verify(vk, proof, setup.inputs)
+    assert not _native.groth16_verify(setup.vk, proof, setup.inputs)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["k.zkey"]
+
+
 @pytest.mark.parametrize("constraints, public", [(1, 0), (1, 1), (2, 5), (30, 1), (31, 0), (32, 0), (59, 4)])
 def test_small_shapes(tmp_path: Path, constraints: int, public: int) -> None:
     setup = make(tmp_path, random_system(constraints, public, seed=constraints), 6)

@@ -106,10 +106,21 @@ fn first_challenge(power: u32) -> Digest {
 }
 
 /// Secrets of the ceremony, wiped when they go out of scope.
-struct Secrets {
-    tau: Fr,
-    alpha: Fr,
-    beta: Fr,
+pub struct Secrets {
+    pub tau: Fr,
+    pub alpha: Fr,
+    pub beta: Fr,
+}
+
+impl Secrets {
+    /// From the operating system's randomness.
+    pub fn new() -> Result<Self> {
+        Ok(Self {
+            tau: random_scalar()?,
+            alpha: random_scalar()?,
+            beta: random_scalar()?,
+        })
+    }
 }
 
 impl Drop for Secrets {
@@ -118,6 +129,15 @@ impl Drop for Secrets {
         self.alpha.zeroize();
         self.beta.zeroize();
     }
+}
+
+/// The 64 bytes after section 2 in a file that `write` made: the head of section 3 and the generator of G2.
+pub fn after_powers(power: u32) -> [u8; 64] {
+    let mut out = [0u8; 64];
+    out[..4].copy_from_slice(&3u32.to_le_bytes());
+    out[4..12].copy_from_slice(&(128u64 << power).to_le_bytes());
+    out[12..].copy_from_slice(&encode(&[G2Affine::generator()], 128, point_to_montgomery)[..52]);
+    out
 }
 
 /// Writes runs of multiples of a generator.
@@ -144,7 +164,7 @@ impl<P: Group> Emitter<P> {
 }
 
 /// factor^0 .. factor^(n-1), each times `first`.
-fn powers(first: Fr, factor: Fr, n: usize) -> Zeroizing<Vec<Fr>> {
+pub fn powers(first: Fr, factor: Fr, n: usize) -> Zeroizing<Vec<Fr>> {
     let mut out = Zeroizing::new(vec![Fr::zero(); n]);
     out.par_chunks_mut(POINTS)
         .enumerate()
@@ -160,7 +180,7 @@ fn powers(first: Fr, factor: Fr, n: usize) -> Zeroizing<Vec<Fr>> {
 
 /// The Lagrange polynomials of the n-th roots of unity at tau, n = 2^k:
 /// L_i(tau) = (tau^n - 1)/n * w^i/(tau - w^i). With `truncated`, the coefficient of tau^(n-1) counts as zero.
-fn lagrange_at(tau: Fr, k: u32, truncated: bool) -> Result<Zeroizing<Vec<Fr>>> {
+pub fn lagrange_at(tau: Fr, k: u32, truncated: bool) -> Result<Zeroizing<Vec<Fr>>> {
     let n = 1u64 << k;
     let root = Fr::get_root_of_unity(n).expect("k is at most 28");
     let tau_n = tau.pow([n]);
@@ -192,15 +212,15 @@ fn lagrange_at(tau: Fr, k: u32, truncated: bool) -> Result<Zeroizing<Vec<Fr>>> {
 /// A phase 1 of 2^power made by one party, with its secrets drawn here and wiped, written as a `.ptau` file with
 /// one contribution and prepared for phase 2: `snarkjs powersoftau verify` and `groth16 setup` accept it.
 pub fn new(power: u32, path: &Path) -> Result<()> {
+    write(power, path, &Secrets::new()?)
+}
+
+/// `new` for given secrets.
+pub fn write(power: u32, path: &Path, secrets: &Secrets) -> Result<()> {
     if !(1..=MAX_POWER).contains(&power) {
         return malformed("power", format!("expected 1..{MAX_POWER}, found {power}"));
     }
-    let secrets = Secrets {
-        tau: random_scalar()?,
-        alpha: random_scalar()?,
-        beta: random_scalar()?,
-    };
-    let Secrets { tau, alpha, beta } = &secrets;
+    let Secrets { tau, alpha, beta } = secrets;
     let n = 1usize << power;
     let width = if power < 10 { 8 } else { 13 };
     let g1 = Emitter::<g1::Config> {
@@ -241,7 +261,7 @@ pub fn new(power: u32, path: &Path) -> Result<()> {
     g2.emit(&mut out, &[*beta], Some(&mut response))?;
     sections.push((out.end()?, true));
 
-    contribution(&mut out, &secrets, &challenge, &response, &sections)?;
+    contribution(&mut out, secrets, &challenge, &response, &sections)?;
 
     for (id, factor) in [(12, Fr::one()), (14, *alpha), (15, *beta)] {
         // snarkjs looks sections up by number, so 13 may follow 15.

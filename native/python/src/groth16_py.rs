@@ -14,6 +14,7 @@ use crate::{guard, guard_inline};
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(ptau_new, m)?)?;
     m.add_function(wrap_pyfunction!(groth16_setup, m)?)?;
+    m.add_function(wrap_pyfunction!(groth16_setup_one_party, m)?)?;
     m.add_function(wrap_pyfunction!(zkey_new, m)?)?;
     m.add_function(wrap_pyfunction!(zkey_contribute, m)?)?;
     m.add_function(wrap_pyfunction!(groth16_verification_key, m)?)?;
@@ -39,6 +40,20 @@ fn groth16_setup(
     zkey_path: PathBuf,
 ) -> PyResult<()> {
     guard(py, || zkey::setup(&r1cs_path, &ptau_path, &zkey_path))
+}
+
+/// Proving key of a circuit from secrets drawn here and wiped, and its powers of tau if a path is given.
+#[pyfunction]
+#[pyo3(signature = (r1cs_path, zkey_path, ptau_path = None))]
+fn groth16_setup_one_party(
+    py: Python<'_>,
+    r1cs_path: PathBuf,
+    zkey_path: PathBuf,
+    ptau_path: Option<PathBuf>,
+) -> PyResult<()> {
+    guard(py, || {
+        zkey::setup_one_party(&r1cs_path, &zkey_path, ptau_path.as_deref())
+    })
 }
 
 /// The initial proving key, before any contribution, equal to snarkjs's.

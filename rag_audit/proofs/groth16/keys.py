@@ -15,7 +15,7 @@ from typing import Any
 from rag_audit import _native
 from rag_audit.canonical import Json, digest_hex, jcs, parse_hex, read_json, sha256
 from rag_audit.errors import SchemaError, SetupError
-from rag_audit.proofs.groth16.circuit import Circuit, compile_circuit
+from rag_audit.proofs.groth16.circuit import compile_circuit
 from rag_audit.proofs.groth16.encoding import (
     g1_json,
     g2_json,
@@ -158,10 +158,12 @@ def proving_key(instance: Instance, *, ptau: Path | None = None) -> KeyFiles:
 
     def build(folder: Path) -> None:
         circuit = compile_circuit(instance)
-        powers = ptau or _one_party_powers(_power(circuit, len(instance.public_inputs)))
         progress(f"making keys of {instance.name} ({circuit.constraints} constraints)")
         try:
-            _native.groth16_setup(str(circuit.r1cs), str(powers), str(folder / "key.zkey"))
+            if ptau is None:
+                _native.groth16_setup_one_party(circuit.r1cs, folder / "key.zkey")
+            else:
+                _native.groth16_setup(circuit.r1cs, ptau, folder / "key.zkey")
             text = _native.groth16_verification_key(str(folder / "key.zkey"))
         except (ValueError, OSError) as exc:
             raise SetupError("no keys could be made", field=instance.name, found=str(exc)) from exc
@@ -189,22 +191,6 @@ def proving_key(instance: Instance, *, ptau: Path | None = None) -> KeyFiles:
             hint=f"remove it, it will be made again: rm -r {folder}",
         )
     return KeyFiles(folder / "key.zkey", key.value, key.digest, manifest)
-
-
-def _power(circuit: Circuit, inputs: int) -> int:
-    """Smallest power of two that holds the constraints and one more row for each public wire."""
-    return (circuit.constraints + inputs).bit_length()
-
-
-def _one_party_powers(power: int) -> Path:
-    def build(folder: Path) -> None:
-        progress(f"making powers of tau for 2^{power} constraints (one party: for development only)")
-        try:
-            _native.ptau_new(power, str(folder / "powers.ptau"))
-        except (ValueError, OSError) as exc:
-            raise SetupError("no powers of tau could be made", found=str(exc)) from exc
-
-    return build_once(cache_dir("ptau") / f"one-party-{power}", build) / "powers.ptau"
 
 
 def _file_digest(path: Path) -> str:
