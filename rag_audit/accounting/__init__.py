@@ -11,6 +11,7 @@ from rag_audit.accounting.bounds import (
     gaussian_epsilon,
 )
 from rag_audit.accounting.calibration import METHODS, Calibration, calibrate, required_sigma_over_delta
+from rag_audit.accounting.figures import policy_figures
 from rag_audit.accounting.odometer import Realised, ladder, realised
 from rag_audit.accounting.pmf import Mechanism
 from rag_audit.accounting.tradeoff import Membership, membership, tpr_bound
@@ -34,6 +35,7 @@ __all__ = [
     "gaussian_epsilon",
     "ladder",
     "membership",
+    "policy_figures",
     "realised",
     "required_sigma_over_delta",
     "tpr_bound",

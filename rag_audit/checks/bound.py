@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from decimal import Decimal
+from math import isfinite
 
 from rag_audit import accounting
 from rag_audit.checks.case import Case
@@ -15,26 +16,19 @@ def check(case: Case) -> None:
     with case.guarding("bound.computed"):
         mechanism = policy.noise.mechanism()
         delta = float(Decimal(policy.delta_policy))
-        bounds = accounting.audit_bounds(
+        figures = accounting.policy_figures(
             mechanism,
             n=policy.n,
             eps_acc=policy.eps_acc,
             delta_acc=policy.delta_acc,
             k=policy.k_max,
             delta=policy.delta_policy,
+            accounts_max=max(t.accounts_max for t in policy.tenants),
         )
-        best = bounds.best
-        case.report(
-            "bound.computed", best.valid, "a finite bound", f"{best.name} {best.eps} at delta {delta}"
-        )
-        largest = max(t.accounts_max for t in policy.tenants)
-        case.figures["bounds"] = bounds.as_json()
-        case.figures["eps_audit"] = best.eps
-        case.figures["eps_audit_by"] = best.name
-        case.figures["eps_one_account"] = accounting.eps_at(mechanism, policy.n, delta)
-        case.figures["eps_all_accounts"] = accounting.eps_at(mechanism, policy.n * largest, delta)
-        case.figures["accounts_max"] = largest
-        case.figures["membership"] = accounting.membership(mechanism, policy.n * policy.k_max).as_json()
+        eps = figures["eps_audit"]
+        found = f"{figures['eps_audit_by']} {eps} at delta {delta}"
+        case.report("bound.computed", isfinite(eps), "a finite bound", found)
+        case.figures.update(figures)
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for q in case.queries:
             counts[q.tenant][q.account] += 1

@@ -1,0 +1,39 @@
+"""The figures that a verdict carries and that `rag-audit policy bounds` prints: one computation for both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_audit.accounting.bounds import audit_bounds, eps_at
+from rag_audit.accounting.pmf import Mechanism
+from rag_audit.accounting.tradeoff import membership
+from rag_audit.accounting.values import Real, count
+
+
+def policy_figures(
+    mechanism: Mechanism,
+    *,
+    n: int,
+    eps_acc: Real,
+    delta_acc: Real,
+    k: int,
+    delta: Real,
+    accounts_max: int | None = None,
+) -> dict[str, Any]:
+    """Every figure that follows from a policy alone, by its name in a verdict.
+
+    :param accounts_max: the most accounts that the largest tenant may have; without it, its figures are left out
+    :raises PolicyError: see `audit_bounds`
+    """
+    bounds = audit_bounds(mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta)
+    figures: dict[str, Any] = {
+        "bounds": bounds.as_json(),
+        "eps_audit": bounds.eps_audit,
+        "eps_audit_by": bounds.best.name,
+        "eps_one_account": eps_at(mechanism, n, delta),
+        "membership": membership(mechanism, n * k).as_json(),
+    }
+    if accounts_max is not None:
+        figures["eps_all_accounts"] = eps_at(mechanism, n * count(accounts_max, "accounts_max"), delta)
+        figures["accounts_max"] = accounts_max
+    return figures
