@@ -6,6 +6,7 @@ with what it threw away. The manifest calls it `unsafe`, and so do the report an
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit import _native
-from rag_audit.canonical import Json, digest_hex, jcs, parse_hex, read_json, sha256
+from rag_audit.canonical import Json, digest_hex, jcs, parse_hex, read_json
 from rag_audit.errors import SchemaError, SetupError
 from rag_audit.proofs.groth16.circuit import compile_circuit
 from rag_audit.proofs.groth16.encoding import (
@@ -195,6 +196,7 @@ def proving_key(instance: Instance, *, ptau: Path | None = None) -> KeyFiles:
 
 def _file_digest(path: Path) -> str:
     try:
-        return sha256(path.read_bytes()).hex()
+        with path.open("rb") as handle:
+            return hashlib.file_digest(handle, "sha256").hexdigest()
     except OSError as exc:
         raise SetupError("powers of tau cannot be read", field=str(path), found=exc.strerror) from exc

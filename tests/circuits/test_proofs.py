@@ -1,0 +1,282 @@
+"""Jobs, keys, proofs and their files: what verifies, what does not, and what is refused by name."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rag_audit.canonical import digest_hex, jcs
+from rag_audit.errors import EncodingError, SchemaError, SetupError, VersionError, WitnessError
+from rag_audit.proofs import Statement, proof_system
+from rag_audit.proofs import groth16 as package
+from rag_audit.proofs.groth16 import (
+    ProofJob,
+    VerificationKey,
+    load_verification_key,
+    parse_proof,
+    proof_json,
+    proving_key,
+    verify,
+    verify_batch,
+)
+from rag_audit.proofs.groth16.encoding import BASE_MODULUS
+from rag_audit.proofs.groth16.job import ENGINES
+from rag_audit.relation.field import MODULUS
+from tests.circuits.retrieve_case import TINY, Case, random_case
+
+pytestmark = pytest.mark.circuits
+
+CIRCUIT = TINY.digest()
+
+
+def job(case: Case) -> ProofJob:
+    return ProofJob(
+        instance=case.instance,
+        statement=Statement(**case.public()),
+        s0=case.s0,
+        s1=case.s1,
+        index_salt=case.index_salt,
+        rows=np.array(case.rows, dtype=np.int8).tobytes(),
+        vector=np.array(case.q, dtype=np.int8).tobytes(),
+        salt_c=case.salt_c,
+        salt_k=case.salt_k,
+        positions=case.positions,
+    )
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    return [random_case(TINY, seed) for seed in (21, 22)]
+
+
+@pytest.fixture(scope="module")
+def proofs(cases: list[Case]) -> list[dict[str, Any]]:
+    return [job(case).run() for case in cases]
+
+
+@pytest.fixture(scope="module")
+def statements(cases: list[Case]) -> list[Statement]:
+    return [Statement(**case.public()) for case in cases]
+
+
+@pytest.fixture(scope="module")
+def key() -> VerificationKey:
+    return VerificationKey.parse(proving_key(TINY).vk, field="vk")
+
+
+@pytest.fixture(scope="module")
+def raw(proofs: list[dict[str, Any]]) -> list[bytes]:
+    return [parse_proof(proof, CIRCUIT, field="proof") for proof in proofs]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_proof_verifies_and_no_public_value_can_be_changed(
+    key: VerificationKey, raw: list[bytes], statements: list[Statement], engine: str
+) -> None:
+    assert verify(key, raw[0], statements[0], engine=engine)
+    assert not verify(key, raw[0], statements[1], engine=engine)
+    names = [f.name for f in fields(Statement)] if engine == "native" else ["ctx"]
+    for name in names:
+        swapped = replace(statements[0], **{name: getattr(statements[1], name)})
+        assert not verify(key, raw[0], swapped, engine=engine), name
+
+
+def test_batch_names_the_bad_ones(
+    key: VerificationKey, raw: list[bytes], statements: list[Statement]
+) -> None:
+    proofs = [raw[0], raw[1], raw[0], raw[1]]
+    assert verify_batch(key, proofs, [*statements, *statements]) == []
+    assert verify_batch(key, proofs, [statements[0], statements[0], statements[0], statements[0]]) == [1, 3]
+
+
+def test_two_proofs_of_one_statement_differ(cases: list[Case], proofs: list[dict[str, Any]]) -> None:
+    """Fresh randomness: equal records do not give equal proofs."""
+    again = job(cases[0]).run()
+    assert again != proofs[0] and len(jcs(again)) == len(jcs(proofs[0]))
+
+
+def test_job_runs_in_another_process(
+    cases: list[Case], key: VerificationKey, statements: list[Statement]
+) -> None:
+    with ProcessPoolExecutor(1) as pool:
+        proof = pool.submit(pickle.loads(pickle.dumps(job(cases[0]))).run).result()
+    assert verify(key, parse_proof(proof, CIRCUIT, field="proof"), statements[0])
+
+
+def test_job_does_not_show_its_secrets(cases: list[Case]) -> None:
+    text = repr(job(cases[0]))
+    for name in ("s0", "s1", "index_salt", "salt_c", "salt_k"):
+        assert str(getattr(cases[0], name)) not in text
+
+
+def test_job_whose_private_values_do_not_fit(cases: list[Case]) -> None:
+    good = job(cases[0])
+    with pytest.raises(WitnessError, match="no witness"):
+        replace(good, s0=good.s0 + 1).run()
+    for name in ("rows", "vector", "positions"):
+        with pytest.raises(WitnessError) as caught:
+            replace(good, **{name: getattr(good, name)[:-1]}).run()
+        assert caught.value.field == name
+
+
+def test_statement_refuses_what_is_no_field_element(statements: list[Statement]) -> None:
+    for value in (MODULUS, -1):
+        with pytest.raises(EncodingError):
+            replace(statements[0], cq=value).encode(TINY.public_inputs)
+
+
+def test_proof_form_round_trips(proofs: list[dict[str, Any]], raw: list[bytes]) -> None:
+    assert proof_json(raw[0], CIRCUIT) == proofs[0]
+    assert json.loads(jcs(proofs[0])) == proofs[0]
+
+
+def p_hex() -> str:
+    return f"{BASE_MODULUS:064x}"
+
+
+@pytest.mark.parametrize(
+    "fault, change, error, field",
+    [
+        ("extra field", lambda p: p.update(d=[]), SchemaError, "proof"),
+        ("missing field", lambda p: p.pop("c"), SchemaError, "proof"),
+        ("other system", lambda p: p.update(system="plonk"), SchemaError, "proof.system"),
+        ("other circuit", lambda p: p.update(circuit="00" * 32), SchemaError, "proof.circuit"),
+        ("upper case", lambda p: p["a"].__setitem__(0, p["a"][0][:-1] + "A"), EncodingError, "proof.a[0]"),
+        ("short coordinate", lambda p: p["a"].__setitem__(1, p["a"][1][1:]), EncodingError, "proof.a[1]"),
+        ("decimal coordinate", lambda p: p["a"].__setitem__(0, 5), EncodingError, "proof.a[0]"),
+        ("negative", lambda p: p["a"].__setitem__(0, "-" + p["a"][0][1:]), EncodingError, "proof.a[0]"),
+        ("coordinate p", lambda p: p["c"].__setitem__(0, p_hex()), EncodingError, "proof.c[0]"),
+        ("coordinate p in G2", lambda p: p["b"][0].__setitem__(1, p_hex()), EncodingError, "proof.b[0][1]"),
+        ("three coordinates", lambda p: p["a"].append("00" * 32), EncodingError, "proof.a"),
+        ("infinity in G1", lambda p: p.update(a=["00" * 32] * 2), EncodingError, "proof.a"),
+        ("infinity in G2", lambda p: p.update(b=[["00" * 32] * 2] * 2), EncodingError, "proof.b"),
+        ("off the curve in G1", lambda p: p["c"].reverse(), EncodingError, "proof.c"),
+        ("off the curve in G2", lambda p: p["b"].reverse(), EncodingError, "proof.b"),
+        ("Fp2 parts swapped", lambda p: [x.reverse() for x in p["b"]], EncodingError, "proof.b"),
+    ],
+)
+def test_proof_that_is_refused(
+    proofs: list[dict[str, Any]], fault: str, change: Any, error: type[Exception], field: str
+) -> None:
+    broken = copy.deepcopy(proofs[0])
+    change(broken)
+    with pytest.raises(error) as caught:
+        parse_proof(broken, CIRCUIT, field="proof")
+    assert caught.value.field == field, fault  # type: ignore[attr-defined]
+
+
+def test_list_for_a_proof_is_refused() -> None:
+    with pytest.raises(SchemaError):
+        parse_proof([], CIRCUIT, field="proof")
+
+
+def test_point_outside_the_subgroup_is_refused_by_the_verifier(
+    key: VerificationKey, proofs: list[dict[str, Any]], statements: list[Statement]
+) -> None:
+    broken = copy.deepcopy(proofs[0])
+    broken["b"] = off_subgroup()
+    proof = parse_proof(broken, CIRCUIT, field="proof")
+    for engine in ("native", "py_ecc"):
+        with pytest.raises(EncodingError):
+            verify(key, proof, statements[0], engine=engine)
+
+
+def off_subgroup() -> list[list[str]]:
+    """A point of the twist that is not in the subgroup of order r: one with small x, almost surely."""
+    from py_ecc.fields import bn128_FQ2 as FQ2
+
+    p = BASE_MODULUS
+    twist = FQ2([3, 0]) / FQ2([9, 1])
+    for x in range(1, 100):
+        square = FQ2([x, 0]) ** 3 + twist
+        # A root in Fp2, p = 3 mod 4: by the norm.
+        a, b = (int(c) for c in square.coeffs)
+        norm = pow(a * a + b * b, (p + 1) // 4, p)
+        for sign in (1, -1):
+            half = (a + sign * norm) * pow(2, -1, p) % p
+            re = pow(half, (p + 1) // 4, p)
+            if re and re * re % p == half:
+                im = b * pow(2 * re, -1, p) % p
+                if FQ2([re, im]) ** 2 == square:
+                    return [[f"{x:064x}", f"{0:064x}"], [f"{re:064x}", f"{im:064x}"]]
+    raise AssertionError("no point found")
+
+
+def test_key_is_pinned_with_its_circuit(key: VerificationKey) -> None:
+    files = proving_key(TINY)
+    assert key.circuit == CIRCUIT
+    assert key.digest == files.vk_digest == digest_hex(files.vk)
+    assert files.manifest == {
+        "circuit": CIRCUIT,
+        "contributions": 1,
+        "name": TINY.name,
+        "phase1": "native-one-party",
+        "setup": "unsafe",
+        "vk": key.digest,
+    }
+    other = {**files.vk, "circuit": "00" * 32}
+    assert VerificationKey.parse(other, field="vk").digest != key.digest
+
+
+@pytest.mark.parametrize(
+    "change, error",
+    [
+        (lambda k: k.update(extra=1), SchemaError),
+        (lambda k: k.update(system="plonk"), SchemaError),
+        (lambda k: k.update(circuit="xyz"), EncodingError),
+        (lambda k: k.update(ic=k["ic"][:1]), SchemaError),
+        (lambda k: k["ic"].__setitem__(3, ["00" * 32] * 2), EncodingError),
+        (lambda k: k["alpha"].reverse(), EncodingError),
+        (lambda k: k["gamma"][0].__setitem__(0, p_hex()), EncodingError),
+    ],
+)
+def test_key_that_is_refused(
+    key: VerificationKey, tmp_path: Path, change: Any, error: type[Exception]
+) -> None:
+    value = copy.deepcopy(key.value)
+    change(value)
+    path = tmp_path / "verification_key.json"
+    path.write_bytes(jcs(value))
+    with pytest.raises(error):
+        load_verification_key(path)
+
+
+def test_key_with_fewer_inputs_than_the_statement(
+    key: VerificationKey, raw: list[bytes], statements: list[Statement]
+) -> None:
+    short = VerificationKey.parse({**key.value, "ic": key.value["ic"][:-1]}, field="vk")
+    with pytest.raises(EncodingError):
+        verify(short, raw[0], statements[0])
+
+
+def test_altered_cached_key_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = proving_key(TINY)
+    folder = tmp_path / "rag-audit" / "keys" / CIRCUIT
+    folder.mkdir(parents=True)
+    value = copy.deepcopy(files.vk)
+    value["ic"][1], value["ic"][2] = value["ic"][2], value["ic"][1]
+    (folder / "verification_key.json").write_bytes(jcs(value))
+    (folder / "manifest.json").write_bytes(jcs(files.manifest))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(SetupError, match="does not match its manifest"):
+        proving_key(TINY)
+
+
+def test_missing_powers_of_tau_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="powers of tau cannot be read") as caught:
+        proving_key(TINY, ptau=tmp_path / "none.ptau")
+    assert caught.value.field == str(tmp_path / "none.ptau")
+
+
+def test_registry() -> None:
+    assert proof_system("groth16") is package
+    with pytest.raises(VersionError):
+        proof_system("plonk")
