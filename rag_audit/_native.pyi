@@ -45,10 +45,10 @@ def poseidon_permute(state: bytes) -> bytes:
     """Poseidon permutation, t = 17: 17 field elements to 17 field elements."""
 
 def poseidon_hash(inputs: bytes) -> bytes:
-    """H of docs/protocol.md: 1..16 field elements, padded with zeros to 16, to one."""
+    """H of docs/relation.md: 1..16 field elements, padded with zeros to 16, to one."""
 
 def poseidon_hash_list(tag: int, elements: bytes) -> bytes:
-    """HL of docs/protocol.md: a list of field elements under a domain tag, to one."""
+    """HL of docs/relation.md: a list of field elements under a domain tag, to one."""
 
 def index_commitment(salt: bytes, rows_int8: bytes, dimension: int) -> bytes:
     """HL(7, [salt, nibble stream]) over int8 rows of shape (positions, dimension), components -8..7."""

@@ -81,7 +81,7 @@ def check_request(
 def slot_noise(
     drawn: WindowSecrets, window: str, slot: SlotKey, beacon: bytes, capacity: int, gains: Sequence[int]
 ) -> Int32Array:
-    """All of a slot's noise: one integer a committed position (docs/protocol.md, "DGS-1").
+    """All of a slot's noise: one integer a committed position (docs/relation.md, "Noise").
 
     :param beacon: the value drawn after the slot's account was committed
     :returns: int32, shape (capacity,)

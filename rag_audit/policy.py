@@ -199,7 +199,7 @@ def draft_policy(
     """A policy with the usual constants, its derived fields filled in.
 
     :param capacities: committed positions by tenant
-    :param score_window: lo and hi in raw units (the default is the one for scale 0.22, docs/protocol.md, "Scores")
+    :param score_window: lo and hi in raw units (the default is the one for scale 0.22, docs/relation.md, "Scores")
     """
     lo, hi = score_window
 

@@ -3,7 +3,7 @@
 Counts are chosen by the people who read the answers, so eps at the counts found, with all of delta, would
 be no bound. A ladder of counts is fixed before the window opens and delta is split over its rungs: what is
 read at a rung holds for every transcript that ends on it (Rogers, Roth, Ullman and Vadhan, "Privacy
-Odometers and Filters", 2016, for the notion; docs/accounting.md, "Realised bound", for the argument).
+Odometers and Filters", 2016, for the notion; docs/accounting.md, "Other figures of a verdict", for the argument).
 """
 
 from __future__ import annotations
