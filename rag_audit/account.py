@@ -17,7 +17,7 @@ from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.errors import InvalidProof, RequestRefused, SchemaError, SignatureError, StoreError
 from rag_audit.ledger.note import SigningKey, VerifierKey
 from rag_audit.models import Hex32, Identifier, Model, Positive
-from rag_audit.receipts import contradictions, open_receipt
+from rag_audit.receipts import OpenedReceipt, contradictions, open_receipt
 from rag_audit.records import (
     Answer,
     CountersignedReceipt,
@@ -27,6 +27,7 @@ from rag_audit.records import (
     RosterEntry,
     SignedRequest,
     TenantEntry,
+    document_digest,
     request_message,
 )
 from rag_audit.relation.field import to_hex
@@ -137,7 +138,8 @@ class Account:
                 self._pending_path(digest).unlink(missing_ok=True)
             raise RequestRefused(refusal.reason, refusal.detail, field="provider")
         answer = Answer.parse(reply, field="reply")
-        check_receipt(answer.receipt, window, provider, request=request)
+        receipt = check_receipt(answer.receipt, window, provider, request=request)
+        _check_documents(answer, receipt)
         kept = KeptReceipt(
             opening=digest, i=request.i, query=request.query, salt=request.salt, receipt=answer.receipt
         )
@@ -217,7 +219,7 @@ def embedder_of(window: Publication) -> Embedder:
 
 def check_receipt(
     text: str, window: Publication, provider: VerifierKey, *, request: SignedRequest | None = None
-) -> None:
+) -> OpenedReceipt:
     """What an account checks alone: signatures, inclusion, openings, and that it is about its own request.
 
     :raises SignatureError: not signed by the provider for this window
@@ -243,6 +245,30 @@ def check_receipt(
         if named != mine:
             raise InvalidProof(
                 "receipt is for another request", field="receipt.record", expected=mine, found=named
+            )
+    return receipt
+
+
+def _check_documents(answer: Answer, receipt: OpenedReceipt) -> None:
+    """The texts handed back are the committed ones at the receipt's positions, in rank order.
+
+    :raises InvalidProof: another text, a text left out or added, another order
+    """
+    body = receipt.body
+    texts = {d.position: d.text for d in answer.documents}
+    handed = [d.position for d in answer.documents]
+    if handed != [p for p in body.positions if p in texts]:
+        raise InvalidProof(
+            "answer is not in the receipt's order",
+            field="answer.documents",
+            expected=body.positions,
+            found=handed,
+        )
+    for position, document in zip(body.positions, body.documents, strict=True):
+        text = texts.get(position, "").encode()
+        if document_digest(bytes.fromhex(document.salt), text).hex() != document.hash:
+            raise InvalidProof(
+                "text is not the committed document", field=f"answer.documents, position {position}"
             )
 
 
