@@ -183,6 +183,20 @@ class QueryRecord(Model):
         return b"rag-audit/proof/v1" + jcs({"opening": opening_digest, "record": body})
 
 
+class CoalitionEstimate(Model):
+    """What a window says about its coalitions, without names (docs/estimator.md)."""
+
+    c: Count
+    """accounts of the largest cluster, over all tenants; 1 without clusters, 0 without records"""
+    c_tenant: Count
+    """the most accounts that one cluster has in one tenant"""
+    theta: Annotated[list[Positive], Field(min_length=2, max_length=2)]
+    tau: Count
+    tau_unit: Literal["positions", "seconds"]
+    certificate: Hex32 | None
+    """SHA-256 of the certificate; null where the estimate is only declared"""
+
+
 class Closing(Model):
     """The last entry."""
 
@@ -193,8 +207,8 @@ class Closing(Model):
     window: Identifier
     queries: Count
     enrolments: Count
-    coalition: dict[str, Any] | None
-    """the estimate with the digest of its certificate; null while no estimator ran"""
+    coalition: CoalitionEstimate | None
+    """null if no estimator ran"""
     abandoned: bool
 
 

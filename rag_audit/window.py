@@ -50,6 +50,7 @@ from rag_audit.errors import (
     VersionError,
     WindowStateError,
 )
+from rag_audit.estimate import Estimate, estimate_window
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.note import SigningKey, VerifierKey, merge_signatures, parse_note
 from rag_audit.ledger.store import LedgerStore, SlotUsed
@@ -529,11 +530,14 @@ class Window:
                 # No record may follow the closing one: what is being answered is finished first.
                 self._closing = True
                 self._state.wait_for(lambda: not self._in_flight)
-                queries = len(self._records)
+                queries, estimate = len(self._records), self.estimate()
+                evidence = jcs(estimate.evidence())
+                replace_file(self.directory / "estimate.json", evidence, mode=PRIVATE_MODE)
                 self._append(
                     lambda seq: Closing(
                         type="closing", v=1, seq=seq, ts=self._timestamp(), window=self.opening.window,
-                        queries=queries, enrolments=len(self._enrolled_at), coalition=None, abandoned=abandoned,
+                        queries=queries, enrolments=len(self._enrolled_at), coalition=estimate.public(),
+                        abandoned=abandoned,
                     )
                 )  # fmt: skip
             size = len(self._entries)
@@ -542,6 +546,15 @@ class Window:
                 replace_file(path, self.checkpoint(size).encode())
             self.export()
             return path.read_text()
+
+    def estimate(self) -> Estimate:
+        """Coalitions among the queries so far. It names accounts: for the provider only (docs/estimator.md).
+
+        :raises StoreError: a retained query cannot be opened
+        """
+        records = self.records
+        vectors = [self._embedder.embed_query(self._retained(record).query) for record in records]
+        return estimate_window(records, vectors, self.policy)
 
     def shut(self) -> None:
         """Release threads, files and the folder's lock."""

@@ -271,7 +271,9 @@ mod avx2 {
     #[target_feature(enable = "avx2")]
     pub fn products(left: &[u8], right: &[i8], stride: usize) -> [[i32; RIGHT]; LEFT] {
         assert!(
-            left.len() >= LEFT * stride && right.len() >= RIGHT * stride && stride % LANES == 0
+            left.len() >= LEFT * stride
+                && right.len() >= RIGHT * stride
+                && stride.is_multiple_of(LANES)
         );
         let mut sums = [[_mm256_setzero_si256(); RIGHT]; LEFT];
         for at in (0..stride).step_by(LANES) {

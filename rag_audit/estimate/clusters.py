@@ -1,0 +1,200 @@
+"""The exact estimator: accounts joined by near queries, and the largest cluster among them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit import _native
+from rag_audit.engine import check_vectors
+from rag_audit.errors import EncodingError, PolicyError
+from rag_audit.policy import Policy
+from rag_audit.records import CoalitionEstimate
+
+TauUnit = Literal["positions", "seconds"]
+MAX_DENOMINATOR = 1000
+
+
+class Asked(Protocol):
+    """What the estimator reads of a query record."""
+
+    @property
+    def seq(self) -> int:
+        """Ledger index."""
+
+    @property
+    def ts(self) -> int:
+        """Milliseconds since the Unix epoch."""
+
+    @property
+    def account(self) -> str:
+        """Who asked."""
+
+    @property
+    def tenant(self) -> str:
+        """The account's tenant."""
+
+
+@dataclass(frozen=True)
+class Join:
+    """Why two accounts share a cluster: two near queries, by ledger index. For the provider only."""
+
+    earlier: int
+    later: int
+    accounts: tuple[str, str]
+    """of the earlier and of the later query"""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The outcome for one window. Only `public()` may leave the provider: the rest names accounts."""
+
+    theta: tuple[int, int]
+    tau: int
+    tau_unit: TauUnit
+    records: int
+    clusters: tuple[tuple[str, ...], ...]
+    """connected components of two or more accounts, over all tenants; sorted, largest first"""
+    joins: tuple[Join, ...]
+    """a spanning forest of the clusters: the first near pairs in ledger order"""
+    c: int
+    """accounts of the largest cluster; 1 without clusters, 0 without records"""
+    c_tenant: int
+    """the most accounts that one cluster has in one tenant; 1 and 0 likewise"""
+
+    def public(self) -> CoalitionEstimate:
+        """What the closing record says."""
+        return CoalitionEstimate(
+            c=self.c, c_tenant=self.c_tenant, theta=list(self.theta), tau=self.tau, tau_unit=self.tau_unit,
+            certificate=None,
+        )  # fmt: skip
+
+    def evidence(self) -> dict[str, Any]:
+        """Everything, as a JSON value, for the provider's abuse team."""
+        joins = [{"earlier": j.earlier, "later": j.later, "accounts": list(j.accounts)} for j in self.joins]
+        clusters = [list(cluster) for cluster in self.clusters]
+        return {**self.public().dump(), "records": self.records, "clusters": clusters, "joins": joins}
+
+
+def estimate_window(
+    records: Sequence[Asked], vectors: Sequence[npt.NDArray[np.int8]], policy: Policy
+) -> Estimate:
+    """The estimate that a window's policy asks for.
+
+    :param vectors: the records' opened query vectors, in the same order; each shape (d,), int8 in -7..7
+    :raises EncodingError: records or vectors that are not one window's
+    """
+    shapes = {vector.shape for vector in vectors}
+    if len(shapes) > 1:
+        raise EncodingError("vectors of several shapes", field="query vectors", found=sorted(shapes))
+    part = policy.estimator
+    p, q = part.theta
+    rows = np.stack(list(vectors)) if shapes else np.zeros((0, 1), np.int8)
+    return estimate(records, rows, theta=(p, q), tau=part.tau, tau_unit=part.tau_unit)
+
+
+def estimate(
+    records: Sequence[Asked],
+    vectors: npt.NDArray[np.int8],
+    *,
+    theta: tuple[int, int],
+    tau: int = 0,
+    tau_unit: TauUnit = "positions",
+) -> Estimate:
+    """Cluster accounts by their queries (docs/estimator.md). Neither the records' order nor threads matter.
+
+    :param vectors: shape (records, d), int8 in -7..7
+    :param theta: the cosine threshold p/q, 0 < p < q <= 1000
+    :param tau: how far apart two queries may be, in query records or in seconds; 0 is the whole window
+    :raises PolicyError: theta or tau out of range
+    :raises EncodingError: another number of vectors, a ledger index twice, an account in two tenants, or
+        timestamps against the ledger's order
+    """
+    p, q = theta
+    if not 0 < p < q <= MAX_DENOMINATOR:
+        raise PolicyError("theta is not a fraction in (0, 1)", field="estimator.theta",
+                          expected=f"0 < p < q <= {MAX_DENOMINATOR}", found=f"{p}/{q}")  # fmt: skip
+    if tau < 0:
+        raise PolicyError(
+            "negative tau", field="estimator.tau", expected="0 (whole window) or more", found=tau
+        )
+    check_vectors(vectors, dimensions=2, field="query vectors")
+    if len(vectors) != len(records):
+        raise EncodingError("not one vector a record", field="query vectors",
+                            expected=len(records), found=len(vectors))  # fmt: skip
+    order = sorted(range(len(records)), key=lambda i: records[i].seq)
+    queries = [records[i] for i in order]
+    _check_order(queries)
+    tenants = _tenants(queries)
+    numbers = {account: number for number, account in enumerate(sorted(tenants))}
+    pairs = _native.joining_pairs(
+        vectors[order].tobytes(),
+        vectors.shape[1],
+        [numbers[query.account] for query in queries],
+        _first_within(queries, tau, tau_unit),
+        p,
+        q,
+    )
+    joins = [Join(queries[i].seq, queries[j].seq, (queries[i].account, queries[j].account)) for i, j in pairs]
+    clusters = components(join.accounts for join in joins)
+    alone = min(1, len(queries))
+    within = (max(Counter(tenants[a] for a in cluster).values()) for cluster in clusters)
+    return Estimate(
+        theta=theta,
+        tau=tau,
+        tau_unit=tau_unit,
+        records=len(queries),
+        clusters=clusters,
+        joins=tuple(joins),
+        c=max(map(len, clusters), default=alone),
+        c_tenant=max(within, default=alone),
+    )
+
+
+def components(edges: Iterable[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
+    """Connected components of a graph given by its edges: largest first, then by name."""
+    cluster_of: dict[str, set[str]] = {}
+    for a, b in edges:
+        large, small = cluster_of.get(a, {a}), cluster_of.get(b, {b})
+        if len(large) < len(small):
+            large, small = small, large
+        large |= small
+        cluster_of.update(dict.fromkeys([*small, a, b], large))
+    distinct = {id(cluster): tuple(sorted(cluster)) for cluster in cluster_of.values()}
+    return tuple(sorted(distinct.values(), key=lambda cluster: (-len(cluster), cluster)))
+
+
+def _check_order(queries: Sequence[Asked]) -> None:
+    for before, after in pairwise(queries):
+        if before.seq == after.seq:
+            raise EncodingError("ledger index twice", field="records", found=after.seq)
+        if before.ts > after.ts:
+            raise EncodingError("timestamps run backwards", field=f"record {after.seq}",
+                                expected=f"at least {before.ts}", found=after.ts)  # fmt: skip
+
+
+def _tenants(queries: Sequence[Asked]) -> dict[str, str]:
+    """Tenant by account."""
+    tenants: dict[str, str] = {}
+    for query in queries:
+        if tenants.setdefault(query.account, query.tenant) != query.tenant:
+            raise EncodingError("account in two tenants", field=query.account,
+                                found=[tenants[query.account], query.tenant])  # fmt: skip
+    return tenants
+
+
+def _first_within(queries: Sequence[Asked], tau: int, unit: TauUnit) -> list[int]:
+    """For each query the first one that is within tau before it."""
+    if tau == 0:
+        return [0] * len(queries)
+    if unit == "positions":
+        return [max(0, j - tau) for j in range(len(queries))]
+    times = [query.ts for query in queries]
+    return [bisect_left(times, ts - 1000 * tau) for ts in times]
