@@ -1,0 +1,377 @@
+//! BN254 G1: generators with unknown relations, canonical encodings, sums of small multiples.
+use std::sync::{Arc, OnceLock, RwLock};
+
+use ark_bn254::Fq;
+pub use ark_bn254::{Fr, G1Affine, G1Projective};
+use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM};
+use ark_ff::{AdditiveGroup, BigInteger, Field, LegendreSymbol, PrimeField, Zero};
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+/// Bytes of an encoded point or scalar.
+pub const ENCODED: usize = 32;
+/// What the generators are hashed from. Nothing else was tried.
+const GENERATORS: &str = "rag-audit/scan/v1/generators";
+
+/// 32 bytes big-endian.
+pub fn encode_scalar(x: &Fr) -> [u8; ENCODED] {
+    ragaudit_core::field::to_bytes(x)
+}
+
+/// None for an integer not below r.
+pub fn decode_scalar(bytes: &[u8; ENCODED]) -> Option<Fr> {
+    ragaudit_core::field::from_bytes(bytes, "scalar").ok()
+}
+
+const SIGN: u8 = 0x80;
+const INFINITY: u8 = 0x40;
+
+/// x big-endian; the top bit says that y is odd, the next one that the point is the neutral one (x = 0).
+pub fn encode_point(p: &G1Affine) -> [u8; ENCODED] {
+    let mut out = [0; ENCODED];
+    match p.xy() {
+        None => out[0] = INFINITY,
+        Some((x, y)) => {
+            out.copy_from_slice(&x.into_bigint().to_bytes_be());
+            if y.into_bigint().is_odd() {
+                out[0] |= SIGN;
+            }
+        }
+    }
+    out
+}
+
+/// None for bytes that [`encode_point`] does not make. The cofactor is 1: on the curve is in the group.
+pub fn decode_point(bytes: &[u8; ENCODED]) -> Option<G1Affine> {
+    let mut x_bytes = *bytes;
+    x_bytes[0] &= !(SIGN | INFINITY);
+    if bytes[0] & INFINITY != 0 {
+        let canonical = bytes[0] == INFINITY && bytes[1..].iter().all(|&b| b == 0);
+        return canonical.then(G1Affine::zero);
+    }
+    let mut limbs = [0u64; 4];
+    for (limb, chunk) in limbs.iter_mut().rev().zip(x_bytes.chunks_exact(8)) {
+        *limb = chunk.iter().fold(0, |acc, &b| acc << 8 | u64::from(b));
+    }
+    let x = Fq::from_bigint(ark_ff::BigInt::new(limbs))?;
+    let y = (x.square() * x + Fq::from(3u8)).sqrt()?;
+    let odd = bytes[0] & SIGN != 0;
+    let y = if y.into_bigint().is_odd() == odd { y } else { -y };
+    Some(G1Affine::new_unchecked(x, y))
+}
+
+/// RFC 9380, section 5.3.1, with SHA-256.
+fn expand_message(message: &[u8], domain: &[u8], length: usize) -> Vec<u8> {
+    let mut domain = domain.to_vec();
+    domain.push(domain.len() as u8);
+    let first = Sha256::new()
+        .chain_update([0; 64])
+        .chain_update(message)
+        .chain_update((length as u16).to_be_bytes())
+        .chain_update([0])
+        .chain_update(&domain)
+        .finalize();
+    let mut block = [0u8; 32];
+    let mut out = Vec::new();
+    for i in 1..=length.div_ceil(32) as u8 {
+        for (b, f) in block.iter_mut().zip(&first) {
+            *b ^= f;
+        }
+        block = Sha256::new()
+            .chain_update(block)
+            .chain_update([i])
+            .chain_update(&domain)
+            .finalize()
+            .into();
+        out.extend(block);
+    }
+    out.truncate(length);
+    out
+}
+
+struct Map {
+    c1: Fq,
+    c2: Fq,
+    c3: Fq,
+    c4: Fq,
+}
+
+fn map_constants() -> &'static Map {
+    static MAP: OnceLock<Map> = OnceLock::new();
+    MAP.get_or_init(|| {
+        let third = Fq::from(3u8).inverse().expect("3 is not zero");
+        let c3 = (-Fq::from(12u8)).sqrt().expect("-g(1) 3 is a square in BN254");
+        Map {
+            c1: Fq::from(4u8),
+            c2: -Fq::from(2u8).inverse().expect("2 is not zero"),
+            c3: if c3.into_bigint().is_odd() { -c3 } else { c3 },
+            c4: -Fq::from(16u8) * third,
+        }
+    })
+}
+
+/// RFC 9380, appendix F.1 (Shallue and van de Woestijne) with Z = 1.
+fn map_to_curve(u: Fq) -> G1Affine {
+    let map = map_constants();
+    let g = |x: Fq| x.square() * x + Fq::from(3u8);
+    let is_square = |x: Fq| x.legendre() != LegendreSymbol::QuadraticNonResidue;
+    let t = u.square() * map.c1;
+    let (minus, plus) = (Fq::ONE - t, Fq::ONE + t);
+    let inverse = (minus * plus).inverse().unwrap_or(Fq::ZERO);
+    let shift = u * minus * inverse * map.c3;
+    let (x1, x2) = (map.c2 - shift, map.c2 + shift);
+    let x = if is_square(g(x1)) {
+        x1
+    } else if is_square(g(x2)) {
+        x2
+    } else {
+        (plus.square() * inverse).square() * map.c4 + Fq::ONE
+    };
+    let y = g(x).sqrt().expect("one of the three is on the curve");
+    let same = y.into_bigint().is_odd() == u.into_bigint().is_odd();
+    G1Affine::new_unchecked(x, if same { y } else { -y })
+}
+
+fn hash_to_curve(message: &[u8], domain: &[u8]) -> G1Affine {
+    let bytes = expand_message(message, domain, 96);
+    let [a, b] = [&bytes[..48], &bytes[48..]].map(|half| map_to_curve(Fq::from_be_bytes_mod_order(half)));
+    (a + b).into_affine()
+}
+
+fn generator(family: &str, index: usize) -> G1Affine {
+    let message = format!("{family}/{index}");
+    hash_to_curve(message.as_bytes(), GENERATORS.as_bytes())
+}
+
+/// A family of generators that grows when a longer prefix is asked for.
+struct Family {
+    name: &'static str,
+    points: RwLock<Arc<Vec<G1Affine>>>,
+}
+
+impl Family {
+    fn prefix(&self, count: usize) -> Arc<Vec<G1Affine>> {
+        let lock = |e| std::sync::PoisonError::into_inner(e);
+        let known = Arc::clone(&self.points.read().unwrap_or_else(lock));
+        if known.len() >= count {
+            return known;
+        }
+        // Made outside the lock: a waiting pool thread could otherwise steal a task that wants the lock.
+        let more: Vec<_> = (known.len()..count)
+            .into_par_iter()
+            .map(|i| generator(self.name, i))
+            .collect();
+        let grown = Arc::new([known.as_slice(), &more].concat());
+        *self.points.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::clone(&grown);
+        grown
+    }
+}
+
+/// G_0, G_1, ..: what vectors are committed with; at least `count` of them.
+pub fn vector_generators(count: usize) -> Arc<Vec<G1Affine>> {
+    static FAMILY: OnceLock<Family> = OnceLock::new();
+    let new = || Family {
+        name: "G",
+        points: RwLock::default(),
+    };
+    FAMILY.get_or_init(new).prefix(count)
+}
+
+/// Q_0, Q_1, ..: what a hidden query is committed with.
+pub fn query_generators(count: usize) -> Arc<Vec<G1Affine>> {
+    static FAMILY: OnceLock<Family> = OnceLock::new();
+    let new = || Family {
+        name: "Q",
+        points: RwLock::default(),
+    };
+    FAMILY.get_or_init(new).prefix(count)
+}
+
+/// Multiples of one point by table: 32 additions for a multiple.
+pub struct FixedBase {
+    pub point: G1Affine,
+    /// `windows[i][j]` = (j + 1) 256^i P.
+    windows: Vec<Vec<G1Affine>>,
+}
+
+impl FixedBase {
+    fn new(point: G1Affine) -> Self {
+        let mut windows = Vec::with_capacity(ENCODED);
+        let mut base = point.into_group();
+        for _ in 0..ENCODED {
+            let mut row = Vec::with_capacity(256);
+            let mut sum = base;
+            for _ in 0..255 {
+                row.push(sum);
+                sum += base;
+            }
+            base = sum;
+            windows.push(G1Projective::normalize_batch(&row));
+        }
+        Self { point, windows }
+    }
+
+    pub fn add_multiple(&self, sum: &mut G1Projective, x: &Fr) {
+        for (window, byte) in self.windows.iter().zip(x.into_bigint().to_bytes_le()) {
+            if byte != 0 {
+                *sum += window[usize::from(byte) - 1];
+            }
+        }
+    }
+}
+
+/// Messages in one commitment of round messages.
+pub const WIDTH: usize = 16;
+
+/// Tables of what many small commitments are made with.
+pub struct Tables {
+    /// Blinds.
+    pub h: FixedBase,
+    /// Carries single scalars.
+    pub u: FixedBase,
+    /// G_0 .. G_15, which carry messages.
+    pub g: Vec<FixedBase>,
+}
+
+pub fn tables() -> &'static Tables {
+    static TABLES: OnceLock<Tables> = OnceLock::new();
+    // Outside the initialisation, which must not wait for the thread pool.
+    let g = vector_generators(WIDTH);
+    TABLES.get_or_init(|| {
+        Tables {
+            h: FixedBase::new(generator("H", 0)),
+            u: FixedBase::new(generator("U", 0)),
+            g: g[..WIDTH].iter().map(|p| FixedBase::new(*p)).collect(),
+        }
+    })
+}
+
+/// sum of x_i P_i.
+pub fn msm(points: &[G1Affine], scalars: &[Fr]) -> G1Projective {
+    debug_assert_eq!(points.len(), scalars.len());
+    G1Projective::msm_unchecked(points, scalars)
+}
+
+/// sum of v_i P_i for small integers, by buckets of signed bytes: one addition a nonzero byte.
+pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
+    const HALF: i64 = 128;
+    let mut rest: Vec<i64> = values.to_vec();
+    let mut windows = Vec::new();
+    let mut buckets = vec![G1Projective::zero(); HALF as usize];
+    while rest.iter().any(|&v| v != 0) {
+        buckets.fill(G1Projective::zero());
+        let mut highest = 0;
+        for (v, p) in rest.iter_mut().zip(points) {
+            // -128..127; what is left is exact, and at most |v| / 256 rounded up, so this ends.
+            let digit = (*v + HALF).rem_euclid(256) - HALF;
+            *v = (*v - digit) / 256;
+            if digit > 0 {
+                buckets[digit as usize - 1] += p;
+            } else if digit < 0 {
+                buckets[-digit as usize - 1] -= *p;
+            }
+            highest = highest.max(digit.unsigned_abs() as usize);
+        }
+        let (mut running, mut sum) = (G1Projective::zero(), G1Projective::zero());
+        for bucket in buckets[..highest].iter().rev() {
+            running += bucket;
+            sum += running;
+        }
+        windows.push(sum);
+    }
+    windows.iter().rev().fold(G1Projective::zero(), |acc, window| {
+        (0..8).fold(acc, |x, _| x.double()) + window
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ark_ff::UniformRand;
+
+    fn rng() -> impl ark_std::rand::Rng {
+        ark_std::test_rng()
+    }
+
+    fn hex(x: Fq) -> String {
+        x.into_bigint().to_bytes_be().iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    /// The suite BN254G1_XMD:SHA-256_SVDW_RO_, known answers that gnark-crypto publishes.
+    #[test]
+    fn hash_to_curve_has_the_published_answers() {
+        let domain = b"QUUX-V01-CS02-with-BN254G1_XMD:SHA-256_SVDW_RO_";
+        let cases = [
+            (
+                "",
+                "0a976ab906170db1f9638d376514dbf8c42aef256a54bbd48521f20749e59e86",
+                "02925ead66b9e68bfc309b014398640ab55f6619ab59bc1fab2210ad4c4d53d5",
+            ),
+            (
+                "abc",
+                "23f717bee89b1003957139f193e6be7da1df5f1374b26a4643b0378b5baf53d1",
+                "04142f826b71ee574452dbc47e05bc3e1a647478403a7ba38b7b93948f4e151d",
+            ),
+        ];
+        for (message, x, y) in cases {
+            let p = hash_to_curve(message.as_bytes(), domain);
+            assert_eq!((hex(p.x), hex(p.y)), (x.to_owned(), y.to_owned()));
+        }
+    }
+
+    #[test]
+    fn generators_are_distinct_points_of_the_curve() {
+        let g = vector_generators(20);
+        let q = query_generators(3);
+        let mut all = [&g[..20], &q[..3], &[tables().h.point, tables().u.point]].concat();
+        assert!(all.iter().all(|p| p.is_on_curve() && !p.is_zero()));
+        all.sort_by_key(encode_point);
+        all.dedup();
+        assert_eq!(all.len(), 25);
+        assert_eq!(vector_generators(30)[..20], g[..20]);
+    }
+
+    #[test]
+    fn encodings_are_canonical() {
+        let p = generator("G", 0);
+        for point in [p, -p, G1Affine::zero()] {
+            assert_eq!(decode_point(&encode_point(&point)), Some(point));
+        }
+        let mut above = Fq::MODULUS.to_bytes_be();
+        assert_eq!(decode_point(&above.clone().try_into().unwrap()), None);
+        above[31] -= 1; // p - 1: x = -1, 2 is not on the curve unless a square
+        let x = -Fq::ONE;
+        assert_eq!(
+            decode_point(&above.try_into().unwrap()).is_some(),
+            (x.square() * x + Fq::from(3u8)).sqrt().is_some()
+        );
+        let mut infinity = encode_point(&G1Affine::zero());
+        infinity[31] = 1;
+        assert_eq!(decode_point(&infinity), None);
+        infinity[31] = 0;
+        infinity[0] |= SIGN;
+        assert_eq!(decode_point(&infinity), None);
+        assert_eq!(decode_scalar(&Fr::MODULUS.to_bytes_be().try_into().unwrap()), None);
+    }
+
+    #[test]
+    fn small_and_fixed_multiples_agree_with_plain_ones() {
+        let g = vector_generators(8);
+        let values = [0, 1, -1, 127, -128, i64::from(u32::MAX), -(1 << 40), 12345];
+        let plain: G1Projective = g
+            .iter()
+            .zip(values)
+            .map(|(p, v)| {
+                let m = *p * Fr::from(v.unsigned_abs());
+                if v < 0 { -m } else { m }
+            })
+            .sum();
+        assert_eq!(small_msm(&g[..8], &values), plain);
+        let mut rng = rng();
+        for x in [Fr::ZERO, -Fr::ONE, Fr::rand(&mut rng)] {
+            let mut sum = G1Projective::zero();
+            tables().u.add_multiple(&mut sum, &x);
+            assert_eq!(sum, tables().u.point * x);
+        }
+    }
+}

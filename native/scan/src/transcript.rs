@@ -1,0 +1,131 @@
+//! The Fiat-Shamir transcript: `docs/scan/transcript.md`.
+//!
+//! A running SHA-256 value absorbs (kind, label, data), each with its length, so that no two sequences of
+//! messages give the same input. A challenge hashes the value into 512 bits and becomes a message itself.
+use ark_ff::PrimeField;
+use sha2::{Digest, Sha256};
+
+use crate::group::{encode_point, encode_scalar, Fr, G1Affine};
+
+const DOMAIN: &[u8] = b"rag-audit/scan/v1";
+
+/// What stands before a message, so that bytes of one kind cannot be read as another.
+#[derive(Clone, Copy)]
+enum Kind {
+    Start = 0,
+    Bytes = 1,
+    Integer = 2,
+    Scalar = 3,
+    Point = 4,
+    Challenge = 5,
+}
+
+#[derive(Clone)]
+pub struct Transcript([u8; 32]);
+
+impl Transcript {
+    /// A transcript of the argument `protocol`.
+    pub fn new(protocol: &str) -> Self {
+        let mut transcript = Self([0; 32]);
+        transcript.step(Kind::Start, protocol, DOMAIN);
+        transcript
+    }
+
+    fn step(&mut self, kind: Kind, label: &str, data: &[u8]) {
+        let mut hash = Sha256::new();
+        hash.update(self.0);
+        hash.update([kind as u8]);
+        hash.update((label.len() as u64).to_le_bytes());
+        hash.update(label);
+        hash.update((data.len() as u64).to_le_bytes());
+        hash.update(data);
+        self.0 = hash.finalize().into();
+    }
+
+    pub fn bytes(&mut self, label: &str, data: &[u8]) {
+        self.step(Kind::Bytes, label, data);
+    }
+
+    pub fn integer(&mut self, label: &str, value: u64) {
+        self.step(Kind::Integer, label, &value.to_le_bytes());
+    }
+
+    pub fn scalar(&mut self, label: &str, value: &Fr) {
+        self.step(Kind::Scalar, label, &encode_scalar(value));
+    }
+
+    pub fn point(&mut self, label: &str, value: &G1Affine) {
+        self.step(Kind::Point, label, &encode_point(value));
+    }
+
+    /// The state, to derive what is not sent: nonces and the weights of a batch.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        self.0
+    }
+
+    fn squeeze(&mut self, label: &str) -> [u8; 64] {
+        self.step(Kind::Challenge, label, &[]);
+        let mut wide = [0; 64];
+        for (half, out) in wide.chunks_exact_mut(32).enumerate() {
+            let mut hash = Sha256::new();
+            hash.update(self.0);
+            hash.update([Kind::Challenge as u8, half as u8]);
+            out.copy_from_slice(&hash.finalize());
+        }
+        wide
+    }
+
+    /// A field element, within 2^-256 of uniform.
+    pub fn challenge(&mut self, label: &str) -> Fr {
+        Fr::from_le_bytes_mod_order(&self.squeeze(label))
+    }
+
+    pub fn challenges(&mut self, label: &str, count: usize) -> Vec<Fr> {
+        (0..count).map(|_| self.challenge(label)).collect()
+    }
+
+    /// A challenge below 2^128, where it multiplies many points.
+    pub fn short_challenge(&mut self, label: &str) -> Fr {
+        Fr::from_le_bytes_mod_order(&self.squeeze(label)[..16])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn challenge_after(messages: impl Fn(&mut Transcript)) -> Fr {
+        let mut transcript = Transcript::new("test");
+        messages(&mut transcript);
+        transcript.challenge("c")
+    }
+
+    #[test]
+    fn every_part_of_a_message_moves_the_challenge() {
+        let base = challenge_after(|t| t.bytes("a", b"bc"));
+        assert_eq!(base, challenge_after(|t| t.bytes("a", b"bc")));
+        assert_ne!(base, challenge_after(|t| t.bytes("ab", b"c")));
+        assert_ne!(base, challenge_after(|t| t.bytes("a", b"bc\0")));
+        assert_ne!(
+            base,
+            challenge_after(|t| {
+                t.bytes("a", b"b");
+                t.bytes("a", b"c");
+            })
+        );
+        let one = 1u64;
+        assert_ne!(
+            challenge_after(|t| t.integer("a", one)),
+            challenge_after(|t| t.bytes("a", &one.to_le_bytes()))
+        );
+        assert_ne!(Transcript::new("a").challenge("c"), Transcript::new("b").challenge("c"));
+    }
+
+    #[test]
+    fn challenges_differ_and_short_ones_are_short() {
+        let mut transcript = Transcript::new("test");
+        let (a, b) = (transcript.challenge("c"), transcript.challenge("c"));
+        assert_ne!(a, b);
+        assert!(transcript.short_challenge("c").into_bigint().0[2..] == [0, 0]);
+    }
+}
