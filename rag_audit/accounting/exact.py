@@ -29,6 +29,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 from rag_audit.accounting.pmf import UNIT_ROUNDOFF, Array, Mechanism
+from rag_audit.errors import PolicyError
 
 Part = tuple[Mechanism, int]
 """A mechanism and how many of its queries are composed."""
@@ -36,6 +37,8 @@ Part = tuple[Mechanism, int]
 _CELLS_PER_SIGMA = 48
 _MAX_CELLS = 2**21
 _WINDOW_SIGMAS = 16
+MAX_COMPOSITIONS = 1 << 24
+"""Queries in one composition at most: a policy from a stranger must not take a verifier's memory."""
 MISSING = 1e-14
 _CLIPPED_SHARE = 2.0**-32
 _NEGLIGIBLE = 2.0**-110
@@ -165,10 +168,18 @@ class Composition:
 
     :param parts: mechanisms with their counts; their losses add up
     :param delta: the delta that `epsilon` will spend; a 2^-31 share of it goes into cut tails
+    :raises PolicyError: more than `MAX_COMPOSITIONS` queries
     """
 
     def __init__(self, parts: Sequence[Part], delta: float) -> None:
         total = sum(m for _, m in parts)
+        if total > MAX_COMPOSITIONS:
+            raise PolicyError(
+                "more queries together than the accountant composes",
+                field="n",
+                expected=f"at most {MAX_COMPOSITIONS}",
+                found=total,
+            )
         exponent = grid_exponent(parts)
         clip = clip_exponent(total, delta)
         self.delta = delta

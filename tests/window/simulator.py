@@ -135,7 +135,7 @@ class Service:
             origin=ORIGIN,
             policy=self.policy(**changes),
             roster=[a.roster_entry for a in self.accounts.values()],
-            documents=TEXTS,
+            documents=documents,
             beacon=self.beacon(),
             previous=previous,
             clock=self.clock,

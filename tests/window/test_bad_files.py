@@ -1,0 +1,293 @@
+"""Input that cannot be read: each its own named error with the place, exit code 2, never a traceback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.canonical import jcs
+from rag_audit.errors import (
+    EncodingError,
+    ExitCode,
+    RagAuditError,
+    SchemaError,
+    SizeError,
+    VersionError,
+)
+from rag_audit.trust import Trust
+from rag_audit.verify import verify_window
+from rag_audit.windowfile import MEDIA_TYPE, WindowFile
+from tests.window.simulator import Finished
+
+R = 21888242871839275222246405745257275088548364400416034343698204186575808495617
+
+
+def text(change: Callable[[str], str]) -> Callable[[dict[str, Any]], bytes]:
+    return lambda value: change(jcs(value).decode()).encode()
+
+
+def edited(change: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], bytes]:
+    def write(value: dict[str, Any]) -> bytes:
+        change(value)
+        return json.dumps(value).encode()
+
+    return write
+
+
+FILES: dict[str, tuple[Callable[[dict[str, Any]], bytes], type[RagAuditError], str]] = {
+    "empty": (lambda v: b"", EncodingError, "window.json"),
+    "truncated": (lambda v: jcs(v)[:-100], EncodingError, "window.json"),
+    "not UTF-8": (lambda v: b"\xff" + jcs(v), EncodingError, "window.json"),
+    "not an object": (lambda v: b"[]", SchemaError, "window.json"),
+    "unknown version": (edited(lambda v: v.update(mediaType=MEDIA_TYPE[:-1] + "2")), VersionError, "window.json.mediaType"),
+    "no version": (edited(lambda v: v.pop("mediaType")), VersionError, "window.json.mediaType"),
+    "duplicate key": (text(lambda t: t.replace('"roster":', '"roster":[],"roster":', 1)), EncodingError, "window.json"),
+    "duplicate key in an entry": (text(lambda t: t.replace('"hq":', '"hq":"00","hq":', 1)), EncodingError, "window.json"),
+    "a float": (text(lambda t: t.replace('"ts":1', '"ts":1.5e', 1)), EncodingError, "window.json"),
+    "an integer above 2^53": (text(lambda t: t.replace('"i":1', '"i":99999999999999999999', 1)), EncodingError, "window.json"),
+    "nested without end": (lambda v: b"[" * 100_000, EncodingError, "window.json"),
+    "an unknown field": (edited(lambda v: v.update(extra=1)), SchemaError, "window.json.extra"),
+    "a missing field": (edited(lambda v: v.pop("roster")), SchemaError, "window.json.roster"),
+    "no entries": (edited(lambda v: v["entries"].clear()), SchemaError, "entries[0]"),
+    "entry 0 is no opening": (edited(lambda v: v["entries"].pop(0)), SchemaError, "entries[0]"),
+    "an entry of unknown type": (edited(lambda v: v["entries"][2].update(type="note")), SchemaError, "entries[2].type"),
+    "an entry of unknown version": (edited(lambda v: v["entries"][2].update(v=2)), VersionError, "entries[2].v"),
+    "an entry that is no object": (edited(lambda v: v["entries"].__setitem__(2, 7)), SchemaError, "entries[2].type"),
+    "an entry with an unknown field": (edited(lambda v: v["entries"][2].update(x=1)), SchemaError, "entries[2].x"),
+    "a number >= r": (edited(lambda v: v["entries"][2].update(hq=f"{R:064x}")), SchemaError, "entries[2].hq"),
+    "upper-case hexadecimal": (edited(lambda v: v["entries"][2].update(hq="0" * 63 + "A")), SchemaError, "entries[2].hq"),
+    "c_seed >= r": (edited(lambda v: v["entries"][0].update(c_seed="f" * 64)), SchemaError, "entries[0].c_seed"),
+    "i is 0": (edited(lambda v: v["entries"][2].update(i=0)), SchemaError, "entries[2].i"),
+    "i is true": (edited(lambda v: v["entries"][2].update(i=True)), SchemaError, "entries[2].i"),
+    "i is text": (edited(lambda v: v["entries"][2].update(i="1")), SchemaError, "entries[2].i"),
+    "an entry too large": (edited(lambda v: v["entries"][1]["notes"].append("x" * 70_000)), SizeError, "entries[1]"),
+    "policy misses a field": (edited(lambda v: v["policy"].pop("k_max")), SchemaError, "policy.k_max"),
+    "policy with an exponent of a number": (edited(lambda v: v["policy"].update(eps_acc="1E3")), SchemaError, "policy.eps_acc"),
+    "policy of unknown version": (edited(lambda v: v["policy"].update(v=2)), SchemaError, "policy.v"),
+    "gain 0": (edited(lambda v: v["policy"]["noise"].update(gains=[0])), SchemaError, "policy.noise.gains[0]"),
+    "theta q is 0": (edited(lambda v: v["policy"]["estimator"].update(theta=[1, 0])), SchemaError, "policy.estimator.theta[1]"),
+    "capacity 0": (edited(lambda v: v["policy"]["tenants"][0].update(capacity=0)), SchemaError, "policy.tenants[0].capacity"),
+    "manifest without embedder": (edited(lambda v: v["embedder"].pop("embedder")), SchemaError, "embedder.embedder"),
+    "manifest is a list inside": (edited(lambda v: v["embedder"].update(schema=[])), SchemaError, "embedder.schema"),
+    "manifest with token limits as text": (edited(lambda v: v["embedder"]["embedder"]["tokens"].update(query="64")), SchemaError, "embedder.embedder.tokens.query"),
+    "manifest without dimension": (edited(lambda v: v["embedder"]["schema"].pop("dimension")), SchemaError, "embedder.schema.dimension"),
+    "roster line without key": (edited(lambda v: v["roster"][1].pop("key")), SchemaError, "roster[1].key"),
+    "tenants out of order": (edited(lambda v: v["tenants"].reverse()), SchemaError, "tenants"),
+    "tenant twice": (edited(lambda v: v["tenants"].append(v["tenants"][0])), SchemaError, "tenants"),
+    "final checkpoint is no note": (edited(lambda v: v.update(final_checkpoint="hello")), EncodingError, "final_checkpoint"),
+    "a sibling with a parent path": (edited(lambda v: v.update(proofs={"sibling": "../x.json"})), EncodingError, "window.json.proofs"),
+    "a sibling with an absolute path": (edited(lambda v: v.update(proofs={"sibling": "/etc/passwd"})), EncodingError, "window.json.proofs"),
+    "a sibling that is not there": (edited(lambda v: v.update(proofs={"sibling": "0" * 64 + ".json"})), EncodingError, "0000"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("write", "error", "place"), FILES.values(), ids=FILES.keys())
+def test_a_window_file_that_cannot_be_read(
+    write: Callable[[dict[str, Any]], bytes],
+    error: type[RagAuditError],
+    place: str,
+    finished: Finished,
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "window.json"
+    path.write_bytes(write(finished.value()))
+    with pytest.raises(RagAuditError) as caught:
+        verify_window(path, trust=finished.service.trust(finished.policy))
+    assert type(caught.value) is error, caught.value
+    assert caught.value.exit_code is ExitCode.MALFORMED
+    assert caught.value.field is not None and place in caught.value.field
+
+
+def test_a_window_file_that_is_not_there(finished: Finished, tmp_path: Path) -> None:
+    with pytest.raises(EncodingError, match="cannot be read"):
+        verify_window(tmp_path / "window.json", trust=finished.service.trust(finished.policy))
+
+
+def test_a_window_file_above_the_limit(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished.file.save(tmp_path / "window.json")
+    monkeypatch.setattr("rag_audit.windowfile.MAX_WINDOW_BYTES", 1000)
+    with pytest.raises(SizeError):
+        WindowFile.load(tmp_path)
+
+
+def test_siblings_are_read_and_checked(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_audit.windowfile.INLINE_BYTES", 500)
+    finished.file.save(tmp_path / "window.json")
+    siblings = sorted(p for p in tmp_path.glob("*.json") if p.name != "window.json")
+    assert siblings and WindowFile.load(tmp_path) == finished.file
+    siblings[0].write_bytes(siblings[0].read_bytes() + b" ")
+    with pytest.raises(EncodingError, match="does not match its name"):
+        WindowFile.load(tmp_path)
+
+
+# Parts that are well-formed JSON but wrong deeper down end in a check, not in a traceback.
+
+DEEP: dict[str, tuple[Callable[[dict[str, Any]], Any], ExitCode]] = {
+    "opening checkpoint is no note": (lambda v: v.update(opening_checkpoint="hello"), ExitCode.MALFORMED),
+    "a proof is no object": (lambda v: v["proofs"].update({next(iter(v["proofs"])): 5}), ExitCode.FAIL),
+    "a proof lacks a part": (lambda v: v["proofs"]["4"].pop("c"), ExitCode.MALFORMED),
+    "a proof has another part": (lambda v: v["proofs"]["4"].update(public=[1]), ExitCode.MALFORMED),
+    "a proof of another system": (lambda v: v["proofs"]["4"].update(system="plonk"), ExitCode.MALFORMED),
+    "a proof of another circuit": (lambda v: v["proofs"]["4"].update(circuit="00" * 32), ExitCode.MALFORMED),
+    "a point at infinity": (lambda v: v["proofs"]["4"].update(a=["00" * 32] * 2), ExitCode.MALFORMED),
+    "a key is no object": (lambda v: v["verification_keys"].update({k: 1 for k in v["verification_keys"]}), ExitCode.FAIL),
+    "a beacon note is no note": (lambda v: v["entries"][1].update(notes=["hello"]), ExitCode.FAIL),
+    "a beacon checkpoint is no note": (lambda v: v["entries"][1].update(checkpoint="hello"), ExitCode.FAIL),
+    "a beacon with an impossible seq": (lambda v: v["entries"][1].update(seq=2**50), ExitCode.FAIL),
+    "tenants do not fit the policy": (lambda v: v["tenants"].pop(), ExitCode.FAIL),
+    "a record of an unknown tenant": (lambda v: v["entries"][2].update(tenant="tax"), ExitCode.FAIL),
+    "a record of an unknown account": (lambda v: v["entries"][2].update(account="nobody"), ExitCode.FAIL),
+    "lattice 3": (lambda v: v["policy"]["noise"].update(lattice=3), ExitCode.FAIL),
+    "gains without end": (lambda v: v["policy"]["noise"].update(gains=[1, 2**50]), ExitCode.FAIL),
+    "score window upside down": (lambda v: v["policy"]["noise"].update(lo=9, hi=1), ExitCode.FAIL),
+    "theta above 1": (lambda v: v["policy"]["estimator"].update(theta=[9, 8]), ExitCode.FAIL),
+    "n beyond reason": (lambda v: v["policy"].update(n=2**53 - 1), ExitCode.FAIL),
+    "k_max beyond reason": (lambda v: v["policy"].update(k_max=2**53 - 1), ExitCode.FAIL),
+    "accounts_max beyond reason": (lambda v: v["policy"]["tenants"][0].update(accounts_max=2**53 - 1), ExitCode.FAIL),
+    "capacity beyond reason": (lambda v: v["policy"]["tenants"][0].update(capacity=2**53 - 1), ExitCode.FAIL),
+    "top_k above the capacity": (lambda v: v["policy"].update(top_k=9), ExitCode.FAIL),
+    "delta_policy 0": (lambda v: v["policy"].update(delta_policy="0"), ExitCode.FAIL),
+    "delta_policy 1e999": (lambda v: v["policy"].update(delta_policy="1e999"), ExitCode.FAIL),
+    "eps_acc 0": (lambda v: v["policy"].update(eps_acc="0"), ExitCode.FAIL),
+    "eps_acc 1e999": (lambda v: v["policy"].update(eps_acc="1e999"), ExitCode.FAIL),
+    "noise table unknown": (lambda v: v["policy"]["noise"].update(table="00" * 32), ExitCode.FAIL),
+    "artefacts are text": (lambda v: v["embedder"]["embedder"].update(artefacts="x"), ExitCode.FAIL),
+    "token limits of 0": (lambda v: v["embedder"]["embedder"]["tokens"].update(query=0), ExitCode.FAIL),
+    "embedder unknown": (lambda v: v["embedder"]["embedder"].update(kind="word2vec"), ExitCode.FAIL),
+    "a challenge is no note": (lambda v: v.update(challenges=["hello"]), ExitCode.PASS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "exit_code"), DEEP.values(), ids=DEEP.keys())
+def test_a_part_that_is_wrong_inside(
+    change: Callable[[dict[str, Any]], Any], exit_code: ExitCode, finished: Finished
+) -> None:
+    value = finished.value()
+    change(value)
+    verdict = finished.verify(WindowFile.parse(value, field="window.json"))
+    assert verdict.exit_code is exit_code, verdict.deciding
+    json.dumps(verdict.as_json())
+
+
+# Receipts.
+
+RECEIPTS: dict[str, tuple[Callable[[dict[str, Any]], Any], type[RagAuditError] | None]] = {
+    "not a receipt": (lambda r: r.update(type="note"), SchemaError),
+    "unknown version": (lambda r: r.update(v=2), SchemaError),
+    "an unknown field": (lambda r: r.update(x=1), SchemaError),
+    "a signature of another size": (lambda r: r.update(sig="00"), SchemaError),
+    "an account that is not on the roster": (lambda r: r.update(account="nobody"), None),
+    "not a tlog-proof": (lambda r: r.update(receipt="hello"), None),
+    "a wrong signature": (lambda r: r.update(sig="00" * 64), None),
+}
+
+
+@pytest.mark.parametrize(("change", "error"), RECEIPTS.values(), ids=RECEIPTS.keys())
+def test_a_receipt_that_is_rejected(
+    change: Callable[[dict[str, Any]], Any],
+    error: type[RagAuditError] | None,
+    finished: Finished,
+    tmp_path: Path,
+) -> None:
+    value = json.loads((finished.receipts / "law-1-1.json").read_bytes())
+    change(value)
+    (tmp_path / "bad.json").write_text(json.dumps(value))
+    receipts = [finished.receipts, tmp_path]
+    if error is not None:
+        with pytest.raises(error) as caught:
+            finished.verify(receipts=receipts)
+        assert caught.value.field is not None and caught.value.field.startswith("bad.json")
+        return
+    verdict = finished.verify(receipts=receipts)
+    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"receipt.accepted"}
+    assert verdict.exit_code is ExitCode.MALFORMED
+    assert verdict.deciding is not None and "bad.json" in verdict.deciding.found
+
+
+def test_a_receipt_of_another_window(finished: Finished, tmp_path: Path) -> None:
+    from tests.window.forge import Forge
+
+    forge = Forge(finished)
+    forge.policy["delete_after"] += 1
+    (tmp_path / "sealed").mkdir()
+    _, receipts = forge.seal(tmp_path / "sealed")
+    verdict = finished.verify(receipts=[receipts])
+    assert verdict.exit_code is ExitCode.MALFORMED
+    assert verdict.deciding is not None and verdict.deciding.id == "receipt.accepted"
+    assert "for this window" in verdict.deciding.found
+
+
+def test_a_receipt_file_that_is_not_there(finished: Finished, tmp_path: Path) -> None:
+    with pytest.raises(EncodingError, match="cannot be read"):
+        finished.verify(receipts=[tmp_path / "none.json"])
+
+
+# trust.toml and options.
+
+TRUST: dict[str, tuple[Callable[[str], str], type[RagAuditError]]] = {
+    "not TOML": (lambda t: t + "[[", EncodingError),
+    "another version": (lambda t: t.replace("version = 1", "version = 2"), SchemaError),
+    "no provider": (lambda t: t.replace("[provider]", "[provider_]"), SchemaError),
+    "no witness": (lambda t: t.replace("[[witness]]", "[[witness_]]"), SchemaError),
+    "no pins": (lambda t: t.replace("[pins", "[pins_"), SchemaError),
+    "a key twice": (lambda t: t.replace('mode = "full"', 'mode = "full"\nmode = "full"'), EncodingError),
+    "quorum above the witnesses": (lambda t: t.replace("quorum = 2", "quorum = 3"), SchemaError),
+    "quorum 0": (lambda t: t.replace("quorum = 2", "quorum = 0"), SchemaError),
+    "a beacon witness without key": (lambda t: t.replace('["w1", "w2"]', '["w1", "w3"]'), SchemaError),
+    "a witness twice": (lambda t: t.replace('name = "w2"', 'name = "w1"').replace('["w1", "w2"]', '["w1"]'), SchemaError),
+    "an unknown mode": (lambda t: t.replace('mode = "full"', 'mode = "quick"'), SchemaError),
+    "a limit that is a number": (lambda t: t.replace('max_epsilon = "60"', "max_epsilon = 60.0"), SchemaError),
+    "a limit that is no number": (lambda t: t.replace('max_epsilon = "60"', 'max_epsilon = "nan"'), SchemaError),
+    "an unknown requirement": (lambda t: t + "max_eps = 1\n", SchemaError),
+    "a pin that is no digest": (lambda t: t.replace('noise_table = "', 'noise_table = "zz'), SchemaError),
+    "an account's key with a digit more": (lambda t: t.replace('\nkey = "', '\nkey = "0', 1), SchemaError),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "error"), TRUST.values(), ids=TRUST.keys())
+def test_a_trust_file_that_is_refused(
+    change: Callable[[str], str], error: type[RagAuditError], finished: Finished, tmp_path: Path
+) -> None:
+    honest = finished.service.trust_text(finished.policy)
+    changed = change(honest)
+    assert changed != honest
+    path = tmp_path / "trust.toml"
+    path.write_text(changed)
+    with pytest.raises(RagAuditError) as caught:
+        Trust.load(path)
+    assert type(caught.value) is error
+    assert caught.value.exit_code is ExitCode.MALFORMED
+    assert caught.value.field is not None and str(path) in caught.value.field
+
+
+KEYS: dict[str, Callable[[str], str]] = {
+    "provider": lambda t: t.replace('vkey = "example.org', 'vkey = "example.com', 1),
+    "witness": lambda t: t.replace('vkey = "w1+', 'vkey = "w1+0', 1),
+}
+
+
+@pytest.mark.parametrize("change", KEYS.values(), ids=KEYS.keys())
+def test_a_key_in_trust_toml_that_is_no_key(change: Callable[[str], str], finished: Finished) -> None:
+    honest = finished.service.trust_text(finished.policy)
+    trust = Trust.from_toml(change(honest).encode(), source="trust.toml")
+    try:
+        verdict = finished.verify(trust=trust)
+    except RagAuditError as exc:
+        assert exc.exit_code is ExitCode.MALFORMED
+    else:
+        assert verdict.exit_code is ExitCode.MALFORMED
+
+
+@pytest.mark.parametrize("limit", ["eight", "-1", "nan", "inf", ""])
+def test_a_limit_on_the_command_line_that_is_no_number(limit: str, finished: Finished) -> None:
+    with pytest.raises(SchemaError) as caught:
+        finished.verify(max_epsilon=limit)
+    assert caught.value.field == "options.max_epsilon"

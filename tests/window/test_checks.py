@@ -1,0 +1,716 @@
+"""A cheater for every check: what the check finds, and that nothing else would have found it.
+
+Each fault is sealed by a `Forge`, so all signatures, trees and receipts around it are good again. A case states the
+checks that do not pass, all of them: were the first one missing, the window would pass (or the others, which cannot
+be told from it, would decide).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.challenge import Challenge
+from rag_audit.errors import ExitCode
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.note import SigningKey, parse_note, sign_note
+from rag_audit.proofs import groth16
+from rag_audit.relation.commitments import topk_commitment, vector_commitment
+from rag_audit.relation.field import to_hex
+from tests.window.forge import Forge
+from tests.window.simulator import ORIGIN, Finished
+
+FAIL, UNDECIDED, UNMET = ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET
+STRANGER = SigningKey.generate(ORIGIN)
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """One fault.
+
+    :param decides: the check that decides
+    :param also: checks that cannot pass either
+    :param proofs: False where the fault changes what proofs are bound to: proofs are then taken as valid
+    """
+
+    fault: str
+    decides: str
+    change: Callable[[Forge], Any]
+    exit_code: ExitCode = FAIL
+    also: tuple[str, ...] = ()
+    proofs: bool = True
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def put(part: str, *path: str | int, value: Any) -> Callable[[Forge], None]:
+    """Set one field of a part."""
+
+    def change(forge: Forge) -> None:
+        target: Any = getattr(forge, part)
+        for step in path[:-1]:
+            target = target[step]
+        assert target[path[-1]] != value
+        target[path[-1]] = value
+
+    return change
+
+
+def uncommitted(part: str, *path: str | int, value: Any) -> Callable[[Forge], None]:
+    """`put`, and the opening's digests stay as they were."""
+
+    def change(forge: Forge) -> None:
+        put(part, *path, value=value)(forge)
+        forge.commit = False
+
+    return change
+
+
+def attribute(name: str, value: Any) -> Callable[[Forge], None]:
+    """Set an attribute of the forge."""
+    return lambda forge: setattr(forge, name, value)
+
+
+ZERO = "00" * 32
+
+
+def previous_named(forge: Forge) -> None:
+    forge.opening["previous"] = {"opening": ZERO, "root": ZERO}
+
+
+OPENING = [
+    Cheat("opening signed by another key", "opening.signature", attribute("opening_key", STRANGER),
+          also=("opening.beacon",)),
+    Cheat("opening without quorum", "opening.quorum", lambda f: f.opening_times.pop("w2"), UNMET,
+          also=("opening.beacon",)),
+    Cheat("opening without any cosignature", "opening.quorum", lambda f: f.opening_times.clear(), UNMET,
+          also=("opening.beacon",)),
+    Cheat("quorum complete only when the window was open", "opening.published",
+          lambda f: (f.opening_times.update(dict.fromkeys(f.opening_times, f.opening["opens_at"] // 1000)),
+                     f.reveals.update({n: (v, f.opening["opens_at"]) for n, (v, _) in f.reveals.items()}))),
+    Cheat("another policy than the committed one", "opening.complete",
+          lambda f: uncommitted("policy", "delete_after", value=f.policy["delete_after"] + 1)(f)),
+    Cheat("another manifest than the committed one", "opening.complete", uncommitted("value", "embedder", "v", value=2)),
+    Cheat("another roster than the committed one", "opening.complete",
+          uncommitted("value", "roster", 3, "custody", value="provider")),
+    Cheat("another tenant list than the committed one", "opening.complete",
+          uncommitted("opening", "tenants", "root", value=ZERO), proofs=False),
+    Cheat("ledger not empty before entry 0", "opening.complete", put("opening", "ledger", value=ZERO), proofs=False),
+    Cheat("policy of another window", "opening.complete", put("policy", "window", value="w-2"), proofs=False),
+    Cheat("policy opens at another time", "opening.complete",
+          lambda f: put("policy", "opens_at", value=f.policy["opens_at"] - 1)(f), proofs=False),
+    Cheat("policy closes at another time", "opening.complete",
+          lambda f: put("policy", "closes_at", value=f.policy["closes_at"] - 1)(f), proofs=False),
+    Cheat("schema with another capacity", "opening.complete",
+          put("value", "embedder", "schema", "tenants", 0, "capacity", value=64), proofs=False),
+    Cheat("embedder cuts elsewhere than the policy says", "opening.complete",
+          put("value", "embedder", "embedder", "tokens", "query", value=63), proofs=False),
+    Cheat("policy not well-formed: sigma", "opening.policy", put("policy", "sigma", value="1.000000"), proofs=False),
+    Cheat("policy not well-formed: queries deleted before the end", "opening.policy",
+          put("policy", "delete_after", value=1), proofs=False),
+    Cheat("policy not well-formed: the noise is too small for eps_acc", "opening.policy",
+          put("policy", "eps_acc", value="0.5"), proofs=False),
+    Cheat("policy not well-formed: delta_policy at k_max delta_acc", "opening.policy",
+          put("policy", "delta_acc", value="5e-6"),
+          also=("bound.computed", "trust.max_epsilon"), proofs=False),
+    Cheat("more accounts than the cap", "opening.policy", put("policy", "tenants", 0, "accounts_max", value=1),
+          also=("ledger.accounts",), proofs=False),
+    Cheat("one key for two accounts", "opening.policy",
+          lambda f: f.value["roster"].append({**f.value["roster"][3], "account": "medicine-3"}),
+          also=("ledger.accounts",), proofs=False),
+    Cheat("a beacon value that the notes do not give", "opening.beacon", attribute("value_override", "11" * 32),
+          proofs=False),
+    Cheat("no beacon entry", "opening.beacon", lambda f: f.entries.pop(1), proofs=False),
+    Cheat("beacon drawn before the quorum", "opening.beacon",
+          lambda f: f.reveals.update({n: (v, 1000 * f.opening_times[n] - 1) for n, (v, _) in f.reveals.items()}),
+          proofs=False),
+    Cheat("beacon drawn after the first query", "opening.beacon",
+          lambda f: f.reveals.update({n: (v, f.queries[0]["ts"] + 1) for n, (v, _) in f.reveals.items()}),
+          proofs=False),
+    Cheat("one witness's nonce is missing", "opening.beacon", lambda f: f.reveals.pop("w2"), proofs=False),
+    Cheat("a nonce that opens no commitment", "opening.beacon",
+          lambda f: f.reveals.update(w2=(bytes(32), f.reveals["w2"][1])), proofs=False),
+    Cheat("the opening names fewer witnesses than trust.toml", "opening.beacon",
+          lambda f: (f.opening["beacon"]["witnesses"].pop(), f.reveals.pop("w2")), proofs=False),
+    Cheat("a beacon from another source than the named one", "opening.beacon",
+          put("entries", 1, "source", value="drand"), proofs=False),
+]  # fmt: skip
+
+
+def reseal_nothing(change: Callable[[dict[str, Any]], Any]) -> Callable[[Finished], Any]:
+    """A changed file whose signatures are all the old ones."""
+
+    def changed(finished: Finished) -> Any:
+        value = finished.value()
+        change(value)
+        return finished.changed(**value)
+
+    return changed
+
+
+def stolen_tenant(forge: Forge) -> None:
+    forge.record("law-1", 2)["tenant"] = "medicine"
+    forge.drop_receipts_of("law-1", 2)
+
+
+def second_beacon(forge: Forge) -> None:
+    forge.insert(copy.deepcopy(forge.entries[1]), 2)
+
+
+def used_without_beacon(forge: Forge) -> None:
+    forge.enrol("law-9", "law")
+    forge.another_query("law-9", 1, ("law-1", 2))
+
+
+def used_with_uncosigned_beacon(forge: Forge) -> None:
+    forge.answer(forge.enrol("law-9", "law"), cosigned_by=["w1"])
+    forge.another_query("law-9", 1, ("law-1", 2))
+
+
+def used_before_its_beacon(forge: Forge) -> None:
+    enrolment = forge.enrol("law-9", "law")
+    forge.another_query("law-9", 1, ("law-1", 2))
+    forge.answer(enrolment)
+
+
+def used_before_its_beacon_was_drawn(forge: Forge) -> None:
+    forge.answer(forge.enrol("law-9", "law"), late=60_000)
+    forge.another_query("law-9", 1, ("law-1", 2))
+
+
+def used_before_its_enrolment(forge: Forge) -> None:
+    key = forge.accounts["law-9"] = SigningKey.generate("law-9")
+    forge.another_query("law-9", 1, ("law-1", 2))
+    forge.answer(forge.enrol("law-9", "law", key))
+
+
+LEDGER = [
+    Cheat("final checkpoint signed by another key", "ledger.checkpoint", attribute("final_key", STRANGER)),
+    Cheat("final checkpoint of another origin", "ledger.checkpoint", attribute("final_origin", "example.org/other")),
+    Cheat("final checkpoint without quorum", "ledger.quorum", lambda f: f.final_times.pop("w1"), UNMET),
+    Cheat("final checkpoint of more entries", "ledger.size", attribute("final_size_off_by", 1)),
+    Cheat("a wrong seq", "ledger.sequence",
+          lambda f: (setattr(f, "number", False), put("closing", "seq", value=1)(f))),
+    Cheat("a record of another window", "ledger.sequence",
+          lambda f: (put("entries", 3, "window", value="w-2")(f), f.drop_receipts_of(f.entries[3]["account"])),
+          proofs=False),
+    Cheat("a second opening", "ledger.sequence", lambda f: f.insert(copy.deepcopy(f.opening))),
+    Cheat("not closed", "ledger.closing", lambda f: f.entries.pop()),
+    Cheat("closing record counts other queries", "ledger.closing",
+          lambda f: (setattr(f, "count", False), put("closing", "queries", value=5)(f))),
+    Cheat("closing record counts other enrolments", "ledger.closing",
+          lambda f: (setattr(f, "count", False), put("closing", "enrolments", value=1)(f))),
+    Cheat("abandoned", "ledger.closing", put("closing", "abandoned", value=True)),
+    Cheat("timestamp after the window", "ledger.timestamps",
+          lambda f: f.queries[-1].update(ts=f.opening["closes_at"] + 1) or f.closing.update(ts=f.opening["closes_at"] + 2)),
+    Cheat("timestamp before the window", "ledger.timestamps",
+          lambda f: f.queries[0].update(ts=f.opening["opens_at"] - 1)),
+    Cheat("timestamps out of order", "ledger.timestamps",
+          lambda f: f.queries[3].update(ts=f.queries[2]["ts"] - 1)),
+    Cheat("closed before the last query", "ledger.timestamps",
+          lambda f: f.closing.update(ts=f.queries[-1]["ts"] - 1)),
+    Cheat("account of another tenant", "ledger.accounts", stolen_tenant, proofs=False),
+    Cheat("enrolments above the tenant's cap", "ledger.accounts",
+          lambda f: [f.enrol(f"law-{n}", "law") for n in (7, 8)]),
+    Cheat("an enrolment repeats a key", "ledger.accounts",
+          lambda f: f.enrol("medicine-9", "medicine", f.accounts["medicine-2"])),
+    Cheat("an enrolment into an unknown tenant", "ledger.accounts", lambda f: f.enrol("tax-1", "tax")),
+    Cheat("a record before its account's enrolment", "ledger.accounts", used_before_its_enrolment,
+          also=("ledger.enrolment",), proofs=False),
+    Cheat("an enrolled account queries without a beacon", "ledger.enrolment", used_without_beacon, proofs=False),
+    Cheat("an enrolment's beacon without quorum", "ledger.enrolment", used_with_uncosigned_beacon, UNMET,
+          proofs=False),
+    Cheat("an enrolled account's record comes before its beacon", "ledger.enrolment", used_before_its_beacon,
+          proofs=False),
+    Cheat("an enrolment's beacon drawn after its first query", "ledger.enrolment",
+          used_before_its_beacon_was_drawn, proofs=False),
+    Cheat("a second beacon for the opening", "ledger.beacons", second_beacon),
+    Cheat("a beacon for a query", "ledger.beacons",
+          lambda f: f.insert({**copy.deepcopy(f.entries[1]), "entry": 2})),
+    Cheat("request signed by another key", "ledger.requests",
+          lambda f: (setattr(f, "sign", False), f.queries[0].update(sig="00" * 64)), proofs=False),
+    Cheat("request signed by another account", "ledger.requests",
+          lambda f: (setattr(f, "sign", False), f.queries[0].update(sig=f.queries[1]["sig"])), proofs=False),
+    Cheat("i skipped", "ledger.slots",
+          lambda f: (f.drop_receipts_of("law-1", 2), f.move("law-1", 2, 3)), proofs=False),
+    Cheat("i repeated", "ledger.slots", lambda f: f.another_query("law-1", 2, ("law-1", 2)), proofs=False),
+    Cheat("i starts at 2", "ledger.slots",
+          lambda f: (f.drop_receipts_of("law-2"), f.move("law-2", 1, 2)), proofs=False),
+    Cheat("more than n queries", "ledger.limit",
+          lambda f: [f.another_query("law-1", i, ("law-1", 2)) for i in (3, 4)],
+          also=("bound.computed",), proofs=False),
+]  # fmt: skip
+
+
+def swapped_proofs(forge: Forge) -> None:
+    one, other = ("law-2", 1), ("law-1", 2)
+    forge.proofs[one], forge.proofs[other] = forge.proofs[other], forge.proofs[one]
+
+
+def lied_about_positions(forge: Forge) -> None:
+    """Record and openings agree, the proof is for the true positions: the receipt's owner cannot see it."""
+    held = forge.receipt("law-1", 2)
+    held.body["positions"].reverse()
+    held.body["documents"].reverse()
+    record = forge.record("law-1", 2)
+    record["htopk"] = to_hex(topk_commitment(int(held.body["salt_k"], 16), held.body["positions"]))
+    from rag_audit.records import answer_digest
+
+    digests = [bytes.fromhex(d["hash"]) for d in held.body["documents"]]
+    record["hans"] = answer_digest(bytes.fromhex(held.body["salt_a"]), digests).hex()
+
+
+def another_vector(forge: Forge) -> None:
+    from rag_audit.records import RequestSalts
+
+    held = forge.receipt("law-1", 2)
+    assert held.disclosed is not None
+    salts = RequestSalts.derive(bytes.fromhex(held.disclosed["salt"]))
+    forge.record("law-1", 2)["cq"] = to_hex(vector_commitment(salts.vector, [1] * 256))
+
+
+def proof_part(part: str, *path: int, value: str) -> Callable[[Forge], None]:
+    def change(forge: Forge) -> None:
+        proof = forge.proofs["law-1", 2] = copy.deepcopy(forge.proofs["law-1", 2])
+        target = proof[part]
+        for step in path[:-1]:
+            target = target[step]
+        target[path[-1]] = value
+
+    return change
+
+
+def other_key(forge: Forge) -> None:
+    circuit, key = next(iter(forge.value["verification_keys"].items()))
+    changed = copy.deepcopy(key)
+    changed["ic"][0] = changed["ic"][1]
+    forge.value["verification_keys"][circuit] = changed
+
+
+PROOF = [
+    Cheat("a record without proof", "proof.present", lambda f: f.proofs.pop(("law-1", 2)), UNDECIDED),
+    Cheat("proof of another record", "proof.valid.law", swapped_proofs),
+    Cheat("positions that were not proved", "proof.valid.law", lied_about_positions),
+    Cheat("query vector that was not proved", "proof.valid.law",
+          lambda f: (f.record("law-1", 2).update(cq="00" * 31 + "05"), setattr(f.receipt("law-1", 2), "disclosed", None))),
+    Cheat("another seed", "proof.valid.law", put("opening", "c_seed", value="00" * 31 + "01"),
+          also=("proof.valid.medicine",)),
+    Cheat("another tenant's index", "proof.valid.law",
+          lambda f: put("value", "tenants", 0, "c_idx", value=f.value["tenants"][1]["c_idx"])(f),
+          also=("proof.valid.medicine",)),
+    Cheat("an eager proof other than the recorded one", "proof.pinned",
+          lambda f: next(q for q in f.queries if q["proof"]).update(proof=ZERO)),
+    Cheat("off-curve point", "proof.valid.law", proof_part("a", 0, value="00" * 31 + "02"), UNDECIDED),
+    Cheat("off-curve twist point", "proof.valid.law", proof_part("b", 0, 0, value="00" * 31 + "02"), UNDECIDED),
+    Cheat("coordinate above p", "proof.valid.law", proof_part("c", 0, value="ff" * 32), UNDECIDED),
+    Cheat("a proof system that this release does not verify", "proof.system",
+          put("policy", "tenants", 0, "system", value="scan"), UNDECIDED, proofs=False),
+    Cheat("another circuit than the policy's constants ask for", "proof.circuit.law",
+          put("policy", "tenants", 0, "circuits", "retrieve", value=ZERO), proofs=False),
+    Cheat("another verification key than the pinned one", "proof.key.law", other_key,
+          also=("proof.key.medicine",)),
+    Cheat("no verification key", "proof.key.law", lambda f: f.value["verification_keys"].clear(), UNDECIDED,
+          also=("proof.key.medicine",)),
+    Cheat("cq is not the vector of the disclosed query", "proof.a1", another_vector, proofs=False),
+]  # fmt: skip
+
+
+def edited_opening_of_a_receipt(forge: Forge) -> None:
+    """The account edits the openings, but only the provider can sign them."""
+    held = forge.receipt("law-1", 2)
+    held.body["positions"].reverse()
+    held.provider = STRANGER
+
+
+def contradicting_opening(forge: Forge) -> None:
+    """The provider itself signs openings that do not fit the record."""
+    forge.receipt("law-1", 2).body["positions"].reverse()
+
+
+def dropped_record(forge: Forge) -> None:
+    record = forge.record("law-1", 2)
+    forge.receipt("law-1", 2).frozen = True
+    forge.entries.remove(record)
+
+
+def re_signed_edit(forge: Forge) -> None:
+    forge.record("law-1", 2)["ts"] += 1
+    forge.receipt("law-1", 2).frozen = True
+
+
+def reordered(forge: Forge) -> None:
+    first, second = (forge.entries.index(forge.record(*slot)) for slot in (("law-1", 2), ("medicine-1", 2)))
+    a, b = forge.entries[first], forge.entries[second]
+    a["ts"], b["ts"] = b["ts"], a["ts"]
+    forge.entries[first], forge.entries[second] = b, a
+    for slot in (("law-1", 2), ("medicine-1", 2)):
+        forge.receipt(*slot).frozen = True
+
+
+def contents_of_another_document(forge: Forge) -> None:
+    from rag_audit.records import answer_digest
+
+    held = forge.receipt("law-1", 2)
+    held.body["documents"][0]["hash"] = ZERO
+    digests = [bytes.fromhex(d["hash"]) for d in held.body["documents"]]
+    forge.record("law-1", 2)["hans"] = answer_digest(bytes.fromhex(held.body["salt_a"]), digests).hex()
+
+
+RECEIPT = [
+    Cheat("a receipt whose openings were edited", "receipt.accepted", edited_opening_of_a_receipt, UNDECIDED),
+    Cheat("a receipt countersigned by another key", "receipt.accepted",
+          lambda f: setattr(f.receipt("law-2", 1), "signer", STRANGER), UNDECIDED),
+    Cheat("a receipt handed in by another account", "receipt.accepted",
+          lambda f: setattr(f.receipt("law-2", 1), "by", "medicine-2"), UNDECIDED),
+    Cheat("openings that contradict the record, signed by the provider", "receipt.consistent", contradicting_opening),
+    Cheat("receipt for a missing record", "receipt.consistent", dropped_record),
+    Cheat("a record edited and the ledger signed again", "receipt.consistent", re_signed_edit),
+    Cheat("records reordered and the ledger signed again", "receipt.consistent", reordered),
+    Cheat("another text than the committed document", "receipt.consistent", contents_of_another_document,
+          proofs=False),
+    Cheat("no receipts", "receipt.independent", lambda f: f.receipts.clear(), UNMET, also=("trust.a1",)),
+    Cheat("one receipt under two names", "receipt.independent",
+          lambda f: f.receipts.__setitem__(slice(None), [f.receipt("law-1", 1)] * 2), UNMET,
+          options={"require": {"min_receipts": 2}}),
+    Cheat("an independent account's key is held by the provider", "receipt.independent",
+          lambda f: [r.update(custody="provider") for r in f.value["roster"]], UNMET, proofs=False),
+    Cheat("a disclosed query that was not asked", "receipt.disclosed",
+          lambda f: f.receipt("law-1", 2).disclosed.update(query="Another question altogether?"), UNDECIDED),
+]  # fmt: skip
+
+
+def declared(**estimate: Any) -> Callable[[Forge], None]:
+    """Another coalition estimate in the closing record."""
+
+    def change(forge: Forge) -> None:
+        forge.count = False
+        forge.closing["coalition"].update(estimate)
+
+    return change
+
+
+COALITION = [
+    Cheat("a coalition above k_max", "coalition.cap", declared(c=3, c_tenant=2)),
+    Cheat("a coalition larger than the window's accounts", "coalition.count", declared(c=5),
+          also=("coalition.cap",)),
+    Cheat("a tenant's coalition larger than the whole one", "coalition.count", declared(c=1, c_tenant=2)),
+    Cheat("queries that nobody asked", "coalition.count", declared(c=0, c_tenant=0)),
+    Cheat("estimated with another theta", "coalition.parameters", declared(theta=[9, 10])),
+    Cheat("estimated with a smaller tau", "coalition.parameters", declared(tau=1)),
+    Cheat("estimated with another unit of tau", "coalition.parameters", declared(tau_unit="seconds")),
+    Cheat("an estimate with a certificate that this release cannot check", "coalition.certificate",
+          declared(certificate="00" * 32), UNDECIDED),
+    Cheat("a certificate from nowhere", "coalition.certificate", put("value", "certificate", value={}), UNDECIDED),
+]  # fmt: skip
+
+ARTEFACTS = ("value", "embedder", "embedder", "artefacts", "tokenizer")
+
+
+def nothing(forge: Forge) -> None:
+    """The window is as it was; the relying party asks for more."""
+
+
+TRUST = [
+    Cheat("a table fitted to the tenant", "trust.embedder", put(*ARTEFACTS, value=ZERO), also=("trust.a1",), proofs=False),
+    Cheat("K share too large", "trust.max_K_share", nothing, UNMET, options={"require": {"max_K_share": "0.2"}}),
+    Cheat("max_K_share absent", "trust.max_K_share", nothing, UNMET, options={"require": {"max_K_share": None}}),
+    Cheat("epsilon too large", "trust.max_epsilon", nothing, UNMET, options={"require": {"max_epsilon": "1"}}),
+    Cheat("max_epsilon absent", "trust.max_epsilon", nothing, UNMET, options={"require": {"max_epsilon": None}}),
+    Cheat("--max-epsilon exceeded", "trust.max_epsilon", nothing, UNMET, options={"max_epsilon": "1"}),
+    Cheat("--max-epsilon does not loosen trust.toml", "trust.max_epsilon", nothing, UNMET,
+          options={"max_epsilon": "1e3", "require": {"max_epsilon": "1"}}),
+    Cheat("delta too large", "trust.max_delta", nothing, UNMET, options={"require": {"max_delta": "1e-6"}}),
+    Cheat("max_delta absent", "trust.max_delta", nothing, UNMET, options={"require": {"max_delta": None}}),
+    Cheat("theta too large", "trust.max_theta", nothing, UNMET, options={"require": {"max_theta": "0.79"}}),
+    Cheat("max_theta absent", "trust.max_theta", nothing, UNMET, options={"require": {"max_theta": None}}),
+    Cheat("k_max too small", "trust.min_k_max", nothing, UNMET, options={"require": {"min_k_max": 3}}),
+    Cheat("min_k_max absent", "trust.min_k_max", nothing, UNMET, options={"require": {"min_k_max": None}}),
+    Cheat("tau too small", "trust.min_tau", put("policy", "estimator", "tau", value=5), UNMET, proofs=False),
+    Cheat("min_tau absent", "trust.min_tau", nothing, UNMET, options={"require": {"min_tau": None}}),
+    Cheat("A1 not proved", "trust.a1", nothing, UNMET, options={"require": {"a1": "proved"}}),
+    Cheat("D1 not proved", "trust.d1", nothing, UNMET, options={"require": {"d1": "proved"}}),
+    Cheat("coalition not checked", "trust.coalition", nothing, UNMET, options={"require": {"coalition": "checked"}}),
+    Cheat("too few receipts", "receipt.independent", nothing, UNMET, options={"require": {"min_receipts": 9}}),
+    Cheat("min_receipts absent", "receipt.independent", nothing, UNMET, options={"require": {"min_receipts": None}}),
+    Cheat("unsafe setup", "trust.setup", nothing, UNMET, options={"require": {"allow_unsafe_setup": False}}),
+    Cheat("receipts only from accounts that trust.toml does not name", "receipt.independent", nothing, UNMET,
+          options={"independent": ()}),
+    Cheat("sampled mode without beta and eta", "proof.challenge", nothing, UNMET,
+          options={"require": {"mode": "sampled"}}),
+]  # fmt: skip
+
+CHEATS = [*OPENING, *LEDGER, *PROOF, *RECEIPT, *COALITION, *TRUST]
+
+
+@pytest.fixture
+def proofs_taken_as_valid(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    return lambda: monkeypatch.setattr(groth16, "verify_batch", lambda *_, **__: [])
+
+
+def test_a_forge_that_changes_nothing_passes(finished: Finished, tmp_path: Path) -> None:
+    forge = Forge(finished)
+    assert forge.verify(tmp_path).passed
+    assert forge.value["opening_checkpoint"] == finished.file.opening_checkpoint
+    assert forge.value["final_checkpoint"] == finished.file.final_checkpoint
+
+
+def test_an_enrolled_account_with_its_beacon_passes(
+    finished: Finished, tmp_path: Path, proofs_taken_as_valid: Callable[[], None]
+) -> None:
+    forge = Forge(finished)
+    forge.answer(forge.enrol("law-9", "law"))
+    forge.another_query("law-9", 1, ("law-1", 2))
+    proofs_taken_as_valid()
+    verdict = forge.verify(tmp_path)
+    assert verdict.passed, verdict.deciding
+    assert verdict.figures["enrolments"] == 1
+
+
+@pytest.mark.parametrize("cheat", CHEATS, ids=lambda c: c.fault)
+def test_a_cheater_is_found_by_one_check(
+    cheat: Cheat, finished: Finished, tmp_path: Path, proofs_taken_as_valid: Callable[[], None]
+) -> None:
+    forge = Forge(finished)
+    cheat.change(forge)
+    if not cheat.proofs:
+        proofs_taken_as_valid()
+    options = dict(cheat.options)
+    if "independent" in options:
+        options = {"trust": finished.service.trust(finished.policy, **options)}
+    verdict = forge.verify(tmp_path, **options)
+    found = {c.id: c.status for c in verdict.checks if c.status.value != "pass"}
+    assert verdict.exit_code is cheat.exit_code, found
+    assert verdict.deciding is not None and verdict.deciding.id == cheat.decides, found
+    assert set(found) == {cheat.decides, *cheat.also}, found
+    assert verdict.deciding.expected and verdict.deciding.found
+    assert verdict.line.split(" ")[:2] == [
+        {FAIL: "FAIL", UNDECIDED: "UNDECIDED", UNMET: "UNMET"}[cheat.exit_code],
+        cheat.decides,
+    ]
+
+
+def test_every_check_has_its_cheater(finished: Finished) -> None:
+    """A check that nobody could break, or that is new, shows here. `without` says why each has no cheater of its own."""
+    without = {
+        "ledger.root": "below: a change without new signatures",
+        "ledger.consistency": "a tree that is not the final one is found by ledger.root at the same time",
+        "opening.root": "below: another opening under a good checkpoint",
+        "opening.chain": "tests of windows in a row",
+        "bound.computed": "a policy without bound is not well-formed: opening.policy",
+        "proof.records": "below: a proof without its record",
+        "trust.noise_table": "below: pins",
+        "trust.records": "below: a window without queries",
+    }
+    tried = {cheat.decides for cheat in CHEATS}
+    reported = {c.id for c in finished.verify().checks}
+    tenants = {f"proof.{c}.medicine" for c in ("circuit", "key", "valid")}
+    assert reported - tried - set(without) - tenants == set()
+    assert set(without) & tried == set()
+
+
+# Changes without new signatures.
+
+EDITS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "record edited": lambda v: v["entries"][3].update(ts=v["entries"][3]["ts"] + 1),
+    "record dropped": lambda v: v["entries"].pop(3),
+    "record duplicated": lambda v: v["entries"].insert(3, copy.deepcopy(v["entries"][3])),
+    "records reordered": lambda v: v["entries"].insert(3, v["entries"].pop(4)),
+    "closing record edited": lambda v: v["entries"][-1].update(ts=v["entries"][-1]["ts"] + 1),
+    "last entries cut off": lambda v: v["entries"].__delitem__(slice(5, None)),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())
+def test_a_ledger_edited_after_it_was_signed(
+    edit: Callable[[dict[str, Any]], Any], finished: Finished
+) -> None:
+    verdict = finished.verify(reseal_nothing(edit)(finished))
+    assert verdict.exit_code is FAIL
+    failed = [c.id for c in verdict.checks if c.status.value == "fail"]
+    assert "ledger.root" in failed
+    assert verdict.deciding is not None and verdict.deciding.id in ("ledger.root", "ledger.size")
+
+
+def test_an_edit_that_only_the_root_shows(finished: Finished) -> None:
+    verdict = finished.verify(reseal_nothing(EDITS["closing record edited"])(finished))
+    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"ledger.root", "ledger.consistency"}
+
+
+def test_another_opening_under_the_cosigned_checkpoint(
+    finished: Finished, tmp_path: Path, proofs_taken_as_valid: Callable[[], None]
+) -> None:
+    """The witnesses cosigned one opening, the ledger starts with another."""
+    forge = Forge(finished)
+    forge.policy["delete_after"] += 1
+    proofs_taken_as_valid()
+    file, receipts = forge.seal(tmp_path)
+    swapped = file.model_copy(update={"opening_checkpoint": finished.file.opening_checkpoint})
+    verdict = finished.verify(swapped, receipts=[receipts])
+    found = {c.id for c in verdict.checks if c.status.value != "pass"}
+    assert found == {"opening.root", "opening.beacon"}
+    assert verdict.exit_code is FAIL
+
+
+def test_a_proof_without_its_record(finished: Finished) -> None:
+    value = finished.value()
+    value["proofs"]["1"] = next(iter(value["proofs"].values()))
+    verdict = finished.verify(finished.changed(proofs=value["proofs"]))
+    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"proof.records"}
+    assert verdict.exit_code is UNDECIDED
+
+
+# Windows without queries, pins, options.
+
+
+def test_zero_records_never_pass(finished: Finished, tmp_path: Path) -> None:
+    forge = Forge(finished)
+    forge.value["entries"] = [e for e in forge.entries if e["type"] != "query"]
+    forge.receipts.clear()
+    verdict = forge.verify(tmp_path)
+    assert verdict.exit_code is UNMET
+    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {
+        "receipt.independent", "trust.a1", "trust.records"
+    }  # fmt: skip
+
+
+def test_zero_records_never_pass_even_where_nothing_is_asked(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rag_audit.checks import receipt
+
+    monkeypatch.setattr(
+        receipt, "check", lambda case, embedder: case.figures.update(a1="re-executed", receipts=1)
+    )
+    forge = Forge(finished)
+    forge.value["entries"] = [e for e in forge.entries if e["type"] != "query"]
+    forge.receipts.clear()
+    verdict = forge.verify(tmp_path)
+    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.records"}
+    assert verdict.exit_code is UNMET
+
+
+PINS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "noise table": (lambda t: {"pins": t.pins.model_copy(update={"noise_table": None})}, "trust.noise_table"),
+    "circuits": (lambda t: {"pins": t.pins.model_copy(update={"groth16": []})}, "proof.key.law"),
+    "embedder": (lambda t: {"pins": t.pins.model_copy(update={"embedder": {}})}, "trust.embedder"),
+    "beacon": (lambda t: {"beacon": t.beacon.model_copy(update={"witnesses": []})}, "opening.beacon"),
+}
+
+
+@pytest.mark.parametrize(("without", "check"), PINS.values(), ids=PINS.keys())
+def test_a_pin_that_trust_lacks_leaves_it_undecided(
+    without: Callable[[Any], Any], check: str, finished: Finished
+) -> None:
+    trust = finished.service.trust(finished.policy)
+    verdict = finished.verify(trust=trust.model_copy(update=without(trust)))
+    assert verdict.exit_code is UNDECIDED
+    assert verdict.deciding is not None and verdict.deciding.id == check
+
+
+def test_another_noise_table_than_the_pinned_one(finished: Finished) -> None:
+    trust = finished.service.trust(finished.policy)
+    pins = trust.pins.model_copy(update={"noise_table": ZERO})
+    verdict = finished.verify(trust=trust.model_copy(update={"pins": pins}))
+    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.noise_table"}
+    assert verdict.exit_code is FAIL
+
+
+def test_unsafe_setup_is_allowed_by_option_and_printed(finished: Finished) -> None:
+    verdict = finished.verify(require={"allow_unsafe_setup": False}, allow_unsafe_setup=True)
+    assert verdict.passed
+    assert "setup=unsafe" in verdict.line and "allow=unsafe-setup" in verdict.line
+
+
+def test_a_key_in_the_window_is_not_trusted(finished: Finished, tmp_path: Path) -> None:
+    """Every signature by strangers, consistently: only trust.toml knows better."""
+    forge = Forge(finished)
+    forge.provider = forge.opening_key = forge.final_key = STRANGER
+    verdict = forge.verify(tmp_path)
+    assert verdict.exit_code is FAIL
+    assert verdict.deciding is not None and verdict.deciding.id == "opening.signature"
+
+
+# Sampled mode.
+
+
+def challenge(
+    finished: Finished, sample: int | None, *, key: SigningKey | None = None, **changes: Any
+) -> str:
+    head = Checkpoint.parse(parse_note(finished.file.final_checkpoint).text)
+    values = {"origin": ORIGIN, "window": "w-1", "size": head.size, "root": head.root, **changes}
+    drawn = Challenge.new(sample=sample, **values)
+    return str(sign_note(drawn.text(), key or finished.service.verifier_key))
+
+
+SAMPLED = {"mode": "sampled", "beta": "0.5", "eta": "0.3"}
+
+
+def test_sampled_mode_has_its_own_verdict(finished: Finished) -> None:
+    verdict = finished.verify(finished.changed(challenges=[challenge(finished, 3)]), require=SAMPLED)
+    assert verdict.passed
+    assert verdict.line.startswith("PASS-SAMPLED eps_if_conforming=")
+    assert "eps_audit" not in verdict.line and "beta=0.5 eta=0.3" in verdict.line
+
+
+def test_a_sampled_window_does_not_pass_in_full_mode(finished: Finished) -> None:
+    note = challenge(finished, 3)
+    positions = Challenge.parse(parse_note(note).text, field="c").positions(
+        [e["seq"] for e in finished.value()["entries"] if e["type"] == "query"]
+    )
+    proofs = {k: p for k, p in finished.value()["proofs"].items() if int(k) in positions}
+    file = finished.changed(challenges=[note], proofs=proofs)
+    assert finished.verify(file, require=SAMPLED).passed
+    verdict = finished.verify(file)
+    assert verdict.exit_code is UNDECIDED
+    assert verdict.deciding is not None and verdict.deciding.id == "proof.present"
+
+
+def test_a_challenged_record_without_proof_is_named(finished: Finished) -> None:
+    file = finished.changed(challenges=[challenge(finished, 6)])
+    proofs = finished.value()["proofs"]
+    missing = sorted(proofs, key=int)[2]
+    del proofs[missing]
+    verdict = finished.verify(file.model_copy(update={"proofs": proofs}), require=SAMPLED)
+    assert verdict.exit_code is UNDECIDED
+    assert verdict.deciding is not None
+    assert (verdict.deciding.id, verdict.deciding.at) == ("proof.present", f"record {missing} has no proof")
+
+
+WRONG_CHALLENGES: dict[str, Callable[[Finished], list[str]]] = {
+    "none": lambda f: [],
+    "over another root": lambda f: [challenge(f, 3, root=bytes(32))],
+    "over another size": lambda f: [challenge(f, 3, size=3)],
+    "of another window": lambda f: [challenge(f, 3, window="w-2")],
+    "of another origin": lambda f: [challenge(f, 3, origin="example.org/other")],
+    "of too few records": lambda f: [challenge(f, 1)],
+    "by a key that trust.toml does not name": lambda f: [challenge(f, 3, key=SigningKey.generate("verifier.example.org"))],
+    "by the provider": lambda f: [challenge(f, 3, key=f.service.key)],
+    "not a note": lambda f: ["hello"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("notes", WRONG_CHALLENGES.values(), ids=WRONG_CHALLENGES.keys())
+def test_a_challenge_that_does_not_count(notes: Callable[[Finished], list[str]], finished: Finished) -> None:
+    verdict = finished.verify(finished.changed(challenges=notes(finished)), require=SAMPLED)
+    assert verdict.exit_code is UNDECIDED
+    assert verdict.deciding is not None and verdict.deciding.id == "proof.challenge"
+
+
+def test_a_challenge_that_does_not_count_hides_none_that_does(finished: Finished) -> None:
+    notes = [challenge(finished, 3, root=bytes(32)), "hello", challenge(finished, 3)]
+    verdict = finished.verify(finished.changed(challenges=notes), require=SAMPLED)
+    assert [c.status.value for c in verdict.checks if c.id == "proof.challenge"][-1] == "pass"
+
+
+@pytest.mark.parametrize("engine", ["py_ecc"])
+def test_another_engine_gives_the_same_verdict(finished: Finished, tmp_path: Path, engine: str) -> None:
+    forge = Forge(finished)
+    swapped_proofs(forge)
+    file, receipts = forge.seal(tmp_path)
+    native, other = (finished.verify(file, receipts=[receipts], engine=e) for e in ("native", engine))
+    assert native.line == other.line
+    assert [c.as_json() for c in native.checks] == [c.as_json() for c in other.checks]
