@@ -126,7 +126,12 @@ class Service:
         return WitnessBeacon.parse({"source": "witnesses", "witnesses": members}, field="beacon")
 
     def commit(
-        self, name: str = "window", *, previous: PreviousWindow | None = None, **changes: Any
+        self,
+        name: str = "window",
+        *,
+        previous: PreviousWindow | None = None,
+        documents: Mapping[str, Sequence[str]] = TEXTS,
+        **changes: Any,
     ) -> Window:
         """Phase A up to the provider's signature."""
         return Window.open(

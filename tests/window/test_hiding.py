@@ -60,7 +60,9 @@ def test_the_same_texts_commit_to_other_values_each_window(tmp_path: Path) -> No
 
 def test_no_commitment_opens_to_a_small_value(finished: Finished) -> None:
     """All scores and noise values of the demo's mechanism, unsalted and under the salts that people forget: 0, 1."""
-    published = {e[k] for e in finished.file.entries if e["type"] == "query" for k in ("hq", "cq", "htopk", "hans")}
+    published = {
+        e[k] for e in finished.file.entries if e["type"] == "query" for k in ("hq", "cq", "htopk", "hans")
+    }
     published |= {t["c_idx"] for t in finished.file.tenants} | {finished.file.entries[0]["c_seed"]}
     reach = 1100
     for value in range(-reach, reach + 1):
@@ -75,7 +77,13 @@ def test_no_commitment_opens_to_a_small_value(finished: Finished) -> None:
 
 def test_nothing_secret_is_in_the_published_folder(finished: Finished) -> None:
     secrets = json.loads((finished.window / "secrets.json").read_text())
-    words = [secrets["s0"], secrets["s1"], secrets["document_key"], secrets["retention_key"], *secrets["index_salts"].values()]
+    words = [
+        secrets["s0"],
+        secrets["s1"],
+        secrets["document_key"],
+        secrets["retention_key"],
+        *secrets["index_salts"].values(),
+    ]
     texts = [path.read_bytes() for path in (finished.window / "public").rglob("*") if path.is_file()]
     assert len(texts) >= 3
     everything = b"".join(texts)
