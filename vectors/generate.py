@@ -1,4 +1,4 @@
-"""Known answers for every function of the relation, made by the Python reference.
+"""Known answers for every function of the relation, and for a challenge's draw, made by the Python reference.
 
     python vectors/generate.py            # write vectors/v1
     python vectors/generate.py --check    # compare with what stands there
@@ -13,10 +13,12 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from rag_audit.challenge import Challenge, draw, sample_size
 from rag_audit.relation import noise
 from rag_audit.relation.commitments import (
     derive_salt,
@@ -29,7 +31,7 @@ from rag_audit.relation.commitments import (
     topk_commitment,
     vector_commitment,
 )
-from rag_audit.relation.field import MODULUS, digest_to_field, to_hex
+from rag_audit.relation.field import MODULUS, digest_to_field, to_bytes, to_hex
 from rag_audit.relation.poseidon import hash_elements, hash_list, permute
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
@@ -328,6 +330,45 @@ def commitment_vectors() -> Case:
     }
 
 
+def challenge_vectors() -> Case:
+    root, nonce = to_bytes(element("challenge/root")), to_bytes(element("challenge/nonce"))
+    origin, window = "example.org/rag", "w-1"
+
+    def note(sample: int | None) -> str:
+        return Challenge(origin, window, 1402, root, nonce, sample).text()
+
+    def lines(*changes: tuple[int, str]) -> str:
+        made = note(7).split("\n")
+        for number, line in changes:
+            made[number] = line
+        return "\n".join(made)
+
+    return {
+        "draw": [
+            {"root": root.hex(), "nonce": n.hex(), "count": count, "sample": sample,
+             "result": draw(root, n, count, sample)}
+            for count, sample in ((1, 1), (7, 3), (7, 7), (7, 9), (1400, 20))
+            for n in (nonce, bytes(32))
+        ],
+        "sample_size": [
+            {"beta": beta, "eta": eta, "count": count, "result": sample_size(Decimal(beta), Decimal(eta), count)}
+            for beta, eta in (("0.01", "0.05"), ("0.1", "0.001"), ("0.5", "0.5"))
+            for count in (12, 1400)
+        ],
+        "note": [{"sample": sample, "text": note(sample)} for sample in (None, 7)],
+        "negative": [
+            {"name": "challenge_other_header", "text": lines((0, "rag-audit/challenge/v2")), "why": "unknown version"},
+            {"name": "challenge_size_with_leading_zero", "text": lines((3, "01402")), "why": "one form of a number"},
+            {"name": "challenge_short_nonce", "text": lines((5, "00" * 31)), "why": "32 bytes"},
+            {"name": "challenge_uppercase_nonce", "text": lines((5, "AB" * 32)), "why": "lowercase only"},
+            {"name": "challenge_unknown_mode", "text": lines((6, "half")), "why": "full or sampled <count>"},
+            {"name": "challenge_sample_not_a_number", "text": lines((6, "sampled -1")), "why": "decimal digits"},
+            {"name": "challenge_further_line", "text": note(7) + "more\n", "why": "seven lines"},
+            {"name": "challenge_without_last_newline", "text": note(7)[:-1], "why": "seven lines"},
+        ],
+    }  # fmt: skip
+
+
 def render(name: str, body: Case) -> bytes:
     """JSON with one case a line: readable in a diff, parsed by anything."""
 
@@ -353,6 +394,7 @@ def files() -> dict[str, bytes]:
         "noise": noise_vectors,
         "selection": selection_vectors,
         "commitments": commitment_vectors,
+        "challenge": challenge_vectors,
     }
     out = {f"{name}.json": render(name, body()) for name, body in bodies.items()}
     return out | {"dgs1-table.json": noise.table_json()}

@@ -1,0 +1,76 @@
+"""Challenges: the published draw, its fairness, and notes that are refused."""
+
+import json
+from collections import Counter
+from decimal import Decimal
+from itertools import combinations
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.canonical import sha256
+from rag_audit.challenge import Challenge, draw, sample_size
+from rag_audit.errors import RagAuditError
+
+VECTORS: dict[str, Any] = json.loads(
+    (Path(__file__).resolve().parents[2] / "vectors/v1/challenge.json").read_text()
+)
+
+
+@pytest.mark.parametrize("case", VECTORS["draw"], ids=lambda c: f"{c['sample']} of {c['count']}")
+def test_draw(case: dict[str, Any]) -> None:
+    root, nonce = bytes.fromhex(case["root"]), bytes.fromhex(case["nonce"])
+    drawn = draw(root, nonce, case["count"], case["sample"])
+    assert drawn == case["result"]
+    assert len(set(drawn)) == len(drawn) == min(case["count"], case["sample"])
+
+
+def test_every_subset_is_equally_likely() -> None:
+    trials = 3_000
+    seen = Counter(
+        tuple(sorted(draw(bytes(32), sha256(bytes([n % 256, n // 256])), 5, 2))) for n in range(trials)
+    )
+    assert set(seen) == set(combinations(range(5), 2))
+    expected = trials / comb(5, 2)
+    # 9 degrees of freedom; the draw is fixed, so this either holds or it does not: 27.9 is the 0.1 % point.
+    assert sum((count - expected) ** 2 / expected for count in seen.values()) < 27.9
+
+
+def test_root_and_nonce_both_decide() -> None:
+    base = draw(bytes(32), bytes(32), 1000, 20)
+    assert draw(bytes(31) + b"\1", bytes(32), 1000, 20) != base
+    assert draw(bytes(32), bytes(31) + b"\1", 1000, 20) != base
+
+
+@pytest.mark.parametrize("case", VECTORS["sample_size"], ids=lambda c: f"{c['beta']} {c['eta']} {c['count']}")
+def test_sample_size(case: dict[str, Any]) -> None:
+    assert sample_size(Decimal(case["beta"]), Decimal(case["eta"]), case["count"]) == case["result"]
+
+
+@pytest.mark.parametrize("case", VECTORS["note"], ids=lambda c: str(c["sample"]))
+def test_note(case: dict[str, Any]) -> None:
+    challenge = Challenge.parse(case["text"], field="challenge")
+    assert challenge.sample == case["sample"]
+    assert challenge.text() == case["text"]
+
+
+def test_positions_are_ledger_indices_in_order() -> None:
+    challenge = Challenge.parse(VECTORS["note"][1]["text"], field="challenge")
+    seqs = [2 + 3 * n for n in range(40)]
+    positions = challenge.positions(seqs)
+    assert positions == sorted(positions) and len(positions) == 7 and set(positions) <= set(seqs)
+    everything = Challenge.parse(VECTORS["note"][0]["text"], field="challenge")
+    assert everything.positions(seqs) == seqs
+
+
+@pytest.mark.parametrize("case", VECTORS["negative"], ids=lambda c: c["name"])
+def test_note_that_is_refused(case: dict[str, Any]) -> None:
+    with pytest.raises(RagAuditError):
+        Challenge.parse(case["text"], field="challenge")
+
+
+def test_fresh_challenges_differ() -> None:
+    one, other = (Challenge.new("o", "w", 3, bytes(32), 1) for _ in range(2))
+    assert one.nonce != other.nonce
