@@ -1,4 +1,4 @@
-"""Groth16 over BN254: circom circuits, keys, proof jobs and verifiers (docs/protocol.md, "The four claims")."""
+"""Groth16 over BN254: circom circuits, keys, proof jobs and verifiers (docs/circuits.md)."""
 
 from rag_audit.proofs.groth16.instance import RetrieveInstance
 from rag_audit.proofs.groth16.job import (

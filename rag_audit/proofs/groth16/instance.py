@@ -48,7 +48,7 @@ class Instance(Protocol):
 
 @dataclass(frozen=True)
 class RetrieveInstance:
-    """`retrieve`: claims A2, A3 and A4 for one record (docs/protocol.md, "The four claims").
+    """`retrieve`: claims A2, A3 and A4 for one record (docs/circuits.md).
 
     :param capacity: N, positions of the index, a multiple of 8
     :param dimension: d, components of a vector
