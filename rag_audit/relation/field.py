@@ -1,4 +1,4 @@
-"""The BN254 scalar field and the ways that integers, digests and files enter it (docs/relation.md, "Field").
+"""The BN254 scalar field and the ways that integers, digests and files enter it (docs/relation.md, "Field and hash").
 
 Elements are plain integers in 0..r-1. Files carry them as 64 lowercase hexadecimal digits, big-endian;
 an integer >= r is never accepted from outside, because a second encoding of one element is a second
