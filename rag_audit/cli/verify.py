@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
-from rag_audit.canonical import digest_hex, read_json
+from rag_audit.canonical import digest_hex, jcs, read_json
 from rag_audit.challenge import Challenge, sample_size
 from rag_audit.cli.common import PATH, Group, emit, json_option, signing_key, verifier_key
 from rag_audit.durable import replace_file
 from rag_audit.errors import SchemaError, SetupError
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.note import parse_note, sign_note
+from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.ledger.note import VerifierKey, parse_note, sign_note
+from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.relation.noise import table_digest
 from rag_audit.trust import Groth16Pin, Require, Trust, decimal, trust_template
 from rag_audit.windowfile import WindowFile
@@ -63,9 +64,10 @@ def verify(
 @json_option
 def challenge(window: Path, key: Path, trust: Path, out: Path, as_json: bool) -> None:
     """Draw the records to be proved, over the final checkpoint of WINDOW, and sign the draw."""
-    require = Trust.load(trust).require
+    trusted = Trust.load(trust)
+    require = trusted.require
     file = WindowFile.load(window)
-    head = Checkpoint.parse(parse_note(file.final_checkpoint).text)
+    head = _cosigned_head(trusted, file)
     queries = sum(isinstance(e, dict) and e.get("type") == "query" for e in file.entries)
     sample = None
     if require.mode == "sampled":
@@ -77,6 +79,28 @@ def challenge(window: Path, key: Path, trust: Path, out: Path, as_json: bool) ->
     drawn = Challenge.new(head.origin, str(opening.get("window")), head.size, head.root, sample)
     replace_file(out, str(sign_note(drawn.text(), signing_key(key))).encode())
     emit({"challenge": str(out), "records": queries if sample is None else sample}, as_json)
+
+
+def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
+    """The final checkpoint, once it can no longer change: a draw over one that can would let a provider try again.
+
+    :raises SignatureError: not signed by the provider, or the quorum is not complete
+    :raises SchemaError: the entries are not the ones under it
+    """
+    signed = open_checkpoint(
+        file.final_checkpoint,
+        origin=trusted.provider.origin,
+        log_key=VerifierKey.parse(trusted.provider.vkey, field="trust.provider.vkey"),
+        witnesses=[VerifierKey.parse(w.vkey, field=f"trust.witness.{w.name}") for w in trusted.witness],
+        field="final_checkpoint",
+    )
+    signed.quorum_time(trusted.quorum)
+    head, tree = signed.checkpoint, MerkleTree(leaf_hash(jcs(entry)) for entry in file.entries)
+    if (tree.size, tree.root()) != (head.size, head.root):
+        raise SchemaError("entries are not the ones under the final checkpoint", field="entries",
+                          expected=f"{head.size} entries, root {head.root.hex()}",
+                          found=f"{tree.size} entries, root {tree.root().hex()}")  # fmt: skip
+    return head
 
 
 @click.group(cls=Group)

@@ -1,0 +1,63 @@
+"""`rag-audit challenge` signs no draw over a ledger that can still change."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_audit.challenge import Challenge
+from rag_audit.cli import main
+from rag_audit.ledger.note import SigningKey, parse_note, verify_note
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs/examples"
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    SigningKey.generate("verifier.example.org").save(tmp_path / "key")
+    return tmp_path / "key"
+
+
+def run(window: Path, key: Path, trust: Path = EXAMPLES / "trust.toml") -> Result:
+    arguments = ["challenge", window, "--key", key, "--trust", trust, "--out", key.parent / "note.txt"]
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def changed(folder: Path, **parts: object) -> Path:
+    value = json.loads((EXAMPLES / "window.json").read_text())
+    path = folder / "window.json"
+    path.write_text(json.dumps({**value, **parts}))
+    return path
+
+
+def test_a_cosigned_ledger_is_challenged(key: Path) -> None:
+    assert run(EXAMPLES / "window.json", key).exit_code == 0
+    note = parse_note((key.parent / "note.txt").read_text())
+    verify_note(note, [SigningKey.load(key).verifier])
+    assert Challenge.parse(note.text, field="note").sample is None
+
+
+def test_without_a_quorum_there_is_no_challenge(key: Path, tmp_path: Path) -> None:
+    final = json.loads((EXAMPLES / "window.json").read_text())["final_checkpoint"]
+    alone = re.sub(r"\u2014 w2 .*\n", "", final)
+    assert alone != final
+    done = run(changed(tmp_path, final_checkpoint=alone), key)
+    assert done.exit_code == 2 and "SignatureError" in done.output
+    assert not (tmp_path / "note.txt").exists()
+
+
+def test_entries_of_another_ledger_are_not_challenged(key: Path, tmp_path: Path) -> None:
+    entries = json.loads((EXAMPLES / "window.json").read_text())["entries"]
+    done = run(changed(tmp_path, entries=[*entries[:-2], entries[-1]]), key)
+    assert done.exit_code == 2 and "SchemaError" in done.output
+    assert not (tmp_path / "note.txt").exists()
+
+
+def test_another_provider_is_not_challenged(key: Path, tmp_path: Path) -> None:
+    text = (EXAMPLES / "trust.toml").read_text()
+    vkey = str(SigningKey.generate("example.org/rag").verifier)
+    (tmp_path / "trust.toml").write_text(re.sub(r'vkey = "example.org/rag[^"]*"', f'vkey = "{vkey}"', text))
+    done = run(EXAMPLES / "window.json", key, tmp_path / "trust.toml")
+    assert done.exit_code == 2 and "SignatureError" in done.output
