@@ -203,7 +203,7 @@ def draft_policy(
     """
     lo, hi = score_window
 
-    def tenant(name: str, capacity: int) -> TenantPolicy:
+    def tenant(name: str, capacity: int) -> dict[str, object]:
         instance = RetrieveInstance(
             capacity=capacity,
             dimension=dimension,
@@ -213,35 +213,41 @@ def draft_policy(
             hi=hi,
             lattice=lattice,
         )
-        return TenantPolicy(
-            tenant=name,
-            capacity=capacity,
-            accounts_max=accounts_max,
-            system="groth16",
-            circuits={"retrieve": instance.digest()},
-        )
+        return {
+            "tenant": name,
+            "capacity": capacity,
+            "accounts_max": accounts_max,
+            "system": "groth16",
+            "circuits": {"retrieve": instance.digest()},
+        }
 
-    return Policy(
-        v=1,
-        window=window,
-        opens_at=opens_at,
-        closes_at=closes_at,
-        eps_acc=eps_acc,
-        delta_acc=delta_acc,
-        n=n,
-        k_max=k_max,
-        delta_policy=delta_policy,
-        unit="position",
-        adjacency="replace-one",
-        top_k=top_k,
-        noise=NoisePolicy(
-            version="dgs-1", table=noise.table_digest(), gains=list(gains), lattice=lattice, lo=lo, hi=hi
-        ),
-        calibration=calibration,
-        tenants=[tenant(name, capacity) for name, capacity in sorted(capacities.items())],
-        proving=proving,
-        estimator=EstimatorPolicy(theta=list(theta), tau=0, tau_unit="positions"),
-        tokens=TokenLimits(query=tokens[0], document=tokens[1]),
-        delete_after=closes_at + retention_days * DAY_MS,
-        sigma=sigma_text(list(gains)),
-    )
+    fields = {
+        "v": 1,
+        "window": window,
+        "opens_at": opens_at,
+        "closes_at": closes_at,
+        "eps_acc": eps_acc,
+        "delta_acc": delta_acc,
+        "n": n,
+        "k_max": k_max,
+        "delta_policy": delta_policy,
+        "unit": "position",
+        "adjacency": "replace-one",
+        "top_k": top_k,
+        "noise": {
+            "version": "dgs-1",
+            "table": noise.table_digest(),
+            "gains": list(gains),
+            "lattice": lattice,
+            "lo": lo,
+            "hi": hi,
+        },
+        "calibration": calibration,
+        "tenants": [tenant(name, capacity) for name, capacity in sorted(capacities.items())],
+        "proving": proving,
+        "estimator": {"theta": list(theta), "tau": 0, "tau_unit": "positions"},
+        "tokens": {"query": tokens[0], "document": tokens[1]},
+        "delete_after": closes_at + retention_days * DAY_MS,
+        "sigma": sigma_text(list(gains)),
+    }
+    return Policy.parse(fields, field="policy")

@@ -1,0 +1,37 @@
+"""`rag-audit cumulative`: the bound for several windows over one index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rag_audit.cli.common import PATH, emit, json_option
+
+
+@click.command()
+@click.argument("windows", type=PATH, nargs=-1, required=True)
+@click.option("--delta", help="delta for all windows together; the largest delta_policy by default")
+@json_option
+def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> None:
+    """Compose WINDOWS over one index: window.json files, their folders, or policy files.
+
+    Nothing is verified here: run `rag-audit verify` on each window first.
+    """
+    from rag_audit.accounting.values import text
+    from rag_audit.cumulative import compose, load_window
+    from rag_audit.explain import COVERS
+
+    found = compose([load_window(path) for path in windows], delta)
+    lines = [COVERS, ""]
+    lines += [
+        f"window {part.policy.window}: {part.compositions:,} queries by {part.policy.k_max} accounts,"
+        f" alone eps {text(eps)}"
+        for part, eps in zip(found.windows, found.alone, strict=True)
+    ]
+    lines += [
+        f"together: eps {text(found.bound.eps)} at delta {text(found.bound.delta)}, for {', '.join(found.tenants)}",
+        *(f"  - {assumption}" for assumption in found.bound.assumptions),
+        "not verified here: run `rag-audit verify` on each window",
+    ]
+    emit({"covers": COVERS, **found.as_json()}, as_json, "\n".join(lines))

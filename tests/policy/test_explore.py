@@ -1,0 +1,400 @@
+"""Recall beside eps: the simulated noise is the table's, the selection is the engine's, the figures repeat."""
+
+import csv
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_audit.accounting import Mechanism, audit_bounds
+from rag_audit.cli import main
+from rag_audit.embedders import get_embedder
+from rag_audit.engine import build_index, reference_select
+from rag_audit.errors import PolicyError, SchemaError, SetupError
+from rag_audit.explore import (
+    Noise,
+    Passage,
+    Question,
+    Sample,
+    SampleError,
+    base_draws,
+    draw,
+    explore,
+    in_words,
+    load_passages,
+    load_questions,
+    make_sample,
+    measure_recall,
+    recall_by_chance,
+    recall_without_noise,
+    table,
+)
+from rag_audit.relation.noise import MASS_BITS, alias_table, base_pmf
+from rag_audit.relation.scores import ScoreWindow
+
+WINDOW = ScoreWindow(101, 810, 32)
+TEXTS = {
+    "oil": "The oil crisis of 1973 began when exporting countries proclaimed an embargo.",
+    "tea": "Tea is an aromatic drink prepared by pouring hot water over cured leaves.",
+    "bail": "Bail is money paid to release an accused person until the trial.",
+    "sun": "The Sun is the star at the centre of the Solar System.",
+}
+ASKED = {
+    "What is bail?": "bail",
+    "How is tea prepared?": "tea",
+    "Which star is at the centre of the Solar System?": "sun",
+}
+
+
+def random_sample(questions: int = 40, documents: int = 60, capacity: int = 64) -> Sample:
+    """Vectors without meaning; each question is a document, so that without noise it finds itself."""
+    rng = np.random.default_rng(7)
+    rows = rng.integers(-4, 5, (documents, 256)).astype(np.int8)
+    index = build_index(rows, capacity, Random(1))
+    return Sample(index, rows[:questions], [frozenset({index.positions[i]}) for i in range(questions)])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    lines = [json.dumps({"id": name, "text": text}) for name, text in TEXTS.items()]
+    (tmp_path / "docs.jsonl").write_text("\n".join(lines) + "\n")
+    lines = [json.dumps({"question": question, "passage": name}) for question, name in ASKED.items()]
+    (tmp_path / "questions.jsonl").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def explored(files: Path, *arguments: object) -> dict[str, Any]:
+    result = run(
+        "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
+        "--repeats", 20, "--json", *arguments,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+# -- the simulated noise ---------------------------------------------------------------------------------
+
+
+def test_a_words_bits_choose_bin_sign_and_threshold_as_in_the_relation() -> None:
+    alias = alias_table()
+    bin_ = next(j for j in range(128) if 0 < alias.thresholds[j] < 2**32 - 1 and alias.aliases[j] != j)
+    t = alias.thresholds[bin_]
+    words = [bin_ | (t - 1) << 32, bin_ | t << 32, bin_ | 128 | (t - 1) << 32, bin_ | 128 | t << 32]
+    assert base_draws(np.array(words, np.uint64)).tolist() == [
+        bin_, alias.aliases[bin_], -bin_, -alias.aliases[bin_]
+    ]  # fmt: skip
+
+
+def test_simulated_draws_have_the_published_distribution() -> None:
+    count = 400_000
+    found = Counter(base_draws(np.random.PCG64(3).random_raw(count)).tolist())
+    expected = {x: count * mass / 2**MASS_BITS for x, mass in base_pmf().items()}
+    cells = [x for x in expected if expected[x] > 10]
+    statistic = sum((found[x] - expected[x]) ** 2 / expected[x] for x in cells)
+    # Chi-square with about 100 degrees of freedom: 5 standard deviations.
+    assert statistic < len(cells) + 5 * math.sqrt(2 * len(cells))
+
+
+# -- recall ----------------------------------------------------------------------------------------------
+
+
+def test_recall_is_that_of_the_reference_engine_under_the_same_noise() -> None:
+    sample = random_sample(questions=6)
+    noise = Noise((1, 8), ScoreWindow(101, 810, 256))
+    (found,) = measure_recall(sample, [noise], top_k=3, repeats=4, seed=5)
+    hits = 0
+    for number in range(6):
+        for repeat in range(4):
+            words = np.random.PCG64(np.random.SeedSequence([5, number, repeat])).random_raw(2 * 64)
+            z = (base_draws(words).reshape(64, 2) @ np.array([1, 8], np.int32)).astype(np.int32)
+            selected = reference_select(sample.index, sample.queries[number], z, noise.window, 3)
+            hits += bool(sample.relevant[number] & set(selected))
+    assert found.hit == pytest.approx(hits / 24)
+    assert 0 < hits < 24
+
+
+def test_without_noise_a_document_finds_itself_and_unlimited_noise_is_blind_chance() -> None:
+    sample = random_sample()
+    assert recall_without_noise(sample, ScoreWindow(101, 810, 1024), top_k=5).recall == 1
+    chance = recall_by_chance(sample, top_k=5)
+    assert chance.hit == pytest.approx(5 / 64)
+    (drowned,) = measure_recall(sample, [Noise((1, 8, 64, 512), WINDOW)], top_k=5, repeats=60)
+    assert drowned.hit == pytest.approx(chance.hit, abs=5 * math.sqrt(5 / 64 / 2400))
+
+
+def test_chance_of_a_question_with_several_passages() -> None:
+    sample = random_sample(questions=1)
+    two = Sample(sample.index, sample.queries, [frozenset(list(sample.index.positions)[:2])])
+    assert recall_by_chance(two, top_k=5).hit == pytest.approx(1 - (59 / 64) * (58 / 63))
+    assert recall_by_chance(two, top_k=5).recall == pytest.approx(5 / 64)
+
+
+def test_recall_counts_the_share_of_a_questions_passages() -> None:
+    sample = random_sample(questions=1)
+    own = sample.index.positions[0]
+    far = min(
+        (p for p in sample.index.positions if p != own),
+        key=lambda p: int(sample.index.scores(sample.queries[0])[p]),
+    )
+    both = Sample(sample.index, sample.queries, [frozenset({own, far})])
+    found = recall_without_noise(both, ScoreWindow(101, 810, 1024), top_k=1)
+    assert (found.recall, found.hit) == (0.5, 1.0)
+
+
+def test_recall_falls_as_noise_grows() -> None:
+    noises = [Noise((1, 8), ScoreWindow(101, 810, lattice)) for lattice in (1024, 256, 64)]
+    recalls = [r.recall for r in measure_recall(random_sample(), noises, top_k=5, repeats=5)]
+    assert recalls[0] > recalls[1] + 0.1 > recalls[2] + 0.2
+
+
+def test_figures_repeat_under_one_seed_and_move_under_another() -> None:
+    sample = random_sample()
+    noises = [Noise((1, 8), ScoreWindow(101, 810, 256))]
+    first, again, other = (measure_recall(sample, noises, top_k=5, seed=s, repeats=5) for s in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_a_noise_is_measured_the_same_alone_and_in_a_grid() -> None:
+    sample = random_sample()
+    alone, wide = Noise((1, 8), ScoreWindow(101, 810, 256)), Noise((1, 8), WINDOW)
+    assert (
+        measure_recall(sample, [alone], top_k=5, repeats=2)
+        == (measure_recall(sample, [wide, alone], top_k=5, repeats=2)[1:])
+    )
+
+
+# -- the grid --------------------------------------------------------------------------------------------
+
+
+def test_eps_of_a_point_is_the_verdicts() -> None:
+    found = explore(
+        random_sample(), [Noise((1, 8, 64), WINDOW)], ns=[200], ks=[1, 10], top_k=5, delta="2e-5",
+        delta_acc="1e-6", repeats=1,
+    )  # fmt: skip
+    bounds = [
+        audit_bounds(Mechanism((1, 8, 64), 32), n=200, k=k, eps_acc=4, delta_acc="1e-6", delta="2e-5")
+        for k in (1, 10)
+    ]
+    assert [p.eps for p in found.points] == [b.eps_audit for b in bounds]
+    assert found.points[1].eps_gaussian == pytest.approx(found.points[1].eps, rel=1e-2)
+
+
+def test_the_grid_is_complete_and_least_noise_comes_first() -> None:
+    noises = [Noise((1, 8), ScoreWindow(101, 810, r)) for r in (16, 64, 32, 64)]
+    found = explore(random_sample(), noises, ns=[1, 50], ks=[1, 2], top_k=5, delta="1e-5", repeats=1)
+    assert [(p.noise.window.lattice, p.n, p.k) for p in found.points] == [
+        (r, n, k) for r in (64, 32, 16) for n in (1, 50) for k in (1, 2)
+    ]
+
+
+def test_noise_without_a_finite_bound_is_shown_as_such() -> None:
+    noises = [Noise((1,), ScoreWindow(101, 810, r)) for r in (1024, 128)]
+    found = explore(random_sample(), noises, ns=[1], ks=[1], top_k=5, delta="1e-6", repeats=1)
+    assert [p.eps for p in found.points] == [math.inf, math.inf]
+    assert [p.as_json()["eps_audit"] for p in found.points] == ["inf", "inf"]
+    assert "exceeds the support" in str(found.points[0].reason)
+    assert "infinite losses" in str(found.points[1].reason)
+    assert "no finite eps exists" in found.sentence(found.points[0])
+
+
+@pytest.mark.parametrize(
+    "changes,field",
+    [
+        ({"ns": [0]}, "n"),
+        ({"ks": [-1]}, "k"),
+        ({"ns": []}, "grid"),
+        ({"delta": 1}, "delta"),
+        ({"delta": "1e-7"}, "delta_policy"),
+        ({"eps_acc": 0}, "eps_acc"),
+        ({"delta_acc": 0}, "delta_acc"),
+        ({"repeats": 0}, "repeats"),
+        ({"seed": -1}, "seed"),
+        ({"top_k": 65}, "K"),
+    ],
+)
+def test_a_bad_grid_is_refused_whatever_its_noise(changes: dict[str, Any], field: str) -> None:
+    values: dict[str, Any] = {"ns": [1], "ks": [1], "top_k": 5, "delta": "1e-5", "repeats": 1, **changes}
+    with pytest.raises(PolicyError) as refused:
+        explore(random_sample(), [Noise((1,), ScoreWindow(101, 810, 1024))], **values)
+    assert refused.value.field == field
+
+
+def test_shares_in_words() -> None:
+    words = {
+        0.025: "1 question in 40", 0.0013: "1 question in 769", 0.75: "8 questions in 10",
+        0.97: "97 questions in 100", 1.0: "99 questions in 100 or more", 0.0: "none of 500 questions",
+    }  # fmt: skip
+    assert {share: in_words(share, 500) for share in words} == words
+
+
+# -- documents and questions -----------------------------------------------------------------------------
+
+
+def test_a_file_of_a_folder_answers_with_any_of_its_pieces(tmp_path: Path) -> None:
+    long = "\n\n".join(f"Paragraph {i} about tea. " + "Leaves and water. " * 20 for i in range(6))
+    (tmp_path / "tea.md").write_text(long)
+    (tmp_path / "bail.md").write_text(TEXTS["bail"])
+    passages = load_passages(tmp_path)
+    pieces = [p for p in passages if "tea.md" in p.names]
+    assert len(pieces) > 1
+    sample = make_sample(passages, [Question("Which leaves?", ("tea.md",), "line 1")], get_embedder())
+    assert len(sample.relevant[0]) == len(pieces)
+
+
+def test_lists_of_several_tenants_need_a_choice(tmp_path: Path) -> None:
+    for name in ("law", "medicine"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"text": name}) + "\n")
+    assert [p.text for p in load_passages(tmp_path, "law")] == ["law"]
+    with pytest.raises(SampleError, match="which tenant"):
+        load_passages(tmp_path)
+    with pytest.raises(SampleError, match="no such tenant"):
+        load_passages(tmp_path, "tax")
+
+
+@pytest.mark.parametrize(
+    "line,reason",
+    [
+        ('{"question": "?"}', "without its passage"),
+        ('{"question": "?", "passages": []}', "without its passage"),
+        ('{"question": "?", "passage": null}', "without its passage"),
+        ('{"passage": "a"}', "no question"),
+        ('{"question": 1, "passage": "a"}', "no question"),
+        ('["?"]', "not a record"),
+    ],
+)
+def test_a_question_that_cannot_be_used_is_named_by_its_line(tmp_path: Path, line: str, reason: str) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"question": "?", "passage": "a"}\n\n' + line + "\n")
+    with pytest.raises(SchemaError, match=reason) as refused:
+        load_questions(path)
+    assert refused.value.field == "q.jsonl, line 3"
+
+
+def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n')
+    with pytest.raises(SchemaError, match="stands twice"):
+        load_passages(path)
+
+
+def test_a_passage_that_is_not_in_the_index_is_refused() -> None:
+    with pytest.raises(SampleError) as refused:
+        make_sample([Passage(("a",), "tea")], [Question("tea?", ("b",), "q.jsonl, line 9")], get_embedder())
+    assert (refused.value.field, refused.value.found) == ("q.jsonl, line 9", "b")
+
+
+# -- the command -----------------------------------------------------------------------------------------
+
+
+def test_the_command_says_what_a_policy_means_for_people(files: Path) -> None:
+    found = explored(files, "--gains", "1,8", "--lattice", 128, "--lattice", 16, "--n", 5, "--k", 2)
+    quiet, loud = found["points"]
+    assert (quiet["lattice"], loud["lattice"]) == (128, 16)
+    assert float(quiet["eps_audit"]) > float(loud["eps_audit"])
+    assert found["without_noise"]["recall"] == "1.0000"
+    assert "still find" in loud["sentence"] and loud["eps_audit"] in loud["sentence"]
+    assert found["capacity"] == 8 and "selected positions" in found["covers"]
+
+
+def test_the_command_repeats_itself(files: Path) -> None:
+    first, again, other = (
+        explored(files, "--gains", "1,8", "--lattice", 128, "--seed", s) for s in (4, 4, 5)
+    )
+    assert first == again
+    assert first["points"] != other["points"]
+
+
+def test_a_policy_gives_its_own_constants(files: Path) -> None:
+    made = run(
+        "policy", "new", files / "p.json", "--window", "w", "--tenant", "a=16", "--n", 20, "--k-max", 3,
+        "--top-k", 2,
+    )  # fmt: skip
+    assert made.exit_code == 0, made.output
+    policy = json.loads((files / "p.json").read_text())
+    found = explored(files, "--policy", files / "p.json")
+    own = [p for p in found["points"] if p["gains"] == policy["noise"]["gains"]]
+    assert (found["top_k"], found["capacity"]) == (2, 16)
+    assert (own[0]["n"], own[0]["k"], own[0]["lattice"]) == (20, 3, policy["noise"]["lattice"])
+    promised = run("policy", "bounds", files / "p.json", "--json")
+    assert float(own[0]["eps_audit"]) == json.loads(promised.stdout)["eps_audit"]
+    text = run(
+        "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
+        "--policy", files / "p.json", "--repeats", 1,
+    ).stdout.rstrip()  # fmt: skip
+    gains = ",".join(map(str, policy["noise"]["gains"]))
+    assert text.rsplit("\n", 1)[-1].startswith(f"gains {gains}, R {policy['noise']['lattice']}")
+
+
+def test_table_csv_and_json_agree(files: Path) -> None:
+    found = explored(files, "--gains", "1,8", "--lattice", 64, "--csv", files / "grid.csv")
+    (row,) = csv.DictReader((files / "grid.csv").read_text().splitlines())
+    (point,) = found["points"]
+    assert row["gains"] == "1,8"
+    assert {k: row[k] for k in ("eps_audit", "recall", "n", "k")} == {
+        k: str(point[k]) for k in ("eps_audit", "recall", "n", "k")
+    }
+    text = run(
+        "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
+        "--repeats", 20, "--gains", "1,8", "--lattice", 64,
+    ).stdout  # fmt: skip
+    assert point["eps_audit"] in text and f"{100 * float(point['recall']):.1f} %" in text
+
+
+@pytest.mark.parametrize("suffix,head", [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_a_picture_is_drawn(tmp_path: Path, suffix: str, head: bytes) -> None:
+    pytest.importorskip("matplotlib")
+    noises = [Noise((1, 8), ScoreWindow(101, 810, r)) for r in (128, 64)]
+    found = explore(random_sample(), noises, ns=[1], ks=[1], top_k=5, delta="1e-5", repeats=1)
+    draw(found, tmp_path / f"x.{suffix}")
+    assert (tmp_path / f"x.{suffix}").read_bytes().startswith(head)
+    assert "blind chance" in table(found)
+
+
+def test_an_unknown_picture_format_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    found = explore(
+        random_sample(), [Noise((1, 8), WINDOW)], ns=[1], ks=[1], top_k=5, delta="1e-5", repeats=1
+    )
+    with pytest.raises(SetupError, match="unknown picture format"):
+        draw(found, tmp_path / "x.doc")
+
+
+@pytest.mark.parametrize(
+    "arguments,error,field",
+    [
+        (["--gains", "1,9"], "PolicyError", "gains[1]"),
+        (["--gains", "1;8"], "PolicyError", "--gains"),
+        (["--lattice", "12"], "PolicyError", "lattice"),
+        (["--lattice", "0"], "PolicyError", "--lattice"),
+        (["--score-window", "9:3"], "PolicyError", "--score-window"),
+        (["--n", "none"], "PolicyError", "--n"),
+        (["--k", "0"], "PolicyError", "--k"),
+        (["--delta", "0"], "PolicyError", "delta"),
+        (["--top-k", "9"], "PolicyError", "K"),
+        (["--capacity", "2"], "CapacityError", "documents"),
+        (["--repeats", "0"], "PolicyError", "--repeats"),
+        (["--embedder", "none"], "SetupError", "embedder"),
+        (["--index", "absent.jsonl"], "EncodingError", "absent.jsonl"),
+        (["--policy", "absent.json"], "EncodingError", "absent.json"),
+    ],
+)
+def test_bad_input_ends_in_a_named_error(files: Path, arguments: list[str], error: str, field: str) -> None:
+    result = run(
+        "policy", "explore", "--index", files / "docs.jsonl", "--questions", files / "questions.jsonl",
+        "--repeats", 1, *arguments,
+    )  # fmt: skip
+    assert result.exit_code == 2
+    assert f"rag-audit: {error}: " in result.stderr
+    assert f"  at: {field}\n" in result.stderr
