@@ -296,7 +296,8 @@ class Window:
         if not self._entries or self._entries[0] != self.opening:
             raise StoreError("ledger does not start with this window's opening", field=str(self.directory))
         for path in (self.directory / "public").glob("checkpoint-*.txt"):
-            head = Checkpoint.parse(parse_note(path.read_bytes(), field=path.name).text, field=path.name)
+            head = open_checkpoint(path.read_bytes(), origin=self.opening.origin, log_key=self._key.verifier,
+                                   field=path.name).checkpoint  # fmt: skip
             if head.size > self._tree.size or self._tree.root(head.size) != head.root:
                 raise StoreError("ledger lost or changed entries that were published", field=path.name,
                                  expected=f"{head.size} entries", found=f"{self._tree.size}")  # fmt: skip
@@ -557,10 +558,12 @@ class Window:
         return estimate_window(records, vectors, self.policy)
 
     def shut(self) -> None:
-        """Release threads, files and the folder's lock."""
-        self._noise.close()
-        self._store.close()
-        os.close(self._lock_file)
+        """Release threads, files and the folder's lock. Shutting twice does nothing."""
+        if self._lock_file >= 0:
+            self._noise.close()
+            self._store.close()
+            os.close(self._lock_file)
+            self._lock_file = -1
 
     # -- proving ---------------------------------------------------------------------------------------------
 
@@ -920,6 +923,8 @@ def _load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifi
         raise WindowStateError("the window's secrets were deleted on the policy's date", field=str(directory),
                                expected=f"use before {delete_after}", found=now)  # fmt: skip
     drawn = WindowSecrets.load(directory / SECRETS_FILE)
+    if set(drawn.index_salts) != {t.tenant for t in stored.tenants}:
+        raise StoreError("secrets are another window's", field=f"{SECRETS_FILE}.index_salts")
     tenants = {}
     with DocumentStore(directory / "documents.sqlite") as documents:
         for committed in stored.tenants:
