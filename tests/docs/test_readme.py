@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import rag_audit
+from rag_audit.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs/examples/library.py"
@@ -39,3 +40,11 @@ def test_exports() -> None:
     with pytest.raises(AttributeError):
         rag_audit.no_such_name  # noqa: B018
     assert set(rag_audit.__all__) <= set(dir(rag_audit))
+
+
+def test_every_command_is_listed() -> None:
+    table = (ROOT / "README.md").read_text().split("## Commands")[1].split("## ")[0]
+    for name, command in main.commands.items():
+        assert re.search(rf"`{name}\b", table), name
+        for part in getattr(command, "commands", {}):
+            assert re.search(rf"`(?:{name} )?{part}`", table), f"{name} {part}"
