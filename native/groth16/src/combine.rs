@@ -2,12 +2,16 @@
 //!
 //! Units are added directly. Other coefficients go through the curve's endomorphism (Gallant, Lambert,
 //! Vanstone 2001) into halves of 128 bits, and through Straus's interleaving, so that a column pays for its
-//! doublings once; all columns of a block share the inversions of the affine additions.
+//! doublings once; all columns of a block share the inversions of the affine additions. The bits of a packed
+//! number have columns that are each other's multiples by powers of two: one of them is computed, the others
+//! follow from its doublings.
+use std::collections::HashMap;
+
 use ark_bn254::Fr;
 use ark_ec::scalar_mul::glv::GLVConfig;
 use ark_ec::short_weierstrass::Affine;
 use ark_ec::{AffineRepr, CurveGroup};
-use ark_ff::{PrimeField, Zero};
+use ark_ff::{BigInt, BigInteger, PrimeField, Zero};
 use rayon::prelude::*;
 
 use crate::affine::{add_assign, double_assign, segment_sums};
@@ -20,6 +24,12 @@ const WINDOWS: usize = 33;
 /// Columns with more terms than this go through the bucket method on their own.
 const HEAVY: usize = 1 << 11;
 const BLOCK_TERMS: usize = 1 << 12;
+/// Columns with more wide terms than this are not compared with others.
+const COMPARED: usize = 32;
+/// A multiple with more non-zero signed bits than this is not taken from a chain of doublings.
+const CHAIN_WEIGHT: usize = 8;
+/// Leaders whose chains of doublings are in memory together.
+const CHAINS: usize = 1 << 9;
 
 type Halves = [[i8; WINDOWS]; 2];
 
@@ -32,9 +42,10 @@ enum Action {
     Multiply(Box<Halves>, usize),
 }
 
-/// Coefficients prepared for the two groups (they share the scalar decomposition of the curve G2 or G1).
+/// Coefficients prepared for one of the two groups.
 pub struct Actions {
     actions: Vec<Action>,
+    inverses: Vec<Fr>,
 }
 
 impl Actions {
@@ -72,8 +83,16 @@ impl Actions {
                 Action::Multiply(digits, used)
             })
             .collect();
-        Self { actions }
+        let mut inverses = coefficients.to_vec();
+        ark_ff::batch_inversion(&mut inverses);
+        Self { actions, inverses }
     }
+}
+
+/// A column whose wide part is a multiple of another's: the multiple in non-adjacent form.
+struct Follower {
+    column: u32,
+    bits: Vec<(u8, bool)>,
 }
 
 /// Terms (point, coefficient) by column.
@@ -127,14 +146,23 @@ impl Columns {
         let mut out = vec![Affine::<P>::zero(); self.ends.len()];
         let mut light: Vec<(usize, u32)> = Vec::with_capacity(out.len());
         let mut heavy = Vec::new();
+        let mut shapes = HashMap::new();
+        let mut followers: HashMap<u32, Vec<Follower>> = HashMap::new();
         for i in 0..out.len() {
             let column = self.column(i);
             if column.len() > HEAVY {
                 heavy.push(i);
             } else if !column.is_empty() {
-                light.push((windows(column), i as u32));
+                match self.leader(i, coefficients, actions, &mut shapes) {
+                    Some((leader, bits)) => followers.entry(leader).or_default().push(Follower {
+                        column: i as u32,
+                        bits,
+                    }),
+                    None => light.push((windows(column), i as u32)),
+                }
             }
         }
+        drop(shapes);
         // Columns of like length side by side: a block doubles all its accumulators equally often.
         light.par_sort_unstable();
         let mut blocks = Vec::new();
@@ -146,16 +174,27 @@ impl Columns {
                 (start, terms) = (i + 1, 0);
             }
         }
-        let sums: Vec<Vec<Affine<P>>> = blocks
+        let sums: Vec<[Vec<Affine<P>>; 2]> = blocks
             .par_iter()
             .rev()
             .with_max_len(1)
             .map(|block| self.block(block, points, actions))
             .collect();
-        for (block, sums) in blocks.iter().rev().zip(sums) {
-            for (&(_, column), sum) in block.iter().zip(sums) {
-                out[column as usize] = sum;
+        let mut led = Vec::with_capacity(followers.len());
+        for (block, [totals, wide]) in blocks.iter().rev().zip(sums) {
+            for ((&(_, column), total), wide) in block.iter().zip(totals).zip(wide) {
+                out[column as usize] = total;
+                if let Some(list) = followers.remove(&column) {
+                    led.push((wide, list));
+                }
             }
+        }
+        let followed: Vec<Vec<(u32, Affine<P>)>> = led
+            .par_chunks(CHAINS)
+            .map(|led| self.follow(led, points, actions))
+            .collect();
+        for (column, sum) in followed.into_iter().flatten() {
+            out[column as usize] = sum;
         }
         for i in heavy {
             let (bases, scalars): (Vec<_>, Vec<_>) = self
@@ -168,12 +207,97 @@ impl Columns {
         out
     }
 
+    /// An earlier column of which this one's wide part is a multiple by few signed bits, and the multiple.
+    fn leader(
+        &self,
+        i: usize,
+        coefficients: &[Fr],
+        actions: &Actions,
+        shapes: &mut HashMap<Vec<(u32, BigInt<4>)>, (u32, Fr)>,
+    ) -> Option<(u32, Vec<(u8, bool)>)> {
+        let wide = || {
+            self.column(i)
+                .iter()
+                .filter(|t| matches!(actions.actions[t.1 as usize], Action::Multiply(..)))
+        };
+        let first = wide().next()?.1 as usize;
+        if wide().count() > COMPARED {
+            return None;
+        }
+        let inverse = actions.inverses[first];
+        let shape = wide()
+            .map(|&(point, k)| (point, (coefficients[k as usize] * inverse).0))
+            .collect();
+        let (leader, leading) = match shapes.entry(shape) {
+            std::collections::hash_map::Entry::Vacant(slot) => {
+                slot.insert((i as u32, inverse));
+                return None;
+            }
+            std::collections::hash_map::Entry::Occupied(slot) => *slot.get(),
+        };
+        let ratio = (coefficients[first] * leading).into_bigint();
+        let negative = ratio > Fr::MODULUS_MINUS_ONE_DIV_TWO;
+        let mut magnitude = ratio;
+        if negative {
+            magnitude = Fr::MODULUS;
+            magnitude.sub_with_borrow(&ratio);
+        }
+        let bits: Vec<(u8, bool)> = magnitude
+            .find_wnaf(2)?
+            .into_iter()
+            .enumerate()
+            .filter(|(_, d)| *d != 0)
+            .map(|(j, d)| (j as u8, (d < 0) != negative))
+            .collect();
+        (bits.len() <= CHAIN_WEIGHT).then_some((leader, bits))
+    }
+
+    /// The followers of some leaders, whose wide parts are given.
+    fn follow<P: Group + GLVConfig>(
+        &self,
+        led: &[(Affine<P>, Vec<Follower>)],
+        points: &[Affine<P>],
+        actions: &Actions,
+    ) -> Vec<(u32, Affine<P>)> {
+        let all = || led.iter().flat_map(|(_, list)| list);
+        let top = all().flat_map(|f| &f.bits).map(|b| b.0).max().unwrap_or(0);
+        let mut scratch = Vec::new();
+        let mut chain = vec![led.iter().map(|(wide, _)| *wide).collect::<Vec<_>>()];
+        for j in 0..usize::from(top) {
+            let mut next = chain[j].clone();
+            double_assign(&mut next, &mut scratch);
+            chain.push(next);
+        }
+        let mut terms = Vec::new();
+        let mut lengths = Vec::new();
+        for (i, (_, list)) in led.iter().enumerate() {
+            for follower in list {
+                let before = terms.len();
+                for &(j, negative) in &follower.bits {
+                    let point = chain[usize::from(j)][i];
+                    terms.push(if negative { -point } else { point });
+                }
+                for &(p, k) in self.column(follower.column as usize) {
+                    match actions.actions[k as usize] {
+                        Action::Add => terms.push(points[p as usize]),
+                        Action::Subtract => terms.push(-points[p as usize]),
+                        Action::Zero | Action::Multiply(..) => {}
+                    }
+                }
+                lengths.push((terms.len() - before) as u32);
+            }
+        }
+        let sums = segment_sums(terms, &lengths, &mut scratch);
+        all().map(|f| f.column).zip(sums).collect()
+    }
+
+    /// The sums of a block's columns, and those of their wide terms alone.
     fn block<P: Group + GLVConfig>(
         &self,
         block: &[(usize, u32)],
         points: &[Affine<P>],
         actions: &Actions,
-    ) -> Vec<Affine<P>> {
+    ) -> [Vec<Affine<P>>; 2] {
         let mut scratch = Vec::new();
         let mut units = Vec::new();
         let mut lengths = vec![0u32; block.len()];
@@ -193,10 +317,11 @@ impl Columns {
                 lengths[i] += 1;
             }
         }
-        let units = segment_sums(units, &lengths, &mut scratch);
+        let mut totals = segment_sums(units, &lengths, &mut scratch);
         let top = block.iter().map(|&(windows, _)| windows).max().unwrap_or(0);
+        let mut sums = vec![Affine::<P>::zero(); block.len()];
         if top == 0 {
-            return units;
+            return [totals, sums];
         }
 
         // multiples[m - 1][t] = m times the point of term t
@@ -207,7 +332,6 @@ impl Columns {
             add_assign(&mut next, &mut scratch, |t| first[t]);
             multiples.push(next);
         }
-        let mut sums = vec![Affine::<P>::zero(); block.len()];
         for w in (0..top).rev() {
             if w + 1 < top {
                 for _ in 0..WIDTH {
@@ -233,8 +357,8 @@ impl Columns {
             let addends = segment_sums(addends, &lengths, &mut scratch);
             add_assign(&mut sums, &mut scratch, |i| addends[i]);
         }
-        add_assign(&mut sums, &mut scratch, |i| units[i]);
-        sums
+        add_assign(&mut totals, &mut scratch, |i| sums[i]);
+        [totals, sums]
     }
 }
 

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 use crate::affine::{add_assign, segment_sums, BATCH};
 use crate::field::Group;
 
-/// |scalar| < 2^253 after the sign is split off, and one bit more for the carry of the signed digits.
-const BITS: usize = 254;
+/// |scalar| < 2^253 after the sign is split off; two bits more for the carry of the signed digits.
+const BITS: usize = 255;
 
 /// Signed digits of many scalars, base 2^width: `windows[w][i]` in -2^(width-1)..2^(width-1).
 pub struct Digits {
