@@ -1,0 +1,140 @@
+"""`rag-audit cumulative`: windows over one index compose, from policies and from window files."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_audit import accounting
+from rag_audit.canonical import jcs
+from rag_audit.cli import main
+from rag_audit.cumulative import compose, load_window
+from rag_audit.errors import PolicyError
+from rag_audit.policy import Policy, draft_policy
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+
+
+def policy(window: str, tenants: tuple[str, ...] = ("law",), **changes: object) -> Policy:
+    values = {
+        "window": window,
+        "opens_at": 1,
+        "closes_at": 2,
+        "capacities": dict.fromkeys(tenants, 64),
+        "n": 200,
+        "k_max": 10,
+        "eps_acc": "4",
+        "gains": (1, 8, 64),
+        "lattice": 32,
+        **changes,
+    }
+    return draft_policy(**values)  # type: ignore[arg-type]
+
+
+def write(folder: Path, *policies: Policy) -> list[Path]:
+    paths = [folder / f"{number}.json" for number, _ in enumerate(policies)]
+    for path, item in zip(paths, policies, strict=True):
+        path.write_bytes(jcs(item.dump()))
+    return paths
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["cumulative", *(str(a) for a in arguments)])
+
+
+def test_equal_windows_compose_like_one_window_of_all_their_queries(tmp_path: Path) -> None:
+    paths = write(tmp_path, *(policy(f"w-{i}") for i in range(4)))
+    found = json.loads(run(*paths, "--delta", "2e-5", "--json").stdout)
+    together = accounting.eps_at(accounting.Mechanism((1, 8, 64), 32), 4 * 2000, "2e-5")
+    assert float(found["eps"]) == pytest.approx(together, rel=1e-3)
+    assert found["eps"] == "14.627"
+    assert [w["eps_alone"] for w in found["windows"]] == ["6.1948"] * 4
+    assert [w["window"] for w in found["windows"]] == ["w-0", "w-1", "w-2", "w-3"]
+
+
+def test_unlike_windows_lie_between_the_larger_and_the_sum(tmp_path: Path) -> None:
+    paths = write(tmp_path, policy("a"), policy("b", n=50, k_max=3, gains=(1, 8, 48)))
+    found = json.loads(run(*paths, "--json").stdout)
+    alone = [float(w["eps_alone"]) for w in found["windows"]]
+    assert max(alone) < float(found["eps"]) < sum(alone)
+    assert found["delta"] == "0.00001"
+    assert [w["compositions"] for w in found["windows"]] == [2000, 150]
+
+
+def test_one_window_composes_to_its_own_bound(tmp_path: Path) -> None:
+    (path,) = write(tmp_path, policy("a"))
+    found = json.loads(run(path, "--json").stdout)
+    assert found["eps"] == found["windows"][0]["eps_alone"]
+
+
+def test_the_largest_delta_is_the_default(tmp_path: Path) -> None:
+    paths = write(tmp_path, policy("a"), policy("b", delta_policy="2e-5"))
+    assert json.loads(run(*paths, "--json").stdout)["delta"] == "0.00002"
+
+
+def test_what_the_figure_covers_stands_first(tmp_path: Path) -> None:
+    text = run(*write(tmp_path, policy("a"), policy("b"))).stdout
+    assert text.index("selected positions") < text.index("together: eps")
+    assert "not verified here" in text
+
+
+def test_a_window_file_gives_its_committed_policy(tmp_path: Path) -> None:
+    shutil.copy(EXAMPLES / "window.json", tmp_path / "window.json")
+    by_file, by_folder = load_window(tmp_path / "window.json"), load_window(tmp_path)
+    value = json.loads((tmp_path / "window.json").read_text())["policy"]
+    assert by_file.policy == by_folder.policy == Policy.parse(value, field="policy")
+
+
+def test_a_window_file_with_another_policy_is_refused(tmp_path: Path) -> None:
+    value = json.loads((EXAMPLES / "window.json").read_text())
+    value["policy"]["n"] -= 1
+    (tmp_path / "window.json").write_bytes(jcs(value))
+    result = run(tmp_path)
+    assert result.exit_code == 2
+    assert "SchemaError: the policy is not the one that the window committed to" in result.stderr
+
+
+def test_a_window_given_twice_is_refused(tmp_path: Path) -> None:
+    (path,) = write(tmp_path, policy("a"))
+    result = run(path, path)
+    assert result.exit_code == 2
+    assert "PolicyError: a window is given twice" in result.stderr
+
+
+def test_windows_of_different_tenants_are_refused(tmp_path: Path) -> None:
+    result = run(*write(tmp_path, policy("a", ("law",)), policy("b", ("tax",))))
+    assert result.exit_code == 2
+    assert "without a tenant in common" in result.stderr
+
+
+def test_tenants_that_all_windows_serve_are_named(tmp_path: Path) -> None:
+    paths = write(tmp_path, policy("a", ("law", "tax")), policy("b", ("tax", "tea")))
+    assert json.loads(run(*paths, "--json").stdout)["tenants"] == ["tax"]
+
+
+@pytest.mark.parametrize("delta", ["0", "1", "x"])
+def test_a_bad_delta_is_a_named_error(tmp_path: Path, delta: str) -> None:
+    result = run(*write(tmp_path, policy("a"), policy("b")), "--delta", delta)
+    assert result.exit_code == 2
+    assert "rag-audit: PolicyError: " in result.stderr and "  at: delta\n" in result.stderr
+
+
+def test_files_that_are_no_windows_are_named_errors(tmp_path: Path) -> None:
+    (tmp_path / "list.json").write_text("[]")
+    for path, error in ((tmp_path / "list.json", "SchemaError"), (tmp_path / "absent", "EncodingError")):
+        result = run(path)
+        assert result.exit_code == 2
+        assert f"rag-audit: {error}: " in result.stderr
+
+
+def test_a_policy_that_is_not_well_formed_is_not_composed(tmp_path: Path) -> None:
+    result = run(*write(tmp_path, policy("a"), policy("b", gains=(1,), lattice=64)))
+    assert result.exit_code == 2
+    assert "infinite privacy loss" in result.stderr
+
+
+def test_nothing_to_compose_is_refused() -> None:
+    with pytest.raises(PolicyError, match="no window"):
+        compose([], "1e-5")

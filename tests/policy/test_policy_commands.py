@@ -1,0 +1,283 @@
+"""`rag-audit policy new` and `bounds`: targets are met, numbers are a verdict's, bad input is named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_audit import accounting
+from rag_audit.canonical import jcs
+from rag_audit.cli import main
+from rag_audit.policy import Policy
+from rag_audit.verify import verify_window
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+CONSTANTS = {
+    "--n": "200",
+    "--eps-acc": "4",
+    "--delta-acc": "1e-6",
+    "--k": "10",
+    "--delta": "2e-5",
+    "--gains": "1,8,64",
+    "--lattice": "32",
+}
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def options(values: dict[str, str]) -> list[str]:
+    return [part for pair in values.items() for part in pair]
+
+
+def made(path: Path, *arguments: object) -> tuple[Policy, dict[str, Any]]:
+    result = run("policy", "new", path, "--window", "w-1", "--tenant", "law=64", "--json", *arguments)
+    assert result.exit_code == 0, result.output
+    policy = Policy.parse(json.loads(path.read_text()), field="policy")
+    policy.check()
+    return policy, json.loads(result.stdout)
+
+
+def refused(result: Result, error: str, field: str) -> None:
+    assert result.exit_code == 2, result.output
+    assert f"rag-audit: {error}: " in result.stderr
+    assert f"  at: {field}\n" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+# -- new -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["classical", "split", "analytic", "exact"])
+def test_a_joint_target_is_met(tmp_path: Path, method: str) -> None:
+    policy, told = made(
+        tmp_path / "p.json", "--eps-joint", 2, "--k-max", 10, "--n", 200, "--delta", "2e-5",
+        "--calibration", method, "--lattice", 16,
+    )  # fmt: skip
+    assert policy.calibration == method
+    assert told["eps_audit"] <= (2.001 if method == "analytic" else 2)
+    by_its_method = {"classical": "closed_form", "split": "closed_form"}.get(method, "exact")
+    (bound,) = [b for b in told["bounds"]["bounds"] if b["name"] == by_its_method]
+    assert float(bound["eps"]) == pytest.approx(2, rel=0.01)
+
+
+@pytest.mark.parametrize("method", ["classical", "split", "analytic", "exact"])
+def test_one_accounts_target_is_met(tmp_path: Path, method: str) -> None:
+    policy, _ = made(tmp_path / "p.json", "--eps-acc", 3, "--calibration", method)
+    mechanism = policy.noise.mechanism()
+    assert policy.eps_acc == "3"
+    assert accounting.eps_at(mechanism, policy.n, policy.delta_acc) <= 3.001
+    needed = accounting.required_sigma_over_delta(method, n=200, eps_acc=3, delta_acc=1e-7)
+    assert needed * 0.999 <= mechanism.sigma_over_delta <= needed * 1.1
+
+
+def test_an_exact_target_costs_a_fraction_of_the_classical_noise(tmp_path: Path) -> None:
+    exact, classical = (
+        made(tmp_path / "p.json", "--eps-acc", 4, "--calibration", m)[0].noise.mechanism().sigma_over_delta
+        for m in ("exact", "classical")
+    )
+    assert classical > 6 * exact
+
+
+def test_the_fewest_gains_are_chosen_and_then_the_finest_lattice(tmp_path: Path) -> None:
+    policy, _ = made(tmp_path / "p.json", "--eps-acc", 4)
+    found = {}
+    for lattice in (64, 32, 16):
+        on_it, _ = made(tmp_path / "q.json", "--eps-acc", 4, "--lattice", lattice)
+        found[lattice] = on_it.noise.gains
+    fewest = min(len(gains) for gains in found.values())
+    finest = max(lattice for lattice, gains in found.items() if len(gains) == fewest)
+    assert (policy.noise.lattice, policy.noise.gains) == (finest, found[finest])
+    assert len(found[64]) > fewest
+
+
+def test_noise_that_is_given_is_taken(tmp_path: Path) -> None:
+    policy, told = made(tmp_path / "p.json", "--gains", "1,8,64", "--lattice", 16)
+    assert (policy.noise.gains, policy.noise.lattice, policy.eps_acc) == ([1, 8, 64], 16, "4")
+    assert told["chosen"]["why"].startswith("The noise was given")
+
+
+def test_the_file_is_canonical_and_its_explanation_stands_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    result = run(
+        "policy", "new", path, "--window", "w-1", "--tenant", "law=64", "--tenant", "tax=8",
+        "--eps-joint", 2, "--delta", "2e-5",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    value = json.loads(path.read_text())
+    assert path.read_bytes() == jcs(value) + b"\n"
+    explained = (tmp_path / "p.json.explained.txt").read_text()
+    assert explained in result.stdout
+    policy = Policy.parse(value, field="policy")
+    assert policy.digest() in explained
+    # Every field stands at the start of a line with its value.
+    entries = {
+        line.split("=")[0].strip() for line in explained.split("\n") if line[:1].strip() and "=" in line
+    }
+    names = {part for entry in entries for part in entry.split(", ")}
+    for name in Policy.model_fields.keys() - {"noise", "tenants"}:
+        assert name in names, name
+    for name in ("noise.gains", "noise.lattice", "noise.lo", "noise.hi", "noise.table", "tenants.law"):
+        assert name in names, name
+    figures = [b["eps"] for b in accounting.policy_figures(
+        policy.noise.mechanism(), n=policy.n, eps_acc=policy.eps_acc, delta_acc=policy.delta_acc,
+        k=policy.k_max, delta=policy.delta_policy,
+    )["bounds"]["bounds"]]  # fmt: skip
+    assert all(f"eps {eps}" in explained for eps in figures)
+    assert explained.index("cover the list of selected positions") < explained.index("<- eps_audit")
+
+
+TARGET = {"--window": "w-1", "--tenant": "law=64"}
+
+
+@pytest.mark.parametrize(
+    "changes,error,field",
+    [
+        ({"--eps-acc": "0"}, "PolicyError", "eps_acc"),
+        ({"--eps-acc": "-1"}, "PolicyError", "eps_acc"),
+        ({"--eps-acc": "nan"}, "PolicyError", "eps_acc"),
+        ({"--eps-joint": "0"}, "PolicyError", "eps_joint"),
+        ({"--eps-joint": "2", "--eps-acc": "4"}, "PolicyError", "--eps-joint"),
+        ({"--eps-joint": "2", "--gains": "1,8"}, "PolicyError", "--eps-joint"),
+        ({"--eps-acc": "1e-9"}, "PolicyError", "lattice"),
+        ({"--delta-acc": "0"}, "PolicyError", "delta_acc"),
+        ({"--delta-policy": "1"}, "PolicyError", "delta_policy"),
+        ({"--delta-policy": "1e-6", "--delta-acc": "1e-7"}, "PolicyError", "delta_policy"),
+        ({"--n": "0"}, "PolicyError", "--n"),
+        ({"--n": "2.5"}, "PolicyError", "--n"),
+        ({"--k-max": "-1"}, "PolicyError", "--k-max"),
+        ({"--accounts-max": "0"}, "PolicyError", "--accounts-max"),
+        ({"--gains": "1,9"}, "PolicyError", "gains[1]"),
+        ({"--gains": "1,x"}, "PolicyError", "--gains"),
+        ({"--gains": "1", "--lattice": "512"}, "PolicyError", "lattice"),
+        ({"--gains": "1", "--lattice": "128"}, "PolicyError", "lattice"),
+        ({"--gains": "1,8,64", "--eps-acc": "1"}, "PolicyError", "gains"),
+        ({"--lattice": "24"}, "PolicyError", "lattice"),
+        ({"--score-window": "810:101"}, "PolicyError", "--score-window"),
+        ({"--tenant": "law"}, "PolicyError", "--tenant"),
+        ({"--tenant": "law=²"}, "PolicyError", "--tenant"),
+        ({"--tenant": "a/b=64"}, "SchemaError", "policy.tenants[0].tenant"),
+        ({"--window": "a b"}, "SchemaError", "policy.window"),
+        ({"--lasts": "0s"}, "PolicyError", "policy.closes_at"),
+        ({"--lasts": "a week"}, "PolicyError", "--lasts"),
+        ({"--opens-in": "1y"}, "PolicyError", "--opens-in"),
+    ],
+)
+def test_a_bad_target_is_a_named_error_and_writes_nothing(
+    tmp_path: Path, changes: dict[str, str], error: str, field: str
+) -> None:
+    refused(run("policy", "new", tmp_path / "p.json", *options({**TARGET, **changes})), error, field)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_a_named_error(tmp_path: Path) -> None:
+    path = tmp_path / "absent" / "p.json"
+    refused(run("policy", "new", path, *options(TARGET)), "StoreError", str(path))
+
+
+# -- bounds ----------------------------------------------------------------------------------------------
+
+
+def test_bounds_of_constants_and_of_a_policy_file_are_the_same(tmp_path: Path) -> None:
+    made(
+        tmp_path / "p.json", "--n", 200, "--eps-acc", "4", "--delta-acc", "1e-6", "--k-max", 10,
+        "--delta-policy", "2e-5", "--gains", "1,8,64", "--lattice", 32,
+    )  # fmt: skip
+    by_file = run("policy", "bounds", tmp_path / "p.json", "--json")
+    by_hand = run("policy", "bounds", *options(CONSTANTS), "--accounts-max", "16", "--json")
+    assert by_file.exit_code == by_hand.exit_code == 0
+    assert json.loads(by_file.stdout) == json.loads(by_hand.stdout)
+
+
+def test_bounds_say_which_is_valid_why_not_and_which_counts() -> None:
+    found = json.loads(run("policy", "bounds", *options(CONSTANTS), "--json").stdout)
+    bounds = {b["name"]: b for b in found["bounds"]["bounds"]}
+    assert {n: (b["eps"], b["valid"]) for n, b in bounds.items()} == {
+        "closed_form": ("17.497", False), "rdp": ("6.7023", True), "exact": ("6.1948", True)
+    }  # fmt: skip
+    assert "above delta_acc/n" in bounds["closed_form"]["reason"]
+    assert (found["eps_audit"], found["eps_audit_by"]) == (6.1948, "exact")
+    text = run("policy", "bounds", *options(CONSTANTS)).stdout
+    assert "exact          eps 6.1948  <- eps_audit" in text
+    assert "not valid: delta of one query" in text
+    assert text.index("selected positions") < text.index("eps 6.1948")
+
+
+def test_bounds_are_the_numbers_of_a_verdict(tmp_path: Path) -> None:
+    window = json.loads((EXAMPLES / "window.json").read_text())
+    (tmp_path / "p.json").write_bytes(jcs(window["policy"]))
+    promised = json.loads(run("policy", "bounds", tmp_path / "p.json", "--json").stdout)
+    figures = verify_window(EXAMPLES / "window.json", trust=EXAMPLES / "trust.toml").as_json()["figures"]
+    for name in (
+        "bounds", "eps_audit", "eps_audit_by", "eps_one_account", "eps_all_accounts", "accounts_max", "membership"
+    ):  # fmt: skip
+        assert promised[name] == figures[name], name
+
+
+@pytest.mark.parametrize(
+    "changes,field",
+    [
+        ({"--eps-acc": "0"}, "eps_acc"),
+        ({"--eps-acc": "four"}, "eps_acc"),
+        ({"--delta-acc": "0"}, "delta_acc"),
+        ({"--delta-acc": "1"}, "delta_acc"),
+        ({"--delta": "0"}, "delta_policy"),
+        ({"--delta": "1.5"}, "delta_policy"),
+        ({"--delta": "1e-5"}, "delta_policy"),
+        ({"--n": "0"}, "--n"),
+        ({"--n": "1.5"}, "--n"),
+        ({"--k": "0"}, "--k"),
+        ({"--k": "ten"}, "--k"),
+        ({"--gains": "2,8"}, "gains[0]"),
+        ({"--gains": "1,9"}, "gains[1]"),
+        ({"--gains": "1,1,1,1,1,1,1"}, "gains"),
+        ({"--gains": ""}, "--gains"),
+        ({"--lattice": "48"}, "lattice"),
+        ({"--gains": "1", "--lattice": "512"}, "lattice"),
+        ({"--gains": "1", "--lattice": "64"}, "lattice"),
+        ({"--accounts-max": "0"}, "--accounts-max"),
+    ],
+)
+def test_bad_constants_are_named_errors(changes: dict[str, str], field: str) -> None:
+    refused(run("policy", "bounds", *options({**CONSTANTS, **changes})), "PolicyError", field)
+
+
+def test_noise_too_narrow_for_any_bound_names_the_nearest_that_works() -> None:
+    result = run("policy", "bounds", *options({**CONSTANTS, "--gains": "1", "--lattice": "64"}))
+    hint = result.stderr.split("nearest that works: ")[1]
+    assert hint.startswith("lattice 16 with these gains, or gains 1,1 with this lattice")
+    for changes in ({"--gains": "1", "--lattice": "16"}, {"--gains": "1,1", "--lattice": "64"}):
+        assert run("policy", "bounds", *options({**CONSTANTS, **changes})).exit_code == 0
+
+
+@pytest.mark.parametrize("missing", sorted(CONSTANTS))
+def test_a_constant_that_is_missing_is_asked_for(missing: str) -> None:
+    result = run("policy", "bounds", *options({k: v for k, v in CONSTANTS.items() if k != missing}))
+    assert result.exit_code == 2
+    assert missing in result.stderr
+
+
+def test_a_file_and_constants_together_are_refused(tmp_path: Path) -> None:
+    made(tmp_path / "p.json")
+    result = run("policy", "bounds", tmp_path / "p.json", "--n", 3)
+    assert result.exit_code == 2 and "not both" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "change,error,field",
+    [
+        ({"n": 0}, "SchemaError", "p.json.n"),
+        ({"delta_policy": "2"}, "PolicyError", "delta_policy"),
+        ({"sigma": "1"}, "PolicyError", "policy.sigma"),
+        ({"surprise": 1}, "SchemaError", "p.json.surprise"),
+    ],
+)
+def test_a_damaged_policy_file_is_a_named_error(
+    tmp_path: Path, change: dict[str, Any], error: str, field: str
+) -> None:
+    policy, _ = made(tmp_path / "p.json")
+    (tmp_path / "p.json").write_bytes(jcs({**policy.dump(), **change}))
+    refused(run("policy", "bounds", tmp_path / "p.json"), error, field)
