@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -472,7 +473,7 @@ def load_passages(path: Path, tenant: str | None = None) -> list[Passage]:
     lists = {p.name.partition(".jsonl")[0]: p for p in sorted(path.glob("*.jsonl*"))}
     if lists:
         return _passages(lists[_choose(lists, tenant, path)])
-    from rag_audit.demo.corpus import load_directory
+    from rag_audit.texts import load_directory
 
     pieces = load_directory(path)
     return [
@@ -545,7 +546,7 @@ def _inflate(path: Path) -> bytes:
     try:
         with gzip.open(path) as handle:
             data = handle.read(MAX_TEXT_BYTES + 1)
-    except (OSError, EOFError) as exc:
+    except (OSError, EOFError, zlib.error) as exc:
         raise EncodingError("cannot be read", field=str(path), found=str(exc)) from exc
     if len(data) > MAX_TEXT_BYTES:
         raise SizeError("file too large", field=str(path), expected=f"at most {MAX_TEXT_BYTES} bytes")

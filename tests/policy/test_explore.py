@@ -1,6 +1,7 @@
 """Recall beside eps: the simulated noise is the table's, the selection is the engine's, the figures repeat."""
 
 import csv
+import gzip
 import json
 import math
 from collections import Counter
@@ -16,7 +17,7 @@ from rag_audit.accounting import Mechanism, audit_bounds
 from rag_audit.cli import main
 from rag_audit.embedders import get_embedder
 from rag_audit.engine import build_index, reference_select
-from rag_audit.errors import PolicyError, SchemaError, SetupError
+from rag_audit.errors import EncodingError, PolicyError, SchemaError, SetupError
 from rag_audit.explore import (
     Noise,
     Passage,
@@ -287,6 +288,17 @@ def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
     path.write_text('{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n')
     with pytest.raises(SchemaError, match="stands twice"):
         load_passages(path)
+
+
+def test_a_compressed_file_reads_like_a_plain_one(files: Path) -> None:
+    packed = gzip.compress((files / "docs.jsonl").read_bytes())
+    (files / "docs.jsonl.gz").write_bytes(packed)
+    assert load_passages(files / "docs.jsonl.gz") == load_passages(files / "docs.jsonl")
+    middle = len(packed) // 2
+    for damaged in (packed[:-20], packed[:middle] + b"\xff\xff\xff" + packed[middle + 3 :], b"not gzip"):
+        (files / "docs.jsonl.gz").write_bytes(damaged)
+        with pytest.raises(EncodingError):
+            load_passages(files / "docs.jsonl.gz")
 
 
 def test_a_passage_that_is_not_in_the_index_is_refused() -> None:
