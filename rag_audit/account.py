@@ -100,8 +100,12 @@ class Account:
         pending = self._pending(digest)
         if pending is not None:
             if pending.query != text:
-                raise RequestRefused("in-flight", "the last request is not answered yet", field=f"i = {pending.i}",
-                                     hint="repeat it first: a second request under one i is never answered")  # fmt: skip
+                raise RequestRefused(
+                    "in-flight",
+                    "the last request is not answered yet",
+                    field=f"i = {pending.i}",
+                    hint="repeat it first: a second request under one i is never answered",
+                )
             return pending
         embedder = embedder or embedder_of(window)
         embedder.embed_query(text)
@@ -110,9 +114,18 @@ class Account:
         hq = to_hex(embedder.query_commitment(text, RequestSalts.derive(salt).query))
         message = request_message(opening.origin, digest, self.tenant, self.account, i, hq)
         request = SignedRequest(
-            type="request", v=1, origin=opening.origin, opening=digest, tenant=self.tenant, account=self.account,
-            i=i, hq=hq, sig=self._key.sign(message).hex(), query=text, salt=salt.hex(),
-        )  # fmt: skip
+            type="request",
+            v=1,
+            origin=opening.origin,
+            opening=digest,
+            tenant=self.tenant,
+            account=self.account,
+            i=i,
+            hq=hq,
+            sig=self._key.sign(message).hex(),
+            query=text,
+            salt=salt.hex(),
+        )
         # Durable before it leaves: after a crash the same request is repeated, never another under the same i.
         self._save_private(self._pending_path(digest), request.canonical())
         return request

@@ -53,8 +53,13 @@ def check_request(
     :raises RequestRefused: with a reason from `records.REFUSALS`
     """
     if request.origin != opening.origin or request.opening != opening_digest:
-        raise RequestRefused("wrong-window", "request is for another window", field="request.opening",
-                             expected=opening_digest, found=request.opening)  # fmt: skip
+        raise RequestRefused(
+            "wrong-window",
+            "request is for another window",
+            field="request.opening",
+            expected=opening_digest,
+            found=request.opening,
+        )
     if policy.tenant(request.tenant) is None:
         raise RequestRefused("unknown-tenant", "no such tenant", field="request.tenant", found=request.tenant)
     if account is None:
@@ -62,8 +67,13 @@ def check_request(
             "unknown-account", "no such account", field="request.account", found=request.account
         )
     if account.tenant != request.tenant:
-        raise RequestRefused("wrong-tenant", "account belongs to another tenant", field="request.tenant",
-                             expected=account.tenant, found=request.tenant)  # fmt: skip
+        raise RequestRefused(
+            "wrong-tenant",
+            "account belongs to another tenant",
+            field="request.tenant",
+            expected=account.tenant,
+            found=request.tenant,
+        )
     if not verifies(bytes.fromhex(account.key), request.message(), request.sig):
         raise RequestRefused(
             "bad-signature", "request is not signed by the account's key", field="request.sig"
@@ -74,8 +84,13 @@ def check_request(
     except NothingToEmbed as exc:
         raise RequestRefused("empty-query", exc.message, field="request.query") from exc
     if hq != request.hq:
-        raise RequestRefused("query-mismatch", "hq does not open to the query and salt", field="request.hq",
-                             expected=hq, found=request.hq)  # fmt: skip
+        raise RequestRefused(
+            "query-mismatch",
+            "hq does not open to the query and salt",
+            field="request.hq",
+            expected=hq,
+            found=request.hq,
+        )
 
 
 def slot_noise(

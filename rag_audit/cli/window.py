@@ -14,21 +14,20 @@ import click
 
 from rag_audit.account import load_roster
 from rag_audit.beacon import members_of
-from rag_audit.canonical import digest_hex, jcs, parse_json, read_bytes, read_json
+from rag_audit.canonical import digest_hex, jcs, parse_json, read_json
 from rag_audit.cli.common import PATH, emit, json_option, progress, say, signing_key
 from rag_audit.cli.witness import load_nonce_lines
-from rag_audit.demo.corpus import load_directory
 from rag_audit.drand import QUICKNET
 from rag_audit.durable import replace_file
-from rag_audit.errors import EncodingError, RagAuditError, SchemaError, SetupError
+from rag_audit.errors import EncodingError, RagAuditError, SetupError
 from rag_audit.ledger.note import parse_note
 from rag_audit.policy import Policy
 from rag_audit.records import DrandBeacon, PreviousWindow, WitnessBeacon
+from rag_audit.texts import load_directory
 from rag_audit.window import MAX_PUBLICATION_BYTES, Window, forget
 from rag_audit.windowfile import WindowFile
 
 MAX_REQUEST_BYTES = 1 << 17
-MAX_DOCUMENTS_BYTES = 4 << 30
 
 
 def _settings(directory: Path) -> dict[str, Any]:
@@ -102,7 +101,7 @@ def open_(
         beacon = (
             nonces if drand is None else DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=drand)
         )
-        documents = _documents(docs)
+        documents = {tenant: [d.text for d in texts] for tenant, texts in load_directory(docs).items()}
         window = Window.open(
             directory,
             key=signer,
@@ -127,25 +126,6 @@ def open_(
             "public": str(directory / "public"),
         }
     emit(result, as_json)
-
-
-def _documents(folder: Path) -> dict[str, list[str]]:
-    """Texts by tenant: ``<tenant>.jsonl`` with one ``{"text": ..}`` a line, or folders of text files to be cut up."""
-    lists = sorted(folder.glob("*.jsonl"))
-    if not lists:
-        return {tenant: [d.text for d in texts] for tenant, texts in load_directory(folder).items()}
-    return {path.stem: [_text(line, path, n) for n, line in enumerate(_lines(path), 1)] for path in lists}
-
-
-def _lines(path: Path) -> list[bytes]:
-    return [line for line in read_bytes(path, max_bytes=MAX_DOCUMENTS_BYTES).split(b"\n") if line.strip()]
-
-
-def _text(line: bytes, path: Path, number: int) -> str:
-    value = parse_json(line, source=f"{path.name}, line {number}")
-    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-        raise SchemaError("not a document", field=f"{path.name}, line {number}", expected='{"text": ".."}')
-    return str(value["text"])
 
 
 def previous_window(public: Path) -> PreviousWindow:

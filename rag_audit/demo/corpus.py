@@ -1,4 +1,4 @@
-"""The demo's text: docstrings of the standard library, or a folder of the user's own.
+"""The demo's text: docstrings of the standard library.
 
 Every machine with Python has the docstrings, so the demo downloads nothing. Groups of modules are tenants; the
 questions are written by hand and name the object that answers each.
@@ -10,22 +10,16 @@ import importlib
 import inspect
 import json
 import logging
-import os
-import re
 import sys
-import textwrap
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
-from pathlib import Path
 from types import ModuleType
 
-from pydantic import TypeAdapter, ValidationError
-
-from rag_audit.errors import EncodingError, RagAuditError, SetupError
-from rag_audit.models import Identifier
+from rag_audit.errors import SetupError
+from rag_audit.texts import Document
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +27,6 @@ MIN_CHARS = 80
 """Shorter docstrings repeat a signature and answer nothing."""
 SMALL_TENANTS = ("files", "numbers", "text")
 """The groups that go through the circuits, cut to their capacity."""
-MAX_CHUNK = 800
-"""Characters of a chunk of the user's own text: well below the 512 tokens at which documents are cut."""
-SUFFIXES = frozenset({".md", ".rst", ".txt"})
-DEFAULT_TENANT = "default"
 
 # Modules of Linux and macOS from Python 3.11 to 3.14 whose import has no effect that a person would notice.
 # `builtins.str` is one class of a module that several groups share.
@@ -103,25 +93,6 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class DocumentsError(RagAuditError):
-    """A folder of documents cannot be used: absent, unreadable, or without text."""
-
-
-@dataclass(frozen=True)
-class Document:
-    """One text to retrieve.
-
-    :param id: unique in its collection
-    :param group: the tenant it belongs to
-    :param title: what a person calls it; for a docstring the object, `str.rsplit`
-    """
-
-    id: str
-    group: str
-    title: str
-    text: str
-
-
 @dataclass(frozen=True)
 class Question:
     """A question as a person asks it, the group of the object that answers it, and that object's title."""
@@ -182,38 +153,6 @@ def load_questions() -> list[Question]:
     return [Question(**item) for item in json.loads(text)]
 
 
-def load_directory(path: Path) -> dict[str, list[Document]]:
-    """The user's own text: .txt, .md and .rst files below `path`, cut into chunks of whole paragraphs.
-
-    Each folder at the top is a tenant; files at the top belong to the tenant `default`. Hidden files and
-    folders are passed over, links to folders are not followed.
-
-    :raises DocumentsError: no such folder, not readable, no text, or a folder's name is not a tenant's id
-    :raises EncodingError: a file is not UTF-8
-    """
-    tenants: dict[str, list[Document]] = {}
-    for file in _text_files(path):
-        inside = file.relative_to(path)
-        tenant = inside.parts[0] if len(inside.parts) > 1 else DEFAULT_TENANT
-        try:
-            TypeAdapter(Identifier).validate_python(tenant)
-        except ValidationError:
-            raise DocumentsError(
-                "folder name cannot be a tenant's id",
-                field=str(path / tenant),
-                expected="letters, digits and . _ @ : - only, a letter or digit first",
-                found=tenant,
-            ) from None
-        for number, text in enumerate(_chunks(_read(file)), 1):
-            title = f"{inside.as_posix()}#{number}"
-            tenants.setdefault(tenant, []).append(Document(title, tenant, title, text))
-    if not tenants:
-        raise DocumentsError(
-            "folder holds no text", field=str(path), expected=f"files ending in {', '.join(sorted(SUFFIXES))}"
-        )
-    return tenants
-
-
 def _objects(source: str) -> Iterator[tuple[str, object]]:
     """Titled public objects of a module, or of one class of `builtins`: functions, then classes with members."""
     namespace, _, name = source.rpartition(".")
@@ -261,43 +200,3 @@ def _class(title: str, cls: type) -> Iterator[tuple[str, object]]:
         member = vars(base)[name]
         if inspect.isroutine(member) or inspect.isdatadescriptor(member):
             yield f"{title}.{name}", member
-
-
-def _text_files(path: Path) -> Iterator[Path]:
-    def refuse(error: OSError) -> None:
-        raise DocumentsError("folder cannot be read", field=error.filename, found=error.strerror) from error
-
-    if not path.is_dir():
-        raise DocumentsError("no such folder", field=str(path))
-    for folder, names, members in os.walk(path, onerror=refuse):
-        names[:] = sorted(name for name in names if not name.startswith("."))
-        for member in sorted(members):
-            if not member.startswith(".") and Path(member).suffix.lower() in SUFFIXES:
-                yield Path(folder, member)
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text("utf-8-sig")
-    except OSError as exc:
-        raise DocumentsError("file cannot be read", field=str(file), found=exc.strerror) from exc
-    except UnicodeDecodeError as exc:
-        raise EncodingError(
-            "file is not UTF-8", field=str(file), found=f"byte {exc.start}: {exc.reason}"
-        ) from exc
-
-
-def _chunks(text: str) -> Iterator[str]:
-    """Neighbouring paragraphs joined up to `MAX_CHUNK` characters; a longer paragraph is cut between words."""
-    chunk = ""
-    for paragraph in re.split(r"\n\s*\n", text):
-        piece = paragraph.strip()
-        if not any(character.isalnum() for character in piece):
-            continue
-        for part in [piece] if len(piece) <= MAX_CHUNK else textwrap.wrap(piece, MAX_CHUNK):
-            if chunk and len(chunk) + 2 + len(part) > MAX_CHUNK:
-                yield chunk
-                chunk = ""
-            chunk = f"{chunk}\n\n{part}" if chunk else part
-    if chunk:
-        yield chunk

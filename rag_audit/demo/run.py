@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 
 from rag_audit.canonical import jcs, read_json
-from rag_audit.demo.corpus import Document, Question, collect, load_directory, load_questions, small_tenants
+from rag_audit.demo.corpus import Question, collect, load_questions, small_tenants
 from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.engine import build_index, draw_noise, select
 from rag_audit.errors import ExitCode, SetupError, StoreError
 from rag_audit.policy import Policy, draft_policy
 from rag_audit.relation.field import random_element
+from rag_audit.texts import Document, load_directory
 from rag_audit.window import now_ms
 
 ORIGIN = "rag-audit.demo/docstrings"
@@ -71,8 +72,12 @@ class Demo:
         command = [sys.executable, "-m", "rag_audit", *map(str, arguments)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode not in expect:
-            raise SetupError("a step of the demo failed", field=f"rag-audit {' '.join(map(str, arguments))}",
-                             expected=f"exit code {expect[0]}", found=f"{done.returncode}: {done.stdout[-2000:]}")  # fmt: skip
+            raise SetupError(
+                "a step of the demo failed",
+                field=f"rag-audit {' '.join(map(str, arguments))}",
+                expected=f"exit code {expect[0]}",
+                found=f"{done.returncode}: {done.stdout[-2000:]}",
+            )
         return done
 
     @contextmanager
@@ -125,8 +130,10 @@ def _corpus(
         everything = collect()
         tenants = small_tenants(CAPACITY)
         questions = load_questions()
-        say(f"{len(everything)} docstrings of the standard library; tenants " +
-            ", ".join(f"{name} ({len(texts)})" for name, texts in tenants.items()))  # fmt: skip
+        say(
+            f"{len(everything)} docstrings of the standard library; tenants "
+            + ", ".join(f"{name} ({len(texts)})" for name, texts in tenants.items())
+        )
         _whole_corpus(everything, questions, embedder)
     else:
         tenants = {name: texts[:CAPACITY] for name, texts in load_directory(docs).items()}
@@ -177,9 +184,18 @@ def _parties(demo: Demo, tenants: Mapping[str, list[Document]]) -> Policy:
 
 def _policy(tenants: Mapping[str, list[Document]], now: int) -> Policy:
     # Gains and lattice where some questions still find their passage: the figures say what that costs in epsilon.
-    return draft_policy(window="demo", opens_at=now + OPENS_IN_MS, closes_at=now + LASTS_MS,
-                        capacities=dict.fromkeys(tenants, CAPACITY), n=4, k_max=2, eps_acc="14",
-                        accounts_max=4, gains=(1, 4), lattice=64)  # fmt: skip
+    return draft_policy(
+        window="demo",
+        opens_at=now + OPENS_IN_MS,
+        closes_at=now + LASTS_MS,
+        capacities=dict.fromkeys(tenants, CAPACITY),
+        n=4,
+        k_max=2,
+        eps_acc="14",
+        accounts_max=4,
+        gains=(1, 4),
+        lattice=64,
+    )
 
 
 def _open(demo: Demo, policy: Policy) -> None:
@@ -193,8 +209,19 @@ def _open(demo: Demo, policy: Policy) -> None:
     (demo.provider / "policy.json").write_bytes(jcs(policy.dump()))
     for party in [demo.verifier, *(demo.root / name for name in WITNESSES)]:
         _trust(demo, party)
-    demo.run("open", demo.window, "--policy", demo.provider / "policy.json", "--roster", demo.provider / "roster.json",
-             "--docs", demo.provider / "docs", "--key", demo.provider / "provider.skey", *lines)  # fmt: skip
+    demo.run(
+        "open",
+        demo.window,
+        "--policy",
+        demo.provider / "policy.json",
+        "--roster",
+        demo.provider / "roster.json",
+        "--docs",
+        demo.provider / "docs",
+        "--key",
+        demo.provider / "provider.skey",
+        *lines,
+    )
     for step in ("cosign", "beacon"):
         for name in WITNESSES:
             demo.run(
@@ -212,28 +239,61 @@ def _open(demo: Demo, policy: Policy) -> None:
 
 def _trust(demo: Demo, party: Path) -> None:
     """Each party writes its own trust file from what it was told directly, not from the window."""
-    witnesses = [w for n in WITNESSES for w in ("--witness", read_json(
-        demo.provider / f"{n}.nonce.json", max_bytes=65_536)["vkey"])]  # fmt: skip
+    witnesses = [
+        w
+        for n in WITNESSES
+        for w in ("--witness", read_json(demo.provider / f"{n}.nonce.json", max_bytes=65_536)["vkey"])
+    ]
     accounts = [a for p in sorted((demo.root / "accounts").glob("*-1.json")) for a in ("--account", str(p))]
     requirements = {
-        "max_epsilon": "50", "max_delta": "1e-5", "min_k_max": "2", "max_theta": "0.8", "min_tau": "0",
-        "max_K_share": "0.1", "a1": "re-executed", "d1": "declared", "coalition": "not-checked", "min_receipts": "2",
+        "max_epsilon": "50",
+        "max_delta": "1e-5",
+        "min_k_max": "2",
+        "max_theta": "0.8",
+        "min_tau": "0",
+        "max_K_share": "0.1",
+        "a1": "re-executed",
+        "d1": "declared",
+        "coalition": "not-checked",
+        "min_receipts": "2",
         "allow_unsafe_setup": "true",
-    }  # fmt: skip
+    }
     require = [r for key, value in requirements.items() for r in ("--require", f"{key}={value}")]
-    demo.run("trust", "new", party / "trust.toml", "--origin", ORIGIN, "--provider", demo.provider / "provider.skey.pub",
-             *witnesses, "--verifier", demo.verifier / "verifier.skey.pub", *accounts,
-             "--setup", demo.root / "setup.json", *require)  # fmt: skip
+    demo.run(
+        "trust",
+        "new",
+        party / "trust.toml",
+        "--origin",
+        ORIGIN,
+        "--provider",
+        demo.provider / "provider.skey.pub",
+        *witnesses,
+        "--verifier",
+        demo.verifier / "verifier.skey.pub",
+        *accounts,
+        "--setup",
+        demo.root / "setup.json",
+        *require,
+    )
 
 
 def _query(demo: Demo, questions: list[Question]) -> None:
     accounts = sorted(p.name for p in (demo.root / "accounts").iterdir() if p.is_dir())
     address = demo.provider / "socket"
     service = subprocess.Popen(
-        [sys.executable, "-m", "rag_audit", "serve", str(demo.window), "--socket", os.path.relpath(address),
-         "--eager", str(EAGER)],
+        [
+            sys.executable,
+            "-m",
+            "rag_audit",
+            "serve",
+            str(demo.window),
+            "--socket",
+            os.path.relpath(address),
+            "--eager",
+            str(EAGER),
+        ],
         stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     try:
         deadline = time.monotonic() + 60
         while not address.exists():
@@ -246,9 +306,19 @@ def _query(demo: Demo, questions: list[Question]) -> None:
             own = [q for q in questions if q.tenant == tenant]
             question = own[number // len(accounts) * ACCOUNTS_A_TENANT + int(account[-1]) - 1]
             started = time.monotonic()
-            done = demo.run("query", question.question, "--account", demo.root / "accounts" / account, "--window",
-                            demo.public, "--provider", demo.provider / "provider.skey.pub", "--socket",
-                            os.path.relpath(address), "--json")  # fmt: skip
+            done = demo.run(
+                "query",
+                question.question,
+                "--account",
+                demo.root / "accounts" / account,
+                "--window",
+                demo.public,
+                "--provider",
+                demo.provider / "provider.skey.pub",
+                "--socket",
+                os.path.relpath(address),
+                "--json",
+            )
             documents = json.loads(done.stdout)["documents"]
             waited = f"{time.monotonic() - started:.1f} s" + (", proof included" if number < EAGER else "")
             say(f"{account:16} {question.question[:60]:60} {len(documents)} documents  {waited}")
@@ -265,8 +335,16 @@ def _close(demo: Demo) -> None:
         )
     demo.run("close", demo.window)
     note = demo.verifier / "challenge.txt"
-    demo.run("challenge", demo.public / "window.json", "--key", demo.verifier / "verifier.skey", "--trust",
-             demo.verifier / "trust.toml", "--out", note)  # fmt: skip
+    demo.run(
+        "challenge",
+        demo.public / "window.json",
+        "--key",
+        demo.verifier / "verifier.skey",
+        "--trust",
+        demo.verifier / "trust.toml",
+        "--out",
+        note,
+    )
     started = time.monotonic()
     made = json.loads(demo.run("prove", demo.window, "--challenge", note, "--json").stdout)["made"]
     say(f"{made} challenged records proved in {time.monotonic() - started:.1f} s")
@@ -274,14 +352,30 @@ def _close(demo: Demo) -> None:
 
 def _receipts(demo: Demo) -> None:
     for account in sorted(p for p in (demo.root / "accounts").iterdir() if p.is_dir()):
-        demo.run("receipt", "export", "--account", account, "--window", demo.public, "--out",
-                 demo.verifier / "receipts", "--disclose")  # fmt: skip
+        demo.run(
+            "receipt",
+            "export",
+            "--account",
+            account,
+            "--window",
+            demo.public,
+            "--out",
+            demo.verifier / "receipts",
+            "--disclose",
+        )
     shutil.copy(demo.public / "window.json", demo.verifier / "window.json")
 
 
 def _verify(demo: Demo) -> int:
-    done = demo.run("verify", demo.verifier / "window.json", "--trust", demo.verifier / "trust.toml", "--receipts",
-                    demo.verifier / "receipts", expect=(0, 1, 2, 3))  # fmt: skip
+    done = demo.run(
+        "verify",
+        demo.verifier / "window.json",
+        "--trust",
+        demo.verifier / "trust.toml",
+        "--receipts",
+        demo.verifier / "receipts",
+        expect=(0, 1, 2, 3),
+    )
     say(done.stdout.rstrip())
     return done.returncode
 
@@ -293,8 +387,15 @@ def _tamper(demo: Demo) -> bool:
     record["hans"] = ("0" if digit != "0" else "1") + record["hans"][1:]
     path = demo.verifier / "tampered.json"
     path.write_bytes(jcs(value))
-    done = demo.run("verify", path, "--trust", demo.verifier / "trust.toml", "--receipts",
-                    demo.verifier / "receipts", expect=(0, 1, 2, 3))  # fmt: skip
+    done = demo.run(
+        "verify",
+        path,
+        "--trust",
+        demo.verifier / "trust.toml",
+        "--receipts",
+        demo.verifier / "receipts",
+        expect=(0, 1, 2, 3),
+    )
     say(done.stdout.splitlines()[0])
     return done.returncode == int(ExitCode.FAIL)
 

@@ -8,24 +8,20 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rag_audit.demo import corpus
 from rag_audit.demo.corpus import (
-    MAX_CHUNK,
     MIN_CHARS,
     SMALL_TENANTS,
     SOURCES,
-    DocumentsError,
     collect,
-    load_directory,
     load_questions,
     small_tenants,
 )
-from rag_audit.errors import EncodingError, SetupError
+from rag_audit.errors import SetupError
 
 CAPACITY = 64
 
@@ -162,89 +158,3 @@ def test_questions_find_their_answers_without_noise() -> None:
             best = np.argsort(-scores, kind="stable")[:5]
             hits.append(question.answer in {documents[i].title for i in best})
     assert np.mean(hits) > 0.6  # five of 64 at random: 0.08
-
-
-def test_folders_are_tenants_and_loose_files_the_default_one(tmp_path: Path) -> None:
-    for name, text in {
-        "acme/a.txt": "Alpha.\n\nBeta.",
-        "acme/deep/b.MD": "# Gamma\n\nDelta.",
-        "bolt/c.rst": "Epsilon.",
-        "d.txt": "\ufeffZeta.",
-        "bolt/.hidden.txt": "Eta.",
-        ".git/e.txt": "Theta.",
-        "bolt/f.pdf": "Iota.",
-    }.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, "utf-8")
-    tenants = load_directory(tmp_path)
-    assert {tenant: [(d.id, d.text) for d in documents] for tenant, documents in tenants.items()} == {
-        "default": [("d.txt#1", "Zeta.")],
-        "acme": [("acme/a.txt#1", "Alpha.\n\nBeta."), ("acme/deep/b.MD#1", "# Gamma\n\nDelta.")],
-        "bolt": [("bolt/c.rst#1", "Epsilon.")],
-    }
-    assert {d.group for d in tenants["acme"]} == {"acme"}
-
-
-def test_chunks_are_whole_paragraphs_up_to_their_size(tmp_path: Path) -> None:
-    paragraphs = [f"{number} " + "word " * 60 for number in range(10)]
-    (tmp_path / "a.txt").write_text("\n\n".join(paragraphs) + "\n\n---\n\n", "utf-8")
-    chunks = [d.text for d in load_directory(tmp_path)["default"]]
-    assert max(map(len, chunks)) <= MAX_CHUNK
-    assert "\n\n".join(chunks) == "\n\n".join(p.strip() for p in paragraphs)
-    assert len(chunks) == 5
-
-
-def test_a_long_paragraph_is_cut_between_words(tmp_path: Path) -> None:
-    words = [f"word{number}" for number in range(1_000)]
-    (tmp_path / "a.txt").write_text(" ".join(words) + "\n\n" + "x" * (2 * MAX_CHUNK), "utf-8")
-    chunks = [d.text for d in load_directory(tmp_path)["default"]]
-    assert max(map(len, chunks)) <= MAX_CHUNK
-    assert [word for chunk in chunks for word in chunk.split() if word.startswith("word")] == words
-    assert sum(chunk.count("x") for chunk in chunks) == 2 * MAX_CHUNK
-
-
-@pytest.mark.parametrize("content", [None, "", " \n\n --- \n"])
-def test_a_folder_without_text_is_refused(tmp_path: Path, content: str | None) -> None:
-    if content is not None:
-        (tmp_path / "a.txt").write_text(content, "utf-8")
-    with pytest.raises(DocumentsError, match="holds no text") as caught:
-        load_directory(tmp_path)
-    assert caught.value.field == str(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["absent", "file.txt"])
-def test_what_is_not_a_folder_is_refused(tmp_path: Path, name: str) -> None:
-    (tmp_path / "file.txt").write_text("text", "utf-8")
-    with pytest.raises(DocumentsError, match="no such folder"):
-        load_directory(tmp_path / name)
-
-
-def test_text_that_is_not_utf8_is_refused_with_its_place(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"caf\xe9 au lait")
-    with pytest.raises(EncodingError, match="not UTF-8") as caught:
-        load_directory(tmp_path)
-    assert caught.value.field == str(tmp_path / "a.txt")
-    assert str(caught.value.found).startswith("byte 3")
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").symlink_to(tmp_path / "gone")
-    with pytest.raises(DocumentsError, match="cannot be read") as caught:
-        load_directory(tmp_path)
-    assert caught.value.field == str(tmp_path / "a.txt")
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
-def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    (tmp_path / "closed").mkdir(mode=0)
-    with pytest.raises(DocumentsError, match="cannot be read") as caught:
-        load_directory(tmp_path)
-    assert caught.value.field == str(tmp_path / "closed")
-
-
-def test_a_folder_whose_name_is_no_tenant_id_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "two words").mkdir()
-    (tmp_path / "two words" / "a.txt").write_text("text", "utf-8")
-    with pytest.raises(DocumentsError, match="tenant's id") as caught:
-        load_directory(tmp_path)
-    assert caught.value.found == "two words"

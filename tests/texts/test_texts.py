@@ -1,0 +1,112 @@
+"""Reading a provider's own texts from a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rag_audit.errors import EncodingError, SchemaError
+from rag_audit.texts import MAX_CHUNK, DocumentsError, load_directory
+
+
+def test_folders_are_tenants_and_loose_files_the_default_one(tmp_path: Path) -> None:
+    for name, text in {
+        "acme/a.txt": "Alpha.\n\nBeta.",
+        "acme/deep/b.MD": "# Gamma\n\nDelta.",
+        "bolt/c.rst": "Epsilon.",
+        "d.txt": "\ufeffZeta.",
+        "bolt/.hidden.txt": "Eta.",
+        ".git/e.txt": "Theta.",
+        "bolt/f.pdf": "Iota.",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    tenants = load_directory(tmp_path)
+    assert {tenant: [(d.id, d.text) for d in documents] for tenant, documents in tenants.items()} == {
+        "default": [("d.txt#1", "Zeta.")],
+        "acme": [("acme/a.txt#1", "Alpha.\n\nBeta."), ("acme/deep/b.MD#1", "# Gamma\n\nDelta.")],
+        "bolt": [("bolt/c.rst#1", "Epsilon.")],
+    }
+    assert {d.group for d in tenants["acme"]} == {"acme"}
+
+
+def test_chunks_are_whole_paragraphs_up_to_their_size(tmp_path: Path) -> None:
+    paragraphs = [f"{number} " + "word " * 60 for number in range(10)]
+    (tmp_path / "a.txt").write_text("\n\n".join(paragraphs) + "\n\n---\n\n", "utf-8")
+    chunks = [d.text for d in load_directory(tmp_path)["default"]]
+    assert max(map(len, chunks)) <= MAX_CHUNK
+    assert "\n\n".join(chunks) == "\n\n".join(p.strip() for p in paragraphs)
+    assert len(chunks) == 5
+
+
+def test_a_long_paragraph_is_cut_between_words(tmp_path: Path) -> None:
+    words = [f"word{number}" for number in range(1_000)]
+    (tmp_path / "a.txt").write_text(" ".join(words) + "\n\n" + "x" * (2 * MAX_CHUNK), "utf-8")
+    chunks = [d.text for d in load_directory(tmp_path)["default"]]
+    assert max(map(len, chunks)) <= MAX_CHUNK
+    assert [word for chunk in chunks for word in chunk.split() if word.startswith("word")] == words
+    assert sum(chunk.count("x") for chunk in chunks) == 2 * MAX_CHUNK
+
+
+@pytest.mark.parametrize("content", [None, "", " \n\n --- \n"])
+def test_a_folder_without_text_is_refused(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "a.txt").write_text(content, "utf-8")
+    with pytest.raises(DocumentsError, match="holds no text") as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == str(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["absent", "file.txt"])
+def test_what_is_not_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file.txt").write_text("text", "utf-8")
+    with pytest.raises(DocumentsError, match="no such folder"):
+        load_directory(tmp_path / name)
+
+
+def test_text_that_is_not_utf8_is_refused_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"caf\xe9 au lait")
+    with pytest.raises(EncodingError, match="not UTF-8") as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == str(tmp_path / "a.txt")
+    assert str(caught.value.found).startswith("byte 3")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").symlink_to(tmp_path / "gone")
+    with pytest.raises(DocumentsError, match="cannot be read") as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == str(tmp_path / "a.txt")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    with pytest.raises(DocumentsError, match="cannot be read") as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == str(tmp_path / "closed")
+
+
+def test_a_folder_whose_name_is_no_tenant_id_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "two words").mkdir()
+    (tmp_path / "two words" / "a.txt").write_text("text", "utf-8")
+    with pytest.raises(DocumentsError, match="tenant's id") as caught:
+        load_directory(tmp_path)
+    assert caught.value.found == "two words"
+
+
+def test_json_lines_are_taken_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "law.jsonl").write_text('{"text": "Alpha.\\n\\nBeta."}\n\n{"text": "Gamma.", "id": 7}\n')
+    (tmp_path / "ignored.txt").write_text("Delta.")
+    tenants = load_directory(tmp_path)
+    assert {t: [d.text for d in ds] for t, ds in tenants.items()} == {"law": ["Alpha.\n\nBeta.", "Gamma."]}
+
+
+@pytest.mark.parametrize("line", ['["Alpha."]', '{"text": 7}', "{}"])
+def test_a_line_without_text_is_refused_with_its_place(tmp_path: Path, line: str) -> None:
+    (tmp_path / "law.jsonl").write_text(f'{{"text": "Alpha."}}\n{line}\n')
+    with pytest.raises(SchemaError) as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == "law.jsonl#2"
