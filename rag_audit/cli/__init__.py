@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rag_audit import __version__
-from rag_audit.cli import account, demo, keys, policy, setup, verify, window, witness
+from rag_audit.cli import account, cumulative, demo, keys, policy, setup, verify, window, witness
 from rag_audit.cli.common import Group
 
 
@@ -27,6 +27,7 @@ for command in (
     witness.witness,
     verify.trust,
     policy.policy,
+    cumulative.cumulative,
     window.open_,
     window.serve,
     window.close,
