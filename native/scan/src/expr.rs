@@ -30,7 +30,8 @@ impl Expr {
 
     /// self += other * factor.
     pub fn add_scaled(&mut self, other: &Expr, factor: Fr) {
-        self.terms.extend(other.terms.iter().map(|(v, c)| (*v, *c * factor)));
+        self.terms
+            .extend(other.terms.iter().map(|(v, c)| (*v, *c * factor)));
         self.constant += other.constant * factor;
     }
 

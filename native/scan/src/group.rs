@@ -56,7 +56,11 @@ pub fn decode_point(bytes: &[u8; ENCODED]) -> Option<G1Affine> {
     let x = Fq::from_bigint(ark_ff::BigInt::new(limbs))?;
     let y = (x.square() * x + Fq::from(3u8)).sqrt()?;
     let odd = bytes[0] & SIGN != 0;
-    let y = if y.into_bigint().is_odd() == odd { y } else { -y };
+    let y = if y.into_bigint().is_odd() == odd {
+        y
+    } else {
+        -y
+    };
     Some(G1Affine::new_unchecked(x, y))
 }
 
@@ -100,7 +104,9 @@ fn map_constants() -> &'static Map {
     static MAP: OnceLock<Map> = OnceLock::new();
     MAP.get_or_init(|| {
         let third = Fq::from(3u8).inverse().expect("3 is not zero");
-        let c3 = (-Fq::from(12u8)).sqrt().expect("-g(1) 3 is a square in BN254");
+        let c3 = (-Fq::from(12u8))
+            .sqrt()
+            .expect("-g(1) 3 is a square in BN254");
         Map {
             c1: Fq::from(4u8),
             c2: -Fq::from(2u8).inverse().expect("2 is not zero"),
@@ -134,7 +140,8 @@ fn map_to_curve(u: Fq) -> G1Affine {
 
 fn hash_to_curve(message: &[u8], domain: &[u8]) -> G1Affine {
     let bytes = expand_message(message, domain, 96);
-    let [a, b] = [&bytes[..48], &bytes[48..]].map(|half| map_to_curve(Fq::from_be_bytes_mod_order(half)));
+    let [a, b] =
+        [&bytes[..48], &bytes[48..]].map(|half| map_to_curve(Fq::from_be_bytes_mod_order(half)));
     (a + b).into_affine()
 }
 
@@ -162,7 +169,10 @@ impl Family {
             .map(|i| generator(self.name, i))
             .collect();
         let grown = Arc::new([known.as_slice(), &more].concat());
-        *self.points.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::clone(&grown);
+        *self
+            .points
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::clone(&grown);
         grown
     }
 }
@@ -237,12 +247,10 @@ pub fn tables() -> &'static Tables {
     static TABLES: OnceLock<Tables> = OnceLock::new();
     // Outside the initialisation, which must not wait for the thread pool.
     let g = vector_generators(WIDTH);
-    TABLES.get_or_init(|| {
-        Tables {
-            h: FixedBase::new(generator("H", 0)),
-            u: FixedBase::new(generator("U", 0)),
-            g: g[..WIDTH].iter().map(|p| FixedBase::new(*p)).collect(),
-        }
+    TABLES.get_or_init(|| Tables {
+        h: FixedBase::new(generator("H", 0)),
+        u: FixedBase::new(generator("U", 0)),
+        g: g[..WIDTH].iter().map(|p| FixedBase::new(*p)).collect(),
     })
 }
 
@@ -279,9 +287,12 @@ pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
         }
         windows.push(sum);
     }
-    windows.iter().rev().fold(G1Projective::zero(), |acc, window| {
-        (0..8).fold(acc, |x, _| x.double()) + window
-    })
+    windows
+        .iter()
+        .rev()
+        .fold(G1Projective::zero(), |acc, window| {
+            (0..8).fold(acc, |x, _| x.double()) + window
+        })
 }
 
 #[cfg(test)]
@@ -294,7 +305,11 @@ mod tests {
     }
 
     fn hex(x: Fq) -> String {
-        x.into_bigint().to_bytes_be().iter().map(|b| format!("{b:02x}")).collect()
+        x.into_bigint()
+            .to_bytes_be()
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect()
     }
 
     /// The suite BN254G1_XMD:SHA-256_SVDW_RO_, known answers that gnark-crypto publishes.
@@ -351,7 +366,10 @@ mod tests {
         infinity[31] = 0;
         infinity[0] |= SIGN;
         assert_eq!(decode_point(&infinity), None);
-        assert_eq!(decode_scalar(&Fr::MODULUS.to_bytes_be().try_into().unwrap()), None);
+        assert_eq!(
+            decode_scalar(&Fr::MODULUS.to_bytes_be().try_into().unwrap()),
+            None
+        );
     }
 
     #[test]
@@ -363,7 +381,11 @@ mod tests {
             .zip(values)
             .map(|(p, v)| {
                 let m = *p * Fr::from(v.unsigned_abs());
-                if v < 0 { -m } else { m }
+                if v < 0 {
+                    -m
+                } else {
+                    m
+                }
             })
             .sum();
         assert_eq!(small_msm(&g[..8], &values), plain);

@@ -3,8 +3,18 @@
 //! Read the layers in this order, each with its page in `docs/scan/`: [`transcript`], [`group`], [`session`]
 //! (hidden messages and what is proved of them), [`sumcheck`], [`lookup`], [`poseidon`], [`noise`], [`index`],
 //! [`query`].
+pub mod closing;
 pub mod error;
+pub mod expr;
 pub mod group;
+pub mod index;
+pub mod lookup;
+pub mod mle;
+pub mod session;
+pub mod sumcheck;
 pub mod transcript;
 
 pub use error::{Error, Result};
+
+#[cfg(test)]
+mod tests;

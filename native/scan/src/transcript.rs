@@ -118,7 +118,10 @@ mod tests {
             challenge_after(|t| t.integer("a", one)),
             challenge_after(|t| t.bytes("a", &one.to_le_bytes()))
         );
-        assert_ne!(Transcript::new("a").challenge("c"), Transcript::new("b").challenge("c"));
+        assert_ne!(
+            Transcript::new("a").challenge("c"),
+            Transcript::new("b").challenge("c")
+        );
     }
 
     #[test]

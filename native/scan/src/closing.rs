@@ -1,0 +1,612 @@
+//! The end of every run: all claims at once, in zero knowledge. `docs/scan/closing.md`.
+use ark_ec::{AffineRepr, CurveGroup};
+use ark_ff::{AdditiveGroup, Field};
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::expr::{Expr, Var};
+use crate::group::{
+    msm, query_generators, tables, vector_generators, Fr, G1Affine, G1Projective, WIDTH,
+};
+use crate::index::{Link, LinkClaim};
+use crate::mle::{eq_table, Weight};
+use crate::session::{commit_single, from_small, half, Role, Session};
+use crate::sumcheck::{plain, sumcheck, MAX_TABLES};
+
+/// A sum of multiples of known points that has to be the neutral element.
+#[derive(Clone, Default)]
+pub struct Equation {
+    /// Factors of G_0, G_1, ..
+    pub vector: Vec<Fr>,
+    /// Factors of Q_0, Q_1, ..
+    pub query: Vec<Fr>,
+    pub h: Fr,
+    pub u: Fr,
+    /// Factors of the points of the statement's index commitment.
+    pub index: Vec<Fr>,
+    pub points: Vec<(G1Affine, Fr)>,
+}
+
+fn add_vector(sum: &mut Vec<Fr>, other: &[Fr], factor: Fr) {
+    if sum.len() < other.len() {
+        sum.resize(other.len(), Fr::ZERO);
+    }
+    sum.iter_mut()
+        .zip(other)
+        .for_each(|(s, o)| *s += *o * factor);
+}
+
+impl Equation {
+    pub fn add(&mut self, other: &Equation, factor: Fr) {
+        add_vector(&mut self.vector, &other.vector, factor);
+        add_vector(&mut self.query, &other.query, factor);
+        add_vector(&mut self.index, &other.index, factor);
+        self.h += other.h * factor;
+        self.u += other.u * factor;
+        self.points
+            .extend(other.points.iter().map(|(p, c)| (*p, *c * factor)));
+    }
+
+    /// Whether the sum is the neutral element; `index` are the points behind `self.index`.
+    pub fn holds(&self, index: &[G1Affine]) -> bool {
+        let vector = vector_generators(self.vector.len());
+        let query = query_generators(self.query.len());
+        let (mut bases, mut factors) = (
+            vec![tables().h.point, tables().u.point],
+            vec![self.h, self.u],
+        );
+        bases.extend(&vector[..self.vector.len()]);
+        factors.extend(&self.vector);
+        bases.extend(&query[..self.query.len()]);
+        factors.extend(&self.query);
+        bases.extend(&index[..self.index.len()]);
+        factors.extend(&self.index);
+        for (point, factor) in &self.points {
+            bases.push(*point);
+            factors.push(*factor);
+        }
+        msm(&bases, &factors) == G1Projective::ZERO
+    }
+}
+
+/// A commitment known as a combination of sent points, with the prover's opening.
+#[derive(Clone, Default)]
+struct Derived {
+    u: Fr,
+    points: Vec<(G1Affine, Fr)>,
+    value: Fr,
+    blinding: Fr,
+}
+
+impl Derived {
+    fn scale(&mut self, factor: Fr) {
+        self.u *= factor;
+        self.value *= factor;
+        self.blinding *= factor;
+        self.points.iter_mut().for_each(|(_, c)| *c *= factor);
+    }
+
+    fn add_single(&mut self, point: G1Affine, opening: Option<(Fr, Fr)>, factor: Fr) {
+        self.points.push((point, factor));
+        let (value, blinding) = opening.unwrap_or_default();
+        self.value += value * factor;
+        self.blinding += blinding * factor;
+    }
+}
+
+/// What a closed session leaves: the proof for the prover, one equation for the verifier.
+pub enum Closed {
+    Proof(Vec<u8>),
+    Check(Equation),
+}
+
+impl Session<'_> {
+    /// Proves every claim, product and constraint of the session. `link` ties the last column that has no
+    /// commitments of its own to an index.
+    pub fn close(mut self, link: Option<Link>) -> Result<Closed> {
+        self.refuse_what_does_not_hold()?;
+        let mut equations = Vec::new();
+        let opened = self.reduce_columns()?;
+        let (linked, link_equations) = match link {
+            Some(link) => self.prove_link(link, opened.as_ref().map(|o| o.point.as_slice()))?,
+            None => (None, Vec::new()),
+        };
+        equations.extend(link_equations);
+        let product = self.reduce_products()?;
+        equations.extend(self.prove_constraints()?);
+        if let Some(vars) = product {
+            equations.extend(self.prove_product(vars)?);
+        }
+        if let Some(opened) = opened {
+            equations.push(self.open_columns(&opened, linked)?);
+        }
+        let weight = self.challenge("equation weight");
+        match self.role {
+            Role::Prover(mut prover) => Ok(Closed::Proof(std::mem::take(&mut prover.out))),
+            Role::Verifier(reader) => {
+                reader.end()?;
+                let mut sum = Equation::default();
+                let mut power = Fr::ONE;
+                for equation in &equations {
+                    sum.add(equation, power);
+                    power *= weight;
+                }
+                Ok(Closed::Check(sum))
+            }
+        }
+    }
+
+    fn refuse_what_does_not_hold(&self) -> Result<()> {
+        let Role::Prover(prover) = &self.role else {
+            return Ok(());
+        };
+        if !prover.honest {
+            return Ok(());
+        }
+        let value = |e: &Expr| e.evaluate(|var| prover.value(var));
+        let linear = self
+            .constraints
+            .iter()
+            .filter(|(_, e)| value(e) != Fr::ZERO);
+        let product = self
+            .products
+            .iter()
+            .filter(|(_, [l, r, o])| value(l) * value(r) != value(o));
+        let failed = linear
+            .map(|(label, _)| label)
+            .chain(product.map(|(label, _)| label))
+            .next();
+        failed.map_or(Ok(()), |label| Err(Error::Unsatisfied((*label).to_owned())))
+    }
+
+    /// All column claims to one point: columns grouped by weight, one sumcheck of weight times combination.
+    fn reduce_columns(&mut self) -> Result<Option<Opened>> {
+        let claims = std::mem::take(&mut self.claims);
+        if claims.is_empty() {
+            return Ok(None);
+        }
+        let gamma = self.challenge("column claims");
+        let mut groups: Vec<(Weight, Vec<(usize, Fr)>)> = Vec::new();
+        let (mut claim, mut power) = (Expr::zero(), Fr::ONE);
+        for part in &claims {
+            claim.add_scaled(&part.value, power);
+            let at = groups
+                .iter()
+                .position(|(w, _)| *w == part.weight)
+                .unwrap_or_else(|| {
+                    groups.push((part.weight.clone(), Vec::new()));
+                    groups.len() - 1
+                });
+            groups[at]
+                .1
+                .extend(part.columns.iter().map(|(id, f)| (id.0, *f * power)));
+            power *= gamma;
+        }
+        assert!(2 * groups.len() <= MAX_TABLES);
+        let used = groups.iter().flat_map(|(_, columns)| columns);
+        let variables = used
+            .map(|(c, _)| self.columns[*c].variables)
+            .max()
+            .unwrap_or(0);
+        let variables = variables.max(self.row_variables);
+        let tables = self.proving().then(|| {
+            let mut tables = Vec::new();
+            for (weight, columns) in &groups {
+                tables.push(weight.table(variables));
+                let mut sum = vec![Fr::ZERO; 1 << variables];
+                for (c, factor) in columns {
+                    let values = self.columns[*c]
+                        .opening
+                        .as_ref()
+                        .map_or(&[][..], |o| &o.values);
+                    sum.par_iter_mut()
+                        .zip(values)
+                        .for_each(|(s, v)| *s += from_small(*v) * factor);
+                }
+                tables.push(sum);
+            }
+            tables
+        });
+        let (tau, claim) = plain(variables, claim);
+        let gate = |t: &[Fr]| t.chunks_exact(2).map(|pair| pair[0] * pair[1]).sum();
+        let reduced = sumcheck(self, "column claims", &tau, claim, 2, tables, gate)?;
+        let finals: Option<Vec<Fr>> = reduced
+            .finals
+            .map(|f| f.chunks_exact(2).map(|pair| pair[1]).collect());
+        let vars = self.send("columns at the point", groups.len(), finals.as_deref())?;
+        let mut rest = reduced.claim;
+        for ((weight, _), var) in groups.iter().zip(&vars) {
+            rest.add_term(*var, -weight.evaluate(&reduced.point));
+        }
+        self.constrain("column claims", rest);
+
+        let delta = self.challenge("column groups");
+        let (mut value, mut power) = (Expr::zero(), Fr::ONE);
+        let mut factors = vec![Fr::ZERO; self.columns.len()];
+        for ((_, columns), var) in groups.iter().zip(&vars) {
+            value.add_term(*var, power);
+            for (c, factor) in columns {
+                factors[*c] += *factor * power;
+            }
+            power *= delta;
+        }
+        let held = self.value(&value);
+        let single = self.send_single("opened value", held)?;
+        self.constrain("opened value", value - single.into());
+        Ok(Some(Opened {
+            point: reduced.point,
+            factors,
+            single,
+        }))
+    }
+
+    /// All products to one, by sumcheck over left * right - output, with the three factors committed singly.
+    fn reduce_products(&mut self) -> Result<Option<[Var; 3]>> {
+        let products = std::mem::take(&mut self.products);
+        if products.is_empty() {
+            return Ok(None);
+        }
+        let size = products.len().next_power_of_two();
+        let variables = size.trailing_zeros() as usize;
+        let tables = self.proving().then(|| {
+            (0..3)
+                .map(|k| {
+                    let mut table: Vec<Fr> = products
+                        .iter()
+                        .map(|(_, triple)| self.value(&triple[k]).unwrap_or_default())
+                        .collect();
+                    table.resize(size, Fr::ZERO);
+                    table
+                })
+                .collect()
+        });
+        let tau = self.challenges("products", variables);
+        let gate = |t: &[Fr]| t[0] * t[1] - t[2];
+        let reduced = sumcheck(self, "products", &tau, Expr::zero(), 2, tables, gate)?;
+        let finals = reduced.finals;
+        let left = self.send_single("left factor", finals.as_ref().map(|f| f[0]))?;
+        let right = self.send_single("right factor", finals.as_ref().map(|f| f[1]))?;
+        let output = self.send_single("product", finals.as_ref().map(|f| f[0] * f[1]))?;
+        let eq = eq_table(&reduced.point);
+        let at =
+            |k: usize| Expr::combination(products.iter().zip(&eq).map(|((_, t), e)| (&t[k], *e)));
+        self.constrain("left factor", at(0) - left.into());
+        self.constrain("right factor", at(1) - right.into());
+        self.constrain("products", reduced.claim - output.into() + at(2));
+        Ok(Some([left, right, output]))
+    }
+
+    /// All linear constraints, combined by a challenge into one: <A, messages> = -(constant + singles), the right
+    /// side as a commitment. A sumcheck takes the left side to one point, where the messages' own commitments
+    /// combine to one of 16 values; that one is opened by a Schnorr proof with its responses in the clear.
+    fn prove_constraints(&mut self) -> Result<Vec<Equation>> {
+        let z = self.challenge("constraints");
+        let constraints = std::mem::take(&mut self.constraints);
+        let size = (self.messages.len() * WIDTH).next_power_of_two().max(WIDTH);
+        let mut factors = vec![Fr::ZERO; size];
+        let mut claim = Derived::default();
+        let mut singles = vec![Fr::ZERO; self.singles.len()];
+        let mut power = Fr::ONE;
+        for (_, expr) in &constraints {
+            for (var, c) in &expr.terms {
+                match var {
+                    Var::Message(slot) => factors[*slot] += power * c,
+                    Var::Single(i) => singles[*i] -= power * c,
+                }
+            }
+            claim.u -= power * expr.constant;
+            power *= z;
+        }
+        claim.value = claim.u;
+        let openings: Vec<_> = match &self.role {
+            Role::Prover(prover) => prover.singles.iter().map(|o| Some(*o)).collect(),
+            Role::Verifier(_) => vec![None; singles.len()],
+        };
+        for ((point, opening), factor) in self.singles.iter().zip(openings).zip(&singles) {
+            claim.add_single(*point, opening, *factor);
+        }
+        let mut values = self.prover_mut().map(|prover| {
+            let mut values = prover.values.clone();
+            values.resize(size, Fr::ZERO);
+            values
+        });
+        let variables = size.trailing_zeros() as usize;
+        let (mut at, half) = (vec![Fr::ZERO; variables], half());
+        for i in (0..variables).rev() {
+            let keep = 1 << i;
+            let coefficients = values.as_ref().map(|values| {
+                let (mut linear, mut square) = (Fr::ZERO, Fr::ZERO);
+                for x in 0..keep {
+                    let (da, dv) = (factors[keep + x] - factors[x], values[keep + x] - values[x]);
+                    linear += factors[x] * dv + da * values[x];
+                    square += da * dv;
+                }
+                [linear, square]
+            });
+            let r = {
+                let mut sent = Vec::with_capacity(2);
+                for k in 0..2 {
+                    let value = coefficients.map(|c| c[k]);
+                    let mut opening = None;
+                    let point = self.point("constraint round", |prover| {
+                        let pair = (value.unwrap_or_default(), prover.nonces.draw());
+                        opening = Some(pair);
+                        commit_single(pair)
+                    })?;
+                    sent.push((point, opening));
+                }
+                let r = self.challenge("constraint round");
+                // q(0) + q(1) = claim, so q(r) = claim/2 + c_1 (r - 1/2) + c_2 (r^2 - 1/2).
+                claim.scale(half);
+                claim.add_single(sent[0].0, sent[0].1, r - half);
+                claim.add_single(sent[1].0, sent[1].1, r.square() - half);
+                r
+            };
+            at[i] = r;
+            let fold = |t: &mut Vec<Fr>| {
+                let (low, high) = t.split_at_mut(keep);
+                low.iter_mut()
+                    .zip(high)
+                    .for_each(|(l, h)| *l += r * (*h - *l));
+                t.truncate(keep);
+            };
+            fold(&mut factors);
+            if let Some(values) = &mut values {
+                fold(values);
+            }
+        }
+
+        // factors[0] is now A at the point; the messages' combination at its upper part has 16 values.
+        let (low, high) = at.split_at(WIDTH.trailing_zeros() as usize);
+        let rows = eq_table(high);
+        let functional: Vec<Fr> = eq_table(low).iter().map(|e| *e * factors[0]).collect();
+        let secret = self.prover_mut().map(|prover| {
+            let mut vector = vec![Fr::ZERO; WIDTH];
+            let mut blinding = Fr::ZERO;
+            for ((run, b), e) in prover
+                .values
+                .chunks(WIDTH)
+                .zip(&prover.message_blindings)
+                .zip(&rows)
+            {
+                add_vector(&mut vector, run, *e);
+                blinding += *b * e;
+            }
+            let masks = prover.nonces.draw_many(WIDTH + 2);
+            (vector, blinding, masks)
+        });
+        let first = self.point("message mask", |_| {
+            let (_, _, masks) = secret.as_ref().expect("the prover's side");
+            let mut sum = G1Projective::ZERO;
+            for (base, m) in tables().g.iter().zip(masks) {
+                base.add_multiple(&mut sum, m);
+            }
+            tables().h.add_multiple(&mut sum, &masks[WIDTH]);
+            sum
+        })?;
+        let second = self.point("constraint mask", |_| {
+            let (_, _, masks) = secret.as_ref().expect("the prover's side");
+            let value = functional.iter().zip(masks).map(|(f, m)| *f * m).sum();
+            commit_single((value, masks[WIDTH + 1]))
+        })?;
+        let c = self.challenge("message opening");
+        let mut responses = Vec::with_capacity(WIDTH + 2);
+        for k in 0..WIDTH + 2 {
+            responses.push(self.response("message response", |_| {
+                let (vector, blinding, masks) = secret.as_ref().expect("the prover's side");
+                let hidden = match k {
+                    WIDTH => *blinding,
+                    k if k > WIDTH => claim.blinding,
+                    k => vector[k],
+                };
+                masks[k] + c * hidden
+            })?);
+        }
+        let mut opening = Equation {
+            vector: responses[..WIDTH].to_vec(),
+            h: responses[WIDTH],
+            points: vec![(first, -Fr::ONE)],
+            ..Equation::default()
+        };
+        opening
+            .points
+            .extend(self.messages.iter().zip(&rows).map(|(p, e)| (*p, -c * e)));
+        let value: Fr = functional.iter().zip(&responses).map(|(f, x)| *f * x).sum();
+        let mut total = Equation {
+            h: responses[WIDTH + 1],
+            u: value - c * claim.u,
+            points: vec![(second, -Fr::ONE)],
+            ..Equation::default()
+        };
+        total
+            .points
+            .extend(claim.points.iter().map(|(p, f)| (*p, -c * f)));
+        Ok(vec![opening, total])
+    }
+
+    /// Schnorr: the value of the third commitment is the product of the first two's.
+    fn prove_product(&mut self, vars: [Var; 3]) -> Result<Vec<Equation>> {
+        let index = vars.map(|var| match var {
+            Var::Single(i) => i,
+            Var::Message(_) => unreachable!("factors are committed singly"),
+        });
+        let [left, right, output] = index.map(|i| self.singles[i]);
+        let secret = self.prover_mut().map(|prover| {
+            let [(l, rho_l), (r, rho_r), (_, rho_o)] = index.map(|i| prover.singles[i]);
+            let masks = prover.nonces.draw_many(5);
+            ([l, rho_l, rho_o - l * rho_r, r, rho_r], masks)
+        });
+        let masks = secret
+            .as_ref()
+            .map_or(vec![Fr::ZERO; 5], |(_, masks)| masks.clone());
+        let first = self.point("product mask", |_| commit_single((masks[0], masks[1])))?;
+        let second = self.point("product mask", |_| {
+            let mut sum = right * masks[0];
+            tables().h.add_multiple(&mut sum, &masks[2]);
+            sum
+        })?;
+        let third = self.point("product mask", |_| commit_single((masks[3], masks[4])))?;
+        let c = self.challenge("product");
+        let mut x = Vec::with_capacity(5);
+        for k in 0..5 {
+            x.push(self.response("product response", |_| {
+                let (hidden, masks) = secret.as_ref().expect("the prover's side");
+                masks[k] + c * hidden[k]
+            })?);
+        }
+        let equation = |u: Fr, h: Fr, points: Vec<(G1Affine, Fr)>| Equation {
+            u,
+            h,
+            points,
+            ..Equation::default()
+        };
+        Ok(vec![
+            equation(x[0], x[1], vec![(first, -Fr::ONE), (left, -c)]),
+            equation(
+                Fr::ZERO,
+                x[2],
+                vec![(right, x[0]), (second, -Fr::ONE), (output, -c)],
+            ),
+            equation(x[3], x[4], vec![(third, -Fr::ONE), (right, -c)]),
+        ])
+    }
+
+    /// One inner-product argument for all columns: the mask first, then folding of what it has made uniform.
+    fn open_columns(&mut self, opened: &Opened, linked: Option<LinkClaim>) -> Result<Equation> {
+        let (low, high) = opened.point.split_at(self.row_variables);
+        let rows = eq_table(high);
+        let length = 1usize << self.row_variables;
+        let mut target: Vec<(G1Affine, Fr)> = Vec::new();
+        let mut secret = self.proving().then(|| (vec![Fr::ZERO; length], Fr::ZERO));
+        for (column, factor) in self
+            .columns
+            .iter()
+            .zip(&opened.factors)
+            .filter(|(_, f)| **f != Fr::ZERO)
+        {
+            let weights: Vec<Fr> = rows.iter().map(|e| *e * factor).collect();
+            target.extend(column.rows.iter().zip(&weights).map(|(p, w)| (*p, *w)));
+            if let (Some((vector, blinding)), Some(opening)) = (&mut secret, &column.opening) {
+                vector.par_iter_mut().enumerate().for_each(|(k, sum)| {
+                    for (run, w) in opening.values.chunks(length).zip(&weights) {
+                        if let Some(v) = run.get(k) {
+                            *sum += from_small(*v) * w;
+                        }
+                    }
+                });
+                *blinding += opening
+                    .blindings
+                    .iter()
+                    .zip(&weights)
+                    .map(|(b, w)| *b * w)
+                    .sum::<Fr>();
+            }
+            if column.rows.is_empty() {
+                let link = linked.as_ref().ok_or(Error::Rejected)?;
+                target.push((link.point, *factor));
+                if let Some((_, blinding)) = &mut secret {
+                    *blinding += link.blinding * factor;
+                }
+            }
+        }
+        let Var::Single(value) = opened.single else {
+            unreachable!("sent singly")
+        };
+        let value_point = self.singles[value];
+        let value_blinding = self.prover_mut().map(|p| p.singles[value].1);
+        let g = vector_generators(length);
+        let g = &g[..length];
+        let tensor = eq_table(low);
+
+        let masks = self
+            .prover_mut()
+            .map(|p| (p.nonces.draw_many(length), p.nonces.draw(), p.nonces.draw()));
+        let first = self.point("column mask", |_| {
+            let (vector, blinding, _) = masks.as_ref().expect("the prover's side");
+            let mut sum = msm(g, vector);
+            tables().h.add_multiple(&mut sum, blinding);
+            sum
+        })?;
+        let second = self.point("value mask", |_| {
+            let (vector, _, blinding) = masks.as_ref().expect("the prover's side");
+            commit_single((
+                vector.iter().zip(&tensor).map(|(v, t)| *v * t).sum(),
+                *blinding,
+            ))
+        })?;
+        let c = self.challenge("column opening");
+        let (mut x, [vector_blinding, single_blinding]) = match (&masks, &secret, value_blinding) {
+            (Some((mask, mask_h, mask_v)), Some((vector, blinding)), Some(v)) => (
+                mask.iter().zip(vector).map(|(m, t)| *m + c * t).collect(),
+                [*mask_h + c * blinding, *mask_v + c * v],
+            ),
+            _ => (Vec::new(), [Fr::ZERO; 2]),
+        };
+        let vector_blinding = self.response("column blinding", |_| vector_blinding)?;
+        let single_blinding = self.response("value blinding", |_| single_blinding)?;
+        let mu = self.challenge("inner product");
+
+        let mut equation = Equation {
+            h: -vector_blinding - mu * single_blinding,
+            points: vec![(first, Fr::ONE), (second, mu), (value_point, mu * c)],
+            ..Equation::default()
+        };
+        equation
+            .points
+            .extend(target.iter().map(|(p, f)| (*p, *f * c)));
+
+        let mut bases: Vec<G1Affine> = if x.is_empty() { Vec::new() } else { g.to_vec() };
+        let mut b = tensor;
+        let mut scale = vec![Fr::ONE];
+        for level in (0..self.row_variables).rev() {
+            let keep = 1 << level;
+            let cross = |x: &[Fr], bases: &[G1Affine], b: &[Fr]| {
+                let mut sum = msm(bases, x);
+                let inner: Fr = x.iter().zip(b).map(|(x, b)| *x * b).sum();
+                tables().u.add_multiple(&mut sum, &(inner * mu));
+                sum
+            };
+            let l = self.point("fold", |_| cross(&x[..keep], &bases[keep..], &b[keep..]))?;
+            let r = self.point("fold", |_| cross(&x[keep..], &bases[..keep], &b[..keep]))?;
+            let u = self.transcript.short_challenge("fold");
+            let inverse = u.inverse().ok_or(Error::Rejected)?;
+            equation.points.extend([(l, u), (r, inverse)]);
+            let (b_low, b_high) = b.split_at_mut(keep);
+            b_low.iter_mut().zip(b_high).for_each(|(l, h)| *l += u * *h);
+            b.truncate(keep);
+            if !x.is_empty() {
+                let (x_low, x_high) = x.split_at_mut(keep);
+                x_low
+                    .iter_mut()
+                    .zip(x_high)
+                    .for_each(|(l, h)| *l += inverse * *h);
+                x.truncate(keep);
+                bases = fold_bases(&bases, u);
+            }
+            // Generator i weighs the product of u over the levels whose bit it has; top level first.
+            scale = scale.iter().flat_map(|s| [*s, *s * u]).collect();
+        }
+        let last = self.response("inner product", |_| x[0])?;
+        equation.vector = scale.iter().map(|s| -*s * last).collect();
+        equation.u -= last * b[0] * mu;
+        Ok(equation)
+    }
+}
+
+/// G_low + u G_high.
+fn fold_bases(bases: &[G1Affine], u: Fr) -> Vec<G1Affine> {
+    let (low, high) = bases.split_at(bases.len() / 2);
+    let sums: Vec<G1Projective> = low
+        .par_iter()
+        .zip(high)
+        .map(|(l, h)| h.into_group() * u + l)
+        .collect();
+    G1Projective::normalize_batch(&sums)
+}
+
+/// Where all columns are opened, how much each counts, and the commitment to the value.
+struct Opened {
+    point: Vec<Fr>,
+    factors: Vec<Fr>,
+    single: Var,
+}

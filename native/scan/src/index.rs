@@ -1,0 +1,355 @@
+//! The committed index and its link to a hidden query: `docs/scan/index.md`.
+use ark_ec::CurveGroup;
+use ark_ff::{AdditiveGroup, Field, PrimeField};
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::closing::Equation;
+use crate::error::{Error, Result};
+use crate::expr::Var;
+use crate::group::{
+    decode_point, encode_point, msm, query_generators, small_msm, tables, vector_generators, Fr,
+    G1Affine, G1Projective, ENCODED,
+};
+use crate::mle::eq_table;
+use crate::session::{commit_single, from_small, Session};
+
+/// Largest absolute component: encoders never produce -8, and the score table is sized for this.
+pub const COMPONENT: i8 = 7;
+
+/// How a capacity is laid out, a fixed function of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    pub capacity: usize,
+    /// Columns over the positions have 2^variables entries.
+    pub variables: usize,
+    /// Row commitments are of 2^row_variables values.
+    pub row_variables: usize,
+}
+
+/// Largest capacity.
+pub const MAX_CAPACITY: usize = 1 << 24;
+
+impl Layout {
+    pub fn new(capacity: usize) -> Result<Self> {
+        if !(1..=MAX_CAPACITY).contains(&capacity) {
+            return Err(Error::invalid(
+                "capacity",
+                format!("1..={MAX_CAPACITY}"),
+                capacity,
+            ));
+        }
+        let variables = log2_ceil(capacity);
+        Ok(Self {
+            capacity,
+            variables,
+            row_variables: variables.div_ceil(2) + 4,
+        })
+    }
+
+    pub fn rows(&self) -> usize {
+        1 << self.variables.saturating_sub(self.row_variables)
+    }
+}
+
+pub(crate) fn log2_ceil(n: usize) -> usize {
+    n.next_power_of_two().trailing_zeros() as usize
+}
+
+/// Commitments to the components of all positions; public.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexCommitment {
+    pub layout: Layout,
+    pub dimension: usize,
+    /// Row a of component j at j * rows + a.
+    pub points: Vec<G1Affine>,
+}
+
+/// What the blindings of an index commitment are derived from: fresh for every commitment.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct IndexKey(pub [u8; 32]);
+
+impl IndexKey {
+    fn blinding(&self, place: usize) -> Fr {
+        let mut wide = [0u8; 64];
+        for (half, out) in wide.chunks_exact_mut(32).enumerate() {
+            let hash = Sha256::new()
+                .chain_update(b"rag-audit/scan/v1/index")
+                .chain_update(self.0)
+                .chain_update((place as u64).to_le_bytes())
+                .chain_update([half as u8]);
+            out.copy_from_slice(&hash.finalize());
+        }
+        let out = Fr::from_le_bytes_mod_order(&wide);
+        wide.zeroize();
+        out
+    }
+}
+
+/// Commits to int4 rows of shape (positions, dimension); positions beyond them up to the capacity are zero.
+pub fn commit_index(
+    rows: &[i8],
+    dimension: usize,
+    capacity: usize,
+    key: &IndexKey,
+) -> Result<IndexCommitment> {
+    let layout = Layout::new(capacity)?;
+    check_dimension(dimension)?;
+    if rows.len() % dimension != 0 || rows.len() / dimension > capacity {
+        let expected = format!("at most {capacity} rows of {dimension} components");
+        return Err(Error::invalid(
+            "rows",
+            expected,
+            format!("{} components", rows.len()),
+        ));
+    }
+    if let Some(bad) = rows.iter().find(|v| v.unsigned_abs() > COMPONENT as u8) {
+        return Err(Error::invalid(
+            "rows",
+            format!("components in -{COMPONENT}..{COMPONENT}"),
+            bad,
+        ));
+    }
+    let length = 1 << layout.row_variables;
+    let g = vector_generators(length);
+    let h = &tables().h;
+    let count = layout.rows();
+    let points: Vec<G1Projective> = (0..dimension * count)
+        .into_par_iter()
+        .map(|place| {
+            let (j, a) = (place / count, place % count);
+            let run = rows.chunks_exact(dimension).skip(a * length).take(length);
+            let values: Vec<i64> = run.map(|row| i64::from(row[j])).collect();
+            let mut sum = small_msm(&g[..values.len()], &values);
+            h.add_multiple(&mut sum, &key.blinding(place));
+            sum
+        })
+        .collect();
+    Ok(IndexCommitment {
+        layout,
+        dimension,
+        points: G1Projective::normalize_batch(&points),
+    })
+}
+
+/// Largest dimension.
+pub const MAX_DIMENSION: usize = 4096;
+
+pub(crate) fn check_dimension(dimension: usize) -> Result<()> {
+    if (1..=MAX_DIMENSION).contains(&dimension) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "dimension",
+        format!("1..={MAX_DIMENSION}"),
+        dimension,
+    ))
+}
+
+impl IndexCommitment {
+    /// The points, 32 bytes each.
+    pub fn encode(&self) -> Vec<u8> {
+        self.points.iter().flat_map(encode_point).collect()
+    }
+
+    /// Refuses any other length than the capacity and dimension have, and any point off the curve.
+    pub fn decode(bytes: &[u8], dimension: usize, capacity: usize) -> Result<Self> {
+        let layout = Layout::new(capacity)?;
+        check_dimension(dimension)?;
+        let expected = dimension * layout.rows() * ENCODED;
+        if bytes.len() != expected {
+            return Err(Error::invalid(
+                "index",
+                format!("{expected} bytes"),
+                bytes.len(),
+            ));
+        }
+        let points = bytes
+            .par_chunks_exact(ENCODED)
+            .enumerate()
+            .map(|(i, chunk)| {
+                let array = chunk.try_into().expect("chunks are of this size");
+                decode_point(array).ok_or(Error::Malformed {
+                    at: i * ENCODED,
+                    reason: "not the canonical encoding of a point of the curve",
+                })
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            layout,
+            dimension,
+            points,
+        })
+    }
+
+    /// SHA-256 of the encoding: what stands in the opening record.
+    pub fn digest(&self) -> [u8; 32] {
+        let hash = Sha256::new()
+            .chain_update((self.layout.capacity as u64).to_be_bytes())
+            .chain_update((self.dimension as u64).to_be_bytes());
+        hash.chain_update(self.encode()).finalize().into()
+    }
+}
+
+/// The prover's side of [`Link`].
+pub struct LinkSecret<'a> {
+    pub query: &'a [i8],
+    pub salt: Fr,
+    pub blinding: Fr,
+    pub key: &'a IndexKey,
+}
+
+/// One hidden (q, salt) behind a commitment, the scores' commitment and public linear functionals of it.
+pub struct Link<'a> {
+    pub index: &'a IndexCommitment,
+    /// sum of q_j Q_j + salt Q_d + blinding H, sent before any challenge.
+    pub query: G1Affine,
+    pub secret: Option<LinkSecret<'a>>,
+    /// <weights, (q, salt)> is the value behind the single commitment.
+    pub claims: Vec<(Vec<Fr>, Var)>,
+}
+
+/// The commitment to the scores' row combination, over G and H only.
+pub struct LinkClaim {
+    pub(crate) point: G1Affine,
+    pub(crate) blinding: Fr,
+}
+
+/// C_q.
+pub fn commit_query(query: &[i8], salt: &Fr, blinding: &Fr) -> G1Projective {
+    let bases = query_generators(query.len() + 1);
+    let values: Vec<i64> = query.iter().map(|&v| i64::from(v)).collect();
+    let mut sum = small_msm(&bases[..query.len()], &values) + bases[query.len()] * salt;
+    tables().h.add_multiple(&mut sum, blinding);
+    sum
+}
+
+impl Session<'_> {
+    /// The AND-proof of one (q, salt) behind C_q, every claim, and P = sum of q_j D_j + rho H, where D_j is
+    /// component j's commitment at the row point. Masks first; the shared responses are sent as they are.
+    pub(crate) fn prove_link(
+        &mut self,
+        link: Link,
+        point: Option<&[Fr]>,
+    ) -> Result<(Option<LinkClaim>, Vec<Equation>)> {
+        let dimension = link.index.dimension;
+        let rows = eq_table(&point.unwrap_or_default()[self.row_variables..]);
+        let rows = &rows[..link.index.layout.rows()];
+        // Factors of the index points for a vector x: x_j e_a.
+        let spread = |x: &[Fr]| -> Vec<Fr> {
+            x[..dimension]
+                .iter()
+                .flat_map(|x| rows.iter().map(move |e| *x * e))
+                .collect()
+        };
+        let secret: Option<(Vec<Fr>, Fr)> = link.secret.as_ref().map(|secret| {
+            let mut vector: Vec<Fr> = secret
+                .query
+                .iter()
+                .map(|&v| from_small(i64::from(v)))
+                .collect();
+            vector.push(secret.salt);
+            (vector, secret.blinding)
+        });
+        let mut total_blinding = Fr::ZERO;
+        let mut own_blinding = Fr::ZERO;
+        let scores = self.point("scores", |prover| {
+            let (vector, _) = secret.as_ref().expect("the prover's side");
+            let key = link.secret.as_ref().expect("the prover's side").key;
+            let factors = spread(vector);
+            own_blinding = prover.nonces.draw();
+            total_blinding = factors
+                .par_iter()
+                .enumerate()
+                .map(|(place, f)| key.blinding(place) * f)
+                .sum::<Fr>()
+                + own_blinding;
+            let mut sum = msm(&link.index.points, &factors);
+            tables().h.add_multiple(&mut sum, &own_blinding);
+            sum
+        })?;
+
+        let claims = &link.claims;
+        let masks = self.prover_mut().map(|p| {
+            (
+                p.nonces.draw_many(dimension + 1),
+                p.nonces.draw_many(claims.len() + 2),
+            )
+        });
+        let of = || masks.as_ref().expect("the prover's side");
+        let query_mask = self.point("query mask", |_| {
+            let (x, h) = of();
+            let bases = query_generators(dimension + 1);
+            let mut sum = msm(&bases[..=dimension], x);
+            tables().h.add_multiple(&mut sum, &h[0]);
+            sum
+        })?;
+        let score_mask = self.point("score mask", |_| {
+            let (x, h) = of();
+            let mut sum = msm(&link.index.points, &spread(x));
+            tables().h.add_multiple(&mut sum, &h[1]);
+            sum
+        })?;
+        let mut claim_masks = Vec::with_capacity(claims.len());
+        for (t, (weights, _)) in claims.iter().enumerate() {
+            claim_masks.push(self.point("claim mask", |_| {
+                let (x, h) = of();
+                let value = weights.iter().zip(x).map(|(w, x)| *w * x).sum();
+                commit_single((value, h[t + 2]))
+            })?);
+        }
+        let c = self.challenge("link");
+        let mut x = Vec::with_capacity(dimension + 1);
+        for j in 0..=dimension {
+            x.push(self.response("link response", |_| {
+                of().0[j] + c * secret.as_ref().expect("the prover's side").0[j]
+            })?);
+        }
+        let mut h = Vec::with_capacity(claims.len() + 2);
+        for k in 0..claims.len() + 2 {
+            h.push(self.response("link blinding", |prover| {
+                let hidden = match k {
+                    0 => secret.as_ref().expect("the prover's side").1,
+                    1 => own_blinding,
+                    _ => match claims[k - 2].1 {
+                        Var::Single(i) => prover.singles[i].1,
+                        Var::Message(_) => unreachable!("link claims are committed singly"),
+                    },
+                };
+                of().1[k] + c * hidden
+            })?);
+        }
+
+        let mut equations = vec![
+            Equation {
+                query: x.clone(),
+                h: h[0],
+                points: vec![(query_mask, -Fr::ONE), (link.query, -c)],
+                ..Equation::default()
+            },
+            Equation {
+                index: spread(&x),
+                h: h[1],
+                points: vec![(score_mask, -Fr::ONE), (scores, -c)],
+                ..Equation::default()
+            },
+        ];
+        for (((weights, var), mask), h) in claims.iter().zip(&claim_masks).zip(&h[2..]) {
+            let Var::Single(i) = *var else {
+                unreachable!("link claims are committed singly")
+            };
+            equations.push(Equation {
+                u: weights.iter().zip(&x).map(|(w, x)| *w * x).sum(),
+                h: *h,
+                points: vec![(*mask, -Fr::ONE), (self.singles[i], -c)],
+                ..Equation::default()
+            });
+        }
+        let claim = LinkClaim {
+            point: scores,
+            blinding: total_blinding,
+        };
+        Ok((Some(claim), equations))
+    }
+}

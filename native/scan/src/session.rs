@@ -1,0 +1,443 @@
+//! One run of the argument, by either party: `docs/scan/session.md`.
+//!
+//! The protocols of the upper layers are written once, against [`Session`]. Everything that a prover of the bare
+//! protocol would send in the clear it sends in Pedersen commitments, and every check that its verifier would
+//! make becomes a linear constraint, a product, or a linear claim about a committed column. [`crate::closing`]
+//! then proves all of these at once.
+use std::sync::Arc;
+
+use ark_ec::CurveGroup;
+use ark_ff::{AdditiveGroup, Field, PrimeField};
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::error::{Error, Result};
+use crate::expr::{Expr, Var};
+use crate::group::{
+    decode_point, decode_scalar, encode_point, encode_scalar, small_msm, tables, vector_generators,
+    Fr, G1Affine, G1Projective, ENCODED, WIDTH,
+};
+use crate::mle::Weight;
+use crate::transcript::Transcript;
+
+/// A column's private side: small integers in rows of equal length, each row with its blinding.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct Opening {
+    pub values: Vec<i64>,
+    pub blindings: Vec<Fr>,
+}
+
+/// A committed column of 2^variables small integers, zero beyond them.
+#[derive(Clone)]
+pub struct Column {
+    pub variables: usize,
+    /// Row commitments; none for the column that the index link commits to.
+    pub rows: Vec<G1Affine>,
+    pub opening: Option<Arc<Opening>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnId(pub usize);
+
+/// <weight, sum of factors_i columns_i> = value.
+pub struct Claim {
+    pub weight: Weight,
+    pub columns: Vec<(ColumnId, Fr)>,
+    pub value: Expr,
+}
+
+/// Nonces: operating-system randomness hashed with witness and statement, so that a weak generator alone does
+/// not reveal them, and one witness never gives them twice.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Nonces {
+    key: [u8; 32],
+    counter: u64,
+}
+
+impl Nonces {
+    pub fn new(transcript: &Transcript, witness: &[u8]) -> Result<Self> {
+        let mut seed = [0u8; 64];
+        getrandom::fill(&mut seed).map_err(|e| Error::Randomness(e.to_string()))?;
+        let key = Sha256::new()
+            .chain_update(b"rag-audit/scan/v1/nonces")
+            .chain_update(seed)
+            .chain_update(transcript.digest())
+            .chain_update(witness)
+            .finalize()
+            .into();
+        seed.zeroize();
+        Ok(Self { key, counter: 0 })
+    }
+
+    pub fn draw(&mut self) -> Fr {
+        let mut wide = [0u8; 64];
+        for half in wide.chunks_exact_mut(32) {
+            let hash = Sha256::new()
+                .chain_update(self.key)
+                .chain_update(self.counter.to_le_bytes());
+            half.copy_from_slice(&hash.finalize());
+            self.counter += 1;
+        }
+        let out = Fr::from_le_bytes_mod_order(&wide);
+        wide.zeroize();
+        out
+    }
+
+    pub fn draw_many(&mut self, count: usize) -> Vec<Fr> {
+        (0..count).map(|_| self.draw()).collect()
+    }
+}
+
+/// What only the prover has.
+pub struct Prover {
+    pub(crate) nonces: Nonces,
+    /// Hidden values by slot; a message's unused places hold 0.
+    pub(crate) values: Vec<Fr>,
+    pub(crate) message_blindings: Vec<Fr>,
+    pub(crate) singles: Vec<(Fr, Fr)>,
+    pub(crate) out: Vec<u8>,
+    /// Refuses to prove what does not hold. Cleared only by the tests' cheating provers.
+    pub(crate) honest: bool,
+}
+
+impl Drop for Prover {
+    fn drop(&mut self) {
+        self.values.zeroize();
+        self.message_blindings.zeroize();
+        for (value, blinding) in &mut self.singles {
+            value.zeroize();
+            blinding.zeroize();
+        }
+    }
+}
+
+/// Proof bytes still to be read.
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn take(&mut self) -> Result<[u8; ENCODED]> {
+        let end = self.at + ENCODED;
+        let slice = self.bytes.get(self.at..end).ok_or(Error::Malformed {
+            at: self.at,
+            reason: "the proof ends early",
+        })?;
+        self.at = end;
+        let mut out = [0; ENCODED];
+        out.copy_from_slice(slice);
+        Ok(out)
+    }
+
+    fn point(&mut self) -> Result<G1Affine> {
+        let at = self.at;
+        decode_point(&self.take()?).ok_or(Error::Malformed {
+            at,
+            reason: "not the canonical encoding of a point of the curve",
+        })
+    }
+
+    fn scalar(&mut self) -> Result<Fr> {
+        let at = self.at;
+        decode_scalar(&self.take()?).ok_or(Error::Malformed {
+            at,
+            reason: "not a canonical scalar",
+        })
+    }
+
+    pub(crate) fn end(&self) -> Result<()> {
+        if self.at == self.bytes.len() {
+            return Ok(());
+        }
+        Err(Error::Malformed {
+            at: self.at,
+            reason: "bytes after the proof's end",
+        })
+    }
+}
+
+pub enum Role<'a> {
+    Prover(Prover),
+    Verifier(Reader<'a>),
+}
+
+pub struct Session<'a> {
+    pub transcript: Transcript,
+    pub role: Role<'a>,
+    /// Columns are committed in rows of 2^row_variables.
+    pub row_variables: usize,
+    pub(crate) messages: Vec<G1Affine>,
+    pub(crate) singles: Vec<G1Affine>,
+    pub(crate) constraints: Vec<(&'static str, Expr)>,
+    pub(crate) products: Vec<(&'static str, [Expr; 3])>,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) claims: Vec<Claim>,
+}
+
+impl<'a> Session<'a> {
+    /// `transcript` has absorbed the whole statement; `witness` all that determines the private values.
+    pub fn prover(transcript: Transcript, row_variables: usize, witness: &[u8]) -> Result<Self> {
+        let nonces = Nonces::new(&transcript, witness)?;
+        let prover = Prover {
+            nonces,
+            values: Vec::new(),
+            message_blindings: Vec::new(),
+            singles: Vec::new(),
+            out: Vec::new(),
+            honest: true,
+        };
+        Ok(Self::new(transcript, row_variables, Role::Prover(prover)))
+    }
+
+    pub fn verifier(transcript: Transcript, row_variables: usize, proof: &'a [u8]) -> Self {
+        let reader = Reader {
+            bytes: proof,
+            at: 0,
+        };
+        Self::new(transcript, row_variables, Role::Verifier(reader))
+    }
+
+    fn new(transcript: Transcript, row_variables: usize, role: Role<'a>) -> Self {
+        Self {
+            transcript,
+            role,
+            row_variables,
+            messages: Vec::new(),
+            singles: Vec::new(),
+            constraints: Vec::new(),
+            products: Vec::new(),
+            columns: Vec::new(),
+            claims: Vec::new(),
+        }
+    }
+
+    pub(crate) fn prover_mut(&mut self) -> Option<&mut Prover> {
+        match &mut self.role {
+            Role::Prover(prover) => Some(prover),
+            Role::Verifier(_) => None,
+        }
+    }
+
+    pub fn proving(&self) -> bool {
+        matches!(self.role, Role::Prover(_))
+    }
+
+    /// Sends a point, or receives one.
+    pub(crate) fn point(
+        &mut self,
+        label: &str,
+        make: impl FnOnce(&mut Prover) -> G1Projective,
+    ) -> Result<G1Affine> {
+        let point = match &mut self.role {
+            Role::Prover(prover) => {
+                let point = make(prover).into_affine();
+                prover.out.extend(encode_point(&point));
+                point
+            }
+            Role::Verifier(reader) => reader.point()?,
+        };
+        self.transcript.point(label, &point);
+        Ok(point)
+    }
+
+    /// Sends a scalar in the clear, or receives one: only for responses, which are uniform.
+    pub(crate) fn response(
+        &mut self,
+        label: &str,
+        make: impl FnOnce(&mut Prover) -> Fr,
+    ) -> Result<Fr> {
+        let scalar = match &mut self.role {
+            Role::Prover(prover) => {
+                let scalar = make(prover);
+                prover.out.extend(encode_scalar(&scalar));
+                scalar
+            }
+            Role::Verifier(reader) => reader.scalar()?,
+        };
+        self.transcript.scalar(label, &scalar);
+        Ok(scalar)
+    }
+
+    /// Sends `count` hidden values; the prover gives them, the verifier nothing.
+    pub fn send(&mut self, label: &str, count: usize, values: Option<&[Fr]>) -> Result<Vec<Var>> {
+        let mut vars = Vec::with_capacity(count);
+        for start in (0..count).step_by(WIDTH) {
+            let length = WIDTH.min(count - start);
+            let point = self.point(label, |prover| {
+                let run = values.map_or(&[][..], |v| &v[start..start + length]);
+                let blinding = prover.nonces.draw();
+                let mut sum = G1Projective::ZERO;
+                for (base, value) in tables().g.iter().zip(run) {
+                    base.add_multiple(&mut sum, value);
+                }
+                tables().h.add_multiple(&mut sum, &blinding);
+                prover.values.extend(run);
+                prover
+                    .values
+                    .resize(prover.values.len().div_ceil(WIDTH) * WIDTH, Fr::ZERO);
+                prover.message_blindings.push(blinding);
+                sum
+            })?;
+            let first = self.messages.len() * WIDTH;
+            self.messages.push(point);
+            vars.extend((first..first + length).map(Var::Message));
+        }
+        Ok(vars)
+    }
+
+    /// Sends one hidden value in a commitment of its own, value U + blinding H.
+    pub fn send_single(&mut self, label: &str, value: Option<Fr>) -> Result<Var> {
+        let point = self.point(label, |prover| {
+            let pair = (value.unwrap_or_default(), prover.nonces.draw());
+            prover.singles.push(pair);
+            commit_single(pair)
+        })?;
+        self.singles.push(point);
+        Ok(Var::Single(self.singles.len() - 1))
+    }
+
+    pub fn challenge(&mut self, label: &str) -> Fr {
+        self.transcript.challenge(label)
+    }
+
+    pub fn challenges(&mut self, label: &str, count: usize) -> Vec<Fr> {
+        self.transcript.challenges(label, count)
+    }
+
+    /// The value of an expression, for the prover.
+    pub fn value(&self, expr: &Expr) -> Option<Fr> {
+        match &self.role {
+            Role::Prover(prover) => Some(expr.evaluate(|var| prover.value(var))),
+            Role::Verifier(_) => None,
+        }
+    }
+
+    /// Claims that an expression is 0.
+    pub fn constrain(&mut self, label: &'static str, expr: Expr) {
+        self.constraints.push((label, expr));
+    }
+
+    /// Claims left * right = output.
+    pub fn constrain_product(
+        &mut self,
+        label: &'static str,
+        left: Expr,
+        right: Expr,
+        output: Expr,
+    ) {
+        self.products.push((label, [left, right, output]));
+    }
+
+    /// Commits to columns of 2^variables values each and sends the commitments.
+    pub fn commit(
+        &mut self,
+        label: &str,
+        variables: &[usize],
+        values: Option<Vec<Vec<i64>>>,
+    ) -> Result<Vec<ColumnId>> {
+        let row_variables = self.row_variables;
+        let made: Option<Vec<(Vec<G1Affine>, Opening)>> = self.prover_mut().map(|prover| {
+            values
+                .unwrap_or_default()
+                .into_iter()
+                .map(|values| {
+                    let rows = values.len().div_ceil(1 << row_variables);
+                    let blindings = prover.nonces.draw_many(rows);
+                    let opening = Opening { values, blindings };
+                    (commit_rows(&opening, row_variables), opening)
+                })
+                .collect()
+        });
+        let mut made = made.map(Vec::into_iter);
+        let mut ids = Vec::with_capacity(variables.len());
+        for &v in variables {
+            let column = made.as_mut().and_then(Iterator::next);
+            let count = 1 << v.saturating_sub(row_variables);
+            let rows = (0..count)
+                .map(|a| {
+                    let ready = column.as_ref().map(|(rows, _)| rows[a]);
+                    self.point(label, |_| ready.unwrap_or_default().into())
+                })
+                .collect::<Result<Vec<_>>>()?;
+            ids.push(self.add_column(Column {
+                variables: v,
+                rows,
+                opening: column.map(|(_, opening)| Arc::new(opening)),
+            }));
+        }
+        Ok(ids)
+    }
+
+    /// Adds a column whose commitments the statement already holds.
+    pub fn add_column(&mut self, column: Column) -> ColumnId {
+        self.columns.push(column);
+        ColumnId(self.columns.len() - 1)
+    }
+
+    /// Claims a linear functional of columns.
+    pub fn claim(&mut self, weight: Weight, columns: Vec<(ColumnId, Fr)>, value: Expr) {
+        self.claims.push(Claim {
+            weight,
+            columns,
+            value,
+        });
+    }
+
+    /// The prover's values of a column.
+    pub fn column_values(&self, id: ColumnId) -> Option<&[i64]> {
+        self.columns[id.0]
+            .opening
+            .as_ref()
+            .map(|o| o.values.as_slice())
+    }
+}
+
+impl Prover {
+    pub(crate) fn value(&self, var: Var) -> Fr {
+        match var {
+            Var::Message(slot) => self.values[slot],
+            Var::Single(i) => self.singles[i].0,
+        }
+    }
+}
+
+pub(crate) fn commit_single((value, blinding): (Fr, Fr)) -> G1Projective {
+    let mut sum = G1Projective::ZERO;
+    tables().u.add_multiple(&mut sum, &value);
+    tables().h.add_multiple(&mut sum, &blinding);
+    sum
+}
+
+/// Row commitments of a column.
+pub fn commit_rows(opening: &Opening, row_variables: usize) -> Vec<G1Affine> {
+    let length = 1 << row_variables;
+    let g = vector_generators(length);
+    let rows: Vec<G1Projective> = opening
+        .values
+        .par_chunks(length)
+        .zip(&opening.blindings)
+        .map(|(row, blinding)| {
+            let mut sum = small_msm(&g[..row.len()], row);
+            tables().h.add_multiple(&mut sum, blinding);
+            sum
+        })
+        .collect();
+    G1Projective::normalize_batch(&rows)
+}
+
+/// A small integer as a field element.
+pub fn from_small(v: i64) -> Fr {
+    let magnitude = Fr::from(v.unsigned_abs());
+    if v < 0 {
+        -magnitude
+    } else {
+        magnitude
+    }
+}
+
+/// 1/2, which turns a plain sum over the cube into one weighted by eq.
+pub fn half() -> Fr {
+    Fr::from(2u8).inverse().expect("2 is not zero")
+}

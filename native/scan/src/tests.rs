@@ -1,0 +1,301 @@
+//! The lower layers, each with a prover that lies in the way the layer is there to catch.
+use ark_ff::{AdditiveGroup, Field, UniformRand};
+
+use crate::closing::{Closed, Equation};
+use crate::error::Result;
+use crate::expr::Expr;
+use crate::group::Fr;
+use crate::lookup::{lookups, Count, Entry, Segment};
+use crate::mle::{eq_table, Weight};
+use crate::session::{from_small, Role, Session};
+use crate::sumcheck::{plain, sumcheck};
+use crate::transcript::Transcript;
+
+/// Runs a protocol as a prover that refuses nothing.
+pub(crate) fn prove_anyway(
+    row_variables: usize,
+    protocol: &impl Fn(&mut Session, bool) -> Result<()>,
+) -> Result<Vec<u8>> {
+    let mut session = Session::prover(Transcript::new("test"), row_variables, b"witness")?;
+    if let Role::Prover(prover) = &mut session.role {
+        prover.honest = false;
+    }
+    protocol(&mut session, true)?;
+    match session.close(None)? {
+        Closed::Proof(proof) => Ok(proof),
+        Closed::Check(_) => unreachable!("a prover"),
+    }
+}
+
+pub(crate) fn check(
+    row_variables: usize,
+    proof: &[u8],
+    protocol: &impl Fn(&mut Session, bool) -> Result<()>,
+) -> Result<Equation> {
+    let mut session = Session::verifier(Transcript::new("test"), row_variables, proof);
+    protocol(&mut session, false)?;
+    match session.close(None)? {
+        Closed::Check(equation) => Ok(equation),
+        Closed::Proof(_) => unreachable!("a verifier"),
+    }
+}
+
+/// Whether the verifier accepts what such a prover sends.
+fn accepted(row_variables: usize, protocol: impl Fn(&mut Session, bool) -> Result<()>) -> bool {
+    let proof = prove_anyway(row_variables, &protocol).unwrap();
+    check(row_variables, &proof, &protocol).is_ok_and(|equation| equation.holds(&[]))
+}
+
+fn random(count: usize) -> Vec<Fr> {
+    let mut rng = ark_std::test_rng();
+    (0..count).map(|_| Fr::rand(&mut rng)).collect()
+}
+
+#[test]
+fn linear_and_product_constraints() {
+    let run = |sum: u64, product: u64, root: u64| {
+        accepted(4, |session, prover| {
+            let values: Vec<Fr> = [3, 5, sum, product]
+                .into_iter()
+                .chain(0..30)
+                .map(Fr::from)
+                .collect();
+            let v = session.send("values", 34, prover.then_some(&values))?;
+            let single = session.send_single("root", prover.then_some(Fr::from(root)))?;
+            let e = |i: usize| Expr::from(v[i]);
+            session.constrain("sum", e(0) + e(1) - e(2));
+            session.constrain("last", e(33) - 29u64.into());
+            session.constrain("single", Expr::from(single) - e(3) - 1u64.into());
+            session.constrain_product("product", e(0) + 1u64.into(), e(1), e(3));
+            session.constrain_product("other", e(7), e(8), 12u64.into());
+            Ok(())
+        })
+    };
+    assert!(run(8, 20, 21));
+    assert!(!run(9, 20, 21), "a false sum");
+    assert!(!run(8, 21, 22), "a false product");
+    assert!(
+        !run(8, 20, 20),
+        "a single value that differs from the message"
+    );
+}
+
+#[test]
+fn an_honest_prover_refuses_what_does_not_hold() {
+    let mut session = Session::prover(Transcript::new("test"), 4, b"").unwrap();
+    let v = session.send("v", 1, Some(&[Fr::ONE])).unwrap();
+    session.constrain("zero", v[0].into());
+    assert!(session.close(None).is_err());
+}
+
+/// Column claims: an evaluation, a strided functional and two columns of other sizes, with one value off.
+#[test]
+fn column_claims() {
+    let run = |lie: u64| {
+        accepted(3, |session, prover| {
+            let large: Vec<i64> = (0..64).map(|i| i * i - 700).collect();
+            let small: Vec<i64> = (0..8).map(|i| 3 - i).collect();
+            let tiny: Vec<i64> = vec![5, -9];
+            let ids = session.commit(
+                "columns",
+                &[6, 3, 1],
+                prover.then(|| vec![large.clone(), small.clone(), tiny.clone()]),
+            )?;
+            let r = session.challenges("point", 6);
+            let weight = Weight {
+                point: r[..4].to_vec(),
+                coefficients: vec![Fr::from(2u8), Fr::from(7u8), Fr::ONE],
+                items: 13,
+            };
+            let dot = |w: &[Fr], v: &[i64]| {
+                w.iter()
+                    .zip(v)
+                    .map(|(w, v)| *w * from_small(*v))
+                    .sum::<Fr>()
+            };
+            let values = [
+                dot(&eq_table(&r), &large) + Fr::from(lie),
+                dot(&weight.table(6), &large),
+                dot(&eq_table(&r[..3]), &small),
+                dot(&eq_table(&r[..1]), &tiny),
+            ];
+            let v = session.send("values", 4, prover.then_some(&values))?;
+            session.claim(Weight::evaluation(&r), vec![(ids[0], Fr::ONE)], v[0].into());
+            session.claim(weight, vec![(ids[0], Fr::ONE)], v[1].into());
+            session.claim(
+                Weight::evaluation(&r[..3]),
+                vec![(ids[1], Fr::ONE)],
+                v[2].into(),
+            );
+            session.claim(
+                Weight::evaluation(&r[..1]),
+                vec![(ids[2], -Fr::ONE)],
+                -Expr::from(v[3]),
+            );
+            Ok(())
+        })
+    };
+    assert!(run(0));
+    assert!(!run(1), "an evaluation that is not the column's");
+}
+
+#[test]
+fn sumcheck_of_a_cubic() {
+    let run = |lie: u64| {
+        accepted(3, |session, prover| {
+            let n = 5;
+            let tables: Vec<Vec<Fr>> = random(96).chunks(32).map(<[Fr]>::to_vec).collect();
+            let sum: Fr = (0..32)
+                .map(|x| tables[0][x] * tables[1][x] * tables[2][x] + tables[0][x])
+                .sum();
+            let claim = session.send("sum", 1, prover.then_some(&[sum + Fr::from(lie)]))?[0];
+            let (tau, claim) = plain(n, claim.into());
+            let gate = |t: &[Fr]| t[0] * t[1] * t[2] + t[0];
+            let given = prover.then(|| tables.clone());
+            let reduced = sumcheck(session, "cubic", &tau, claim, 3, given, gate)?;
+            // The tables are public here: the verifier evaluates the gate itself.
+            let at: Vec<Fr> = tables
+                .iter()
+                .map(|t| crate::mle::evaluate(t, &reduced.point))
+                .collect();
+            session.constrain("cubic", reduced.claim - gate(&at).into());
+            Ok(())
+        })
+    };
+    assert!(run(0));
+    assert!(!run(1), "a sum that is not the tables'");
+}
+
+/// Values of two columns in two tables.
+fn lookup_case(values: [i64; 8], pairs: [i64; 4], counts: [i64; 4], squares: [i64; 4]) -> bool {
+    accepted(3, |session, prover| {
+        let columns = || {
+            vec![
+                values.to_vec(),
+                pairs.to_vec(),
+                counts.to_vec(),
+                squares.to_vec(),
+            ]
+        };
+        let ids = session.commit("columns", &[3, 2, 2, 2], prover.then(columns))?;
+        let hidden = session.send("hidden", 3, prover.then_some(&[1u64, 3, 3].map(Fr::from)))?;
+        let one = |i: usize| Entry::Columns(vec![(ids[i], Fr::ONE)]);
+        let queries = lookups(
+            session,
+            vec![
+                Segment {
+                    variables: 3,
+                    tag: 1,
+                    entries: vec![one(0)],
+                    count: Count::Once,
+                },
+                Segment {
+                    variables: 2,
+                    tag: 1,
+                    entries: vec![Entry::Row],
+                    count: Count::Table(ids[2]),
+                },
+                Segment {
+                    variables: 2,
+                    tag: 2,
+                    entries: vec![Entry::Row, one(1)],
+                    count: Count::Once,
+                },
+                Segment {
+                    variables: 2,
+                    tag: 2,
+                    entries: vec![Entry::Row, Entry::Public(vec![0, 1, 4, 9])],
+                    count: Count::Table(ids[3]),
+                },
+                Segment {
+                    variables: 2,
+                    tag: 1,
+                    entries: vec![Entry::Hidden(
+                        hidden.iter().map(|v| Expr::from(*v)).collect(),
+                    )],
+                    count: Count::First(3),
+                },
+            ],
+        )?;
+        assert!(queries.is_empty());
+        Ok(())
+    })
+}
+
+#[test]
+fn lookups_accept_only_table_rows() {
+    let values = [0, 1, 2, 3, 3, 3, 0, 1];
+    assert!(lookup_case(values, [0, 1, 4, 9], [2, 3, 1, 5], [1; 4]));
+    assert!(
+        !lookup_case(values, [0, 1, 4, 9], [3, 3, 1, 5], [1; 4]),
+        "multiplicities off by one"
+    );
+    assert!(
+        !lookup_case([0, 1, 2, 3, 3, 3, 0, 4], [0, 1, 4, 9], [2, 3, 1, 5], [1; 4]),
+        "a value of no row"
+    );
+    assert!(
+        !lookup_case(values, [0, 1, 4, 8], [2, 3, 1, 5], [1; 4]),
+        "a tuple of no row"
+    );
+    assert!(
+        !lookup_case(values, [0, 1, 4, 9], [2, 3, 1, 5], [1, 1, 1, 0]),
+        "a row not counted"
+    );
+}
+
+/// Each byte range of a proof in turn, and wrong lengths: refused, without a panic.
+#[test]
+fn mutated_proofs_are_refused() {
+    let protocol = |session: &mut Session, prover: bool| {
+        let ids = session.commit("column", &[4], prover.then(|| vec![(0..16).collect()]))?;
+        let r = session.challenges("point", 4);
+        let value = crate::lookup::row_number(&r);
+        session.claim(
+            Weight::evaluation(&r),
+            vec![(ids[0], Fr::ONE)],
+            value.into(),
+        );
+        let v = session.send("v", 2, prover.then_some(&[Fr::from(4u8), Fr::from(2u8)]))?;
+        session.constrain_product("square", v[1].into(), v[1].into(), v[0].into());
+        Ok(())
+    };
+    let proof = prove_anyway(3, &protocol).unwrap();
+    let verdict = |bytes: &[u8]| check(3, bytes, &protocol).is_ok_and(|e| e.holds(&[]));
+    assert!(verdict(&proof));
+    for at in 0..proof.len() {
+        if at % 32 == 31 || at % 32 == 0 || at % 37 == 0 {
+            let mut bad = proof.clone();
+            bad[at] ^= 1 << (at % 8);
+            assert!(!verdict(&bad), "byte {at}");
+        }
+    }
+    for length in (0..proof.len()).step_by(13) {
+        assert!(!verdict(&proof[..length]));
+    }
+    assert!(!verdict(&[&proof[..], &[0]].concat()));
+    assert!(!verdict(&[&proof[..], &[0; 32]].concat()));
+    assert!(!verdict(&vec![0xff; proof.len()]));
+    assert!(!verdict(&vec![0; proof.len()]));
+}
+
+#[test]
+fn equations_are_not_summed_away() {
+    // Two false equations whose plain sum is true: the weights keep them apart.
+    let mut one = Equation {
+        u: Fr::ONE,
+        ..Equation::default()
+    };
+    let other = Equation {
+        u: -Fr::ONE,
+        ..Equation::default()
+    };
+    assert!(!one.holds(&[]));
+    one.add(&other, Fr::from(2u8));
+    assert!(!one.holds(&[]));
+    assert!(Equation {
+        u: Fr::ZERO,
+        ..Equation::default()
+    }
+    .holds(&[]));
+}
