@@ -1,0 +1,170 @@
+"""`rag-audit estimate`: what the coalition estimator sees, and how often it is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from rag_audit.canonical import parse_json, read_bytes
+from rag_audit.cli.common import PATH, Group, emit, json_option, progress
+from rag_audit.cli.window import resume
+from rag_audit.embedders import DEFAULT_EMBEDDER, Vectors, get_embedder
+from rag_audit.errors import EncodingError, RagAuditError, SchemaError, StoreError
+from rag_audit.estimate import calibration
+from rag_audit.estimate.figure import write_csv, write_figure
+
+MAX_QUESTIONS_BYTES = 1 << 30
+
+
+@click.group(cls=Group)
+def estimate() -> None:
+    """Look for coalitions: accounts whose queries are near to each other."""
+
+
+@estimate.command("window")
+@click.argument("directory", type=PATH)
+@json_option
+def window_(directory: Path, as_json: bool) -> None:
+    """Estimate on the queries that the window in DIRECTORY has answered so far. Prints accounts: keep it private."""
+    with resume(directory) as window:
+        found, k_max = window.estimate(), window.policy.k_max
+    p, q = found.theta
+    tau = f"{found.tau} {found.tau_unit}" if found.tau else "whole window"
+    lines = [
+        f"c = {found.c} over all tenants, {found.c_tenant} within one, k_max = {k_max}: "
+        + ("within the cap" if found.c <= k_max else "ABOVE THE CAP, no verifier will pass this window"),
+        f"records {found.records}, theta {p}/{q}, tau {tau}",
+        *(f"cluster of {len(cluster)}: {', '.join(cluster)}" for cluster in found.clusters),
+        *(f"  records {j.earlier} and {j.later} join {' and '.join(j.accounts)}" for j in found.joins),
+    ]
+    emit({**found.evidence(), "k_max": k_max}, as_json, "\n".join(lines))
+
+
+@estimate.command()
+@click.option("--paper", is_flag=True, help="reproduce the paper's Observation 5.2: synthetic queries")
+@click.option("--questions", type=PATH, help="one question a line, or JSON lines with a field `question`")
+@click.option("--embedder", "name", default=DEFAULT_EMBEDDER, show_default=True)
+@click.option("--folder", type=PATH, help="the folder of an ONNX embedder")
+@click.option("--theta", default=calibration.OPERATING_POINT, show_default=True, help="in (0, 1)")
+@click.option("--k-max", default=4, show_default=True, type=click.IntRange(min=1))
+@click.option("--accounts", default=calibration.ACCOUNTS, show_default=True, type=click.IntRange(min=2))
+@click.option(
+    "--queries",
+    default=calibration.QUERIES,
+    show_default=True,
+    help="questions an account asks",
+    type=click.IntRange(min=1),
+)
+@click.option("--trials", default=calibration.TRIALS, show_default=True, type=click.IntRange(min=1))
+@click.option("--out", type=PATH, help="write calibration.csv here, and calibration.png with --paper")
+@json_option
+def calibrate(
+    paper: bool,
+    questions: Path | None,
+    name: str,
+    folder: Path | None,
+    theta: float,
+    k_max: int,
+    accounts: int,
+    queries: int,
+    trials: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure false alarms: on a provider's embedder and questions, or on the paper's synthetic queries."""
+    if paper == (questions is not None):
+        raise click.UsageError("give one of --paper and --questions")
+    if out is not None and not out.is_dir():
+        raise StoreError("no such folder", field="--out", found=str(out))
+    if questions is None:
+        _paper(trials, out, as_json)
+        return
+    texts = load_questions(questions)
+    vectors = _embed(texts, questions.name, name, folder)
+    report = calibration.calibrate_questions(
+        vectors, theta=theta, k_max=k_max, accounts=accounts, queries=queries, trials=trials
+    )
+    if out is not None:
+        write_csv(report.cells, out / "calibration.csv")
+    value = {key: item for key, item in asdict(report).items() if key != "cells"}
+    emit({**value, "embedder": name}, as_json, _explain(report, name))
+
+
+def _paper(trials: int, out: Path | None, as_json: bool) -> None:
+    show = progress("cells")
+    cells: list[calibration.Cell] = []
+    total = 1 + len(calibration.PATTERNS) * len(calibration.COALITIONS)
+    for done, part in enumerate(calibration.paper_cells(trials), 1):
+        cells += part
+        show(done, total)
+    if out is not None:
+        write_csv(cells, out / "calibration.csv")
+        write_figure(cells, out / "calibration.png")
+    at = [c for c in cells if c.theta == calibration.OPERATING_POINT and c.pattern != "null"]
+    fpr = {f"{c.theta:.2f}": c.detected for c in cells if c.pattern == "null"}
+    value: dict[str, Any] = {
+        "trials": trials,
+        "null_fpr": fpr,
+        "tpr": {f"{c.pattern} k={c.k_true}": c.detected for c in at},
+        "exact": {f"{c.pattern} k={c.k_true}": c.exact for c in at},
+    }
+    rows = [f"{c.pattern} k={c.k_true:<2}  TPR {c.detected:.3f}  c exact in {c.exact:.3f}" for c in at]
+    null = "  ".join(f"{t}: {rate:.3f}" for t, rate in fpr.items())
+    emit(
+        value,
+        as_json,
+        "\n".join([f"null FPR by theta, {trials} trials", f"  {null}", "at theta 0.80", *rows]),
+    )
+
+
+def _explain(report: calibration.QuestionReport, embedder: str) -> str:
+    def at(theta: float | None) -> str:
+        return "no theta up to 0.999 holds it" if theta is None else f"theta = {theta:.3f} holds it"
+
+    return "\n".join(
+        [
+            f"{report.accounts} honest accounts, {report.queries} of {report.questions} questions each "
+            f"({report.distinct} distinct vectors of {embedder}), {report.trials} trials",
+            f"theta {report.theta}: a false cluster in {report.fpr:.3f} of windows, mean c {report.c_mean:.2f}",
+            f"  c above k_max = {report.k_max} in {report.gate_fpr:.3f} of windows",
+            f"at most {calibration.ALPHA:.0%} of windows with a false cluster: {at(report.theta_fpr)}",
+            f"at most {calibration.ALPHA:.0%} of windows failed by k_max = {report.k_max}: {at(report.theta_gate)}",
+        ]
+    )
+
+
+def load_questions(path: Path) -> list[str]:
+    """Questions from a file: JSON lines with a field ``question``, or plain text, one a line; blank lines skipped.
+
+    :raises RagAuditError: unreadable, not UTF-8, or a JSON line without a question, named by its number
+    """
+    data = read_bytes(path, max_bytes=MAX_QUESTIONS_BYTES)
+    try:
+        lines = data.decode().splitlines()
+    except UnicodeDecodeError as exc:
+        raise EncodingError("not UTF-8", field=path.name, found=f"byte {exc.start}") from exc
+    return [_question(line, f"{path.name}, line {n}") for n, line in enumerate(lines, 1) if line.strip()]
+
+
+def _question(line: str, place: str) -> str:
+    if not line.startswith("{"):
+        return line
+    value = parse_json(line.encode(), source=place)
+    if not isinstance(value, dict) or not isinstance(value.get("question"), str):
+        raise SchemaError("not a question", field=place, expected='{"question": ".."}')
+    return str(value["question"])
+
+
+def _embed(texts: list[str], source: str, name: str, folder: Path | None) -> Vectors:
+    embedder = get_embedder(name, folder=folder)
+    vectors = np.zeros((len(texts), embedder.dimension), np.int8)
+    for number, text in enumerate(texts):
+        try:
+            vectors[number] = embedder.embed_query(text)
+        except RagAuditError as exc:
+            raise SchemaError(exc.message, field=f"{source}, question {number + 1}", found=text) from exc
+    return vectors
