@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rag_audit import __version__
-from rag_audit.cli import account, cumulative, demo, keys, policy, setup, verify, window, witness
+from rag_audit.cli import account, cumulative, demo, estimate, keys, policy, setup, verify, window, witness
 from rag_audit.cli.common import Group
 
 
@@ -31,6 +31,7 @@ for command in (
     window.open_,
     window.serve,
     window.close,
+    estimate.estimate,
     window.prove,
     window.forget_,
     verify.challenge,
