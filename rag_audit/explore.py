@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_audit import accounting
+from rag_audit import _native, accounting
 from rag_audit.accounting.values import Real, check_delta_split, count, epsilon, probability, text
 from rag_audit.canonical import parse_json, read_bytes
 from rag_audit.embedders import Embedder, NothingToEmbed
@@ -254,6 +254,14 @@ def base_draws(words: npt.NDArray[np.uint64]) -> Int32Array:
     return np.where(words & np.uint64(BINS), -magnitudes, magnitudes)
 
 
+def weighted_sum(gains: Sequence[int], draws: Int32Array) -> Int32Array:
+    """z of every position: the first rows of `draws`, shape (components, positions), times the gains."""
+    total = np.zeros(draws.shape[1], np.int32)
+    for gain, component in zip(gains, draws, strict=False):
+        total += np.int32(gain) * component
+    return total
+
+
 @cache
 def _alias_arrays() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
     table = alias_table()
@@ -273,21 +281,25 @@ def measure_recall(
 
     :param repeats: answers to each question, each under its own noise; enough for `MIN_ANSWERS` unless given
     :param progress: called with questions done and in all
-    :raises PolicyError: K outside 1..capacity, or gains that break their rule
+    :raises PolicyError: K outside 1..capacity
     """
+    if not 1 <= top_k <= sample.index.capacity:
+        raise PolicyError("K out of range", field="K", expected=f"1..{sample.index.capacity}", found=top_k)
     repeats = enough_repeats(len(sample.queries)) if repeats is None else repeats
     columns = max((len(noise.gains) for noise in noises), default=0)
-    gains = [np.array(noise.gains, np.int32) for noise in noises]
     capacity = sample.index.capacity
     shares = np.zeros((len(noises), len(sample.queries)))
     hits = np.zeros_like(shares)
     for number, (query, relevant) in enumerate(zip(sample.queries, sample.relevant, strict=True)):
+        scores = sample.index.scores(query).tobytes()
         for repeat in range(repeats):
             bits = np.random.PCG64(np.random.SeedSequence([seed, number, repeat]))
-            draws = base_draws(bits.random_raw(capacity * columns)).reshape(capacity, columns)
-            for row, (noise, g) in enumerate(zip(noises, gains, strict=True)):
-                z = (draws[:, : len(g)] @ g).astype(np.int32)
-                found = relevant.intersection(select(sample.index, query, z, noise.window, top_k))
+            draws = base_draws(bits.random_raw(capacity * columns)).reshape(columns, capacity)
+            for row, noise in enumerate(noises):
+                window, z = noise.window, weighted_sum(noise.gains, draws).tobytes()
+                found = relevant.intersection(
+                    _native.noised_top_k(scores, window.lo, window.hi, window.lattice, z, top_k)
+                )
                 shares[row, number] += len(found) / len(relevant)
                 hits[row, number] += bool(found)
         if progress is not None:

@@ -58,7 +58,7 @@ def test_a_joint_target_is_met(tmp_path: Path, method: str) -> None:
         "--calibration", method, "--lattice", 16,
     )  # fmt: skip
     assert policy.calibration == method
-    assert told["eps_audit"] <= (2.001 if method == "analytic" else 2)
+    assert float(told["eps_audit"]) <= (2.001 if method == "analytic" else 2)
     by_its_method = {"classical": "closed_form", "split": "closed_form"}.get(method, "exact")
     (bound,) = [b for b in told["bounds"]["bounds"] if b["name"] == by_its_method]
     assert float(bound["eps"]) == pytest.approx(2, rel=0.01)
@@ -199,7 +199,7 @@ def test_bounds_say_which_is_valid_why_not_and_which_counts() -> None:
         "closed_form": ("17.497", False), "rdp": ("6.7023", True), "exact": ("6.1948", True)
     }  # fmt: skip
     assert "above delta_acc/n" in bounds["closed_form"]["reason"]
-    assert (found["eps_audit"], found["eps_audit_by"]) == (6.1948, "exact")
+    assert (found["eps_audit"], found["eps_audit_by"]) == ("6.1948", "exact")
     text = run("policy", "bounds", *options(CONSTANTS)).stdout
     assert "exact          eps 6.1948  <- eps_audit" in text
     assert "not valid: delta of one query" in text
