@@ -42,6 +42,7 @@ from rag_audit.durable import PRIVATE_MODE, replace_file
 from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.engine import NoisePool, SlotKey, TenantIndex
 from rag_audit.errors import (
+    InvalidProof,
     PolicyError,
     RagAuditError,
     RequestRefused,
@@ -106,6 +107,24 @@ class Publication(Model):
         if not isinstance(value, dict) or value.get("mediaType") != PUBLICATION:
             raise VersionError("not an opening publication", field=path.name, expected=PUBLICATION)
         return cls.parse(value, field=path.name)
+
+    def check(self) -> None:
+        """Whether the published documents are the ones that the opening commits to.
+
+        :raises InvalidProof: naming the first that is not
+        """
+        opening = self.parsed_opening()
+        roster = [RosterEntry.parse(r, field=f"roster[{i}]") for i, r in enumerate(self.roster)]
+        tenants = [TenantEntry.parse(t, field=f"tenants[{i}]") for i, t in enumerate(self.tenants)]
+        for name, committed, found in (
+            ("c_policy", opening.c_policy, digest_hex(self.policy)),
+            ("c_emb", opening.c_emb, digest_hex(self.embedder)),
+            ("roster", opening.roster, list_root(roster)),
+            ("tenants", opening.tenants, list_root(tenants)),
+        ):
+            if committed != found:
+                raise InvalidProof("published document is not the committed one", field=f"opening.{name}",
+                                   expected=committed, found=found)  # fmt: skip
 
     def parsed_opening(self) -> Opening:
         """Entry 0."""
@@ -331,6 +350,8 @@ class Window:
             replace_file(path, str(merge_signatures([stored, note])).encode())
         if reveals:
             self._admit_beacon(0, 1, reveals)
+        if isinstance(self._entries[-1], Closing):
+            self.export()
         return self.status
 
     def admit_drand(self, signatures: Sequence[str], *, chain: DrandChain = QUICKNET) -> str:

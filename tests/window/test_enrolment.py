@@ -1,0 +1,252 @@
+"""Accounts that are enrolled while a window is open, and windows in a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.account import Account
+from rag_audit.canonical import digest_hex, jcs
+from rag_audit.errors import ExitCode, PolicyError, RequestRefused, SignatureError, WindowStateError
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.note import merge_signatures, parse_note
+from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.proofs import groth16
+from rag_audit.records import Enrolment, PreviousWindow
+from rag_audit.verify import verify_window
+from rag_audit.window import Window
+from rag_audit.windowfile import WindowFile
+from rag_audit.witness import WitnessRefused
+from tests.window.simulator import ORIGIN, QUESTIONS, Service
+
+
+def enrol(service: Service, window: Window, name: str, tenant: str = "law") -> Enrolment:
+    """The provider's entry for a new account."""
+    service.accounts[name] = Account.create(service.root / "accounts" / name, name, tenant)
+    return window.enrol(service.accounts[name].roster_entry, service.beacon())
+
+
+def draw_beacon(service: Service, window: Window, enrolment: Enrolment, name: str) -> None:
+    """The witnesses cosign a checkpoint that contains the enrolment, then reveal."""
+    size, log_key = enrolment.seq + 1, service.key.verifier
+    path = window.directory / "public" / f"checkpoint-{size}.txt"
+    window.export()
+    entries = [jcs(e) for e in WindowFile.load(window.directory / "public").entries]
+    tree = MerkleTree(leaf_hash(e) for e in entries)
+    for witness in service.witnesses.values():
+        last = witness.last(ORIGIN)
+        assert last is not None
+        note = witness.cosign(
+            path.read_text(), log_key=log_key, consistency=tree.consistency_path(last[0], size)
+        )
+        window.admit([str(note)])
+    service.clock.advance(1_000)
+    merged = merge_signatures([parse_note(path.read_text())])
+    reveals = [
+        str(w.reveal(merged, entries[enrolment.seq], log_key=log_key, quorum=2, index=enrolment.seq,
+                     witnesses=[x.vkey for x in service.witnesses.values()],
+                     path=tree.inclusion_path(enrolment.seq, size)))
+        for w in service.witnesses.values()
+    ]  # fmt: skip
+    window.admit_enrolment(name, reveals)
+
+
+def finish(service: Service, window: Window) -> Path:
+    service.finish(window)
+    window.shut()
+    return window.directory
+
+
+def verdict(service: Service, directory: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
+    """Verify without proofs: they are taken as valid, because these tests are not about them."""
+    file = WindowFile.load(directory / "public")
+    with Window.resume(directory, key=service.key, clock=service.clock) as window:
+        receipts = service.receipts(window, service.root / "receipts")
+        policy = window.policy
+    proof = {"system": "groth16"}
+    proofs = {str(e["seq"]): proof for e in file.entries if e["type"] == "query"}
+    from rag_audit.attest import retrieve_instance
+    from rag_audit.proofs.groth16 import proving_key
+
+    instance = retrieve_instance(policy, "law", 256)
+    monkeypatch.setattr(groth16, "verify_batch", lambda *_, **__: [])
+    monkeypatch.setattr(groth16, "parse_proof", lambda *_, **__: b"")
+    changed = file.model_copy(
+        update={"proofs": proofs, "verification_keys": {instance.digest(): proving_key(instance).vk}}
+    )
+    trust = service.trust(policy, independent=("law-1",))
+    return verify_window(changed, trust=trust, receipts=[receipts], **options)
+
+
+def test_an_account_enrolled_in_an_open_window(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    window = service.open()
+    service.ask(window, "law-1", QUESTIONS["law"][0])
+    enrolment = enrol(service, window, "law-9")
+    with pytest.raises(RequestRefused) as caught:
+        service.ask(window, "law-9", QUESTIONS["law"][0])
+    assert caught.value.reason == "not-open"
+    service.ask(window, "law-1", QUESTIONS["law"][1])
+    draw_beacon(service, window, enrolment, "law-9")
+    service.ask(window, "law-9", QUESTIONS["law"][0])
+    assert window._beacons[0] != window._beacons[enrolment.seq]
+    directory = finish(service, window)
+    found = verdict(service, directory, monkeypatch)
+    assert found.passed, found.deciding
+    assert (found.figures["enrolments"], found.figures["accounts"]) == (1, 5)
+    assert found.figures["enrolments_void_or_unused"] == 0
+
+
+def test_an_enrolled_account_after_a_restart(service: Service) -> None:
+    window = service.open()
+    enrolment = enrol(service, window, "law-9")
+    (window.directory / "public" / f"checkpoint-{enrolment.seq + 1}.txt").unlink()
+    window.shut()
+    with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
+        draw_beacon(service, again, enrolment, "law-9")
+        service.ask(again, "law-9", QUESTIONS["law"][0])
+    with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
+        service.ask(again, "law-9", QUESTIONS["law"][1])
+        assert [r.i for r in again.records] == [1, 2]
+
+
+def test_an_enrolment_that_got_no_beacon_is_counted(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = service.open()
+    service.ask(window, "law-1", QUESTIONS["law"][0])
+    enrol(service, window, "law-9")
+    found = verdict(service, finish(service, window), monkeypatch)
+    assert found.passed, found.deciding
+    assert found.figures["enrolments_void_or_unused"] == 1
+
+
+def test_the_tenants_cap_counts_enrolments(service: Service) -> None:
+    with service.open() as window:
+        enrol(service, window, "law-8")
+        before = window.checkpoint()
+        with pytest.raises(PolicyError) as caught:
+            enrol(service, window, "law-9")
+        assert caught.value.found == 4 and window.checkpoint() == before
+
+
+@pytest.mark.parametrize(
+    "change", [{"account": "law-1"}, {"key": "law-1"}, {"tenant": "tax"}], ids=["id", "key", "tenant"]
+)
+def test_an_enrolment_that_is_refused(change: dict[str, str], service: Service) -> None:
+    entry = Account.create(service.root / "accounts" / "law-9", "law-9", "law").roster_entry
+    if change.get("key"):
+        change = {"key": service.accounts["law-1"].roster_entry.key}
+    with service.open() as window:
+        with pytest.raises(PolicyError):
+            window.enrol(entry.model_copy(update=change), service.beacon())
+        with pytest.raises(WindowStateError, match="no such enrolment"):
+            window.admit_enrolment("law-9", [])
+
+
+def test_nobody_is_enrolled_outside_the_window(service: Service) -> None:
+    with service.commit() as window:
+        with pytest.raises(WindowStateError):
+            enrol(service, window, "law-7")
+        service.cosign_opening(window)
+        with pytest.raises(RequestRefused, match="not open"):
+            enrol(service, window, "law-8")
+        service.clock.now = window.opening.opens_at
+        window.close()
+        with pytest.raises(WindowStateError):
+            enrol(service, window, "law-9")
+
+
+def test_a_nonce_is_revealed_only_over_a_quorum(service: Service) -> None:
+    with service.commit() as window:
+        entry = jcs(window.opening.dump())
+        text = (window.directory / "public" / "checkpoint-1.txt").read_text()
+        one = service.witnesses["w1"]
+        note = one.cosign_opening(text, entry, log_key=service.key.verifier)
+        keys = [w.vkey for w in service.witnesses.values()]
+        with pytest.raises(SignatureError):
+            one.reveal(note, entry, log_key=service.key.verifier, witnesses=keys, quorum=2)
+
+
+def test_a_cosigned_checkpoint_that_was_not_published_is_not_taken(service: Service) -> None:
+    with service.open() as window:
+        note = Checkpoint(ORIGIN, 7, bytes(32)).sign(service.key)
+        with pytest.raises(WindowStateError, match="no such checkpoint"):
+            window.admit([str(note)])
+
+
+# Windows in a row.
+
+
+def closed(
+    service: Service, name: str, previous: PreviousWindow | None = None
+) -> tuple[Path, PreviousWindow]:
+    window = service.commit(name, previous=previous, window=name)
+    service.cosign_opening(window)
+    service.clock.now = window.opening.opens_at
+    service.ask(window, "law-1", QUESTIONS["law"][0])
+    directory = finish(service, window)
+    service.clock.now = window.opening.closes_at + 1
+    return directory, predecessor(directory)
+
+
+def predecessor(directory: Path) -> PreviousWindow:
+    file = WindowFile.load(directory / "public")
+    root = Checkpoint.parse(parse_note(file.final_checkpoint).text).root
+    return PreviousWindow(opening=digest_hex(file.entries[0]), root=root.hex())
+
+
+def test_windows_chain(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, previous = closed(service, "w-1")
+    second, _ = closed(service, "w-2", previous)
+    files = first / "public" / "window.json", second / "public" / "window.json"
+    found = verdict(service, second, monkeypatch, previous=files[0])
+    assert found.passed, found.deciding
+    assert "intervals apart" in next(c.expected for c in found.checks if c.id == "opening.chain")
+    # Another window than the named predecessor, and a predecessor where none is named.
+    for window, wrong in ((second, files[1]), (first, files[1])):
+        found = verdict(service, window, monkeypatch, previous=wrong)
+        assert found.exit_code is ExitCode.FAIL
+        assert {c.id for c in found.checks if c.status.value != "pass"} == {"opening.chain"}
+    # A damaged predecessor is no evidence against this window.
+    value = WindowFile.load(files[0]).dump()
+    value["entries"][2]["ts"] += 1
+    damaged = service.root / "damaged.json"
+    damaged.write_bytes(jcs(value))
+    found = verdict(service, second, monkeypatch, previous=damaged)
+    assert found.exit_code is ExitCode.MALFORMED
+    assert {c.id for c in found.checks if c.status.value != "pass"} == {"opening.chain"}
+
+
+def test_a_second_window_with_the_same_predecessor_gets_no_witness(service: Service) -> None:
+    _, previous = closed(service, "w-1")
+    with service.commit("w-2", previous=previous, window="w-2") as one:
+        service.cosign_opening(one)
+        with service.commit("w-3", previous=previous, window="w-3") as other, pytest.raises(WitnessRefused):
+            service.cosign_opening(other)
+
+
+def test_a_first_window_twice_gets_no_witness(service: Service) -> None:
+    closed(service, "w-1")
+    with service.commit("w-2", window="w-2") as window, pytest.raises(WitnessRefused, match="not the last"):
+        service.cosign_opening(window)
+
+
+def test_an_abandoned_window_lets_the_chain_go_on(service: Service) -> None:
+    with service.commit("w-1") as window:
+        entry = jcs(window.opening.dump())
+        text = (window.directory / "public" / "checkpoint-1.txt").read_text()
+        for witness in service.witnesses.values():
+            witness.cosign_opening(text, entry, log_key=service.key.verifier)
+        final = window.close(abandoned=True)
+        entries = [jcs(e) for e in WindowFile.load(window.directory / "public").entries]
+        tree = MerkleTree(leaf_hash(e) for e in entries)
+        for witness in service.witnesses.values():
+            witness.cosign(final, log_key=service.key.verifier, consistency=tree.consistency_path(1, 2),
+                           closing=(entries[1], tree.inclusion_path(1, 2)))  # fmt: skip
+        previous = predecessor(window.directory)
+        service.clock.now = window.opening.closes_at + 1
+    with service.commit("w-2", previous=previous, window="w-2") as window:
+        service.cosign_opening(window)
+        assert window.status == "active"
