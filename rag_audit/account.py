@@ -30,6 +30,7 @@ from rag_audit.records import (
     document_digest,
     request_message,
 )
+from rag_audit.relation.commitments import vector_commitment
 from rag_audit.relation.field import to_hex
 from rag_audit.window import Publication
 
@@ -96,6 +97,7 @@ class Account:
         :raises RequestRefused: another query is still unanswered
         :raises NothingToEmbed: an empty query
         """
+        window.check()
         opening, digest = window.parsed_opening(), window.opening_digest()
         pending = self._pending(digest)
         if pending is not None:
@@ -131,9 +133,18 @@ class Account:
         return request
 
     def accept(
-        self, window: Publication, request: SignedRequest, reply: Json, provider: VerifierKey
+        self,
+        window: Publication,
+        request: SignedRequest,
+        reply: Json,
+        provider: VerifierKey,
+        *,
+        embedder: Embedder | None = None,
     ) -> Answer:
         """Check an answer, keep its receipt. A signed refusal of the request frees it to be replaced.
+
+        The account knows its query, so it checks all of it: that cq is the committed embedder's vector (A1, for its
+        own queries), and that the openings are those of its own salt.
 
         :raises RequestRefused: the provider refused, with its signed reason
         :raises SignatureError: reply or receipt not signed by `provider`
@@ -153,6 +164,7 @@ class Account:
         answer = Answer.parse(reply, field="reply")
         receipt = check_receipt(answer.receipt, window, provider, request=request)
         _check_documents(answer, receipt)
+        _check_openings(request, receipt, embedder or embedder_of(window))
         kept = KeptReceipt(
             opening=digest, i=request.i, query=request.query, salt=request.salt, receipt=answer.receipt
         )
@@ -171,7 +183,7 @@ class Account:
     ) -> Answer:
         """Sign, send, check, keep: one query from text to checked answer."""
         request = self.request(window, text, embedder=embedder)
-        return self.accept(window, request, send(request), provider)
+        return self.accept(window, request, send(request), provider, embedder=embedder)
 
     def export_receipts(self, window: Publication, folder: Path, *, disclose: bool = False) -> list[Path]:
         """Countersign this window's receipts for a verifier.
@@ -212,6 +224,21 @@ class Account:
 
     def _save_private(self, path: Path, data: bytes) -> None:
         replace_file(path, data, mode=0o600)
+
+
+def _check_openings(request: SignedRequest, receipt: OpenedReceipt, embedder: Embedder) -> None:
+    salts = RequestSalts.derive(bytes.fromhex(request.salt))
+    vector = embedder.embed_query(request.query)
+    found = receipt.body
+    for name, expected, value in (
+        ("cq", to_hex(vector_commitment(salts.vector, vector.tolist())), found.record.cq),
+        ("salt_k", to_hex(salts.top_k), found.salt_k),
+        ("salt_a", salts.answer.hex(), found.salt_a),
+    ):
+        if value != expected:
+            raise InvalidProof(
+                "receipt is not about this query", field=f"receipt.{name}", expected=expected, found=value
+            )
 
 
 def embedder_of(window: Publication) -> Embedder:

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rag_audit import accounting
-from rag_audit.accounting.values import text
 from rag_audit.policy import Policy
 
 _WIDTH = 110
@@ -46,10 +45,10 @@ def figures_text(figures: Mapping[str, Any]) -> str:
         why = "" if bound["valid"] else f"  not valid: {bound['reason']}"
         lines.append(f"{bound['name'].replace('_', ' '):14} eps {bound['eps']}{mark}{why}")
     membership = figures["membership"]
-    lines.append(f"{'one account':14} eps {text(figures['eps_one_account'])}")
+    lines.append(f"{'one account':14} eps {figures['eps_one_account']}")
     if "eps_all_accounts" in figures:
         lines.append(
-            f"{'all accounts':14} eps {text(figures['eps_all_accounts'])}  (accounts_max"
+            f"{'all accounts':14} eps {figures['eps_all_accounts']}  (accounts_max"
             f" {figures['accounts_max']}, no assumption on coalitions)"
         )
     lines += [

@@ -15,6 +15,7 @@ from rag_audit.accounting.figures import policy_figures
 from rag_audit.accounting.odometer import Realised, ladder, realised
 from rag_audit.accounting.pmf import Mechanism
 from rag_audit.accounting.tradeoff import Membership, membership, tpr_bound
+from rag_audit.accounting.values import text
 from rag_audit.accounting.wellformed import check_policy
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     "policy_figures",
     "realised",
     "required_sigma_over_delta",
+    "text",
     "tpr_bound",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 from rag_audit.accounting.bounds import audit_bounds, eps_at
 from rag_audit.accounting.pmf import Mechanism
 from rag_audit.accounting.tradeoff import membership
-from rag_audit.accounting.values import Real, count
+from rag_audit.accounting.values import Real, count, text
 
 
 def policy_figures(
@@ -20,7 +20,7 @@ def policy_figures(
     delta: Real,
     accounts_max: int | None = None,
 ) -> dict[str, Any]:
-    """Every figure that follows from a policy alone, by its name in a verdict.
+    """Every figure that follows from a policy alone, by its name in a verdict; reals as decimal strings.
 
     :param accounts_max: the most accounts that the largest tenant may have; without it, its figures are left out
     :raises PolicyError: see `audit_bounds`
@@ -28,12 +28,12 @@ def policy_figures(
     bounds = audit_bounds(mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta)
     figures: dict[str, Any] = {
         "bounds": bounds.as_json(),
-        "eps_audit": bounds.eps_audit,
+        "eps_audit": text(bounds.eps_audit),
         "eps_audit_by": bounds.best.name,
-        "eps_one_account": eps_at(mechanism, n, delta),
+        "eps_one_account": text(eps_at(mechanism, n, delta)),
         "membership": membership(mechanism, n * k).as_json(),
     }
     if accounts_max is not None:
-        figures["eps_all_accounts"] = eps_at(mechanism, n * count(accounts_max, "accounts_max"), delta)
+        figures["eps_all_accounts"] = text(eps_at(mechanism, n * count(accounts_max, "accounts_max"), delta))
         figures["accounts_max"] = accounts_max
     return figures

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from decimal import Decimal
-from math import isfinite
 
 from rag_audit import accounting
 from rag_audit.checks.case import Case
@@ -15,7 +14,6 @@ def check(case: Case) -> None:
     policy = case.policy
     with case.guarding("bound.computed"):
         mechanism = policy.noise.mechanism()
-        delta = float(Decimal(policy.delta_policy))
         figures = accounting.policy_figures(
             mechanism,
             n=policy.n,
@@ -26,8 +24,8 @@ def check(case: Case) -> None:
             accounts_max=max(t.accounts_max for t in policy.tenants),
         )
         eps = figures["eps_audit"]
-        found = f"{figures['eps_audit_by']} {eps} at delta {delta}"
-        case.report("bound.computed", isfinite(eps), "a finite bound", found)
+        found = f"{figures['eps_audit_by']} {eps} at delta {policy.delta_policy}"
+        case.report("bound.computed", Decimal(eps).is_finite(), "a finite bound", found)
         case.figures.update(figures)
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for q in case.queries:
@@ -36,4 +34,4 @@ def check(case: Case) -> None:
             accounting.realised(mechanism, list(c.values()), policy.delta_policy, n=policy.n, k=policy.k_max)
             for c in counts.values()
         ]
-        case.figures["eps_realised"] = max((r.eps for r in realised), default=0.0)
+        case.figures["eps_realised"] = accounting.text(max((r.eps for r in realised), default=0.0))

@@ -16,6 +16,7 @@ from rag_audit.records import (
     EMPTY_LEDGER,
     BeaconEntry,
     BeaconSource,
+    Closing,
     DrandBeacon,
     Enrolment,
     Opening,
@@ -103,6 +104,8 @@ def _chain(case: Case) -> None:
         if not isinstance(first, Opening) or tree.root() != signed.checkpoint.root:
             raise SchemaError("the window before this one is damaged", field="previous",
                               expected=signed.checkpoint.root.hex(), found=tree.root().hex())  # fmt: skip
+        last = parse_entry(case.previous.entries[-1], field="previous[-1]")
+        case.figures["previous_abandoned"] = isinstance(last, Closing) and last.abandoned
         expected = (first.digest(), signed.checkpoint.root.hex())
         overlap = first.closes_at > case.opening.opens_at
         found = (previous.opening, previous.root)

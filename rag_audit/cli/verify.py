@@ -12,6 +12,7 @@ from rag_audit.canonical import digest_hex, jcs, read_json
 from rag_audit.challenge import Challenge, sample_size
 from rag_audit.cli.common import PATH, Group, emit, json_option, signing_key, verifier_key
 from rag_audit.durable import replace_file
+from rag_audit.embedders import public_artefacts
 from rag_audit.errors import SchemaError, SetupError
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.ledger.note import VerifierKey, parse_note, sign_note
@@ -50,8 +51,15 @@ def verify(
     from rag_audit.report.text import render
     from rag_audit.verify import verify_window
 
-    verdict = verify_window(window, trust=trust, receipts=receipts, previous=previous, engine=engine,
-                            max_epsilon=max_epsilon, allow_unsafe_setup=allow_unsafe_setup)  # fmt: skip
+    verdict = verify_window(
+        window,
+        trust=trust,
+        receipts=receipts,
+        previous=previous,
+        engine=engine,
+        max_epsilon=max_epsilon,
+        allow_unsafe_setup=allow_unsafe_setup,
+    )
     click.echo(json.dumps(verdict.as_json(), default=str) if as_json else render(verdict), nl=as_json)
     ctx.exit(int(verdict.exit_code))
 
@@ -97,9 +105,12 @@ def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
     signed.quorum_time(trusted.quorum)
     head, tree = signed.checkpoint, MerkleTree(leaf_hash(jcs(entry)) for entry in file.entries)
     if (tree.size, tree.root()) != (head.size, head.root):
-        raise SchemaError("entries are not the ones under the final checkpoint", field="entries",
-                          expected=f"{head.size} entries, root {head.root.hex()}",
-                          found=f"{tree.size} entries, root {tree.root().hex()}")  # fmt: skip
+        raise SchemaError(
+            "entries are not the ones under the final checkpoint",
+            field="entries",
+            expected=f"{head.size} entries, root {head.root.hex()}",
+            found=f"{tree.size} entries, root {tree.root().hex()}",
+        )
     return head
 
 
@@ -167,7 +178,7 @@ def trust_new(
         accounts=[(line["account"], line["key"]) for line in lines],
         circuits=[pin for path in setups for pin in _pins(path)],
         noise_table=table_digest(),
-        embedder=_artefacts(embedder),
+        embedder=public_artefacts(embedder),
         require=_requirements(settings),
     )
     Trust.from_toml(text.encode(), source="trust.toml")
@@ -184,13 +195,6 @@ def _pins(path: Path) -> list[Groth16Pin]:
         Groth16Pin.parse({k: v for k, v in key.items() if k in ("circuit", "vk", "setup")}, field=path.name)
         for key in keys
     ]
-
-
-def _artefacts(name: str) -> dict[str, str]:
-    from rag_audit.embedders import get_embedder
-
-    artefacts: dict[str, str] = get_embedder(name).manifest()["artefacts"]
-    return artefacts
 
 
 def _requirements(settings: tuple[str, ...]) -> Require:

@@ -16,9 +16,24 @@ __all__ = [
     "TokenLimits",
     "Vectors",
     "get_embedder",
+    "public_artefacts",
 ]
 
 DEFAULT_EMBEDDER = "wordllama-256"
+
+
+def public_artefacts(name: str) -> dict[str, str]:
+    """SHA-256 of an embedder's public artefacts, for a verifier to pin: needs no extra installed.
+
+    :raises SetupError: unknown here; an ONNX model's digests are its publisher's to give
+    """
+    from rag_audit.embedders.wordllama import ARTEFACTS, NAME
+
+    if name != NAME:
+        raise SetupError(
+            "no artefacts of this embedder are known", field="embedder", expected=NAME, found=name
+        )
+    return dict(ARTEFACTS)
 
 
 def get_embedder(

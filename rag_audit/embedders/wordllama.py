@@ -44,6 +44,9 @@ TOKENIZER_SHA256 = "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cd
 TABLE_SHA256 = "3dba73a4173b0e2314f9632472eae441939439f1474e3cdf0c9dc434b39fe49e"
 """Over the int4 table as int8, row by row."""
 
+ARTEFACTS = {"table-int4": TABLE_SHA256, "tokenizer": TOKENIZER_SHA256, "weights": WEIGHTS_SHA256}
+"""The public artefacts by name, as the manifest and a verifier's pins list them."""
+
 _HINT = "pip install 'ragaudit-zk[provider]'"
 
 
@@ -127,11 +130,7 @@ class WordLlama:
     def manifest(self) -> dict[str, Any]:
         return {
             "kind": self.name,
-            "artefacts": {
-                "table-int4": TABLE_SHA256,
-                "tokenizer": TOKENIZER_SHA256,
-                "weights": WEIGHTS_SHA256,
-            },
+            "artefacts": dict(ARTEFACTS),
             "dimension": self.dimension,
             "prompt": self.template.digest(),
             "quantiser": {

@@ -310,7 +310,7 @@ PROOF = [
     Cheat("a proof system that this release does not verify", "proof.system",
           put("policy", "tenants", 0, "system", value="scan"), UNDECIDED, proofs=False),
     Cheat("another circuit than the policy's constants ask for", "proof.circuit.law",
-          put("policy", "tenants", 0, "circuits", "retrieve", value=ZERO), proofs=False),
+          put("policy", "tenants", 0, "circuits", "retrieve", value=ZERO), UNDECIDED, proofs=False),
     Cheat("another verification key than the pinned one", "proof.key.law", other_key,
           also=("proof.key.medicine",)),
     Cheat("no verification key", "proof.key.law", lambda f: f.value["verification_keys"].clear(), UNDECIDED,
