@@ -149,7 +149,7 @@ template Noise(N, m, gains) {
     component draw[draws];
     for (var n = 0; n < blocks; n++) {
         var used = n < blocks - 1 ? 16 : words - 16 * n;
-        block[n] = Permutation(1, used);
+        block[n] = Permutation(17, 1, used);
         for (var i = 0; i < 17; i++) {
             if (i == 1) {
                 block[n].in[i] <== kappa;

@@ -2,80 +2,88 @@ pragma circom 2.2.0;
 
 include "circomlib/circuits/poseidon_constants.circom";
 
-/// @title Poseidon permutation of 17 words (docs/protocol.md, "Field and hash")
+/// @notice Number of partial rounds for a state of t words. Compile time only.
+function partial_rounds(t) {
+    assert(t == 9 || t == 13 || t == 17);
+    return t == 9 ? 63 : (t == 13 ? 65 : 68);
+}
+
+/// @title Poseidon permutation of t words (docs/relation.md, "Field and hash")
 /// @notice out[i] = word first + i of the permuted state.
 /// @dev The constants are circomlib's, in the sparse form of the Poseidon paper's appendix B: three full
-///      rounds, one that ends in the dense matrix P, 68 partial rounds, four full rounds. Linear layers are
-///      kept as expressions, so that only the 204 fifth powers become constraints (3 each).
+///      rounds, one that ends in the dense matrix P, the partial rounds, four full rounds. Linear layers are
+///      kept as expressions, so that only the fifth powers become constraints (3 each; 204 at t = 17).
 /// @param in the state; any field elements
-template Permutation(first, count) {
-    signal input in[17];
+template Permutation(t, first, count) {
+    var partial = partial_rounds(t);
+    var boxes = 8 * t + partial;
+    signal input in[t];
     signal output out[count];
-    var C[204] = POSEIDON_C(17);
-    var S[2244] = POSEIDON_S(17);
-    var M[17][17] = POSEIDON_M(17);
-    var P[17][17] = POSEIDON_P(17);
+    var C[boxes] = POSEIDON_C(t);
+    var S[partial * (2 * t - 1)] = POSEIDON_S(t);
+    var M[t][t] = POSEIDON_M(t);
+    var P[t][t] = POSEIDON_P(t);
 
-    signal square[204];
-    signal fourth[204];
-    signal fifth[204];
-    var state[17];
-    var mixed[17];
+    signal square[boxes];
+    signal fourth[boxes];
+    signal fifth[boxes];
+    var state[t];
+    var mixed[t];
     var box = 0;
-    for (var j = 0; j < 17; j++) {
+    for (var j = 0; j < t; j++) {
         state[j] = in[j] + C[j];
     }
     for (var round = 0; round < 4; round++) {
-        for (var j = 0; j < 17; j++) {
+        for (var j = 0; j < t; j++) {
             square[box] <== state[j] * state[j];
             fourth[box] <== square[box] * square[box];
             fifth[box] <== fourth[box] * state[j];
-            state[j] = fifth[box] + C[17 * (round + 1) + j];
+            state[j] = fifth[box] + C[t * (round + 1) + j];
             box++;
         }
-        for (var i = 0; i < 17; i++) {
+        for (var i = 0; i < t; i++) {
             mixed[i] = 0;
-            for (var j = 0; j < 17; j++) {
+            for (var j = 0; j < t; j++) {
                 mixed[i] += (round == 3 ? P[j][i] : M[j][i]) * state[j];
             }
         }
-        for (var i = 0; i < 17; i++) {
+        for (var i = 0; i < t; i++) {
             state[i] = mixed[i];
         }
     }
-    for (var round = 0; round < 68; round++) {
+    for (var round = 0; round < partial; round++) {
         square[box] <== state[0] * state[0];
         fourth[box] <== square[box] * square[box];
         fifth[box] <== fourth[box] * state[0];
-        state[0] = fifth[box] + C[85 + round];
+        state[0] = fifth[box] + C[5 * t + round];
         box++;
         mixed[0] = 0;
-        for (var j = 0; j < 17; j++) {
-            mixed[0] += S[33 * round + j] * state[j];
+        for (var j = 0; j < t; j++) {
+            mixed[0] += S[(2 * t - 1) * round + j] * state[j];
         }
-        for (var j = 1; j < 17; j++) {
-            state[j] += S[33 * round + 16 + j] * state[0];
+        for (var j = 1; j < t; j++) {
+            state[j] += S[(2 * t - 1) * round + t - 1 + j] * state[0];
         }
         state[0] = mixed[0];
     }
     for (var round = 0; round < 4; round++) {
-        for (var j = 0; j < 17; j++) {
+        for (var j = 0; j < t; j++) {
             square[box] <== state[j] * state[j];
             fourth[box] <== square[box] * square[box];
             fifth[box] <== fourth[box] * state[j];
             state[j] = fifth[box];
             if (round < 3) {
-                state[j] += C[153 + 17 * round + j];
+                state[j] += C[5 * t + partial + t * round + j];
             }
             box++;
         }
-        for (var i = 0; i < 17; i++) {
+        for (var i = 0; i < t; i++) {
             mixed[i] = 0;
-            for (var j = 0; j < 17; j++) {
+            for (var j = 0; j < t; j++) {
                 mixed[i] += M[j][i] * state[j];
             }
         }
-        for (var i = 0; i < 17; i++) {
+        for (var i = 0; i < t; i++) {
             state[i] = mixed[i];
         }
     }
@@ -84,7 +92,7 @@ template Permutation(first, count) {
     }
 }
 
-/// @notice The same permutation's word 0 on constants, for hashes of constants. Compile time only.
+/// @notice Word 0 of the permutation of 17 words, for hashes of constants. Compile time only.
 function permutation_word(in) {
     var C[204] = POSEIDON_C(17);
     var S[2244] = POSEIDON_S(17);
@@ -144,7 +152,7 @@ template Hash(n) {
     assert(n >= 1 && n <= 16);
     signal input in[n];
     signal output out;
-    component permutation = Permutation(0, 1);
+    component permutation = Permutation(17, 0, 1);
     permutation.in[0] <== 0;
     for (var i = 0; i < 16; i++) {
         if (i < n) {

@@ -1,4 +1,4 @@
-"""Poseidon over BN254 with x^5, t = 17, 8 full and 68 partial rounds: circomlib's Poseidon(16).
+"""Poseidon over BN254 with x^5 and 8 full rounds: circomlib's, at t = 17 and, for the table tree, 9 and 13.
 
 Grassi, Khovratovich, Rechberger, Roy and Schofnegger, "Poseidon: A New Hash Function for Zero-Knowledge
 Proof Systems" (USENIX Security 2021). Round constants and matrix come from the Grain LFSR of its
@@ -17,7 +17,8 @@ from rag_audit.relation.field import MODULUS
 
 WIDTH = 17
 FULL_ROUNDS = 8
-PARTIAL_ROUNDS = 68
+PARTIAL_ROUNDS = {9: 63, 13: 65, 17: 68}
+"""By width; the tree over the embedder's table (`table`) uses the two narrow ones."""
 RATE = WIDTH - 1
 """Inputs that one `hash_elements` takes."""
 LIST_RUN = RATE - 1
@@ -40,15 +41,15 @@ _STRIDE = 18
 """Raw bits made at once: the LFSR's highest tap is 62 of 80, so no bit depends on the 17 before it."""
 
 
-def _lfsr() -> Iterator[str]:
+def _lfsr(width: int) -> Iterator[str]:
     """The Grain LFSR's raw bits from its first, as '0' and '1' (appendix E)."""
     descriptor = (
         (1, 2),  # a prime field
         (0, 4),  # S-box x^alpha
         (_FIELD_BITS, 12),
-        (WIDTH, 12),
+        (width, 12),
         (FULL_ROUNDS, 10),
-        (PARTIAL_ROUNDS, 10),
+        (PARTIAL_ROUNDS[width], 10),
         (2**30 - 1, 30),
     )
     bits = "".join(f"{value:0{size}b}" for value, size in descriptor)
@@ -60,44 +61,46 @@ def _lfsr() -> Iterator[str]:
         yield from f"{fresh:0{_STRIDE}b}"[::-1]
 
 
-def _grain() -> Iterator[int]:
+def _grain(width: int) -> Iterator[int]:
     """Uniform 254-bit integers: of each pair of raw bits the second is kept if the first is 1."""
-    raw = islice(_lfsr(), _WARM_UP, None)
+    raw = islice(_lfsr(width), _WARM_UP, None)
     kept = (second for first, second in zip(raw, raw, strict=False) if first == "1")
     while True:
         yield int("".join(islice(kept, _FIELD_BITS)), 2)
 
 
 @cache
-def parameters() -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
-    """(round constants: 76 rows of 17, MDS matrix: 17 rows of 17), drawn in this order from one stream.
+def parameters(width: int = WIDTH) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    """(round constants: a row of t a round, MDS matrix: t rows of t), drawn in this order from one stream.
 
     The matrix is the Cauchy matrix 1 / (x_i + y_j) of the first 2 t distinct values; the paper's tests
     against invariant subspaces pass for it (circomlib uses the same one).
     """
-    stream = _grain()
+    stream = _grain(width)
     canonical = (x for x in stream if x < MODULUS)
-    constants = tuple(tuple(islice(canonical, WIDTH)) for _ in range(FULL_ROUNDS + PARTIAL_ROUNDS))
+    rounds = FULL_ROUNDS + PARTIAL_ROUNDS[width]
+    constants = tuple(tuple(islice(canonical, width)) for _ in range(rounds))
     while True:
-        points = [x % MODULUS for x in islice(stream, 2 * WIDTH)]
-        xs, ys = points[:WIDTH], points[WIDTH:]
-        if len(set(points)) == 2 * WIDTH and all((x + y) % MODULUS for x in xs for y in ys):
+        points = [x % MODULUS for x in islice(stream, 2 * width)]
+        xs, ys = points[:width], points[width:]
+        if len(set(points)) == 2 * width and all((x + y) % MODULUS for x in xs for y in ys):
             return constants, tuple(tuple(pow(x + y, -1, MODULUS) for y in ys) for x in xs)
 
 
 def permute(state: Sequence[int]) -> list[int]:
-    """The Poseidon permutation of 17 field elements.
+    """The Poseidon permutation of 9, 13 or 17 field elements.
 
-    :raises ValueError: not 17 elements
+    :raises ValueError: another number of elements
     """
-    if len(state) != WIDTH:
-        raise ValueError(f"a Poseidon state has {WIDTH} elements, not {len(state)}")
-    constants, matrix = parameters()
+    width = len(state)
+    if width not in PARTIAL_ROUNDS:
+        raise ValueError(f"a Poseidon state has {', '.join(map(str, PARTIAL_ROUNDS))} elements, not {width}")
+    constants, matrix = parameters(width)
     words = list(state)
     for number, row in enumerate(constants):
         words = [(w + c) % MODULUS for w, c in zip(words, row, strict=True)]
-        partial = FULL_ROUNDS // 2 <= number < FULL_ROUNDS // 2 + PARTIAL_ROUNDS
-        boxes = 1 if partial else WIDTH
+        partial = FULL_ROUNDS // 2 <= number < FULL_ROUNDS // 2 + PARTIAL_ROUNDS[width]
+        boxes = 1 if partial else width
         words[:boxes] = [pow(w, 5, MODULUS) for w in words[:boxes]]
         words = [sum(map(mul, line, words)) % MODULUS for line in matrix]
     return words

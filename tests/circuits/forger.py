@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from rag_audit.proofs.groth16.circuit import Circuit, Inputs, compile_circuit, compute_witness, run_compiler
-from rag_audit.proofs.groth16.instance import RetrieveInstance
+from rag_audit.proofs.groth16.instance import Instance
 from rag_audit.toolchain import build_once, cache_dir, circuits_dir
 from tests.circuits.r1cs import System, read_witness
 
@@ -28,7 +28,7 @@ Patch = tuple[str, str, str]
 _CHECK = re.compile(r"^.*[^=!<>]===[^=].*;$", re.MULTILINE)
 
 
-def forge(instance: RetrieveInstance, inputs: Inputs, *patches: Patch) -> list[int]:
+def forge(instance: Instance, inputs: Inputs, *patches: Patch) -> list[int]:
     """The literal circuit's wires, for inputs that need not satisfy it and with patched assignments.
 
     A patch may turn `<==` into `<--`: then the constraint stays with the judge, and the forger breaks it.
@@ -37,7 +37,7 @@ def forge(instance: RetrieveInstance, inputs: Inputs, *patches: Patch) -> list[i
 
 
 @cache
-def _generator(instance: RetrieveInstance, patches: Sequence[Patch]) -> Circuit:
+def _generator(instance: Instance, patches: Sequence[Patch]) -> Circuit:
     sources: dict[str, str] = {
         path.relative_to(circuits_dir()).as_posix(): path.read_text()
         for folder in ("lib", "utils")
@@ -62,20 +62,20 @@ def _generator(instance: RetrieveInstance, patches: Sequence[Patch]) -> Circuit:
 
 
 @cache
-def literal_system(instance: RetrieveInstance) -> System:
+def literal_system(instance: Instance) -> System:
     """The untouched circuit, unsimplified."""
     circuit = compile_circuit(instance, flags=LITERAL)
     return System.read(circuit.r1cs, circuit.symbols)
 
 
 @cache
-def shipped_system(instance: RetrieveInstance) -> System:
+def shipped_system(instance: Instance) -> System:
     """The circuit that proofs are made for."""
     circuit = compile_circuit(instance)
     return System.read(circuit.r1cs, circuit.symbols)
 
 
-def shipped_witness(instance: RetrieveInstance, literal: Sequence[int]) -> list[int]:
+def shipped_witness(instance: Instance, literal: Sequence[int]) -> list[int]:
     """The shipped circuit's wires, taken by name from the literal circuit's."""
     wires: Mapping[str, int] = literal_system(instance).wires
     shipped = shipped_system(instance)

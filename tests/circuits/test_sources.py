@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rag_audit.proofs.groth16 import instance as instances
-from rag_audit.proofs.groth16.instance import SHIPPED, included_sources
+from rag_audit.proofs.groth16.instance import SHIPPED, EmbedInstance, included_sources
 from rag_audit.relation import noise
 from rag_audit.toolchain import circuits_dir
 from tests.circuits.retrieve_case import TINY
@@ -90,5 +90,10 @@ def test_digest_covers_parameters_sources_compiler_and_table(monkeypatch: pytest
 
 
 def test_digest_names_every_own_source() -> None:
-    names = {name for name, _ in included_sources(TINY.main_source())}
-    assert names == {path.relative_to(circuits_dir()).as_posix() for path in SOURCES}
+    retrieve, embed = (
+        {name for name, _ in included_sources(main.main_source())} for main in (TINY, EmbedInstance(24))
+    )
+    assert {"lib/dgs1.circom", "lib/dgs1_table.circom", "utils/bits.circom"} <= retrieve - {
+        "lib/embed.circom"
+    }
+    assert retrieve | embed == {path.relative_to(circuits_dir()).as_posix() for path in SOURCES}

@@ -19,11 +19,14 @@ from rag_audit.canonical import digest_hex
 from rag_audit.errors import PolicyError, SetupError
 from rag_audit.relation.noise import MAX_MAGNITUDE, check_gains, table_digest
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.relation.table import ARITY, MAX_ROWS
 from rag_audit.toolchain import circuits_dir
 
 COMPILER_FLAGS = ("--O2",)
 PUBLIC_INPUTS = ("ctx", "c_seed", "beacon", "slot", "c_idx", "cq", "htopk")
 """The public inputs of `retrieve`, in the order of the verification key."""
+EMBED_INPUTS = ("ctx", "table", "hq", "cq")
+"""The public inputs of `embed`."""
 
 _INCLUDE = re.compile(r'^\s*include\s+"([^"]+)"\s*;', re.MULTILINE)
 
@@ -124,10 +127,66 @@ class RetrieveInstance:
         return circuit_digest(self, {"noise_table": table_digest()})
 
 
-SHIPPED = tuple(
-    RetrieveInstance(capacity, 256, 5, gains, 101, 810, lattice)
-    for capacity in (64, 256)
-    for gains, lattice in (((1,), 64), ((1, 8, 64), 128))
+@dataclass(frozen=True)
+class EmbedInstance:
+    """`embed`: claim A1 for one record (docs/circuits.md).
+
+    :param tokens: T, the most tokens of a query, at most 64
+    :param dimension: d, components of a table row, at most 256
+    :param depth: of the table's tree of arity 8
+    :param zero_row: place of a zero row, opened for unused tokens
+    :param norm_factor: A of the integer normalisation
+    :raises PolicyError: parameters that the circuit cannot be built for
+    """
+
+    tokens: int
+    dimension: int = 256
+    depth: int = 5
+    zero_row: int = 32_000
+    norm_factor: int = 8145
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.tokens <= MAX_ROWS:
+            raise PolicyError(
+                "token limit does not fit the circuit", expected=f"1..{MAX_ROWS}", found=self.tokens
+            )
+        if not 250 < self.dimension <= 256:
+            raise PolicyError("dimension does not fit the circuit", expected="251..256", found=self.dimension)
+        if not 1 <= self.depth <= 5 or not 0 <= self.zero_row < ARITY**self.depth:
+            raise PolicyError("table tree does not fit the circuit", found=f"{self.depth}, {self.zero_row}")
+
+    @property
+    def name(self) -> str:
+        """`embed-t64-d256-h5-z32000-a8145`."""
+        return f"embed-t{self.tokens}-d{self.dimension}-h{self.depth}-z{self.zero_row}-a{self.norm_factor}"
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The four public inputs, in order."""
+        return EMBED_INPUTS
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component."""
+        arguments = f"{self.tokens}, {self.dimension}, {self.depth}, {self.zero_row}, {self.norm_factor}"
+        return (
+            "pragma circom 2.2.0;\n\n"
+            'include "../lib/embed.circom";\n\n'
+            f"component main {{public [{', '.join(EMBED_INPUTS)}]}} = Embed({arguments});\n"
+        )
+
+    def digest(self) -> str:
+        """SHA-256 over sources, compiler, flags and parameters. The table is a public input."""
+        return circuit_digest(self, {})
+
+
+SHIPPED: tuple[RetrieveInstance | EmbedInstance, ...] = (
+    *(
+        RetrieveInstance(capacity, 256, 5, gains, 101, 810, lattice)
+        for capacity in (64, 256)
+        for gains, lattice in (((1,), 64), ((1, 8, 64), 128))
+    ),
+    EmbedInstance(24),
+    EmbedInstance(64),
 )
 """The instances whose mains lie in circuits/main."""
 

@@ -1,0 +1,78 @@
+"""The tree over a static embedder's table, which A1 opens rows of (docs/relation.md, "Commitments").
+
+Arity 8; a leaf is Poseidon(12) of a tag and a row as 11 wide elements, a node Poseidon(8). The two have
+different widths, so a node can never be read as a leaf. Wide elements keep 25 components apart by 10 bits:
+up to 64 rows can be added without unpacking one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_audit.errors import EncodingError
+from rag_audit.relation.poseidon import TAG_TABLE, permute
+from rag_audit.relation.vectors import NIBBLE_OFFSET
+
+ARITY = 8
+SLOTS = 25
+SLOT_BITS = 10
+MAX_ROWS = 64
+"""Rows that may be added: 64 * 15 < 2^10."""
+
+
+def wide_row(row: Sequence[int]) -> list[int]:
+    """A row's components + 8, 25 to an element, 10 bits each, least significant first; 0 after the last."""
+    return [
+        sum((int(v) + NIBBLE_OFFSET) << SLOT_BITS * j for j, v in enumerate(row[start : start + SLOTS]))
+        for start in range(0, len(row), SLOTS)
+    ]
+
+
+def leaf(row: Sequence[int]) -> int:
+    """Poseidon(12) of the tag and the wide row; 251 to 275 components.
+
+    :raises ValueError: rows of another width
+    """
+    return permute([0, TAG_TABLE, *wide_row(row)])[0]
+
+
+def node(children: Sequence[int]) -> int:
+    """Poseidon(8) of eight children."""
+    return permute([0, *children])[0]
+
+
+class TableTree:
+    """A tree of depth `depth` over rows; places after the last row hold zero rows.
+
+    :param rows: at most 8^depth - 1 of them, so that there is a zero row
+    :raises EncodingError: too many rows
+    """
+
+    def __init__(self, rows: Sequence[Sequence[int]], depth: int) -> None:
+        places = ARITY**depth
+        if not 0 < len(rows) < places:
+            raise EncodingError(
+                "table does not fit its tree", expected=f"1..{places - 1} rows", found=len(rows)
+            )
+        empty = leaf([0] * len(rows[0]))
+        self.levels = [[*map(leaf, rows), *[empty] * (places - len(rows))]]
+        # Equal eights (the empty part) are hashed once.
+        for _ in range(depth):
+            below = self.levels[-1]
+            eights = [tuple(below[i : i + ARITY]) for i in range(0, len(below), ARITY)]
+            known = {eight: node(eight) for eight in set(eights)}
+            self.levels.append([known[eight] for eight in eights])
+
+    @property
+    def root(self) -> int:
+        """What is committed."""
+        return self.levels[-1][0]
+
+    def path(self, index: int) -> list[list[int]]:
+        """The eight children of each node on the way from row `index` to the root, lowest first."""
+        nodes = []
+        for level in self.levels[:-1]:
+            index -= index % ARITY
+            nodes.append(level[index : index + ARITY])
+            index //= ARITY
+        return nodes
