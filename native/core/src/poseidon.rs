@@ -23,13 +23,18 @@ pub const LIST_RUN: usize = RATE - 1;
 /// Domain tag of a list's start.
 pub const TAG_LIST: u64 = 10;
 
-const FULL_ROUNDS: usize = 8;
+/// Rounds with an S-box on every word, half of them first, half last.
+pub const FULL_ROUNDS: usize = 8;
 const HALF: usize = FULL_ROUNDS / 2;
-const PARTIAL_ROUNDS: usize = 68;
+/// Rounds with an S-box on word 0.
+pub const PARTIAL_ROUNDS: usize = 68;
+/// S-boxes of one permutation.
+pub const SBOXES: usize = FULL_ROUNDS * WIDTH + PARTIAL_ROUNDS;
 const GROUP: usize = 4;
 const GROUPS: usize = PARTIAL_ROUNDS / GROUP;
 
-type Matrix<const N: usize> = [[Fr; N]; N];
+/// A square matrix, by rows.
+pub type Matrix<const N: usize> = [[Fr; N]; N];
 type Row = [Limbs; WIDTH];
 /// The raw state, in Montgomery form.
 pub(crate) type State = [Limbs; WIDTH];
@@ -264,8 +269,10 @@ impl Parameters {
     }
 }
 
-fn substitute(state: &mut State, constants: &Row) {
+/// `see` gets every S-box's word and the constant to be added to it, in the order of the rounds.
+fn substitute(state: &mut State, constants: &Row, see: &mut impl FnMut(&Limbs, &Limbs)) {
     for (word, constant) in state.iter_mut().zip(constants) {
+        see(word, constant);
         *word = fifth_power(&add_lazy(word, constant));
     }
 }
@@ -285,11 +292,12 @@ fn mix(state: &mut State, matrix: &[Row; WIDTH]) {
     }
 }
 
-fn partial_rounds(state: &mut State, p: &Parameters) {
+fn partial_rounds(state: &mut State, p: &Parameters, see: &mut impl FnMut(&Limbs, &Limbs)) {
     const { assert!(RATE + GROUP <= Sum::CAPACITY && GROUP + 6 <= Sum::CAPACITY) };
     for group in &p.groups {
         let mut outputs = [[0; 4]; GROUP];
         for j in 0..GROUP {
+            see(&state[0], &group.constants[j]);
             outputs[j] = fifth_power(&add_lazy(&state[0], &group.constants[j]));
             let mut sum = Sum::zero();
             sum.add_product(&p.corner, &outputs[j]);
@@ -312,23 +320,41 @@ fn partial_rounds(state: &mut State, p: &Parameters) {
 }
 
 /// All rounds but the last matrix.
-fn rounds(state: &mut State, p: &Parameters) {
+fn rounds(state: &mut State, p: &Parameters, mut see: impl FnMut(&Limbs, &Limbs)) {
     for round in 0..FULL_ROUNDS - 1 {
-        substitute(state, &p.full[round]);
+        substitute(state, &p.full[round], &mut see);
         if round == HALF - 1 {
             mix(state, &p.transition);
-            partial_rounds(state, p);
+            partial_rounds(state, p, &mut see);
         } else {
             mix(state, &p.matrix);
         }
     }
-    substitute(state, &p.full[FULL_ROUNDS - 1]);
+    substitute(state, &p.full[FULL_ROUNDS - 1], &mut see);
+}
+
+/// What goes into every S-box, round constant included, in the order of the rounds: what an argument about the
+/// permutation works on.
+pub fn sbox_inputs(state: &[Fr; WIDTH]) -> [Fr; SBOXES] {
+    let mut raw = state.map(|x| from_field(&x));
+    let (mut inputs, mut next) = ([Fr::ZERO; SBOXES], 0);
+    rounds(&mut raw, parameters(), |word, constant| {
+        inputs[next] = to_field(word) + to_field(constant);
+        next += 1;
+    });
+    inputs
+}
+
+/// The constants of every round and the matrix, as the paper's section 2.3 has them.
+pub fn round_parameters() -> &'static (Vec<[Fr; WIDTH]>, Matrix<WIDTH>) {
+    static GENERATED: OnceLock<(Vec<[Fr; WIDTH]>, Matrix<WIDTH>)> = OnceLock::new();
+    GENERATED.get_or_init(generate)
 }
 
 /// The permutation on raw words, which the noise stream uses: no secret-dependent branch or load.
 pub(crate) fn permute_raw(state: &mut State) {
     let p = parameters();
-    rounds(state, p);
+    rounds(state, p, |_, _| ());
     mix(state, &p.matrix);
 }
 
@@ -357,7 +383,7 @@ fn compress(inputs: &[Fr]) -> Fr {
     for (word, x) in state[1..].iter_mut().zip(inputs) {
         *word = from_field(x);
     }
-    rounds(&mut state, p);
+    rounds(&mut state, p, |_, _| ());
     to_field(&mixed(&p.matrix[0], &state))
 }
 
@@ -400,6 +426,23 @@ mod tests {
         for state in cases {
             assert_eq!(permute(&state), plain(&state));
         }
+    }
+
+    #[test]
+    fn sbox_inputs_are_those_of_the_plain_rounds() {
+        let (constants, matrix) = round_parameters();
+        let state: [Fr; WIDTH] = from_fn(|i| Fr::from(i as u64 * 5 + 1));
+        let mut s = state;
+        let mut expected = Vec::new();
+        for (round, row) in constants.iter().enumerate() {
+            s.iter_mut().zip(row).for_each(|(x, c)| *x += c);
+            let partial = (HALF..HALF + PARTIAL_ROUNDS).contains(&round);
+            let boxes = if partial { 1 } else { WIDTH };
+            expected.extend(&s[..boxes]);
+            s[..boxes].iter_mut().for_each(|x| *x = x.pow([5]));
+            s = times(matrix, &s);
+        }
+        assert_eq!(sbox_inputs(&state).to_vec(), expected);
     }
 
     /// circomlibjs 0.1.7: poseidon([1, 2, .., 16]) and poseidon of 16 zeros.

@@ -10,6 +10,7 @@ pub mod group;
 pub mod index;
 pub mod lookup;
 pub mod mle;
+pub mod poseidon;
 pub mod session;
 pub mod sumcheck;
 pub mod transcript;
