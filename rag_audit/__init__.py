@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from rag_audit.account import Account
     from rag_audit.ledger.note import SigningKey, VerifierKey
     from rag_audit.policy import Policy, draft_policy
+    from rag_audit.publication import Publication
     from rag_audit.records import WitnessBeacon
     from rag_audit.trust import Trust
     from rag_audit.verify import Verdict, verify_window
-    from rag_audit.window import Publication, Window
+    from rag_audit.window import Window
     from rag_audit.witness import Witness
 
 __version__ = "0.1.0"
@@ -39,7 +40,7 @@ __all__ = [
 _HOME = {
     "Account": "account",
     "Policy": "policy",
-    "Publication": "window",
+    "Publication": "publication",
     "SigningKey": "ledger.note",
     "Trust": "trust",
     "Verdict": "verify",

@@ -17,6 +17,7 @@ from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.errors import InvalidProof, RequestRefused, SchemaError, SignatureError, StoreError
 from rag_audit.ledger.note import SigningKey, VerifierKey
 from rag_audit.models import Hex32, Identifier, Model, Positive
+from rag_audit.publication import Publication
 from rag_audit.receipts import OpenedReceipt, contradictions, open_receipt
 from rag_audit.records import (
     Answer,
@@ -32,7 +33,6 @@ from rag_audit.records import (
 )
 from rag_audit.relation.commitments import vector_commitment
 from rag_audit.relation.field import to_hex
-from rag_audit.window import Publication
 
 MAX_FILE_BYTES = 16 << 20
 KEY_FILE = "account.skey"

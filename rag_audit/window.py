@@ -7,20 +7,15 @@ continues where the ledger ends.
 from __future__ import annotations
 
 import concurrent.futures
-import fcntl
-import io
 import os
 import threading
 import time
-import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-
-import numpy as np
 
 from rag_audit import attest
 from rag_audit.attest import Retained
@@ -33,22 +28,17 @@ from rag_audit.commit import (
     WindowSecrets,
     check_roster,
     commit,
-    list_root,
-    recommit,
 )
-from rag_audit.documents import DocumentStore
 from rag_audit.drand import QUICKNET, DrandChain
 from rag_audit.durable import PRIVATE_MODE, replace_file
 from rag_audit.embedders import Embedder, get_embedder
-from rag_audit.engine import NoisePool, SlotKey, TenantIndex
+from rag_audit.engine import NoisePool, SlotKey
 from rag_audit.errors import (
-    InvalidProof,
     PolicyError,
     RagAuditError,
     RequestRefused,
     SchemaError,
     StoreError,
-    VersionError,
     WindowStateError,
 )
 from rag_audit.estimate import Estimate, estimate_window
@@ -56,9 +46,9 @@ from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_check
 from rag_audit.ledger.note import SigningKey, VerifierKey, merge_signatures, parse_note
 from rag_audit.ledger.store import LedgerStore, SlotUsed
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
-from rag_audit.models import Model
 from rag_audit.policy import Policy
 from rag_audit.proofs.groth16 import ProofJob, proving_key
+from rag_audit.publication import PUBLICATION, Publication
 from rag_audit.receipts import make_receipt
 from rag_audit.records import (
     Answer,
@@ -75,75 +65,13 @@ from rag_audit.records import (
     Refusal,
     RosterEntry,
     SignedRequest,
-    TenantEntry,
     WitnessBeacon,
     parse_entry,
 )
-from rag_audit.relation.commitments import seed_commitment
-from rag_audit.relation.field import to_hex
+from rag_audit.stored import load_commitment, lock_folder, store_commitment
 from rag_audit.windowfile import MEDIA_TYPE, WindowFile
 
-PUBLICATION = "application/vnd.rag-audit.opening+json;version=1"
-MAX_PUBLICATION_BYTES = 64 << 20
 MAX_PROOF_BYTES = 1 << 20
-SECRETS_FILE = "secrets.json"
-
-
-class Publication(Model):
-    """public/opening.json: what accounts and witnesses need of a window before it is closed."""
-
-    mediaType: str
-    opening: dict[str, Json]
-    policy: dict[str, Json]
-    embedder: dict[str, Json]
-    roster: list[Json]
-    tenants: list[Json]
-
-    @classmethod
-    def load(cls, path: Path) -> Publication:
-        """Read and check; a folder means its opening.json."""
-        path = path / "opening.json" if path.is_dir() else path
-        value = read_json(path, max_bytes=MAX_PUBLICATION_BYTES)
-        if not isinstance(value, dict) or value.get("mediaType") != PUBLICATION:
-            raise VersionError("not an opening publication", field=path.name, expected=PUBLICATION)
-        return cls.parse(value, field=path.name)
-
-    def check(self) -> None:
-        """Whether the published documents are the ones that the opening commits to.
-
-        :raises InvalidProof: naming the first that is not
-        """
-        opening = self.parsed_opening()
-        roster = [RosterEntry.parse(r, field=f"roster[{i}]") for i, r in enumerate(self.roster)]
-        tenants = [TenantEntry.parse(t, field=f"tenants[{i}]") for i, t in enumerate(self.tenants)]
-        for name, committed, found in (
-            ("c_policy", opening.c_policy, digest_hex(self.policy)),
-            ("c_emb", opening.c_emb, digest_hex(self.embedder)),
-            ("roster", opening.roster, list_root(roster)),
-            ("tenants", opening.tenants, list_root(tenants)),
-        ):
-            if committed != found:
-                raise InvalidProof("published document is not the committed one", field=f"opening.{name}",
-                                   expected=committed, found=found)  # fmt: skip
-
-    def parsed_opening(self) -> Opening:
-        """Entry 0."""
-        return Opening.parse(self.opening, field="opening")
-
-    def opening_digest(self) -> str:
-        """SHA-256 over entry 0's canonical JSON: how requests and receipts name the window."""
-        return digest_hex(self.opening)
-
-
-class _StoredCommitment(Model):
-    """commitment.json: the provider's copy of what the opening commits to."""
-
-    opening: Opening
-    policy: Policy
-    embedder: dict[str, Json]
-    roster: list[RosterEntry]
-    tenants: list[TenantEntry]
-    witnesses: list[str]
 
 
 def now_ms() -> int:
@@ -241,13 +169,13 @@ class Window:
             witnesses = [m.vkey for m in members_of(beacon)]
         if not witnesses:
             raise PolicyError("a window needs witnesses", field="witnesses")
-        lock = _lock(directory)
+        lock = lock_folder(directory)
         try:
             if (directory / "ledger.sqlite").exists():
                 raise WindowStateError(
                     "folder already holds a window", field=str(directory), hint="use Window.resume"
                 )
-            _store_commitment(directory, made, witnesses)
+            store_commitment(directory, made, witnesses)
             store = LedgerStore(directory / "ledger.sqlite")
             window = cls(directory, key, made, embedder, store, lock, clock, witnesses)
         except BaseException:
@@ -276,9 +204,9 @@ class Window:
         :raises WindowStateError: another process has it open
         """
         directory = Path(directory)
-        lock = _lock(directory)
+        lock = lock_folder(directory)
         try:
-            made, witnesses = _load_commitment(directory, clock())
+            made, witnesses = load_commitment(directory, clock())
             part: Any = made.manifest["embedder"]
             embedder = embedder or get_embedder(
                 part["kind"],
@@ -884,94 +812,3 @@ class Window:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.shut()
-
-
-def _lock(directory: Path) -> int:
-    try:
-        handle = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as exc:
-        raise StoreError("window folder cannot be opened", field=str(directory), found=exc.strerror) from exc
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as exc:
-        os.close(handle)
-        raise WindowStateError("another process has this window open", field=str(directory)) from exc
-    return handle
-
-
-def _store_commitment(directory: Path, made: Commitment, witnesses: Sequence[VerifierKey]) -> None:
-    made.secrets.save(directory / SECRETS_FILE)
-    with DocumentStore(directory / "documents.sqlite") as documents:
-        for name, tenant in made.tenants.items():
-            documents.replace(name, tenant.texts)
-    for name, tenant in made.tenants.items():
-        data = io.BytesIO()
-        np.savez(data, rows=tenant.index.rows, positions=np.array(tenant.index.positions, np.int64))
-        replace_file(directory / "index" / f"{name}.npz", data.getvalue(), mode=PRIVATE_MODE)
-    stored = _StoredCommitment(
-        opening=made.opening,
-        policy=made.policy,
-        embedder=made.manifest,
-        roster=list(made.roster),
-        tenants=[t.entry for t in made.tenants.values()],
-        witnesses=[str(w) for w in witnesses],
-    )
-    replace_file(directory / "commitment.json", stored.canonical())
-
-
-def forget(directory: Path) -> None:
-    """Delete a window's secrets: seed, blindings, and the key under which queries and salts were retained.
-
-    Nothing can be proved or answered any more; what was published stays verifiable. The policy's `delete_after` is
-    the date on which `Window.resume` does the same by itself.
-
-    :raises WindowStateError: a process has the window open
-    """
-    lock = _lock(directory)
-    try:
-        (directory / SECRETS_FILE).unlink(missing_ok=True)
-    finally:
-        os.close(lock)
-
-
-def _load_commitment(directory: Path, now: int) -> tuple[Commitment, list[VerifierKey]]:
-    stored = _StoredCommitment.parse(
-        read_json(directory / "commitment.json", max_bytes=MAX_PUBLICATION_BYTES), field="commitment.json"
-    )
-    delete_after = stored.policy.delete_after
-    if now >= delete_after:
-        (directory / SECRETS_FILE).unlink(missing_ok=True)
-        raise WindowStateError("the window's secrets were deleted on the policy's date", field=str(directory),
-                               expected=f"use before {delete_after}", found=now)  # fmt: skip
-    drawn = WindowSecrets.load(directory / SECRETS_FILE)
-    if set(drawn.index_salts) != {t.tenant for t in stored.tenants}:
-        raise StoreError("secrets are another window's", field=f"{SECRETS_FILE}.index_salts")
-    tenants = {}
-    with DocumentStore(directory / "documents.sqlite") as documents:
-        for committed in stored.tenants:
-            name = committed.tenant
-            tenants[name] = recommit(name, _load_index(directory, name), documents.texts(name), drawn)
-            if tenants[name].entry != committed:
-                raise StoreError("index or texts changed inside the window", field=f"tenant {name}",
-                                 expected=committed.dump(), found=tenants[name].entry.dump())  # fmt: skip
-    made = Commitment(stored.opening, stored.policy, stored.embedder, stored.roster, tenants, drawn)
-    for name, committed_to, found in (
-        ("c_seed", stored.opening.c_seed, to_hex(seed_commitment(drawn.s0, drawn.s1))),
-        ("c_policy", stored.opening.c_policy, stored.policy.digest()),
-        ("c_emb", stored.opening.c_emb, digest_hex(stored.embedder)),
-        ("roster", stored.opening.roster, list_root(stored.roster)),
-        ("tenants", stored.opening.tenants, list_root(stored.tenants)),
-    ):
-        if committed_to != found:
-            raise StoreError("stored state is not what the opening committed to", field=f"opening.{name}",
-                             expected=committed_to, found=found)  # fmt: skip
-    return made, [VerifierKey.parse(w, field="commitment.witnesses") for w in stored.witnesses]
-
-
-def _load_index(directory: Path, tenant: str) -> TenantIndex:
-    path = directory / "index" / f"{tenant}.npz"
-    try:
-        with np.load(path, allow_pickle=False) as data:
-            return TenantIndex(data["rows"], tuple(int(p) for p in data["positions"]))
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as exc:
-        raise StoreError("index cannot be read", field=f"index/{tenant}.npz", found=str(exc)) from exc

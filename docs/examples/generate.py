@@ -25,9 +25,10 @@ from rag_audit.canonical import jcs, sha256  # noqa: E402
 from rag_audit.drand import QUICKNET  # noqa: E402
 from rag_audit.ledger.note import parse_note  # noqa: E402
 from rag_audit.ledger.tree import MerkleTree, leaf_hash  # noqa: E402
+from rag_audit.publication import Publication  # noqa: E402
 from rag_audit.records import DrandBeacon  # noqa: E402
 from rag_audit.report.text import render  # noqa: E402
-from rag_audit.window import Publication, Window  # noqa: E402
+from rag_audit.window import Window  # noqa: E402
 from rag_audit.windowfile import WindowFile  # noqa: E402
 from tests.window.simulator import ORIGIN, QUESTIONS, Service  # noqa: E402
 

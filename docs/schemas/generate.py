@@ -16,6 +16,7 @@ from typing import Any
 
 from rag_audit.models import Model
 from rag_audit.policy import Policy
+from rag_audit.publication import Publication
 from rag_audit.records import (
     Answer,
     BeaconEntry,
@@ -32,7 +33,6 @@ from rag_audit.records import (
     TenantEntry,
 )
 from rag_audit.trust import Trust
-from rag_audit.window import Publication
 from rag_audit.windowfile import WindowFile
 
 HERE = Path(__file__).resolve().parent

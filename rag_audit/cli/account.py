@@ -15,8 +15,8 @@ from rag_audit.account import Account, add_to_roster, check_receipt
 from rag_audit.canonical import Json, jcs, parse_json, read_bytes, read_json
 from rag_audit.cli.common import PATH, Group, emit, json_option, verifier_key
 from rag_audit.errors import SetupError
+from rag_audit.publication import Publication
 from rag_audit.records import CountersignedReceipt, RosterEntry, SignedRequest
-from rag_audit.window import Publication
 
 MAX_REPLY_BYTES = 16 << 20
 
@@ -87,8 +87,12 @@ def _over_socket(path: Path) -> Callable[[SignedRequest], Json]:
                 with connection.makefile("rb") as stream:
                     return parse_json(stream.readline(MAX_REPLY_BYTES), source="reply")
         except OSError as exc:
-            raise SetupError("the provider does not answer", field=str(path), found=exc.strerror,
-                             hint="repeat the command: the same request is sent again") from exc  # fmt: skip
+            raise SetupError(
+                "the provider does not answer",
+                field=str(path),
+                found=exc.strerror,
+                hint="repeat the command: the same request is sent again",
+            ) from exc
 
     return send
 
@@ -98,8 +102,11 @@ def _over_process(directory: Path) -> Callable[[SignedRequest], Json]:
         command = [sys.executable, "-m", "rag_audit", "serve", str(directory), "--stdio"]
         done = subprocess.run(command, input=request.canonical() + b"\n", capture_output=True, check=False)
         if done.returncode or not done.stdout:
-            raise SetupError("the provider's service failed", field=str(directory),
-                             found=done.stderr.decode(errors="replace").strip()[-500:])  # fmt: skip
+            raise SetupError(
+                "the provider's service failed",
+                field=str(directory),
+                found=done.stderr.decode(errors="replace").strip()[-500:],
+            )
         return parse_json(done.stdout.splitlines()[0], source="reply")
 
     return send

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from rag_audit.errors import ExitCode, RagAuditError, SetupError
+from rag_audit.errors import EncodingError, ExitCode, RagAuditError, SetupError, StoreError
 from rag_audit.ledger.note import SigningKey, VerifierKey
 
 PATH = click.Path(path_type=Path)
@@ -23,7 +23,7 @@ class Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            return self._named(ctx)
         except RagAuditError as exc:
             if "--json" in sys.argv:
                 click.echo(json.dumps(exc.as_json()))
@@ -31,11 +31,28 @@ class Group(click.Group):
             ctx.exit(int(exc.exit_code))
         except BrokenPipeError:
             ctx.exit(int(ExitCode.MALFORMED))
+        except click.Abort:
+            # An unanswered question; click itself would leave with 1, which here says that a check failed.
+            click.echo("rag-audit: no answer was given; give it as an option (--help)", err=True)
+            ctx.exit(int(ExitCode.MALFORMED))
         except KeyboardInterrupt:
             click.echo(
                 "rag-audit: interrupted; what was finished is kept, run the same command to go on", err=True
             )
             ctx.exit(130)
+
+
+    def _named(self, ctx: click.Context) -> Any:
+        """Run the command; what the system refuses to read or write is named like everything else."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except UnicodeDecodeError as exc:
+            raise EncodingError("not UTF-8 text", field="input", found=f"byte {exc.start}") from exc
+        except OSError as exc:
+            place = exc.filename if isinstance(exc.filename, str) else "input or output"
+            raise StoreError("cannot be read or written", field=place, found=exc.strerror or str(exc)) from exc
 
 
 def emit(value: dict[str, Any], as_json: bool, text: str | None = None) -> None:

@@ -17,8 +17,9 @@ from rag_audit.cli.common import PATH, Group, emit, json_option, progress
 from rag_audit.durable import replace_file
 from rag_audit.errors import PolicyError
 from rag_audit.policy import Policy, draft_policy
+from rag_audit.publication import MAX_PUBLICATION_BYTES
 from rag_audit.relation.scores import ScoreWindow
-from rag_audit.window import MAX_PUBLICATION_BYTES, now_ms
+from rag_audit.window import now_ms
 
 if TYPE_CHECKING:
     from rag_audit.embedders import Embedder

@@ -11,7 +11,7 @@ from rag_audit.canonical import read_json
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
 from rag_audit.policy import Policy
 from rag_audit.proofs.groth16 import proving_key
-from rag_audit.window import MAX_PUBLICATION_BYTES
+from rag_audit.publication import MAX_PUBLICATION_BYTES
 
 
 @click.group(cls=Group)

@@ -22,9 +22,11 @@ from rag_audit.durable import replace_file
 from rag_audit.errors import EncodingError, RagAuditError, SetupError
 from rag_audit.ledger.note import parse_note
 from rag_audit.policy import Policy
+from rag_audit.publication import MAX_PUBLICATION_BYTES
 from rag_audit.records import DrandBeacon, PreviousWindow, WitnessBeacon
+from rag_audit.stored import forget
 from rag_audit.texts import load_directory
-from rag_audit.window import MAX_PUBLICATION_BYTES, Window, forget
+from rag_audit.window import Window
 from rag_audit.windowfile import WindowFile
 
 MAX_REQUEST_BYTES = 1 << 17

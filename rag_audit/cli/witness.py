@@ -14,8 +14,8 @@ from rag_audit.errors import SetupError
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.note import Note, VerifierKey, merge_signatures, parse_note
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.publication import MAX_PUBLICATION_BYTES, Publication
 from rag_audit.trust import Trust
-from rag_audit.window import MAX_PUBLICATION_BYTES, Publication
 from rag_audit.windowfile import WindowFile
 from rag_audit.witness import Witness
 
@@ -96,8 +96,12 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
         closing = None
         if isinstance(is_closing, dict) and is_closing.get("type") == "closing":
             closing = (entries[-1], tree.inclusion_path(size - 1, size))
-        note = member.cosign(file.final_checkpoint, log_key=log_key,
-                             consistency=tree.consistency_path(last[0], size), closing=closing)  # fmt: skip
+        note = member.cosign(
+            file.final_checkpoint,
+            log_key=log_key,
+            consistency=tree.consistency_path(last[0], size),
+            closing=closing,
+        )
     else:
         text = (public / "checkpoint-1.txt").read_text(encoding="utf-8")
         note = member.cosign_opening(text, jcs(window.opening), log_key=log_key)

@@ -19,6 +19,7 @@ from rag_audit.ledger.note import VerifierKey, parse_note, verify_note
 from rag_audit.ledger.tree import leaf_hash
 from rag_audit.policy import Policy
 from rag_audit.proofs import groth16
+from rag_audit.publication import Publication
 from rag_audit.receipts import open_receipt
 from rag_audit.records import (
     REFUSALS,
@@ -38,7 +39,6 @@ from rag_audit.records import (
 )
 from rag_audit.trust import Trust
 from rag_audit.verify import Verdict
-from rag_audit.window import Publication
 from rag_audit.windowfile import WindowFile
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,11 +21,12 @@ from rag_audit.ledger.note import SigningKey, merge_signatures, parse_note, sign
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.policy import Policy, draft_policy
 from rag_audit.proofs.groth16 import proving_key
+from rag_audit.publication import Publication
 from rag_audit.records import Answer, PreviousWindow, WitnessBeacon
 from rag_audit.relation.noise import table_digest
 from rag_audit.trust import Groth16Pin, Require, Trust, trust_template
 from rag_audit.verify import Verdict, verify_window
-from rag_audit.window import Publication, Window
+from rag_audit.window import Window
 from rag_audit.windowfile import WindowFile
 from rag_audit.witness import Witness
 

@@ -30,7 +30,8 @@ from rag_audit.errors import (
 )
 from rag_audit.ledger.note import SigningKey
 from rag_audit.records import Answer, Refusal
-from rag_audit.window import Window, forget
+from rag_audit.stored import forget
+from rag_audit.window import Window
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS, Service
 from tests.window.test_requests import signed
 
@@ -89,7 +90,7 @@ def index_and_its_commitment(directory: Path) -> None:
     """Whoever changes the index changes the stored commitment with it: the opening still says another."""
     from rag_audit.commit import WindowSecrets, recommit
     from rag_audit.documents import DocumentStore
-    from rag_audit.window import _load_index
+    from rag_audit.stored import _load_index
 
     other_vector(directory)
     drawn = WindowSecrets.load(directory / "secrets.json")

@@ -14,6 +14,7 @@ from rag_audit.account import Account
 from rag_audit.embedders import NothingToEmbed, get_embedder
 from rag_audit.errors import InvalidProof, RagAuditError, RequestRefused, SignatureError, WindowStateError
 from rag_audit.ledger.note import SigningKey
+from rag_audit.publication import Publication
 from rag_audit.records import (
     REFUSALS,
     Answer,
@@ -23,7 +24,7 @@ from rag_audit.records import (
     request_message,
 )
 from rag_audit.relation.field import to_hex
-from rag_audit.window import Publication, Window
+from rag_audit.window import Window
 from tests.window.simulator import CAPACITY, QUESTIONS, TEXTS, Service
 
 QUESTION, OTHER = QUESTIONS["law"][:2]
