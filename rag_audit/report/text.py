@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from rag_audit.explain import COVERS
 from rag_audit.verify import DOES_NOT_PROVE, Verdict
 
 _WIDTH = 100
@@ -33,7 +34,7 @@ def _figures(verdict: Verdict) -> list[str]:
     f = verdict.figures
     if "eps_audit" not in f:
         return []
-    lines = ["privacy of the list of selected positions, one committed position replaced"]
+    lines = [*textwrap.wrap(COVERS, _WIDTH), "", "privacy of the list of selected positions, one of them replaced"]
     for bound in f["bounds"]["bounds"]:
         why = "" if bound["valid"] else f"  not valid: {bound['reason']}"
         counts = "  <- eps_audit" if bound["name"] == f["eps_audit_by"] else ""
