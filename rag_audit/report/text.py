@@ -34,7 +34,11 @@ def _figures(verdict: Verdict) -> list[str]:
     f = verdict.figures
     if "eps_audit" not in f:
         return []
-    lines = [*textwrap.wrap(COVERS, _WIDTH), "", "privacy of the list of selected positions, one of them replaced"]
+    lines = [
+        *textwrap.wrap(COVERS, _WIDTH),
+        "",
+        "privacy of the list of selected positions when one committed position changes",
+    ]
     for bound in f["bounds"]["bounds"]:
         why = "" if bound["valid"] else f"  not valid: {bound['reason']}"
         counts = "  <- eps_audit" if bound["name"] == f["eps_audit_by"] else ""
