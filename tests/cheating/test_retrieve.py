@@ -72,11 +72,13 @@ def test_wrong_noise_draw_by_a_flipped_comparison(case: Case) -> None:
     assert_caught(forged(case, flip), {"noise.draw[].not_below.in"})
 
 
+@pytest.mark.full
 def test_wrong_noise_draw_by_halves_called_equal(case: Case) -> None:
     lie = ("utils/bits.circom", "inverse <-- in != 0 ? 1 / in : 0;", "inverse <-- 0;")
     assert_caught(forged(case, lie), {"noise.draw[].differ.in", "scores.quantised[].over.in"})
 
 
+@pytest.mark.full
 def test_wrong_noise_draw_by_another_table_entry(case: Case) -> None:
     lie = ("lib/dgs1.circom", "    value <== sum;", "    value <-- sum + 1;")
     assert_caught(
@@ -85,6 +87,7 @@ def test_wrong_noise_draw_by_another_table_entry(case: Case) -> None:
     )
 
 
+@pytest.mark.full
 def test_no_noise_at_all(case: Case) -> None:
     lie = ("lib/dgs1.circom", "    x <== magnitude - 2 * bit[7] * magnitude;", "    x <-- 0;")
     assert_caught(forged(case, lie), {"noise.draw[].x"})
@@ -117,7 +120,15 @@ def test_non_canonical_decomposition(case: Case) -> None:
     assert any(part < 1 << 54 for part in parts)
 
 
-@pytest.mark.parametrize("at, name", [("4", "slot"), ("3", "beacon"), ("1", "s0"), ("2", "s1")])
+@pytest.mark.parametrize(
+    "at, name",
+    [
+        ("4", "slot"),
+        pytest.param("3", "beacon", marks=pytest.mark.full),
+        ("1", "s0"),
+        pytest.param("2", "s1", marks=pytest.mark.full),
+    ],
+)
 def test_noise_of_another(case: Case, at: str, name: str) -> None:
     """Another slot, another beacon, another seed than the committed one."""
     lie = ("lib/retrieve.circom", f"key.in[{at}] <== {name};", f"key.in[{at}] <-- {name} + 1;")
@@ -154,6 +165,7 @@ def test_query_element_longer_than_its_components(case: Case) -> None:
     assert_caught(witness, {"scores.q[].digits.in", "cq"})
 
 
+@pytest.mark.full
 def test_score_moved_between_positions(case: Case) -> None:
     lie = (
         "lib/scores.circom",
@@ -172,6 +184,7 @@ def test_quotient_one_too_small_with_a_remainder_too_large(case: Case) -> None:
     assert_caught(forged(case, lie), {"scores.quantised[].remainder.in"})
 
 
+@pytest.mark.full
 def test_clamp_left_out(case: Case) -> None:
     """A score below the window called positive, so that its quotient's low part counts."""
     lie = (
@@ -230,6 +243,7 @@ def test_duplicate_position(case: Case) -> None:
     )
 
 
+@pytest.mark.full
 def test_listed_score_that_is_not_the_positions(case: Case) -> None:
     lie = (
         "lib/top_k.circom",
