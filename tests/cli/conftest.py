@@ -1,0 +1,150 @@
+"""One window through the command line, every party in a folder of its own, run as a person would."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS
+
+LEAD_SECONDS = 20
+"""From the policy to its opening: long enough for six witness commands on a busy machine."""
+
+
+@dataclass
+class Shell:
+    """Runs the command in a folder; `trace` collects the files that the provider's processes open."""
+
+    root: Path
+    opened: set[Path] = field(default_factory=set)
+
+    def run(
+        self, *arguments: object, stdin: str | None = None, traced: bool = False, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "rag_audit", *map(str, arguments)]
+        log = self.root / "trace.log"
+        if traced and (strace := shutil.which("strace")):
+            command = [strace, "-f", "-qq", "-e", "trace=open,openat", "-o", str(log), *command]
+        done = subprocess.run(
+            command,
+            cwd=self.root,
+            input=stdin or "",
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        if traced and log.exists():
+            for name in re.findall(r'open(?:at)?\([^"\n]*"([^"\n]+)"', log.read_text(errors="replace")):
+                self.opened.add((self.root / name).resolve())
+            log.unlink()
+        return done
+
+    def ok(self, *arguments: object, **options: Any) -> str:
+        """Run, expect success, give the standard output."""
+        done = self.run(*arguments, **options)
+        assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+        return done.stdout
+
+    def value(self, *arguments: object, **options: Any) -> Any:
+        """`ok` with --json."""
+        return json.loads(self.ok(*arguments, "--json", **options))
+
+    def fails(self, code: int, error: str, *arguments: object, **options: Any) -> dict[str, Any]:
+        """Run as text and with --json: the same named error, nothing but it, and this exit code."""
+        done = self.run(*arguments, **options)
+        assert (done.returncode, done.stdout) == (code, ""), (done.stdout, done.stderr)
+        assert f"rag-audit: {error}: " in done.stderr, done.stderr
+        again = self.run(*arguments, "--json", **options)
+        assert again.returncode == code
+        found: dict[str, Any] = json.loads(again.stdout)
+        assert found["error"] == error and found["message"]
+        return found
+
+
+WITNESSES = ("w1", "w2")
+ACCOUNTS = {"law-1": "law", "medicine-1": "medicine"}
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """A finished, proved and cosigned window, with two receipts and the verifier's trust.toml."""
+    sh = Shell(tmp_path_factory.mktemp("cli"))
+    for tenant, texts in TEXTS.items():
+        folder = sh.root / "docs" / tenant
+        folder.mkdir(parents=True)
+        for number, text in enumerate(texts):
+            (folder / f"{number}.txt").write_text(text)
+    (sh.root / "provider").mkdir()
+    sh.ok("keygen", "provider/key", "--name", ORIGIN)
+    (sh.root / "verifier").mkdir()
+    sh.ok("keygen", "verifier/key", "--name", "verifier.example.org")
+    for name in WITNESSES:
+        vkey = sh.ok("witness", "init", name, "--name", name)
+        (sh.root / f"{name}.pub").write_text(vkey)
+        (sh.root / f"{name}.nonce").write_text(sh.ok("witness", "nonce", name))
+    for account, tenant in ACCOUNTS.items():
+        line = sh.ok("account", "new", f"accounts/{account}", "--id", account, "--tenant", tenant)
+        (sh.root / f"{account}.line").write_text(line)
+        sh.ok("account", "add", "roster.json", "-", stdin=line)
+    # Keys first: making them takes longer than the time between policy and opening.
+    policy = ["policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=8", "--tenant", "medicine=8",
+              "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4", "--lattice", "64", "--top-k", "2",
+              "--accounts-max", "3", "--lasts", "1h"]  # fmt: skip
+    sh.ok(*policy)
+    (sh.root / "setup.json").write_text(json.dumps(sh.value("setup", "new", "policy.json")))
+    sh.ok("trust", "new", "verifier/trust.toml", "--origin", ORIGIN, "--provider", "provider/key.pub",
+          "--witness", "w1.pub", "--witness", "w2.pub", "--verifier", "verifier/key.pub",
+          "--account", "law-1.line", "--setup", "setup.json",
+          *(a for s in ("max_epsilon=60", "max_delta=1e-5", "min_k_max=2", "max_theta=0.8", "min_tau=0",
+                        "max_K_share=0.25", "a1=re-executed", "coalition=not-checked", "min_receipts=1",
+                        "allow_unsafe_setup=true") for a in ("--require", s)))  # fmt: skip
+    sh.ok(*policy, "--opens-in", f"{LEAD_SECONDS}s")
+    opens_at = json.loads((sh.root / "policy.json").read_text())["opens_at"]
+    first = ["open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs",
+             "--key", "provider/key", "--witness", "w1.nonce", "--witness", "w2.nonce"]  # fmt: skip
+    assert sh.value(*first, traced=True)["status"] == "committed"
+    public = "window/public"
+    for name in WITNESSES:
+        sh.ok("witness", "cosign", name, public, "--trust", "verifier/trust.toml")
+    for name in WITNESSES:
+        sh.ok("witness", "beacon", name, public, "--trust", "verifier/trust.toml")
+    assert sh.value("open", "window", traced=True)["status"] == "active"
+    time.sleep(max(0.0, opens_at / 1000 - time.time() + 0.1))
+    for account, tenant in ACCOUNTS.items():
+        sh.ok("query", QUESTIONS[tenant][0], "--account", f"accounts/{account}", "--window", public,
+              "--provider", "provider/key.pub", "--provider-dir", "window")  # fmt: skip
+    assert sh.value("close", "window", traced=True)["status"] == "closed"
+    for name in WITNESSES:
+        sh.ok("witness", "cosign", name, public, "--trust", "verifier/trust.toml")
+    assert sh.value("close", "window", traced=True)["status"] == "final"
+    sh.ok("challenge", f"{public}/window.json", "--key", "verifier/key", "--trust", "verifier/trust.toml",
+          "--out", "challenge.txt")  # fmt: skip
+    assert sh.value("prove", "window", "--challenge", "challenge.txt", traced=True)["made"] == 2
+    for account in ACCOUNTS:
+        sh.ok("receipt", "export", "--account", f"accounts/{account}", "--window", public,
+              "--out", "verifier/receipts", "--disclose")  # fmt: skip
+    return sh
+
+
+def arguments(window: str = "window/public/window.json") -> Sequence[object]:
+    """`verify` as the verifier runs it."""
+    return ("verify", window, "--trust", "verifier/trust.toml", "--receipts", "verifier/receipts")

