@@ -1,0 +1,836 @@
+//! Noise certificates: `docs/scan/noise.md`.
+//!
+//! A certificate commits to z over all positions of a slot and proves that it is DGS-1 under the window's seed, the
+//! beacon and the slot.
+use std::sync::Arc;
+
+use ark_ff::{AdditiveGroup, BigInteger, Field, PrimeField};
+use ragaudit_core::noise::{alias_table, check_gains, BINS};
+use ragaudit_core::poseidon::{hash, permute, WIDTH};
+use rayon::prelude::*;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::closing::{Closed, Equation};
+use crate::error::{Error, Result};
+use crate::expr::Expr;
+use crate::group::{encode_point, Fr, G1Affine};
+use crate::index::{log2_ceil, Layout};
+use crate::lookup::{combination_at, lookups, Count, Entry, Segment};
+use crate::mle::Weight;
+use crate::poseidon::{block_variables, permutations, Call, Stream, WORD_VARIABLES};
+use crate::session::{Column, ColumnId, Opening, Session};
+use crate::sumcheck::sumcheck;
+use crate::transcript::Transcript;
+
+const DRAWS_PER_WORD: usize = 5;
+const WORDS_PER_BLOCK: usize = 1 << WORD_VARIABLES;
+const DRAWS_PER_BLOCK: usize = DRAWS_PER_WORD * WORDS_PER_BLOCK;
+const TAG_SEED: u64 = 1;
+const TAG_KEY: u64 = 2;
+const TAG_BLOCK: u64 = 9;
+/// Bits of one limb of the range checks.
+pub(crate) const LIMB_BITS: usize = 16;
+pub(crate) const TAG_RANGE: u64 = 1;
+const TAG_ALIAS: u64 = 2;
+const ALIAS_VARIABLES: usize = 9;
+/// Bits of a word that become draws; the others are its high part.
+const LOW_BITS: usize = 200;
+const HIGH_LIMBS: usize = 4;
+
+/// What a certificate is about. Every value is rebuilt by the verifier, none read from a file.
+#[derive(Clone, Debug)]
+pub struct NoiseStatement {
+    /// Digest of the protocol, opening, policy, noise table, tenant, account and its count.
+    pub context: [u8; 32],
+    pub c_seed: Fr,
+    pub beacon: Fr,
+    pub slot: Fr,
+    pub capacity: usize,
+    pub gains: Vec<u32>,
+}
+
+/// The seed's two halves.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct Seed(pub [Fr; 2]);
+
+/// A certificate with what its query's proof needs.
+pub struct Certificate {
+    pub proof: Vec<u8>,
+    /// The column z with its commitments.
+    pub noise: Column,
+}
+
+struct Shape {
+    layout: Layout,
+    blocks: usize,
+    block_variables: usize,
+    draw_variables: usize,
+}
+
+impl NoiseStatement {
+    fn shape(&self) -> Result<Shape> {
+        let layout = Layout::new(self.capacity)?;
+        check_gains(&self.gains)?;
+        let blocks = (self.capacity * self.gains.len()).div_ceil(DRAWS_PER_BLOCK);
+        Ok(Shape {
+            layout,
+            blocks,
+            block_variables: block_variables(blocks, 2),
+            draw_variables: log2_ceil(blocks * DRAWS_PER_BLOCK),
+        })
+    }
+
+    fn transcript(&self) -> Transcript {
+        let mut t = Transcript::new("noise certificate");
+        t.bytes("context", &self.context);
+        t.scalar("seed commitment", &self.c_seed);
+        t.scalar("beacon", &self.beacon);
+        t.scalar("slot", &self.slot);
+        t.integer("capacity", self.capacity as u64);
+        t.integer("gain count", self.gains.len() as u64);
+        for gain in &self.gains {
+            t.integer("gain", u64::from(*gain));
+        }
+        let table = alias_table();
+        for (threshold, alias) in table.thresholds.iter().zip(&table.aliases) {
+            t.integer("threshold", u64::from(*threshold));
+            t.integer("alias", u64::from(*alias));
+        }
+        t
+    }
+}
+
+/// Row byte + 256 choice of the alias table: its threshold and the value drawn.
+fn alias_row(byte: usize, choice: usize) -> (i64, i64) {
+    let table = alias_table();
+    let bin = byte % BINS;
+    let magnitude = if choice == 1 {
+        bin as i64
+    } else {
+        i64::from(table.aliases[bin])
+    };
+    let value = if byte >= BINS { -magnitude } else { magnitude };
+    (i64::from(table.thresholds[bin]), value)
+}
+
+/// The private columns.
+#[derive(Default)]
+pub(crate) struct Draws {
+    bytes: Vec<i64>,
+    choices: Vec<i64>,
+    thresholds: Vec<i64>,
+    values: Vec<i64>,
+    /// Limbs of t, then of the distance from the threshold.
+    limbs: [Vec<i64>; 4],
+    /// Limbs of each word's high part, then of what it lacks of the largest allowed one.
+    high: [Vec<i64>; 2 * HIGH_LIMBS],
+    noise: Vec<i64>,
+}
+
+impl Drop for Draws {
+    fn drop(&mut self) {
+        let Self {
+            bytes,
+            choices,
+            thresholds,
+            values,
+            limbs,
+            high,
+            noise,
+        } = self;
+        for column in [bytes, choices, thresholds, values, noise] {
+            column.zeroize();
+        }
+        limbs.zeroize();
+        high.zeroize();
+    }
+}
+
+/// The largest high part of a word that can be proved: below it every low part gives an integer below r. One word
+/// in 2^53 has a larger one.
+fn highest() -> u64 {
+    // Bits 200.. of a 254-bit number lie in the top limb, which starts at bit 192.
+    (Fr::MODULUS.0[3] >> (LOW_BITS - 192)) - 1
+}
+
+fn limb(x: u64, k: usize) -> i64 {
+    (x >> (LIMB_BITS * k) & 0xffff) as i64
+}
+
+impl Draws {
+    /// From the words of the stream as integers: the low 200 bits and the high part of each.
+    fn new(statement: &NoiseStatement, shape: &Shape, words: &[([u8; 25], u64)]) -> Result<Self> {
+        let mut draws = Self::default();
+        let entries = 1usize << shape.draw_variables;
+        for n in 0..entries {
+            let (byte, t) = match words.get(n / DRAWS_PER_WORD) {
+                Some((low, _)) => {
+                    let d = &low[5 * (n % DRAWS_PER_WORD)..][..5];
+                    (d[0], u32::from_le_bytes([d[1], d[2], d[3], d[4]]))
+                }
+                None => (0, 0),
+            };
+            let threshold = alias_row(usize::from(byte), 0).0;
+            let t = i64::from(t);
+            let choice = i64::from(t < threshold);
+            draws.push(byte, choice, t);
+        }
+        let most = highest();
+        for j in 0..WORDS_PER_BLOCK << shape.block_variables {
+            let high = words.get(j).map_or(0, |w| w.1);
+            if high > most {
+                return Err(Error::Unsatisfied(
+                    "a noise word whose high part is the modulus's".to_owned(),
+                ));
+            }
+            draws.push_high(high, most - high);
+        }
+        draws.combine(statement);
+        Ok(draws)
+    }
+
+    fn push(&mut self, byte: u8, choice: i64, t: i64) {
+        let (threshold, value) = alias_row(usize::from(byte), choice as usize);
+        let distance = if choice == 1 {
+            threshold - 1 - t
+        } else {
+            t - threshold
+        } as u64;
+        self.bytes.push(i64::from(byte));
+        self.choices.push(choice);
+        self.thresholds.push(threshold);
+        self.values.push(value);
+        for (column, v) in self.limbs.iter_mut().zip([
+            limb(t as u64, 0),
+            limb(t as u64, 1),
+            limb(distance, 0),
+            limb(distance, 1),
+        ]) {
+            column.push(v);
+        }
+    }
+
+    fn push_high(&mut self, high: u64, rest: u64) {
+        for (k, column) in self.high.iter_mut().enumerate() {
+            let source = if k < HIGH_LIMBS { high } else { rest };
+            column.push(limb(source, k % HIGH_LIMBS));
+        }
+    }
+
+    fn combine(&mut self, statement: &NoiseStatement) {
+        let m = statement.gains.len();
+        let sum = |run: &[i64]| {
+            run.iter()
+                .zip(&statement.gains)
+                .map(|(x, g)| x * i64::from(*g))
+                .sum()
+        };
+        self.noise = self
+            .values
+            .chunks(m)
+            .take(statement.capacity)
+            .map(sum)
+            .collect();
+    }
+
+    /// In the order of [`Columns`], multiplicities last.
+    fn columns(&self, shape: &Shape) -> Vec<Vec<i64>> {
+        let mut out = vec![
+            pad(&self.noise, shape.layout.variables),
+            self.bytes.clone(),
+            self.choices.clone(),
+            self.thresholds.clone(),
+            self.values.clone(),
+        ];
+        out.extend(self.limbs.iter().cloned());
+        out.extend(self.high.iter().cloned());
+        let mut range = vec![0; 1 << LIMB_BITS];
+        self.limbs
+            .iter()
+            .chain(&self.high)
+            .flatten()
+            .for_each(|v| count(&mut range, *v));
+        let mut alias = vec![0; 1 << ALIAS_VARIABLES];
+        self.bytes
+            .iter()
+            .zip(&self.choices)
+            .for_each(|(b, c)| count(&mut alias, b + 256 * c));
+        out.extend([range, alias]);
+        out
+    }
+}
+
+pub(crate) fn pad(values: &[i64], variables: usize) -> Vec<i64> {
+    let mut out = values.to_vec();
+    out.resize(1 << variables, 0);
+    out
+}
+
+/// Counts a value; one outside its table has no row to count it, and makes the proof fail instead.
+pub(crate) fn count(table: &mut [i64], value: i64) {
+    if let Some(row) = usize::try_from(value).ok().and_then(|v| table.get_mut(v)) {
+        *row += 1;
+    }
+}
+
+pub(crate) fn power_of_two(k: usize) -> Fr {
+    Fr::from(2u8).pow([k as u64])
+}
+
+/// sum of 2^(16 k) column_k.
+pub(crate) fn limbs(ids: &[ColumnId], scale: Fr) -> Vec<(ColumnId, Fr)> {
+    let weigh = |(k, id): (usize, &ColumnId)| (*id, power_of_two(LIMB_BITS * k) * scale);
+    ids.iter().enumerate().map(weigh).collect()
+}
+
+/// The words 1..16 of the blocks, by the relation's own permutation.
+fn words(kappa: Fr, blocks: usize) -> Vec<([u8; 25], u64)> {
+    let block = |b: usize| {
+        let mut state = [Fr::ZERO; WIDTH];
+        state[1] = kappa;
+        state[2] = Fr::from(b as u64);
+        state[3] = Fr::from(TAG_BLOCK);
+        permute(&state)[1..].iter().map(split).collect::<Vec<_>>()
+    };
+    (0..blocks).into_par_iter().flat_map_iter(block).collect()
+}
+
+/// A word's canonical integer as its low 25 bytes and the rest.
+fn split(word: &Fr) -> ([u8; 25], u64) {
+    let bytes = word.into_bigint().to_bytes_le();
+    let mut low = [0; 25];
+    low.copy_from_slice(&bytes[..25]);
+    let mut high = [0; 8];
+    high[..7].copy_from_slice(&bytes[25..32]);
+    (low, u64::from_le_bytes(high))
+}
+
+/// The key of a slot: H(2, s0, s1, beacon, slot).
+pub fn noise_key(seed: &Seed, beacon: Fr, slot: Fr) -> Fr {
+    hash(&[Fr::from(TAG_KEY), seed.0[0], seed.0[1], beacon, slot]).expect("five inputs fit")
+}
+
+/// Makes the certificate of a slot.
+pub fn prove_noise(statement: &NoiseStatement, seed: &Seed) -> Result<Certificate> {
+    let shape = statement.shape()?;
+    let kappa = noise_key(seed, statement.beacon, statement.slot);
+    let draws = Draws::new(statement, &shape, &words(kappa, shape.blocks))?;
+    prove_with(statement, seed, &draws, true)
+}
+
+fn prove_with(
+    statement: &NoiseStatement,
+    seed: &Seed,
+    draws: &Draws,
+    honest: bool,
+) -> Result<Certificate> {
+    let shape = statement.shape()?;
+    let witness = [
+        crate::group::encode_scalar(&seed.0[0]),
+        crate::group::encode_scalar(&seed.0[1]),
+    ]
+    .concat();
+    let mut session =
+        Session::prover(statement.transcript(), shape.layout.row_variables, &witness)?;
+    if let crate::session::Role::Prover(prover) = &mut session.role {
+        prover.honest = honest;
+    }
+    let noise = certify(&mut session, statement, &shape, Some((seed, draws)))?;
+    let noise = session.columns[noise.0].clone();
+    match session.close(None)? {
+        Closed::Proof(proof) => Ok(Certificate { proof, noise }),
+        Closed::Check(_) => unreachable!("a prover"),
+    }
+}
+
+/// Reads a certificate: the commitments to z, and the equation that has to hold.
+pub fn check_noise(statement: &NoiseStatement, proof: &[u8]) -> Result<(Column, Equation)> {
+    let shape = statement.shape()?;
+    let mut session = Session::verifier(statement.transcript(), shape.layout.row_variables, proof);
+    let noise = certify(&mut session, statement, &shape, None)?;
+    let noise = session.columns[noise.0].clone();
+    match session.close(None)? {
+        Closed::Check(equation) => Ok((noise, equation)),
+        Closed::Proof(_) => unreachable!("a verifier"),
+    }
+}
+
+/// Verifies a certificate and returns the commitments to z.
+pub fn verify_noise(statement: &NoiseStatement, proof: &[u8]) -> Result<Column> {
+    let (noise, equation) = check_noise(statement, proof)?;
+    if equation.holds(&[]) {
+        Ok(noise)
+    } else {
+        Err(Error::Rejected)
+    }
+}
+
+/// The protocol, for both parties.
+fn certify(
+    session: &mut Session,
+    statement: &NoiseStatement,
+    shape: &Shape,
+    secret: Option<(&Seed, &Draws)>,
+) -> Result<ColumnId> {
+    let (draws, words) = (shape.draw_variables, shape.block_variables + WORD_VARIABLES);
+    let sizes = [
+        &[shape.layout.variables][..],
+        &[draws; 8],
+        &[words; 2 * HIGH_LIMBS],
+        &[LIMB_BITS, ALIAS_VARIABLES],
+    ]
+    .concat();
+    let ids = session.commit(
+        "noise columns",
+        &sizes,
+        secret.map(|(_, d)| d.columns(shape)),
+    )?;
+    let (noise, byte, choice, threshold, value) = (ids[0], ids[1], ids[2], ids[3], ids[4]);
+    let (t, distance) = (&ids[5..7], &ids[7..9]);
+    let (high, rest) = (
+        &ids[9..9 + HIGH_LIMBS],
+        &ids[9 + HIGH_LIMBS..9 + 2 * HIGH_LIMBS],
+    );
+    let (range, alias) = (ids[17], ids[18]);
+
+    // Keys.
+    let keys = secret.map(|(seed, _)| {
+        [
+            seed.0[0],
+            seed.0[1],
+            noise_key(seed, statement.beacon, statement.slot),
+        ]
+    });
+    let vars = session.send("seed and key", 3, keys.as_ref().map(|k| &k[..]))?;
+    let [s0, s1, kappa] = [vars[0], vars[1], vars[2]].map(Expr::from);
+    let calls = vec![
+        Call {
+            inputs: vec![TAG_SEED.into(), s0.clone(), s1.clone()],
+            output: statement.c_seed.into(),
+        },
+        Call {
+            inputs: vec![
+                TAG_KEY.into(),
+                s0,
+                s1,
+                statement.beacon.into(),
+                statement.slot.into(),
+            ],
+            output: kappa.clone(),
+        },
+    ];
+
+    // Ranges and the alias table.
+    let one = |id: ColumnId| Entry::Columns(vec![(id, Fr::ONE)]);
+    let mut segments = vec![
+        Segment {
+            variables: draws,
+            tag: TAG_ALIAS,
+            // Byte and choice apart: of their sum alone, byte + 256 with the other choice would be the same row.
+            entries: vec![one(byte), one(choice), one(threshold), one(value)],
+            count: Count::Once,
+        },
+        range_table(range),
+    ];
+    let rows: Vec<(i64, i64)> = (0..512).map(|v| alias_row(v % 256, v / 256)).collect();
+    segments.push(Segment {
+        variables: ALIAS_VARIABLES,
+        tag: TAG_ALIAS,
+        entries: vec![
+            Entry::Public((0..512).map(|v| v % 256).collect()),
+            Entry::Public((0..512).map(|v| v / 256).collect()),
+            Entry::Public(rows.iter().map(|r| r.0).collect()),
+            Entry::Public(rows.iter().map(|r| r.1).collect()),
+        ],
+        count: Count::Table(alias),
+    });
+    segments.extend(t.iter().chain(distance).map(|id| in_range(*id, draws)));
+    segments.extend(high.iter().chain(rest).map(|id| in_range(*id, words)));
+    lookups(session, segments)?;
+
+    // (2c - 1)(T - t) - c = distance: below the threshold exactly if the choice is 1. All terms are below 2^33.
+    let tau = session.challenges("choice", draws);
+    let sources: [Vec<(ColumnId, Fr)>; 4] = [
+        vec![(choice, Fr::ONE)],
+        vec![(threshold, Fr::ONE)],
+        limbs(t, Fr::ONE),
+        limbs(distance, Fr::ONE),
+    ];
+    let tables = session.proving().then(|| {
+        sources
+            .iter()
+            .map(|s| table_of(session, s, draws))
+            .collect()
+    });
+    let gate = |v: &[Fr]| (v[0].double() - Fr::ONE) * (v[1] - v[2]) - v[0] - v[3];
+    let reduced = sumcheck(session, "choice", &tau, Expr::zero(), 2, tables, gate)?;
+    let finals = reduced.finals.map(|f| {
+        let product = (f[0].double() - Fr::ONE) * (f[1] - f[2]);
+        [f[0], f[1], f[2], f[3], product]
+    });
+    let v = session.send("choice", 5, finals.as_ref().map(|f| &f[..]))?;
+    let e = |i: usize| Expr::from(v[i]);
+    session.constrain_product(
+        "choice",
+        e(0) * Fr::from(2u8) - 1u64.into(),
+        e(1) - e(2),
+        e(4),
+    );
+    session.constrain("choice", e(4) - e(0) - e(3) - reduced.claim);
+    for (source, var) in sources.into_iter().zip(&v) {
+        session.claim(Weight::evaluation(&reduced.point), source, (*var).into());
+    }
+
+    // z = sum of g_c x_c, row by row: one value behind two functionals.
+    let r = session.challenges("noise", shape.layout.variables);
+    let at = session
+        .proving()
+        .then(|| combination_at(session, &[(noise, Fr::ONE)], &r));
+    let var = session.send("noise", 1, at.as_ref().map(std::slice::from_ref))?[0];
+    session.claim(Weight::evaluation(&r), vec![(noise, Fr::ONE)], var.into());
+    let gains = Weight {
+        point: r,
+        coefficients: statement.gains.iter().map(|g| Fr::from(*g)).collect(),
+        items: statement.capacity,
+    };
+    session.claim(gains, vec![(value, Fr::ONE)], var.into());
+
+    // Every word has a high part below the modulus's: high + rest = highest.
+    let r = session.challenges("high parts", words);
+    let sum = [limbs(high, Fr::ONE), limbs(rest, Fr::ONE)].concat();
+    session.claim(Weight::evaluation(&r), sum, highest().into());
+
+    // word = low + 2^200 high, the low part made of the draws.
+    let r = session.challenges("words", words);
+    let low = Weight {
+        point: r.clone(),
+        coefficients: (0..DRAWS_PER_WORD).map(|k| power_of_two(40 * k)).collect(),
+        items: shape.blocks * WORDS_PER_BLOCK,
+    };
+    let mut draw = vec![(byte, Fr::ONE)];
+    draw.extend(limbs(t, power_of_two(8)));
+    let high_weight = Weight {
+        point: r.clone(),
+        coefficients: vec![Fr::ONE],
+        items: low.items,
+    };
+    let high = limbs(high, Fr::ONE);
+    let values = session.proving().then(|| {
+        [
+            functional(session, &low, &draw),
+            functional(session, &high_weight, &high),
+        ]
+    });
+    let v = session.send("words", 2, values.as_ref().map(|v| &v[..]))?;
+    session.claim(low, draw, v[0].into());
+    session.claim(high_weight, high, v[1].into());
+    let (word_point, block_point) = r.split_at(WORD_VARIABLES);
+    let stream = Stream {
+        kappa,
+        blocks: shape.blocks,
+        word_point: word_point.to_vec(),
+        block_point: block_point.to_vec(),
+        value: Expr::from(v[0]) + Expr::from(v[1]) * power_of_two(LOW_BITS),
+    };
+    permutations(session, Some(stream), calls)?;
+    Ok(noise)
+}
+
+/// 0..2^16.
+pub(crate) fn range_table(multiplicity: ColumnId) -> Segment {
+    Segment {
+        variables: LIMB_BITS,
+        tag: TAG_RANGE,
+        entries: vec![Entry::Row],
+        count: Count::Table(multiplicity),
+    }
+}
+
+pub(crate) fn in_range(id: ColumnId, variables: usize) -> Segment {
+    Segment {
+        variables,
+        tag: TAG_RANGE,
+        entries: vec![Entry::Columns(vec![(id, Fr::ONE)])],
+        count: Count::Once,
+    }
+}
+
+/// The prover's values of a combination of columns.
+pub(crate) fn table_of(session: &Session, columns: &[(ColumnId, Fr)], variables: usize) -> Vec<Fr> {
+    let mut out = vec![Fr::ZERO; 1 << variables];
+    for (id, factor) in columns {
+        let values = session.column_values(*id).unwrap_or_default();
+        out.par_iter_mut()
+            .zip(values)
+            .for_each(|(o, v)| *o += crate::session::from_small(*v) * factor);
+    }
+    out
+}
+
+fn functional(session: &Session, weight: &Weight, columns: &[(ColumnId, Fr)]) -> Fr {
+    let variables = columns
+        .iter()
+        .filter_map(|(id, _)| session.column_values(*id))
+        .map(|v| log2_ceil(v.len()))
+        .max()
+        .unwrap_or(0);
+    let table = table_of(session, columns, variables);
+    table
+        .iter()
+        .zip(weight.table(variables))
+        .map(|(t, w)| *t * w)
+        .sum()
+}
+
+impl Certificate {
+    /// The commitments to z as the certificate publishes them.
+    pub fn commitments(&self) -> Vec<u8> {
+        self.noise.rows.iter().flat_map(encode_point).collect()
+    }
+}
+
+/// A column z whose openings were kept: commitments, values and blindings.
+pub fn noise_column(
+    rows: Vec<G1Affine>,
+    values: Vec<i64>,
+    blindings: Vec<Fr>,
+    variables: usize,
+) -> Column {
+    Column {
+        variables,
+        rows,
+        opening: Some(Arc::new(Opening { values, blindings })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seed() -> Seed {
+        Seed([Fr::from(123_456u64), Fr::from(987u64)])
+    }
+
+    fn statement(capacity: usize, gains: &[u32]) -> NoiseStatement {
+        let Seed([a, b]) = &seed();
+        NoiseStatement {
+            context: [7; 32],
+            c_seed: hash(&[Fr::from(TAG_SEED), *a, *b]).unwrap(),
+            beacon: Fr::from(5u8),
+            slot: Fr::from(6u8),
+            capacity,
+            gains: gains.to_vec(),
+        }
+    }
+
+    fn accepted(statement: &NoiseStatement, certificate: &Certificate) -> bool {
+        verify_noise(statement, &certificate.proof).is_ok()
+    }
+
+    /// A certificate over draws changed by `lie`, from a prover that refuses nothing.
+    fn forged(statement: &NoiseStatement, lie: impl Fn(&mut Draws)) -> bool {
+        let shape = statement.shape().unwrap();
+        let kappa = noise_key(&seed(), statement.beacon, statement.slot);
+        let mut draws = Draws::new(statement, &shape, &words(kappa, shape.blocks)).unwrap();
+        lie(&mut draws);
+        accepted(
+            statement,
+            &prove_with(statement, &seed(), &draws, false).unwrap(),
+        )
+    }
+
+    #[test]
+    fn high_parts_are_cut_below_the_modulus() {
+        let largest = split(&-Fr::ONE);
+        assert_eq!(highest(), largest.1 - 1);
+        assert_eq!(largest.1 >> 54, 0);
+    }
+
+    #[test]
+    fn certificates_verify_and_hold_the_relation_s_noise() {
+        for (capacity, gains) in [(1, &[1][..]), (30, &[1, 8, 64]), (300, &[1, 8])] {
+            let statement = statement(capacity, gains);
+            let certificate = prove_noise(&statement, &seed()).unwrap();
+            let noise = verify_noise(&statement, &certificate.proof).unwrap();
+            assert_eq!(noise.rows, certificate.noise.rows);
+            let kappa = noise_key(&seed(), statement.beacon, statement.slot);
+            let expected = ragaudit_core::noise::draw(&kappa, capacity, gains).unwrap();
+            let opening = certificate.noise.opening.as_ref().unwrap();
+            let (drawn, rest) = opening.values.split_at(capacity);
+            assert!(drawn
+                .iter()
+                .zip(&expected)
+                .all(|(a, b)| *a == i64::from(*b)));
+            assert!(rest.iter().all(|v| *v == 0));
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_for_its_statement_only() {
+        let base = statement(20, &[1, 8]);
+        let certificate = prove_noise(&base, &seed()).unwrap();
+        assert!(accepted(&base, &certificate));
+        let others: [fn(&mut NoiseStatement); 7] = [
+            |s| s.context[0] ^= 1,
+            |s| s.c_seed += Fr::ONE,
+            |s| s.beacon += Fr::ONE,
+            |s| s.slot += Fr::ONE,
+            |s| s.capacity += 1,
+            |s| s.gains[1] = 7,
+            |s| s.gains.push(1),
+        ];
+        for (i, change) in others.iter().enumerate() {
+            let mut other = base.clone();
+            change(&mut other);
+            assert!(!accepted(&other, &certificate), "field {i}");
+        }
+        // The key is proved from the seed commitment: another seed makes no certificate.
+        let mut other = base.clone();
+        other.c_seed += Fr::ONE;
+        assert!(prove_noise(&other, &seed()).is_err());
+    }
+
+    #[test]
+    fn forged_draws_are_refused() {
+        let base = statement(40, &[1, 8]);
+        let n = 3;
+        assert!(forged(&base, |_| ()));
+        assert!(
+            !forged(&base, |d| d.noise[n] += 1),
+            "noise that is not the sum of its draws"
+        );
+        assert!(
+            !forged(&base, |d| d.noise.push(9)),
+            "noise beyond the capacity"
+        );
+        assert!(
+            !forged(&base, |d| {
+                d.values[n] += 1;
+                d.combine(&base);
+            }),
+            "a value that is not the bin's"
+        );
+        assert!(
+            !forged(&base, |d| {
+                // The other choice, with the table's own row and the distance that would follow from it.
+                d.choices[n] ^= 1;
+                let (_, value) = alias_row(d.bytes[n] as usize, d.choices[n] as usize);
+                d.values[n] = value;
+                d.combine(&base);
+            }),
+            "wrong bin choice"
+        );
+        assert!(
+            !forged(&base, |d| {
+                // As above, with the distance wrapped around: a negative number in two limbs.
+                d.choices[n] ^= 1;
+                let (threshold, value) = alias_row(d.bytes[n] as usize, d.choices[n] as usize);
+                let t = d.limbs[0][n] + (d.limbs[1][n] << 16);
+                let distance = if d.choices[n] == 1 {
+                    threshold - 1 - t
+                } else {
+                    t - threshold
+                };
+                d.limbs[2][n] = distance.rem_euclid(1 << 16);
+                d.limbs[3][n] = distance.div_euclid(1 << 16);
+                d.values[n] = value;
+                d.combine(&base);
+            }),
+            "wrap-around in the threshold"
+        );
+        assert!(
+            !forged(&base, |d| {
+                d.bytes[n] ^= 1;
+                let (threshold, value) = alias_row(d.bytes[n] as usize, d.choices[n] as usize);
+                (d.thresholds[n], d.values[n]) = (threshold, value);
+                d.combine(&base);
+            }),
+            "a byte that is not the word's"
+        );
+    }
+
+    /// 256 moved from t to the byte leaves the word as it was; with choice 0 where the row of choice 1 is meant, the
+    /// primary value would be had above the threshold too, if only byte + 256 choice were looked up.
+    #[test]
+    fn a_byte_above_255_is_refused() {
+        let base = statement(40, &[1]);
+        let moved = |d: &mut Draws| {
+            let n = (0..40)
+                .find(|&n| d.choices[n] == 0 && d.limbs[0][n] > 0 && d.limbs[2][n] > 0)
+                .unwrap();
+            let (_, value) = alias_row(d.bytes[n] as usize, 1);
+            d.bytes[n] += 256;
+            d.limbs[0][n] -= 1;
+            d.limbs[2][n] -= 1;
+            d.values[n] = value;
+            d.combine(&base);
+        };
+        assert!(!forged(&base, moved));
+    }
+
+    /// word + r has the same residue and other draws; its high part is above the bound.
+    #[test]
+    fn a_non_canonical_word_is_refused() {
+        let base = statement(40, &[1]);
+        let shape = base.shape().unwrap();
+        let kappa = noise_key(&seed(), base.beacon, base.slot);
+        let mut all = words(kappa, shape.blocks);
+        let mut bytes = [0u8; 33];
+        bytes[..25].copy_from_slice(&all[0].0);
+        bytes[25..].copy_from_slice(&all[0].1.to_le_bytes());
+        let mut carry = 0;
+        for (b, m) in bytes.iter_mut().zip(Fr::MODULUS.to_bytes_le()) {
+            let sum = u16::from(*b) + u16::from(m) + carry;
+            *b = sum as u8;
+            carry = sum >> 8;
+        }
+        all[0].0.copy_from_slice(&bytes[..25]);
+        let high = u64::from_le_bytes(bytes[25..].try_into().unwrap());
+        assert_eq!(carry, 0);
+        all[0].1 = 0;
+        let mut draws = Draws::new(&base, &shape, &all).unwrap();
+        assert!(high > highest());
+        for (k, column) in draws.high.iter_mut().enumerate() {
+            let source = if k < HIGH_LIMBS {
+                high
+            } else {
+                highest().wrapping_sub(high)
+            };
+            column[0] = limb(source, k % HIGH_LIMBS);
+        }
+        let certificate = prove_with(&base, &seed(), &draws, false).unwrap();
+        assert!(!accepted(&base, &certificate));
+        // The same with the true high part and the forged low one fails at the word itself.
+        all[0].1 = words(kappa, 1)[0].1;
+        let draws = Draws::new(&base, &shape, &all).unwrap();
+        assert!(!accepted(
+            &base,
+            &prove_with(&base, &seed(), &draws, false).unwrap()
+        ));
+    }
+
+    #[test]
+    #[ignore = "a measurement"]
+    fn measure() {
+        for (capacity, gains) in [
+            (1000, &[1][..]),
+            (10_000, &[1]),
+            (100_000, &[1]),
+            (100_000, &[1, 8, 64]),
+        ] {
+            let statement = statement(capacity, gains);
+            for _ in 0..2 {
+                let start = std::time::Instant::now();
+                let certificate = prove_noise(&statement, &seed()).unwrap();
+                let proved = start.elapsed();
+                let start = std::time::Instant::now();
+                verify_noise(&statement, &certificate.proof).unwrap();
+                println!(
+                    "{capacity} {gains:?}: prove {proved:?}, verify {:?}, {} bytes",
+                    start.elapsed(),
+                    certificate.proof.len()
+                );
+            }
+        }
+    }
+}

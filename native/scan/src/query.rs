@@ -1,0 +1,575 @@
+//! The proof of one answer: every score, the noise of a certificate, the selection. `docs/scan/query.md`.
+use std::sync::Arc;
+
+use ark_ff::{AdditiveGroup, Field};
+use ragaudit_core::commitment::{pack_nibbles, NIBBLES_PER_ELEMENT};
+use ragaudit_core::noise::check_gains;
+use ragaudit_core::selection::ScoreWindow;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::closing::{Closed, Equation};
+use crate::error::{Error, Result};
+use crate::expr::Expr;
+use crate::group::{encode_scalar, Fr, G1Affine};
+use crate::index::{
+    check_dimension, commit_query, log2_ceil, IndexCommitment, IndexKey, Link, LinkSecret,
+    COMPONENT,
+};
+use crate::lookup::{lookups, row_number, Count, Entry, Segment};
+use crate::mle::{prefix, Weight};
+use crate::noise::{
+    count, in_range, limbs, pad, power_of_two, range_table, table_of, LIMB_BITS, TAG_RANGE,
+};
+use crate::poseidon::{permutations, Call};
+use crate::session::{Column, Opening, Role, Session};
+use crate::sumcheck::sumcheck;
+use crate::transcript::Transcript;
+
+const TAG_VECTOR: u64 = 4;
+const TAG_TOPK: u64 = 5;
+const TAG_SCORE: u64 = 2;
+const TAG_NIBBLE: u64 = 3;
+const TAG_SELECT: u64 = 4;
+const NIBBLE_VARIABLES: usize = 4;
+/// |s| is at most 49 a component.
+const SCORE: i64 = COMPONENT as i64 * COMPONENT as i64;
+/// Largest number of listed positions.
+pub const MAX_LISTED: usize = 1024;
+
+/// What an answer's proof is about. Every value is rebuilt by the verifier, none read from a file.
+#[derive(Clone)]
+pub struct QueryStatement<'a> {
+    /// Digest of protocol, opening, policy, tenant, account, its count, beacon, seed commitment, slot, hq and the
+    /// certificate.
+    pub context: [u8; 32],
+    pub index: &'a IndexCommitment,
+    /// The verified certificate's commitments to z.
+    pub noise: &'a [G1Affine],
+    pub gains: Vec<u32>,
+    pub cq: Fr,
+    pub htopk: Fr,
+    pub listed: usize,
+    pub lo: i64,
+    pub hi: i64,
+    pub lattice: i64,
+}
+
+/// The private side of an answer.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Answer {
+    /// int4 components.
+    pub query: Vec<i8>,
+    pub query_salt: Fr,
+    /// In the order of htopk.
+    pub positions: Vec<i64>,
+    pub list_salt: Fr,
+    /// Of every position, by the index commitment's own rows.
+    pub scores: Vec<i64>,
+}
+
+impl QueryStatement<'_> {
+    fn check(&self) -> Result<ScoreWindow> {
+        check_dimension(self.index.dimension)?;
+        check_gains(&self.gains)?;
+        let capacity = self.index.layout.capacity;
+        let most = MAX_LISTED.min(capacity);
+        if !(1..=most).contains(&self.listed) {
+            return Err(Error::invalid(
+                "listed positions",
+                format!("1..={most}"),
+                self.listed,
+            ));
+        }
+        if self.noise.len() != self.index.layout.rows() {
+            let expected = format!("{} commitments", self.index.layout.rows());
+            return Err(Error::invalid("noise", expected, self.noise.len()));
+        }
+        Ok(ScoreWindow::new(self.lo, self.hi, self.lattice)?)
+    }
+
+    fn transcript(&self) -> Transcript {
+        let mut t = Transcript::new("query");
+        t.bytes("context", &self.context);
+        t.bytes("index", &self.index.digest());
+        t.integer("capacity", self.index.layout.capacity as u64);
+        t.integer("dimension", self.index.dimension as u64);
+        t.integer("gain count", self.gains.len() as u64);
+        for gain in &self.gains {
+            t.integer("gain", u64::from(*gain));
+        }
+        t.integer("lo", self.lo as u64);
+        t.integer("hi", self.hi as u64);
+        t.integer("lattice", self.lattice as u64);
+        t.integer("listed", self.listed as u64);
+        t.integer("noise rows", self.noise.len() as u64);
+        for point in self.noise {
+            t.point("noise", point);
+        }
+        t.scalar("cq", &self.cq);
+        t.scalar("htopk", &self.htopk);
+        t
+    }
+
+    /// Limbs of a difference of keys: |y| is at most lattice + 127 sum of gains.
+    fn key_limbs(&self) -> usize {
+        let reach = self.lattice as u64
+            + 2 * 127 * self.gains.iter().map(|g| u64::from(*g)).sum::<u64>()
+            + 1;
+        let bits = 64 - reach.leading_zeros() as usize + self.index.layout.variables;
+        bits.div_ceil(LIMB_BITS)
+    }
+
+    fn score_variables(&self) -> usize {
+        log2_ceil(2 * SCORE as usize * self.index.dimension + 1)
+    }
+}
+
+/// The prover's columns and values.
+#[derive(Default, Clone)]
+pub(crate) struct Witness {
+    pub(crate) quantised: Vec<i64>,
+    pub(crate) selected: Vec<i64>,
+    pub(crate) distances: Vec<i64>,
+    pub(crate) noised: Vec<i64>,
+    pub(crate) order: Vec<i64>,
+}
+
+fn key(noised: i64, position: i64, variables: usize) -> i64 {
+    (noised << variables) + (1 << variables) - 1 - position
+}
+
+impl Witness {
+    fn new(
+        statement: &QueryStatement,
+        window: ScoreWindow,
+        answer: &Answer,
+        noise: &[i64],
+    ) -> Result<Self> {
+        let capacity = statement.index.layout.capacity;
+        let variables = statement.index.layout.variables;
+        if answer.scores.len() != capacity || noise.len() < capacity {
+            let found = format!(
+                "{} scores, {} noise values",
+                answer.scores.len(),
+                noise.len()
+            );
+            return Err(Error::invalid(
+                "answer",
+                format!("{capacity} of each"),
+                found,
+            ));
+        }
+        let inside = |p: &i64| usize::try_from(*p).is_ok_and(|p| p < capacity);
+        if answer.positions.len() != statement.listed || !answer.positions.iter().all(inside) {
+            return Err(Error::Unsatisfied(
+                "the listed positions are not positions of the index".to_owned(),
+            ));
+        }
+        let most = SCORE * statement.index.dimension as i64;
+        if answer.scores.iter().any(|s| s.abs() > most) {
+            return Err(Error::Unsatisfied(format!("a score beyond {most}")));
+        }
+        let quantised: Vec<i64> = answer
+            .scores
+            .iter()
+            .map(|s| window.quantise(*s as i32))
+            .collect();
+        let keys: Vec<i64> = (0..capacity)
+            .map(|p| key(quantised[p] + noise[p], p as i64, variables))
+            .collect();
+        let listed: Vec<i64> = answer.positions.iter().map(|p| keys[*p as usize]).collect();
+        let least = listed[listed.len() - 1];
+        let mut selected = vec![0; capacity];
+        answer
+            .positions
+            .iter()
+            .for_each(|p| selected[*p as usize] = 1);
+        let distances = keys
+            .iter()
+            .zip(&selected)
+            .map(|(k, b)| if *b == 1 { k - least } else { least - 1 - k })
+            .collect();
+        Ok(Self {
+            quantised,
+            selected,
+            distances,
+            noised: answer
+                .positions
+                .iter()
+                .map(|p| keys[*p as usize] >> variables)
+                .collect(),
+            order: listed
+                .windows(2)
+                .map(|pair| pair[0] - pair[1] - 1)
+                .collect(),
+        })
+    }
+}
+
+fn limb(x: i64, k: usize) -> i64 {
+    x >> (LIMB_BITS * k) & 0xffff
+}
+
+/// The private inputs of one run.
+struct Secret<'a> {
+    answer: &'a Answer,
+    witness: &'a Witness,
+    noise: &'a Arc<Opening>,
+    key: &'a IndexKey,
+}
+
+/// Proves an answer. `noise` is the column that the slot's certificate committed to, with its opening.
+pub fn prove_query(
+    statement: &QueryStatement,
+    answer: &Answer,
+    noise: &Column,
+    key: &IndexKey,
+) -> Result<Vec<u8>> {
+    let window = statement.check()?;
+    let opening = noise
+        .opening
+        .as_ref()
+        .ok_or_else(|| Error::Unsatisfied("the certificate's openings are missing".to_owned()))?;
+    let witness = Witness::new(statement, window, answer, &opening.values)?;
+    prove_with(statement, answer, &witness, opening, key, true)
+}
+
+fn prove_with(
+    statement: &QueryStatement,
+    answer: &Answer,
+    witness: &Witness,
+    noise: &Arc<Opening>,
+    key: &IndexKey,
+    honest: bool,
+) -> Result<Vec<u8>> {
+    let mut seed: Vec<u8> = answer.query.iter().map(|v| *v as u8).collect();
+    seed.extend(encode_scalar(&answer.query_salt));
+    seed.extend(encode_scalar(&answer.list_salt));
+    seed.extend(key.0);
+    let mut session = Session::prover(
+        statement.transcript(),
+        statement.index.layout.row_variables,
+        &seed,
+    )?;
+    seed.zeroize();
+    if let Role::Prover(prover) = &mut session.role {
+        prover.honest = honest;
+    }
+    let secret = Secret {
+        answer,
+        witness,
+        noise,
+        key,
+    };
+    match answer_protocol(session, statement, Some(secret))? {
+        Closed::Proof(proof) => Ok(proof),
+        Closed::Check(_) => unreachable!("a prover"),
+    }
+}
+
+/// Reads a proof: the equation that has to hold, over the statement's index points.
+pub fn check_query(statement: &QueryStatement, proof: &[u8]) -> Result<Equation> {
+    statement.check()?;
+    let session = Session::verifier(
+        statement.transcript(),
+        statement.index.layout.row_variables,
+        proof,
+    );
+    match answer_protocol(session, statement, None)? {
+        Closed::Check(equation) => Ok(equation),
+        Closed::Proof(_) => unreachable!("a verifier"),
+    }
+}
+
+/// Verifies an answer's proof.
+pub fn verify_query(statement: &QueryStatement, proof: &[u8]) -> Result<()> {
+    if check_query(statement, proof)?.holds(&statement.index.points) {
+        Ok(())
+    } else {
+        Err(Error::Rejected)
+    }
+}
+
+/// The protocol, for both parties.
+fn answer_protocol(
+    mut session: Session,
+    statement: &QueryStatement,
+    secret: Option<Secret>,
+) -> Result<Closed> {
+    let layout = statement.index.layout;
+    let (n, capacity, dimension) = (layout.variables, layout.capacity, statement.index.dimension);
+    let window = statement.check()?;
+    let key_limbs = statement.key_limbs();
+
+    // q and its salt, once, before any challenge.
+    let blinding = session
+        .prover_mut()
+        .map(|p| p.nonces.draw())
+        .unwrap_or_default();
+    let query = session.point("query", |_| {
+        let answer = secret.as_ref().expect("the prover's side").answer;
+        commit_query(&answer.query, &answer.query_salt, &blinding)
+    })?;
+
+    // Columns: the scores have no commitment of their own, the noise has its certificate's.
+    let scores = session.add_column(Column {
+        variables: n,
+        rows: Vec::new(),
+        opening: secret.as_ref().map(|s| {
+            Arc::new(Opening {
+                values: pad(&s.answer.scores, n),
+                blindings: Vec::new(),
+            })
+        }),
+    });
+    let noise = session.add_column(Column {
+        variables: n,
+        rows: statement.noise.to_vec(),
+        opening: secret.as_ref().map(|s| Arc::clone(s.noise)),
+    });
+    let score_variables = statement.score_variables();
+    let mut sizes = vec![n; 2 + key_limbs];
+    sizes.extend([score_variables, LIMB_BITS, NIBBLE_VARIABLES]);
+    let columns = secret.as_ref().map(|s| columns(statement, s));
+    let ids = session.commit("answer columns", &sizes, columns)?;
+    let (quantised, selected, distance) = (ids[0], ids[1], &ids[2..2 + key_limbs]);
+    let (score_table, range, nibbles) =
+        (ids[2 + key_limbs], ids[3 + key_limbs], ids[4 + key_limbs]);
+
+    // The listed positions, their noised scores, and what lies between their keys.
+    let k = statement.listed;
+    let values = secret.as_ref().map(|s| {
+        let small = crate::session::from_small;
+        let mut out = vec![s.answer.list_salt];
+        out.extend(s.answer.positions.iter().map(|p| small(*p)));
+        out.extend(s.witness.noised.iter().map(|y| small(*y)));
+        let order = s.witness.order.iter();
+        out.extend(order.flat_map(|d| (0..key_limbs).map(|i| small(limb(*d, i)))));
+        out
+    });
+    let vars = session.send("listed", 1 + 2 * k + (k - 1) * key_limbs, values.as_deref())?;
+    let list_salt = Expr::from(vars[0]);
+    let positions: Vec<Expr> = vars[1..=k].iter().map(|v| Expr::from(*v)).collect();
+    let noised: Vec<Expr> = vars[1 + k..1 + 2 * k]
+        .iter()
+        .map(|v| Expr::from(*v))
+        .collect();
+    let order: Vec<Expr> = vars[1 + 2 * k..].iter().map(|v| Expr::from(*v)).collect();
+    let shift = power_of_two(n);
+    let keys: Vec<Expr> = positions
+        .iter()
+        .zip(&noised)
+        .map(|(p, y)| y.clone() * shift + Expr::from(shift - Fr::ONE) - p.clone())
+        .collect();
+    // Strictly falling: no position is listed twice. Keys and limbs are far below r.
+    for (pair, run) in keys.windows(2).zip(order.chunks(key_limbs)) {
+        let distance =
+            Expr::combination(run.iter().zip((0..).map(|i| power_of_two(LIMB_BITS * i))));
+        session.constrain(
+            "order of the list",
+            pair[0].clone() - pair[1].clone() - 1u64.into() - distance,
+        );
+    }
+    let least = keys[k - 1].clone();
+
+    // cq and htopk. The packed elements and the salt are functionals of the committed (q, salt).
+    let mut claims = Vec::new();
+    let packed = secret.as_ref().map(|s| pack_nibbles(&s.answer.query));
+    let mut vector = Vec::new();
+    let mut weights = vec![Fr::ZERO; dimension + 1];
+    weights[dimension] = Fr::ONE;
+    let salt = session.send_single("query salt", secret.as_ref().map(|s| s.answer.query_salt))?;
+    claims.push((weights, salt));
+    vector.push(Expr::from(salt));
+    let places: Vec<Fr> = (0..NIBBLES_PER_ELEMENT)
+        .map(|i| power_of_two(4 * i))
+        .collect();
+    let offset = places.iter().sum::<Fr>() * Fr::from(8u8);
+    for (e, start) in (0..dimension).step_by(NIBBLES_PER_ELEMENT).enumerate() {
+        let mut weights = vec![Fr::ZERO; dimension + 1];
+        weights[start..dimension]
+            .iter_mut()
+            .zip(&places)
+            .for_each(|(w, p)| *w = *p);
+        let var = session.send_single("packed query", packed.as_ref().map(|p| p[e] - offset))?;
+        claims.push((weights, var));
+        vector.push(Expr::from(var) + offset.into());
+    }
+    let mut list = vec![list_salt, (k as u64).into()];
+    list.extend(positions.iter().cloned());
+    let mut calls = Call::list(&mut session, TAG_VECTOR, &vector, statement.cq)?;
+    calls.extend(Call::list(&mut session, TAG_TOPK, &list, statement.htopk)?);
+
+    // Lookups.
+    let one = |id| Entry::Columns(vec![(id, Fr::ONE)]);
+    let noised_column = vec![(quantised, Fr::ONE), (noise, Fr::ONE)];
+    let most = SCORE * dimension as i64;
+    let table: Vec<i64> = (0..1i64 << score_variables)
+        .map(|row| (row - most).min(most))
+        .collect();
+    let steps: Vec<i64> = table.iter().map(|s| window.quantise(*s as i32)).collect();
+    let mut segments = vec![
+        Segment {
+            variables: n,
+            tag: TAG_SCORE,
+            entries: vec![one(scores), one(quantised)],
+            count: Count::Once,
+        },
+        Segment {
+            variables: score_variables,
+            tag: TAG_SCORE,
+            entries: vec![Entry::Public(table), Entry::Public(steps)],
+            count: Count::Table(score_table),
+        },
+        Segment {
+            variables: n,
+            tag: TAG_SELECT,
+            entries: vec![Entry::Row, Entry::Columns(noised_column.clone())],
+            count: Count::Table(selected),
+        },
+        Segment {
+            variables: log2_ceil(k),
+            tag: TAG_SELECT,
+            entries: vec![Entry::Hidden(positions), Entry::Hidden(noised)],
+            count: Count::First(k),
+        },
+        Segment {
+            variables: log2_ceil(dimension),
+            tag: TAG_NIBBLE,
+            entries: vec![Entry::Query {
+                dimension,
+                values: secret
+                    .as_ref()
+                    .map(|s| s.answer.query.iter().map(|v| i64::from(*v)).collect()),
+            }],
+            count: Count::Once,
+        },
+        Segment {
+            variables: NIBBLE_VARIABLES,
+            tag: TAG_NIBBLE,
+            entries: vec![Entry::Public(nibble_rows())],
+            count: Count::Table(nibbles),
+        },
+        range_table(range),
+    ];
+    segments.extend(distance.iter().map(|id| in_range(*id, n)));
+    if !order.is_empty() {
+        segments.push(Segment {
+            variables: log2_ceil(order.len()),
+            tag: TAG_RANGE,
+            count: Count::First(order.len()),
+            entries: vec![Entry::Hidden(order)],
+        });
+    }
+    claims.extend(lookups(&mut session, segments)?);
+
+    // Selected rows have keys from the least listed one upwards, the others below it; none lies beyond the capacity.
+    let tau = session.challenges("selection", n);
+    let chi = session.challenge("selected rows");
+    let sources = [
+        vec![(selected, Fr::ONE)],
+        noised_column,
+        limbs(distance, Fr::ONE),
+    ];
+    let threshold = session.value(&least).unwrap_or_default();
+    let tables = session.proving().then(|| {
+        let mut tables: Vec<Vec<Fr>> = sources.iter().map(|s| table_of(&session, s, n)).collect();
+        tables[1]
+            .iter_mut()
+            .enumerate()
+            .for_each(|(p, y)| *y = *y * shift + shift - Fr::ONE - Fr::from(p as u64));
+        tables.push(
+            (0..1usize << n)
+                .map(|p| Fr::from(u64::from(p < capacity)))
+                .collect(),
+        );
+        tables
+    });
+    let gate = |t: &[Fr]| {
+        let above = t[1] - threshold;
+        let compare = t[0].double() * above - above - Fr::ONE + t[0] - t[2];
+        t[3] * compare + chi * t[0] * (t[0] - t[3])
+    };
+    let reduced = sumcheck(
+        &mut session,
+        "selection",
+        &tau,
+        Expr::zero(),
+        3,
+        tables,
+        gate,
+    )?;
+    let at_row = row_number(&reduced.point);
+    let finals = reduced.finals.map(|f| {
+        let noised = (f[1] + at_row + Fr::ONE - shift) * shift.inverse().expect("a power of two");
+        [f[0], noised, f[2], f[0] * (f[1] - threshold), f[0].square()]
+    });
+    let v = session.send("selection", 5, finals.as_ref().map(|f| &f[..]))?;
+    let e = |i: usize| Expr::from(v[i]);
+    let above = e(1) * shift + (shift - Fr::ONE - at_row).into() - least;
+    session.constrain_product("selection", e(0), above.clone(), e(3));
+    session.constrain_product("selected rows", e(0), e(0), e(4));
+    let active = prefix(&reduced.point, capacity);
+    let compare = e(3) * Fr::from(2u8) - above - 1u64.into() + e(0) - e(2);
+    session.constrain(
+        "selection",
+        compare * active + (e(4) - e(0) * active) * chi - reduced.claim,
+    );
+    for (source, var) in sources.into_iter().zip(&v) {
+        session.claim(Weight::evaluation(&reduced.point), source, (*var).into());
+    }
+
+    permutations(&mut session, None, calls)?;
+    let link = Link {
+        index: statement.index,
+        query,
+        secret: secret.as_ref().map(|s| LinkSecret {
+            query: &s.answer.query,
+            salt: s.answer.query_salt,
+            blinding,
+            key: s.key,
+        }),
+        claims,
+    };
+    session.close(Some(link))
+}
+
+/// -7..7, and the last once more.
+fn nibble_rows() -> Vec<i64> {
+    let most = i64::from(COMPONENT);
+    (0..1i64 << NIBBLE_VARIABLES)
+        .map(|row| (row - most).min(most))
+        .collect()
+}
+
+/// In the order that the protocol commits them, multiplicities last.
+fn columns(statement: &QueryStatement, secret: &Secret) -> Vec<Vec<i64>> {
+    let (n, key_limbs) = (statement.index.layout.variables, statement.key_limbs());
+    let witness = secret.witness;
+    let mut out = vec![pad(&witness.quantised, n), pad(&witness.selected, n)];
+    for k in 0..key_limbs {
+        let column: Vec<i64> = witness.distances.iter().map(|d| limb(*d, k)).collect();
+        out.push(pad(&column, n));
+    }
+    let most = SCORE * statement.index.dimension as i64;
+    let mut scores = vec![0; 1 << statement.score_variables()];
+    let mut range = vec![0; 1 << LIMB_BITS];
+    let mut nibbles = vec![0; 1 << NIBBLE_VARIABLES];
+    pad(&secret.answer.scores, n)
+        .iter()
+        .for_each(|s| count(&mut scores, s + most));
+    out[2..]
+        .iter()
+        .flatten()
+        .for_each(|v| count(&mut range, *v));
+    let order = witness.order.iter();
+    order
+        .flat_map(|d| (0..key_limbs).map(|i| limb(*d, i)))
+        .for_each(|v| count(&mut range, v));
+    let query: Vec<i64> = secret.answer.query.iter().map(|v| i64::from(*v)).collect();
+    pad(&query, log2_ceil(query.len()))
+        .iter()
+        .for_each(|v| count(&mut nibbles, v + i64::from(COMPONENT)));
+    out.extend([scores, range, nibbles]);
+    out
+}
