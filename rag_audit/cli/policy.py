@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from rag_audit.canonical import jcs, read_json
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
 from rag_audit.durable import replace_file
 from rag_audit.errors import PolicyError
+from rag_audit.estimate.clusters import MAX_DENOMINATOR
 from rag_audit.policy import Policy, draft_policy
 from rag_audit.publication import MAX_PUBLICATION_BYTES
 from rag_audit.relation.scores import ScoreWindow
@@ -66,6 +68,17 @@ def _range(text: str, option: str) -> tuple[int, int]:
     if match is None or int(match[1]) >= int(match[2]):
         raise PolicyError("not a score window", field=option, expected="lo:hi with 0 <= lo < hi", found=text)
     return int(match[1]), int(match[2])
+
+
+@_parsed
+def _theta(text: str, option: str) -> tuple[int, int]:
+    """p/q of 0.974 or 4/5."""
+    if re.fullmatch(r"0?\.[0-9]{1,9}|[0-9]{1,9}/0*[1-9][0-9]{0,8}", text):
+        theta = Fraction(text)
+        if 0 < theta < 1 and theta.denominator <= MAX_DENOMINATOR:
+            return theta.numerator, theta.denominator
+    raise PolicyError("not a threshold", field=option, expected="in (0, 1), in thousandths or as p/q with q <= 1000",
+                      found=text)  # fmt: skip
 
 
 @_parsed
@@ -249,6 +262,13 @@ def _choose(
     help="raw scores that count",
 )
 @click.option("--top-k", callback=_whole, default="5", show_default=True)
+@click.option(
+    "--theta",
+    callback=_theta,
+    default="0.8",
+    show_default=True,
+    help="cosine from which two queries count as near; set it with `rag-audit estimate calibrate --questions`",
+)
 @click.option(
     "--dimension", callback=_whole, default="256", show_default=True, help="of the embedder's vectors"
 )

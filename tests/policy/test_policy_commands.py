@@ -281,3 +281,15 @@ def test_a_damaged_policy_file_is_a_named_error(
     policy, _ = made(tmp_path / "p.json")
     (tmp_path / "p.json").write_bytes(jcs({**policy.dump(), **change}))
     refused(run("policy", "bounds", tmp_path / "p.json"), error, field)
+
+
+@pytest.mark.parametrize(("theta", "fraction"), [("0.8", [4, 5]), (".974", [487, 500]), ("9/10", [9, 10])])
+def test_theta_is_a_fraction(tmp_path: Path, theta: str, fraction: list[int]) -> None:
+    policy, _ = made(tmp_path / "p.json", "--theta", theta)
+    assert policy.estimator.theta == fraction
+
+
+@pytest.mark.parametrize("theta", ["0", "1", "1.5", "5/4", "1/1001", "0.0001", "4/0", "-0.8", "nan", "0.8 "])
+def test_a_theta_outside_the_unit_interval_is_refused(tmp_path: Path, theta: str) -> None:
+    refused(run("policy", "new", tmp_path / "p.json", "--window", "w-1", "--tenant", "law=64", "--theta", theta),
+            "PolicyError", "--theta")  # fmt: skip
