@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use ark_ff::{AdditiveGroup, Field};
-use ragaudit_core::commitment::{pack_nibbles, NIBBLES_PER_ELEMENT};
+use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
 use ragaudit_core::noise::check_gains;
 use ragaudit_core::selection::ScoreWindow;
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -374,7 +374,6 @@ fn answer_protocol(
 
     // cq and htopk. The packed elements and the salt are functionals of the committed (q, salt).
     let mut claims = Vec::new();
-    let packed = secret.as_ref().map(|s| pack_nibbles(&s.answer.query));
     let mut vector = Vec::new();
     let mut weights = vec![Fr::ZERO; dimension + 1];
     weights[dimension] = Fr::ONE;
@@ -385,13 +384,18 @@ fn answer_protocol(
         .map(|i| power_of_two(4 * i))
         .collect();
     let offset = places.iter().sum::<Fr>() * Fr::from(8u8);
-    for (e, start) in (0..dimension).step_by(NIBBLES_PER_ELEMENT).enumerate() {
+    for start in (0..dimension).step_by(NIBBLES_PER_ELEMENT) {
         let mut weights = vec![Fr::ZERO; dimension + 1];
         weights[start..dimension]
             .iter_mut()
             .zip(&places)
             .for_each(|(w, p)| *w = *p);
-        let var = session.send_single("packed query", packed.as_ref().map(|p| p[e] - offset))?;
+        let value = secret.as_ref().map(|s| {
+            let run = s.answer.query[start..].iter().zip(&places);
+            run.map(|(q, p)| crate::session::from_small(i64::from(*q)) * p)
+                .sum()
+        });
+        let var = session.send_single("packed query", value)?;
         claims.push((weights, var));
         vector.push(Expr::from(var) + offset.into());
     }
@@ -572,4 +576,426 @@ fn columns(statement: &QueryStatement, secret: &Secret) -> Vec<Vec<i64>> {
         .for_each(|v| count(&mut nibbles, v + i64::from(COMPONENT)));
     out.extend([scores, range, nibbles]);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::commit_index;
+    use crate::noise::{prove_noise, verify_noise, NoiseStatement, Seed};
+    use ragaudit_core::commitment::pack_nibbles;
+    use ragaudit_core::poseidon::{hash, hash_list};
+
+    struct Case {
+        index: IndexCommitment,
+        key: IndexKey,
+        noise: Column,
+        answer: Answer,
+        gains: Vec<u32>,
+        cq: Fr,
+        htopk: Fr,
+    }
+
+    const LO: i64 = 10;
+    const HI: i64 = 90;
+    const LATTICE: i64 = 64;
+
+    fn list_hash(salt: Fr, positions: &[i64]) -> Fr {
+        let mut list = vec![salt, Fr::from(positions.len() as u64)];
+        list.extend(positions.iter().map(|p| Fr::from(*p as u64)));
+        hash_list(TAG_TOPK, &list)
+    }
+
+    fn vector_hash(salt: Fr, query: &[i8]) -> Fr {
+        let mut list = vec![salt];
+        list.extend(pack_nibbles(query));
+        hash_list(TAG_VECTOR, &list)
+    }
+
+    fn components(seed: u64, count: usize) -> Vec<i8> {
+        let mut x = seed;
+        let mut next = || {
+            x = x
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            ((x >> 33) % 15) as i8 - 7
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    fn certificate(capacity: usize, gains: &[u32], slot: u64) -> Column {
+        let seed = Seed([Fr::from(9u8), Fr::from(10u8)]);
+        let statement = NoiseStatement {
+            context: [1; 32],
+            c_seed: hash(&[Fr::ONE, seed.0[0], seed.0[1]]).unwrap(),
+            beacon: Fr::from(3u8),
+            slot: Fr::from(slot),
+            capacity,
+            gains: gains.to_vec(),
+        };
+        let certificate = prove_noise(&statement, &seed).unwrap();
+        verify_noise(&statement, &certificate.proof).unwrap();
+        certificate.noise
+    }
+
+    fn case(
+        documents: usize,
+        capacity: usize,
+        dimension: usize,
+        gains: &[u32],
+        listed: usize,
+    ) -> Case {
+        let rows = components(5, documents * dimension);
+        let query = components(77, dimension);
+        let key = IndexKey([3; 32]);
+        let index = commit_index(&rows, dimension, capacity, &key).unwrap();
+        let mut scores: Vec<i64> = rows
+            .chunks(dimension)
+            .map(|row| {
+                row.iter()
+                    .zip(&query)
+                    .map(|(a, b)| i64::from(*a) * i64::from(*b))
+                    .sum()
+            })
+            .collect();
+        scores.resize(capacity, 0);
+        let noise = certificate(capacity, gains, 4);
+        let window = ScoreWindow::new(LO, HI, LATTICE).unwrap();
+        let drawn = &noise.opening.as_ref().unwrap().values;
+        let mut order: Vec<i64> = (0..capacity as i64).collect();
+        order.sort_by_key(|p| {
+            let p = *p as usize;
+            (
+                std::cmp::Reverse(window.quantise(scores[p] as i32) + drawn[p]),
+                p,
+            )
+        });
+        let positions = order[..listed].to_vec();
+        let (query_salt, list_salt) = (Fr::from(1000u64), Fr::from(2000u64));
+        Case {
+            index,
+            key,
+            noise,
+            gains: gains.to_vec(),
+            cq: vector_hash(query_salt, &query),
+            htopk: list_hash(list_salt, &positions),
+            answer: Answer {
+                query,
+                query_salt,
+                positions,
+                list_salt,
+                scores,
+            },
+        }
+    }
+
+    impl Case {
+        fn statement(&self) -> QueryStatement<'_> {
+            QueryStatement {
+                context: [2; 32],
+                index: &self.index,
+                noise: &self.noise.rows,
+                gains: self.gains.clone(),
+                cq: self.cq,
+                htopk: self.htopk,
+                listed: self.answer.positions.len(),
+                lo: LO,
+                hi: HI,
+                lattice: LATTICE,
+            }
+        }
+
+        fn witness(&self) -> Witness {
+            let statement = self.statement();
+            let window = statement.check().unwrap();
+            let noise = &self.noise.opening.as_ref().unwrap().values;
+            Witness::new(&statement, window, &self.answer, noise).unwrap()
+        }
+
+        /// Whether a prover that refuses nothing gets through with this witness.
+        fn forged(&self, witness: &Witness) -> bool {
+            let statement = self.statement();
+            let noise = self.noise.opening.as_ref().unwrap();
+            let proof =
+                prove_with(&statement, &self.answer, witness, noise, &self.key, false).unwrap();
+            verify_query(&statement, &proof).is_ok()
+        }
+
+        /// The same with other positions, as if they were the answer.
+        fn lists(&mut self, positions: Vec<i64>) -> bool {
+            self.answer.positions = positions;
+            self.htopk = list_hash(self.answer.list_salt, &self.answer.positions);
+            self.forged(&self.witness())
+        }
+    }
+
+    fn small() -> Case {
+        case(30, 37, 70, &[1, 8], 4)
+    }
+
+    #[test]
+    fn answers_verify() {
+        for case in [
+            small(),
+            case(1, 1, 1, &[1], 1),
+            case(150, 150, 64, &[1, 8, 64], 5),
+            case(4, 9, 3, &[1, 8], 9),
+        ] {
+            let statement = case.statement();
+            let proof = prove_query(&statement, &case.answer, &case.noise, &case.key).unwrap();
+            verify_query(&statement, &proof).unwrap();
+            assert!(case.forged(&case.witness()));
+        }
+    }
+
+    #[test]
+    fn a_proof_is_for_its_statement_only() {
+        let case = small();
+        let statement = case.statement();
+        let proof = prove_query(&statement, &case.answer, &case.noise, &case.key).unwrap();
+        let rejects = |change: &dyn Fn(&mut QueryStatement)| {
+            let mut other = statement.clone();
+            change(&mut other);
+            verify_query(&other, &proof).is_err()
+        };
+        assert!(!rejects(&|_| ()));
+        assert!(rejects(&|s| s.context[5] ^= 1));
+        assert!(rejects(&|s| s.cq += Fr::ONE));
+        assert!(rejects(&|s| s.htopk += Fr::ONE));
+        assert!(rejects(&|s| s.lo += 1));
+        assert!(rejects(&|s| s.hi += 1));
+        assert!(rejects(&|s| s.lattice *= 2));
+        assert!(rejects(&|s| s.listed -= 1));
+        assert!(rejects(&|s| s.gains = vec![1, 7]));
+        let noise = certificate(37, &[1, 8], 5);
+        assert!(verify_query(
+            &QueryStatement {
+                noise: &noise.rows,
+                ..statement.clone()
+            },
+            &proof
+        )
+        .is_err());
+        let other = commit_index(&components(6, 30 * 70), 70, 37, &case.key).unwrap();
+        assert!(verify_query(
+            &QueryStatement {
+                index: &other,
+                ..statement.clone()
+            },
+            &proof
+        )
+        .is_err());
+        let mut swapped = case.index.clone();
+        swapped.points.swap(0, 1);
+        assert!(verify_query(
+            &QueryStatement {
+                index: &swapped,
+                ..statement.clone()
+            },
+            &proof
+        )
+        .is_err());
+    }
+
+    #[test]
+    fn other_lists_are_refused() {
+        let right = small().answer.positions.clone();
+        let mut swapped = right.clone();
+        swapped.swap(1, 2);
+        assert!(!small().lists(swapped), "another order");
+        let mut missing = right.clone();
+        let other = (0..37).find(|p| !right.contains(p)).unwrap();
+        missing[3] = other;
+        assert!(
+            !small().lists(missing),
+            "a position that is not among the first"
+        );
+        let mut twice = right.clone();
+        twice[3] = twice[2];
+        assert!(!small().lists(twice), "one position twice");
+        assert!(small().lists(right));
+    }
+
+    /// All noise is negative, so that row 3 of a capacity of 3 would be the first of four.
+    #[test]
+    fn a_padding_row_is_never_selected() {
+        let mut case = case(0, 3, 2, &[1], 1);
+        case.noise = (4..)
+            .map(|slot| certificate(3, &[1], slot))
+            .find(|noise| {
+                noise.opening.as_ref().unwrap().values[..3]
+                    .iter()
+                    .all(|z| *z < 0)
+            })
+            .unwrap();
+        let noise = case.noise.opening.as_ref().unwrap().values.clone();
+        case.answer.positions = vec![3];
+        case.htopk = list_hash(case.answer.list_salt, &[3]);
+        let witness = Witness {
+            quantised: vec![0; 3],
+            selected: vec![0, 0, 0, 1],
+            distances: (0..3)
+                .map(|p| key(0, 3, 2) - 1 - key(noise[p as usize], p, 2))
+                .collect(),
+            noised: vec![0],
+            order: vec![],
+        };
+        assert!(!case.forged(&witness));
+        let best = (0..3).min_by_key(|p| (-noise[*p as usize], *p)).unwrap();
+        assert!(case.lists(vec![best]));
+    }
+
+    #[test]
+    fn false_columns_are_refused() {
+        let case = small();
+        let out = (0..37)
+            .find(|p| !case.answer.positions.contains(p))
+            .unwrap() as usize;
+        let lies: [(&str, &dyn Fn(&mut Witness)); 5] = [
+            ("a step that is not the score's", &|w| w.quantised[out] += 1),
+            ("an unlisted row marked", &|w| w.selected[out] = 1),
+            ("a listed row unmarked", &|w| {
+                w.selected[case.answer.positions[0] as usize] = 0
+            }),
+            ("a distance off by one", &|w| w.distances[out] += 1),
+            ("a listed score off by one", &|w| w.noised[0] += 1),
+        ];
+        for (name, lie) in lies {
+            let mut witness = case.witness();
+            lie(&mut witness);
+            assert!(!case.forged(&witness), "{name}");
+        }
+    }
+
+    /// Two equal noised scores listed with the larger position first.
+    #[test]
+    fn ties_go_to_the_smaller_position() {
+        // Without documents all scores are equal; look for a tie of noise at the border of the list.
+        let mut case = case(0, 60, 4, &[1], 1);
+        let noise = case.noise.opening.as_ref().unwrap().values[..60].to_vec();
+        let mut order: Vec<usize> = (0..60).collect();
+        order.sort_by_key(|p| (std::cmp::Reverse(noise[*p]), *p));
+        let at = (0..59)
+            .find(|i| noise[order[*i]] == noise[order[i + 1]])
+            .unwrap();
+        let mut list: Vec<i64> = order[..=at].iter().map(|p| *p as i64).collect();
+        assert!(case.lists(list.clone()));
+        list[at] = order[at + 1] as i64;
+        assert!(!case.lists(list));
+    }
+
+    #[test]
+    fn the_query_is_the_committed_one() {
+        // Scores and proof of another vector than cq's.
+        let mut other = small();
+        other.answer.query[0] = if other.answer.query[0] == 0 { 1 } else { 0 };
+        assert!(!other.forged(&other.witness()), "cq of another query");
+        let mut salt = small();
+        salt.answer.query_salt += Fr::ONE;
+        assert!(!salt.forged(&salt.witness()), "another salt");
+        // 16 taken from one component and 1 added to the next pack into the same element.
+        let mut wide = small();
+        wide.answer.query[0] -= 16;
+        wide.answer.query[1] += 1;
+        let rows = components(5, 30 * 70);
+        for (row, score) in rows.chunks(70).zip(&mut wide.answer.scores) {
+            *score += i64::from(row[1]) - 16 * i64::from(row[0]);
+        }
+        let window = ScoreWindow::new(LO, HI, LATTICE).unwrap();
+        let noise = wide.noise.opening.as_ref().unwrap().values.clone();
+        let mut order: Vec<i64> = (0..37).collect();
+        order.sort_by_key(|p| {
+            let i = *p as usize;
+            (
+                -window.quantise(wide.answer.scores[i] as i32) - noise[i],
+                *p,
+            )
+        });
+        order.truncate(4);
+        assert!(!wide.lists(order), "components that are not int4");
+        // Scores that are not the index's, consistent in themselves.
+        let mut scores = small();
+        scores.answer.scores[0] += 1;
+        assert!(!scores.forged(&scores.witness()), "a score of no row");
+        let mut key = small();
+        key.key = IndexKey([4; 32]);
+        assert!(!key.forged(&key.witness()), "another index's blindings");
+    }
+
+    #[test]
+    fn noise_is_the_certificate_s() {
+        let mut case = small();
+        let mut opening = case.noise.opening.as_ref().unwrap().as_ref().clone();
+        opening.values[0] += 500;
+        case.noise.opening = Some(Arc::new(opening));
+        assert!(!case.forged(&case.witness()));
+    }
+
+    #[test]
+    fn mutated_proofs_are_refused() {
+        let case = case(5, 6, 3, &[1], 2);
+        let statement = case.statement();
+        let proof = prove_query(&statement, &case.answer, &case.noise, &case.key).unwrap();
+        let mut at = 0;
+        while at < proof.len() {
+            let mut bad = proof.clone();
+            bad[at] ^= 1 << (at % 8);
+            assert!(verify_query(&statement, &bad).is_err(), "byte {at}");
+            at += 397;
+        }
+        for length in [
+            0,
+            1,
+            31,
+            32,
+            proof.len() / 2,
+            proof.len() - 32,
+            proof.len() - 1,
+        ] {
+            assert!(verify_query(&statement, &proof[..length]).is_err());
+        }
+        assert!(verify_query(&statement, &[&proof[..], &[0; 32]].concat()).is_err());
+    }
+
+    #[test]
+    fn proofs_have_one_length() {
+        let (a, mut b) = (small(), small());
+        b.answer.query = components(78, 70);
+        b.cq = vector_hash(b.answer.query_salt, &b.answer.query);
+        let first = prove_query(&a.statement(), &a.answer, &a.noise, &a.key).unwrap();
+        let second = prove_with(
+            &b.statement(),
+            &b.answer,
+            &b.witness(),
+            b.noise.opening.as_ref().unwrap(),
+            &b.key,
+            false,
+        );
+        assert_eq!(first.len(), second.unwrap().len());
+        let again = prove_query(&a.statement(), &a.answer, &a.noise, &a.key).unwrap();
+        assert_ne!(first, again, "nonces are fresh");
+    }
+
+    #[test]
+    #[ignore = "a measurement"]
+    fn measure() {
+        for (capacity, gains) in [(1000, &[1][..]), (10_000, &[1]), (100_000, &[1, 8, 64])] {
+            let start = std::time::Instant::now();
+            let case = case(capacity, capacity, 256, gains, 5);
+            println!("setting up {capacity}: {:?}", start.elapsed());
+            let statement = case.statement();
+            for _ in 0..2 {
+                let start = std::time::Instant::now();
+                let proof = prove_query(&statement, &case.answer, &case.noise, &case.key).unwrap();
+                let proved = start.elapsed();
+                let start = std::time::Instant::now();
+                verify_query(&statement, &proof).unwrap();
+                println!(
+                    "prove {proved:?}, verify {:?}, {} bytes",
+                    start.elapsed(),
+                    proof.len()
+                );
+            }
+        }
+    }
 }
