@@ -231,7 +231,7 @@ def trust_template(
             "[[pins.groth16]]",
             f"circuit = {text(pin.circuit)}",
             f"vk = {text(pin.vk)}",
-            f'setup = "{pin.setup}"  # "unsafe": a key made by one party, who could forge proofs with what it threw away',
+            f'setup = "{pin.setup}"  # "unsafe": made by one party, who could forge proofs with what it threw away',
         ]
     lines += ["", "[require]  # an absent max_ or min_ is an unmet requirement"]
     for key, value in require.model_dump().items():

@@ -145,9 +145,12 @@ def _options(trust: Trust, max_epsilon: str | None, allow_unsafe_setup: bool) ->
     """Command-line options tighten trust.toml, or are printed in the verdict."""
     require = trust.require
     allowed = ["unsafe-setup"] if allow_unsafe_setup or require.allow_unsafe_setup else []
-    update: dict[str, Any] = {"allow_unsafe_setup": bool(allowed)}
+    update: dict[str, Any] = {"allow_unsafe_setup": bool(allowed)}  # before any other option joins the list
     if max_epsilon is not None:
         update["max_epsilon"] = max_epsilon
+        if require.max_epsilon is None:
+            # Stands in for a requirement that trust.toml leaves out: whoever reads the verdict should know.
+            allowed.append("max-epsilon-by-option")
     changed = type(require).parse({**require.model_dump(), **update}, field="options")
     if max_epsilon is not None and require.max_epsilon is not None:
         tighter = min(require.max_epsilon, max_epsilon, key=Decimal)

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from rag_audit import attest
 from rag_audit.attest import Retained
-from rag_audit.beacon import drand_beacon, members_of, witness_beacon
+from rag_audit.beacon import Reveal, drand_beacon, members_of, witness_beacon
 from rag_audit.canonical import MAX_SAFE_INTEGER, Json, digest_hex, jcs, parse_json, read_json
 from rag_audit.challenge import Challenge
 from rag_audit.commit import (
@@ -252,17 +252,18 @@ class Window:
     def admit(self, notes: Iterable[str]) -> str:
         """Take cosigned checkpoints and beacon notes, in any order, as they arrive.
 
-        Cosignatures of the opening (and of the final checkpoint) are merged into the published one; once the
-        window's witnesses have all cosigned and revealed, the beacon becomes entry 1 and the window is active.
+        Cosignatures are merged into the published checkpoint of their size. Once the window's witnesses have all
+        cosigned the opening and revealed over it, the beacon becomes entry 1 and the window is active; likewise for
+        an enrolment, whose reveals are over the checkpoint that ends with it.
 
         :returns: the window's `status`
         :raises RagAuditError: a note that is neither, or is badly signed; the others are kept
         """
-        reveals: list[str] = []
+        reveals: defaultdict[int, list[str]] = defaultdict(list)
         for text in notes:
             note = parse_note(text)
             if note.text.startswith("rag-audit/beacon/"):
-                reveals.append(text)
+                reveals[Reveal.parse(note.text).size].append(text)
                 continue
             head = Checkpoint.parse(note.text)
             open_checkpoint(
@@ -276,8 +277,8 @@ class Window:
                 )
             stored = parse_note(path.read_bytes())
             replace_file(path, str(merge_signatures([stored, note])).encode())
-        if reveals:
-            self._admit_beacon(0, 1, reveals)
+        for size, group in sorted(reveals.items()):
+            self._admit_beacon(size - 1, size, group)
         if isinstance(self._entries[-1], Closing):
             self.export()
         return self.status
@@ -343,14 +344,9 @@ class Window:
             )
             assert isinstance(entry, Enrolment)
             self._publish()
+            # Witnesses read entries from here to see that the ledger only grew.
+            self.export()
             return entry
-
-    def admit_enrolment(self, account: str, notes: Sequence[str]) -> None:
-        """Take the beacon of an enrolled account; `admit` takes the cosignatures before it."""
-        seq = self._enrolled_at.get(account)
-        if seq is None:
-            raise WindowStateError("no such enrolment", field="account", found=account)
-        self._admit_beacon(seq, seq + 1, notes)
 
     # -- queries ---------------------------------------------------------------------------------------------
 
@@ -536,6 +532,10 @@ class Window:
         if unknown:
             raise WindowStateError("not a query record", field="challenge", found=sorted(unknown)[:5])
         missing = [r for r in wanted if not self._proof_path(r).exists()]
+        lost = next((r for r in missing if r.proof is not None), None)
+        if lost is not None:
+            raise StoreError("the proof that a record names is lost, and another would not be it",
+                             field=f"record {lost.seq}", expected=str(self._proof_path(lost)))  # fmt: skip
         done = len(wanted) - len(missing)
         for record, proof in self._run(missing, executor):
             replace_file(self._proof_path(record), jcs(proof))
@@ -780,8 +780,9 @@ class Window:
             )
 
     def _beacon_source(self, of: int) -> BeaconSource:
-        entry = self._entries[of]
-        assert isinstance(entry, Opening | Enrolment)
+        entry = self._entries[of] if 0 <= of < len(self._entries) else None
+        if not isinstance(entry, Opening | Enrolment):
+            raise WindowStateError("no opening or enrolment there that names a beacon", field=f"entry {of}")
         return entry.beacon
 
     def _cosigned(self, size: int) -> SignedCheckpoint:

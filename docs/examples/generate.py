@@ -115,7 +115,7 @@ def enrol(service: Service, window: Window) -> None:
                      quorum=len(keys), index=entry.seq, path=inclusion))
         for w in service.witnesses.values()
     ]  # fmt: skip
-    window.admit_enrolment(LATE, notes)
+    window.admit(notes)
 
 
 def verify() -> Any:

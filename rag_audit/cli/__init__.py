@@ -29,6 +29,7 @@ for command in (
     policy.policy,
     cumulative.cumulative,
     window.open_,
+    window.enrol,
     window.serve,
     window.close,
     estimate.estimate,

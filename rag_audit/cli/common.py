@@ -41,7 +41,6 @@ class Group(click.Group):
             )
             ctx.exit(130)
 
-
     def _named(self, ctx: click.Context) -> Any:
         """Run the command; what the system refuses to read or write is named like everything else."""
         try:
@@ -52,7 +51,9 @@ class Group(click.Group):
             raise EncodingError("not UTF-8 text", field="input", found=f"byte {exc.start}") from exc
         except OSError as exc:
             place = exc.filename if isinstance(exc.filename, str) else "input or output"
-            raise StoreError("cannot be read or written", field=place, found=exc.strerror or str(exc)) from exc
+            raise StoreError(
+                "cannot be read or written", field=place, found=exc.strerror or str(exc)
+            ) from exc
 
 
 def emit(value: dict[str, Any], as_json: bool, text: str | None = None) -> None:

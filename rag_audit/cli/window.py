@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socketserver
 import sys
+from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,7 +24,7 @@ from rag_audit.errors import EncodingError, RagAuditError, SetupError
 from rag_audit.ledger.note import parse_note
 from rag_audit.policy import Policy
 from rag_audit.publication import MAX_PUBLICATION_BYTES
-from rag_audit.records import DrandBeacon, PreviousWindow, WitnessBeacon
+from rag_audit.records import DrandBeacon, PreviousWindow, RosterEntry, WitnessBeacon
 from rag_audit.stored import forget
 from rag_audit.texts import load_directory
 from rag_audit.window import Window
@@ -48,14 +49,22 @@ def resume(directory: Path) -> Window:
 
 
 def _admit(window: Window) -> None:
+    """Take what the witnesses left in public/notes: cosignatures one by one, then each beacon's reveals together."""
+    reveals = defaultdict(list)
     for path in sorted((window.directory / "public" / "notes").glob("*.txt")):
+        text = path.read_text(encoding="utf-8")
+        if path.name.startswith("beacon-"):
+            reveals[path.name.split("-")[1]].append(text)
+            continue
         try:
-            window.admit([path.read_text(encoding="utf-8")])
+            window.admit([text])
         except RagAuditError as exc:
             say(f"{path.name} not taken: {exc}")
-    reveals = sorted((window.directory / "public" / "notes").glob("beacon-*.txt"))
-    if window.status == "committed" and len(reveals) > 1:
-        window.admit([p.read_text(encoding="utf-8") for p in reveals])
+    for size, notes in reveals.items():
+        try:
+            window.admit(notes)
+        except RagAuditError as exc:
+            say(f"the beacon over checkpoint {size} is not taken: {exc}")
 
 
 @click.command("open")
@@ -138,6 +147,25 @@ def previous_window(public: Path) -> PreviousWindow:
 
     root = parse_base64(checkpoint[2], field="final_checkpoint")
     return PreviousWindow(opening=digest_hex(file.entries[0]), root=root.hex())
+
+
+@click.command()
+@click.argument("directory", type=PATH)
+@click.argument("line", type=PATH)
+@click.option(
+    "--witness", "witnesses", type=PATH, multiple=True, required=True, help="a witness's nonce line; repeat"
+)
+@json_option
+def enrol(directory: Path, line: Path, witnesses: tuple[Path, ...], as_json: bool) -> None:
+    """Add the account of a roster LINE to an open window; its queries wait for the beacon that the witnesses draw.
+
+    They cosign and reveal as for an opening (`witness cosign`, `witness beacon`); then run `open` again.
+    """
+    account = RosterEntry.parse(read_json(line, max_bytes=65_536), field=line.name)
+    nonces = {"source": "witnesses", "witnesses": load_nonce_lines(witnesses)}
+    with resume(directory) as window:
+        entry = window.enrol(account, WitnessBeacon.parse(nonces, field="--witness"))
+    emit({"account": entry.account, "seq": entry.seq}, as_json)
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,13 +118,26 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
 )
 @json_option
 def beacon(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
-    """Reveal this witness's nonce, once the quorum has cosigned the opening."""
+    """Reveal this witness's nonce, once the quorum has cosigned the opening (or an enrolment after it)."""
     member = Witness(directory)
     log_key, witnesses, quorum = _trusted(trust)
     window = Publication.load(public)
-    note = _notes(public, (public / "checkpoint-1.txt").read_text(encoding="utf-8"))
-    reveal = member.reveal(note, jcs(window.opening), log_key=log_key, witnesses=witnesses, quorum=quorum)
-    _leave(public, f"beacon-{member.vkey.name.replace('/', '_')}.txt", reveal, as_json)
+    text, entry, index, path = _named(public, window)
+    reveal = member.reveal(_notes(public, text), entry, log_key=log_key, witnesses=witnesses, quorum=quorum,
+                           index=index, path=path)  # fmt: skip
+    _leave(public, f"beacon-{index + 1}-{member.vkey.name.replace('/', '_')}.txt", reveal, as_json)
+
+
+def _named(public: Path, window: Publication) -> tuple[str, bytes, int, Sequence[bytes]]:
+    """What waits for a beacon: checkpoint, entry, its index and inclusion path."""
+    if (public / "window.json").exists():
+        file = WindowFile.load(public)
+        last: Any = file.entries[-1] if file.entries else None
+        if isinstance(last, dict) and last.get("type") == "enrolment":
+            index = len(file.entries) - 1
+            tree = MerkleTree(leaf_hash(jcs(e)) for e in file.entries)
+            return file.final_checkpoint, jcs(last), index, tree.inclusion_path(index, index + 1)
+    return (public / "checkpoint-1.txt").read_text(encoding="utf-8"), jcs(window.opening), 0, ()
 
 
 def load_nonce_lines(paths: tuple[Path, ...]) -> list[dict[str, Any]]:

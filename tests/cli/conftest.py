@@ -77,6 +77,8 @@ class Shell:
 
 WITNESSES = ("w1", "w2")
 ACCOUNTS = {"law-1": "law", "medicine-1": "medicine"}
+LATE = "law-9"
+"""enrolled while the window is open"""
 
 
 @pytest.fixture
@@ -132,17 +134,37 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     for account, tenant in ACCOUNTS.items():
         sh.ok("query", QUESTIONS[tenant][0], "--account", f"accounts/{account}", "--window", public,
               "--provider", "provider/key.pub", "--provider-dir", "window")  # fmt: skip
+    enrol_late(sh)
     assert sh.value("close", "window", traced=True)["status"] == "closed"
     for name in WITNESSES:
         sh.ok("witness", "cosign", name, public, "--trust", "verifier/trust.toml")
     assert sh.value("close", "window", traced=True)["status"] == "final"
     sh.ok("challenge", f"{public}/window.json", "--key", "verifier/key", "--trust", "verifier/trust.toml",
           "--out", "challenge.txt")  # fmt: skip
-    assert sh.value("prove", "window", "--challenge", "challenge.txt", traced=True)["made"] == 2
-    for account in ACCOUNTS:
+    assert sh.value("prove", "window", "--challenge", "challenge.txt", traced=True)["made"] == 3
+    for account in (*ACCOUNTS, LATE):
         sh.ok("receipt", "export", "--account", f"accounts/{account}", "--window", public,
               "--out", "verifier/receipts", "--disclose")  # fmt: skip
     return sh
+
+
+def enrol_late(sh: Shell) -> None:
+    """One more account: its own entry, cosigned, its own beacon, and then a query."""
+    line = sh.ok("account", "new", f"accounts/{LATE}", "--id", LATE, "--tenant", "law")
+    (sh.root / f"{LATE}.line").write_text(line)
+    nonces = []
+    for name in WITNESSES:
+        (sh.root / f"{name}.late").write_text(sh.ok("witness", "nonce", name))
+        nonces += ["--witness", f"{name}.late"]
+    sh.ok("enrol", "window", f"{LATE}.line", *nonces, traced=True)
+    ask = ["query", QUESTIONS["law"][1], "--account", f"accounts/{LATE}", "--window", "window/public",
+           "--provider", "provider/key.pub", "--provider-dir", "window"]  # fmt: skip
+    assert sh.fails(2, "RequestRefused", *ask)["field"] == "provider"
+    for step in ("cosign", "beacon"):
+        for name in WITNESSES:
+            sh.ok("witness", step, name, "window/public", "--trust", "verifier/trust.toml")
+    sh.ok("open", "window", traced=True)
+    sh.ok(*ask)
 
 
 def arguments(window: str = "window/public/window.json") -> Sequence[object]:

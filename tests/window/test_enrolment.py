@@ -50,7 +50,7 @@ def draw_beacon(service: Service, window: Window, enrolment: Enrolment, name: st
                      path=tree.inclusion_path(enrolment.seq, size)))
         for w in service.witnesses.values()
     ]  # fmt: skip
-    window.admit_enrolment(name, reveals)
+    window.admit(reveals)
 
 
 def finish(service: Service, window: Window) -> Path:
@@ -138,11 +138,8 @@ def test_an_enrolment_that_is_refused(change: dict[str, str], service: Service) 
     entry = Account.create(service.root / "accounts" / "law-9", "law-9", "law").roster_entry
     if change.get("key"):
         change = {"key": service.accounts["law-1"].roster_entry.key}
-    with service.open() as window:
-        with pytest.raises(PolicyError):
-            window.enrol(entry.model_copy(update=change), service.beacon())
-        with pytest.raises(WindowStateError, match="no such enrolment"):
-            window.admit_enrolment("law-9", [])
+    with service.open() as window, pytest.raises(PolicyError):
+        window.enrol(entry.model_copy(update=change), service.beacon())
 
 
 def test_nobody_is_enrolled_outside_the_window(service: Service) -> None:
