@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -200,3 +201,26 @@ def test_the_policy_says_what_is_estimated_and_names_stay_inside() -> None:
     assert found.evidence()["clusters"] == [["alan", "alice"]]
     with pytest.raises(EncodingError, match="several shapes"):
         estimate_window(queries, [np.ones(2, np.int8), np.ones(3, np.int8)], policy)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"rows_int8": b"\x01\x08"}, "-8..7"),
+        ({"rows_int8": b"\x01\x01\x01"}, "multiple of 2"),
+        ({"dimension": 0}, "dimension"),
+        ({"accounts": []}, "accounts"),
+        ({"accounts": [1]}, "accounts"),
+        ({"first": []}, "first"),
+        ({"first": [1]}, "first[0]"),
+        ({"p": 0}, "theta"),
+        ({"q": 4}, "theta"),
+        ({"q": 1001}, "theta"),
+    ],
+)
+def test_the_native_core_refuses_by_name(changed: dict[str, Any], reason: str) -> None:
+    arguments = {"rows_int8": b"\x01\x01", "dimension": 2, "accounts": [0], "first": [0], "p": 4, "q": 5}
+    assert _native.joining_pairs(**arguments) == []
+    with pytest.raises(ValueError) as caught:
+        _native.joining_pairs(**{**arguments, **changed})
+    assert reason in str(caught.value)
