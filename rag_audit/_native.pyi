@@ -28,6 +28,7 @@ __all__ = [
     "ptau_new",
     "r1cs_unsatisfied",
     "set_threads",
+    "table_tree",
     "threads",
     "zkey_contribute",
     "zkey_new",
@@ -42,7 +43,7 @@ def threads() -> int:
     """Threads in use; the cores available to the process unless `set_threads` said otherwise."""
 
 def poseidon_permute(state: bytes) -> bytes:
-    """Poseidon permutation, t = 17: 17 field elements to 17 field elements."""
+    """Poseidon permutation of 9, 13 or 17 field elements."""
 
 def poseidon_hash(inputs: bytes) -> bytes:
     """H of docs/relation.md: 1..16 field elements, padded with zeros to 16, to one."""
@@ -52,6 +53,11 @@ def poseidon_hash_list(tag: int, elements: bytes) -> bytes:
 
 def index_commitment(salt: bytes, rows_int8: bytes, dimension: int) -> bytes:
     """HL(7, [salt, nibble stream]) over int8 rows of shape (positions, dimension), components -8..7."""
+
+def table_tree(rows_int8: bytes, dimension: int, depth: int) -> bytes:
+    """All nodes of the tree of arity 8 over int8 rows of shape (rows, dimension), dimension 251..275: the 8^depth
+    leaves, then level by level to the root. Places after the last row, at least one, hold zero rows.
+    """
 
 def draw_noise(kappa: bytes, positions: int, gains: list[int]) -> bytes:
     """DGS-1 noise of one slot: `positions` int32 values, each the gain-weighted sum of its draws."""

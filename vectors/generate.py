@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit.challenge import Challenge, draw, sample_size
+from rag_audit.embedders import wordllama
 from rag_audit.relation import noise
 from rag_audit.relation.commitments import (
     derive_salt,
@@ -35,6 +36,7 @@ from rag_audit.relation.field import MODULUS, digest_to_field, to_bytes, to_hex
 from rag_audit.relation.poseidon import hash_elements, hash_list, permute
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
+from rag_audit.relation.table import TableTree, leaf
 from rag_audit.relation.vectors import pack_nibbles, pack_tokens
 
 VERSION = 1
@@ -330,6 +332,35 @@ def commitment_vectors() -> Case:
     }
 
 
+def table_vectors() -> Case:
+    rows = [small(f"table{n}", 256, -7, 7) for n in range(7)]
+    edges = [[0] * 256, [7] * 256, [-8] * 256, [*[0] * 255, 1]]
+    trees = [(rows[:3], 1), (rows, 1), (rows[:1], 2), (rows + edges, 2)]
+    return {
+        "permute": [
+            {"state": hexes(s), "result": hexes(permute(s))}
+            for width in (9, 13)
+            for s in ([0] * width, [MODULUS - 1] * width, elements(f"state{width}", width))
+        ],
+        "leaf": [{"row": row, "result": to_hex(leaf(row))} for row in (rows[0], *edges)],
+        "tree": [
+            {"depth": depth, "rows": table, "result": to_hex(TableTree(table, depth).root)}
+            for table, depth in trees
+        ],
+        # Its 32,000 rows are not listed; the reference hashes them in minutes (a test of the full suite).
+        "wordllama-256": {
+            "depth": wordllama.TREE_DEPTH,
+            "table_sha256": wordllama.TABLE_SHA256,
+            "nodes_sha256": wordllama.TREE_SHA256,
+            "result": wordllama.TABLE_ROOT,
+        },
+        "negative": [
+            {"name": "table_without_a_zero_row", "depth": 1, "rows": [*rows, rows[0]], "why": "8^depth - 1 rows"},
+            {"name": "table_without_rows", "depth": 1, "rows": [], "why": "at least one row"},
+        ],
+    }  # fmt: skip
+
+
 def challenge_vectors() -> Case:
     root, nonce = to_bytes(element("challenge/root")), to_bytes(element("challenge/nonce"))
     origin, window = "example.org/rag", "w-1"
@@ -394,6 +425,7 @@ def files() -> dict[str, bytes]:
         "noise": noise_vectors,
         "selection": selection_vectors,
         "commitments": commitment_vectors,
+        "table": table_vectors,
         "challenge": challenge_vectors,
     }
     out = {f"{name}.json": render(name, body()) for name, body in bodies.items()}

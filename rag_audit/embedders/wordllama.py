@@ -21,8 +21,10 @@ import numpy as np
 
 from rag_audit.embedders.base import NothingToEmbed, PromptTemplate, TokenLimits, Vectors, check_text
 from rag_audit.errors import EncodingError, SetupError
+from rag_audit.proofs.groth16.embed import EmbedTable
 from rag_audit.relation.commitments import query_commitment
 from rag_audit.relation.vectors import MAX_COMPONENT
+from rag_audit.toolchain import build_once, cache_dir, progress
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -43,6 +45,11 @@ WEIGHTS_SHA256 = "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9f
 TOKENIZER_SHA256 = "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"
 TABLE_SHA256 = "3dba73a4173b0e2314f9632472eae441939439f1474e3cdf0c9dc434b39fe49e"
 """Over the int4 table as int8, row by row."""
+TREE_DEPTH = 5
+TABLE_ROOT = "107b5999c65207363081abb6f691ee6cbc0dca7df30291dc5f714562c1443e6d"
+"""Root of the tree over the int4 table: the public value `table` of claim A1's proofs."""
+TREE_SHA256 = "ac5fef4e3027b1f566ca77f5dc56f1c1a696f7870618853ba54b9ad9ac41dbc5"
+"""Over all nodes of that tree, leaves first, 32 bytes big-endian each; the last is TABLE_ROOT."""
 
 ARTEFACTS = {"table-int4": TABLE_SHA256, "tokenizer": TOKENIZER_SHA256, "weights": WEIGHTS_SHA256}
 """The public artefacts by name, as the manifest and a verifier's pins list them."""
@@ -88,6 +95,35 @@ def int4_table() -> Vectors:
         raise SetupError("int4 table is not the pinned one", expected=TABLE_SHA256, found=found)
     table.flags.writeable = False
     return table
+
+
+@cache
+def committed_table() -> EmbedTable:
+    """The table with the tree over it, hashed once (seconds) and kept in the user cache.
+
+    :raises SetupError: as `int4_table`; the cached tree is damaged, or the cache cannot be written
+    """
+    rows = int4_table().tobytes()
+
+    def build(folder: Path) -> None:
+        progress("hashing the embedder's table")
+        (folder / "nodes").write_bytes(EmbedTable.build(rows, DIMENSION, TREE_DEPTH).nodes)
+
+    folder = build_once(cache_dir("tables") / TABLE_SHA256, build)
+    try:
+        nodes = (folder / "nodes").read_bytes()
+    except OSError as exc:
+        raise SetupError("tree of the table cannot be read", field=str(folder), found=exc.strerror) from exc
+    found = hashlib.sha256(nodes).hexdigest()
+    if found != TREE_SHA256:
+        raise SetupError(
+            "cached tree of the table is not the pinned one",
+            field=str(folder),
+            expected=TREE_SHA256,
+            found=found,
+            hint=f"remove it, it will be made again: rm -r {folder}",
+        )
+    return EmbedTable(rows, DIMENSION, TREE_DEPTH, nodes)
 
 
 @cache

@@ -20,8 +20,19 @@ SYSTEMS = ("groth16",)
 """Proof systems that this release verifies."""
 
 
+class PublicValues:
+    """Public values of one proof, field elements."""
+
+    def encode(self, names: Sequence[str]) -> bytes:
+        """The named values, 32 bytes big-endian each.
+
+        :raises EncodingError: a value that is not a field element
+        """
+        return b"".join(to_bytes(getattr(self, name)) for name in names)
+
+
 @dataclass(frozen=True)
-class Statement:
+class Statement(PublicValues):
     """The public values of one record's proof, field elements. Policy constants (capacity, gains, score
     window) are not among them: they are fixed by the circuit that the policy's digest names.
 
@@ -42,12 +53,22 @@ class Statement:
     cq: int
     htopk: int
 
-    def encode(self, names: Sequence[str]) -> bytes:
-        """The named values, 32 bytes big-endian each.
 
-        :raises EncodingError: a value that is not a field element
-        """
-        return b"".join(to_bytes(getattr(self, name)) for name in names)
+@dataclass(frozen=True)
+class EmbedStatement(PublicValues):
+    """The public values of one record's proof of claim A1; it shares hq and cq with the record.
+
+    :param ctx: digest of the record's context; binds the proof to it
+    :param table: root of the tree over the embedder's table. A verifier takes it from a pin, since a prover who
+        may choose the table may choose the vector
+    :param hq: the record's commitment to the query's tokens
+    :param cq: the record's query-vector commitment
+    """
+
+    ctx: int
+    table: int
+    hq: int
+    cq: int
 
 
 class Job(Protocol):
@@ -74,7 +95,7 @@ class ProofSystem(Protocol):
         """What a verifier needs beside proof and statement, from a file (a verification key)."""
 
     def verify_batch(
-        self, key: Any, proofs: Sequence[bytes], statements: Sequence[Statement], *, engine: str
+        self, key: Any, proofs: Sequence[bytes], statements: Sequence[PublicValues], *, engine: str
     ) -> list[int]:
         """Indices of the proofs that do not verify, ascending."""
 

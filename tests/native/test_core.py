@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rag_audit import _native as native
-from rag_audit.relation import commitments, field, noise, poseidon, scores, selection
+from rag_audit.relation import commitments, field, noise, poseidon, scores, selection, table
 
 VECTORS = Path(__file__).resolve().parents[2] / "vectors" / "v1"
 EDGES = [0, 1, 2**64 - 1, 2**200, field.MODULUS - 2, field.MODULUS - 1]
@@ -79,7 +79,9 @@ def test_permutation_agrees_with_reference() -> None:
     rng = random.Random(1)
     states = [[0] * 17, [field.MODULUS - 1] * 17]
     states += [
-        [rng.choice([rng.randrange(field.MODULUS), *EDGES]) for _ in range(poseidon.WIDTH)] for _ in range(40)
+        [rng.choice([rng.randrange(field.MODULUS), *EDGES]) for _ in range(width)]
+        for width, count in ((17, 40), (9, 10), (13, 10))
+        for _ in range(count)
     ]
     for state in states:
         assert split(native.poseidon_permute(join(state))) == poseidon.permute(state)
@@ -103,6 +105,44 @@ def test_poseidon_vectors() -> None:
         assert native.poseidon_hash(unhex(case["inputs"])).hex() == case["result"]
     for case in body["hash_list"]:
         assert native.poseidon_hash_list(case["tag"], unhex(case["elements"])).hex() == case["result"]
+
+
+def test_table_tree_agrees_with_reference_node_by_node() -> None:
+    rng = random.Random(3)
+    for count, dimension, depth in [(1, 256, 1), (7, 251, 1), (8, 275, 2), (30, 256, 2), (9, 256, 3)]:
+        rows = [vector(rng, dimension) for _ in range(count)]
+        nodes = split(native.table_tree(int8([v for row in rows for v in row]), dimension, depth))
+        assert nodes == [x for level in table.TableTree(rows, depth).levels for x in level]
+
+
+def test_table_vectors() -> None:
+    body = load("table")
+    for case in body["permute"]:
+        assert native.poseidon_permute(unhex(case["state"])) == unhex(case["result"])
+    for case in body["leaf"]:
+        assert native.table_tree(int8(case["row"]), 256, 1)[:32].hex() == case["result"]
+    for case in body["tree"]:
+        rows = int8([v for row in case["rows"] for v in row])
+        assert native.table_tree(rows, 256, case["depth"])[-32:].hex() == case["result"]
+
+
+@pytest.mark.parametrize("case", negatives("table", "rows"))
+def test_table_tree_refuses(case: dict[str, Any]) -> None:
+    with refused("rows: expected 1..=7 rows"):
+        native.table_tree(int8([v for row in case["rows"] for v in row]), 256, case["depth"])
+
+
+def test_table_tree_refuses_what_fits_no_circuit() -> None:
+    for dimension in (250, 276):
+        with refused("dimension: expected 251..=275"):
+            native.table_tree(bytes(dimension), dimension, 1)
+    for depth in (0, 6):
+        with refused("depth: expected 1..=5"):
+            native.table_tree(bytes(256), 256, depth)
+    with refused("rows: expected a multiple of 256 components, found 257"):
+        native.table_tree(bytes(257), 256, 1)
+    with refused("rows"):
+        native.table_tree(int8([8] * 256), 256, 1)
 
 
 @pytest.mark.parametrize("case", negatives("poseidon", "inputs"))
@@ -130,7 +170,7 @@ def test_number_not_below_the_modulus_is_refused_everywhere(value: int) -> None:
 
 
 def test_wrong_lengths_are_refused() -> None:
-    with refused("state: expected 17 elements, found 16"):
+    with refused("state: expected 9, 13 or 17 elements, found 16"):
         native.poseidon_permute(bytes(32 * 16))
     with refused("state: expected a multiple of 32 bytes, found 543"):
         native.poseidon_permute(bytes(543))

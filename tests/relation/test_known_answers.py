@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import EncodingError, PolicyError
-from rag_audit.relation import commitments, field, noise, poseidon, scores, selection, vectors
+from rag_audit.relation import commitments, field, noise, poseidon, scores, selection, table, vectors
 
 ROOT = Path(__file__).resolve().parents[2] / "vectors"
 
@@ -64,6 +64,22 @@ def test_poseidon() -> None:
 def test_poseidon_refuses(case: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="at most 16"):
         poseidon.hash_elements(*ints(case["inputs"]))
+
+
+def test_table() -> None:
+    body = load("table")
+    for case in body["permute"]:
+        assert poseidon.permute(ints(case["state"])) == ints(case["result"])
+    for case in body["leaf"]:
+        assert field.to_hex(table.leaf(case["row"])) == case["result"]
+    for case in body["tree"]:
+        assert field.to_hex(table.TableTree(case["rows"], case["depth"]).root) == case["result"]
+
+
+@pytest.mark.parametrize("case", negatives("table"))
+def test_table_refuses(case: dict[str, Any]) -> None:
+    with pytest.raises(EncodingError):
+        table.TableTree(case["rows"], case["depth"])
 
 
 def test_packing() -> None:

@@ -9,6 +9,7 @@ pub mod noise;
 pub mod pairs;
 pub mod poseidon;
 pub mod selection;
+pub mod table;
 pub mod threads;
 
 mod limbs;

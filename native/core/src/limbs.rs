@@ -77,6 +77,12 @@ pub fn add_lazy(a: &Limbs, b: &Limbs) -> Limbs {
     out
 }
 
+/// A value below 2r; below r.
+#[inline(always)]
+pub fn reduce_once(x: &Limbs) -> Limbs {
+    subtract_once(x, &R)
+}
+
 /// Product of two values below 2r; below 2r. (Coarsely integrated operand scanning; r's spare bits make the
 /// intermediate sums, below 3r, fit.)
 #[inline(always)]

@@ -1,4 +1,5 @@
-//! Poseidon over BN254 with x^5, t = 17, 8 full and 68 partial rounds: circomlib's `Poseidon(16)`.
+//! Poseidon over BN254 with x^5, t = 17, 8 full and 68 partial rounds: circomlib's `Poseidon(16)`; and its
+//! narrow relatives at t = 9 and 13, which the tree over the embedder's table uses.
 //!
 //! Grassi, Khovratovich, Rechberger, Roy and Schofnegger, "Poseidon: A New Hash Function for Zero-Knowledge
 //! Proof Systems" (USENIX Security 2021). Constants and matrix come from the paper's Grain LFSR, at first use.
@@ -11,7 +12,7 @@ use std::sync::OnceLock;
 use ark_ff::{AdditiveGroup, BigInt, Field, PrimeField};
 
 use crate::field::Fr;
-use crate::limbs::{add_lazy, fifth_power, from_field, to_field, Limbs, Sum};
+use crate::limbs::{add_lazy, fifth_power, from_field, reduce_once, to_field, Limbs, Sum};
 use crate::Error;
 
 /// Words of the state.
@@ -64,7 +65,7 @@ struct Parameters {
 fn parameters() -> &'static Parameters {
     static PARAMETERS: OnceLock<Parameters> = OnceLock::new();
     PARAMETERS.get_or_init(|| {
-        let (constants, matrix) = generate();
+        let (constants, matrix) = generate(PARTIAL_ROUNDS);
         Parameters::new(constants, &matrix)
     })
 }
@@ -76,14 +77,14 @@ impl Grain {
     const FIELD_BITS: usize = 254;
     const WARM_UP: usize = 160;
 
-    fn new() -> Self {
+    fn new(width: usize, partial_rounds: usize) -> Self {
         let descriptor: [(u128, usize); 7] = [
             (1, 2), // a prime field
             (0, 4), // S-box x^alpha
             (Self::FIELD_BITS as u128, 12),
-            (WIDTH as u128, 12),
+            (width as u128, 12),
             (FULL_ROUNDS as u128, 10),
-            (PARTIAL_ROUNDS as u128, 10),
+            (partial_rounds as u128, 10),
             ((1 << 30) - 1, 30),
         ];
         // Bit i of the register is b_i; each entry of the descriptor comes most significant bit first.
@@ -147,19 +148,19 @@ impl Grain {
 }
 
 /// Round constants and the Cauchy matrix 1 / (x_i + y_j), from one stream.
-fn generate() -> (Vec<[Fr; WIDTH]>, Matrix<WIDTH>) {
-    let mut grain = Grain::new();
-    let constants = (0..FULL_ROUNDS + PARTIAL_ROUNDS)
+fn generate<const T: usize>(partial_rounds: usize) -> (Vec<[Fr; T]>, Matrix<T>) {
+    let mut grain = Grain::new(T, partial_rounds);
+    let constants = (0..FULL_ROUNDS + partial_rounds)
         .map(|_| from_fn(|_| grain.element()))
         .collect();
     loop {
-        let xs: [Fr; WIDTH] = from_fn(|_| grain.residue());
-        let ys: [Fr; WIDTH] = from_fn(|_| grain.residue());
+        let xs: [Fr; T] = from_fn(|_| grain.residue());
+        let ys: [Fr; T] = from_fn(|_| grain.residue());
         let mut points = [xs, ys].concat();
         points.sort();
         points.dedup();
         let sums = xs.map(|x| ys.map(|y| x + y));
-        if points.len() == 2 * WIDTH && sums.iter().flatten().all(|s| *s != Fr::ZERO) {
+        if points.len() == 2 * T && sums.iter().flatten().all(|s| *s != Fr::ZERO) {
             let inverse = |s: Fr| s.inverse().expect("not zero");
             return (constants, sums.map(|row| row.map(inverse)));
         }
@@ -348,7 +349,7 @@ pub fn sbox_inputs(state: &[Fr; WIDTH]) -> [Fr; SBOXES] {
 /// The constants of every round and the matrix, as the paper's section 2.3 has them.
 pub fn round_parameters() -> &'static (Vec<[Fr; WIDTH]>, Matrix<WIDTH>) {
     static GENERATED: OnceLock<(Vec<[Fr; WIDTH]>, Matrix<WIDTH>)> = OnceLock::new();
-    GENERATED.get_or_init(generate)
+    GENERATED.get_or_init(|| generate(PARTIAL_ROUNDS))
 }
 
 /// The permutation on raw words, which the noise stream uses: no secret-dependent branch or load.
@@ -399,23 +400,97 @@ pub fn hash_list(tag: u64, elements: &[Fr]) -> Fr {
     })
 }
 
+/// A permutation of T words by the rounds of the paper's section 2.3. No secret goes through it, and a table is
+/// hashed once: the sparse form would save seconds of its life.
+pub struct Narrow<const T: usize> {
+    constants: Vec<[Limbs; T]>,
+    matrix: [[Limbs; T]; T],
+}
+
+impl<const T: usize> Narrow<T> {
+    fn new(partial_rounds: usize) -> Self {
+        const { assert!(T <= Sum::CAPACITY) };
+        let (constants, matrix) = generate::<T>(partial_rounds);
+        let raw = |row: [Fr; T]| row.map(|x| from_field(&x));
+        Self {
+            constants: constants.into_iter().map(raw).collect(),
+            matrix: matrix.map(raw),
+        }
+    }
+
+    /// The permutation of T field elements.
+    pub fn permute(&self, state: &[Fr; T]) -> [Fr; T] {
+        let mut words = state.map(|x| from_field(&x));
+        let last_full = self.constants.len() - HALF;
+        for (round, row) in self.constants.iter().enumerate() {
+            let full = round < HALF || round >= last_full;
+            for (j, (word, constant)) in words.iter_mut().zip(row).enumerate() {
+                let sum = add_lazy(word, constant);
+                *word = if full || j == 0 {
+                    fifth_power(&sum)
+                } else {
+                    reduce_once(&sum)
+                };
+            }
+            let before = words;
+            for (word, row) in words.iter_mut().zip(&self.matrix) {
+                let mut sum = Sum::zero();
+                for (m, x) in row.iter().zip(&before) {
+                    sum.add_product(m, x);
+                }
+                *word = sum.reduce();
+            }
+        }
+        words.map(|x| to_field(&x))
+    }
+}
+
+/// circomlib's permutation of 9 words: 63 partial rounds.
+pub fn narrow_9() -> &'static Narrow<9> {
+    static PERMUTATION: OnceLock<Narrow<9>> = OnceLock::new();
+    PERMUTATION.get_or_init(|| Narrow::new(63))
+}
+
+/// circomlib's permutation of 13 words: 65 partial rounds.
+pub fn narrow_13() -> &'static Narrow<13> {
+    static PERMUTATION: OnceLock<Narrow<13>> = OnceLock::new();
+    PERMUTATION.get_or_init(|| Narrow::new(65))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use ark_ff::UniformRand;
 
     /// The rounds as the paper's section 2.3 has them.
-    fn plain(state: &[Fr; WIDTH]) -> [Fr; WIDTH] {
-        let (constants, matrix) = generate();
+    fn plain<const T: usize>(state: &[Fr; T], partial_rounds: usize) -> [Fr; T] {
+        let (constants, matrix) = generate(partial_rounds);
         let mut s = *state;
         for (round, row) in constants.iter().enumerate() {
             s.iter_mut().zip(row).for_each(|(x, c)| *x += c);
-            let partial = (HALF..HALF + PARTIAL_ROUNDS).contains(&round);
-            let boxes = if partial { 1 } else { WIDTH };
+            let partial = (HALF..HALF + partial_rounds).contains(&round);
+            let boxes = if partial { 1 } else { T };
             s[..boxes].iter_mut().for_each(|x| *x = x.pow([5]));
             s = times(&matrix, &s);
         }
         s
+    }
+
+    #[test]
+    fn narrow_permutations_are_the_plain_rounds() {
+        let mut rng = ark_std::test_rng();
+        let state = from_fn(|_| Fr::rand(&mut rng));
+        assert_eq!(narrow_9().permute(&state), plain(&state, 63));
+        assert_eq!(
+            narrow_9().permute(&[-Fr::ONE; 9]),
+            plain(&[-Fr::ONE; 9], 63)
+        );
+        let state = from_fn(|_| Fr::rand(&mut rng));
+        assert_eq!(narrow_13().permute(&state), plain(&state, 65));
+        assert_eq!(
+            narrow_13().permute(&[-Fr::ONE; 13]),
+            plain(&[-Fr::ONE; 13], 65)
+        );
     }
 
     #[test]
@@ -424,7 +499,7 @@ mod tests {
         let mut cases = vec![[Fr::ZERO; WIDTH], [-Fr::ONE; WIDTH]];
         cases.extend((0..20).map(|_| from_fn(|_| Fr::rand(&mut rng))));
         for state in cases {
-            assert_eq!(permute(&state), plain(&state));
+            assert_eq!(permute(&state), plain(&state, PARTIAL_ROUNDS));
         }
     }
 

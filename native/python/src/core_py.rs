@@ -5,7 +5,7 @@ use ragaudit_core::commitment;
 use ragaudit_core::field::{self, Fr};
 use ragaudit_core::int4;
 use ragaudit_core::selection::{self, ScoreWindow};
-use ragaudit_core::{noise, pairs, poseidon, threads, Error};
+use ragaudit_core::{noise, pairs, poseidon, table, threads, Error};
 use zeroize::Zeroizing;
 
 use crate::{guard, guard_inline};
@@ -52,16 +52,22 @@ fn thread_count() -> usize {
     threads::count()
 }
 
-/// Poseidon permutation, t = 17.
+fn permuted<const T: usize>(
+    words: &[Fr],
+    permute: impl Fn(&[Fr; T]) -> [Fr; T],
+) -> Option<Vec<u8>> {
+    Some(field::to_bytes_all(&permute(words.try_into().ok()?)))
+}
+
+/// Poseidon permutation, t = 9, 13 or 17.
 #[pyfunction]
 fn poseidon_permute(py: Python<'_>, state: &[u8]) -> PyResult<Vec<u8>> {
     guard_inline(py, || {
         let words = field::elements(state, "state")?;
-        let array: [Fr; poseidon::WIDTH] = words.as_slice().try_into().map_err(|_| {
-            let expected = format!("{} elements", poseidon::WIDTH);
-            Error::invalid("state", expected, words.len().to_string())
-        })?;
-        Ok::<_, Error>(field::to_bytes_all(&poseidon::permute(&array)))
+        permuted(&words, poseidon::permute)
+            .or_else(|| permuted(&words, |s| poseidon::narrow_9().permute(s)))
+            .or_else(|| permuted(&words, |s| poseidon::narrow_13().permute(s)))
+            .ok_or_else(|| Error::invalid("state", "9, 13 or 17 elements", words.len().to_string()))
     })
 }
 
@@ -95,6 +101,20 @@ fn index_commitment(
         let salt = field::element(salt, "salt")?;
         let hash = commitment::index_commitment(salt, &to_int8(rows_int8), dimension)?;
         Ok::<_, Error>(field::to_bytes(&hash).to_vec())
+    })
+}
+
+/// All nodes of the tree over an embedder's table, int8 rows of shape (rows, dimension): leaves first, root last.
+#[pyfunction]
+fn table_tree(
+    py: Python<'_>,
+    rows_int8: &[u8],
+    dimension: usize,
+    depth: usize,
+) -> PyResult<Vec<u8>> {
+    guard(py, || {
+        let nodes = table::tree(&to_int8(rows_int8), dimension, depth)?;
+        Ok::<_, Error>(field::to_bytes_all(&nodes))
     })
 }
 
@@ -200,6 +220,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(poseidon_hash, m)?)?;
     m.add_function(wrap_pyfunction!(poseidon_hash_list, m)?)?;
     m.add_function(wrap_pyfunction!(index_commitment, m)?)?;
+    m.add_function(wrap_pyfunction!(table_tree, m)?)?;
     m.add_function(wrap_pyfunction!(draw_noise, m)?)?;
     m.add_function(wrap_pyfunction!(noise_table, m)?)?;
     m.add_function(wrap_pyfunction!(noised_top_k, m)?)?;

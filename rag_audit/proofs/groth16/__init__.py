@@ -1,6 +1,7 @@
 """Groth16 over BN254: circom circuits, keys, proof jobs and verifiers (docs/circuits.md)."""
 
-from rag_audit.proofs.groth16.instance import RetrieveInstance
+from rag_audit.proofs.groth16.embed import EmbedJob, EmbedTable
+from rag_audit.proofs.groth16.instance import EmbedInstance, RetrieveInstance
 from rag_audit.proofs.groth16.job import (
     ENGINES,
     ProofJob,
@@ -19,6 +20,9 @@ from rag_audit.proofs.groth16.keys import (
 
 __all__ = [
     "ENGINES",
+    "EmbedInstance",
+    "EmbedJob",
+    "EmbedTable",
     "KeyFiles",
     "ProofJob",
     "RetrieveInstance",

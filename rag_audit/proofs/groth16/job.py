@@ -9,14 +9,16 @@ from typing import Any
 from rag_audit import _native
 from rag_audit.canonical import Json, parse_hex
 from rag_audit.errors import EncodingError, SchemaError, SetupError, WitnessError
-from rag_audit.proofs import Statement
+from rag_audit.proofs import EmbedStatement, PublicValues, Statement
 from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_witness
 from rag_audit.proofs.groth16.encoding import g1_json, g2_json, parse_fields, parse_g1, parse_g2
-from rag_audit.proofs.groth16.instance import PUBLIC_INPUTS, RetrieveInstance
+from rag_audit.proofs.groth16.instance import EMBED_INPUTS, PUBLIC_INPUTS, Instance, RetrieveInstance
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
 from rag_audit.relation.vectors import pack_nibbles
 
 ENGINES = ("native", "py_ecc", "snarkjs")
+_ORDER: dict[type[PublicValues], tuple[str, ...]] = {Statement: PUBLIC_INPUTS, EmbedStatement: EMBED_INPUTS}
+"""Names of a statement's public values in the order of its circuit's verification key."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,22 @@ class ProofJob:
         :raises WitnessError: the private values do not satisfy the statement
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
-        keys = proving_key(self.instance)
-        witness = compute_witness(compile_circuit(self.instance), self.inputs())
-        try:
-            proof = _native.groth16_prove(str(keys.zkey), witness)
-        except (ValueError, OSError) as exc:
-            raise SetupError("the prover failed", field=str(keys.zkey), found=str(exc)) from exc
-        return proof_json(proof, keys.manifest["circuit"])
+        return prove(self.instance, self.inputs())
+
+
+def prove(instance: Instance, inputs: Inputs) -> dict[str, Any]:
+    """A proof for these witness inputs, as JSON.
+
+    :raises WitnessError: the circuit has no witness for them
+    :raises SetupError: Node, circuit or keys are missing and cannot be made
+    """
+    keys = proving_key(instance)
+    witness = compute_witness(compile_circuit(instance), inputs)
+    try:
+        proof = _native.groth16_prove(str(keys.zkey), witness)
+    except (ValueError, OSError) as exc:
+        raise SetupError("the prover failed", field=str(keys.zkey), found=str(exc)) from exc
+    return proof_json(proof, keys.manifest["circuit"])
 
 
 def proof_json(proof: bytes, circuit: str) -> dict[str, Any]:
@@ -126,9 +137,10 @@ def parse_key(value: Json, *, field: str) -> VerificationKey:
     return VerificationKey.parse(value, field=field)
 
 
-def verify(key: VerificationKey, proof: bytes, statement: Statement, *, engine: str = "native") -> bool:
+def verify(key: VerificationKey, proof: bytes, statement: PublicValues, *, engine: str = "native") -> bool:
     """Whether a proof verifies.
 
+    :param statement: a `Statement` for a key of `retrieve`, an `EmbedStatement` for one of `embed`
     :param engine: "native", "py_ecc" (independent, about a second) or "snarkjs" (needs Node)
     :raises EncodingError: a point outside the subgroup, a number >= r, or a key of another shape
     :raises SetupError: the engine is not installed
@@ -137,14 +149,18 @@ def verify(key: VerificationKey, proof: bytes, statement: Statement, *, engine: 
 
 
 def verify_batch(
-    key: VerificationKey, proofs: Sequence[bytes], statements: Sequence[Statement], *, engine: str = "native"
+    key: VerificationKey,
+    proofs: Sequence[bytes],
+    statements: Sequence[PublicValues],
+    *,
+    engine: str = "native",
 ) -> list[int]:
     """Indices of the proofs that do not verify, ascending. The native engine checks them together.
 
     :raises EncodingError: as `verify`
     :raises SetupError: the engine is not installed
     """
-    inputs = [statement.encode(PUBLIC_INPUTS) for statement in statements]
+    inputs = [statement.encode(_ORDER[type(statement)]) for statement in statements]
     try:
         if engine == "native":
             return list(_native.groth16_verify_batch(key.snarkjs, list(proofs), inputs))

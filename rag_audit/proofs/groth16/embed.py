@@ -1,0 +1,165 @@
+"""Proofs of claim A1: hq and cq come from the same tokens under the committed table (docs/circuits.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_audit import _native
+from rag_audit.errors import EncodingError, WitnessError
+from rag_audit.proofs import EmbedStatement
+from rag_audit.proofs.groth16.circuit import Inputs
+from rag_audit.proofs.groth16.instance import EMBED_INPUTS, EmbedInstance
+from rag_audit.proofs.groth16.job import prove
+from rag_audit.relation.field import from_bytes
+from rag_audit.relation.table import ARITY, wide_row
+
+_ELEMENT = 32
+
+
+@dataclass(frozen=True)
+class EmbedTable:
+    """A static embedder's table and the tree over it (docs/relation.md, "Commitments").
+
+    :param rows: int8, row by row, shape (tokens, dimension)
+    :param dimension: components of a row, 251..275
+    :param depth: of the tree, of arity 8
+    :param nodes: the tree's leaves, then level by level to the root, 32 bytes big-endian each
+    """
+
+    rows: bytes = field(repr=False)
+    dimension: int
+    depth: int
+    nodes: bytes = field(repr=False)
+
+    @classmethod
+    def build(cls, rows: bytes, dimension: int, depth: int) -> EmbedTable:
+        """Hash the tree: 32,768 leaves take a few seconds.
+
+        :raises EncodingError: rows that fit no such tree; places after the last row, at least one, hold zero rows
+        """
+        try:
+            return cls(rows, dimension, depth, _native.table_tree(rows, dimension, depth))
+        except ValueError as exc:
+            raise EncodingError("table does not fit its tree", found=str(exc)) from exc
+
+    @property
+    def root(self) -> int:
+        """What is committed, and public in a statement."""
+        return from_bytes(self.nodes[-_ELEMENT:], field="root")
+
+    @property
+    def tokens(self) -> int:
+        """Number of rows."""
+        return len(self.rows) // self.dimension
+
+    def row(self, place: int) -> bytes:
+        """The row at a place of the tree: zeros after the last token's."""
+        row = self.rows[place * self.dimension : (place + 1) * self.dimension]
+        return row or bytes(self.dimension)
+
+    def path(self, place: int) -> bytes:
+        """The eight children of each node on the way from a place to the root, lowest first."""
+        path, start = b"", 0
+        for level in range(self.depth, 0, -1):
+            place //= ARITY
+            first = start + ARITY * place
+            path += self.nodes[first * _ELEMENT : (first + ARITY) * _ELEMENT]
+            start += ARITY**level
+        return path
+
+
+@dataclass(frozen=True)
+class EmbedJob:
+    """`embed` for one record: everything that proving needs. Picklable; holds secrets, which `repr` omits.
+
+    :param instance: which circuit
+    :param statement: the public values
+    :param tokens: the query's tokens, cut to the embedder's limit
+    :param salt_q: salt of hq
+    :param salt_c: salt of cq
+    :param rows: the opened rows, one a place of the circuit, int8
+    :param paths: the opened rows' paths, one after the other
+    """
+
+    instance: EmbedInstance
+    statement: EmbedStatement
+    tokens: Sequence[int] = field(repr=False)
+    salt_q: int = field(repr=False)
+    salt_c: int = field(repr=False)
+    rows: bytes = field(repr=False)
+    paths: bytes = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        instance: EmbedInstance,
+        statement: EmbedStatement,
+        table: EmbedTable,
+        tokens: Sequence[int],
+        *,
+        salt_q: int,
+        salt_c: int,
+    ) -> EmbedJob:
+        """The job that opens these tokens' rows of `table`, and the zero row in unused places.
+
+        :raises WitnessError: no token or too many, a token that the table has no row for, a table of another
+            shape than the circuit's or without a zero row where the circuit expects it
+        """
+        shapes = {
+            "dimension": (table.dimension, instance.dimension),
+            "depth": (table.depth, instance.depth),
+        }
+        for name, (found, expected) in shapes.items():
+            if found != expected:
+                raise WitnessError(
+                    "table does not fit the circuit", field=name, expected=expected, found=found
+                )
+        if any(table.row(instance.zero_row)):
+            raise WitnessError("table has no zero row where the circuit opens one", field="zero_row")
+        if not 1 <= len(tokens) <= instance.tokens:
+            raise WitnessError(
+                "does not fit the circuit",
+                field="tokens",
+                expected=f"1..{instance.tokens} tokens",
+                found=len(tokens),
+            )
+        for number, token in enumerate(tokens):
+            if not 0 <= token < table.tokens:
+                raise WitnessError(
+                    "token outside the table", field=f"tokens[{number}]", expected=f"0..{table.tokens - 1}"
+                )
+        places = [*tokens, *[instance.zero_row] * (instance.tokens - len(tokens))]
+        return cls(
+            instance,
+            statement,
+            tuple(tokens),
+            salt_q,
+            salt_c,
+            b"".join(map(table.row, places)),
+            b"".join(map(table.path, places)),
+        )
+
+    def inputs(self) -> Inputs:
+        """Witness inputs by signal name."""
+        width = self.instance.dimension
+        rows = [self.rows[i : i + width] for i in range(0, len(self.rows), width)]
+        elements = range(0, len(self.paths), _ELEMENT)
+        return {
+            **{name: getattr(self.statement, name) for name in EMBED_INPUTS},
+            "salt_q": self.salt_q,
+            "salt_c": self.salt_c,
+            "count": len(self.tokens),
+            "token": [*self.tokens, *[0] * (self.instance.tokens - len(self.tokens))],
+            "row": [element for row in rows for element in wide_row(memoryview(row).cast("b"))],
+            "node": [int.from_bytes(self.paths[i : i + _ELEMENT], "big") for i in elements],
+        }
+
+    def run(self) -> dict[str, Any]:
+        """The proof as JSON: system, circuit, a, b, c.
+
+        :raises WitnessError: the private values do not satisfy the statement
+        :raises SetupError: Node, circuit or keys are missing and cannot be made
+        """
+        return prove(self.instance, self.inputs())
