@@ -11,6 +11,8 @@ from typing import Self, final
 
 __all__ = [
     "PackedIndex",
+    "ScanIndex",
+    "ScanParameters",
     "draw_noise",
     "groth16_prove",
     "groth16_setup",
@@ -25,12 +27,21 @@ __all__ = [
     "poseidon_hash",
     "poseidon_hash_list",
     "poseidon_permute",
+    "ptau_contributions",
+    "ptau_fault",
     "ptau_new",
     "r1cs_unsatisfied",
+    "scan_certify",
+    "scan_prove",
+    "scan_verify",
+    "scan_verify_batch",
     "set_threads",
     "table_tree",
     "threads",
+    "zkey_beacon",
     "zkey_contribute",
+    "zkey_contributions",
+    "zkey_fault",
     "zkey_new",
 ]
 
@@ -107,8 +118,23 @@ def groth16_setup_one_party(r1cs_path: _Path, zkey_path: _Path, ptau_path: _Path
 def zkey_new(r1cs_path: _Path, ptau_path: _Path, zkey_path: _Path) -> None:
     """The initial .zkey of a circuit, before any contribution: what `snarkjs zkey new` writes."""
 
-def zkey_contribute(old_path: _Path, new_path: _Path, name: str) -> None:
-    """Add a phase-2 contribution with fresh randomness to a .zkey."""
+def zkey_contribute(old_path: _Path, new_path: _Path, name: str) -> bytes:
+    """Add a phase-2 contribution with fresh randomness to a .zkey; its hash, 64 bytes."""
+
+def zkey_beacon(old_path: _Path, new_path: _Path, name: str, value: bytes, exponent: int) -> bytes:
+    """Add a public value, hashed 2^exponent (10..27) times, as a contribution; its hash, 64 bytes."""
+
+def zkey_contributions(zkey_path: _Path) -> list[tuple[str, bytes | None, bytes]]:
+    """A .zkey's contributions, unchecked: name, value of the beacon if it is one, hash."""
+
+def zkey_fault(r1cs_path: _Path, ptau_path: _Path, zkey_path: _Path) -> str | None:
+    """Why a .zkey is not the circuit's under these powers, changed only by its contributions; None if it is."""
+
+def ptau_contributions(ptau_path: _Path) -> list[tuple[str, bytes | None, bytes]]:
+    """The contributions of a .ptau, unchecked: name, value of the beacon if it is one, nothing."""
+
+def ptau_fault(ptau_path: _Path) -> str | None:
+    """Why a .ptau, prepared for phase 2, is not what its contributions make; None if it is."""
 
 def groth16_verification_key(zkey_path: _Path) -> str:
     """The text of snarkjs's verification_key.json."""
@@ -126,3 +152,56 @@ def groth16_verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
 
 def groth16_verify_batch(vk_json: str, proofs: list[bytes], inputs: list[bytes]) -> list[int]:
     """Check many proofs under one key by a random linear combination; the indices of the bad ones."""
+
+@final
+class ScanIndex:
+    """Pedersen commitments to the components of an index's positions; immutable."""
+
+    def __new__(cls, points: bytes, dimension: int, capacity: int) -> Self:
+        """The published points, 32 bytes each, checked."""
+
+    @staticmethod
+    def commit(rows_int8: bytes, dimension: int, capacity: int, key: bytes) -> ScanIndex:
+        """Commit to int8 rows in -7..7 of shape (positions, dimension), blinded from a 32-byte key."""
+
+    def encode(self) -> bytes:
+        """The points, 32 bytes each."""
+
+    def digest(self) -> bytes:
+        """SHA-256 over capacity, dimension and points."""
+
+@final
+class ScanParameters:
+    """What a tenant's policy fixes for its scan proofs; immutable."""
+
+    def __new__(
+        cls, window: bytes, gains: list[int], listed: int, lo: int, hi: int, lattice: int
+    ) -> Self: ...
+
+def scan_certify(
+    index: ScanIndex, parameters: ScanParameters, slot_elements: bytes, seed: bytes
+) -> tuple[bytes, bytes, bytes]:
+    """Noise certificate of a slot (c_seed, beacon, slot): proof, commitments, and their secret blindings."""
+
+def scan_prove(
+    index: ScanIndex,
+    parameters: ScanParameters,
+    record_elements: bytes,
+    certificate: tuple[bytes, bytes, bytes],
+    noise: bytes,
+    scores: bytes,
+    query: tuple[bytes, bytes],
+    positions: tuple[bytes, bytes],
+    key: bytes,
+) -> bytes:
+    """Query proof of a record (c_seed, beacon, slot, context, cq, htopk); noise, scores and positions int32."""
+
+def scan_verify(
+    index: ScanIndex, parameters: ScanParameters, record_elements: bytes, certificate: bytes, proof: bytes
+) -> None:
+    """ValueError with the reason unless certificate and query proof hold for the record."""
+
+def scan_verify_batch(
+    index: ScanIndex, parameters: ScanParameters, records: list[tuple[bytes, bytes, bytes]]
+) -> list[int]:
+    """Indices of the (record, certificate, proof) triples that do not verify, ascending."""

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rag_audit.proofs.groth16 import pyecc
 from rag_audit.relation.field import MODULUS
 
 Row = Mapping[int, int]
@@ -92,3 +93,21 @@ def random_system(constraints: int, public: int = 3, *, seed: int = 1, width: in
         else:
             system.multiply(row(), row())
     return system
+
+
+def off_subgroup() -> bytes:
+    """A point of the twist outside the subgroup of order r: the first x = (k, 0) with a square right-hand side."""
+    b0, b1 = (int(c) for c in pyecc.curve.b2.coeffs)
+    for x in range(1, 100):
+        a0, a1 = (x**3 + b0) % pyecc.P, b1
+        # Complex method: |a| a square, then (a0 + |a|)/2 a square.
+        root = pow(a0 * a0 + a1 * a1, (pyecc.P + 1) // 4, pyecc.P)
+        if (root * root - a0 * a0 - a1 * a1) % pyecc.P:
+            continue
+        for sign in (root, pyecc.P - root):
+            half = (a0 + sign) * pow(2, -1, pyecc.P) % pyecc.P
+            y0 = pow(half, (pyecc.P + 1) // 4, pyecc.P)
+            if (y0 * y0 - half) % pyecc.P == 0 and y0:
+                y1 = a1 * pow(2 * y0, -1, pyecc.P) % pyecc.P
+                return b"".join(v.to_bytes(32, "big") for v in (0, x, y1, y0))
+    raise AssertionError("no such point")

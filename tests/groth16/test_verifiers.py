@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import Setup, encode
-from systems import random_system
+from systems import off_subgroup, random_system
 
 from rag_audit import _native
 from rag_audit.errors import EncodingError
@@ -47,24 +47,6 @@ def g2_bytes(point: Any) -> bytes:
 
 def g1_point(data: bytes) -> Any:
     return pyecc._g1(int.from_bytes(data[:32], "big"), int.from_bytes(data[32:64], "big"), "test")
-
-
-def off_subgroup() -> bytes:
-    """A point of the twist outside the subgroup of order r: the first x = (k, 0) with a square right-hand side."""
-    b0, b1 = (int(c) for c in pyecc.curve.b2.coeffs)
-    for x in range(1, 100):
-        a0, a1 = (x**3 + b0) % P, b1
-        # Complex method: |a| a square, then (a0 + |a|)/2 a square.
-        root = pow(a0 * a0 + a1 * a1, (P + 1) // 4, P)
-        if (root * root - a0 * a0 - a1 * a1) % P:
-            continue
-        for sign in (root, P - root):
-            half = (a0 + sign) * pow(2, -1, P) % P
-            y0 = pow(half, (P + 1) // 4, P)
-            if (y0 * y0 - half) % P == 0 and y0:
-                y1 = a1 * pow(2 * y0, -1, P) % P
-                return words(0, x, y1, y0)
-    raise AssertionError("no such point")
 
 
 @pytest.mark.parametrize("verify", ALL)

@@ -177,6 +177,10 @@ impl<'a> Cursor<'a> {
         self.data = tail;
         Ok(head)
     }
+    /// A cursor over the next `n` bytes.
+    pub fn part(&mut self, n: usize) -> Result<Cursor<'a>> {
+        Ok(Cursor::new(self.take(n)?, self.place.clone()))
+    }
     pub fn u32(&mut self) -> Result<u32> {
         Ok(le32(self.take(4)?))
     }

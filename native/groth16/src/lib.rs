@@ -6,6 +6,7 @@ pub mod affine;
 pub mod combine;
 
 pub mod binfile;
+pub mod ceremony;
 mod error;
 pub mod field;
 pub mod msm;

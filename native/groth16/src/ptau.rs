@@ -20,7 +20,7 @@ use crate::field::{
     Coordinate, Group,
 };
 use crate::msm::FixedBase;
-use crate::transcript::{blake2b, random_scalar, Blake2b, Digest, KeyProof};
+use crate::transcript::{blake2b, random_scalar, Blake2b, Digest, KeyProof, Parameters};
 
 /// The largest power whose Lagrange forms exist at p + 1 too: r - 1 has 28 factors of two.
 pub const MAX_POWER: u32 = 27;
@@ -85,7 +85,7 @@ impl PowersOfTau {
 }
 
 /// The digest that the first contribution answers: every point still a generator.
-fn first_challenge(power: u32) -> Digest {
+pub fn first_challenge(power: u32) -> Digest {
     let (g1, g2) = (g1_be(&G1Affine::generator()), g2_be(&G2Affine::generator()));
     let n = 1usize << power;
     let mut hasher = Blake2b::default();
@@ -327,19 +327,9 @@ fn contribution(
     out.write(&encode(&g2_points, 128, point_to_montgomery))?;
     out.write(&response.midstate())?;
     out.write(&next.digest())?;
-    out.write(&0u32.to_le_bytes())?;
-    out.write(&name_parameter(NAME))?;
+    out.write(&Parameters::named(NAME).encode())?;
     out.end()?;
     Ok(())
-}
-
-/// The parameters of a contribution: their length, and its name (at most 64 bytes) as type 1.
-pub fn name_parameter(name: &str) -> Vec<u8> {
-    let name = &name.as_bytes()[..name.len().min(64)];
-    let mut out = (name.len() as u32 + 2).to_le_bytes().to_vec();
-    out.extend([1, name.len() as u8]);
-    out.extend(name);
-    out
 }
 
 fn hash_section(

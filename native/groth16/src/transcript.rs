@@ -1,13 +1,14 @@
 //! The hashes of the ceremony formats: BLAKE2b-512 (RFC 7693) with its midstate exposed, because contribution
 //! records store one, and the map from a digest to a point of G2 through ChaCha20 blocks.
-use ark_bn254::{Fq, Fq2, Fr, G1Affine, G2Affine};
-use ark_ec::short_weierstrass::SWCurveConfig;
+use ark_bn254::{g1, g2, Fq2, Fr, G1Affine, G2Affine};
+use ark_ec::short_weierstrass::Affine;
 use ark_ec::{AffineRepr, CurveGroup};
-use ark_ff::{BigInt, Field, PrimeField};
+use ark_ff::{BigInt, Field, Fp, MontBackend, MontConfig, PrimeField};
+use sha2::{Digest as _, Sha256};
 
-use crate::binfile::le64;
+use crate::binfile::{le64, Cursor};
 use crate::error::{Error, Result};
-use crate::field::{g1_be, g2_be, Coordinate};
+use crate::field::{g1_be, g2_be, Coordinate, Group};
 
 const IV: [u64; 8] = [
     0x6a09e667f3bcc908,
@@ -102,6 +103,21 @@ impl Blake2b {
         out[200..208].copy_from_slice(&(self.filled as u64).to_le_bytes());
         out
     }
+
+    /// The hasher that `midstate` describes; `None` if more bytes wait than a block has.
+    pub fn from_midstate(raw: &[u8; 216]) -> Option<Self> {
+        let mut state = [0u64; 8];
+        for (word, bytes) in state.iter_mut().zip(raw[128..192].chunks_exact(8)) {
+            *word = le64(bytes);
+        }
+        let filled = le64(&raw[200..208]);
+        (filled <= 128).then(|| Self {
+            state,
+            length: le64(&raw[192..200]),
+            block: raw[..128].try_into().expect("128 bytes"),
+            filled: filled as usize,
+        })
+    }
 }
 
 pub fn blake2b(parts: &[&[u8]]) -> Digest {
@@ -159,7 +175,7 @@ struct ChaCha {
 
 impl ChaCha {
     /// Keyed by the first 32 bytes of a digest, read as big-endian words.
-    fn new(digest: &Digest) -> Self {
+    fn new(digest: &[u8]) -> Self {
         let mut state = [0u32; 16];
         state[..4].copy_from_slice(&[0x61707865, 0x3320646e, 0x79622d32, 0x6b206574]);
         for (word, bytes) in state[4..12].iter_mut().zip(digest.chunks_exact(4)) {
@@ -207,18 +223,31 @@ impl ChaCha {
         self.block[self.next - 1]
     }
 
-    /// A uniform element of Fq; the drawn integer is its Montgomery form, as snarkjs has it.
-    fn coordinate(&mut self) -> Fq {
+    /// A uniform element; the drawn integer is its Montgomery form, as snarkjs has it.
+    fn element<C: MontConfig<4>>(&mut self) -> Fp<MontBackend<C, 4>, 4> {
         loop {
             let mut limbs = [0u64; 4];
             for limb in &mut limbs {
                 let high = u64::from(self.word());
                 *limb = high << 32 | u64::from(self.word());
             }
+            // Both of BN254's primes have 254 bits.
             limbs[3] &= u64::MAX >> 2;
             let x = BigInt(limbs);
-            if x < Fq::MODULUS {
-                return Fq::new_unchecked(x);
+            if x < C::MODULUS {
+                return Fp::new_unchecked(x);
+            }
+        }
+    }
+
+    /// A point of the curve, not necessarily of the subgroup, with x from `coordinate`.
+    fn point<P: Group>(&mut self, coordinate: impl Fn(&mut Self) -> P::BaseField) -> Affine<P> {
+        loop {
+            let x = coordinate(self);
+            let negative = self.word() & 1 == 1;
+            if let Some(y) = P::add_b(x.square() * x).sqrt() {
+                let y = if y.is_negative() == negative { y } else { -y };
+                return Affine::new_unchecked(x, y);
             }
         }
     }
@@ -226,16 +255,12 @@ impl ChaCha {
 
 /// The point of G2's subgroup that a digest stands for.
 pub fn hash_to_g2(digest: &Digest) -> G2Affine {
-    let mut stream = ChaCha::new(digest);
-    loop {
-        let c0 = stream.coordinate();
-        let x = Fq2::new(c0, stream.coordinate());
-        let negative = stream.word() & 1 == 1;
-        if let Some(y) = ark_bn254::g2::Config::add_b(x.square() * x).sqrt() {
-            let y = if y.is_negative() == negative { y } else { -y };
-            return G2Affine::new_unchecked(x, y).mul_by_cofactor();
-        }
-    }
+    ChaCha::new(digest)
+        .point::<g2::Config>(|stream| {
+            let c0 = stream.element();
+            Fq2::new(c0, stream.element())
+        })
+        .mul_by_cofactor()
 }
 
 /// Uniform below the group order, not zero, from the operating system.
@@ -257,7 +282,22 @@ pub fn random_word() -> Result<u64> {
     getrandom::u64().map_err(|e| Error::Randomness(e.to_string()))
 }
 
+/// Independent uniform weights below 2^(8 `bytes`) for a random linear combination.
+pub fn random_weights(count: usize, bytes: usize) -> Result<Vec<BigInt<4>>> {
+    let mut raw = vec![0u8; count * bytes];
+    getrandom::fill(&mut raw).map_err(|e| Error::Randomness(e.to_string()))?;
+    let weight = |raw: &[u8]| {
+        let mut limbs = [0u64; 4];
+        for (limb, part) in limbs.iter_mut().zip(raw.chunks(8)) {
+            *limb = le64(part);
+        }
+        BigInt(limbs)
+    };
+    Ok(raw.chunks_exact(bytes).map(weight).collect())
+}
+
 /// Proof of knowledge of a contributed secret x: (s, x s) in G1 and x Q in G2, where Q is hashed from them.
+#[derive(PartialEq)]
 pub struct KeyProof {
     pub g1_s: G1Affine,
     pub g1_sx: G1Affine,
@@ -268,13 +308,115 @@ impl KeyProof {
     /// `digest` gives what Q is hashed from, out of (s, x s).
     pub fn new(secret: &Fr, digest: impl Fn(&[u8; 64], &[u8; 64]) -> Digest) -> Result<Self> {
         let g1_s = (G1Affine::generator() * random_scalar()?).into_affine();
+        Ok(Self::from_point(g1_s, secret, digest))
+    }
+
+    pub fn from_point(
+        g1_s: G1Affine,
+        secret: &Fr,
+        digest: impl Fn(&[u8; 64], &[u8; 64]) -> Digest,
+    ) -> Self {
         let g1_sx = (g1_s * secret).into_affine();
         let q = hash_to_g2(&digest(&g1_be(&g1_s), &g1_be(&g1_sx)));
-        Ok(Self {
+        Self {
             g1_s,
             g1_sx,
             g2_spx: (q * secret).into_affine(),
+        }
+    }
+}
+
+/// A public random value in place of a contributor: its secrets follow from 2^`exponent` SHA-256 of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beacon {
+    pub value: Vec<u8>,
+    pub exponent: u8,
+}
+
+/// snarkjs asks for 2^10 hashes or more; 2^27 take a minute.
+pub const BEACON_EXPONENTS: std::ops::RangeInclusive<u8> = 10..=27;
+
+impl Beacon {
+    /// `N` secrets, then the points of their proofs of knowledge.
+    pub fn draw<const N: usize>(&self) -> ([Fr; N], [G1Affine; N]) {
+        let mut digest = self.value.clone();
+        for _ in 0..1u64 << self.exponent {
+            digest = Sha256::digest(&digest).to_vec();
+        }
+        let mut stream = ChaCha::new(&digest);
+        let secrets = std::array::from_fn(|_| stream.element());
+        let points = std::array::from_fn(|_| stream.point::<g1::Config>(ChaCha::element));
+        (secrets, points)
+    }
+}
+
+/// What a contribution says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parameters {
+    pub name: String,
+    pub beacon: Option<Beacon>,
+}
+
+impl Parameters {
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            beacon: None,
+        }
+    }
+
+    /// The end of a contribution's record: its type, the length of the parameters, and the parameters, ascending:
+    /// 1 name, 2 exponent, 3 beacon.
+    pub fn read(cursor: &mut Cursor) -> Result<Self> {
+        let kind = cursor.u32()?;
+        let length = cursor.u32()? as usize;
+        let mut inner = cursor.part(length)?;
+        let (mut name, mut exponent, mut value) = (None, None, None);
+        let mut last = 0;
+        while inner.remaining() > 0 {
+            let id = inner.take(1)?[0];
+            if id <= last || id > 3 {
+                return inner.fail(format!("parameter {id} after {last}"));
+            }
+            last = id;
+            let byte = inner.take(1)?[0];
+            match id {
+                1 => {
+                    name = Some(String::from_utf8_lossy(inner.take(byte.into())?).into_owned());
+                }
+                2 => exponent = Some(byte),
+                _ => value = Some(inner.take(byte.into())?.to_vec()),
+            }
+        }
+        let beacon = match (kind, exponent, value) {
+            (0, None, None) => None,
+            (1, Some(exponent), Some(value)) if BEACON_EXPONENTS.contains(&exponent) => {
+                Some(Beacon { value, exponent })
+            }
+            _ => return inner.fail(format!("contribution of type {kind}: its parameters")),
+        };
+        Ok(Self {
+            name: name.unwrap_or_default(),
+            beacon,
         })
+    }
+
+    /// The form that `read` reads; of the name, what fits in 64 bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut end = self.name.len().min(64);
+        while !self.name.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut out = vec![1, end as u8];
+        out.extend(&self.name.as_bytes()[..end]);
+        if let Some(beacon) = &self.beacon {
+            out.extend([2, beacon.exponent, 3, beacon.value.len() as u8]);
+            out.extend(&beacon.value);
+        }
+        let mut head = u32::from(self.beacon.is_some()).to_le_bytes().to_vec();
+        head.extend((out.len() as u32).to_le_bytes());
+        head.extend(out);
+        head
     }
 }
 

@@ -22,9 +22,12 @@ use crate::field::{
     read_points, Group,
 };
 use crate::msm::FixedBase;
-use crate::ptau::{self, lagrange_at, name_parameter, powers, PowersOfTau, Secrets};
+use crate::ptau::{self, lagrange_at, powers, PowersOfTau, Secrets};
 use crate::r1cs::{Matrix, R1cs};
-use crate::transcript::{hash_contribution, random_scalar, Blake2b, Digest, KeyProof};
+use crate::transcript::{
+    hash_contribution, random_scalar, Beacon, Blake2b, Digest, KeyProof, Parameters,
+    BEACON_EXPONENTS,
+};
 use crate::unreduced;
 
 /// Bytes of one coefficient: matrix, constraint, wire, value.
@@ -100,6 +103,19 @@ impl KeyFile {
         Ok(Self { file, header })
     }
 
+    /// The circuit hash and the contributions, unchecked.
+    pub fn contributions(&self) -> Result<(Digest, Vec<Contribution>)> {
+        let raw = self.file.bytes(self.file.section(10)?)?;
+        let mut cursor = Cursor::new(&raw, self.file.place("contributions"));
+        let circuit_hash = cursor.take(64)?.try_into().expect("64 bytes");
+        let mut contributions = Vec::new();
+        for _ in 0..cursor.u32()? {
+            contributions.push(Contribution::read(&mut cursor)?);
+        }
+        cursor.end()?;
+        Ok((circuit_hash, contributions))
+    }
+
     /// All points of a section.
     pub fn points<P: Group>(&self, id: u32) -> Result<Vec<Affine<P>>> {
         let section = self.file.section(id)?;
@@ -109,7 +125,7 @@ impl KeyFile {
 }
 
 /// A header's point: not infinity, on the curve, in the subgroup.
-fn finite<P: Group>(cursor: &mut Cursor, what: &str) -> Result<Affine<P>> {
+pub(crate) fn finite<P: Group>(cursor: &mut Cursor, what: &str) -> Result<Affine<P>> {
     let raw = cursor.take(P::POINT)?;
     let point = point_from_montgomery::<P>(raw).or_else(|e| cursor.fail(format!("{what}: {e}")))?;
     if point.is_zero() {
@@ -126,20 +142,28 @@ pub struct Contribution {
     pub delta_after: G1Affine,
     pub key: KeyProof,
     pub transcript: Digest,
-    /// The record's tail as it stands in the file: type and parameters.
-    tail: Vec<u8>,
+    pub parameters: Parameters,
+}
+
+impl Contribution {
+    /// What a contributor publishes, and finds again in every later key (snarkjs: the contribution hash).
+    pub fn digest(&self) -> Digest {
+        let mut hasher = Blake2b::default();
+        hash_contribution(&mut hasher, &self.delta_after, &self.key, &self.transcript);
+        hasher.digest()
+    }
 }
 
 /// A whole key in memory.
 pub struct Key {
     pub header: Header,
-    ic: Vec<G1Affine>,
-    coefficients: Vec<u8>,
-    a: Vec<G1Affine>,
-    b1: Vec<G1Affine>,
-    b2: Vec<G2Affine>,
-    c: Vec<G1Affine>,
-    h: Vec<G1Affine>,
+    pub(crate) ic: Vec<G1Affine>,
+    pub(crate) coefficients: Vec<u8>,
+    pub(crate) a: Vec<G1Affine>,
+    pub(crate) b1: Vec<G1Affine>,
+    pub(crate) b2: Vec<G2Affine>,
+    pub(crate) c: Vec<G1Affine>,
+    pub(crate) h: Vec<G1Affine>,
     pub circuit_hash: Digest,
     pub contributions: Vec<Contribution>,
 }
@@ -309,13 +333,21 @@ impl Key {
             vanishing.push(unreduced::subtract(&raw, &last));
         }
         key.circuit_hash = key.hash(&vanishing);
-        key.contribute_with(CONTRIBUTION, |key, inverse| {
-            for scalars in [&mut c, &mut odd] {
-                scalars.par_iter_mut().for_each(|x| *x *= inverse);
-            }
-            key.c = g1.multiply(&c[r1cs.public + 1..]);
-            key.h = g1.multiply(&odd);
-        })?;
+        let mut delta = random_scalar()?;
+        let base = (G1Affine::generator() * random_scalar()?).into_affine();
+        key.multiply(
+            Parameters::named(CONTRIBUTION),
+            &delta,
+            base,
+            |key, inverse| {
+                for scalars in [&mut c, &mut odd] {
+                    scalars.par_iter_mut().for_each(|x| *x *= inverse);
+                }
+                key.c = g1.multiply(&c[r1cs.public + 1..]);
+                key.h = g1.multiply(&odd);
+            },
+        );
+        delta.zeroize();
         Ok(key)
     }
 
@@ -342,14 +374,7 @@ impl Key {
 
     pub fn read(path: &Path) -> Result<Self> {
         let key = KeyFile::open(path)?;
-        let raw = key.file.bytes(key.file.section(10)?)?;
-        let mut cursor = Cursor::new(&raw, key.file.place("contributions"));
-        let circuit_hash = cursor.take(64)?.try_into().expect("64 bytes");
-        let mut contributions = Vec::new();
-        for _ in 0..cursor.u32()? {
-            contributions.push(Contribution::read(&mut cursor)?);
-        }
-        cursor.end()?;
+        let (circuit_hash, contributions) = key.contributions()?;
         Ok(Self {
             ic: key.points(3)?,
             coefficients: key.file.bytes(key.file.section(4)?)?,
@@ -366,23 +391,50 @@ impl Key {
 
     /// Multiply delta by a fresh secret and add the record that proves it. The secret is wiped.
     pub fn contribute(&mut self, name: &str) -> Result<()> {
-        self.contribute_with(name, |key, inverse| {
-            key.c = scale(&key.c, inverse);
-            key.h = scale(&key.h, inverse);
-        })
+        let mut secret = random_scalar()?;
+        let base = (G1Affine::generator() * random_scalar()?).into_affine();
+        self.multiply(Parameters::named(name), &secret, base, Self::rescale);
+        secret.zeroize();
+        Ok(())
     }
 
-    /// `rescale` multiplies C and H by the inverse of the secret.
-    fn contribute_with(&mut self, name: &str, rescale: impl FnOnce(&mut Self, Fr)) -> Result<()> {
-        let mut secret = random_scalar()?;
+    /// End the ceremony with a public value that nobody could choose: as a contribution, but without a secret.
+    pub fn apply_beacon(&mut self, name: &str, beacon: Beacon) {
+        let ([secret], [base]) = beacon.draw();
+        let parameters = Parameters {
+            name: name.to_owned(),
+            beacon: Some(beacon),
+        };
+        self.multiply(parameters, &secret, base, Self::rescale);
+    }
+
+    fn rescale(&mut self, inverse: Fr) {
+        self.c = scale(&self.c, inverse);
+        self.h = scale(&self.h, inverse);
+    }
+
+    /// The hash that the next contribution answers, before its own points.
+    pub(crate) fn transcript(&self, contributions: &[Contribution]) -> Blake2b {
         let mut transcript = Blake2b::default();
         transcript.update(&self.circuit_hash);
-        for c in &self.contributions {
+        for c in contributions {
             hash_contribution(&mut transcript, &c.delta_after, &c.key, &c.transcript);
         }
-        let key = KeyProof::new(&secret, |s, sx| {
+        transcript
+    }
+
+    /// Multiply delta by `secret`, with a proof of knowledge on `base`; `rescale` multiplies C and H by its inverse.
+    fn multiply(
+        &mut self,
+        parameters: Parameters,
+        secret: &Fr,
+        base: G1Affine,
+        rescale: impl FnOnce(&mut Self, Fr),
+    ) {
+        let mut transcript = self.transcript(&self.contributions);
+        let key = KeyProof::from_point(base, secret, |s, sx| {
             transcript.clone().update(s).update(sx).digest()
-        })?;
+        });
         transcript
             .update(&g1_be(&key.g1_s))
             .update(&g1_be(&key.g1_sx));
@@ -390,17 +442,13 @@ impl Key {
         self.header.delta2 = (self.header.delta2 * secret).into_affine();
         let mut inverse = secret.inverse().expect("drawn non-zero");
         rescale(self, inverse);
-        secret.zeroize();
         inverse.zeroize();
-        let mut tail = 0u32.to_le_bytes().to_vec();
-        tail.extend(name_parameter(name));
         self.contributions.push(Contribution {
             delta_after: self.header.delta1,
             key,
             transcript: transcript.digest(),
-            tail,
+            parameters,
         });
-        Ok(())
     }
 
     pub fn write(&self, path: &Path) -> Result<()> {
@@ -448,7 +496,7 @@ impl Key {
             write_points(&mut out, &[c.delta_after, c.key.g1_s, c.key.g1_sx])?;
             write_points(&mut out, &[c.key.g2_spx])?;
             out.write(&c.transcript)?;
-            out.write(&c.tail)?;
+            out.write(&c.parameters.encode())?;
         }
         out.end()?;
         out.finish()
@@ -464,15 +512,11 @@ impl Contribution {
             g2_spx: finite(cursor, "g2_spx")?,
         };
         let transcript = cursor.take(64)?.try_into().expect("64 bytes");
-        let head = cursor.take(8)?;
-        let length = crate::binfile::le32(&head[4..]) as usize;
-        let mut tail = head.to_vec();
-        tail.extend(cursor.take(length)?);
         Ok(Self {
             delta_after,
             key,
             transcript,
-            tail,
+            parameters: Parameters::read(cursor)?,
         })
     }
 }
@@ -561,11 +605,30 @@ pub fn new(r1cs: &Path, ptau: &Path, zkey: &Path) -> Result<()> {
     Key::initial(&R1cs::read(r1cs)?, &PowersOfTau::open(ptau)?)?.write(zkey)
 }
 
-/// Add a contribution to a key.
-pub fn contribute(old: &Path, new: &Path, name: &str) -> Result<()> {
+/// Add a contribution to a key; its hash.
+pub fn contribute(old: &Path, new: &Path, name: &str) -> Result<Digest> {
     let mut key = Key::read(old)?;
     key.contribute(name)?;
-    key.write(new)
+    key.write(new)?;
+    Ok(key.contributions[key.contributions.len() - 1].digest())
+}
+
+/// Add a public value to a key; the record's hash.
+pub fn apply_beacon(old: &Path, new: &Path, name: &str, beacon: Beacon) -> Result<Digest> {
+    if !BEACON_EXPONENTS.contains(&beacon.exponent) {
+        let expected = format!("expected {BEACON_EXPONENTS:?}, found {}", beacon.exponent);
+        return malformed("exponent of the beacon", expected);
+    }
+    if beacon.value.is_empty() || beacon.value.len() > 255 {
+        return malformed(
+            "beacon",
+            format!("expected 1..255 bytes, found {}", beacon.value.len()),
+        );
+    }
+    let mut key = Key::read(old)?;
+    key.apply_beacon(name, beacon);
+    key.write(new)?;
+    Ok(key.contributions[key.contributions.len() - 1].digest())
 }
 
 /// The initial key and one local contribution.

@@ -3,11 +3,13 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use ragaudit_groth16::ceremony::{phase1_contributions, verify_key, verify_powers};
 use ragaudit_groth16::prove::prove;
 use ragaudit_groth16::r1cs::{R1cs, Witness};
+use ragaudit_groth16::transcript::{Beacon, Parameters};
 use ragaudit_groth16::verify::{decode_each, decode_inputs, decode_proof, key_json, VerifyingKey};
 use ragaudit_groth16::zkey::KeyFile;
-use ragaudit_groth16::{ptau, zkey};
+use ragaudit_groth16::{ptau, zkey, Error, Result};
 
 use crate::{guard, guard_inline};
 
@@ -17,6 +19,11 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(groth16_setup_one_party, m)?)?;
     m.add_function(wrap_pyfunction!(zkey_new, m)?)?;
     m.add_function(wrap_pyfunction!(zkey_contribute, m)?)?;
+    m.add_function(wrap_pyfunction!(zkey_beacon, m)?)?;
+    m.add_function(wrap_pyfunction!(zkey_contributions, m)?)?;
+    m.add_function(wrap_pyfunction!(zkey_fault, m)?)?;
+    m.add_function(wrap_pyfunction!(ptau_contributions, m)?)?;
+    m.add_function(wrap_pyfunction!(ptau_fault, m)?)?;
     m.add_function(wrap_pyfunction!(groth16_verification_key, m)?)?;
     m.add_function(wrap_pyfunction!(r1cs_unsatisfied, m)?)?;
     m.add_function(wrap_pyfunction!(groth16_prove, m)?)?;
@@ -67,15 +74,93 @@ fn zkey_new(
     guard(py, || zkey::new(&r1cs_path, &ptau_path, &zkey_path))
 }
 
-/// Add a phase-2 contribution with fresh randomness.
+/// Add a phase-2 contribution with fresh randomness; its hash, 64 bytes.
 #[pyfunction]
-fn zkey_contribute(
-    py: Python<'_>,
+fn zkey_contribute<'py>(
+    py: Python<'py>,
     old_path: PathBuf,
     new_path: PathBuf,
     name: &str,
-) -> PyResult<()> {
-    guard(py, || zkey::contribute(&old_path, &new_path, name))
+) -> PyResult<Bound<'py, PyBytes>> {
+    let digest = guard(py, || zkey::contribute(&old_path, &new_path, name))?;
+    Ok(PyBytes::new(py, &digest))
+}
+
+/// Add a public value, hashed 2^exponent times, as the last contribution; its hash, 64 bytes.
+#[pyfunction]
+fn zkey_beacon<'py>(
+    py: Python<'py>,
+    old_path: PathBuf,
+    new_path: PathBuf,
+    name: &str,
+    value: &[u8],
+    exponent: u8,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let beacon = Beacon {
+        value: value.to_vec(),
+        exponent,
+    };
+    let digest = guard(py, || {
+        zkey::apply_beacon(&old_path, &new_path, name, beacon)
+    })?;
+    Ok(PyBytes::new(py, &digest))
+}
+
+/// Name, value of the beacon if it is one, hash (empty in phase 1).
+type Contribution<'py> = (String, Option<Bound<'py, PyBytes>>, Bound<'py, PyBytes>);
+
+fn contribution<'py>(py: Python<'py>, parameters: Parameters, digest: &[u8]) -> Contribution<'py> {
+    let beacon = parameters.beacon.map(|b| PyBytes::new(py, &b.value));
+    (parameters.name, beacon, PyBytes::new(py, digest))
+}
+
+/// What a key's contributions say of themselves; unchecked: see zkey_fault.
+#[pyfunction]
+fn zkey_contributions(py: Python<'_>, zkey_path: PathBuf) -> PyResult<Vec<Contribution<'_>>> {
+    let (_, found) = guard(py, || KeyFile::open(&zkey_path)?.contributions())?;
+    Ok(found
+        .into_iter()
+        .map(|c| {
+            let digest = c.digest();
+            contribution(py, c.parameters, &digest)
+        })
+        .collect())
+}
+
+/// What the contributions of powers of tau say of themselves; unchecked: see ptau_fault.
+#[pyfunction]
+fn ptau_contributions(py: Python<'_>, ptau_path: PathBuf) -> PyResult<Vec<Contribution<'_>>> {
+    let found = guard(py, || phase1_contributions(&ptau_path))?;
+    Ok(found
+        .into_iter()
+        .map(|p| contribution(py, p, &[]))
+        .collect())
+}
+
+/// What is false as a text, None if nothing is; other errors stay errors.
+fn fault(outcome: Result<()>) -> Result<Option<String>> {
+    match outcome {
+        Ok(()) => Ok(None),
+        Err(Error::Mismatch(reason)) => Ok(Some(reason)),
+        Err(e) => Err(e),
+    }
+}
+
+/// Why a key is not the circuit's under these powers, changed only by its contributions; None if it is.
+#[pyfunction]
+fn zkey_fault(
+    py: Python<'_>,
+    r1cs_path: PathBuf,
+    ptau_path: PathBuf,
+    zkey_path: PathBuf,
+) -> PyResult<Option<String>> {
+    guard(py, || fault(verify_key(&r1cs_path, &ptau_path, &zkey_path)))
+}
+
+/// Why powers of tau are not what their contributions make; None if they are.
+#[pyfunction]
+fn ptau_fault(py: Python<'_>, ptau_path: PathBuf) -> PyResult<Option<String>> {
+    guard(py, || fault(verify_powers(&ptau_path)))
 }
 
 /// The text of snarkjs's verification_key.json.
