@@ -12,11 +12,13 @@ use ragaudit_core::threads;
 
 mod core_py;
 mod groth16_py;
+mod scan_py;
 
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     core_py::register(m)?;
     groth16_py::register(m)?;
+    scan_py::register(m)?;
     Ok(())
 }
 

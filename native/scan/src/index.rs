@@ -96,7 +96,7 @@ pub fn commit_index(
 ) -> Result<IndexCommitment> {
     let layout = Layout::new(capacity)?;
     check_dimension(dimension)?;
-    if rows.len() % dimension != 0 || rows.len() / dimension > capacity {
+    if !rows.len().is_multiple_of(dimension) || rows.len() / dimension > capacity {
         let expected = format!("at most {capacity} rows of {dimension} components");
         return Err(Error::invalid(
             "rows",

@@ -3,6 +3,7 @@
 //! Read the layers in this order, each with its page in `docs/scan/`: [`transcript`], [`group`], [`session`]
 //! (hidden messages and what is proved of them), [`sumcheck`], [`lookup`], [`poseidon`], [`noise`], [`index`],
 //! [`query`].
+pub mod answer;
 pub mod closing;
 pub mod error;
 pub mod expr;

@@ -13,7 +13,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use crate::closing::{Closed, Equation};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
-use crate::group::{encode_point, Fr, G1Affine};
+use crate::group::{decode_point, encode_point, Fr, ENCODED};
 use crate::index::{log2_ceil, Layout};
 use crate::lookup::{combination_at, lookups, Count, Entry, Segment};
 use crate::mle::Weight;
@@ -589,18 +589,45 @@ impl Certificate {
     }
 }
 
-/// A column z whose openings were kept: commitments, values and blindings.
+/// The column z of a certificate, from what was kept of it: encoded commitments, values and blindings.
 pub fn noise_column(
-    rows: Vec<G1Affine>,
-    values: Vec<i64>,
+    rows: &[u8],
+    mut values: Vec<i64>,
     blindings: Vec<Fr>,
-    variables: usize,
-) -> Column {
-    Column {
-        variables,
-        rows,
-        opening: Some(Arc::new(Opening { values, blindings })),
+    layout: Layout,
+) -> Result<Column> {
+    let decode = |(i, chunk): (usize, &[u8])| {
+        let point = chunk.try_into().ok().and_then(decode_point);
+        point.ok_or(Error::Malformed {
+            at: i * ENCODED,
+            reason: "not the canonical encoding of a point of the curve",
+        })
+    };
+    let points = rows
+        .chunks(ENCODED)
+        .enumerate()
+        .map(decode)
+        .collect::<Result<Vec<_>>>()?;
+    if points.len() != layout.rows()
+        || blindings.len() != points.len()
+        || values.len() != layout.capacity
+    {
+        return Err(Error::invalid(
+            "noise",
+            format!(
+                "{} commitments and blindings, {} values",
+                layout.rows(),
+                layout.capacity
+            ),
+            format!("{}, {} and {}", points.len(), blindings.len(), values.len()),
+        ));
     }
+    values.resize(1 << layout.variables, 0);
+    Ok(Column {
+        variables: layout.variables,
+        rows: points,
+        opening: Some(Arc::new(Opening { values, blindings })),
+    })
 }
 
 #[cfg(test)]

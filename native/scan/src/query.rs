@@ -159,6 +159,10 @@ impl Witness {
                 found,
             ));
         }
+        if answer.query.len() != statement.index.dimension {
+            let expected = format!("{} components", statement.index.dimension);
+            return Err(Error::invalid("query", expected, answer.query.len()));
+        }
         let inside = |p: &i64| usize::try_from(*p).is_ok_and(|p| p < capacity);
         if answer.positions.len() != statement.listed || !answer.positions.iter().all(inside) {
             return Err(Error::Unsatisfied(
@@ -851,7 +855,8 @@ mod tests {
         let out = (0..37)
             .find(|p| !case.answer.positions.contains(p))
             .unwrap() as usize;
-        let lies: [(&str, &dyn Fn(&mut Witness)); 5] = [
+        type Lie<'a> = (&'a str, &'a dyn Fn(&mut Witness));
+        let lies: [Lie; 5] = [
             ("a step that is not the score's", &|w| w.quantised[out] += 1),
             ("an unlisted row marked", &|w| w.selected[out] = 1),
             ("a listed row unmarked", &|w| {

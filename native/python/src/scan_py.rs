@@ -1,0 +1,275 @@
+//! The scan argument: field elements are 32 bytes big-endian, integers little-endian bytes, keys 32 bytes.
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use ragaudit_core::field::{element, elements, to_bytes_all};
+use ragaudit_scan::answer::{self, Parameters, Record, Slot};
+use ragaudit_scan::index::{commit_index, IndexCommitment, IndexKey};
+use ragaudit_scan::noise::{noise_column, Seed};
+use ragaudit_scan::query::Answer;
+use ragaudit_scan::{Error, Result};
+use zeroize::Zeroizing;
+
+use crate::{guard, guard_inline};
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<ScanIndex>()?;
+    m.add_class::<ScanParameters>()?;
+    m.add_function(wrap_pyfunction!(scan_certify, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_prove, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_verify, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_verify_batch, m)?)?;
+    Ok(())
+}
+
+fn array(bytes: &[u8], field: &str) -> Result<[u8; 32]> {
+    bytes.try_into().map_err(|_| Error::Invalid {
+        field: field.to_owned(),
+        expected: "32 bytes".to_owned(),
+        found: format!("{} bytes", bytes.len()),
+    })
+}
+
+fn integers(bytes: &[u8]) -> Vec<i64> {
+    bytes
+        .chunks_exact(4)
+        .map(|c| i64::from(i32::from_le_bytes([c[0], c[1], c[2], c[3]])))
+        .collect()
+}
+
+/// Commitments to the components of an index's positions.
+#[pyclass(frozen)]
+struct ScanIndex(Arc<IndexCommitment>);
+
+#[pymethods]
+impl ScanIndex {
+    /// The published points, checked.
+    #[new]
+    fn new(py: Python<'_>, points: &[u8], dimension: usize, capacity: usize) -> PyResult<Self> {
+        guard(py, || IndexCommitment::decode(points, dimension, capacity))
+            .map(|c| Self(Arc::new(c)))
+    }
+
+    /// Commits to int8 rows in -7..7 of shape (positions, dimension), blinded from a fresh 32-byte key.
+    #[staticmethod]
+    fn commit(
+        py: Python<'_>,
+        rows_int8: &[u8],
+        dimension: usize,
+        capacity: usize,
+        key: &[u8],
+    ) -> PyResult<Self> {
+        guard(py, || {
+            let rows: Vec<i8> = rows_int8.iter().map(|&b| b as i8).collect();
+            commit_index(&rows, dimension, capacity, &IndexKey(array(key, "key")?))
+        })
+        .map(|c| Self(Arc::new(c)))
+    }
+
+    /// The points, 32 bytes each.
+    fn encode<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.encode())
+    }
+
+    /// SHA-256 over capacity, dimension and points.
+    fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.digest())
+    }
+}
+
+/// What a tenant's policy fixes: 32-byte digest of the window, gains, listed positions, score window and lattice.
+#[pyclass(frozen)]
+struct ScanParameters(Parameters);
+
+#[pymethods]
+impl ScanParameters {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        window: &[u8],
+        gains: Vec<u32>,
+        listed: usize,
+        lo: i64,
+        hi: i64,
+        lattice: i64,
+    ) -> PyResult<Self> {
+        guard_inline(py, || {
+            let window = array(window, "window")?;
+            Ok::<_, Error>(Self(Parameters {
+                window,
+                gains,
+                listed,
+                lo,
+                hi,
+                lattice,
+            }))
+        })
+    }
+}
+
+/// c_seed, beacon, slot.
+fn slot(bytes: &[u8]) -> Result<Slot> {
+    match elements(bytes, "slot")?[..] {
+        [c_seed, beacon, slot] => Ok(Slot {
+            c_seed,
+            beacon,
+            slot,
+        }),
+        _ => Err(Error::Invalid {
+            field: "slot".to_owned(),
+            expected: "3 elements".to_owned(),
+            found: format!("{} bytes", bytes.len()),
+        }),
+    }
+}
+
+/// c_seed, beacon, slot, context, cq, htopk.
+fn record(bytes: &[u8]) -> Result<Record> {
+    match elements(bytes, "record")?[..] {
+        [c_seed, beacon, slot, context, cq, htopk] => Ok(Record {
+            slot: Slot {
+                c_seed,
+                beacon,
+                slot,
+            },
+            context,
+            cq,
+            htopk,
+        }),
+        _ => Err(Error::Invalid {
+            field: "record".to_owned(),
+            expected: "6 elements".to_owned(),
+            found: format!("{} bytes", bytes.len()),
+        }),
+    }
+}
+
+/// The certificate of a slot (c_seed, beacon, slot), its noise commitments and their blindings, which are secret
+/// until the slot's query is proved.
+#[pyfunction]
+fn scan_certify<'py>(
+    py: Python<'py>,
+    index: &ScanIndex,
+    parameters: &ScanParameters,
+    slot_elements: &[u8],
+    seed: &[u8],
+) -> PyResult<(
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+)> {
+    let (proof, rows, blindings) = guard(py, || {
+        let halves = Zeroizing::new(elements(seed, "seed")?);
+        let seed = match halves[..] {
+            [a, b] => Seed([a, b]),
+            _ => {
+                return Err(Error::Invalid {
+                    field: "seed".to_owned(),
+                    expected: "2 elements".to_owned(),
+                    found: format!("{} bytes", seed.len()),
+                })
+            }
+        };
+        let made = answer::certify(&index.0, &parameters.0, &slot(slot_elements)?, &seed)?;
+        let rows = made.commitments();
+        let blindings = made
+            .noise
+            .opening
+            .as_ref()
+            .map(|o| to_bytes_all(&o.blindings));
+        Ok::<_, Error>((
+            made.proof,
+            rows,
+            Zeroizing::new(blindings.unwrap_or_default()),
+        ))
+    })?;
+    Ok((
+        PyBytes::new(py, &proof),
+        PyBytes::new(py, &rows),
+        PyBytes::new(py, &blindings),
+    ))
+}
+
+/// The query proof of a record (c_seed, beacon, slot, context, cq, htopk), given its slot's certificate with
+/// commitments and blindings, the noise and scores of all positions (int32), the query (int8) and its salt, the
+/// listed positions (int32) and theirs, and the index's key.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+fn scan_prove<'py>(
+    py: Python<'py>,
+    index: &ScanIndex,
+    parameters: &ScanParameters,
+    record_elements: &[u8],
+    certificate: (Vec<u8>, Vec<u8>, Vec<u8>),
+    noise: &[u8],
+    scores: &[u8],
+    query: (Vec<u8>, Vec<u8>),
+    positions: (Vec<u8>, Vec<u8>),
+    key: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let proof = guard(py, || {
+        let (proof, rows, blindings) = &certificate;
+        let values = integers(noise);
+        let column = noise_column(
+            rows,
+            values,
+            elements(blindings, "blindings")?,
+            index.0.layout,
+        )?;
+        let answer = Answer {
+            query: query.0.iter().map(|&b| b as i8).collect(),
+            query_salt: element(&query.1, "query salt")?,
+            positions: integers(&positions.0),
+            list_salt: element(&positions.1, "list salt")?,
+            scores: integers(scores),
+        };
+        let key = IndexKey(array(key, "key")?);
+        let record = record(record_elements)?;
+        answer::prove(
+            &index.0,
+            &parameters.0,
+            &record,
+            &answer,
+            proof,
+            &column,
+            &key,
+        )
+    })?;
+    Ok(PyBytes::new(py, &proof))
+}
+
+/// Raises ValueError with the reason unless certificate and query proof hold for the record.
+#[pyfunction]
+fn scan_verify(
+    py: Python<'_>,
+    index: &ScanIndex,
+    parameters: &ScanParameters,
+    record_elements: &[u8],
+    certificate: &[u8],
+    proof: &[u8],
+) -> PyResult<()> {
+    guard(py, || {
+        let record = record(record_elements)?;
+        answer::verify(&index.0, &parameters.0, &record, [certificate, proof])
+    })
+}
+
+/// Indices of the (record, certificate, proof) triples that do not verify, ascending.
+#[pyfunction]
+fn scan_verify_batch(
+    py: Python<'_>,
+    index: &ScanIndex,
+    parameters: &ScanParameters,
+    records: Vec<(Vec<u8>, Vec<u8>, Vec<u8>)>,
+) -> PyResult<Vec<usize>> {
+    guard(py, || {
+        let parsed = records
+            .iter()
+            .map(|(r, certificate, proof)| {
+                Ok((record(r)?, [certificate.as_slice(), proof.as_slice()]))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok::<_, Error>(answer::verify_batch(&index.0, &parameters.0, &parsed))
+    })
+}

@@ -1,0 +1,125 @@
+"""Proving: a slot's certificate, made before its query or after, and the query proof of a record."""
+
+from __future__ import annotations
+
+import array
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_audit import _native
+from rag_audit.errors import WitnessError
+from rag_audit.proofs import Statement
+from rag_audit.proofs.scan.key import PROTOCOL, ScanKey
+from rag_audit.relation.field import to_bytes
+
+SLOT = ("c_seed", "beacon", "slot")
+RECORD = (*SLOT, "ctx", "cq", "htopk")
+
+
+@dataclass(frozen=True)
+class NoiseCertificate:
+    """A slot's certificate. `blindings` stay secret until the slot's query is proved; lost, they cost a new
+    certificate of the same noise, nothing else.
+
+    :param proof: the certificate
+    :param commitments: to the noise of all positions, 32 bytes a point
+    :param blindings: of these commitments, 32 bytes each
+    """
+
+    proof: bytes
+    commitments: bytes
+    blindings: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class CertificateJob:
+    """The certificate of one slot. Picklable; holds the seed, which `repr` omits.
+
+    :param key: the tenant's key
+    :param c_seed: commitment to the seed
+    :param beacon: f(beacon value)
+    :param slot: the slot
+    :param s0: first half of the seed
+    :param s1: second half of the seed
+    """
+
+    key: ScanKey
+    c_seed: int
+    beacon: int
+    slot: int
+    s0: int = field(repr=False)
+    s1: int = field(repr=False)
+
+    def run(self) -> NoiseCertificate:
+        """The certificate.
+
+        :raises WitnessError: the seed is not that of `c_seed`, or a noise word cannot be proved (one in 2^53)
+        """
+        slot = b"".join(map(to_bytes, (self.c_seed, self.beacon, self.slot)))
+        seed = to_bytes(self.s0) + to_bytes(self.s1)
+        try:
+            return NoiseCertificate(*_native.scan_certify(self.key.index, self.key.parameters, slot, seed))
+        except ValueError as exc:
+            raise WitnessError("no certificate for this slot", field="slot", found=str(exc)) from exc
+
+
+@dataclass(frozen=True)
+class ProofJob:
+    """The proof of one record. Picklable; holds secrets, which `repr` omits.
+
+    :param key: the tenant's key
+    :param statement: the public values
+    :param certificate: of the record's slot
+    :param noise: int32 little-endian, all positions
+    :param scores: int32 little-endian, all positions
+    :param vector: the query vector, int8
+    :param salt_c: salt of cq
+    :param salt_k: salt of htopk
+    :param positions: the listed positions in rank order
+    :param blinding_key: what the index commitment was blinded from
+    """
+
+    key: ScanKey
+    statement: Statement
+    certificate: NoiseCertificate
+    noise: bytes = field(repr=False)
+    scores: bytes = field(repr=False)
+    vector: bytes = field(repr=False)
+    salt_c: int = field(repr=False)
+    salt_k: int = field(repr=False)
+    positions: Sequence[int] = field(repr=False)
+    blinding_key: bytes = field(repr=False)
+
+    def run(self) -> dict[str, Any]:
+        """The proof as JSON: system, protocol, certificate, proof.
+
+        :raises WitnessError: the private values do not satisfy the statement
+        """
+        certificate = self.certificate
+        try:
+            proof = _native.scan_prove(
+                self.key.index,
+                self.key.parameters,
+                self.statement.encode(RECORD),
+                (certificate.proof, certificate.commitments, certificate.blindings),
+                self.noise,
+                self.scores,
+                (self.vector, to_bytes(self.salt_c)),
+                (array.array("i", self.positions).tobytes(), to_bytes(self.salt_k)),
+                self.blinding_key,
+            )
+        except (ValueError, OverflowError) as exc:
+            raise WitnessError("no proof for this record", field="record", found=str(exc)) from exc
+        return proof_json(certificate.proof, proof)
+
+
+def proof_json(certificate: bytes, proof: bytes) -> dict[str, Any]:
+    """A certificate and a query proof as files carry them."""
+    return {
+        "system": "scan",
+        "protocol": PROTOCOL,
+        "certificate": base64.b64encode(certificate).decode(),
+        "proof": base64.b64encode(proof).decode(),
+    }

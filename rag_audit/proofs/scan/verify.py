@@ -1,0 +1,86 @@
+"""Verification of scan proofs, one or many at once (docs/scan/verification.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_audit import _native
+from rag_audit.canonical import Json, parse_base64
+from rag_audit.errors import EncodingError, InvalidProof, SchemaError, SetupError
+from rag_audit.proofs import Statement
+from rag_audit.proofs.scan.job import RECORD, proof_json
+from rag_audit.proofs.scan.key import PROTOCOL, ScanKey
+
+__all__ = ["parse_proof", "proof_json", "verify", "verify_batch"]
+
+_LENGTH = 4
+
+
+def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
+    """A proof from a file: the certificate's length (4 bytes, big-endian), the certificate, the query proof.
+
+    :param circuit: digest of the protocol that the policy names
+    :raises SchemaError: other fields, another system or protocol
+    :raises EncodingError: not canonical
+    """
+    names = ("system", "protocol", "certificate", "proof")
+    if not isinstance(value, dict) or set(value) != set(names):
+        found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
+        raise SchemaError("not a scan proof", field=field, expected=sorted(names), found=found)
+    for name, expected in (("system", "scan"), ("protocol", PROTOCOL), ("protocol", circuit)):
+        if value[name] != expected:
+            raise SchemaError(
+                "proof of another system", field=f"{field}.{name}", expected=expected, found=value[name]
+            )
+    certificate = parse_base64(value["certificate"], field=f"{field}.certificate")
+    proof = parse_base64(value["proof"], field=f"{field}.proof")
+    return len(certificate).to_bytes(_LENGTH, "big") + certificate + proof
+
+
+def _split(proof: bytes) -> tuple[bytes, bytes]:
+    end = _LENGTH + int.from_bytes(proof[:_LENGTH], "big")
+    if len(proof) < end:
+        raise EncodingError("the certificate ends early", field="proof", expected=end, found=len(proof))
+    return proof[_LENGTH:end], proof[end:]
+
+
+def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
+    """Returns if the proof of one record holds.
+
+    :raises InvalidProof: it does not; `found` has the reason
+    :raises EncodingError: the certificate's length is not its own
+    """
+    if statement.c_idx != key.c_idx:
+        raise InvalidProof(
+            "index of another record", field="c_idx", expected=statement.c_idx, found=key.c_idx
+        )
+    try:
+        _native.scan_verify(key.index, key.parameters, statement.encode(RECORD), *_split(proof))
+    except ValueError as exc:
+        raise InvalidProof("proof refused", field="proof", found=str(exc)) from exc
+
+
+def verify_batch(
+    key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Statement], *, engine: str = "native"
+) -> list[int]:
+    """Indices of the proofs that do not verify, malformed ones among them, ascending.
+
+    :param engine: "native", the only one
+    :raises SetupError: another engine
+    """
+    if engine != "native":
+        raise SetupError("unknown verifier", field="engine", expected="native", found=engine)
+    bad, places, records = [], [], []
+    for i, (proof, statement) in enumerate(zip(proofs, statements, strict=True)):
+        try:
+            parts = _split(proof)
+        except EncodingError:
+            bad.append(i)
+            continue
+        if statement.c_idx != key.c_idx:
+            bad.append(i)
+            continue
+        places.append(i)
+        records.append((statement.encode(RECORD), *parts))
+    bad.extend(places[i] for i in _native.scan_verify_batch(key.index, key.parameters, records))
+    return sorted(bad)

@@ -1,0 +1,258 @@
+"""The scan argument against the reference relation, through the interface that a window would use."""
+
+from __future__ import annotations
+
+import array
+import base64
+import dataclasses
+import pickle
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from rag_audit.errors import EncodingError, InvalidProof, RagAuditError, SchemaError, SetupError, WitnessError
+from rag_audit.proofs import SYSTEMS, Statement
+from rag_audit.proofs.scan import (
+    PROTOCOL,
+    CertificateJob,
+    NoiseCertificate,
+    ProofJob,
+    ScanKey,
+    commit_index,
+    parse_key,
+    parse_proof,
+    verify,
+    verify_batch,
+)
+from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
+from rag_audit.relation.noise import draw
+from rag_audit.relation.scores import ScoreWindow, dot
+from rag_audit.relation.selection import top_k
+
+CAPACITY, DIMENSION, LISTED = 20, 5, 3
+GAINS = (1, 8)
+S0, S1, BEACON = 11, 22, 33
+BLINDING_KEY = bytes(range(32))
+ROWS = [[(i * 7 + j * 3) % 15 - 7 for j in range(DIMENSION)] for i in range(17)] + [[0] * DIMENSION] * 3
+
+
+def int8(values: list[int]) -> bytes:
+    return array.array("b", values).tobytes()
+
+
+def int32(values: list[int]) -> bytes:
+    return array.array("i", values).tobytes()
+
+
+class Made(NamedTuple):
+    job: ProofJob
+    proof: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def key() -> ScanKey:
+    points = commit_index(int8([v for row in ROWS for v in row]), DIMENSION, CAPACITY, BLINDING_KEY)
+    return ScanKey(points, DIMENSION, CAPACITY, bytes(32), GAINS, LISTED, lo=5, hi=90, lattice=64)
+
+
+def certify(key: ScanKey, slot: int) -> NoiseCertificate:
+    return CertificateJob(key, seed_commitment(S0, S1), BEACON, slot, S0, S1).run()
+
+
+def make(key: ScanKey, slot: int) -> Made:
+    """A record by the reference arithmetic alone, proved by the native argument."""
+    vector = [(slot + 3 * j) % 15 - 7 for j in range(DIMENSION)]
+    noise = draw(noise_key(S0, S1, BEACON, slot), CAPACITY, GAINS)
+    scores = [dot(vector, row) for row in ROWS]
+    window = ScoreWindow(key.lo, key.hi, key.lattice)
+    positions = top_k([window.quantise(s) + z for s, z in zip(scores, noise, strict=True)], LISTED)
+    statement = Statement(
+        ctx=5,
+        c_seed=seed_commitment(S0, S1),
+        beacon=BEACON,
+        slot=slot,
+        c_idx=key.c_idx,
+        cq=vector_commitment(7, vector),
+        htopk=topk_commitment(8, positions),
+    )
+    job = ProofJob(
+        key,
+        statement,
+        certify(key, slot),
+        int32(noise),
+        int32(scores),
+        int8(vector),
+        7,
+        8,
+        positions,
+        BLINDING_KEY,
+    )
+    return Made(job, job.run())
+
+
+@pytest.fixture(scope="module")
+def made(key: ScanKey) -> list[Made]:
+    return [make(key, slot) for slot in (101, 102, 103)]
+
+
+def wire(proof: dict[str, Any]) -> bytes:
+    return parse_proof(proof, PROTOCOL, field="proof")
+
+
+def test_it_is_not_a_system_of_windows_yet() -> None:
+    assert "scan" not in SYSTEMS
+
+
+def test_records_of_the_reference_verify(key: ScanKey, made: list[Made]) -> None:
+    for m in made:
+        verify(key, wire(m.proof), m.job.statement)
+    assert verify_batch(key, [wire(m.proof) for m in made], [m.job.statement for m in made]) == []
+
+
+@pytest.mark.parametrize("name", [f.name for f in dataclasses.fields(Statement)])
+def test_every_public_value_is_bound(key: ScanKey, made: list[Made], name: str) -> None:
+    statement = dataclasses.replace(made[0].job.statement, **{name: getattr(made[0].job.statement, name) + 1})
+    assert verify_batch(key, [wire(made[0].proof)], [statement]) == [0]
+    with pytest.raises(InvalidProof):
+        verify(key, wire(made[0].proof), statement)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"window": bytes([1]) + bytes(31)},
+        {"gains": (1, 7)},
+        {"listed": LISTED + 1},
+        {"lo": 6},
+        {"hi": 91},
+        {"lattice": 128},
+    ],
+    ids=lambda c: next(iter(c)),
+)
+def test_every_constant_of_the_policy_is_bound(
+    key: ScanKey, made: list[Made], change: dict[str, Any]
+) -> None:
+    other = dataclasses.replace(key, **change)
+    assert verify_batch(other, [wire(made[0].proof)], [made[0].job.statement]) == [0]
+
+
+def test_another_tenants_index_is_refused(key: ScanKey, made: list[Made]) -> None:
+    rows = int8([-v for row in ROWS for v in row])
+    other = dataclasses.replace(key, points=commit_index(rows, DIMENSION, CAPACITY, BLINDING_KEY))
+    moved = dataclasses.replace(made[0].job.statement, c_idx=other.c_idx)
+    assert verify_batch(other, [wire(made[0].proof)], [moved]) == [0]
+    assert verify_batch(other, [wire(made[0].proof)], [made[0].job.statement]) == [0]
+
+
+def test_a_batch_names_the_bad_proofs(key: ScanKey, made: list[Made]) -> None:
+    proofs = [wire(m.proof) for m in made]
+    statements = [m.job.statement for m in made]
+    assert verify_batch(key, [proofs[0], proofs[2], proofs[1]], statements) == [1, 2]
+    assert verify_batch(key, [proofs[0], proofs[1][:-1], b""], statements) == [1, 2]
+    with pytest.raises(SetupError):
+        verify_batch(key, proofs, statements, engine="py_ecc")
+
+
+def test_one_noise_does_not_serve_two_slots(key: ScanKey, made: list[Made]) -> None:
+    swapped = {**made[0].proof, "certificate": made[1].proof["certificate"]}
+    assert verify_batch(key, [wire(swapped)], [made[0].job.statement]) == [0]
+    job = dataclasses.replace(made[0].job, certificate=made[1].job.certificate, noise=made[1].job.noise)
+    with pytest.raises(WitnessError):
+        job.run()
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda job: {"positions": list(reversed(job.positions))},
+        lambda job: {"positions": [*job.positions[:-1], CAPACITY]},
+        lambda job: {"positions": [*job.positions, 0]},
+        lambda job: {"vector": job.vector[:-1]},
+        lambda job: {"scores": job.scores[:-4]},
+        lambda job: {"scores": int32([10**6] * CAPACITY)},
+        lambda job: {"noise": job.noise[4:]},
+        lambda job: {"salt_c": 9},
+        lambda job: {"salt_k": 9},
+        lambda job: {"blinding_key": b"short"},
+    ],
+    ids=["order", "beyond", "count", "dimension", "scores", "range", "noise", "salt_c", "salt_k", "key"],
+)
+def test_the_prover_refuses_a_false_witness(
+    made: list[Made], lie: Callable[[ProofJob], dict[str, Any]]
+) -> None:
+    with pytest.raises(WitnessError):
+        dataclasses.replace(made[0].job, **lie(made[0].job)).run()
+
+
+def test_the_prover_refuses_another_seed(key: ScanKey) -> None:
+    with pytest.raises(WitnessError):
+        CertificateJob(key, seed_commitment(S0, S1), BEACON, 5, S0, S1 + 1).run()
+
+
+def test_mutated_proofs_are_refused(key: ScanKey, made: list[Made]) -> None:
+    proof, statement = wire(made[0].proof), made[0].job.statement
+    bad = [proof[:n] for n in (0, 3, 4, 100, len(proof) - 32)] + [proof + bytes(32)]
+    for at in range(0, len(proof), 2_311):
+        bad.append(proof[:at] + bytes([proof[at] ^ 1]) + proof[at + 1 :])
+    assert verify_batch(key, bad, [statement] * len(bad)) == list(range(len(bad)))
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"system": "groth16"}, SchemaError),
+        ({"protocol": "0" * 64}, SchemaError),
+        ({"certificate": "***"}, EncodingError),
+        ({"proof": 5}, EncodingError),
+        ({"more": 1}, SchemaError),
+    ],
+)
+def test_proof_files_are_parsed_strictly(
+    made: list[Made], change: dict[str, Any], error: type[RagAuditError]
+) -> None:
+    with pytest.raises(error):
+        parse_proof({**made[0].proof, **change}, PROTOCOL, field="proof")
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"system": "groth16"}, SchemaError),
+        ({"capacity": -1}, SchemaError),
+        ({"capacity": True}, SchemaError),
+        ({"capacity": 2**40}, EncodingError),
+        ({"dimension": 0}, EncodingError),
+        ({"points": base64.b64encode(bytes(64)).decode()}, EncodingError),
+        ({"window": "00"}, EncodingError),
+        ({"gains": 3}, SchemaError),
+    ],
+)
+def test_key_files_are_parsed_strictly(
+    key: ScanKey, change: dict[str, Any], error: type[RagAuditError]
+) -> None:
+    assert parse_key(key.to_json(), field="key") == key
+    with pytest.raises(error):
+        parse_key({**key.to_json(), **change}, field="key")
+
+
+def test_an_index_point_off_the_curve_is_refused(key: ScanKey) -> None:
+    points = bytearray(key.points)
+    points[:32] = bytes([0x3F]) + bytes([0xFF]) * 31
+    with pytest.raises(EncodingError):
+        parse_key({**key.to_json(), "points": base64.b64encode(bytes(points)).decode()}, field="key")
+
+
+def test_rows_outside_the_range_are_refused() -> None:
+    for rows in (int8([-8] * DIMENSION), int8([0] * (DIMENSION + 1)), int8([0] * DIMENSION * (CAPACITY + 1))):
+        with pytest.raises(EncodingError):
+            commit_index(rows, DIMENSION, CAPACITY, BLINDING_KEY)
+
+
+def test_jobs_are_picklable_and_print_no_secret(made: list[Made]) -> None:
+    job = pickle.loads(pickle.dumps(made[0].job))
+    assert job == made[0].job
+    text = repr(job)
+    assert all(
+        name not in text for name in ("blindings", "scores", "vector", "salt_c", "blinding_key", "positions")
+    )
