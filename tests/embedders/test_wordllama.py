@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from rag_audit.canonical import jcs
 from rag_audit.embedders import NothingToEmbed, get_embedder, wordllama
 from rag_audit.errors import EncodingError, SetupError
+from rag_audit.relation import field
+from rag_audit.relation import table as tree
 from rag_audit.relation.commitments import query_commitment
 from rag_audit.relation.scores import ScoreWindow
 
@@ -51,6 +53,50 @@ def test_altered_artefact_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wordllama, "TABLE_SHA256", "0" * 64)
     with pytest.raises(SetupError, match="int4 table is not the pinned one"):
         wordllama.int4_table.__wrapped__()
+
+
+def test_committed_table_is_the_pinned_one(embedder: wordllama.WordLlama) -> None:
+    table = wordllama.committed_table()
+    assert field.to_hex(table.root) == wordllama.TABLE_ROOT
+    assert table.tokens == wordllama.VOCABULARY and table.depth == wordllama.TREE_DEPTH
+
+
+@pytest.mark.parametrize("place", [0, 1, 12_345, 31_999, 32_000, 32_767])
+def test_rows_open_under_the_pinned_root_by_the_reference(place: int) -> None:
+    """A token's row, and the zero row that unused places open."""
+    table = wordllama.committed_table()
+    rows = wordllama.int4_table()
+    row = rows[place] if place < len(rows) else np.zeros(wordllama.DIMENSION, np.int8)
+    assert table.row(place) == row.tobytes()
+    current, path = tree.leaf([int(v) for v in row]), table.path(place)
+    for level in range(wordllama.TREE_DEPTH):
+        eight = [int.from_bytes(path[32 * i : 32 * i + 32], "big") for i in range(8 * level, 8 * level + 8)]
+        assert eight[place // 8**level % 8] == current
+        current = tree.node(eight)
+    assert field.to_hex(current) == wordllama.TABLE_ROOT
+
+
+@pytest.mark.full
+def test_whole_tree_is_the_reference_s() -> None:
+    table = wordllama.committed_table()
+    built = tree.TableTree(wordllama.int4_table().tolist(), wordllama.TREE_DEPTH)
+    assert b"".join(x.to_bytes(32, "big") for level in built.levels for x in level) == table.nodes
+
+
+def test_damaged_tree_in_the_cache_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leaf that nobody asked for yet, and the root left alone."""
+    nodes = bytearray(wordllama.committed_table().nodes)
+    nodes[40] ^= 1
+    folder = tmp_path / "rag-audit" / "tables" / wordllama.TABLE_SHA256
+    folder.mkdir(parents=True)
+    (folder / "nodes").write_bytes(nodes)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(SetupError, match="not the pinned one") as caught:
+        wordllama.committed_table.__wrapped__()
+    assert caught.value.hint is not None and str(folder) in caught.value.hint
+    (folder / "nodes").unlink()
+    with pytest.raises(SetupError, match="cannot be read"):
+        wordllama.committed_table.__wrapped__()
 
 
 def test_missing_package_says_how_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
