@@ -198,13 +198,16 @@ def test_rows_that_fit_no_tree() -> None:
         EmbedTable.build(bytes(8 * 256), 256, 1)
 
 
-def test_question_of_the_demo_under_the_pinned_table() -> None:
-    """24 tokens, tree of 32,768 leaves: what a provider would prove of a record, and its three cheats."""
+@pytest.mark.parametrize("limit", [24, pytest.param(64, marks=pytest.mark.full)])
+def test_question_of_the_demo_under_the_pinned_table(limit: int) -> None:
+    """Tree of 32,768 leaves: what a provider would prove of a record, and its three cheats. In the place of 64 a text
+    that is cut there."""
     pytest.importorskip("wordllama", reason="the embedder's data comes with the extra [provider]")
-    instance = EmbedInstance(tokens=24)
-    embedder = wordllama.WordLlama(query_tokens=instance.tokens)
+    instance = EmbedInstance(tokens=limit)
+    embedder = wordllama.WordLlama(query_tokens=limit)
     path = Path(wordllama.__file__).parents[1] / "demo" / "questions.json"
-    first, second = (case["question"] for case in json.loads(path.read_text())[:2])
+    questions = [case["question"] for case in json.loads(path.read_text())]
+    first, second = questions[0] if limit == 24 else " ".join(questions), questions[1]
 
     def public(text: str) -> EmbedStatement:
         vector = [int(v) for v in embedder.embed_query(text)]
@@ -217,6 +220,7 @@ def test_question_of_the_demo_under_the_pinned_table() -> None:
 
     good, other = public(first), public(second)
     table, tokens = wordllama.committed_table(), embedder.tokenize(first)
+    assert (len(tokens) == limit) == (limit == 64)
     made = EmbedJob.of(instance, good, table, tokens, salt_q=SALT_Q, salt_c=SALT_C)
     proof = parse_proof(made.run(), instance.digest(), field="proof")
     pinned = VerificationKey.parse(proving_key(instance).vk, field="vk")
