@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn index(key: &IndexKey) -> (Vec<i8>, IndexCommitment) {
-        let rows: Vec<i8> = (0..CAPACITY as i8 * 3).map(|i| i * 5 % 15 - 7).collect();
+        let rows: Vec<i8> = (0..3 * CAPACITY).map(|i| (i * 5 % 15) as i8 - 7).collect();
         let index = commit_index(&rows, 3, CAPACITY, key).unwrap();
         (rows, index)
     }

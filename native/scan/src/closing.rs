@@ -568,7 +568,7 @@ impl Session<'_> {
             };
             let l = self.point("fold", |_| cross(&x[..keep], &bases[keep..], &b[keep..]))?;
             let r = self.point("fold", |_| cross(&x[keep..], &bases[..keep], &b[..keep]))?;
-            let u = self.transcript.short_challenge("fold");
+            let u = self.challenge("fold");
             let inverse = u.inverse().ok_or(Error::Rejected)?;
             equation.points.extend([(l, u), (r, inverse)]);
             let (b_low, b_high) = b.split_at_mut(keep);

@@ -83,11 +83,6 @@ impl Transcript {
     pub fn challenges(&mut self, label: &str, count: usize) -> Vec<Fr> {
         (0..count).map(|_| self.challenge(label)).collect()
     }
-
-    /// A challenge below 2^128, where it multiplies many points.
-    pub fn short_challenge(&mut self, label: &str) -> Fr {
-        Fr::from_le_bytes_mod_order(&self.squeeze(label)[..16])
-    }
 }
 
 #[cfg(test)]
@@ -125,10 +120,9 @@ mod tests {
     }
 
     #[test]
-    fn challenges_differ_and_short_ones_are_short() {
+    fn challenges_differ() {
         let mut transcript = Transcript::new("test");
         let (a, b) = (transcript.challenge("c"), transcript.challenge("c"));
         assert_ne!(a, b);
-        assert!(transcript.short_challenge("c").into_bigint().0[2..] == [0, 0]);
     }
 }
