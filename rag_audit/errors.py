@@ -120,6 +120,12 @@ class SetupError(RagAuditError):
     """A tool, key or artefact that this step needs is missing or altered; the hint says what to run."""
 
 
+class CeremonyError(RagAuditError):
+    """Powers of tau or a key are proven not to be what their contributions and the circuit make."""
+
+    exit_code = ExitCode.FAIL
+
+
 class StoreError(RagAuditError):
     """The provider's durable state is missing, altered, or could not be written (a full disk, say)."""
 

@@ -1,13 +1,15 @@
 """Proving and verification keys: made once for a circuit, cached by its digest.
 
 A key made here has a native one-party phase 1 or a single contribution: whoever made it could forge proofs
-with what it threw away. The manifest calls it `unsafe`, and so do the report and the verdict.
+with what it threw away. The manifest calls it `unsafe`, and so do the report and the verdict. A key that several
+parties made (`ceremony`) is installed beside it and preferred.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -129,7 +131,8 @@ class KeyFiles:
     :param zkey: proving key, snarkjs's format
     :param vk: verification key, JSON as in a window file
     :param vk_digest: SHA-256 over its canonical JSON
-    :param manifest: circuit, contributions, phase1, setup ("unsafe" or "ceremony"), vk
+    :param manifest: circuit, name, vk, phase1, setup ("unsafe" or "ceremony"), contributions (their number); after a
+        ceremony also contributors
     """
 
     zkey: Path
@@ -147,15 +150,21 @@ def load_verification_key(path: Path) -> VerificationKey:
     return VerificationKey.parse(read_json(path, max_bytes=MAX_KEY_BYTES), field=str(path))
 
 
-def proving_key(instance: Instance, *, ptau: Path | None = None) -> KeyFiles:
-    """The keys of an instance, made on first use.
+def installed(circuit: str) -> Path:
+    """The folder of the key that a person chose for a circuit; it may not exist."""
+    return cache_dir("keys") / f"{circuit}-installed"
 
-    :param ptau: powers of tau of a public ceremony; made here by one party if None
-    :raises SetupError: the circuit cannot be compiled or the powers do not fit
+
+def proving_key(instance: Instance, *, ptau: Path | None = None) -> KeyFiles:
+    """The keys of an instance: the installed one, else one that is made here on first use, which is unsafe.
+
+    :param ptau: powers of tau of a public ceremony: a key that is made here comes from them, with one contribution,
+        and is installed; without them, one party makes the powers too
+    :raises SetupError: the circuit cannot be compiled, the powers do not fit, or an installed key has others
     """
     circuit_digest = instance.digest()
-    phase1 = "native-one-party" if ptau is None else f"sha256:{_file_digest(ptau)}"
-    name = circuit_digest if ptau is None else f"{circuit_digest}-{phase1[7:23]}"
+    phase1 = "native-one-party" if ptau is None else f"sha256:{file_digest(ptau)}"
+    chosen = installed(circuit_digest)
 
     def build(folder: Path) -> None:
         circuit = compile_circuit(instance)
@@ -165,25 +174,65 @@ def proving_key(instance: Instance, *, ptau: Path | None = None) -> KeyFiles:
                 _native.groth16_setup_one_party(circuit.r1cs, folder / "key.zkey")
             else:
                 _native.groth16_setup(circuit.r1cs, ptau, folder / "key.zkey")
-            text = _native.groth16_verification_key(str(folder / "key.zkey"))
         except (ValueError, OSError) as exc:
             raise SetupError("no keys could be made", field=instance.name, found=str(exc)) from exc
-        key = VerificationKey.from_snarkjs(text, circuit_digest)
-        manifest = {
-            "circuit": circuit_digest,
-            "contributions": 1,
-            "name": instance.name,
-            "phase1": phase1,
-            "setup": "unsafe",
-            "vk": key.digest,
-        }
-        (folder / "verification_key.json").write_bytes(jcs(key.value))
-        (folder / "manifest.json").write_bytes(jcs(manifest))
+        write_keys(folder, instance, phase1=phase1, contributions=1, setup="unsafe")
 
-    folder = build_once(cache_dir("keys") / name, build)
+    if ptau is not None or chosen.is_dir():
+        files = load_keys(build_once(chosen, build), circuit_digest)
+        if ptau is not None and files.manifest["phase1"] != phase1:
+            raise SetupError(
+                "the installed key has other powers of tau",
+                field=str(chosen),
+                expected=phase1,
+                found=files.manifest["phase1"],
+                hint=f"windows that name it need it; if there are none: rm -r {chosen}",
+            )
+        return files
+    return load_keys(build_once(cache_dir("keys") / circuit_digest, build), circuit_digest)
+
+
+def write_keys(
+    folder: Path,
+    instance: Instance,
+    *,
+    phase1: str,
+    contributions: int,
+    setup: str,
+    extra: Mapping[str, Json] | None = None,
+) -> None:
+    """Write the verification key and the manifest beside `key.zkey`.
+
+    :param contributions: how many of phase 2 were secret
+    :raises SetupError: `key.zkey` is malformed
+    """
+    circuit = instance.digest()
+    try:
+        text = _native.groth16_verification_key(str(folder / "key.zkey"))
+    except (ValueError, OSError) as exc:
+        raise SetupError("no verification key", field=instance.name, found=str(exc)) from exc
+    key = VerificationKey.from_snarkjs(text, circuit)
+    manifest = {
+        "circuit": circuit,
+        "contributions": contributions,
+        "name": instance.name,
+        "phase1": phase1,
+        "setup": setup,
+        "vk": key.digest,
+        **(extra or {}),
+    }
+    (folder / "verification_key.json").write_bytes(jcs(key.value))
+    (folder / "manifest.json").write_bytes(jcs(manifest))
+
+
+def load_keys(folder: Path, circuit: str) -> KeyFiles:
+    """The keys in a folder of the cache.
+
+    :raises SetupError: they are another circuit's, or were altered
+    """
     key = load_verification_key(folder / "verification_key.json")
     manifest = read_json(folder / "manifest.json", max_bytes=MAX_KEY_BYTES)
-    if manifest["vk"] != key.digest or key.circuit != circuit_digest:
+    if manifest["vk"] != key.digest or key.circuit != circuit:
         raise SetupError(
             "cached key does not match its manifest",
             field=str(folder),
@@ -194,7 +243,8 @@ def proving_key(instance: Instance, *, ptau: Path | None = None) -> KeyFiles:
     return KeyFiles(folder / "key.zkey", key.value, key.digest, manifest)
 
 
-def _file_digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file of powers of tau."""
     try:
         with path.open("rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -1,0 +1,302 @@
+"""`rag-audit setup` by several parties: from the first key to the verdict's label, and what is refused on the way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from rag_audit import _native
+from rag_audit.cli import main
+from rag_audit.cli import setup as commands
+from rag_audit.cli.verify import _pins
+from rag_audit.proofs.groth16 import proving_key, snarkjs
+from rag_audit.proofs.groth16.circuit import compile_circuit
+from rag_audit.proofs.groth16.instance import circuit_digest
+from rag_audit.toolchain import npm_packages
+
+pytestmark = pytest.mark.circuits
+
+BEACON = "00112233445566778899aabbccddeeff"
+
+
+@dataclass(frozen=True)
+class Powers:
+    """y = x^(2^steps): an instance as small as its name."""
+
+    steps: int
+
+    @property
+    def name(self) -> str:
+        return f"powers-{self.steps}"
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        return ("y",)
+
+    def main_source(self) -> str:
+        return (
+            "pragma circom 2.2.0;\n"
+            "template Powers(n) { signal input y; signal input x; signal s[n + 1]; s[0] <== x;\n"
+            "  for (var i = 0; i < n; i++) { s[i + 1] <== s[i] * s[i]; } s[n] === y; }\n"
+            f"component main {{public [y]}} = Powers({self.steps});\n"
+        )
+
+    def digest(self) -> str:
+        return circuit_digest(self, {})
+
+
+CIRCUIT, OTHER = Powers(5), Powers(6)
+
+
+@dataclass
+class Place:
+    """A folder with the ceremony's files, and the command run in this process."""
+
+    root: Path
+
+    def path(self, name: str) -> Path:
+        return self.root / name
+
+    def run(self, *arguments: object) -> Any:
+        return CliRunner().invoke(main, ["setup", *map(str, arguments)])
+
+    def ok(self, *arguments: object) -> dict[str, Any]:
+        done = self.run(*arguments, "--json")
+        assert done.exit_code == 0, done.output
+        value: dict[str, Any] = json.loads(done.stdout)
+        return value
+
+    def fails(self, code: int, error: str, *arguments: object) -> str:
+        done = self.run(*arguments)
+        assert done.exit_code == code and f"rag-audit: {error}: " in done.stderr, done.output
+        return str(done.stderr)
+
+    @property
+    def powers(self) -> tuple[object, ...]:
+        return ("--ptau", self.path("p.ptau"))
+
+    @property
+    def policy(self) -> tuple[object, ...]:
+        return ("--policy", "policy.json", "--circuit", CIRCUIT.name)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Powers of tau by two parties of snarkjs's, others by one."""
+    root = tmp_path_factory.mktemp("phase1")
+    for arguments in (
+        ["new", "bn128", "4", "0.ptau"],
+        ["contribute", "0.ptau", "1.ptau", "--name=one", "-e=x"],
+        ["contribute", "1.ptau", "2.ptau", "--name=two", "-e=y"],
+        ["prepare", "phase2", "2.ptau", "p.ptau"],
+    ):
+        snarkjs.run(["powersoftau", *arguments], cwd=root)
+    _native.ptau_new(4, root / "alone.ptau")
+    return root
+
+
+@pytest.fixture
+def place(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """An own cache, and a policy of two circuits."""
+    packages = npm_packages().parent
+    cache = tmp_path / "cache" / "rag-audit"
+    cache.mkdir(parents=True)
+    (cache / packages.name).symlink_to(packages)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(commands, "_instances", lambda policy, dimension: [CIRCUIT, OTHER])
+    root = tmp_path / "ceremony"
+    shutil.copytree(files, root)
+    return Place(root)
+
+
+def ceremony(place: Place, parties: int = 2) -> Path:
+    """The key after so many contributions."""
+    place.ok("start", "policy.json", "--circuit", CIRCUIT.name, *place.powers, "--out", place.path("0.zkey"))
+    for i in range(parties):
+        place.ok("contribute", place.path(f"{i}.zkey"), place.path(f"{i + 1}.zkey"), "--name", f"party {i}")
+    return place.path(f"{parties}.zkey")
+
+
+def test_two_parties_make_a_ceremony(place: Place) -> None:
+    key = ceremony(place)
+    checked = place.ok("verify", key, *place.policy, *place.powers)
+    assert [c["name"] for c in checked["contributions"]] == ["party 0", "party 1"]
+    assert [c["name"] for c in checked["phase1"]["contributions"]] == ["one", "two"]
+    assert checked["setup"] == "ceremony"
+    printed = place.ok("finalise", key, *place.policy, *place.powers, "--beacon", BEACON)
+    (pinned,) = printed["keys"]
+    assert (pinned["circuit"], pinned["name"]) == (CIRCUIT.digest(), CIRCUIT.name)
+    assert pinned["setup"] == "ceremony"
+    # The label's way on: what `trust new` pins, and the key that windows are proved with.
+    place.path("setup.json").write_text(json.dumps(printed))
+    (pin,) = _pins(place.path("setup.json"))
+    assert (pin.circuit, pin.vk, pin.setup) == (CIRCUIT.digest(), pinned["vk"], "ceremony")
+    used = proving_key(CIRCUIT)
+    assert used.vk_digest == pinned["vk"]
+    assert used.manifest["contributions"] == 2
+    assert used.manifest["phase1"] == f"sha256:{checked['phase1']['sha256']}"
+    assert [c["beacon"] for c in used.manifest["contributors"]] == [None, None, BEACON]
+    assert place.ok("new", "policy.json")["keys"][0] == pinned
+    out = snarkjs.run(
+        ["zkey", "verify", str(compile_circuit(CIRCUIT).r1cs), "p.ptau", str(used.zkey)], cwd=place.root
+    )
+    assert "ZKey Ok!" in out and "party 1" in out
+
+
+def test_by_turns_with_snarkjs(place: Place) -> None:
+    ceremony(place, 1)
+    snarkjs.run(["zkey", "contribute", "1.zkey", "2.zkey", "--name=them", "-e=x"], cwd=place.root)
+    mine = place.ok("contribute", place.path("2.zkey"), place.path("3.zkey"), "--name", "again")
+    checked = place.ok("verify", place.path("3.zkey"), *place.policy, *place.powers)
+    assert [c["name"] for c in checked["contributions"]] == ["party 0", "them", "again"]
+    assert checked["contributions"][2]["digest"] == mine["digest"]
+
+
+def test_verify_by_constraints(place: Place) -> None:
+    key = ceremony(place, 1)
+    r1cs = compile_circuit(CIRCUIT).r1cs
+    text = place.run("verify", key, "--r1cs", r1cs, *place.powers).stdout
+    assert "phase 1: one\n" in text and "phase 2: party 0\n" in text and text.endswith("setup: unsafe\n")
+
+
+def test_one_party_of_phase_2_is_unsafe(place: Place) -> None:
+    key = ceremony(place, 1)
+    # A beacon is no second party: everyone knows its secret.
+    done = place.run("finalise", key, *place.policy, *place.powers, "--beacon", BEACON)
+    assert done.exit_code == 0 and "UNSAFE" in done.stderr
+    assert proving_key(CIRCUIT).manifest["setup"] == "unsafe"
+    assert proving_key(CIRCUIT).manifest["contributions"] == 1
+
+
+def test_one_party_of_phase_1_is_unsafe(place: Place) -> None:
+    shutil.copy(place.path("alone.ptau"), place.path("p.ptau"))
+    key = ceremony(place, 3)
+    assert place.ok("verify", key, *place.policy, *place.powers)["setup"] == "unsafe"
+    assert place.ok("finalise", key, *place.policy, *place.powers)["keys"][0]["setup"] == "unsafe"
+
+
+def test_powers_given_to_new_are_used(place: Place) -> None:
+    made = place.ok("new", "policy.json", *place.powers)["keys"]
+    assert [k["setup"] for k in made] == ["unsafe", "unsafe"]
+    assert proving_key(CIRCUIT).vk_digest == made[0]["vk"]
+    error = place.fails(2, "SetupError", "new", "policy.json", "--ptau", place.path("alone.ptau"))
+    assert "the installed key has other powers of tau" in error
+
+
+def test_installed_key_is_not_replaced(place: Place) -> None:
+    key = ceremony(place)
+    vk = place.ok("finalise", key, *place.policy, *place.powers)["keys"][0]["vk"]
+    error = place.fails(2, "SetupError", "finalise", key, *place.policy, *place.powers)
+    assert "installed already" in error and vk in error
+    assert proving_key(CIRCUIT).vk_digest == vk
+
+
+def flip(place: Place, key: Path, at: int) -> Path:
+    data = bytearray(key.read_bytes())
+    data[at] ^= 1
+    path = place.path("flipped.zkey")
+    path.write_bytes(data)
+    return path
+
+
+FAULTS: dict[str, tuple[int, str, str, Callable[[Place, Path], Path]]] = {
+    "truncated": (2, "SetupError", "truncated", lambda p, k: cut(p, k)),
+    "not a key": (2, "SetupError", "not a .zkey file", lambda p, k: p.path("p.ptau")),
+    "missing": (2, "SetupError", "No such file", lambda p, k: p.path("none.zkey")),
+    "corrupted point": (2, "SetupError", "not on the curve", lambda p, k: flip(p, k, 12 + 12 + 4 + 12 + 90)),
+    "corrupted record": (1, "CeremonyError", "does not continue", lambda p, k: flip(p, k, -30)),
+}
+
+
+def cut(place: Place, key: Path) -> Path:
+    path = place.path("cut.zkey")
+    path.write_bytes(key.read_bytes()[:-7])
+    return path
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_false_key_is_neither_verified_nor_installed(place: Place, name: str) -> None:
+    code, error, reason, spoil = FAULTS[name]
+    key = spoil(place, ceremony(place))
+    for command in ("verify", "finalise"):
+        assert reason in place.fails(code, error, command, key, *place.policy, *place.powers)
+    assert proving_key(CIRCUIT).manifest["phase1"] == "native-one-party"
+
+
+def test_key_of_another_circuit(place: Place) -> None:
+    key = ceremony(place)
+    other = ("--policy", "policy.json", "--circuit", OTHER.name, *place.powers)
+    for command in ("verify", "finalise"):
+        assert "another circuit" in place.fails(1, "CeremonyError", command, key, *other)
+    r1cs = compile_circuit(OTHER).r1cs
+    assert "another circuit" in place.fails(1, "CeremonyError", "verify", key, "--r1cs", r1cs, *place.powers)
+
+
+def test_key_under_other_powers(place: Place) -> None:
+    key = ceremony(place)
+    other = ("--ptau", place.path("alone.ptau"))
+    for command in ("verify", "finalise"):
+        assert "other powers" in place.fails(1, "CeremonyError", command, key, *place.policy, *other)
+
+
+def test_false_powers(place: Place) -> None:
+    data = bytearray(place.path("p.ptau").read_bytes())
+    # tau^1 and tau^2 of section 2 change places.
+    at = 12 + 12 + 44 + 12 + 64
+    data[at : at + 64], data[at + 64 : at + 128] = data[at + 64 : at + 128], data[at : at + 64]
+    place.path("p.ptau").write_bytes(data)
+    start = ("start", "policy.json", "--circuit", CIRCUIT.name, *place.powers, "--out", place.path("0.zkey"))
+    assert "section 2" in place.fails(1, "CeremonyError", *start)
+    assert not place.path("0.zkey").exists()
+
+
+def test_key_that_nobody_contributed_to(place: Place) -> None:
+    key = ceremony(place, 0)
+    reason = "nobody contributed"
+    assert reason in place.fails(1, "CeremonyError", "finalise", key, *place.policy, *place.powers)
+    # Not even with a beacon: its secret is public.
+    beacon = ("--beacon", BEACON)
+    assert reason in place.fails(1, "CeremonyError", "finalise", key, *place.policy, *place.powers, *beacon)
+
+
+def test_existing_output_is_kept(place: Place) -> None:
+    key = ceremony(place)
+    before = key.read_bytes()
+    error = place.fails(2, "SetupError", "contribute", place.path("0.zkey"), key, "--name", "x")
+    assert "exists already" in error and key.read_bytes() == before
+    start = ("start", "policy.json", "--circuit", CIRCUIT.name, *place.powers, "--out", key)
+    assert "exists already" in place.fails(2, "SetupError", *start)
+    assert key.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["", "x" * 65, "ü" * 33, "a\x1b[31mred", "two\nlines"])
+def test_name_that_is_refused(place: Place, name: str) -> None:
+    ceremony(place, 0)
+    done = ("contribute", place.path("0.zkey"), place.path("1.zkey"), "--name", name)
+    assert "not a contributor's name" in place.fails(2, "SetupError", *done)
+
+
+def test_name_that_would_steer_a_terminal(place: Place) -> None:
+    """Of a file that another program wrote."""
+    ceremony(place, 1)
+    _native.zkey_contribute(place.path("1.zkey"), place.path("2.zkey"), "a\x1b[31mred")
+    text = place.run("verify", place.path("2.zkey"), *place.policy, *place.powers).stdout
+    assert "\x1b" not in text and "a?[31mred" in text
+
+
+def test_usage(place: Place) -> None:
+    key = ceremony(place, 1)
+    assert "exactly one" in place.fails(2, "SetupError", "verify", key, *place.powers)
+    several = place.fails(2, "SetupError", "verify", key, "--policy", "policy.json", *place.powers)
+    assert f"{CIRCUIT.name} or {OTHER.name}" in several
+    beacon = (*place.policy, *place.powers, "--beacon", "xyz")
+    assert "not canonical hexadecimal" in place.fails(2, "EncodingError", "finalise", key, *beacon)
+    empty = (*place.policy, *place.powers, "--beacon", "")
+    assert "beacon" in place.fails(2, "EncodingError", "finalise", key, *empty)
