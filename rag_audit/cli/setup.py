@@ -123,7 +123,7 @@ def finalise(
     beacon: str | None,
     as_json: bool,
 ) -> None:
-    """Check ZKEY as `verify` does and install it: windows are proved with it from now on.
+    """Check ZKEY as `verify` does and install it: windows are proved with it from now on, so do it between windows.
 
     Prints what `trust new --setup` reads. The setup is a `ceremony` if two parties or more gave a secret in each phase.
     """

@@ -291,6 +291,24 @@ def test_name_that_would_steer_a_terminal(place: Place) -> None:
     assert "\x1b" not in text and "a?[31mred" in text
 
 
+def test_circuit_of_a_policy(tmp_path: Path) -> None:
+    """A policy's own circuit, for which one circuit of two tenants needs no name."""
+    policy, folder = tmp_path / "policy.json", Place(tmp_path)
+    tenants = ("--tenant", "law=8", "--tenant", "medicine=8")
+    made = ("--window", "w-1", "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4")
+    small = ("--lattice", "64", "--top-k", "2", "--accounts-max", "3", "--lasts", "1h")
+    done = CliRunner().invoke(main, ["policy", "new", str(policy), *tenants, *made, *small])
+    assert done.exit_code == 0, done.output
+    _native.ptau_new(13, folder.path("p.ptau"))
+    dimension = ("--dimension", "16")
+    started = folder.ok("start", policy, *dimension, *folder.powers, "--out", folder.path("0.zkey"))
+    assert started["name"] == "retrieve-n8-d16-k2-g1x4-w101x810-r64"
+    folder.ok("contribute", folder.path("0.zkey"), folder.path("1.zkey"), "--name", "x")
+    key = ("verify", folder.path("1.zkey"), "--policy", policy, *folder.powers)
+    assert folder.ok(*key, *dimension)["setup"] == "unsafe"
+    assert "which of the policy's circuits?" in folder.fails(2, "SetupError", *key, "--circuit", "embed")
+
+
 def test_usage(place: Place) -> None:
     key = ceremony(place, 1)
     assert "exactly one" in place.fails(2, "SetupError", "verify", key, *place.powers)

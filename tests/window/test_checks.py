@@ -22,6 +22,7 @@ from rag_audit.ledger.note import SigningKey, parse_note, sign_note
 from rag_audit.proofs import groth16
 from rag_audit.relation.commitments import topk_commitment, vector_commitment
 from rag_audit.relation.field import to_hex
+from rag_audit.trust import Trust
 from tests.window.forge import Forge
 from tests.window.simulator import ORIGIN, Finished
 
@@ -617,6 +618,17 @@ def test_another_noise_table_than_the_pinned_one(finished: Finished) -> None:
     verdict = finished.verify(trust=trust.model_copy(update={"pins": pins}))
     assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.noise_table"}
     assert verdict.exit_code is FAIL
+
+
+def test_setup_label_is_the_pin_s(finished: Finished) -> None:
+    """A key that is pinned as a ceremony's needs no permission."""
+    text = finished.service.trust_text(finished.policy, allow_unsafe_setup=False)
+    assert text.count('setup = "unsafe"') >= 1
+    safe = Trust.from_toml(
+        text.replace('setup = "unsafe"', 'setup = "ceremony"').encode(), source="trust.toml"
+    )
+    verdict = finished.verify(trust=safe)
+    assert "setup=ceremony" in verdict.line and verdict.exit_code == 0, verdict.line
 
 
 def test_unsafe_setup_is_allowed_by_option_and_printed(finished: Finished) -> None:
