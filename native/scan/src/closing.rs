@@ -49,6 +49,10 @@ impl Equation {
 
     /// Whether the sum is the neutral element; `index` are the points behind `self.index`.
     pub fn holds(&self, index: &[G1Affine]) -> bool {
+        self.evaluate(index) == G1Projective::ZERO
+    }
+
+    fn evaluate(&self, index: &[G1Affine]) -> G1Projective {
         let vector = vector_generators(self.vector.len());
         let query = query_generators(self.query.len());
         let (mut bases, mut factors) = (
@@ -65,7 +69,7 @@ impl Equation {
             bases.push(*point);
             factors.push(*factor);
         }
-        msm(&bases, &factors) == G1Projective::ZERO
+        msm(&bases, &factors)
     }
 }
 
@@ -98,6 +102,9 @@ impl Derived {
 pub enum Closed {
     Proof(Vec<u8>),
     Check(Equation),
+    /// A transcript that was made without any secret, with the oracle that accepts it.
+    #[cfg(test)]
+    Simulated(Vec<u8>, crate::transcript::Transcript),
 }
 
 impl Session<'_> {
@@ -123,6 +130,8 @@ impl Session<'_> {
         let weight = self.challenge("equation weight");
         match self.role {
             Role::Prover(mut prover) => Ok(Closed::Proof(std::mem::take(&mut prover.out))),
+            #[cfg(test)]
+            Role::Simulator { out, .. } => Ok(Closed::Simulated(out, self.transcript)),
             Role::Verifier(reader) => {
                 reader.end()?;
                 let mut sum = Equation::default();
@@ -134,6 +143,95 @@ impl Session<'_> {
                 Ok(Closed::Check(sum))
             }
         }
+    }
+
+    /// Schnorr's protocol for a linear relation: one vector x with map(x) = targets, each an equation's left side.
+    /// Masks map(m), a challenge c, responses m + c x. `index` are the points behind the equations' index factors.
+    pub(crate) fn prove_linear(
+        &mut self,
+        label: &'static str,
+        length: usize,
+        secret: Option<Vec<Fr>>,
+        map: impl Fn(&[Fr]) -> Vec<Equation>,
+        targets: &[Equation],
+        index: &[G1Affine],
+    ) -> Result<Vec<Equation>> {
+        let (sent, c, known) = self.mask(label, length, secret, &map, targets, index)?;
+        let mut responses = Vec::with_capacity(length);
+        for k in 0..length {
+            responses.push(self.response(label, known.as_ref().map(|x| x[k]))?);
+        }
+        let mut equations = map(&responses);
+        for ((equation, target), point) in equations.iter_mut().zip(targets).zip(sent) {
+            equation.add(target, -c);
+            equation.points.push((point, -Fr::ONE));
+        }
+        Ok(equations)
+    }
+
+    /// The part of [`Self::prove_linear`] before the responses are sent: the masks' points, the challenge, and the
+    /// responses for whoever sends them.
+    fn mask(
+        &mut self,
+        label: &'static str,
+        length: usize,
+        secret: Option<Vec<Fr>>,
+        map: &impl Fn(&[Fr]) -> Vec<Equation>,
+        targets: &[Equation],
+        index: &[G1Affine],
+    ) -> Result<(Vec<G1Affine>, Fr, Option<Vec<Fr>>)> {
+        let masks = self
+            .prover_mut()
+            .map(|prover| prover.nonces.draw_many(length));
+        let masked = masks.as_ref().map(|masks| map(masks));
+        #[cfg(test)]
+        let simulated = self.simulated(length + 1);
+        #[cfg(test)]
+        let masked = masked.or_else(|| {
+            let responses = simulated.as_ref()?;
+            let (c, x) = responses.split_last()?;
+            let mut masked = map(x);
+            masked
+                .iter_mut()
+                .zip(targets)
+                .for_each(|(m, t)| m.add(t, -*c));
+            Some(masked)
+        });
+        let mut sent = Vec::with_capacity(targets.len());
+        for k in 0..targets.len() {
+            let point = masked.as_ref().map(|m| m[k].evaluate(index));
+            sent.push(self.made_point(label, point)?);
+        }
+        #[cfg(test)]
+        if let Some(answer) = simulated.as_ref().and_then(|s| s.last()) {
+            self.program(*answer);
+        }
+        let c = self.challenge(label);
+        let known: Option<Vec<Fr>> = match (&masks, &secret) {
+            (Some(masks), Some(secret)) => {
+                Some(masks.iter().zip(secret).map(|(m, x)| *m + c * x).collect())
+            }
+            _ => None,
+        };
+        #[cfg(test)]
+        let known = known.or(simulated);
+        Ok((sent, c, known))
+    }
+
+    /// Uniform values, for the simulator alone.
+    #[cfg(test)]
+    fn simulated(&mut self, count: usize) -> Option<Vec<Fr>> {
+        match &mut self.role {
+            Role::Simulator { nonces, .. } => Some(nonces.draw_many(count)),
+            _ => None,
+        }
+    }
+
+    /// Decides the oracle's next answer.
+    #[cfg(test)]
+    fn program(&mut self, answer: Fr) {
+        let state = self.transcript.digest();
+        self.transcript.programmed.push((state, answer));
     }
 
     fn refuse_what_does_not_hold(&self) -> Result<()> {
@@ -300,7 +398,7 @@ impl Session<'_> {
         claim.value = claim.u;
         let openings: Vec<_> = match &self.role {
             Role::Prover(prover) => prover.singles.iter().map(|o| Some(*o)).collect(),
-            Role::Verifier(_) => vec![None; singles.len()],
+            _ => vec![None; singles.len()],
         };
         for ((point, opening), factor) in self.singles.iter().zip(openings).zip(&singles) {
             claim.add_single(*point, opening, *factor);
@@ -363,65 +461,44 @@ impl Session<'_> {
         let secret = self.prover_mut().map(|prover| {
             let mut vector = vec![Fr::ZERO; WIDTH];
             let mut blinding = Fr::ZERO;
-            for ((run, b), e) in prover
-                .values
-                .chunks(WIDTH)
-                .zip(&prover.message_blindings)
-                .zip(&rows)
-            {
+            let runs = prover.values.chunks(WIDTH).zip(&prover.message_blindings);
+            for ((run, b), e) in runs.zip(&rows) {
                 add_vector(&mut vector, run, *e);
                 blinding += *b * e;
             }
-            let masks = prover.nonces.draw_many(WIDTH + 2);
-            (vector, blinding, masks)
+            vector.extend([blinding, claim.blinding]);
+            vector
         });
-        let first = self.point("message mask", |_| {
-            let (_, _, masks) = secret.as_ref().expect("the prover's side");
-            let mut sum = G1Projective::ZERO;
-            for (base, m) in tables().g.iter().zip(masks) {
-                base.add_multiple(&mut sum, m);
-            }
-            tables().h.add_multiple(&mut sum, &masks[WIDTH]);
-            sum
-        })?;
-        let second = self.point("constraint mask", |_| {
-            let (_, _, masks) = secret.as_ref().expect("the prover's side");
-            let value = functional.iter().zip(masks).map(|(f, m)| *f * m).sum();
-            commit_single((value, masks[WIDTH + 1]))
-        })?;
-        let c = self.challenge("message opening");
-        let mut responses = Vec::with_capacity(WIDTH + 2);
-        for k in 0..WIDTH + 2 {
-            responses.push(self.response("message response", |_| {
-                let (vector, blinding, masks) = secret.as_ref().expect("the prover's side");
-                let hidden = match k {
-                    WIDTH => *blinding,
-                    k if k > WIDTH => claim.blinding,
-                    k => vector[k],
-                };
-                masks[k] + c * hidden
-            })?);
-        }
-        let mut opening = Equation {
-            vector: responses[..WIDTH].to_vec(),
-            h: responses[WIDTH],
-            points: vec![(first, -Fr::ONE)],
+        let combined = Equation {
+            points: self.messages.iter().copied().zip(rows).collect(),
             ..Equation::default()
         };
-        opening
-            .points
-            .extend(self.messages.iter().zip(&rows).map(|(p, e)| (*p, -c * e)));
-        let value: Fr = functional.iter().zip(&responses).map(|(f, x)| *f * x).sum();
-        let mut total = Equation {
-            h: responses[WIDTH + 1],
-            u: value - c * claim.u,
-            points: vec![(second, -Fr::ONE)],
+        let total = Equation {
+            u: claim.u,
+            points: claim.points,
             ..Equation::default()
         };
-        total
-            .points
-            .extend(claim.points.iter().map(|(p, f)| (*p, -c * f)));
-        Ok(vec![opening, total])
+        let map = |x: &[Fr]| {
+            let opening = Equation {
+                vector: x[..WIDTH].to_vec(),
+                h: x[WIDTH],
+                ..Equation::default()
+            };
+            let value = Equation {
+                u: functional.iter().zip(x).map(|(f, x)| *f * x).sum(),
+                h: x[WIDTH + 1],
+                ..Equation::default()
+            };
+            vec![opening, value]
+        };
+        self.prove_linear(
+            "message opening",
+            WIDTH + 2,
+            secret,
+            map,
+            &[combined, total],
+            &[],
+        )
     }
 
     /// Schnorr: the value of the third commitment is the product of the first two's.
@@ -433,42 +510,25 @@ impl Session<'_> {
         let [left, right, output] = index.map(|i| self.singles[i]);
         let secret = self.prover_mut().map(|prover| {
             let [(l, rho_l), (r, rho_r), (_, rho_o)] = index.map(|i| prover.singles[i]);
-            let masks = prover.nonces.draw_many(5);
-            ([l, rho_l, rho_o - l * rho_r, r, rho_r], masks)
+            vec![l, rho_l, rho_o - l * rho_r, r, rho_r]
         });
-        let masks = secret
-            .as_ref()
-            .map_or(vec![Fr::ZERO; 5], |(_, masks)| masks.clone());
-        let first = self.point("product mask", |_| commit_single((masks[0], masks[1])))?;
-        let second = self.point("product mask", |_| {
-            let mut sum = right * masks[0];
-            tables().h.add_multiple(&mut sum, &masks[2]);
-            sum
-        })?;
-        let third = self.point("product mask", |_| commit_single((masks[3], masks[4])))?;
-        let c = self.challenge("product");
-        let mut x = Vec::with_capacity(5);
-        for k in 0..5 {
-            x.push(self.response("product response", |_| {
-                let (hidden, masks) = secret.as_ref().expect("the prover's side");
-                masks[k] + c * hidden[k]
-            })?);
-        }
         let equation = |u: Fr, h: Fr, points: Vec<(G1Affine, Fr)>| Equation {
             u,
             h,
             points,
             ..Equation::default()
         };
-        Ok(vec![
-            equation(x[0], x[1], vec![(first, -Fr::ONE), (left, -c)]),
-            equation(
-                Fr::ZERO,
-                x[2],
-                vec![(right, x[0]), (second, -Fr::ONE), (output, -c)],
-            ),
-            equation(x[3], x[4], vec![(third, -Fr::ONE), (right, -c)]),
-        ])
+        // left = l U + .., output = l right + .., right = r U + ..
+        let map = |x: &[Fr]| {
+            vec![
+                equation(x[0], x[1], Vec::new()),
+                equation(Fr::ZERO, x[2], vec![(right, x[0])]),
+                equation(x[3], x[4], Vec::new()),
+            ]
+        };
+        let targets =
+            [left, output, right].map(|p| equation(Fr::ZERO, Fr::ZERO, vec![(p, Fr::ONE)]));
+        self.prove_linear("product", 5, secret, map, &targets, &[])
     }
 
     /// One inner-product argument for all columns: the mask first, then folding of what it has made uniform.
@@ -518,43 +578,47 @@ impl Session<'_> {
         let g = &g[..length];
         let tensor = eq_table(low);
 
-        let masks = self
-            .prover_mut()
-            .map(|p| (p.nonces.draw_many(length), p.nonces.draw(), p.nonces.draw()));
-        let first = self.point("column mask", |_| {
-            let (vector, blinding, _) = masks.as_ref().expect("the prover's side");
-            let mut sum = msm(g, vector);
-            tables().h.add_multiple(&mut sum, blinding);
-            sum
-        })?;
-        let second = self.point("value mask", |_| {
-            let (vector, _, blinding) = masks.as_ref().expect("the prover's side");
-            commit_single((
-                vector.iter().zip(&tensor).map(|(v, t)| *v * t).sum(),
-                *blinding,
-            ))
-        })?;
-        let c = self.challenge("column opening");
-        let (mut x, [vector_blinding, single_blinding]) = match (&masks, &secret, value_blinding) {
-            (Some((mask, mask_h, mask_v)), Some((vector, blinding)), Some(v)) => (
-                mask.iter().zip(vector).map(|(m, t)| *m + c * t).collect(),
-                [*mask_h + c * blinding, *mask_v + c * v],
-            ),
-            _ => (Vec::new(), [Fr::ZERO; 2]),
+        let secret = secret
+            .zip(value_blinding)
+            .map(|((mut vector, blinding), value)| {
+                vector.extend([blinding, value]);
+                vector
+            });
+        let map = |x: &[Fr]| {
+            let column = Equation {
+                vector: x[..length].to_vec(),
+                h: x[length],
+                ..Equation::default()
+            };
+            let value = Equation {
+                u: x.iter().zip(&tensor).map(|(x, t)| *x * t).sum(),
+                h: x[length + 1],
+                ..Equation::default()
+            };
+            vec![column, value]
         };
-        let vector_blinding = self.response("column blinding", |_| vector_blinding)?;
-        let single_blinding = self.response("value blinding", |_| single_blinding)?;
+        let targets = [target, vec![(value_point, Fr::ONE)]].map(|points| Equation {
+            points,
+            ..Equation::default()
+        });
+        let (masks, c, known) =
+            self.mask("column opening", length + 2, secret, &map, &targets, &[])?;
+        let vector_blinding =
+            self.response("column blinding", known.as_ref().map(|x| x[length]))?;
+        let single_blinding =
+            self.response("value blinding", known.as_ref().map(|x| x[length + 1]))?;
         let mu = self.challenge("inner product");
 
         let mut equation = Equation {
             h: -vector_blinding - mu * single_blinding,
-            points: vec![(first, Fr::ONE), (second, mu), (value_point, mu * c)],
+            points: vec![(masks[0], Fr::ONE), (masks[1], mu)],
             ..Equation::default()
         };
-        equation
-            .points
-            .extend(target.iter().map(|(p, f)| (*p, *f * c)));
+        equation.add(&targets[0], c);
+        equation.add(&targets[1], mu * c);
 
+        let mut x = known.unwrap_or_default();
+        x.truncate(length);
         let mut bases: Vec<G1Affine> = if x.is_empty() { Vec::new() } else { g.to_vec() };
         let mut b = tensor;
         let mut scale = vec![Fr::ONE];
@@ -566,8 +630,12 @@ impl Session<'_> {
                 tables().u.add_multiple(&mut sum, &(inner * mu));
                 sum
             };
-            let l = self.point("fold", |_| cross(&x[..keep], &bases[keep..], &b[keep..]))?;
-            let r = self.point("fold", |_| cross(&x[keep..], &bases[..keep], &b[..keep]))?;
+            let sides = (!x.is_empty()).then(|| {
+                let left = cross(&x[..keep], &bases[keep..], &b[keep..]);
+                (left, cross(&x[keep..], &bases[..keep], &b[..keep]))
+            });
+            let l = self.made_point("fold", sides.map(|s| s.0))?;
+            let r = self.made_point("fold", sides.map(|s| s.1))?;
             let u = self.challenge("fold");
             let inverse = u.inverse().ok_or(Error::Rejected)?;
             equation.points.extend([(l, u), (r, inverse)]);
@@ -586,7 +654,7 @@ impl Session<'_> {
             // Generator i weighs the product of u over the levels whose bit it has; top level first.
             scale = scale.iter().flat_map(|s| [*s, *s * u]).collect();
         }
-        let last = self.response("inner product", |_| x[0])?;
+        let last = self.response("inner product", x.first().copied())?;
         equation.vector = scale.iter().map(|s| -*s * last).collect();
         equation.u -= last * b[0] * mu;
         Ok(equation)

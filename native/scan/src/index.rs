@@ -13,7 +13,7 @@ use crate::group::{
     G1Affine, G1Projective, ENCODED,
 };
 use crate::mle::eq_table;
-use crate::session::{commit_single, from_small, Session};
+use crate::session::{from_small, Session};
 
 /// Largest absolute component: encoders never produce -8, and the score table is sized for this.
 pub const COMPONENT: i8 = 7;
@@ -270,82 +270,58 @@ impl Session<'_> {
             sum
         })?;
 
-        let claims = &link.claims;
-        let masks = self.prover_mut().map(|p| {
-            (
-                p.nonces.draw_many(dimension + 1),
-                p.nonces.draw_many(claims.len() + 2),
-            )
-        });
-        let of = || masks.as_ref().expect("the prover's side");
-        let query_mask = self.point("query mask", |_| {
-            let (x, h) = of();
-            let bases = query_generators(dimension + 1);
-            let mut sum = msm(&bases[..=dimension], x);
-            tables().h.add_multiple(&mut sum, &h[0]);
-            sum
-        })?;
-        let score_mask = self.point("score mask", |_| {
-            let (x, h) = of();
-            let mut sum = msm(&link.index.points, &spread(x));
-            tables().h.add_multiple(&mut sum, &h[1]);
-            sum
-        })?;
-        let mut claim_masks = Vec::with_capacity(claims.len());
-        for (t, (weights, _)) in claims.iter().enumerate() {
-            claim_masks.push(self.point("claim mask", |_| {
-                let (x, h) = of();
-                let value = weights.iter().zip(x).map(|(w, x)| *w * x).sum();
-                commit_single((value, h[t + 2]))
-            })?);
-        }
-        let c = self.challenge("link");
-        let mut x = Vec::with_capacity(dimension + 1);
-        for j in 0..=dimension {
-            x.push(self.response("link response", |_| {
-                of().0[j] + c * secret.as_ref().expect("the prover's side").0[j]
-            })?);
-        }
-        let mut h = Vec::with_capacity(claims.len() + 2);
-        for k in 0..claims.len() + 2 {
-            h.push(self.response("link blinding", |prover| {
-                let hidden = match k {
-                    0 => secret.as_ref().expect("the prover's side").1,
-                    1 => own_blinding,
-                    _ => match claims[k - 2].1 {
-                        Var::Single(i) => prover.singles[i].1,
-                        Var::Message(_) => unreachable!("link claims are committed singly"),
-                    },
-                };
-                of().1[k] + c * hidden
-            })?);
-        }
-
-        let mut equations = vec![
-            Equation {
-                query: x.clone(),
-                h: h[0],
-                points: vec![(query_mask, -Fr::ONE), (link.query, -c)],
-                ..Equation::default()
-            },
-            Equation {
-                index: spread(&x),
-                h: h[1],
-                points: vec![(score_mask, -Fr::ONE), (scores, -c)],
-                ..Equation::default()
-            },
-        ];
-        for (((weights, var), mask), h) in claims.iter().zip(&claim_masks).zip(&h[2..]) {
-            let Var::Single(i) = *var else {
-                unreachable!("link claims are committed singly")
-            };
-            equations.push(Equation {
-                u: weights.iter().zip(&x).map(|(w, x)| *w * x).sum(),
-                h: *h,
-                points: vec![(*mask, -Fr::ONE), (self.singles[i], -c)],
-                ..Equation::default()
+        // x: q, the salt, and the blindings of C_q, of P and of every claim's single.
+        let (claims, own) = (&link.claims, dimension + 1);
+        let singles: Vec<usize> = claims
+            .iter()
+            .map(|(_, var)| match var {
+                Var::Single(i) => *i,
+                Var::Message(_) => unreachable!("link claims are committed singly"),
+            })
+            .collect();
+        let secret = self
+            .prover_mut()
+            .zip(secret)
+            .map(|(prover, (mut vector, blinding))| {
+                vector.extend([blinding, own_blinding]);
+                vector.extend(singles.iter().map(|i| prover.singles[*i].1));
+                vector
             });
-        }
+        let map =
+            |x: &[Fr]| {
+                let mut equations = vec![
+                    Equation {
+                        query: x[..own].to_vec(),
+                        h: x[own],
+                        ..Equation::default()
+                    },
+                    Equation {
+                        index: spread(x),
+                        h: x[own + 1],
+                        ..Equation::default()
+                    },
+                ];
+                equations.extend(claims.iter().zip(&x[own + 2..]).map(|((weights, _), h)| {
+                    Equation {
+                        u: weights.iter().zip(x).map(|(w, x)| *w * x).sum(),
+                        h: *h,
+                        ..Equation::default()
+                    }
+                }));
+                equations
+            };
+        let mut held = vec![link.query, scores];
+        held.extend(singles.iter().map(|i| self.singles[*i]));
+        let targets: Vec<Equation> = held
+            .into_iter()
+            .map(|p| Equation {
+                points: vec![(p, Fr::ONE)],
+                ..Equation::default()
+            })
+            .collect();
+        let length = own + 2 + claims.len();
+        let equations =
+            self.prove_linear("link", length, secret, map, &targets, &link.index.points)?;
         let claim = LinkClaim {
             point: scores,
             blinding: total_blinding,

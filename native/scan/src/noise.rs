@@ -339,7 +339,7 @@ fn prove_with(
     let noise = session.columns[noise.0].clone();
     match session.close(None)? {
         Closed::Proof(proof) => Ok(Certificate { proof, noise }),
-        Closed::Check(_) => unreachable!("a prover"),
+        _ => unreachable!("a prover"),
     }
 }
 
@@ -351,7 +351,7 @@ pub fn check_noise(statement: &NoiseStatement, proof: &[u8]) -> Result<(Column, 
     let noise = session.columns[noise.0].clone();
     match session.close(None)? {
         Closed::Check(equation) => Ok((noise, equation)),
-        Closed::Proof(_) => unreachable!("a verifier"),
+        _ => unreachable!("a verifier"),
     }
 }
 
@@ -834,6 +834,35 @@ mod tests {
             &base,
             &prove_with(&base, &seed(), &draws, false).unwrap()
         ));
+    }
+
+    /// Public values alone, a seed commitment that nobody can open, and an oracle that says when it must: the verifier
+    /// accepts, so a certificate tells it nothing that it could not have written itself.
+    #[test]
+    fn certificates_are_simulated_without_a_seed() {
+        let real = prove_noise(&statement(40, &[1, 8]), &seed()).unwrap();
+        let mut public = statement(40, &[1, 8]);
+        public.c_seed = Fr::from(31_337u64);
+        let shape = public.shape().unwrap();
+        let rows = shape.layout.row_variables;
+        let mut session = Session::simulator(public.transcript(), rows).unwrap();
+        certify(&mut session, &public, &shape, None).unwrap();
+        let Closed::Simulated(proof, oracle) = session.close(None).unwrap() else {
+            panic!("a simulator")
+        };
+        assert_eq!(proof.len(), real.proof.len());
+        assert!(
+            verify_noise(&public, &proof).is_err(),
+            "under the hash function it is no proof"
+        );
+        let mut transcript = public.transcript();
+        transcript.programmed = oracle.programmed;
+        let mut session = Session::verifier(transcript, rows, &proof);
+        certify(&mut session, &public, &shape, None).unwrap();
+        let Closed::Check(equation) = session.close(None).unwrap() else {
+            panic!("a verifier")
+        };
+        assert!(equation.holds(&[]));
     }
 
     #[test]

@@ -267,7 +267,7 @@ fn prove_with(
     };
     match answer_protocol(session, statement, Some(secret))? {
         Closed::Proof(proof) => Ok(proof),
-        Closed::Check(_) => unreachable!("a prover"),
+        _ => unreachable!("a prover"),
     }
 }
 
@@ -281,7 +281,7 @@ pub fn check_query(statement: &QueryStatement, proof: &[u8]) -> Result<Equation>
     );
     match answer_protocol(session, statement, None)? {
         Closed::Check(equation) => Ok(equation),
-        Closed::Proof(_) => unreachable!("a verifier"),
+        _ => unreachable!("a verifier"),
     }
 }
 
@@ -979,6 +979,33 @@ mod tests {
         assert_eq!(first.len(), second.unwrap().len());
         let again = prove_query(&a.statement(), &a.answer, &a.noise, &a.key).unwrap();
         assert_ne!(first, again, "nonces are fresh");
+    }
+
+    /// As for certificates: cq and htopk that nobody can open.
+    #[test]
+    fn proofs_are_simulated_without_a_query() {
+        let case = small();
+        let real = prove_query(&case.statement(), &case.answer, &case.noise, &case.key).unwrap();
+        let mut public = case.statement();
+        (public.cq, public.htopk) = (Fr::from(31_337u64), Fr::from(31_338u64));
+        let rows = public.index.layout.row_variables;
+        let session = Session::simulator(public.transcript(), rows).unwrap();
+        let Closed::Simulated(proof, oracle) = answer_protocol(session, &public, None).unwrap()
+        else {
+            panic!("a simulator")
+        };
+        assert_eq!(proof.len(), real.len());
+        assert!(
+            verify_query(&public, &proof).is_err(),
+            "under the hash function it is no proof"
+        );
+        let mut transcript = public.transcript();
+        transcript.programmed = oracle.programmed;
+        let session = Session::verifier(transcript, rows, &proof);
+        let Closed::Check(equation) = answer_protocol(session, &public, None).unwrap() else {
+            panic!("a verifier")
+        };
+        assert!(equation.holds(&public.index.points));
     }
 
     #[test]

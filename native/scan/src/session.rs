@@ -161,6 +161,12 @@ impl Reader<'_> {
 pub enum Role<'a> {
     Prover(Prover),
     Verifier(Reader<'a>),
+    /// Knows no secret, and decides what the random oracle answers: the tests' zero-knowledge simulator.
+    #[cfg(test)]
+    Simulator {
+        nonces: Nonces,
+        out: Vec<u8>,
+    },
 }
 
 pub struct Session<'a> {
@@ -199,6 +205,17 @@ impl<'a> Session<'a> {
         Self::new(transcript, row_variables, Role::Verifier(reader))
     }
 
+    #[cfg(test)]
+    pub(crate) fn simulator(transcript: Transcript, row_variables: usize) -> Result<Self> {
+        let nonces = Nonces::new(&transcript, b"no witness")?;
+        let out = Vec::new();
+        Ok(Self::new(
+            transcript,
+            row_variables,
+            Role::Simulator { nonces, out },
+        ))
+    }
+
     fn new(transcript: Transcript, row_variables: usize, role: Role<'a>) -> Self {
         Self {
             transcript,
@@ -216,7 +233,7 @@ impl<'a> Session<'a> {
     pub(crate) fn prover_mut(&mut self) -> Option<&mut Prover> {
         match &mut self.role {
             Role::Prover(prover) => Some(prover),
-            Role::Verifier(_) => None,
+            _ => None,
         }
     }
 
@@ -237,24 +254,49 @@ impl<'a> Session<'a> {
                 point
             }
             Role::Verifier(reader) => reader.point()?,
+            #[cfg(test)]
+            Role::Simulator { nonces, out } => {
+                let mut point = G1Projective::ZERO;
+                tables().h.add_multiple(&mut point, &nonces.draw());
+                let point = point.into_affine();
+                out.extend(encode_point(&point));
+                point
+            }
+        };
+        self.transcript.point(label, &point);
+        Ok(point)
+    }
+
+    /// Sends a point that is already made, or receives one.
+    pub(crate) fn made_point(
+        &mut self,
+        label: &str,
+        point: Option<G1Projective>,
+    ) -> Result<G1Affine> {
+        let point = match (&mut self.role, point) {
+            (Role::Verifier(reader), _) => reader.point()?,
+            (Role::Prover(Prover { out, .. }), point) => put_point(out, point.unwrap_or_default()),
+            #[cfg(test)]
+            (Role::Simulator { out, .. }, point) => put_point(out, point.unwrap_or_default()),
         };
         self.transcript.point(label, &point);
         Ok(point)
     }
 
     /// Sends a scalar in the clear, or receives one: only for responses, which are uniform.
-    pub(crate) fn response(
-        &mut self,
-        label: &str,
-        make: impl FnOnce(&mut Prover) -> Fr,
-    ) -> Result<Fr> {
+    pub(crate) fn response(&mut self, label: &str, value: Option<Fr>) -> Result<Fr> {
+        let scalar = value.unwrap_or_default();
         let scalar = match &mut self.role {
-            Role::Prover(prover) => {
-                let scalar = make(prover);
-                prover.out.extend(encode_scalar(&scalar));
+            Role::Verifier(reader) => reader.scalar()?,
+            Role::Prover(Prover { out, .. }) => {
+                out.extend(encode_scalar(&scalar));
                 scalar
             }
-            Role::Verifier(reader) => reader.scalar()?,
+            #[cfg(test)]
+            Role::Simulator { out, .. } => {
+                out.extend(encode_scalar(&scalar));
+                scalar
+            }
         };
         self.transcript.scalar(label, &scalar);
         Ok(scalar)
@@ -310,7 +352,7 @@ impl<'a> Session<'a> {
     pub fn value(&self, expr: &Expr) -> Option<Fr> {
         match &self.role {
             Role::Prover(prover) => Some(expr.evaluate(|var| prover.value(var))),
-            Role::Verifier(_) => None,
+            _ => None,
         }
     }
 
@@ -401,6 +443,12 @@ impl Prover {
             Var::Single(i) => self.singles[i].0,
         }
     }
+}
+
+fn put_point(out: &mut Vec<u8>, point: G1Projective) -> G1Affine {
+    let point = point.into_affine();
+    out.extend(encode_point(&point));
+    point
 }
 
 pub(crate) fn commit_single((value, blinding): (Fr, Fr)) -> G1Projective {

@@ -68,8 +68,14 @@ pub fn sumcheck(
     };
     let mut point = vec![Fr::ZERO; tau.len()];
     for i in (0..tau.len()).rev() {
+        let held = session.value(&claim).unwrap_or_default();
         let coefficients = tables.as_ref().map(|tables| {
-            let values = round_values(tables, &weights, degree, &gate);
+            let mut values = round_values(tables, &weights, degree, &gate);
+            // q(0) follows from the claim; a true one is what the tables give.
+            values[0] = (Fr::ONE - tau[i]).inverse().map_or_else(
+                || values_at_zero(tables, &weights, &gate),
+                |f| (held - tau[i] * values[1]) * f,
+            );
             let dot = |row: &Vec<Fr>| row.iter().zip(&values).map(|(a, b)| *a * b).sum::<Fr>();
             to_coefficients[1..].iter().map(dot).collect::<Vec<_>>()
         });
@@ -98,7 +104,7 @@ pub fn sumcheck(
     })
 }
 
-/// q(0), .., q(degree) for the top variable.
+/// q(1), .., q(degree) for the top variable, with 0 in the place of q(0).
 fn round_values(
     tables: &[Vec<Fr>],
     weights: &[Fr],
@@ -134,6 +140,16 @@ fn round_values(
             sums
         })
         .reduce(|| vec![Fr::ZERO; degree + 1], add)
+}
+
+/// q(0), for the one tau in r of which the claim does not say it.
+fn values_at_zero(tables: &[Vec<Fr>], weights: &[Fr], gate: &impl Fn(&[Fr]) -> Fr) -> Fr {
+    let row = |x: usize| tables.iter().map(|t| t[x]).collect::<Vec<_>>();
+    weights
+        .iter()
+        .enumerate()
+        .map(|(x, w)| *w * gate(&row(x)))
+        .sum()
 }
 
 /// Binds the top variable.
