@@ -330,3 +330,21 @@ def test_a_ceremony_of_both_programs(setup: Setup, tmp_path: Path) -> None:
     printed = "".join(digests).replace(" ", "")
     for _, _, digest in _native.zkey_contributions(tmp_path / "ours.zkey"):
         assert digest.hex() in printed
+
+
+@pytest.mark.circuits
+def test_powers_cut_from_a_larger_ceremony(setup: Setup, tmp_path: Path) -> None:
+    """The largest domain's forms then have a power that the cut file has not; any other point there is refused."""
+    shutil.copy(setup.ptau, tmp_path / "cut.ptau")
+    snarkjs.run(["powersoftau", "truncate", "cut.ptau"], cwd=tmp_path)
+    (cut,) = tmp_path.glob("cut*05*.ptau")
+    assert _native.ptau_fault(cut) is None
+    (tmp_path / "c.r1cs").write_bytes(random_system(20).r1cs())
+    _native.groth16_setup(tmp_path / "c.r1cs", cut, tmp_path / "k.zkey")
+    assert _native.zkey_fault(tmp_path / "c.r1cs", cut, tmp_path / "k.zkey") is None
+    for number, index, reason in (
+        (12, 100, "section 12: not the Lagrange forms"),
+        (2, 3, "section 2: not powers"),
+    ):
+        false = rewrite(cut, tmp_path / "p.ptau", lift(number, POINT1, index, index + 1))
+        assert reason in (_native.ptau_fault(false) or "")
