@@ -329,3 +329,115 @@ impl Session<'_> {
         Ok((Some(claim), equations))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Role;
+    use crate::transcript::Transcript;
+    use ark_ec::AffineRepr;
+
+    #[test]
+    fn commitments_are_the_blinded_columns() {
+        let rows: Vec<i8> = (0..33 * 2).map(|i| (i % 15) as i8 - 7).collect();
+        let key = IndexKey([1; 32]);
+        let index = commit_index(&rows, 2, 40, &key).unwrap();
+        assert_eq!(index.points.len(), 2 * index.layout.rows());
+        let g = vector_generators(64);
+        for (place, point) in index.points.iter().enumerate() {
+            let (j, a) = (place / index.layout.rows(), place % index.layout.rows());
+            let length = 1 << index.layout.row_variables;
+            let mut sum = tables().h.point * key.blinding(place);
+            for (k, row) in rows.chunks(2).skip(a * length).take(length).enumerate() {
+                sum += g[k] * from_small(i64::from(row[j]));
+            }
+            assert_eq!(sum.into_affine(), *point);
+        }
+        assert_eq!(
+            IndexCommitment::decode(&index.encode(), 2, 40).unwrap(),
+            index
+        );
+        let other = commit_index(&rows, 2, 40, &IndexKey([2; 32])).unwrap();
+        assert!(
+            index.points.iter().zip(&other.points).all(|(a, b)| a != b),
+            "blindings are fresh"
+        );
+        assert_ne!(index.digest(), other.digest());
+    }
+
+    #[test]
+    fn malformed_indices_are_refused() {
+        let key = IndexKey([1; 32]);
+        assert!(commit_index(&[8], 1, 4, &key).is_err());
+        assert!(commit_index(&[-8], 1, 4, &key).is_err());
+        assert!(commit_index(&[0; 5], 2, 4, &key).is_err());
+        assert!(commit_index(&[0; 5], 1, 4, &key).is_err());
+        assert!(commit_index(&[], 0, 4, &key).is_err());
+        assert!(commit_index(&[], 1, 0, &key).is_err());
+        let index = commit_index(&[1, 2], 1, 4, &key).unwrap().encode();
+        assert!(IndexCommitment::decode(&index[1..], 1, 4).is_err());
+        assert!(IndexCommitment::decode(&index, 2, 4).is_err());
+        assert!(IndexCommitment::decode(&[0xff; ENCODED], 1, 4).is_err());
+    }
+
+    /// A prover that hides -5 in C_q's G_0 takes 5 from the first score. One equation for C_q and P together would not
+    /// see it; one for each does.
+    #[test]
+    fn a_merged_link_equation_would_let_a_score_through() {
+        let key = IndexKey([7; 32]);
+        let index = commit_index(&[1, 2, 3, -4, 5, 6], 2, 3, &key).unwrap();
+        assert_eq!(index.layout.rows(), 1);
+        let (query, salt, blinding) = ([3i8, -2], Fr::from(11u8), Fr::from(13u8));
+        let shift = vector_generators(1)[0] * Fr::from(5u8);
+        let vector = [3, -2].map(from_small);
+        let c_q = commit_query(&query, &salt, &blinding) + shift;
+        let p = msm(&index.points, &vector) - shift;
+        let accepted = |merged: bool| {
+            let map = |x: &[Fr]| {
+                let of_query = Equation {
+                    query: x[..3].to_vec(),
+                    h: x[3],
+                    ..Equation::default()
+                };
+                let of_scores = Equation {
+                    index: x[..2].to_vec(),
+                    h: x[4],
+                    ..Equation::default()
+                };
+                let mut both = vec![of_query, of_scores];
+                if merged {
+                    let second = both.remove(1);
+                    both[0].add(&second, Fr::ONE);
+                }
+                both
+            };
+            let mut targets = vec![c_q.into_affine(), p.into_affine()];
+            if merged {
+                targets = vec![(c_q + p).into_affine()];
+            }
+            let targets: Vec<Equation> = targets
+                .into_iter()
+                .map(|p| Equation {
+                    points: vec![(p, Fr::ONE)],
+                    ..Equation::default()
+                })
+                .collect();
+            let secret = vec![vector[0], vector[1], salt, blinding, Fr::ZERO];
+            let mut prover = Session::prover(Transcript::new("test"), 4, b"").unwrap();
+            prover
+                .prove_linear("link", 5, Some(secret), map, &targets, &index.points)
+                .unwrap();
+            let Role::Prover(made) = &prover.role else {
+                panic!("a prover")
+            };
+            let mut verifier = Session::verifier(Transcript::new("test"), 4, &made.out);
+            let equations = verifier
+                .prove_linear("link", 5, None, map, &targets, &index.points)
+                .unwrap();
+            equations.iter().all(|e| e.holds(&index.points))
+        };
+        assert!(accepted(true), "merged, the forgery passes");
+        assert!(!accepted(false));
+        assert!(!p.into_affine().is_zero());
+    }
+}

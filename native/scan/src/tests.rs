@@ -139,6 +139,28 @@ fn column_claims() {
     assert!(!run(1), "an evaluation that is not the column's");
 }
 
+/// The column's true value, at a point other than the one that was asked for.
+#[test]
+fn an_opening_is_for_its_point() {
+    let run = |other: bool| {
+        accepted(3, |session, prover| {
+            let column: Vec<i64> = (0..32).map(|i| i * 7 % 31).collect();
+            let ids = session.commit("column", &[5], prover.then(|| vec![column.clone()]))?;
+            let mut r = session.challenges("point", 5);
+            if prover && other {
+                r[4] += Fr::ONE;
+            }
+            let table: Vec<Fr> = column.iter().map(|v| from_small(*v)).collect();
+            let value = crate::mle::evaluate(&table, &r);
+            let v = session.send("value", 1, prover.then_some(&[value]))?;
+            session.claim(Weight::evaluation(&r), vec![(ids[0], Fr::ONE)], v[0].into());
+            Ok(())
+        })
+    };
+    assert!(run(false));
+    assert!(!run(true));
+}
+
 #[test]
 fn sumcheck_of_a_cubic() {
     let run = |lie: u64| {
