@@ -44,7 +44,7 @@ test-full: setup  ## the default suite and the slow ones: large circuits, 10,000
 
 bench: setup  ## measurements, one JSON object each, below bench/results
 	@mkdir -p bench/results
-	@for name in core engine ledger accounting groth16 recall explore estimate; do \
+	@for name in core engine ledger accounting groth16 scan recall explore estimate; do \
 	  echo "== bench.$$name" >&2; \
 	  $(BIN)/python -m bench.$$name --json > bench/results/$$name.json && cat bench/results/$$name.json || exit 1; \
 	done

@@ -264,24 +264,17 @@ pub fn msm(points: &[G1Affine], scalars: &[Fr]) -> G1Projective {
 pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
     const HALF: i64 = 128;
     let mut rest: Vec<i64> = values.to_vec();
+    let mut digits = vec![0i16; rest.len()];
     let mut windows = Vec::new();
-    let mut buckets = vec![G1Projective::zero(); HALF as usize];
     while rest.iter().any(|&v| v != 0) {
-        buckets.fill(G1Projective::zero());
-        let mut highest = 0;
-        for (v, p) in rest.iter_mut().zip(points) {
+        for (v, digit) in rest.iter_mut().zip(&mut digits) {
             // -128..127; what is left is exact, and at most |v| / 256 rounded up, so this ends.
-            let digit = (*v + HALF).rem_euclid(256) - HALF;
-            *v = (*v - digit) / 256;
-            if digit > 0 {
-                buckets[digit as usize - 1] += p;
-            } else if digit < 0 {
-                buckets[-digit as usize - 1] -= *p;
-            }
-            highest = highest.max(digit.unsigned_abs() as usize);
+            let low = (*v + HALF).rem_euclid(256) - HALF;
+            *v = (*v - low) / 256;
+            *digit = low as i16;
         }
         let (mut running, mut sum) = (G1Projective::zero(), G1Projective::zero());
-        for bucket in buckets[..highest].iter().rev() {
+        for bucket in bucket_sums(points, &digits).iter().rev() {
             running += bucket;
             sum += running;
         }
@@ -293,6 +286,90 @@ pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
         .fold(G1Projective::zero(), |acc, window| {
             (0..8).fold(acc, |x, _| x.double()) + window
         })
+}
+
+/// For k = 1, 2, .. up to the largest |digit|, the sum of the points with digit k minus that of those with digit -k.
+/// Pairs within a bucket are added in affine form, all of a round with one inversion (Montgomery's trick).
+fn bucket_sums(points: &[G1Affine], digits: &[i16]) -> Vec<G1Affine> {
+    let largest = digits.iter().map(|d| d.unsigned_abs()).max().unwrap_or(0);
+    let mut lengths = vec![0usize; usize::from(largest)];
+    for digit in digits.iter().filter(|d| **d != 0) {
+        lengths[usize::from(digit.unsigned_abs()) - 1] += 1;
+    }
+    let mut next = 0;
+    let mut places: Vec<usize> = lengths
+        .iter()
+        .map(|l| {
+            next += l;
+            next - l
+        })
+        .collect();
+    let mut list = vec![G1Affine::zero(); next];
+    for (point, digit) in points.iter().zip(digits).filter(|(_, d)| **d != 0) {
+        let place = &mut places[usize::from(digit.unsigned_abs()) - 1];
+        list[*place] = if *digit < 0 { -*point } else { *point };
+        *place += 1;
+    }
+    let mut products = Vec::new();
+    while lengths.iter().any(|l| *l > 1) {
+        add_pairs(&mut list, &mut lengths, &mut products);
+    }
+    let mut sums = list.into_iter();
+    lengths
+        .iter()
+        .map(|l| (0..*l).find_map(|_| sums.next()).unwrap_or_default())
+        .collect()
+}
+
+/// Whether the chord through two points is one: neither is neutral and their x differ.
+fn has_chord(p: &G1Affine, q: &G1Affine) -> bool {
+    !p.is_zero() && !q.is_zero() && p.x != q.x
+}
+
+/// Halves every bucket's run in `list` by adding neighbours.
+fn add_pairs(list: &mut Vec<G1Affine>, lengths: &mut [usize], products: &mut Vec<Fq>) {
+    // Running products of the chords' denominators, forwards.
+    products.clear();
+    let mut product = Fq::ONE;
+    let mut start = 0;
+    for length in lengths.iter() {
+        for pair in list[start..start + length].chunks_exact(2) {
+            products.push(product);
+            if has_chord(&pair[0], &pair[1]) {
+                product *= pair[1].x - pair[0].x;
+            }
+        }
+        start += length;
+    }
+    let mut inverse = product.inverse().expect("no factor is zero");
+    // Backwards: each denominator's inverse. Sums are left at their pair's first place.
+    let mut left = products.len();
+    for length in lengths.iter().rev() {
+        start -= length;
+        for k in (0..length / 2).rev() {
+            left -= 1;
+            let (p, q) = (list[start + 2 * k], list[start + 2 * k + 1]);
+            list[start + 2 * k] = if has_chord(&p, &q) {
+                let slope = (q.y - p.y) * inverse * products[left];
+                inverse *= q.x - p.x;
+                let x = slope.square() - p.x - q.x;
+                G1Affine::new_unchecked(x, slope * (p.x - x) - p.y)
+            } else {
+                (p + q).into_affine()
+            };
+        }
+    }
+    // Sums and single points move together.
+    let (mut from, mut to) = (0, 0);
+    for length in lengths.iter_mut() {
+        for k in (0..*length).step_by(2) {
+            list[to] = list[from + k];
+            to += 1;
+        }
+        from += *length;
+        *length = length.div_ceil(2);
+    }
+    list.truncate(to);
 }
 
 #[cfg(test)]
@@ -389,6 +466,11 @@ mod tests {
             })
             .sum();
         assert_eq!(small_msm(&g[..8], &values), plain);
+        // Equal, opposite and neutral points, where no chord exists.
+        let same = [g[0], g[0], -g[0], g[1], -g[1], G1Affine::zero(), g[2], g[2]];
+        let ones = [1, 1, 1, 1, 1, 1, -1, 2];
+        assert_eq!(small_msm(&same, &ones), g[0] + g[2]);
+        assert_eq!(small_msm(&same, &[0; 8]), G1Projective::zero());
         let mut rng = rng();
         for x in [Fr::ZERO, -Fr::ONE, Fr::rand(&mut rng)] {
             let mut sum = G1Projective::zero();
