@@ -6,7 +6,6 @@ they are made from; nothing is downloaded when the cache already has it.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import importlib.util
 import os
@@ -14,14 +13,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import platformdirs
 
+from rag_audit.durable import locked
 from rag_audit.errors import SetupError
 
 MIN_NODE = 18
@@ -44,14 +43,6 @@ def cache_dir(*parts: str) -> Path:
             hint="point XDG_CACHE_HOME to a folder that can be written",
         ) from exc
     return path
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the file `path`, so that two processes do not build one thing twice."""
-    with path.open("a") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 def build_once(target: Path, build: Callable[[Path], None]) -> Path:

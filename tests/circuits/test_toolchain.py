@@ -202,7 +202,7 @@ def test_sources_are_found_without_the_checkout(tmp_path: Path) -> None:
 
 def test_missing_sources_are_said_to_be_missing(tmp_path: Path) -> None:
     (tmp_path / "rag_audit").mkdir()
-    for name in ("__init__.py", "errors.py", "toolchain.py"):
+    for name in ("__init__.py", "durable.py", "errors.py", "toolchain.py"):
         shutil.copy(Path(toolchain.__file__).parent / name, tmp_path / "rag_audit" / name)
     code = "from rag_audit.toolchain import circuits_dir; circuits_dir()"
     out = subprocess.run(
