@@ -137,7 +137,7 @@ pub fn verify(
     record: &Record,
     parts: [&[u8]; 2],
 ) -> Result<()> {
-    let mut transcript = batch_transcript([parts]);
+    let mut transcript = batch_transcript(&[(*record, parts)]);
     let [mut sum, second] = check(index, parameters, record, parts)?;
     sum.add(&second, transcript.challenge("weight"));
     if sum.holds(&index.points) {
@@ -147,11 +147,28 @@ pub fn verify(
     }
 }
 
-/// Absorbs every proof: the weights that follow are drawn after all of them are fixed.
-fn batch_transcript<'a>(proofs: impl IntoIterator<Item = [&'a [u8]; 2]>) -> Transcript {
+/// Absorbs every record with its proof: the weights that follow are drawn after all of them are fixed.
+fn batch_transcript(records: &[(Record, [&[u8]; 2])]) -> Transcript {
     let mut transcript = Transcript::new("batch");
-    for part in proofs.into_iter().flatten() {
-        transcript.bytes("proof", part);
+    for (record, parts) in records {
+        let Slot {
+            c_seed,
+            beacon,
+            slot,
+        } = &record.slot;
+        for x in [
+            c_seed,
+            beacon,
+            slot,
+            &record.context,
+            &record.cq,
+            &record.htopk,
+        ] {
+            transcript.scalar("record", x);
+        }
+        for part in parts {
+            transcript.bytes("proof", part);
+        }
     }
     transcript
 }
@@ -163,7 +180,7 @@ pub fn verify_batch(
     parameters: &Parameters,
     records: &[(Record, [&[u8]; 2])],
 ) -> Vec<usize> {
-    let mut transcript = batch_transcript(records.iter().map(|(_, parts)| *parts));
+    let mut transcript = batch_transcript(records);
     let (mut bad, mut left) = (Vec::new(), Vec::new());
     for (i, (record, parts)) in records.iter().enumerate() {
         let weights = transcript.challenges("weight", 2);

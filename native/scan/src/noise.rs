@@ -864,29 +864,4 @@ mod tests {
         };
         assert!(equation.holds(&[]));
     }
-
-    #[test]
-    #[ignore = "a measurement"]
-    fn measure() {
-        for (capacity, gains) in [
-            (1000, &[1][..]),
-            (10_000, &[1]),
-            (100_000, &[1]),
-            (100_000, &[1, 8, 64]),
-        ] {
-            let statement = statement(capacity, gains);
-            for _ in 0..2 {
-                let start = std::time::Instant::now();
-                let certificate = prove_noise(&statement, &seed()).unwrap();
-                let proved = start.elapsed();
-                let start = std::time::Instant::now();
-                verify_noise(&statement, &certificate.proof).unwrap();
-                println!(
-                    "{capacity} {gains:?}: prove {proved:?}, verify {:?}, {} bytes",
-                    start.elapsed(),
-                    certificate.proof.len()
-                );
-            }
-        }
-    }
 }

@@ -1007,27 +1007,4 @@ mod tests {
         };
         assert!(equation.holds(&public.index.points));
     }
-
-    #[test]
-    #[ignore = "a measurement"]
-    fn measure() {
-        for (capacity, gains) in [(1000, &[1][..]), (10_000, &[1]), (100_000, &[1, 8, 64])] {
-            let start = std::time::Instant::now();
-            let case = case(capacity, capacity, 256, gains, 5);
-            println!("setting up {capacity}: {:?}", start.elapsed());
-            let statement = case.statement();
-            for _ in 0..2 {
-                let start = std::time::Instant::now();
-                let proof = prove_query(&statement, &case.answer, &case.noise, &case.key).unwrap();
-                let proved = start.elapsed();
-                let start = std::time::Instant::now();
-                verify_query(&statement, &proof).unwrap();
-                println!(
-                    "prove {proved:?}, verify {:?}, {} bytes",
-                    start.elapsed(),
-                    proof.len()
-                );
-            }
-        }
-    }
 }
