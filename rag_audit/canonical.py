@@ -123,6 +123,22 @@ def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None) 
     return value
 
 
+def bounded_text(data: str | bytes, *, what: str, field: str, max_bytes: int) -> str:
+    """Text that is UTF-8 and within a format's limit.
+
+    :param what: the format's name, for the error
+    :raises SizeError: more than `max_bytes`
+    :raises EncodingError: not UTF-8
+    """
+    try:
+        raw = data.encode() if isinstance(data, str) else data
+        if len(raw) > max_bytes:
+            raise SizeError(f"{what} too large", field=field, expected=f"at most {max_bytes} bytes")
+        return raw.decode()
+    except UnicodeError as exc:
+        raise EncodingError("not UTF-8", field=field) from exc
+
+
 def read_bytes(path: Path, *, max_bytes: int) -> bytes:
     """Read a whole file, refusing more than `max_bytes` before they are in memory."""
     try:

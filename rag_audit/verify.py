@@ -14,8 +14,6 @@ from rag_audit.checks import trust as trust_checks
 from rag_audit.checks.case import Case, Check, ReceiptFile, Status
 from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.errors import ExitCode, RagAuditError, SchemaError, SetupError
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.note import parse_note
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.policy import Policy
 from rag_audit.records import CountersignedReceipt, Opening, RosterEntry, TenantEntry, parse_entry
@@ -189,9 +187,7 @@ def open_case(
         tenants={t.tenant: t for t in tenants},
         entries=entries,
         tree=MerkleTree(leaf_hash(jcs(value)) for value in file.entries),
-        final=Checkpoint.parse(
-            parse_note(file.final_checkpoint, field="final_checkpoint").text, field="final_checkpoint"
-        ),
+        final=file.final_head(),
         previous=previous,
     )
 

@@ -43,7 +43,7 @@ from rag_audit.errors import (
 )
 from rag_audit.estimate import Estimate, estimate_window
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
-from rag_audit.ledger.note import SigningKey, VerifierKey, merge_signatures, parse_note
+from rag_audit.ledger.note import Note, SigningKey, VerifierKey, merge_signatures, parse_note
 from rag_audit.ledger.store import LedgerStore, SlotUsed
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.policy import Policy
@@ -266,9 +266,7 @@ class Window:
                 reveals[Reveal.parse(note.text).size].append(text)
                 continue
             head = Checkpoint.parse(note.text)
-            open_checkpoint(
-                note, origin=self.opening.origin, log_key=self._key.verifier, witnesses=self.witnesses
-            )
+            self._open_checkpoint(note)
             name = self._checkpoint_file(head.size)
             path = self.directory / "public" / name
             if not path.exists():
@@ -527,8 +525,9 @@ class Window:
         :param progress: called with (done, total)
         :returns: how many proofs were made now
         """
-        wanted = [r for r in self._records.values() if seqs is None or r.seq in set(seqs)]
-        unknown = set(seqs or ()) - {r.seq for r in wanted}
+        named = None if seqs is None else set(seqs)
+        wanted = [r for r in self._records.values() if named is None or r.seq in named]
+        unknown = (named or set()) - {r.seq for r in wanted}
         if unknown:
             raise WindowStateError("not a query record", field="challenge", found=sorted(unknown)[:5])
         missing = [r for r in wanted if not self._proof_path(r).exists()]
@@ -787,8 +786,12 @@ class Window:
 
     def _cosigned(self, size: int) -> SignedCheckpoint:
         path = self.directory / "public" / self._checkpoint_file(size)
-        return open_checkpoint(path.read_bytes(), origin=self.opening.origin, log_key=self._key.verifier,
-                               witnesses=self.witnesses)  # fmt: skip
+        return self._open_checkpoint(path.read_bytes())
+
+    def _open_checkpoint(self, note: Note | bytes) -> SignedCheckpoint:
+        return open_checkpoint(
+            note, origin=self.opening.origin, log_key=self._key.verifier, witnesses=self.witnesses
+        )
 
     def _fully_cosigned(self, size: int) -> bool:
         path = self.directory / "public" / self._checkpoint_file(size)

@@ -14,6 +14,8 @@ from pydantic import Field
 from rag_audit.canonical import Json, jcs, parse_json, read_bytes, sha256
 from rag_audit.durable import replace_file
 from rag_audit.errors import EncodingError, SchemaError, VersionError
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.note import parse_note
 from rag_audit.models import Hex32, Model
 
 MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=1"
@@ -69,6 +71,14 @@ class WindowFile(Model):
             if isinstance(part, dict) and set(part) == {"sibling"}:
                 value[key] = _read_sibling(path.parent, part["sibling"], field=f"{path.name}.{key}")
         return cls.parse(value, field=path.name)
+
+    def final_head(self) -> Checkpoint:
+        """What the final checkpoint says; who signed it is a check's question.
+
+        :raises EncodingError: not a checkpoint note
+        """
+        note = parse_note(self.final_checkpoint, field="final_checkpoint")
+        return Checkpoint.parse(note.text, field="final_checkpoint")
 
     def save(self, path: Path) -> None:
         """Write atomically: a reader sees the old file or the new one."""

@@ -6,9 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from rag_audit.checks.case import Case, first
+from rag_audit.checks.opening import check_beacon
 from rag_audit.checks.signatures import check_checkpoint
 from rag_audit.ledger.tree import verify_consistency
-from rag_audit.records import BeaconEntry, Closing, Enrolment, Opening, QueryRecord, verifies
+from rag_audit.records import (
+    BeaconEntry,
+    Closing,
+    Enrolment,
+    Opening,
+    QueryRecord,
+    request_message,
+    verifies,
+)
 
 
 def check(case: Case) -> None:
@@ -127,8 +136,6 @@ def _accounts(case: Case) -> None:
 
 
 def _enrolment_beacons(case: Case) -> None:
-    from rag_audit.checks.opening import check_beacon
-
     enrolments = [e for e in case.entries if isinstance(e, Enrolment)]
     used = {q.account for q in case.queries}
     beacons = case.beacons()
@@ -149,8 +156,6 @@ def _enrolment_beacons(case: Case) -> None:
 
 
 def _requests(case: Case) -> None:
-    from rag_audit.records import request_message
-
     accounts = case.accounts()
 
     def wrong() -> Iterator[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rag_audit.beacon import drand_beacon, witness_beacon
 from rag_audit.canonical import digest_hex, jcs
 from rag_audit.checks.case import Case, Status
-from rag_audit.checks.signatures import check_checkpoint, provider_key, witness_keys
+from rag_audit.checks.signatures import check_checkpoint, open_trusted
 from rag_audit.commit import check_roster, list_root
 from rag_audit.drand import DrandChain
 from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, SignatureError
-from rag_audit.ledger.checkpoint import SignedCheckpoint, open_checkpoint
+from rag_audit.ledger.checkpoint import SignedCheckpoint
 from rag_audit.ledger.note import VerifierKey
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.records import (
@@ -97,8 +97,7 @@ def _chain(case: Case) -> None:
                     f"opening {previous.opening[:16]}.., not given: rests on the witnesses")  # fmt: skip
         return
     with case.guarding("opening.chain"):
-        signed = open_checkpoint(case.previous.final_checkpoint, origin=case.trust.provider.origin,
-                                 log_key=provider_key(case), witnesses=witness_keys(case))  # fmt: skip
+        signed = open_trusted(case, case.previous.final_checkpoint, field="previous.final_checkpoint")
         first = parse_entry(case.previous.entries[0] if case.previous.entries else None, field="previous[0]")
         tree = MerkleTree(leaf_hash(jcs(value)) for value in case.previous.entries)
         if not isinstance(first, Opening) or tree.root() != signed.checkpoint.root:
@@ -124,8 +123,7 @@ def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconE
                         f"{entry.source} beacon of entry {entry.entry}", f"entries[{entry.seq}]")  # fmt: skip
             return
         text = case.file.opening_checkpoint if of == 0 else entry.checkpoint
-        signed = open_checkpoint(text, origin=case.trust.provider.origin, log_key=provider_key(case),
-                                 witnesses=witness_keys(case), field=f"entries[{entry.seq}].checkpoint")  # fmt: skip
+        signed = open_trusted(case, text, field=f"entries[{entry.seq}].checkpoint")
         head = signed.checkpoint
         if not (of < head.size <= entry.seq and case.tree.root(head.size) == head.root):
             case.report(

@@ -18,13 +18,25 @@ def witness_keys(case: Case) -> list[VerifierKey]:
     return [VerifierKey.parse(w.vkey, field=f"trust.witness.{w.name}") for w in case.trust.witness]
 
 
+def open_trusted(case: Case, text: str, *, field: str) -> SignedCheckpoint:
+    """A checkpoint under trust.toml's origin, provider key and witness keys.
+
+    :raises SignatureError: of another origin, or a signature is missing or wrong
+    """
+    return open_checkpoint(
+        text,
+        origin=case.trust.provider.origin,
+        log_key=provider_key(case),
+        witnesses=witness_keys(case),
+        field=field,
+    )
+
+
 def check_checkpoint(case: Case, text: str, signature_id: str, quorum_id: str) -> SignedCheckpoint | None:
     """Report who signed a checkpoint: the provider for trust.toml's origin, and a quorum of its witnesses."""
     origin = case.trust.provider.origin
     try:
-        signed = open_checkpoint(
-            text, origin=origin, log_key=provider_key(case), witnesses=witness_keys(case), field=signature_id
-        )
+        signed = open_trusted(case, text, field=signature_id)
     except SignatureError as exc:
         case.report(
             signature_id, False, exc.expected or f"signed by {case.trust.provider.vkey}", exc, signature_id

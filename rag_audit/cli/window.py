@@ -21,7 +21,6 @@ from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.drand import QUICKNET
 from rag_audit.durable import replace_file
 from rag_audit.errors import EncodingError, RagAuditError, SetupError
-from rag_audit.ledger.note import parse_note
 from rag_audit.policy import Policy
 from rag_audit.publication import MAX_PUBLICATION_BYTES
 from rag_audit.records import DrandBeacon, PreviousWindow, RosterEntry, WitnessBeacon
@@ -142,11 +141,7 @@ def open_(
 def previous_window(public: Path) -> PreviousWindow:
     """Name a closed window as the predecessor."""
     file = WindowFile.load(public)
-    checkpoint = parse_note(file.final_checkpoint).text.split("\n")
-    from rag_audit.canonical import parse_base64
-
-    root = parse_base64(checkpoint[2], field="final_checkpoint")
-    return PreviousWindow(opening=digest_hex(file.entries[0]), root=root.hex())
+    return PreviousWindow(opening=digest_hex(file.entries[0]), root=file.final_head().root.hex())
 
 
 @click.command()

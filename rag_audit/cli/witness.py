@@ -12,7 +12,6 @@ from rag_audit.canonical import jcs, read_json
 from rag_audit.cli.common import PATH, Group, emit, json_option
 from rag_audit.durable import replace_file
 from rag_audit.errors import SetupError
-from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.note import Note, VerifierKey, merge_signatures, parse_note
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.publication import MAX_PUBLICATION_BYTES, Publication
@@ -88,7 +87,7 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
         last = member.last(origin)
         if last is None:
             raise SetupError("this witness has not cosigned the opening", field="origin", found=origin)
-        size = Checkpoint.parse(parse_note(file.final_checkpoint).text).size
+        size = file.final_head().size
         if size > tree.size or last[0] > size:
             raise SetupError(
                 "checkpoint and entries do not fit", field="window.json", expected=size, found=tree.size

@@ -18,7 +18,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from rag_audit.canonical import parse_base64
+from rag_audit.canonical import bounded_text, parse_base64
 from rag_audit.durable import create_private, read_private
 from rag_audit.errors import EncodingError, SignatureError, SizeError, VersionError
 
@@ -259,13 +259,7 @@ def parse_note(data: str | bytes, *, field: str = "note") -> Note:
     :raises SizeError: above `MAX_NOTE_BYTES` or `MAX_SIGNATURES`
     :raises EncodingError: not UTF-8, control characters, no blank line, signature lines not canonical
     """
-    try:
-        raw = data.encode() if isinstance(data, str) else data
-        if len(raw) > MAX_NOTE_BYTES:
-            raise SizeError("note too large", field=field, expected=f"at most {MAX_NOTE_BYTES} bytes")
-        content = raw.decode()
-    except UnicodeError as exc:
-        raise EncodingError("not UTF-8", field=field) from exc
+    content = bounded_text(data, what="note", field=field, max_bytes=MAX_NOTE_BYTES)
     text, separator, block = content.rpartition("\n\n")
     if not separator or not block.endswith("\n"):
         raise EncodingError("not a signed note", field=field, expected="text, a blank line, signature lines")

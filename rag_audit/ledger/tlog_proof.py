@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from rag_audit.canonical import parse_base64
+from rag_audit.canonical import bounded_text, parse_base64
 from rag_audit.errors import EncodingError, InvalidProof, SizeError, VersionError
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.note import Note, VerifierKey, parse_note
@@ -49,13 +49,7 @@ class TlogProof:
         :raises SizeError: above `MAX_PROOF_BYTES` or `MAX_PATH` hashes
         :raises EncodingError: lines missing, out of order or not canonical
         """
-        try:
-            raw = data.encode() if isinstance(data, str) else data
-            if len(raw) > MAX_PROOF_BYTES:
-                raise SizeError("proof too large", field=field, expected=f"at most {MAX_PROOF_BYTES} bytes")
-            text = raw.decode()
-        except UnicodeError as exc:
-            raise EncodingError("not UTF-8", field=field) from exc
+        text = bounded_text(data, what="proof", field=field, max_bytes=MAX_PROOF_BYTES)
         head, separator, note = text.partition("\n\n")
         header, *lines = head.split("\n")
         if header != HEADER:
