@@ -132,13 +132,13 @@ def estimate(
     order = sorted(range(len(records)), key=lambda i: records[i].seq)
     queries = [records[i] for i in order]
     _check_order(queries)
-    tenants = _tenants(queries)
+    tenants = tenants_of(queries)
     numbers = {account: number for number, account in enumerate(sorted(tenants))}
     pairs = _native.joining_pairs(
         vectors[order].tobytes(),
         vectors.shape[1],
         [numbers[query.account] for query in queries],
-        _first_within(queries, tau, tau_unit),
+        first_within(queries, tau, tau_unit),
         p,
         q,
     )
@@ -180,7 +180,7 @@ def _check_order(queries: Sequence[Asked]) -> None:
                                 expected=f"at least {before.ts}", found=after.ts)  # fmt: skip
 
 
-def _tenants(queries: Sequence[Asked]) -> dict[str, str]:
+def tenants_of(queries: Sequence[Asked]) -> dict[str, str]:
     """Tenant by account."""
     tenants: dict[str, str] = {}
     for query in queries:
@@ -190,7 +190,7 @@ def _tenants(queries: Sequence[Asked]) -> dict[str, str]:
     return tenants
 
 
-def _first_within(queries: Sequence[Asked], tau: int, unit: TauUnit) -> list[int]:
+def first_within(queries: Sequence[Asked], tau: int, unit: TauUnit) -> list[int]:
     """For each query the first one that is within tau before it."""
     if tau == 0:
         return [0] * len(queries)
