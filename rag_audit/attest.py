@@ -6,18 +6,14 @@ computed from a slot leaves the process before that (two queries in one slot wou
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from rag_audit.canonical import jcs, parse_json, sha256
 from rag_audit.commit import CommittedTenant, WindowSecrets
 from rag_audit.embedders import Embedder, NothingToEmbed
 from rag_audit.engine import Int8Array, Int32Array, SlotKey, draw_noise, select
-from rag_audit.errors import RequestRefused, StoreError
+from rag_audit.errors import RequestRefused
 from rag_audit.policy import Policy
 from rag_audit.proofs import Statement
 from rag_audit.proofs.groth16 import ProofJob, RetrieveInstance
@@ -34,6 +30,7 @@ from rag_audit.records import (
 )
 from rag_audit.relation.commitments import noise_key, slot_id, topk_commitment, vector_commitment
 from rag_audit.relation.field import digest_to_field, to_hex
+from rag_audit.sealed import seal, unseal
 
 
 def check_request(
@@ -226,22 +223,18 @@ class Retained:
     positions: tuple[int, ...]
 
 
-def seal(retained: Retained, key: bytes, associated: bytes) -> bytes:
-    """ChaCha20-Poly1305 under the window's retention key; `associated` names the slot."""
-    nonce = secrets.token_bytes(12)
+def seal_retained(retained: Retained, key: bytes, associated: bytes) -> bytes:
+    """Encrypted under the window's retention key; `associated` names the slot."""
     plain = jcs({"query": retained.query, "salt": retained.salt, "positions": list(retained.positions)})
-    return nonce + ChaCha20Poly1305(key).encrypt(nonce, plain, associated)
+    return seal(plain, key, associated)
 
 
-def unseal(blob: bytes, key: bytes, associated: bytes) -> Retained:
-    """The inverse of `seal`.
+def unseal_retained(blob: bytes, key: bytes, associated: bytes) -> Retained:
+    """The inverse of `seal_retained`.
 
     :raises StoreError: altered, of another slot, or its key was deleted
     """
-    try:
-        plain = ChaCha20Poly1305(key).decrypt(blob[:12], blob[12:], associated)
-    except InvalidTag as exc:
-        raise StoreError("retained query cannot be opened: altered, or its key was deleted") from exc
+    plain = unseal(blob, key, associated, what="retained query")
     value = parse_json(plain, source="retained query")
     return Retained(value["query"], value["salt"], tuple(value["positions"]))
 

@@ -21,7 +21,8 @@ from rag_audit.embedders import Embedder
 from rag_audit.engine import TenantIndex, build_index
 from rag_audit.errors import PolicyError, SchemaError
 from rag_audit.ledger import tree
-from rag_audit.policy import Policy
+from rag_audit.policy import Policy, TenantPolicy
+from rag_audit.proofs import scan
 from rag_audit.records import (
     EMPTY_LEDGER,
     BeaconSource,
@@ -40,9 +41,10 @@ from rag_audit.relation.field import from_hex, random_element, to_bytes, to_hex
 class WindowSecrets:
     """What stays with the provider: seed, blindings, and the key of what on-challenge proving retains.
 
-    :param index_salts: the blinding of each tenant's C_idx
+    :param index_salts: blinds each tenant's C_idx; in 32 bytes the blinding key of a scan tenant's commitment
     :param document_key: PRF key of the salts under C_docs
-    :param retention_key: encrypts queries until the policy's deletion date; deleting it deletes them
+    :param retention_key: encrypts queries until the policy's deletion date, and the blindings of noise certificates
+        until their use; deleting it deletes them
     """
 
     s0: int
@@ -110,12 +112,14 @@ class CommittedTenant:
 
     :param texts: the document at each occupied position
     :param documents: the tree whose root is C_docs, one leaf a position
+    :param points: what C_idx is the digest of where it is a list of points (scan), else empty
     """
 
     entry: TenantEntry
     index: TenantIndex
     texts: Mapping[int, str]
     documents: tree.MerkleTree
+    points: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -168,10 +172,7 @@ def commit(
         raise PolicyError("embedder cuts elsewhere than the policy says", field="policy.tokens",
                           expected=limits, found=(policy.tokens.query, policy.tokens.document))  # fmt: skip
     drawn = WindowSecrets.draw(sorted(named))
-    tenants = {
-        t.tenant: commit_tenant(t.tenant, t.capacity, documents[t.tenant], embedder, drawn)
-        for t in policy.tenants
-    }
+    tenants = {t.tenant: commit_tenant(t, documents[t.tenant], embedder, drawn) for t in policy.tenants}
     manifest = embedder_manifest(embedder, policy)
     opening = Opening(
         type="opening",
@@ -193,20 +194,34 @@ def commit(
 
 
 def commit_tenant(
-    tenant: str, capacity: int, texts: Sequence[str], embedder: Embedder, drawn: WindowSecrets
+    part: TenantPolicy, texts: Sequence[str], embedder: Embedder, drawn: WindowSecrets
 ) -> CommittedTenant:
     """Embed a tenant's texts, place them at random positions and commit to vectors and texts."""
-    index = build_index(embedder.embed_documents(list(texts)), capacity)
+    index = build_index(embedder.embed_documents(list(texts)), part.capacity)
     placed = {position: text for position, text in zip(index.positions, texts, strict=True)}
-    return recommit(tenant, index, placed, drawn)
+    return recommit(part.tenant, part.system, index, placed, drawn)
 
 
 def recommit(
-    tenant: str, index: TenantIndex, texts: Mapping[int, str], drawn: WindowSecrets
+    tenant: str,
+    system: str,
+    index: TenantIndex,
+    texts: Mapping[int, str],
+    drawn: WindowSecrets,
+    *,
+    points: bytes | None = None,
 ) -> CommittedTenant:
-    """The commitments of an index whose positions and salts are already drawn (also used to check a stored one)."""
+    """The commitments of an index whose positions and salts are already drawn (also used to check a stored one).
+
+    :param points: of the scan commitment, if they are known to be this index's
+    """
     salt = to_bytes(drawn.index_salts[tenant])
-    c_idx = _native.index_commitment(salt, index.rows.tobytes(), index.dimension)
+    if system == "scan":
+        if points is None:
+            points = scan.commit_index(index.rows.tobytes(), index.dimension, index.capacity, salt)
+        c_idx = scan.index_digest(points, index.dimension, index.capacity)
+    else:
+        points, c_idx = b"", _native.index_commitment(salt, index.rows.tobytes(), index.dimension)
     documents = tree.MerkleTree(
         tree.leaf_hash(document_digest(drawn.document_salt(tenant, p), texts.get(p, "").encode()))
         for p in range(index.capacity)
@@ -214,7 +229,7 @@ def recommit(
     entry = TenantEntry(
         tenant=tenant, capacity=index.capacity, c_idx=c_idx.hex(), c_docs=documents.root().hex()
     )
-    return CommittedTenant(entry, index, texts, documents)
+    return CommittedTenant(entry, index, texts, documents, points)
 
 
 def list_root(items: Sequence[RosterEntry] | Sequence[TenantEntry]) -> ListRoot:

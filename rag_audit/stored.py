@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import hmac
 import io
 import os
 import zipfile
@@ -22,10 +24,11 @@ from rag_audit.models import Model
 from rag_audit.policy import Policy
 from rag_audit.records import Opening, RosterEntry, TenantEntry
 from rag_audit.relation.commitments import seed_commitment
-from rag_audit.relation.field import to_hex
+from rag_audit.relation.field import to_bytes, to_hex
 
 MAX_COMMITMENT_BYTES = 64 << 20
 SECRETS_FILE = "secrets.json"
+TAG_BYTES = 32
 
 
 class _StoredCommitment(Model):
@@ -66,6 +69,9 @@ def store_commitment(directory: Path, made: Commitment, witnesses: Sequence[Veri
         data = io.BytesIO()
         np.savez(data, rows=tenant.index.rows, positions=np.array(tenant.index.positions, np.int64))
         replace_file(directory / "index" / f"{name}.npz", data.getvalue(), mode=PRIVATE_MODE)
+        if tenant.points:
+            tag = _index_tag(tenant.index, tenant.points, made.secrets.index_salts[name])
+            replace_file(directory / "index" / f"{name}.points", tag + tenant.points, mode=PRIVATE_MODE)
     stored = _StoredCommitment(
         opening=made.opening,
         policy=made.policy,
@@ -113,8 +119,18 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
     tenants = {}
     with DocumentStore(directory / "documents.sqlite") as documents:
         for committed in stored.tenants:
-            name = committed.tenant
-            tenants[name] = recommit(name, _load_index(directory, name), documents.texts(name), drawn)
+            name, part = committed.tenant, stored.policy.tenant(committed.tenant)
+            if part is None:
+                raise StoreError("tenants and policy disagree", field=f"tenant {name}")
+            index = _load_index(directory, name)
+            tenants[name] = recommit(
+                name,
+                part.system,
+                index,
+                documents.texts(name),
+                drawn,
+                points=_load_points(directory, name, index, drawn),
+            )
             if tenants[name].entry != committed:
                 raise StoreError("index or texts changed inside the window", field=f"tenant {name}",
                                  expected=committed.dump(), found=tenants[name].entry.dump())  # fmt: skip
@@ -139,3 +155,26 @@ def _load_index(directory: Path, tenant: str) -> TenantIndex:
             return TenantIndex(data["rows"], tuple(int(p) for p in data["positions"]))
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as exc:
         raise StoreError("index cannot be read", field=f"index/{tenant}.npz", found=str(exc)) from exc
+
+
+def _load_points(directory: Path, tenant: str, index: TenantIndex, drawn: WindowSecrets) -> bytes | None:
+    """A scan tenant's points, if a tag under the tenant's salt says that they commit to this very index.
+
+    Making them again takes minutes at 10^6 positions; that happens only if the file is lost or altered.
+    """
+    try:
+        data = (directory / "index" / f"{tenant}.points").read_bytes()
+    except OSError:
+        return None
+    tag, points = data[:TAG_BYTES], data[TAG_BYTES:]
+    expected = _index_tag(index, points, drawn.index_salts[tenant])
+    return points if hmac.compare_digest(tag, expected) else None
+
+
+def _index_tag(index: TenantIndex, points: bytes, salt: int) -> bytes:
+    """Only who holds the secrets file can make one, and then could as well commit to another index."""
+    tag = hmac.new(to_bytes(salt), b"rag-audit/index/v1", hashlib.sha256)
+    tag.update(index.capacity.to_bytes(8, "big") + index.dimension.to_bytes(8, "big"))
+    tag.update(np.ascontiguousarray(index.rows).data)
+    tag.update(points)
+    return tag.digest()

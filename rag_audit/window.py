@@ -372,7 +372,7 @@ class Window:
             at_once = eager or self.policy.proving == "eager"
             proof = self._prove_now(draft, request, selection, beacon) if at_once else None
             retained = Retained(request.query, request.salt, selection.positions)
-            blob = attest.seal(retained, self._secrets.retention_key, self._context(draft))
+            blob = attest.seal_retained(retained, self._secrets.retention_key, self._context(draft))
             record = self._append(
                 lambda seq: draft.model_copy(
                     update={"seq": seq, "ts": self._timestamp_inside(), "proof": proof}
@@ -804,7 +804,7 @@ class Window:
         blob = self._store.private(record.seq)
         if blob is None:
             raise StoreError("nothing retained for this record", field=f"record {record.seq}")
-        return attest.unseal(blob, self._secrets.retention_key, self._context(record))
+        return attest.unseal_retained(blob, self._secrets.retention_key, self._context(record))
 
     def _context(self, record: QueryRecord) -> bytes:
         return attest.retained_context(self.opening_digest, record.account, record.i)

@@ -95,7 +95,7 @@ def index_and_its_commitment(directory: Path) -> None:
     other_vector(directory)
     drawn = WindowSecrets.load(directory / "secrets.json")
     with DocumentStore(directory / "documents.sqlite") as documents:
-        made = recommit("law", _load_index(directory, "law"), documents.texts("law"), drawn)
+        made = recommit("law", "groth16", _load_index(directory, "law"), documents.texts("law"), drawn)
     stored(lambda v: v["tenants"].__setitem__(0, made.entry.dump()))(directory)
 
 

@@ -4,7 +4,14 @@ Not yet among `rag_audit.proofs.SYSTEMS`: windows do not publish its index commi
 """
 
 from rag_audit.proofs.scan.job import CertificateJob, NoiseCertificate, ProofJob
-from rag_audit.proofs.scan.key import PROTOCOL, ScanKey, commit_index, parse_key
+from rag_audit.proofs.scan.key import (
+    PROTOCOL,
+    ScanKey,
+    commit_index,
+    index_digest,
+    parse_points,
+    points_json,
+)
 from rag_audit.proofs.scan.verify import parse_proof, proof_json, verify, verify_batch
 
 __all__ = [
@@ -14,8 +21,10 @@ __all__ = [
     "ProofJob",
     "ScanKey",
     "commit_index",
-    "parse_key",
+    "index_digest",
+    "parse_points",
     "parse_proof",
+    "points_json",
     "proof_json",
     "verify",
     "verify_batch",

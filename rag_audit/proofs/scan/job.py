@@ -71,7 +71,7 @@ class ProofJob:
 
     :param key: the tenant's key
     :param statement: the public values
-    :param certificate: of the record's slot
+    :param certificate: of the record's slot, or the job that makes it
     :param noise: int32 little-endian, all positions
     :param scores: int32 little-endian, all positions
     :param vector: the query vector, int8
@@ -83,7 +83,7 @@ class ProofJob:
 
     key: ScanKey
     statement: Statement
-    certificate: NoiseCertificate
+    certificate: NoiseCertificate | CertificateJob
     noise: bytes = field(repr=False)
     scores: bytes = field(repr=False)
     vector: bytes = field(repr=False)
@@ -98,6 +98,8 @@ class ProofJob:
         :raises WitnessError: the private values do not satisfy the statement
         """
         certificate = self.certificate
+        if isinstance(certificate, CertificateJob):
+            certificate = certificate.run()
         try:
             proof = _native.scan_prove(
                 self.key.index,

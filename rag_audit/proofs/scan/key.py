@@ -8,13 +8,12 @@ from functools import cached_property
 from typing import Any
 
 from rag_audit import _native
-from rag_audit.canonical import Json, digest_hex, parse_base64, parse_hex
+from rag_audit.canonical import Json, digest_hex, parse_base64
 from rag_audit.errors import EncodingError, SchemaError
+from rag_audit.relation.field import digest_to_field
 
 PROTOCOL = digest_hex({"system": "scan", "version": 1, "claims": ["A2", "A3", "A4"]})
 """Names the argument where groth16 names a circuit."""
-
-_INTEGERS = ("dimension", "capacity", "listed", "lo", "hi", "lattice")
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,7 @@ class ScanKey:
 
         :raises EncodingError: another length than capacity and dimension have, a point off the curve
         """
-        try:
-            return _native.ScanIndex(self.points, self.dimension, self.capacity)
-        except (ValueError, OverflowError) as exc:
-            raise EncodingError("index commitment refused", field="points", found=str(exc)) from exc
+        return _decoded(self.points, self.dimension, self.capacity)
 
     @cached_property
     def parameters(self) -> _native.ScanParameters:
@@ -66,54 +62,58 @@ class ScanKey:
         except (ValueError, OverflowError) as exc:
             raise EncodingError("policy constants refused", field="window", found=str(exc)) from exc
 
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 over capacity, dimension and points: the tenant's C_idx in the opening.
+
+        :raises EncodingError: as `index`
+        """
+        return self.index.digest()
+
     @property
     def c_idx(self) -> int:
-        """The commitment as the field element that a statement carries: the first 31 bytes of its SHA-256."""
-        return int.from_bytes(self.index.digest()[:31], "big")
-
-    def to_json(self) -> dict[str, Any]:
-        """As files carry it."""
-        return {
-            "system": "scan",
-            "protocol": PROTOCOL,
-            "points": base64.b64encode(self.points).decode(),
-            "window": self.window.hex(),
-            "gains": list(self.gains),
-            **{name: getattr(self, name) for name in _INTEGERS},
-        }
+        """C_idx as the field element that a statement carries."""
+        return digest_to_field(self.digest)
 
     def __getstate__(self) -> dict[str, Any]:
         # The native objects are made again where the key arrives.
-        return {k: v for k, v in self.__dict__.items() if k not in ("index", "parameters")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("index", "parameters", "digest")}
 
 
-def parse_key(value: Json, *, field: str) -> ScanKey:
-    """A key from a file.
+def _decoded(points: bytes, dimension: int, capacity: int) -> _native.ScanIndex:
+    try:
+        return _native.ScanIndex(points, dimension, capacity)
+    except (ValueError, OverflowError) as exc:
+        raise EncodingError("index commitment refused", field="points", found=str(exc)) from exc
 
-    :raises SchemaError: other fields, another system or protocol
-    :raises EncodingError: not canonical, a point off the curve
+
+def index_digest(points: bytes, dimension: int, capacity: int) -> bytes:
+    """C_idx: SHA-256 over capacity, dimension and points, which are checked.
+
+    :raises EncodingError: another length than capacity and dimension have, a point off the curve
     """
-    names = {"system", "protocol", "points", "window", "gains", *_INTEGERS}
-    if not isinstance(value, dict) or set(value) != names:
+    return _decoded(points, dimension, capacity).digest()
+
+
+def points_json(points: bytes) -> dict[str, Any]:
+    """An index commitment as files carry it. The other constants of a key follow from opening and policy."""
+    return {"system": "scan", "points": base64.b64encode(points).decode()}
+
+
+def parse_points(value: Json, *, field: str) -> bytes:
+    """An index commitment from a file; `ScanKey.index` checks length and points.
+
+    :raises SchemaError: other fields, another system
+    :raises EncodingError: not canonical base64
+    """
+    if not isinstance(value, dict) or set(value) != {"system", "points"}:
         found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
-        raise SchemaError("not a scan key", field=field, expected=sorted(names), found=found)
-    for name, expected in (("system", "scan"), ("protocol", PROTOCOL)):
-        if value[name] != expected:
-            raise SchemaError(
-                "key of another system", field=f"{field}.{name}", expected=expected, found=value[name]
-            )
-    gains = value["gains"]
-    numbers = [*(value[name] for name in _INTEGERS), *(gains if isinstance(gains, list) else [None])]
-    if not all(type(x) is int and 0 <= x < 2**53 for x in numbers):
-        raise SchemaError("not non-negative integers", field=field, expected=[*_INTEGERS, "gains"])
-    key = ScanKey(
-        points=parse_base64(value["points"], field=f"{field}.points"),
-        window=parse_hex(value["window"], 32, field=f"{field}.window"),
-        gains=tuple(gains),
-        **{name: value[name] for name in _INTEGERS},
-    )
-    key.index  # noqa: B018 -- decoded here, so that a bad point is an error of the file
-    return key
+        raise SchemaError("not an index commitment", field=field, expected=["points", "system"], found=found)
+    if value["system"] != "scan":
+        raise SchemaError(
+            "index of another system", field=f"{field}.system", expected="scan", found=value["system"]
+        )
+    return parse_base64(value["points"], field=f"{field}.points")
 
 
 def commit_index(rows: bytes, dimension: int, capacity: int, blinding_key: bytes) -> bytes:
