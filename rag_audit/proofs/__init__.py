@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from rag_audit.canonical import Json
-from rag_audit.errors import VersionError
+from rag_audit.errors import SchemaError, VersionError
 from rag_audit.relation.field import to_bytes
 
 SYSTEMS = ("groth16",)
@@ -21,14 +21,15 @@ SYSTEMS = ("groth16",)
 
 
 class PublicValues:
-    """Public values of one proof, field elements."""
+    """Public values of one proof, field elements or lists of them."""
 
     def encode(self, names: Sequence[str]) -> bytes:
-        """The named values, 32 bytes big-endian each.
+        """The named values, 32 bytes big-endian each, a list's one after the other.
 
         :raises EncodingError: a value that is not a field element
         """
-        return b"".join(to_bytes(getattr(self, name)) for name in names)
+        values = (getattr(self, name) for name in names)
+        return b"".join(to_bytes(x) for v in values for x in ((v,) if isinstance(v, int) else v))
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,44 @@ class Statement(PublicValues):
     c_idx: int
     cq: int
     htopk: int
+
+
+@dataclass(frozen=True)
+class ManyStatement(PublicValues):
+    """The public values of one proof for several records of one tenant and window: those of `Statement`, a list
+    where they differ from record to record.
+    """
+
+    ctx: tuple[int, ...]
+    c_seed: int
+    beacon: tuple[int, ...]
+    slot: tuple[int, ...]
+    c_idx: int
+    cq: tuple[int, ...]
+    htopk: tuple[int, ...]
+
+    @classmethod
+    def of(cls, records: Sequence[Statement], places: int) -> ManyStatement:
+        """The records' values in their order; places that are left over repeat the last record.
+
+        :raises SchemaError: no records or too many, or one of another tenant's index or another window's seed
+        """
+        if not 1 <= len(records) <= places:
+            raise SchemaError(
+                "records do not fit a proof", field="records", expected=f"1..{places}", found=len(records)
+            )
+        for name in ("c_seed", "c_idx"):
+            for number, record in enumerate(records):
+                if getattr(record, name) != getattr(records[0], name):
+                    raise SchemaError(
+                        "records of several tenants or windows cannot share a proof",
+                        field=f"records[{number}].{name}",
+                    )
+        filled = [*records, *[records[-1]] * (places - len(records))]
+        lists = {
+            name: tuple(getattr(r, name) for r in filled) for name in ("ctx", "beacon", "slot", "cq", "htopk")
+        }
+        return cls(c_seed=records[0].c_seed, c_idx=records[0].c_idx, **lists)
 
 
 @dataclass(frozen=True)

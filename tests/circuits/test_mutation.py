@@ -16,6 +16,7 @@ from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_wi
 from rag_audit.proofs.groth16.instance import Instance, RetrieveInstance
 from rag_audit.relation.field import MODULUS
 from tests.circuits import test_embed
+from tests.circuits.many_case import PAIR, many_job, shared_cases
 from tests.circuits.r1cs import System, read_witness, signal_class
 from tests.circuits.retrieve_case import SMALL, TINY, random_case
 
@@ -30,15 +31,16 @@ def loose_signals(
     """Signals that can be changed alone though nothing explains it, and how many changes were tried.
 
     Three are free by design. NonZero's `inverse`, where its input is 0: the output is 0 whatever it is. The sign of
-    a component that is 0. And `ctx`, on which the statement puts no condition: -ctx has the same square.
+    a component that is 0. And every `ctx`, on which the statement puts no condition: -ctx has the same square.
     """
     circuit = compile_circuit(instance)
     system = System.read(circuit.r1cs, circuit.symbols)
     witness = read_witness(compute_witness(circuit, inputs))
-    free = {"ctx"} | {
+    free = {
         name
         for name, wire in system.wires.items()
-        if (name.endswith(".inverse") and not witness[system.wires[name.removesuffix("inverse") + "out"]])
+        if signal_class(name) in ("ctx", "ctx[]")
+        or (name.endswith(".inverse") and not witness[system.wires[name.removesuffix("inverse") + "out"]])
         or (
             name.startswith("normalised.positive")
             and not witness[system.wires[name.replace("positive", "square")]]
@@ -75,6 +77,18 @@ def test_no_signal_can_be_changed_alone() -> None:
 @pytest.mark.parametrize("instance", [TINY, SMALL])
 def test_no_signal_at_all_can_be_changed_alone(instance: RetrieveInstance) -> None:
     loose, _ = loose_signals(instance, random_case(instance, 12).inputs(), None, 12)
+    assert loose == []
+
+
+def test_no_signal_of_several_records_can_be_changed_alone() -> None:
+    loose, tried = loose_signals(PAIR, many_job(PAIR, shared_cases(PAIR, 14)).inputs(), 6, 14)
+    assert tried > 1000
+    assert loose == []
+
+
+@pytest.mark.full
+def test_no_signal_at_all_of_several_records_can_be_changed_alone() -> None:
+    loose, _ = loose_signals(PAIR, many_job(PAIR, shared_cases(PAIR, 15)).inputs(), None, 15)
     assert loose == []
 
 

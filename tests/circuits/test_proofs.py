@@ -10,7 +10,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from rag_audit.canonical import digest_hex, jcs
@@ -18,7 +17,6 @@ from rag_audit.errors import EncodingError, SchemaError, SetupError, VersionErro
 from rag_audit.proofs import Statement, proof_system
 from rag_audit.proofs import groth16 as package
 from rag_audit.proofs.groth16 import (
-    ProofJob,
     VerificationKey,
     load_verification_key,
     parse_proof,
@@ -30,26 +28,12 @@ from rag_audit.proofs.groth16 import (
 from rag_audit.proofs.groth16.encoding import BASE_MODULUS
 from rag_audit.proofs.groth16.job import ENGINES
 from rag_audit.relation.field import MODULUS
+from tests.circuits.many_case import proof_job
 from tests.circuits.retrieve_case import TINY, Case, random_case
 
 pytestmark = pytest.mark.circuits
 
 CIRCUIT = TINY.digest()
-
-
-def job(case: Case) -> ProofJob:
-    return ProofJob(
-        instance=case.instance,
-        statement=Statement(**case.public()),
-        s0=case.s0,
-        s1=case.s1,
-        index_salt=case.index_salt,
-        rows=np.array(case.rows, dtype=np.int8).tobytes(),
-        vector=np.array(case.q, dtype=np.int8).tobytes(),
-        salt_c=case.salt_c,
-        salt_k=case.salt_k,
-        positions=case.positions,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +43,7 @@ def cases() -> list[Case]:
 
 @pytest.fixture(scope="module")
 def proofs(cases: list[Case]) -> list[dict[str, Any]]:
-    return [job(case).run() for case in cases]
+    return [proof_job(case).run() for case in cases]
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +83,7 @@ def test_batch_names_the_bad_ones(
 
 def test_two_proofs_of_one_statement_differ(cases: list[Case], proofs: list[dict[str, Any]]) -> None:
     """Fresh randomness: equal records do not give equal proofs."""
-    again = job(cases[0]).run()
+    again = proof_job(cases[0]).run()
     assert again != proofs[0] and len(jcs(again)) == len(jcs(proofs[0]))
 
 
@@ -107,18 +91,18 @@ def test_job_runs_in_another_process(
     cases: list[Case], key: VerificationKey, statements: list[Statement]
 ) -> None:
     with ProcessPoolExecutor(1) as pool:
-        proof = pool.submit(pickle.loads(pickle.dumps(job(cases[0]))).run).result()
+        proof = pool.submit(pickle.loads(pickle.dumps(proof_job(cases[0]))).run).result()
     assert verify(key, parse_proof(proof, CIRCUIT, field="proof"), statements[0])
 
 
 def test_job_does_not_show_its_secrets(cases: list[Case]) -> None:
-    text = repr(job(cases[0]))
+    text = repr(proof_job(cases[0]))
     for name in ("s0", "s1", "index_salt", "salt_c", "salt_k"):
         assert str(getattr(cases[0], name)) not in text
 
 
 def test_job_whose_private_values_do_not_fit(cases: list[Case]) -> None:
-    good = job(cases[0])
+    good = proof_job(cases[0])
     with pytest.raises(WitnessError, match="no witness"):
         replace(good, s0=good.s0 + 1).run()
     for name in ("rows", "vector", "positions"):

@@ -13,6 +13,7 @@ from rag_audit.proofs.groth16 import instance as instances
 from rag_audit.proofs.groth16.instance import SHIPPED, EmbedInstance, included_sources
 from rag_audit.relation import noise
 from rag_audit.toolchain import circuits_dir
+from tests.circuits.many_case import PAIR
 from tests.circuits.retrieve_case import TINY
 
 SOURCES = sorted(path for name in ("lib", "utils") for path in (circuits_dir() / name).glob("*.circom"))
@@ -90,10 +91,10 @@ def test_digest_covers_parameters_sources_compiler_and_table(monkeypatch: pytest
 
 
 def test_digest_names_every_own_source() -> None:
-    retrieve, embed = (
-        {name for name, _ in included_sources(main.main_source())} for main in (TINY, EmbedInstance(24))
+    retrieve, many, embed = (
+        {name for name, _ in included_sources(main.main_source())} for main in (TINY, PAIR, EmbedInstance(24))
     )
     assert {"lib/dgs1.circom", "lib/dgs1_table.circom", "utils/bits.circom"} <= retrieve - {
         "lib/embed.circom"
     }
-    assert retrieve | embed == {path.relative_to(circuits_dir()).as_posix() for path in SOURCES}
+    assert retrieve | many | embed == {path.relative_to(circuits_dir()).as_posix() for path in SOURCES}

@@ -1,7 +1,7 @@
 """Groth16 over BN254: circom circuits, keys, proof jobs and verifiers (docs/circuits.md)."""
 
 from rag_audit.proofs.groth16.embed import EmbedJob, EmbedTable
-from rag_audit.proofs.groth16.instance import EmbedInstance, RetrieveInstance
+from rag_audit.proofs.groth16.instance import EmbedInstance, RetrieveInstance, RetrieveManyInstance
 from rag_audit.proofs.groth16.job import (
     ENGINES,
     ProofJob,
@@ -17,6 +17,7 @@ from rag_audit.proofs.groth16.keys import (
     load_verification_key,
     proving_key,
 )
+from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, verify_many
 
 __all__ = [
     "ENGINES",
@@ -24,14 +25,19 @@ __all__ = [
     "EmbedJob",
     "EmbedTable",
     "KeyFiles",
+    "ManyProof",
     "ProofJob",
     "RetrieveInstance",
+    "RetrieveManyInstance",
+    "RetrieveManyJob",
     "VerificationKey",
     "load_verification_key",
     "parse_key",
+    "parse_many_proof",
     "parse_proof",
     "proof_json",
     "proving_key",
     "verify",
     "verify_batch",
+    "verify_many",
 ]

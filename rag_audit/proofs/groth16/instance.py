@@ -27,6 +27,8 @@ PUBLIC_INPUTS = ("ctx", "c_seed", "beacon", "slot", "c_idx", "cq", "htopk")
 """The public inputs of `retrieve`, in the order of the verification key."""
 EMBED_INPUTS = ("ctx", "table", "hq", "cq")
 """The public inputs of `embed`."""
+MAX_QUERIES = 16
+"""Most records of one proof."""
 
 _INCLUDE = re.compile(r'^\s*include\s+"([^"]+)"\s*;', re.MULTILINE)
 
@@ -109,18 +111,55 @@ class RetrieveInstance:
         """The seven public inputs, in order."""
         return PUBLIC_INPUTS
 
-    def main_source(self) -> str:
-        """The circom file with the `main` component; circuits/main holds those of the usual instances."""
+    @property
+    def arguments(self) -> str:
+        """The parameters as the template takes them."""
         gains = ", ".join(map(str, self.gains))
-        arguments = (
+        return (
             f"{self.capacity}, {self.dimension}, {self.top_k}, {len(self.gains)}, [{gains}], "
             f"{self.lo}, {self.hi}, {self.lattice}"
         )
-        return (
-            "pragma circom 2.2.0;\n\n"
-            'include "../lib/retrieve.circom";\n\n'
-            f"component main {{public [{', '.join(PUBLIC_INPUTS)}]}} = Retrieve({arguments});\n"
-        )
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component; circuits/main holds those of the usual instances."""
+        return _main("retrieve", PUBLIC_INPUTS, f"Retrieve({self.arguments})")
+
+    def digest(self) -> str:
+        """SHA-256 over sources, compiler, flags, parameters and the noise table's digest."""
+        return circuit_digest(self, {"noise_table": table_digest()})
+
+
+@dataclass(frozen=True)
+class RetrieveManyInstance:
+    """`retrieve` for several records of one tenant and window in one proof, which share what is paid for the index.
+
+    :param queries: Q, records of a proof
+    :param each: what is proved of each of them
+    :raises PolicyError: parameters that the circuit cannot be built for
+    """
+
+    queries: int
+    each: RetrieveInstance
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.queries <= MAX_QUERIES:
+            raise PolicyError(
+                "number of queries does not fit the circuit", expected=f"2..{MAX_QUERIES}", found=self.queries
+            )
+
+    @property
+    def name(self) -> str:
+        """`retrieve-q4-n256-d256-k5-g1x8x64-w101x810-r128`."""
+        return self.each.name.replace("-", f"-q{self.queries}-", 1)
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The names of `retrieve`, in its order; all but c_seed and c_idx stand for Q values each."""
+        return PUBLIC_INPUTS
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component."""
+        return _main("retrieve_many", PUBLIC_INPUTS, f"RetrieveMany({self.queries}, {self.each.arguments})")
 
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags, parameters and the noise table's digest."""
@@ -168,27 +207,32 @@ class EmbedInstance:
     def main_source(self) -> str:
         """The circom file with the `main` component."""
         arguments = f"{self.tokens}, {self.dimension}, {self.depth}, {self.zero_row}, {self.norm_factor}"
-        return (
-            "pragma circom 2.2.0;\n\n"
-            'include "../lib/embed.circom";\n\n'
-            f"component main {{public [{', '.join(EMBED_INPUTS)}]}} = Embed({arguments});\n"
-        )
+        return _main("embed", EMBED_INPUTS, f"Embed({arguments})")
 
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags and parameters. The table is a public input."""
         return circuit_digest(self, {})
 
 
-SHIPPED: tuple[RetrieveInstance | EmbedInstance, ...] = (
+SHIPPED: tuple[RetrieveInstance | RetrieveManyInstance | EmbedInstance, ...] = (
     *(
         RetrieveInstance(capacity, 256, 5, gains, 101, 810, lattice)
         for capacity in (64, 256)
         for gains, lattice in (((1,), 64), ((1, 8, 64), 128))
     ),
+    RetrieveManyInstance(4, RetrieveInstance(256, 256, 5, (1, 8, 64), 101, 810, 128)),
     EmbedInstance(24),
     EmbedInstance(64),
 )
 """The instances whose mains lie in circuits/main."""
+
+
+def _main(library: str, public: tuple[str, ...], component: str) -> str:
+    return (
+        "pragma circom 2.2.0;\n\n"
+        f'include "../lib/{library}.circom";\n\n'
+        f"component main {{public [{', '.join(public)}]}} = {component};\n"
+    )
 
 
 def circuit_digest(instance: Instance, extra: dict[str, str]) -> str:

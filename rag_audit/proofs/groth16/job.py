@@ -9,15 +9,22 @@ from typing import Any
 from rag_audit import _native
 from rag_audit.canonical import Json, parse_hex
 from rag_audit.errors import EncodingError, SchemaError, SetupError, WitnessError
-from rag_audit.proofs import EmbedStatement, PublicValues, Statement
+from rag_audit.proofs import EmbedStatement, ManyStatement, PublicValues, Statement
 from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_witness
 from rag_audit.proofs.groth16.encoding import g1_json, g2_json, parse_fields, parse_g1, parse_g2
 from rag_audit.proofs.groth16.instance import EMBED_INPUTS, PUBLIC_INPUTS, Instance, RetrieveInstance
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
+from rag_audit.relation import commitments, noise
+from rag_audit.relation.scores import ScoreWindow, dot
+from rag_audit.relation.selection import top_k
 from rag_audit.relation.vectors import pack_nibbles
 
 ENGINES = ("native", "py_ecc", "snarkjs")
-_ORDER: dict[type[PublicValues], tuple[str, ...]] = {Statement: PUBLIC_INPUTS, EmbedStatement: EMBED_INPUTS}
+_ORDER: dict[type[PublicValues], tuple[str, ...]] = {
+    Statement: PUBLIC_INPUTS,
+    ManyStatement: PUBLIC_INPUTS,
+    EmbedStatement: EMBED_INPUTS,
+}
 """Names of a statement's public values in the order of its circuit's verification key."""
 
 
@@ -82,6 +89,29 @@ class ProofJob:
         """
         return prove(self.instance, self.inputs())
 
+    def misfit(self) -> str | None:
+        """Why there is no witness: the first public value that the private ones do not give, or "positions" where
+        these are not the first K. By the reference, in seconds; None if everything fits.
+        """
+        instance = self.instance
+        vector = memoryview(self.vector).cast("b").tolist()
+        flat = memoryview(self.rows).cast("b").tolist()
+        rows = [flat[i : i + len(vector)] for i in range(0, len(flat), len(vector))]
+        given = {
+            "c_seed": commitments.seed_commitment(self.s0, self.s1),
+            "c_idx": commitments.index_commitment(self.index_salt, rows),
+            "cq": commitments.vector_commitment(self.salt_c, vector),
+            "htopk": commitments.topk_commitment(self.salt_k, self.positions),
+        }
+        for name, value in given.items():
+            if getattr(self.statement, name) != value:
+                return name
+        window = ScoreWindow(instance.lo, instance.hi, instance.lattice)
+        kappa = commitments.noise_key(self.s0, self.s1, self.statement.beacon, self.statement.slot)
+        z = noise.draw(kappa, instance.capacity, instance.gains)
+        y = [window.quantise(dot(vector, row)) + n for row, n in zip(rows, z, strict=True)]
+        return None if top_k(y, instance.top_k) == list(self.positions) else "positions"
+
 
 def prove(instance: Instance, inputs: Inputs) -> dict[str, Any]:
     """A proof for these witness inputs, as JSON.
@@ -140,7 +170,8 @@ def parse_key(value: Json, *, field: str) -> VerificationKey:
 def verify(key: VerificationKey, proof: bytes, statement: PublicValues, *, engine: str = "native") -> bool:
     """Whether a proof verifies.
 
-    :param statement: a `Statement` for a key of `retrieve`, an `EmbedStatement` for one of `embed`
+    :param statement: a `Statement` for a key of `retrieve`, a `ManyStatement` for one of several records, an
+        `EmbedStatement` for one of `embed`
     :param engine: "native", "py_ecc" (independent, about a second) or "snarkjs" (needs Node)
     :raises EncodingError: a point outside the subgroup, a number >= r, or a key of another shape
     :raises SetupError: the engine is not installed

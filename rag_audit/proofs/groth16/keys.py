@@ -30,6 +30,7 @@ from rag_audit.proofs.groth16.instance import Instance
 from rag_audit.toolchain import build_once, cache_dir, progress
 
 MAX_KEY_BYTES = 1 << 20
+MAX_INPUTS = 127
 _G2 = ("beta", "gamma", "delta")
 
 
@@ -61,8 +62,8 @@ class VerificationKey:
         parse_g1(value["alpha"], field=f"{field}.alpha")
         for name in _G2:
             parse_g2(value[name], field=f"{field}.{name}")
-        if not isinstance(value["ic"], list) or not 2 <= len(value["ic"]) <= 64:
-            raise SchemaError("wrong number of points", field=f"{field}.ic", expected="2..64")
+        if not isinstance(value["ic"], list) or not 2 <= len(value["ic"]) <= MAX_INPUTS + 1:
+            raise SchemaError("wrong number of points", field=f"{field}.ic", expected=f"2..{MAX_INPUTS + 1}")
         for i, point in enumerate(value["ic"]):
             parse_g1(point, field=f"{field}.ic[{i}]")
         return cls(value)

@@ -1,0 +1,149 @@
+"""One proof for several records of one tenant and window (docs/circuits.md, "Several records in one proof")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from rag_audit.canonical import Json, parse_hex
+from rag_audit.errors import SchemaError, WitnessError
+from rag_audit.proofs import ManyStatement, Statement
+from rag_audit.proofs.groth16.circuit import Inputs
+from rag_audit.proofs.groth16.encoding import parse_fields
+from rag_audit.proofs.groth16.instance import MAX_QUERIES, PUBLIC_INPUTS, RetrieveManyInstance
+from rag_audit.proofs.groth16.job import ProofJob, parse_proof, prove, verify
+from rag_audit.proofs.groth16.keys import VerificationKey
+
+_SHARED = ("s0", "s1", "index_salt", "rows")
+_OWN = ("salt_c", "query", "salt_k", "position")
+
+
+@dataclass(frozen=True)
+class RetrieveManyJob:
+    """`retrieve` for several records: everything that proving needs. Picklable; holds secrets, which `repr` omits.
+
+    :param instance: which circuit
+    :param records: one job a record, of `instance.each`; places that are left over repeat the last
+    """
+
+    instance: RetrieveManyInstance
+    records: tuple[ProofJob, ...]
+
+    @property
+    def statement(self) -> ManyStatement:
+        """The public values.
+
+        :raises SchemaError: no records or too many, or of several tenants or windows
+        """
+        return ManyStatement.of([job.statement for job in self.records], self.instance.queries)
+
+    def inputs(self) -> Inputs:
+        """Witness inputs by signal name.
+
+        :raises SchemaError: as `statement`
+        :raises WitnessError: a record's private values do not fit the circuit, or differ where they are shared
+        """
+        statement = self.statement
+        first = self.records[0]
+        own = []
+        for number, job in enumerate(self.records):
+            if job.instance != self.instance.each:
+                raise WitnessError("a record of another circuit", field=f"records[{number}].instance")
+            for name in _SHARED:
+                if getattr(job, name) != getattr(first, name):
+                    raise WitnessError(
+                        "a record with private values of its own", field=f"records[{number}].{name}"
+                    )
+            try:
+                own.append(job.inputs())
+            except WitnessError as exc:
+                exc.field = f"records[{number}].{exc.field}"
+                raise
+        own += [own[-1]] * (self.instance.queries - len(own))
+        return {
+            **{name: getattr(statement, name) for name in PUBLIC_INPUTS},
+            **{name: own[0][name] for name in ("s0", "s1", "index_salt", "index")},
+            **{name: [x for values in own for x in _listed(values[name])] for name in _OWN},
+        }
+
+    def run(self) -> dict[str, Any]:
+        """The proof as JSON: system, circuit, a, b, c, records.
+
+        :raises WitnessError: a record's private values do not satisfy its statement; `field` names the record
+        :raises SchemaError: as `statement`
+        :raises SetupError: Node, circuit or keys are missing and cannot be made
+        """
+        try:
+            proof = prove(self.instance, self.inputs())
+        except WitnessError as exc:
+            for number, job in enumerate(self.records if exc.field is None else ()):
+                misfit = job.misfit()
+                if misfit is not None:
+                    raise WitnessError(
+                        "no witness: a record's private values do not satisfy its statement",
+                        field=f"records[{number}].{misfit}",
+                        found=exc.found,
+                    ) from exc
+            raise
+        places = [job.statement for job in self.records]
+        places += [places[-1]] * (self.instance.queries - len(places))
+        return proof | {"records": [record_digest(record).hex() for record in places]}
+
+
+def _listed(value: int | Sequence[int]) -> Sequence[int]:
+    return (value,) if isinstance(value, int) else value
+
+
+def record_digest(record: Statement) -> bytes:
+    """SHA-256 over a record's seven public values: what a proof of several says of each."""
+    return sha256(record.encode(PUBLIC_INPUTS)).digest()
+
+
+@dataclass(frozen=True)
+class ManyProof:
+    """A proof for several records and whose it says it is. Only the first counts; the second is there to name the
+    record that does not fit.
+
+    :param proof: 256 bytes, EIP-197 order
+    :param records: `record_digest` of the record at each place
+    """
+
+    proof: bytes
+    records: tuple[bytes, ...]
+
+
+def parse_many_proof(value: Json, circuit: str, *, field: str) -> ManyProof:
+    """A proof for several records from a file.
+
+    :raises SchemaError: other fields, another system or circuit
+    :raises EncodingError: not canonical, a point at infinity or off the curve
+    """
+    parse_fields(value, ("system", "circuit", "a", "b", "c", "records"), field=field)
+    records = value["records"]
+    if not isinstance(records, list) or not 2 <= len(records) <= MAX_QUERIES:
+        raise SchemaError("not a list of records", field=f"{field}.records", expected=f"2..{MAX_QUERIES}")
+    return ManyProof(
+        parse_proof({name: x for name, x in value.items() if name != "records"}, circuit, field=field),
+        tuple(parse_hex(text, 32, field=f"{field}.records[{i}]") for i, text in enumerate(records)),
+    )
+
+
+def verify_many(
+    key: VerificationKey, proof: ManyProof, records: Sequence[Statement], *, engine: str = "native"
+) -> list[int]:
+    """Indices of the records that a proof does not hold for, ascending: those that the proof says are others, or,
+    where it names them all and does not verify, all of them.
+
+    :param records: at most as many as the proof has places, in its order; `ManyStatement.of` fills up
+    :raises SchemaError: no records or too many, or of several tenants or windows
+    :raises EncodingError, SetupError: as `job.verify`
+    """
+    statement = ManyStatement.of(records, len(proof.records))
+    last = len(records) - 1
+    digests = [record_digest(record) for record in records]
+    others = {min(i, last) for i, said in enumerate(proof.records) if said != digests[min(i, last)]}
+    if others:
+        return sorted(others)
+    return [] if verify(key, proof.proof, statement, engine=engine) else list(range(len(records)))

@@ -1,0 +1,164 @@
+"""Cheating provers of several records in one proof: what is new there is the links. Each lie cuts one, for one record
+alone, and carries the rest through; the untouched circuit must break there and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rag_audit.proofs.groth16.circuit import Inputs
+from rag_audit.relation.commitments import topk_commitment
+from rag_audit.relation.field import MODULUS
+from rag_audit.relation.selection import top_k
+from tests.circuits.forger import Patch, forge, literal_system, shipped_system, shipped_witness
+from tests.circuits.many_case import PAIR, many_job, shared_cases
+from tests.circuits.r1cs import signal_class
+from tests.circuits.retrieve_case import TINY, Case
+
+pytestmark = pytest.mark.circuits
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    return shared_cases(PAIR, 1)
+
+
+def forged(inputs: Inputs, cases: list[Case], *patches: Patch) -> list[int]:
+    """A forged witness whose positions are, record by record, the top K of the forged scores and noise."""
+    wires = literal_system(PAIR).wires
+    witness = forge(PAIR, inputs, *patches)
+
+    def signed(name: str) -> int:
+        value = witness[wires[name]]
+        return value if value < 1 << 64 else value - MODULUS
+
+    positions = [
+        top_k(
+            [
+                signed(f"answer[{k}].scores.u[{i}]") + signed(f"answer[{k}].noise.z[{i}]")
+                for i in range(TINY.capacity)
+            ],
+            TINY.top_k,
+        )
+        for k in range(PAIR.queries)
+    ]
+    forged_inputs = {
+        **inputs,
+        "position": [p for listed in positions for p in listed],
+        "htopk": [topk_commitment(case.salt_k, p) for case, p in zip(cases, positions, strict=True)],
+    }
+    return forge(PAIR, forged_inputs, *patches)
+
+
+def assert_caught(witness: list[int], check: str) -> None:
+    """The witness breaks constraints of this class of signals and no others; the shipped circuit rejects it."""
+    broken = literal_system(PAIR).broken_signals(witness)
+    assert broken, "the forged witness is accepted"
+    for signals in broken:
+        classes = {signal_class(name) for name in signals}
+        assert check in classes, f"rejected by another constraint, of {sorted(classes)}"
+    assert next(shipped_system(PAIR).broken(shipped_witness(PAIR, witness)), None) is not None
+
+
+def test_the_honest_witness_of_the_forger_is_accepted(cases: list[Case]) -> None:
+    witness = forge(PAIR, many_job(PAIR, cases).inputs())
+    assert list(literal_system(PAIR).broken(witness)) == []
+    assert list(shipped_system(PAIR).broken(shipped_witness(PAIR, witness))) == []
+
+
+LIBRARY = "lib/retrieve_many.circom"
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "slot",
+        *(pytest.param(name, marks=pytest.mark.full) for name in ("beacon", "s0", "s1")),
+    ],
+)
+def test_noise_of_another(cases: list[Case], link: str) -> None:
+    """The second record under the first one's slot, or with noise of another beacon or seed."""
+    source = link if link in ("s0", "s1") else f"{link}[k]"
+    other = f"{link} + k" if link in ("s0", "s1") else f"{link}[0]"
+    lie = (LIBRARY, f"answer[k].{link} <== {source};", f"answer[k].{link} <-- {other};")
+    assert_caught(forged(many_job(PAIR, cases).inputs(), cases, lie), f"answer[].{link}")
+
+
+def test_rows_of_another_index_for_one_record(cases: list[Case]) -> None:
+    """The second record is scored over rows in another order than those that were unpacked and hashed."""
+    lie = (
+        LIBRARY,
+        "        answer[k].packed <== rows.packed;",
+        "        for (var g = 0; g < 1; g++) { for (var j = 0; j < d; j++) {\n"
+        "            answer[k].packed[g][j] <-- rows.packed[g][(j + k) % d];\n"
+        "        } }",
+    )
+    assert_caught(forged(many_job(PAIR, cases).inputs(), cases, lie), "answer[].packed[][]")
+
+
+def test_rows_that_are_not_the_unpacked_ones(cases: list[Case]) -> None:
+    lie = (
+        LIBRARY,
+        "            packed[g][j] <== sum;",
+        "            packed[g][j] <-- sum + (j == 0 ? 1 : 0);",
+    )
+    assert_caught(forged(many_job(PAIR, cases).inputs(), cases, lie), "rows.packed[][]")
+
+
+def test_index_scored_is_not_the_index_hashed(cases: list[Case]) -> None:
+    lie = (
+        LIBRARY,
+        "        index_hash.in[1 + i] <== index[i];",
+        "        index_hash.in[1 + i] <-- index[i] + (i == 0 ? 1 : 0);",
+    )
+    rows = [list(row) for row in cases[0].rows]
+    rows[0][0] = min(rows[0][0], 6)
+    scored = [replace(case, rows=rows).solved() for case in cases]
+    committed = [list(row) for row in rows]
+    committed[0][0] += 1
+    inputs = {
+        **many_job(PAIR, scored).inputs(),
+        "c_idx": replace(scored[0], rows=committed).public()["c_idx"],
+    }
+    assert_caught(forged(inputs, scored, lie), "index[]")
+
+
+def test_score_that_is_not_the_products_sum(cases: list[Case]) -> None:
+    lie = (LIBRARY, "& ((1 << W) - 1)) - 56 * d);", "& ((1 << W) - 1)) - 56 * d + (i == 0 ? 1 : 0));")
+    old = "quantised[i].scaled <-- R * (((raised >> (W * (i - g * G))) "
+    lie = (LIBRARY, old + lie[1], old + lie[2])
+    assert_caught(forged(many_job(PAIR, cases).inputs(), cases, lie), "answer[].scores.quantised[].scaled")
+
+
+@pytest.mark.full
+def test_product_of_another_query(cases: list[Case]) -> None:
+    lie = (
+        LIBRARY,
+        "product[g][j] <== q_j * packed[g][j];",
+        "product[g][j] <-- (q_j + (j == 0 ? 1 : 0)) * packed[g][j];",
+    )
+    assert_caught(forged(many_job(PAIR, cases).inputs(), cases, lie), "answer[].scores.product[][]")
+
+
+def test_vector_of_the_other_record(cases: list[Case]) -> None:
+    """Both records answered for the first one's query, under their own commitments."""
+    cheat = [cases[0], replace(cases[1], q=cases[0].q).solved()]
+    honest = many_job(PAIR, cases).inputs()
+    assert_caught(forge(PAIR, {**many_job(PAIR, cheat).inputs(), "cq": honest["cq"]}), "answer[].cq")
+
+
+def test_list_of_the_other_record(cases: list[Case]) -> None:
+    """The second record lists what the first one's query selects, and commits to it."""
+    lists = [*cases[0].positions, *cases[0].positions]
+    hashes = [topk_commitment(case.salt_k, cases[0].positions) for case in cases]
+    witness = forge(PAIR, {**many_job(PAIR, cases).inputs(), "position": lists, "htopk": hashes})
+    broken = {name for signals in literal_system(PAIR).broken_signals(witness) for name in signals}
+    assert broken and {name.split(".")[0] for name in broken} == {"answer[1]"}
+    assert {name.split(".")[1].split("[")[0] for name in broken} <= {"top_k"}
+
+
+def test_context_of_another_record(cases: list[Case]) -> None:
+    witness = forge(PAIR, many_job(PAIR, cases).inputs())
+    witness[literal_system(PAIR).wires["ctx[1]"]] += 1
+    assert_caught(witness, "ctx[]")

@@ -1,0 +1,47 @@
+"""Cases of several records that share a seed and an index, by the Python reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from rag_audit.proofs import Statement
+from rag_audit.proofs.groth16 import ProofJob, RetrieveManyInstance, RetrieveManyJob
+from tests.circuits.retrieve_case import TINY, Case, random_case
+
+PAIR = RetrieveManyInstance(2, TINY)
+"""The smallest instance."""
+
+
+def shared_cases(instance: RetrieveManyInstance, seed: int, count: int | None = None) -> list[Case]:
+    """Records over one index and seed: other queries, slots, beacons, contexts and salts."""
+    first, *others = [random_case(instance.each, seed + n) for n in range(count or instance.queries)]
+    shared = {name: getattr(first, name) for name in ("s0", "s1", "index_salt", "rows")}
+    return [first, *[replace(other, **shared).solved() for other in others]]
+
+
+def proof_job(case: Case) -> ProofJob:
+    """One record's job."""
+    return ProofJob(
+        instance=case.instance,
+        statement=Statement(**case.public()),
+        s0=case.s0,
+        s1=case.s1,
+        index_salt=case.index_salt,
+        rows=np.array(case.rows, dtype=np.int8).tobytes(),
+        vector=np.array(case.q, dtype=np.int8).tobytes(),
+        salt_c=case.salt_c,
+        salt_k=case.salt_k,
+        positions=case.positions,
+    )
+
+
+def many_job(instance: RetrieveManyInstance, cases: Sequence[Case]) -> RetrieveManyJob:
+    """The records' job."""
+    return RetrieveManyJob(instance, tuple(map(proof_job, cases)))
+
+
+STATEMENT = [f.name for f in fields(Statement)]
+"""Names of a record's public values."""
