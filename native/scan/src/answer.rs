@@ -200,7 +200,11 @@ pub fn verify_batch(
     bad
 }
 
-fn bisect(index: &IndexCommitment, equations: &[(usize, Equation)], bad: &mut Vec<usize>) {
+pub(crate) fn bisect(
+    index: &IndexCommitment,
+    equations: &[(usize, Equation)],
+    bad: &mut Vec<usize>,
+) {
     let mut sum = Equation::default();
     for (_, equation) in equations {
         sum.add(equation, Fr::from(1u8));

@@ -10,7 +10,7 @@ use crate::group::{
 };
 use crate::index::{Link, LinkClaim};
 use crate::mle::{eq_table, Weight};
-use crate::session::{commit_single, from_small, half, Role, Session};
+use crate::session::{commit_single, from_small, half, Role, Session, TableClaim};
 use crate::sumcheck::{plain, sumcheck, MAX_TABLES};
 
 /// A sum of multiples of known points that has to be the neutral element.
@@ -22,7 +22,7 @@ pub struct Equation {
     pub query: Vec<Fr>,
     pub h: Fr,
     pub u: Fr,
-    /// Factors of the points of the statement's index commitment.
+    /// Factors of the points of the statement's index or table commitment.
     pub index: Vec<Fr>,
     pub points: Vec<(G1Affine, Fr)>,
 }
@@ -107,7 +107,7 @@ pub enum Closed {
     Simulated(Vec<u8>, crate::transcript::Transcript),
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
     /// Proves every claim, product and constraint of the session. `link` ties the last column that has no
     /// commitments of its own to an index.
     pub fn close(mut self, link: Option<Link>) -> Result<Closed> {
@@ -258,9 +258,10 @@ impl Session<'_> {
     }
 
     /// All column claims to one point: columns grouped by weight, one sumcheck of weight times combination.
-    fn reduce_columns(&mut self) -> Result<Option<Opened>> {
+    fn reduce_columns(&mut self) -> Result<Option<Opened<'a>>> {
         let claims = std::mem::take(&mut self.claims);
-        if claims.is_empty() {
+        let table = self.table.take();
+        if claims.is_empty() && table.is_none() {
             return Ok(None);
         }
         let gamma = self.challenge("column claims");
@@ -280,17 +281,32 @@ impl Session<'_> {
                 .extend(part.columns.iter().map(|(id, f)| (id.0, *f * power)));
             power *= gamma;
         }
-        assert!(2 * groups.len() <= MAX_TABLES);
-        let used = groups.iter().flat_map(|(_, columns)| columns);
-        let variables = used
+        // The functional that a table gives, last.
+        let mut sums: Vec<Vec<(usize, Fr)>> = groups.iter().map(|g| g.1.clone()).collect();
+        if let Some(part) = &table {
+            claim.add_scaled(&part.value, power);
+            sums.push(vec![(part.column.0, power)]);
+        }
+        assert!(2 * sums.len() <= MAX_TABLES);
+        let variables = sums
+            .iter()
+            .flatten()
             .map(|(c, _)| self.columns[*c].variables)
+            .chain(table.iter().map(|t| t.table.layout.variables))
             .max()
             .unwrap_or(0);
         let variables = variables.max(self.row_variables);
         let tables = self.proving().then(|| {
+            let mut weights: Vec<Vec<Fr>> =
+                groups.iter().map(|(w, _)| w.table(variables)).collect();
+            weights.extend(table.iter().map(|part| {
+                let mut functional = part.functional.clone().unwrap_or_default();
+                functional.resize(1 << variables, Fr::ZERO);
+                functional
+            }));
             let mut tables = Vec::new();
-            for (weight, columns) in &groups {
-                tables.push(weight.table(variables));
+            for (weight, columns) in weights.into_iter().zip(&sums) {
+                tables.push(weight);
                 let mut sum = vec![Fr::ZERO; 1 << variables];
                 for (c, factor) in columns {
                     let values = self.columns[*c]
@@ -311,29 +327,47 @@ impl Session<'_> {
         let finals: Option<Vec<Fr>> = reduced
             .finals
             .map(|f| f.chunks_exact(2).map(|pair| pair[1]).collect());
-        let vars = self.send("columns at the point", groups.len(), finals.as_deref())?;
+        let vars = self.send("columns at the point", sums.len(), finals.as_deref())?;
         let mut rest = reduced.claim;
         for ((weight, _), var) in groups.iter().zip(&vars) {
             rest.add_term(*var, -weight.evaluate(&reduced.point));
+        }
+        // What the table's functional extends to is public; the opening shows it.
+        let extended = match &table {
+            Some(part) => {
+                let dot = |f: &Vec<Fr>| {
+                    f.iter()
+                        .zip(eq_table(&reduced.point))
+                        .map(|(f, e)| *f * e)
+                        .sum()
+                };
+                Some(self.response("table", part.functional.as_ref().map(dot))?)
+            }
+            None => None,
+        };
+        if let (Some(y), Some(var)) = (extended, vars.last()) {
+            rest.add_term(*var, -y);
         }
         self.constrain("column claims", rest);
 
         let delta = self.challenge("column groups");
         let (mut value, mut power) = (Expr::zero(), Fr::ONE);
         let mut factors = vec![Fr::ZERO; self.columns.len()];
-        for ((_, columns), var) in groups.iter().zip(&vars) {
+        for (columns, var) in sums.iter().zip(&vars) {
             value.add_term(*var, power);
             for (c, factor) in columns {
                 factors[*c] += *factor * power;
             }
             power *= delta;
         }
+        value.constant += extended.unwrap_or_default() * power;
         let held = self.value(&value);
         let single = self.send_single("opened value", held)?;
         self.constrain("opened value", value - single.into());
         Ok(Some(Opened {
             point: reduced.point,
             factors,
+            table: table.map(|part| (part, power)),
             single,
         }))
     }
@@ -532,7 +566,7 @@ impl Session<'_> {
     }
 
     /// One inner-product argument for all columns: the mask first, then folding of what it has made uniform.
-    fn open_columns(&mut self, opened: &Opened, linked: Option<LinkClaim>) -> Result<Equation> {
+    fn open_columns(&mut self, opened: &Opened<'a>, linked: Option<LinkClaim>) -> Result<Equation> {
         let (low, high) = opened.point.split_at(self.row_variables);
         let rows = eq_table(high);
         let length = 1usize << self.row_variables;
@@ -569,6 +603,18 @@ impl Session<'_> {
                 }
             }
         }
+        let mut of_table = Vec::new();
+        if let Some((part, factor)) = &opened.table {
+            let rows = &rows[..part.table.layout.rows()];
+            for f in &part.factors {
+                of_table.extend(rows.iter().map(|e| *e * f * factor));
+            }
+            if let (Some((vector, _)), Some(functional)) = (&mut secret, &part.functional) {
+                for (run, e) in functional.chunks(length).zip(rows) {
+                    add_vector(vector, run, *e * factor);
+                }
+            }
+        }
         let Var::Single(value) = opened.single else {
             unreachable!("sent singly")
         };
@@ -597,12 +643,17 @@ impl Session<'_> {
             };
             vec![column, value]
         };
-        let targets = [target, vec![(value_point, Fr::ONE)]].map(|points| Equation {
+        let mut targets = [target, vec![(value_point, Fr::ONE)]].map(|points| Equation {
             points,
             ..Equation::default()
         });
+        targets[0].index = of_table;
+        let table = opened
+            .table
+            .as_ref()
+            .map_or(&[][..], |(part, _)| &part.table.points);
         let (masks, c, known) =
-            self.mask("column opening", length + 2, secret, &map, &targets, &[])?;
+            self.mask("column opening", length + 2, secret, &map, &targets, table)?;
         let vector_blinding =
             self.response("column blinding", known.as_ref().map(|x| x[length]))?;
         let single_blinding =
@@ -673,8 +724,10 @@ fn fold_bases(bases: &[G1Affine], u: Fr) -> Vec<G1Affine> {
 }
 
 /// Where all columns are opened, how much each counts, and the commitment to the value.
-struct Opened {
+struct Opened<'a> {
     point: Vec<Fr>,
     factors: Vec<Fr>,
+    /// The table's functional and how much it counts.
+    table: Option<(TableClaim<'a>, Fr)>,
     single: Var,
 }

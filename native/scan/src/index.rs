@@ -94,6 +94,22 @@ pub fn commit_index(
     capacity: usize,
     key: &IndexKey,
 ) -> Result<IndexCommitment> {
+    commit_columns(rows, dimension, capacity, |place| key.blinding(place))
+}
+
+/// Commits to a published table of int4 rows, shape (rows, dimension), with one row of zeros after the last. It hides
+/// nothing: whoever has the table makes the same points.
+pub fn commit_table(rows: &[i8], dimension: usize) -> Result<IndexCommitment> {
+    check_dimension(dimension)?;
+    commit_columns(rows, dimension, rows.len() / dimension + 1, |_| Fr::ZERO)
+}
+
+fn commit_columns(
+    rows: &[i8],
+    dimension: usize,
+    capacity: usize,
+    blinding: impl Fn(usize) -> Fr + Sync,
+) -> Result<IndexCommitment> {
     let layout = Layout::new(capacity)?;
     check_dimension(dimension)?;
     if !rows.len().is_multiple_of(dimension) || rows.len() / dimension > capacity {
@@ -122,7 +138,7 @@ pub fn commit_index(
             let run = rows.chunks_exact(dimension).skip(a * length).take(length);
             let values: Vec<i64> = run.map(|row| i64::from(row[j])).collect();
             let mut sum = small_msm(&g[..values.len()], &values);
-            h.add_multiple(&mut sum, &key.blinding(place));
+            h.add_multiple(&mut sum, &blinding(place));
             sum
         })
         .collect();

@@ -18,6 +18,10 @@ pub enum Entry {
     Public(Vec<i64>),
     /// The row's number.
     Row,
+    /// The row's number below this one, 0 from it on.
+    RowBelow(usize),
+    /// 1 below this row, 0 from it on.
+    Below(usize),
     /// A hidden value a row; missing ones are 0.
     Hidden(Vec<Expr>),
     /// The components of the linked query, zero beyond them; the values are the prover's.
@@ -112,6 +116,8 @@ pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<
                     rest.constant += power * values.iter().zip(&eq_table(low)).map(sum).sum::<Fr>();
                 }
                 Entry::Row => rest.constant += power * row_number(low),
+                Entry::RowBelow(n) => rest.constant += power * mle::prefix_numbers(low, *n),
+                Entry::Below(n) => rest.constant += power * mle::prefix(low, *n),
                 Entry::Hidden(exprs) => {
                     for (expr, e) in exprs.iter().zip(eq_table(low)) {
                         rest.add_scaled(expr, power * e);
@@ -158,7 +164,7 @@ pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<
 
 /// The extension of x -> x.
 pub(crate) fn row_number(point: &[Fr]) -> Fr {
-    point.iter().rev().fold(Fr::ZERO, |acc, p| acc.double() + p)
+    mle::prefix_numbers(point, 1 << point.len())
 }
 
 /// A combination of the prover's columns, evaluated at a point.
@@ -206,10 +212,9 @@ fn fill(session: &Session, segment: &Segment, alpha: Fr, beta: Fr, p: &mut [Fr],
                 }
             }
             Entry::Public(values) => subtract(q, values, power),
-            Entry::Row => q
-                .par_iter_mut()
-                .enumerate()
-                .for_each(|(i, q)| *q -= Fr::from(i as u64) * power),
+            Entry::Row => subtract_numbers(q, power),
+            Entry::RowBelow(n) => subtract_numbers(&mut q[..*n], power),
+            Entry::Below(n) => q[..*n].iter_mut().for_each(|q| *q -= power),
             Entry::Hidden(exprs) => {
                 for (q, expr) in q.iter_mut().zip(exprs) {
                     *q -= session.value(expr).unwrap_or_default() * power;
@@ -220,6 +225,12 @@ fn fill(session: &Session, segment: &Segment, alpha: Fr, beta: Fr, p: &mut [Fr],
             }
         }
     }
+}
+
+fn subtract_numbers(q: &mut [Fr], factor: Fr) {
+    q.par_iter_mut()
+        .enumerate()
+        .for_each(|(i, q)| *q -= Fr::from(i as u64) * factor);
 }
 
 /// Claims that sum of p/q over the leaves is 0 with no q zero, and reduces that to p and q at one point.

@@ -40,6 +40,27 @@ pub fn prefix(point: &[Fr], count: usize) -> Fr {
     .evaluate_sum()
 }
 
+/// sum over x < count of x eq(point, x).
+pub fn prefix_numbers(point: &[Fr], count: usize) -> Fr {
+    if count >> point.len() > 0 {
+        return point.iter().rev().fold(Fr::ZERO, |acc, p| acc.double() + p);
+    }
+    // Of the bits so far: the sums of eq and of x eq below count's, and of x eq over all.
+    let (mut below, mut numbers, mut all) = (Fr::ZERO, Fr::ZERO, Fr::ZERO);
+    for (k, p) in point.iter().enumerate() {
+        let high = Fr::from(1u64 << k) * p;
+        (below, numbers) = match count >> k & 1 {
+            1 => (
+                Fr::ONE - p + *p * below,
+                (Fr::ONE - p) * all + high * below + *p * numbers,
+            ),
+            _ => ((Fr::ONE - p) * below, (Fr::ONE - p) * numbers),
+        };
+        all += high;
+    }
+    numbers
+}
+
 /// A public linear functional on a column: entry `stride i + o` weighs eq(point, i) coefficients_o for i below
 /// `items`, with stride the number of coefficients; every other entry weighs nothing.
 ///
@@ -141,6 +162,10 @@ mod tests {
         assert!((0..32).all(|x| table[x] == eq_at(&p, x)));
         for count in [0, 1, 7, 31, 32] {
             assert_eq!(prefix(&p, count), table[..count].iter().sum::<Fr>());
+            let numbers = (0..)
+                .zip(&table[..count])
+                .map(|(x, e)| Fr::from(x as u64) * e);
+            assert_eq!(prefix_numbers(&p, count), numbers.sum::<Fr>());
         }
     }
 

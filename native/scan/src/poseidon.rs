@@ -66,7 +66,7 @@ impl Call {
 }
 
 /// H(10, tag, length).
-fn start_of_list(tag: u64, length: usize) -> Fr {
+pub(crate) fn start_of_list(tag: u64, length: usize) -> Fr {
     hash(&[TAG_LIST, tag, length as u64].map(Fr::from)).expect("three inputs fit")
 }
 

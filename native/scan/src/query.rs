@@ -25,12 +25,12 @@ use crate::session::{Column, Opening, Role, Session};
 use crate::sumcheck::sumcheck;
 use crate::transcript::Transcript;
 
-const TAG_VECTOR: u64 = 4;
+pub(crate) const TAG_VECTOR: u64 = 4;
 const TAG_TOPK: u64 = 5;
 const TAG_SCORE: u64 = 2;
 const TAG_NIBBLE: u64 = 3;
 const TAG_SELECT: u64 = 4;
-const NIBBLE_VARIABLES: usize = 4;
+pub(crate) const NIBBLE_VARIABLES: usize = 4;
 /// |s| is at most 49 a component.
 const SCORE: i64 = COMPONENT as i64 * COMPONENT as i64;
 /// Largest number of listed positions.
@@ -543,7 +543,7 @@ fn answer_protocol(
 }
 
 /// -7..7, and the last once more.
-fn nibble_rows() -> Vec<i64> {
+pub(crate) fn nibble_rows() -> Vec<i64> {
     let most = i64::from(COMPONENT);
     (0..1i64 << NIBBLE_VARIABLES)
         .map(|row| (row - most).min(most))

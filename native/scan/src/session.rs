@@ -18,6 +18,7 @@ use crate::group::{
     decode_point, decode_scalar, encode_point, encode_scalar, small_msm, tables, vector_generators,
     Fr, G1Affine, G1Projective, ENCODED, WIDTH,
 };
+use crate::index::IndexCommitment;
 use crate::mle::Weight;
 use crate::transcript::Transcript;
 
@@ -44,6 +45,18 @@ pub struct ColumnId(pub usize);
 pub struct Claim {
     pub weight: Weight,
     pub columns: Vec<(ColumnId, Fr)>,
+    pub value: Expr,
+}
+
+/// <F, column> = value, where F = sum of factors_j T_j for the columns T_j of a published table, committed to without
+/// blinding.
+pub struct TableClaim<'a> {
+    pub table: &'a IndexCommitment,
+    /// One for each column of the table.
+    pub factors: Vec<Fr>,
+    /// F, of whoever has the table itself.
+    pub functional: Option<Vec<Fr>>,
+    pub column: ColumnId,
     pub value: Expr,
 }
 
@@ -180,6 +193,8 @@ pub struct Session<'a> {
     pub(crate) products: Vec<(&'static str, [Expr; 3])>,
     pub(crate) columns: Vec<Column>,
     pub(crate) claims: Vec<Claim>,
+    /// At most one in a run.
+    pub(crate) table: Option<TableClaim<'a>>,
 }
 
 impl<'a> Session<'a> {
@@ -227,6 +242,7 @@ impl<'a> Session<'a> {
             products: Vec::new(),
             columns: Vec::new(),
             claims: Vec::new(),
+            table: None,
         }
     }
 
@@ -425,6 +441,11 @@ impl<'a> Session<'a> {
             columns,
             value,
         });
+    }
+
+    /// Claims the run's one functional that is made of a published table's columns.
+    pub fn claim_table(&mut self, claim: TableClaim<'a>) {
+        self.table = Some(claim);
     }
 
     /// The prover's values of a column.

@@ -26,6 +26,9 @@ pub struct Transcript {
     /// What the tests' simulator has decided that the oracle answers, by the state before the challenge.
     #[cfg(test)]
     pub(crate) programmed: Vec<([u8; 32], Fr)>,
+    /// Answers that the tests' cheating provers know beforehand, by label.
+    #[cfg(test)]
+    pub(crate) predicted: Vec<(&'static str, Fr)>,
 }
 
 impl Transcript {
@@ -35,6 +38,8 @@ impl Transcript {
             state: [0; 32],
             #[cfg(test)]
             programmed: Vec::new(),
+            #[cfg(test)]
+            predicted: Vec::new(),
         };
         transcript.step(Kind::Start, protocol, DOMAIN);
         transcript
@@ -87,16 +92,21 @@ impl Transcript {
     /// A field element, within 2^-256 of uniform.
     pub fn challenge(&mut self, label: &str) -> Fr {
         #[cfg(test)]
-        if let Some((_, answer)) = self
-            .programmed
-            .iter()
-            .find(|(state, _)| *state == self.state)
-        {
-            let answer = *answer;
+        if let Some(answer) = self.decided(label) {
             self.step(Kind::Challenge, label, &[]);
             return answer;
         }
         Fr::from_le_bytes_mod_order(&self.squeeze(label))
+    }
+
+    #[cfg(test)]
+    fn decided(&self, label: &str) -> Option<Fr> {
+        let programmed = self
+            .programmed
+            .iter()
+            .find(|(state, _)| *state == self.state);
+        let predicted = || self.predicted.iter().find(|(known, _)| *known == label);
+        programmed.map(|p| p.1).or_else(|| predicted().map(|p| p.1))
     }
 
     pub fn challenges(&mut self, label: &str, count: usize) -> Vec<Fr> {
