@@ -126,6 +126,10 @@ class CeremonyError(RagAuditError):
     exit_code = ExitCode.FAIL
 
 
+class ExecutorError(RagAuditError):
+    """Where proving jobs run cannot be reached, takes no more jobs, or lost one twice."""
+
+
 class StoreError(RagAuditError):
     """The provider's durable state is missing, altered, or could not be written (a full disk, say)."""
 

@@ -1,0 +1,340 @@
+"""Proving jobs on processes and on a real Dask cluster: what travels, what a lost worker costs, what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit import executors
+from rag_audit.errors import EncodingError, ExecutorError, SetupError, VersionError, WitnessError
+from rag_audit.executors import (
+    KEY_VARIABLE,
+    LocalProcesses,
+    SealedExecutor,
+    new_worker_key,
+    open_executor,
+    run_job,
+    run_jobs,
+    run_sealed,
+    worker_key,
+)
+from rag_audit.proofs.scan import CertificateJob, NoiseCertificate, ScanKey, commit_index
+from rag_audit.relation.commitments import seed_commitment
+from rag_audit.relation.field import to_bytes
+
+ROOT = Path(__file__).resolve().parents[2]
+S0, S1 = 2**200 + 11, 2**199 + 22
+
+
+@dataclasses.dataclass(frozen=True)
+class Echo:
+    """A job that gives its value, or ends its process the first time."""
+
+    value: int
+    fatal_once: Path | None = None
+
+    def run(self) -> int:
+        if self.fatal_once is not None and not self.fatal_once.exists():
+            self.fatal_once.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.value
+
+
+class AlwaysFatal(Echo):
+    def run(self) -> int:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return self.value
+
+
+class Raising(Echo):
+    def run(self) -> int:
+        if self.value:
+            raise WitnessError("no proof", field="record")
+        raise ZeroDivisionError("with what was divided")
+
+
+class Recorder(Executor):
+    """Keeps what it is given to carry, and may change it, or its results, on the way."""
+
+    def __init__(
+        self, there: Callable[[bytes], bytes] = bytes, back: Callable[[bytes], bytes] = bytes
+    ) -> None:
+        self.sent: list[bytes] = []
+        self.there, self.back = there, back
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.sent += [pickle.dumps((fn, args, kwargs))]
+        future: Future[Any] = Future()
+        try:
+            future.set_result(self.back(fn(self.there(args[0]), *args[1:], **kwargs)))
+        except Exception as exc:
+            future.set_exception(exc)
+        return future
+
+
+@pytest.fixture
+def key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "worker.key"
+    new_worker_key(path)
+    monkeypatch.setenv(KEY_VARIABLE, str(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def scan_key() -> ScanKey:
+    rows = bytes(i % 8 for i in range(500 * 4))
+    points = commit_index(rows, 4, 500, bytes(32))
+    return ScanKey(points, 4, 500, bytes(32), (1,), 2, lo=5, hi=90, lattice=64)
+
+
+def certificate_job(key: ScanKey, slot: int) -> CertificateJob:
+    return CertificateJob(key, seed_commitment(S0, S1), 33, slot, S0, S1)
+
+
+# -- what travels --------------------------------------------------------------------------------------------
+
+
+def test_a_sealed_job_shows_no_secret_and_gives_its_result(key_file: Path, scan_key: ScanKey) -> None:
+    job, carrier = certificate_job(scan_key, 1), Recorder()
+    result = SealedExecutor(carrier, worker_key()).submit(run_job, job).result()
+    assert isinstance(result, NoiseCertificate)
+    (sent,) = carrier.sent
+    plain = pickle.dumps((run_job, job))
+    for secret in (S0, S1):
+        halves = (to_bytes(secret), secret.to_bytes(32, "little").rstrip(b"\0"))
+        assert any(half in plain for half in halves), "the job holds it"
+        assert not any(half in sent for half in halves)
+    assert b"CertificateJob" in plain and b"CertificateJob" not in sent
+
+
+def test_an_executor_that_is_not_of_this_machine_is_sealed(key_file: Path) -> None:
+    carrier = Recorder()
+    assert dict(run_jobs([("a", Echo(7)), ("b", Echo(8))], carrier)) == {"a": 7, "b": 8}
+    assert len(carrier.sent) == 2 and all(b"Echo" not in sent for sent in carrier.sent)
+
+
+def test_without_a_key_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    carrier = Recorder()
+    with pytest.raises(SetupError, match=KEY_VARIABLE):
+        list(run_jobs([("a", Echo(7))], carrier))
+    assert carrier.sent == []
+    with pytest.raises(SetupError, match=KEY_VARIABLE), open_executor("dask://127.0.0.1:1"):
+        pass
+
+
+def test_a_key_that_others_may_read_or_that_is_no_key_is_refused(key_file: Path) -> None:
+    key_file.chmod(0o644)
+    with pytest.raises(SetupError, match="permissions"):
+        worker_key()
+    key_file.chmod(0o600)
+    key_file.write_text("abc")
+    with pytest.raises(EncodingError):
+        worker_key()
+
+
+def test_a_worker_with_another_key_opens_nothing(key_file: Path) -> None:
+    carrier = Recorder()
+    with pytest.raises(SetupError, match="different keys"):
+        SealedExecutor(carrier, bytes(32)).submit(run_job, Echo(1)).result()
+
+
+def flip(blob: bytes) -> bytes:
+    return blob[:-1] + bytes([blob[-1] ^ 1])
+
+
+@pytest.mark.parametrize("way", ["there", "back"])
+def test_a_changed_job_or_result_is_refused(key_file: Path, way: str) -> None:
+    carrier = Recorder(**{way: flip})
+    with pytest.raises(SetupError, match="cannot be opened"):
+        SealedExecutor(carrier, worker_key()).submit(run_job, Echo(1)).result()
+
+
+def test_a_result_of_another_job_is_refused(key_file: Path) -> None:
+    results: list[bytes] = []
+
+    def first(result: bytes) -> bytes:
+        results.append(result)
+        return results[0]
+
+    sealed = SealedExecutor(Recorder(back=first), worker_key())
+    assert sealed.submit(run_job, Echo(1)).result() == 1
+    with pytest.raises(SetupError):
+        sealed.submit(run_job, Echo(2)).result()
+
+
+def test_a_job_is_not_taken_for_a_result(key_file: Path) -> None:
+    blobs: list[bytes] = []
+    sealed = SealedExecutor(Recorder(there=lambda b: blobs.append(b) or b), worker_key())
+    sealed.submit(run_job, Echo(1)).result()
+    with pytest.raises(SetupError):
+        run_sealed(run_sealed(blobs[0]))
+
+
+def test_a_worker_of_another_release_says_so(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def elsewhere(blob: bytes) -> bytes:
+        monkeypatch.setattr(executors, "__version__", "0.0.1")
+        return blob
+
+    with pytest.raises(VersionError):
+        SealedExecutor(Recorder(there=elsewhere), worker_key()).submit(run_job, Echo(1)).result()
+
+
+def test_a_jobs_error_arrives_and_an_unknown_one_without_its_text(key_file: Path) -> None:
+    sealed = SealedExecutor(Recorder(), worker_key())
+    with pytest.raises(WitnessError, match="no proof; at record"):
+        sealed.submit(run_job, Raising(1)).result()
+    with pytest.raises(ExecutorError, match="ZeroDivisionError") as caught:
+        sealed.submit(run_job, Raising(0)).result()
+    assert "divided" not in str(caught.value)
+
+
+# -- lost workers --------------------------------------------------------------------------------------------
+
+
+def test_a_job_whose_process_dies_runs_once_more(tmp_path: Path) -> None:
+    jobs = [(i, Echo(i, tmp_path / "died" if i == 2 else None)) for i in range(6)]
+    with LocalProcesses(1) as pool:
+        assert dict(run_jobs(jobs, pool)) == {i: i for i in range(6)}
+    assert (tmp_path / "died").exists()
+
+
+def test_a_job_lost_twice_is_named(tmp_path: Path) -> None:
+    with LocalProcesses(1) as pool, pytest.raises(ExecutorError, match="twice; at seven"):
+        list(run_jobs([("seven", AlwaysFatal(7))], pool))
+
+
+def test_what_is_under_way_when_a_job_fails_is_given() -> None:
+    done: list[Any] = []
+    jobs = [("bad", Raising(1)), *((i, Echo(i)) for i in range(500))]
+    with ThreadPoolExecutor(1) as pool, pytest.raises(WitnessError):
+        done.extend(run_jobs(jobs, pool))
+    # `extend` keeps nothing of an iterator that raises halfway: count again, one by one.
+    with ThreadPoolExecutor(1) as pool, pytest.raises(WitnessError):
+        for name, value in run_jobs(jobs, pool):
+            done.append((name, value))
+    assert 0 < len(set(done)) < 500
+
+
+def test_jobs_are_built_as_there_is_room() -> None:
+    built = 0
+
+    def jobs() -> Iterator[tuple[int, Echo]]:
+        nonlocal built
+        for i in range(1000):
+            built += 1
+            yield i, Echo(i)
+
+    with ThreadPoolExecutor(1) as pool:
+        run = run_jobs(jobs(), pool)
+        next(run)
+        assert built <= executors.IN_FLIGHT
+        assert sum(1 for _ in run) == 999
+
+
+# -- addresses -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("address", ["dask:/a", "http://a:1", "dask://", "a:1", ""])
+def test_other_addresses_are_refused(key_file: Path, address: str) -> None:
+    with pytest.raises(ExecutorError, match="address"), open_executor(address):
+        pass
+
+
+def test_a_missing_package_is_named(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, scheme in (("distributed", "dask"), ("ray", "ray")):
+        monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(SetupError) as caught, open_executor(f"{scheme}://127.0.0.1:1"):
+            pass
+        assert caught.value.hint == f"pip install 'ragaudit-zk[{scheme}]'"
+
+
+# -- a cluster -----------------------------------------------------------------------------------------------
+
+
+class Cluster:
+    """A scheduler and two workers, processes of their own. A task whose worker dies is not repeated by Dask."""
+
+    def __init__(self, folder: Path) -> None:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
+        }
+        file = folder / "scheduler.json"
+        options = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file)]
+
+        def start(program: str, *more: str) -> subprocess.Popen[bytes]:
+            command = [sys.executable, "-m", "dask", program, *options, *more]
+            return subprocess.Popen(
+                command, env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+
+        self.scheduler = start("scheduler", "--port", "0")
+        self.workers = {
+            name: start("worker", "--name", name, "--no-nanny", "--nthreads", "1") for name in ("one", "two")
+        }
+        while not file.exists():
+            assert self.scheduler.poll() is None
+            time.sleep(0.05)
+        self.address = json.loads(file.read_text())["address"].replace("tcp://", "dask://")
+
+    def stop(self) -> None:
+        for process in (*self.workers.values(), self.scheduler):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def cluster(key_file: Path, tmp_path: Path) -> Iterator[Cluster]:
+    pytest.importorskip("distributed")
+    made = Cluster(tmp_path)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def test_a_worker_killed_in_the_middle_of_a_proof_costs_no_proof(
+    cluster: Cluster, scan_key: ScanKey, caplog: pytest.LogCaptureFixture
+) -> None:
+    from distributed import Client
+
+    killed: list[str] = []
+    with (
+        Client(cluster.address.replace("dask://", "tcp://")) as client,
+        open_executor(cluster.address) as sealed,
+    ):
+        client.wait_for_workers(2, timeout=60)
+        names = {address: worker["name"] for address, worker in client.scheduler_info()["workers"].items()}
+
+        def jobs() -> Iterator[tuple[int, CertificateJob]]:
+            for slot in range(6):
+                yield slot, certificate_job(scan_key, slot)
+
+        with ThreadPoolExecutor(1) as thread:
+            running = thread.submit(lambda: list(run_jobs(jobs(), sealed)))
+            while not killed and not running.done():
+                busy = [names[address] for address, tasks in client.processing().items() if tasks]
+                for name in busy[:1]:
+                    cluster.workers[name].kill()
+                    killed.append(name)
+            done = running.result()
+    assert len(killed) == 1
+    assert [record.message for record in caplog.records].count(
+        "a worker was lost; its job runs once more"
+    ) >= 1
+    assert sorted(slot for slot, _ in done) == list(range(6))
+    assert len({certificate.proof for _, certificate in done}) == 6
