@@ -522,7 +522,7 @@ class Window:
         Each finished proof is stored before the next is counted, so an interrupted call resumes where it stopped.
 
         :param executor: where the jobs run; in this process, one after another, if None
-        :param progress: called with (done, total)
+        :param progress: called with (done, total), before the first proof too
         :returns: how many proofs were made now
         """
         named = None if seqs is None else set(seqs)
@@ -536,6 +536,8 @@ class Window:
             raise StoreError("the proof that a record names is lost, and another would not be it",
                              field=f"record {lost.seq}", expected=str(self._proof_path(lost)))  # fmt: skip
         done = len(wanted) - len(missing)
+        if progress is not None:
+            progress(done, len(wanted))
         for record, proof in self._run(missing, executor):
             replace_file(self._proof_path(record), jcs(proof))
             done += 1

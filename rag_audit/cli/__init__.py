@@ -21,6 +21,7 @@ def main() -> None:
 for command in (
     demo.demo,
     keys.keygen,
+    keys.worker_key,
     account.account,
     account.query,
     account.receipt,

@@ -1,4 +1,4 @@
-"""`rag-audit keygen`."""
+"""`rag-audit keygen` and `rag-audit worker-key`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from rag_audit.cli.common import PATH, emit, json_option
 from rag_audit.durable import replace_file
+from rag_audit.executors import KEY_VARIABLE, new_worker_key
 from rag_audit.ledger.note import SigningKey
 
 
@@ -21,3 +22,15 @@ def keygen(out: Path, name: str, as_json: bool) -> None:
     key.save(out)
     replace_file(out.with_name(out.name + ".pub"), f"{key.verifier}\n".encode())
     emit({"vkey": str(key.verifier)}, as_json, str(key.verifier))
+
+
+@click.command("worker-key")
+@click.argument("out", type=PATH)
+@json_option
+def worker_key(out: Path, as_json: bool) -> None:
+    """Make the key under which proving jobs travel to other machines: OUT (mode 0600), the same file on each.
+
+    Provider and workers name it by the environment variable RAG_AUDIT_WORKER_KEY.
+    """
+    new_worker_key(out)
+    emit({"key": str(out), "variable": KEY_VARIABLE}, as_json, f"export {KEY_VARIABLE}={out.resolve()}")

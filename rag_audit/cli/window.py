@@ -6,8 +6,6 @@ import os
 import socketserver
 import sys
 from collections import defaultdict
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.drand import QUICKNET
 from rag_audit.durable import replace_file
 from rag_audit.errors import EncodingError, RagAuditError, SetupError
+from rag_audit.executors import open_executor
 from rag_audit.policy import Policy
 from rag_audit.publication import MAX_PUBLICATION_BYTES
 from rag_audit.records import DrandBeacon, PreviousWindow, RosterEntry, WitnessBeacon
@@ -231,20 +230,36 @@ def close(directory: Path, abandon: bool, as_json: bool) -> None:
 @click.command()
 @click.argument("directory", type=PATH)
 @click.option("--challenge", "note", type=PATH, help="a verifier's challenge note; all records without it")
-@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="prover processes")
+@click.option(
+    "--executor",
+    "address",
+    help="a cluster: dask://host:port or ray://host:port, with RAG_AUDIT_WORKER_KEY set",
+)
+@click.option(
+    "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="prover processes here"
+)
 @json_option
-def prove(directory: Path, note: Path | None, workers: int, as_json: bool) -> None:
-    """Make the missing proofs and add them to window.json; can be interrupted and run again."""
+def prove(directory: Path, note: Path | None, address: str | None, workers: int, as_json: bool) -> None:
+    """Make the missing proofs and add them to window.json; can be interrupted and run again.
+
+    Proofs are made by processes here, or by a cluster, which sees sealed jobs only (`worker-key`).
+    """
+    show, count = progress("proofs"), 0
+
+    def counted(done: int, total: int) -> None:
+        nonlocal count
+        count = done
+        show(done, total)
+
     with resume(directory) as window:
         _admit(window)
-        show = progress("proofs")
-        with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as pool:
+        with open_executor(address, workers=workers) as executor:
             if note is None:
-                made = window.prove(executor=pool, progress=show)
+                made = window.prove(executor=executor, progress=counted)
             else:
                 text = note.read_text(encoding="utf-8") if note.exists() else ""
-                made = window.answer_challenge(text, executor=pool, progress=show)
-        emit({"made": made, "window": str(directory / "public" / "window.json")}, as_json)
+                made = window.answer_challenge(text, executor=executor, progress=counted)
+        emit({"made": made, "proofs": count, "window": str(directory / "public" / "window.json")}, as_json)
 
 
 @click.command("forget")

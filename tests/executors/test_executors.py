@@ -217,15 +217,13 @@ def test_a_job_lost_twice_is_named(tmp_path: Path) -> None:
 
 
 def test_what_is_under_way_when_a_job_fails_is_given() -> None:
-    done: list[Any] = []
-    jobs = [("bad", Raising(1)), *((i, Echo(i)) for i in range(500))]
+    done: list[int] = []
+    jobs = [("bad", Raising(1)), *((str(i), Echo(i)) for i in range(500))]
     with ThreadPoolExecutor(1) as pool, pytest.raises(WitnessError):
-        done.extend(run_jobs(jobs, pool))
-    # `extend` keeps nothing of an iterator that raises halfway: count again, one by one.
-    with ThreadPoolExecutor(1) as pool, pytest.raises(WitnessError):
-        for name, value in run_jobs(jobs, pool):
-            done.append((name, value))
-    assert 0 < len(set(done)) < 500
+        for _, value in run_jobs(jobs, pool):
+            done.append(value)
+    assert done
+    assert len(done) < 500, "no job is started after the error"
 
 
 def test_jobs_are_built_as_there_is_room() -> None:
