@@ -110,6 +110,16 @@ class EmbedStatement(PublicValues):
     cq: int
 
 
+@dataclass(frozen=True)
+class CoalitionDigest(PublicValues):
+    """The public value of a window's coalition certificate by the circuit `coalition`.
+
+    :param statement: hash of everything that the certificate is about (`groth16.coalition`)
+    """
+
+    statement: int
+
+
 class Job(Protocol):
     """A proof to be made: picklable, so that any `concurrent.futures.Executor` can run it. Holds secrets."""
 

@@ -16,6 +16,8 @@ from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_wi
 from rag_audit.proofs.groth16.instance import Instance, RetrieveInstance
 from rag_audit.relation.field import MODULUS
 from tests.circuits import test_embed
+from tests.circuits.coalition_case import NEAR_A, A, B, C, window
+from tests.circuits.coalition_case import TINY as COALITION
 from tests.circuits.many_case import PAIR, many_job, shared_cases
 from tests.circuits.r1cs import System, read_witness, signal_class
 from tests.circuits.retrieve_case import SMALL, TINY, random_case
@@ -96,6 +98,13 @@ def test_no_signal_at_all_of_several_records_can_be_changed_alone() -> None:
 def test_no_signal_of_embed_can_be_changed_alone(table: test_embed.Table) -> None:
     case = test_embed.Case(table, [1, 2, 3])
     loose, _ = loose_signals(test_embed.TINY, case.inputs(), None, 13)
+    assert loose == []
+
+
+@pytest.mark.full
+def test_no_signal_of_coalition_can_be_changed_alone() -> None:
+    case = window([A, B, NEAR_A, A, C], [0, 0, 1, 2, 3], [0, 0, 1, 1])
+    loose, _ = loose_signals(COALITION, case.job.inputs(), None, 14)
     assert loose == []
 
 

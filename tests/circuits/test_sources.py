@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from rag_audit.proofs.groth16 import instance as instances
-from rag_audit.proofs.groth16.instance import SHIPPED, EmbedInstance, included_sources
+from rag_audit.proofs.groth16.instance import (
+    SHIPPED,
+    CoalitionInstance,
+    EmbedInstance,
+    included_sources,
+)
 from rag_audit.relation import noise
 from rag_audit.toolchain import circuits_dir
 from tests.circuits.many_case import PAIR
@@ -91,10 +96,13 @@ def test_digest_covers_parameters_sources_compiler_and_table(monkeypatch: pytest
 
 
 def test_digest_names_every_own_source() -> None:
-    retrieve, many, embed = (
-        {name for name, _ in included_sources(main.main_source())} for main in (TINY, PAIR, EmbedInstance(24))
+    retrieve, many, embed, coalition = (
+        {name for name, _ in included_sources(main.main_source())}
+        for main in (TINY, PAIR, EmbedInstance(24), CoalitionInstance(4))
     )
     assert {"lib/dgs1.circom", "lib/dgs1_table.circom", "utils/bits.circom"} <= retrieve - {
         "lib/embed.circom"
     }
-    assert retrieve | many | embed == {path.relative_to(circuits_dir()).as_posix() for path in SOURCES}
+    assert retrieve | many | embed | coalition == {
+        path.relative_to(circuits_dir()).as_posix() for path in SOURCES
+    }

@@ -12,6 +12,7 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cache
+from math import gcd
 from pathlib import Path
 from typing import Protocol
 
@@ -29,6 +30,8 @@ EMBED_INPUTS = ("ctx", "table", "hq", "cq")
 """The public inputs of `embed`."""
 MAX_QUERIES = 16
 """Most records of one proof."""
+COALITION_INPUTS = ("statement",)
+"""The public input of `coalition`."""
 
 _INCLUDE = re.compile(r'^\s*include\s+"([^"]+)"\s*;', re.MULTILINE)
 
@@ -214,7 +217,63 @@ class EmbedInstance:
         return circuit_digest(self, {})
 
 
-SHIPPED: tuple[RetrieveInstance | RetrieveManyInstance | EmbedInstance, ...] = (
+@dataclass(frozen=True)
+class CoalitionInstance:
+    """`coalition`: the certificate of a window of up to `records` records (docs/circuits.md).
+
+    :param records: N, a multiple of 4, at most 64
+    :param dimension: d, components of a vector, at most 256
+    :param theta: the cosine threshold p/q
+    :raises PolicyError: parameters that the circuit cannot be built for
+    """
+
+    records: int
+    dimension: int = 256
+    theta: tuple[int, int] = (4, 5)
+
+    def __post_init__(self) -> None:
+        if not 4 <= self.records <= 64 or self.records % 4:
+            raise PolicyError("number of records does not fit the circuit", field="certificate.records",
+                              expected="a multiple of 4, at most 64", found=self.records)  # fmt: skip
+        if not 1 <= self.dimension <= 256:
+            raise PolicyError("dimension does not fit the circuit", expected="1..256", found=self.dimension)
+        p, q = self.theta
+        if not 0 < p < q <= 1000 or gcd(p, q) > 1:
+            raise PolicyError("theta does not fit the circuit", expected="p/q in lowest terms, 0 < p < q <= 1000",
+                              found=f"{p}/{q}")  # fmt: skip
+
+    @property
+    def norm_bits(self) -> int:
+        """Bits of a squared length: at scale 0.22 rounding leaves it below (7 / 0.22 + sqrt(256) / 2)^2 < 2^11."""
+        return min(11, (64 * self.dimension - 1).bit_length())
+
+    @property
+    def name(self) -> str:
+        """`coalition-n64-d256-t4x5-a11`."""
+        p, q = self.theta
+        return f"coalition-n{self.records}-d{self.dimension}-t{p}x{q}-a{self.norm_bits}"
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The one public input."""
+        return COALITION_INPUTS
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component."""
+        p, q = self.theta
+        return (
+            "pragma circom 2.2.0;\n\n"
+            'include "../lib/coalition.circom";\n\n'
+            f"component main {{public [{', '.join(COALITION_INPUTS)}]}} = "
+            f"Coalition({self.records}, {self.dimension}, {p}, {q}, {self.norm_bits});\n"
+        )
+
+    def digest(self) -> str:
+        """SHA-256 over sources, compiler, flags and parameters."""
+        return circuit_digest(self, {})
+
+
+SHIPPED: tuple[RetrieveInstance | RetrieveManyInstance | EmbedInstance | CoalitionInstance, ...] = (
     *(
         RetrieveInstance(capacity, 256, 5, gains, 101, 810, lattice)
         for capacity in (64, 256)
@@ -223,6 +282,8 @@ SHIPPED: tuple[RetrieveInstance | RetrieveManyInstance | EmbedInstance, ...] = (
     RetrieveManyInstance(4, RetrieveInstance(256, 256, 5, (1, 8, 64), 101, 810, 128)),
     EmbedInstance(24),
     EmbedInstance(64),
+    CoalitionInstance(16),
+    CoalitionInstance(64),
 )
 """The instances whose mains lie in circuits/main."""
 

@@ -9,10 +9,16 @@ from typing import Any
 from rag_audit import _native
 from rag_audit.canonical import Json, parse_hex
 from rag_audit.errors import EncodingError, SchemaError, SetupError, WitnessError
-from rag_audit.proofs import EmbedStatement, ManyStatement, PublicValues, Statement
+from rag_audit.proofs import CoalitionDigest, EmbedStatement, ManyStatement, PublicValues, Statement
 from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_witness
 from rag_audit.proofs.groth16.encoding import g1_json, g2_json, parse_fields, parse_g1, parse_g2
-from rag_audit.proofs.groth16.instance import EMBED_INPUTS, PUBLIC_INPUTS, Instance, RetrieveInstance
+from rag_audit.proofs.groth16.instance import (
+    COALITION_INPUTS,
+    EMBED_INPUTS,
+    PUBLIC_INPUTS,
+    Instance,
+    RetrieveInstance,
+)
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
 from rag_audit.relation import commitments, noise
 from rag_audit.relation.scores import ScoreWindow, dot
@@ -24,6 +30,7 @@ _ORDER: dict[type[PublicValues], tuple[str, ...]] = {
     Statement: PUBLIC_INPUTS,
     ManyStatement: PUBLIC_INPUTS,
     EmbedStatement: EMBED_INPUTS,
+    CoalitionDigest: COALITION_INPUTS,
 }
 """Names of a statement's public values in the order of its circuit's verification key."""
 
@@ -171,7 +178,7 @@ def verify(key: VerificationKey, proof: bytes, statement: PublicValues, *, engin
     """Whether a proof verifies.
 
     :param statement: a `Statement` for a key of `retrieve`, a `ManyStatement` for one of several records, an
-        `EmbedStatement` for one of `embed`
+        `EmbedStatement` for one of `embed`, a `CoalitionDigest` for one of `coalition`
     :param engine: "native", "py_ecc" (independent, about a second) or "snarkjs" (needs Node)
     :raises EncodingError: a point outside the subgroup, a number >= r, or a key of another shape
     :raises SetupError: the engine is not installed

@@ -1,0 +1,200 @@
+"""The coalition certificate of a small window by the circuit `coalition` (docs/circuits.md)."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import gcd
+from typing import Any
+
+from rag_audit.canonical import Json
+from rag_audit.errors import InvalidProof, WitnessError
+from rag_audit.proofs import CoalitionDigest
+from rag_audit.proofs.coalition import CoalitionStatement, CoalitionWitness
+from rag_audit.proofs.groth16.circuit import Inputs
+from rag_audit.proofs.groth16.instance import CoalitionInstance
+from rag_audit.proofs.groth16.job import parse_key, parse_proof, prove
+from rag_audit.proofs.groth16.job import verify as verify_proof
+from rag_audit.relation.commitments import vector_commitment
+from rag_audit.relation.poseidon import TAG_COALITION, hash_list
+from rag_audit.relation.vectors import pack_nibbles
+
+MASK_BITS = 252
+"""Bits of the public mask in one field element."""
+
+
+def digest(*, records: int, dimension: int, theta: tuple[int, int]) -> str:
+    """Digest of the circuit for windows of up to `records` records.
+
+    :raises PolicyError: there is none
+    """
+    return _instance(records, dimension, theta).digest()
+
+
+def certify(
+    statement: CoalitionStatement,
+    witness: CoalitionWitness,
+    *,
+    executor: concurrent.futures.Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """The certificate: one proof, in one job.
+
+    :raises WitnessError: the claim is false, or there are more records than the circuit has places
+    :raises SetupError: Node, circuit or keys are missing and cannot be made
+    """
+    job = CoalitionJob.of(statement, witness)
+    certificate = job.run() if executor is None else executor.submit(job.run).result()
+    if progress is not None:
+        progress(1, 1)
+    return certificate
+
+
+def verify(statement: CoalitionStatement, certificate: Json, *, key: Json, engine: str = "native") -> None:
+    """Return if the certificate proves the statement.
+
+    :param key: the pinned verification key, JSON
+    :raises InvalidProof: it does not
+    :raises EncodingError: certificate or key is not canonical
+    :raises SchemaError: other fields, another system or circuit
+    :raises WitnessError: a statement that the circuit has no place for
+    """
+    places = Places.of(statement)
+    circuit = places.instance.digest()
+    proof = parse_proof(certificate, circuit, field="certificate")
+    public = CoalitionDigest(places.digest())
+    if not verify_proof(
+        parse_key(key, field=f"verification_keys.{circuit[:16]}"), proof, public, engine=engine
+    ):
+        raise InvalidProof("the coalition certificate does not verify", field="certificate")
+
+
+@dataclass(frozen=True)
+class Places:
+    """A statement as the circuit takes it: records account by account, then unused places.
+
+    :param order: the record at each used place, by its place in the ledger
+    """
+
+    instance: CoalitionInstance
+    statement: CoalitionStatement
+    order: tuple[int, ...]
+
+    @classmethod
+    def of(cls, statement: CoalitionStatement) -> Places:
+        """:raises WitnessError: no record, or more than the circuit has places"""
+        instance = _instance(statement.capacity, statement.dimension, statement.theta)
+        count = len(statement.cq)
+        if not 0 < count <= instance.records:
+            raise WitnessError("the window does not fit the certificate's circuit", field="records",
+                               expected=f"1..{instance.records}", found=count)  # fmt: skip
+        order = sorted(range(count), key=lambda record: (statement.account[record], record))
+        return cls(instance, statement, tuple(order))
+
+    def cq(self) -> list[int]:
+        """Commitments by place; an unused place has the zero vector's, without a salt."""
+        unused = self.instance.records - len(self.order)
+        empty = vector_commitment(0, [0] * self.instance.dimension) if unused else 0
+        return [*(self.statement.cq[record] for record in self.order), *[empty] * unused]
+
+    def mask(self) -> list[int]:
+        """The public bits, packed (circuits/lib/coalition.circom)."""
+        bits = list(self._bits())
+        return [
+            sum(bit << place for place, bit in enumerate(bits[start : start + MASK_BITS]))
+            for start in range(0, len(bits), MASK_BITS)
+        ]
+
+    def _bits(self) -> Iterator[bool]:
+        statement, order = self.statement, self.order
+        account = [statement.account[record] for record in order]
+        same = [False, *(a == b for a, b in pairwise(account))]
+        unused = self.instance.records - len(order)
+        yield from [*same, *[False] * unused]
+        for relation in (self._compared, self._counted, self._of_one_tenant):
+            for j in range(self.instance.records):
+                for i in range(j):
+                    yield j < len(order) and relation(i, j)
+
+    def _compared(self, i: int, j: int) -> bool:
+        statement = self.statement
+        early, late = sorted((self.order[i], self.order[j]))
+        return statement.account[early] != statement.account[late] and statement.first[late] <= early
+
+    def _counted(self, i: int, j: int) -> bool:
+        return self._first_of_its_account(i) and self._first_of_its_account(j)
+
+    def _of_one_tenant(self, i: int, j: int) -> bool:
+        statement = self.statement
+        a, b = (statement.tenant[statement.account[self.order[place]]] for place in (i, j))
+        return self._counted(i, j) and a == b
+
+    def _first_of_its_account(self, place: int) -> bool:
+        account = self.statement.account
+        return place == 0 or account[self.order[place]] != account[self.order[place - 1]]
+
+    def digest(self) -> int:
+        """The circuit's public input: HL(11, [ctx, c, c_tenant, cq by place, mask])."""
+        statement = self.statement
+        return hash_list(
+            TAG_COALITION,
+            [statement.ctx, statement.c, statement.c_tenant, *self.cq(), *self.mask()],
+        )
+
+
+@dataclass(frozen=True)
+class CoalitionJob:
+    """`coalition` for one window: everything that proving needs. Picklable; holds secrets, which `repr` omits."""
+
+    places: Places
+    witness: CoalitionWitness = field(repr=False)
+
+    @classmethod
+    def of(cls, statement: CoalitionStatement, witness: CoalitionWitness) -> CoalitionJob:
+        """:raises WitnessError: the window does not fit the circuit, or the witness not the window"""
+        places = Places.of(statement)
+        sizes = {
+            "vectors": (len(witness.vectors), len(statement.cq) * statement.dimension),
+            "salts": (len(witness.salts), len(statement.cq)),
+            "labels": (len(witness.labels), len(statement.tenant)),
+        }
+        for name, (found, expected) in sizes.items():
+            if found != expected:
+                raise WitnessError("does not fit the window", field=name, expected=expected, found=found)
+        return cls(places, witness)
+
+    def inputs(self) -> Inputs:
+        """Witness inputs by signal name."""
+        places, witness = self.places, self.witness
+        statement, dimension = places.statement, places.instance.dimension
+        unused = places.instance.records - len(places.order)
+        rows = [witness.vectors[dimension * record : dimension * (record + 1)] for record in places.order]
+        vectors = [memoryview(row).cast("b") for row in [*rows, *[bytes(dimension)] * unused]]
+        labels = [witness.labels[statement.account[record]] for record in places.order]
+        return {
+            "statement": places.digest(),
+            "ctx": statement.ctx,
+            "c": statement.c,
+            "c_tenant": statement.c_tenant,
+            "cq": places.cq(),
+            "mask": places.mask(),
+            "salt": [*(witness.salts[record] for record in places.order), *[0] * unused],
+            "vector": [element for vector in vectors for element in pack_nibbles(vector)],
+            "label": [*labels, *[0] * unused],
+        }
+
+    def run(self) -> dict[str, Any]:
+        """The certificate as JSON: system, circuit, a, b, c.
+
+        :raises WitnessError: the claim is false
+        :raises SetupError: Node, circuit or keys are missing and cannot be made
+        """
+        return prove(self.places.instance, self.inputs())
+
+
+def _instance(records: int, dimension: int, theta: tuple[int, int]) -> CoalitionInstance:
+    p, q = theta
+    common = gcd(p, q)
+    return CoalitionInstance(records, dimension, (p // common, q // common))
