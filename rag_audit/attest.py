@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rag_audit.canonical import jcs, parse_json, sha256
 from rag_audit.commit import CommittedTenant, WindowSecrets
 from rag_audit.embedders import Embedder, NothingToEmbed
 from rag_audit.engine import Int8Array, Int32Array, SlotKey, draw_noise, select
-from rag_audit.errors import RequestRefused
+from rag_audit.errors import RequestRefused, SchemaError
 from rag_audit.policy import Policy
-from rag_audit.proofs import Statement
-from rag_audit.proofs.groth16 import ProofJob, RetrieveInstance
+from rag_audit.proofs import RecordPrivate, RecordPublic, TenantPublic
 from rag_audit.records import (
     DocumentOpening,
     Opening,
@@ -24,6 +24,7 @@ from rag_audit.records import (
     RequestSalts,
     RosterEntry,
     SignedRequest,
+    TenantEntry,
     answer_digest,
     document_digest,
     verifies,
@@ -158,59 +159,74 @@ def query_record(
     )
 
 
-def statement_of(
-    record: QueryRecord, *, opening: Opening, opening_digest: str, beacon: bytes, c_idx: str
-) -> Statement:
-    """The public inputs of a record's proof. Prover and verifier both build them here, from published entries only."""
-    return Statement(
-        ctx=digest_to_field(record.context(opening_digest)),
+def tenant_public(
+    entry: TenantEntry, *, policy: Policy, manifest: Mapping[str, Any], opening_digest: str
+) -> TenantPublic:
+    """What a tenant's proofs rest on, from published documents only.
+
+    :param manifest: the document under C_emb
+    :raises SchemaError: the policy does not have the tenant
+    """
+    mine = policy.tenant(entry.tenant)
+    if mine is None:
+        raise SchemaError("tenant without a policy", field="policy.tenants", found=entry.tenant)
+    embedder = manifest["embedder"]
+    quantiser, artefacts = (
+        part if isinstance(part := embedder.get(name), dict) else {} for name in ("quantiser", "artefacts")
+    )
+    norm_factor = quantiser.get("norm_factor")
+    return TenantPublic(
+        tenant=entry.tenant,
+        opening=opening_digest,
+        c_idx=entry.c_idx,
+        constants=policy.constants(
+            mine, manifest["schema"]["dimension"], norm_factor if type(norm_factor) is int else None
+        ),
+        artefacts=artefacts,
+    )
+
+
+def record_public(
+    record: QueryRecord, tenant: TenantPublic, *, opening: Opening, beacon: bytes
+) -> RecordPublic:
+    """What a record's proofs state. Prover and verifier both build it here, from published entries only.
+
+    :param beacon: the value that the slots of the record's account use
+    """
+    return RecordPublic(
+        tenant=tenant,
+        ctx=digest_to_field(record.context(tenant.opening)),
         c_seed=int(opening.c_seed, 16),
         beacon=digest_to_field(beacon),
         slot=slot_id(record.window, record.tenant, record.account, record.i),
-        c_idx=int(c_idx, 16),
+        hq=int(record.hq, 16),
         cq=int(record.cq, 16),
         htopk=int(record.htopk, 16),
     )
 
 
-def retrieve_instance(policy: Policy, tenant: str, dimension: int) -> RetrieveInstance:
-    """The circuit that a policy asks for: its parameters are the policy's constants."""
-    part = policy.tenant(tenant)
-    assert part is not None
-    return RetrieveInstance(
-        capacity=part.capacity,
-        dimension=dimension,
-        top_k=policy.top_k,
-        gains=tuple(policy.noise.gains),
-        lo=policy.noise.lo,
-        hi=policy.noise.hi,
-        lattice=policy.noise.lattice,
-    )
-
-
-def proof_job(
-    record: QueryRecord,
-    statement: Statement,
+def record_private(
+    retained: Retained,
     *,
-    salt: bytes,
-    selection: Selection,
     tenant: CommittedTenant,
     drawn: WindowSecrets,
-    policy: Policy,
-) -> ProofJob:
-    """The picklable job that proves A2-A4 of one record."""
-    salts = RequestSalts.derive(salt)
-    return ProofJob(
-        instance=retrieve_instance(policy, record.tenant, tenant.index.dimension),
-        statement=statement,
+    embedder: Embedder,
+) -> RecordPrivate:
+    """What proving a record needs beside `record_public`."""
+    salts = RequestSalts.derive(bytes.fromhex(retained.salt))
+    tokens = embedder.tokenize(retained.query)
+    return RecordPrivate(
         s0=drawn.s0,
         s1=drawn.s1,
-        index_salt=drawn.index_salts[record.tenant],
+        index_salt=drawn.index_salts[tenant.entry.tenant],
         rows=tenant.index.rows.tobytes(),
-        vector=selection.vector.tobytes(),
+        tokens=tokens,
+        vector=embedder.embed_tokens(tokens).tobytes(),
+        salt_q=salts.query,
         salt_c=salts.vector,
         salt_k=salts.top_k,
-        positions=selection.positions,
+        positions=retained.positions,
+        table=embedder.committed_table,
     )
 
 

@@ -14,7 +14,9 @@ from pydantic import Field
 
 from rag_audit.errors import PolicyError, VersionError
 from rag_audit.models import Count, DecimalText, Hex32, Identifier, Millis, Model, Positive
-from rag_audit.proofs.groth16 import RetrieveInstance
+from rag_audit.proofs import STATEMENTS, Constants, proof_system
+from rag_audit.proofs.groth16 import EmbedInstance, instances
+from rag_audit.proofs.groth16.instance import Instance
 from rag_audit.relation import noise
 from rag_audit.relation.scores import ScoreWindow
 
@@ -61,7 +63,7 @@ class TenantPolicy(Model):
     """cap on roster plus enrolments of this tenant"""
     system: Literal["groth16", "scan"]
     circuits: dict[str, Hex32]
-    """circuit (or protocol) digest by statement name, e.g. ``{"retrieve": "..."}``"""
+    """circuit (or protocol) digest by statement name (`proofs.STATEMENTS`): what each record's proofs prove"""
 
 
 class EstimatorPolicy(Model):
@@ -113,6 +115,41 @@ class Policy(Model):
         """The named tenant's part, or None."""
         return next((t for t in self.tenants if t.tenant == tenant), None)
 
+    def constants(self, tenant: TenantPolicy, dimension: int, norm_factor: int | None) -> Constants:
+        """What fixes the circuits of one tenant's proofs.
+
+        :param dimension: components of the embedder's vectors
+        :param norm_factor: of its integer normalisation, None where it has none
+        """
+        return Constants(
+            capacity=tenant.capacity,
+            dimension=dimension,
+            top_k=self.top_k,
+            gains=tuple(self.noise.gains),
+            lo=self.noise.lo,
+            hi=self.noise.hi,
+            lattice=self.noise.lattice,
+            query_tokens=self.tokens.query,
+            norm_factor=norm_factor,
+        )
+
+    def instances(
+        self, dimension: int = 256, norm_factor: int | None = EmbedInstance.norm_factor
+    ) -> list[Instance]:
+        """The Groth16 circuits that the tenants name, each once: the ones that need keys.
+
+        :param dimension: as `constants`
+        :param norm_factor: as `constants`
+        """
+        named = {
+            instance.digest(): instance
+            for tenant in self.tenants
+            if tenant.system == "groth16"
+            for name, instance in instances(self.constants(tenant, dimension, norm_factor)).items()
+            if name in tenant.circuits
+        }
+        return list(named.values())
+
     def check(self) -> None:
         """Refuse a policy that is not well-formed (docs/protocol.md, "Policy").
 
@@ -152,6 +189,8 @@ class Policy(Model):
                 "a digest for retrieve",
                 "none",
             )
+            unknown = sorted(set(tenant.circuits) - set(STATEMENTS))
+            need(not unknown, f"tenants.{tenant.tenant}.circuits", f"digests for {list(STATEMENTS)}", unknown)
         p, q = self.estimator.theta
         need(0 < p < q <= 1000, "estimator.theta", "a fraction p/q in (0, 1) with q <= 1000", f"{p}/{q}")
         expected_sigma = sigma_text(self.noise.gains)
@@ -189,6 +228,7 @@ def draft_policy(
     lattice: int = 64,
     score_window: tuple[int, int] = (101, 810),
     dimension: int = 256,
+    norm_factor: int | None = EmbedInstance.norm_factor,
     top_k: int = 5,
     proving: Literal["eager", "on-challenge"] = "on-challenge",
     calibration: Calibration = "exact",
@@ -200,26 +240,15 @@ def draft_policy(
 
     :param capacities: committed positions by tenant
     :param score_window: lo and hi in raw units (the default is the one for scale 0.22, docs/relation.md, "Scores")
+    :param norm_factor: of the embedder's integer normalisation; None where it has none, and A1 is not proved
     """
     lo, hi = score_window
 
-    def tenant(name: str, capacity: int) -> dict[str, object]:
-        instance = RetrieveInstance(
-            capacity=capacity,
-            dimension=dimension,
-            top_k=top_k,
-            gains=tuple(gains),
-            lo=lo,
-            hi=hi,
-            lattice=lattice,
+    def circuits(capacity: int) -> dict[str, str]:
+        constants = Constants(
+            capacity, dimension, top_k, tuple(gains), lo, hi, lattice, tokens[0], norm_factor
         )
-        return {
-            "tenant": name,
-            "capacity": capacity,
-            "accounts_max": accounts_max,
-            "system": "groth16",
-            "circuits": {"retrieve": instance.digest()},
-        }
+        return proof_system("groth16").circuits(constants)
 
     fields = {
         "v": 1,
@@ -243,7 +272,16 @@ def draft_policy(
             "hi": hi,
         },
         "calibration": calibration,
-        "tenants": [tenant(name, capacity) for name, capacity in sorted(capacities.items())],
+        "tenants": [
+            {
+                "tenant": name,
+                "capacity": capacity,
+                "accounts_max": accounts_max,
+                "system": "groth16",
+                "circuits": circuits(capacity),
+            }
+            for name, capacity in sorted(capacities.items())
+        ],
         "proving": proving,
         "estimator": {"theta": list(theta), "tau": 0, "tau_unit": "positions"},
         "tokens": {"query": tokens[0], "document": tokens[1]},

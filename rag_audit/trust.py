@@ -82,7 +82,15 @@ class Pins(Model):
     noise_table: Hex32 | None = None
     groth16: list[Groth16Pin] = Field(default_factory=list)
     embedder: dict[str, Hex32] = Field(default_factory=dict)
-    """artefact name (table, tokenizer, ...) to SHA-256"""
+    """artefact name (weights, tokenizer, ...) to its digest: of files SHA-256, of the table what proofs commit to"""
+
+    def key(self, circuit: str) -> Groth16Pin | None:
+        """The pinned verification key of a circuit, or None."""
+        return next((p for p in self.groth16 if p.circuit == circuit), None)
+
+    def artefact(self, name: str) -> str | None:
+        """The pinned digest of an embedder's artefact, or None."""
+        return self.embedder.get(name)
 
 
 class Require(Model):
@@ -160,10 +168,6 @@ class Trust(Model):
             if len(set(names)) != len(names):
                 raise SchemaError(f"a {what} is named twice", field=source, expected="each once", found=names)
         return trust
-
-    def pin(self, circuit: str) -> Groth16Pin | None:
-        """The pinned verification key of a circuit, or None."""
-        return next((p for p in self.pins.groth16 if p.circuit == circuit), None)
 
     def independent(self, account: str) -> AccountTrust | None:
         """The named independent account, or None."""

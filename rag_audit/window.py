@@ -24,7 +24,6 @@ from rag_audit.canonical import MAX_SAFE_INTEGER, Json, digest_hex, jcs, parse_j
 from rag_audit.challenge import Challenge
 from rag_audit.commit import (
     Commitment,
-    CommittedTenant,
     WindowSecrets,
     check_roster,
     commit,
@@ -42,12 +41,13 @@ from rag_audit.errors import (
     WindowStateError,
 )
 from rag_audit.estimate import Estimate, estimate_window
+from rag_audit.executors import run_jobs
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.note import Note, SigningKey, VerifierKey, merge_signatures, parse_note
 from rag_audit.ledger.store import LedgerStore, SlotUsed
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.policy import Policy
-from rag_audit.proofs.groth16 import ProofJob, proving_key
+from rag_audit.proofs import STATEMENTS, Job, ProofSystem, TenantPublic, proof_system
 from rag_audit.publication import PUBLICATION, Publication
 from rag_audit.receipts import make_receipt
 from rag_audit.records import (
@@ -77,11 +77,6 @@ MAX_PROOF_BYTES = 1 << 20
 def now_ms() -> int:
     """Milliseconds since the Unix epoch."""
     return time.time_ns() // 1_000_000
-
-
-def run_job(job: ProofJob) -> dict[str, Any]:
-    """What an executor runs: a proof from a picklable job."""
-    return job.run()
 
 
 class Window:
@@ -362,7 +357,7 @@ class Window:
             known = self._records.get((request.account, request.i))
             if known is not None:
                 return self._again(request, known)
-            beacon = self._check_turn(request)
+            self._check_turn(request)
             slot = SlotKey(request.tenant, request.account, request.i)
             tenant = self.commitment.tenants[request.tenant]
             selection = attest.select_positions(request, tenant=tenant, noise=self._noise.get(slot),
@@ -370,8 +365,8 @@ class Window:
             documents = attest.document_openings(tenant, selection.positions, self._secrets)
             draft = attest.query_record(request, selection, documents, window=self.opening.window)
             at_once = eager or self.policy.proving == "eager"
-            proof = self._prove_now(draft, request, selection, beacon) if at_once else None
             retained = Retained(request.query, request.salt, selection.positions)
+            proof = self._prove_now(draft, retained) if at_once else None
             blob = attest.seal_retained(retained, self._secrets.retention_key, self._context(draft))
             record = self._append(
                 lambda seq: draft.model_copy(
@@ -402,8 +397,8 @@ class Window:
                           account=account, i=i, hq=hq, reason=reason, detail=detail, sig="0" * 128)  # fmt: skip
         return refusal.model_copy(update={"sig": self._key.sign(refusal.message()).hex()})
 
-    def _check_turn(self, request: SignedRequest) -> bytes:
-        """The order of an account's requests, and the beacon its slots use."""
+    def _check_turn(self, request: SignedRequest) -> None:
+        """The order of an account's requests, and that its slots have a beacon."""
         if self._closing:
             raise RequestRefused("closed", "window is closed")
         beacon = self._beacons.get(self._enrolled_at.get(request.account, 0))
@@ -421,7 +416,6 @@ class Window:
         if request.i != (following := self._next[request.account]):
             raise RequestRefused("out-of-order", "i is not the account's next", field="request.i",
                                  expected=following, found=request.i)  # fmt: skip
-        return beacon
 
     def _again(self, request: SignedRequest, record: QueryRecord) -> Answer:
         """The identical request gets the identical answer; any other is refused without computation."""
@@ -530,19 +524,21 @@ class Window:
         unknown = (named or set()) - {r.seq for r in wanted}
         if unknown:
             raise WindowStateError("not a query record", field="challenge", found=sorted(unknown)[:5])
-        missing = [r for r in wanted if not self._proof_path(r).exists()]
-        lost = next((r for r in missing if r.proof is not None), None)
+        lost = next((r for r in wanted if r.proof is not None and not self._proof_path(r).exists()), None)
         if lost is not None:
             raise StoreError("the proof that a record names is lost, and another would not be it",
                              field=f"record {lost.seq}", expected=str(self._proof_path(lost)))  # fmt: skip
-        done = len(wanted) - len(missing)
+        every = [(r, name) for r in wanted for name in self._statements(r.tenant)]
+        missing = [(r, name) for r, name in every if not self._proof_path(r, name).exists()]
+        done = len(every) - len(missing)
         if progress is not None:
-            progress(done, len(wanted))
-        for record, proof in self._run(missing, executor):
-            replace_file(self._proof_path(record), jcs(proof))
+            progress(done, len(every))
+        jobs = (((record, name), self._job(record, name)) for record, name in missing)
+        for (record, name), proof in run_jobs(jobs, executor):
+            replace_file(self._proof_path(record, name), jcs(proof))
             done += 1
             if progress is not None:
-                progress(done, len(wanted))
+                progress(done, len(every))
         self.export()
         return len(missing)
 
@@ -562,60 +558,54 @@ class Window:
         replace_file(folder / f"{digest_hex(note)}.txt", note.encode())
         return self.prove(challenge.positions(sorted(r.seq for r in self._records.values())), **options)
 
-    def _run(
-        self, records: Sequence[QueryRecord], executor: concurrent.futures.Executor | None
-    ) -> Iterator[tuple[QueryRecord, dict[str, Any]]]:
-        if executor is None:
-            for record in records:
-                yield record, run_job(self._job(record))
-            return
-        futures = {executor.submit(run_job, self._job(record)): record for record in records}
-        for future in concurrent.futures.as_completed(futures):
-            yield futures[future], future.result()
-
-    def _job(self, record: QueryRecord) -> ProofJob:
-        retained = self._retained(record)
+    def _job(self, record: QueryRecord, name: str, retained: Retained | None = None) -> Job:
+        """The job that proves one statement about a record, or about a draft whose query is not stored yet."""
         tenant = self.commitment.tenants[record.tenant]
-        selection = attest.Selection(self._embedder.embed_query(retained.query), retained.positions)
         beacon = self._beacons[self._enrolled_at.get(record.account, 0)]
-        return self._proof_job(record, bytes.fromhex(retained.salt), selection, tenant, beacon)
+        public = attest.record_public(
+            record, self._public(record.tenant), opening=self.opening, beacon=beacon
+        )
+        private = attest.record_private(retained or self._retained(record), tenant=tenant, drawn=self._secrets,
+                                        embedder=self._embedder)  # fmt: skip
+        return self._system(record.tenant).record_job(name, public, private)
 
-    def _proof_job(
-        self,
-        record: QueryRecord,
-        salt: bytes,
-        selection: attest.Selection,
-        tenant: CommittedTenant,
-        beacon: bytes,
-    ) -> ProofJob:
-        statement = attest.statement_of(record, opening=self.opening, opening_digest=self.opening_digest,
-                                        beacon=beacon, c_idx=tenant.entry.c_idx)  # fmt: skip
-        return attest.proof_job(record, statement, salt=salt, selection=selection, tenant=tenant,
-                                drawn=self._secrets, policy=self.policy)  # fmt: skip
-
-    def _prove_now(
-        self, draft: QueryRecord, request: SignedRequest, selection: attest.Selection, beacon: bytes
-    ) -> str:
-        tenant = self.commitment.tenants[draft.tenant]
-        proof = run_job(self._proof_job(draft, bytes.fromhex(request.salt), selection, tenant, beacon))
-        digest = digest_hex(proof)
-        replace_file(self.directory / "proofs" / f"{digest}.json", jcs(proof))
+    def _prove_now(self, draft: QueryRecord, retained: Retained) -> str:
+        proofs = {name: self._job(draft, name, retained).run() for name in self._statements(draft.tenant)}
+        digest = digest_hex(proofs)
+        replace_file(self.directory / "proofs" / f"{digest}.json", jcs(proofs))
         return digest
+
+    def _system(self, tenant: str) -> ProofSystem:
+        part = self.policy.tenant(tenant)
+        assert part is not None
+        return proof_system(part.system)
+
+    def _statements(self, tenant: str) -> list[str]:
+        """What is proved of a tenant's records."""
+        part = self.policy.tenant(tenant)
+        assert part is not None
+        return [name for name in STATEMENTS if name in part.circuits]
+
+    def _public(self, tenant: str) -> TenantPublic:
+        entry = self.commitment.tenants[tenant].entry
+        return attest.tenant_public(entry, policy=self.policy, manifest=self.commitment.manifest,
+                                    opening_digest=self.opening_digest)  # fmt: skip
 
     # -- publishing ------------------------------------------------------------------------------------------
 
     def export(self, path: Path | None = None) -> Path:
         """Write window.json as it stands (to public/ by default): entries, checkpoints, proofs, keys."""
         public = self.directory / "public"
-        proofs = {
-            str(r.seq): read_json(p, max_bytes=MAX_PROOF_BYTES)
-            for r in self._records.values()
-            if (p := self._proof_path(r)).exists()
-        }
+        proofs: dict[str, Json] = {}
         keys: dict[str, Json] = {}
-        for tenant in sorted({r.tenant for r in self._records.values() if str(r.seq) in proofs}):
-            instance = attest.retrieve_instance(self.policy, tenant, self._embedder.dimension)
-            keys[instance.digest()] = proving_key(instance).vk
+        for record in self.records:
+            made = self._proofs(record)
+            if made:
+                proofs[str(record.seq)] = made
+        for tenant, name in sorted(
+            {(r.tenant, name) for r in self.records for name in proofs.get(str(r.seq), ())}
+        ):
+            keys |= self._system(tenant).published_keys(name, self._public(tenant))
         challenges = sorted(p.read_text() for p in (public / "challenges").glob("*.txt"))
         file = WindowFile(
             mediaType=MEDIA_TYPE,
@@ -799,8 +789,17 @@ class Window:
         path = self.directory / "public" / self._checkpoint_file(size)
         return path.exists() and len(self._cosigned(size).cosignatures) == len(self.witnesses)
 
-    def _proof_path(self, record: QueryRecord) -> Path:
-        return self.directory / "proofs" / f"{record.proof or record.seq}.json"
+    def _proof_path(self, record: QueryRecord, name: str = "") -> Path:
+        """One file with all of a record's proofs if they were made at once, else one for each statement."""
+        return self.directory / "proofs" / f"{record.proof or f'{record.seq}-{name}'}.json"
+
+    def _proofs(self, record: QueryRecord) -> dict[str, Json]:
+        """The record's proofs that exist, by statement."""
+        if record.proof is not None:
+            path = self._proof_path(record)
+            return read_json(path, max_bytes=MAX_PROOF_BYTES) if path.exists() else {}
+        paths = {name: self._proof_path(record, name) for name in self._statements(record.tenant)}
+        return {n: read_json(p, max_bytes=MAX_PROOF_BYTES) for n, p in paths.items() if p.exists()}
 
     def _retained(self, record: QueryRecord) -> Retained:
         blob = self._store.private(record.seq)

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
 def run(root: Path) -> None:
     """Seven queries by four accounts, one of them enrolled late; full mode; the verdict's text beside it."""
     service = Service(root)
-    window = service.open()
+    window = service.open(tokens=(24, 512))
     publication = Publication.load(window.directory / "public")
     exchange: dict[str, Any] = {"roster": [a.roster_entry.dump() for a in service.accounts.values()]}
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
-from rag_audit.attest import retrieve_instance, statement_of
-from rag_audit.canonical import digest_hex
+from rag_audit.attest import record_public, tenant_public
+from rag_audit.canonical import Json, digest_hex
 from rag_audit.challenge import Challenge, sample_size
 from rag_audit.checks.case import Case, Status
 from rag_audit.errors import SignatureError
 from rag_audit.ledger.note import VerifierKey, parse_note, verify_note
-from rag_audit.proofs import groth16
+from rag_audit.proofs import STATEMENTS, SYSTEMS, proof_system
 from rag_audit.records import QueryRecord
 from rag_audit.trust import decimal
 
@@ -20,21 +21,65 @@ def check(case: Case) -> None:
     wanted = _wanted(case)
     if wanted is None:
         return
-    present = {q.seq: q for q in case.queries if str(q.seq) in case.file.proofs}
-    missing = [seq for seq in wanted if seq not in present]
+    proofs = {q.seq: _proofs_of(case, q) for q in case.queries}
+    missing = [
+        (q.seq, name)
+        for q in case.queries
+        if q.seq in wanted
+        for name in _statements(case, q.tenant)
+        if name not in proofs[q.seq]
+    ]
+    short = {seq for seq, _ in missing}
     case.record(
         "proof.present",
-        Status.PASS if not missing else Status.UNDECIDED,
-        f"a proof for each of {len(wanted)} records",
-        f"{len(wanted) - len(missing)} of {len(wanted)}",
-        f"record {missing[0]} has no proof" if missing else None,
+        Status.UNDECIDED if missing else Status.PASS,
+        f"proofs of every statement for each of {len(wanted)} records",
+        f"{len(wanted) - len(short)} of {len(wanted)}",
+        f"record {missing[0][0]} has no {missing[0][1]} proof" if missing else None,
     )
-    strangers = sorted(set(case.file.proofs) - {str(q.seq) for q in case.queries})
+    strangers = _strangers(case, proofs)
     case.record("proof.records", Status.UNDECIDED if strangers else Status.PASS,
-                "proofs of query records only", strangers[:3] or "each has its record")  # fmt: skip
-    _eager(case, present)
-    _valid(case, [present[seq] for seq in sorted(present)])
-    case.figures["proved"] = len(present)
+                "proofs of query records only, for their tenants' statements",
+                strangers[:3] or "each has its record")  # fmt: skip
+    _eager(case)
+    valid = _valid(case, proofs)
+    case.figures["proved"] = sum(1 for q in case.queries if (q.seq, "retrieve") in valid)
+    _a1(case, wanted, valid)
+
+
+def _statements(case: Case, tenant: str) -> list[str]:
+    """What is proved of a tenant's records, by the policy."""
+    part = case.policy.tenant(tenant)
+    return [name for name in STATEMENTS if part is None or name in part.circuits]
+
+
+def _proofs_of(case: Case, record: QueryRecord) -> dict[str, Json]:
+    value = case.file.proofs.get(str(record.seq))
+    return value if isinstance(value, dict) else {}
+
+
+def _strangers(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> list[str]:
+    """Proofs that belong to no record, or to no statement of its tenant."""
+    tenants = {str(q.seq): q.tenant for q in case.queries}
+    unknown = [seq for seq in sorted(case.file.proofs) if seq not in tenants]
+    return unknown + [
+        f"{seq}.{name}"
+        for seq, made in proofs.items()
+        for name in made
+        if name not in _statements(case, tenants[str(seq)])
+    ]
+
+
+def _a1(case: Case, wanted: Sequence[int], valid: set[tuple[int, str]]) -> None:
+    """The level of A1, where every record that needs proofs has a valid one of `embed`."""
+    if not wanted or any((seq, "embed") not in valid for seq in wanted):
+        return
+    artefacts = case.file.embedder["embedder"]["artefacts"]
+    tenants = {q.tenant for q in case.queries if q.seq in wanted}
+    systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
+    tables = {proof_system(name).TABLE_ARTEFACT for name in systems}
+    pinned = all(case.trust.pins.artefact(table) == artefacts[table] for table in tables)
+    case.figures["a1"] = "proved" if pinned else "proved(unpinned)"
 
 
 def _wanted(case: Case) -> list[int] | None:
@@ -79,78 +124,71 @@ def _wanted(case: Case) -> list[int] | None:
     return sorted(positions)
 
 
-def _eager(case: Case, present: dict[int, QueryRecord]) -> None:
+def _eager(case: Case) -> None:
     pinned = [q for q in case.queries if q.proof is not None]
     wrong = [
-        q.seq for q in pinned if q.seq in present and digest_hex(case.file.proofs[str(q.seq)]) != q.proof
+        q.seq
+        for q in pinned
+        if str(q.seq) in case.file.proofs and digest_hex(case.file.proofs[str(q.seq)]) != q.proof
     ]
     case.report("proof.pinned", not wrong, "eager proofs are the ones that their records name",
-                f"record {wrong[0]} names another proof" if wrong else f"{len(pinned)} eager")  # fmt: skip
+                f"record {wrong[0]} names other proofs" if wrong else f"{len(pinned)} eager")  # fmt: skip
 
 
-def _valid(case: Case, records: list[QueryRecord]) -> None:
+def _valid(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> set[tuple[int, str]]:
+    """Verify every proof that the file has, tenant by tenant and statement by statement; the valid ones."""
     groups: dict[str, list[QueryRecord]] = defaultdict(list)
-    for record in records:
+    for record in case.queries:
+        if not proofs[record.seq]:
+            continue
         part = case.policy.tenant(record.tenant)
-        if part is None or part.system != "groth16" or record.tenant not in case.tenants:
-            case.record(
-                "proof.system",
-                Status.UNDECIDED,
-                "groth16",
-                "unknown tenant or proof system",
-                f"record {record.seq}",
-            )
+        if part is None or part.system not in SYSTEMS or record.tenant not in case.tenants:
+            case.record("proof.system", Status.UNDECIDED, ", ".join(SYSTEMS), "unknown tenant or proof system",
+                        f"record {record.seq}")  # fmt: skip
             continue
         groups[record.tenant].append(record)
-    dimension = case.file.embedder["schema"]["dimension"]
+    valid: set[tuple[int, str]] = set()
     for tenant, members in sorted(groups.items()):
-        with case.guarding(f"proof.valid.{tenant}"):
-            instance = retrieve_instance(case.policy, tenant, dimension)
-            circuit = instance.digest()
-            part = case.policy.tenant(tenant)
-            assert part is not None
-            named = part.circuits.get("retrieve")
-            # Another digest may be an older or newer release's circuit: unknown here, not proven false.
-            status = Status.PASS if named == circuit else Status.UNDECIDED
-            if not case.record(f"proof.circuit.{tenant}", status, circuit, named, "policy.tenants"):
-                continue
-            pin = case.trust.pin(circuit)
-            if pin is None:
-                case.record(
-                    f"proof.key.{tenant}",
-                    Status.UNDECIDED,
-                    f"a pin for circuit {circuit} in trust.toml",
-                    "none",
-                )
-                continue
-            value = case.file.verification_keys.get(circuit)
-            found = "absent" if value is None else digest_hex(value)
-            if found != pin.vk:
-                status = Status.UNDECIDED if value is None else Status.FAIL
-                case.record(f"proof.key.{tenant}", status, pin.vk, found, f"verification_keys.{circuit[:16]}")
-                continue
-            key = groth16.VerificationKey.parse(value, field=f"verification_keys.{circuit[:16]}")
-            case.report(f"proof.key.{tenant}", True, pin.vk, found)
-            case.figures.setdefault("setups", set()).add(pin.setup)
-            proofs, statements = [], []
-            for record in members:
-                proofs.append(
-                    groth16.parse_proof(
-                        case.file.proofs[str(record.seq)], circuit, field=f"proofs.{record.seq}"
+        for name in _statements(case, tenant):
+            proved = [(r, proofs[r.seq][name]) for r in members if name in proofs[r.seq]]
+            if proved:
+                valid |= {(seq, name) for seq in _verify(case, tenant, name, proved)}
+    return valid
+
+
+def _verify(case: Case, tenant: str, name: str, proved: Sequence[tuple[QueryRecord, Json]]) -> set[int]:
+    """One statement's proofs of one tenant; the records whose proof is valid."""
+    prefix = "proof" if name == "retrieve" else f"proof.{name}"
+    part = case.policy.tenant(tenant)
+    assert part is not None
+    system = proof_system(part.system)
+    with case.guarding(f"{prefix}.circuit.{tenant}"):
+        public = tenant_public(case.tenants[tenant], policy=case.policy, manifest=case.file.embedder,
+                               opening_digest=case.opening_digest)  # fmt: skip
+        named, circuit = part.circuits[name], system.circuits(public.constants).get(name)
+        # Another digest may be an older or newer release's circuit: unknown here, not proven false.
+        status = Status.PASS if named == circuit else Status.UNDECIDED
+        if not case.record(f"{prefix}.circuit.{tenant}", status, circuit, named, "policy.tenants"):
+            return set()
+        with case.guarding(f"{prefix}.key.{tenant}"):
+            key = system.open_key(name, public, case.file.verification_keys, case.trust.pins)
+            case.report(f"{prefix}.key.{tenant}", True, key.digest, key.digest)
+            if key.setup is not None:
+                case.figures.setdefault("setups", set()).add(key.setup)
+            with case.guarding(f"{prefix}.valid.{tenant}"):
+                parsed, statements = [], []
+                for record, value in proved:
+                    parsed.append(system.parse_proof(value, named, field=f"proofs.{record.seq}.{name}"))
+                    beacon = case.beacon_of(record.account) or b""
+                    statements.append(
+                        system.statement(
+                            name, record_public(record, public, opening=case.opening, beacon=beacon)
+                        )
                     )
-                )
-                beacon = case.beacon_of(record.account)
-                statements.append(
-                    statement_of(
-                        record,
-                        opening=case.opening,
-                        opening_digest=case.opening_digest,
-                        beacon=beacon if beacon is not None else b"",
-                        c_idx=case.tenants[tenant].c_idx,
-                    )
-                )
-            bad = groth16.verify_batch(key, proofs, statements, engine=case.engine)
-            seqs = [members[b].seq for b in bad]
-            case.report(f"proof.valid.{tenant}", not seqs, f"{len(members)} valid proofs",
-                        f"{len(seqs)} invalid" if seqs else f"{len(members)} valid",
-                        f"record {seqs[0]}" if seqs else None)  # fmt: skip
+                bad = system.verify_batch(key.key, parsed, statements, engine=case.engine)
+                seqs = [proved[b][0].seq for b in bad]
+                case.report(f"{prefix}.valid.{tenant}", not seqs, f"{len(proved)} valid proofs",
+                            f"{len(seqs)} invalid" if seqs else f"{len(proved)} valid",
+                            f"record {seqs[0]}" if seqs else None)  # fmt: skip
+                return {r.seq for r, _ in proved} - set(seqs)
+    return set()

@@ -111,7 +111,7 @@ def _re_execute(
     total = len(case.queries)
     disclosed = [(i, r) for i, r in opened if i.receipt.disclosed is not None]
     if embedder is None or not disclosed:
-        case.figures["a1"] = "declared"
+        case.figures.setdefault("a1", "declared")
         return
     done: set[int] = set()
     wrong: list[str] = []
@@ -128,4 +128,5 @@ def _re_execute(
             done.add(receipt.record.seq)
     case.report("proof.a1", not wrong, "cq is the pinned embedder's vector of the query",
                 wrong[0] if wrong else f"{len(done)} of {total} re-executed")  # fmt: skip
-    case.figures["a1"] = f"re-executed({len(done)}/{total})" if done else "declared"
+    # Proofs say more than a verifier's own execution does, and of every record.
+    case.figures.setdefault("a1", f"re-executed({len(done)}/{total})" if done else "declared")

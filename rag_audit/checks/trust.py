@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from rag_audit.checks.case import Case, Status
+from rag_audit.proofs import SYSTEMS, proof_system
 from rag_audit.trust import A1_LEVELS, COALITION_LEVELS, D1_LEVELS, at_least, decimal
 
 
@@ -50,13 +51,20 @@ def check(case: Case) -> None:
 
 
 def _artefacts(case: Case) -> None:
-    """Pinned embedder artefacts are the ones in the manifest: a table fitted to one tenant would move every score."""
+    """Pinned embedder artefacts are the ones in the manifest: a table fitted to one tenant would move every score.
+
+    What proofs of A1 commit to may stay unpinned: it only decides the level.
+    """
     found: Any = case.file.embedder["embedder"].get("artefacts")
     pins = case.trust.pins.embedder
     if not pins:
         case.record("trust.embedder", Status.UNDECIDED, "pinned embedder artefacts", "no pin in trust.toml")
         return
-    case.report("trust.embedder", found == pins, pins, found)
+    tables = {proof_system(name).TABLE_ARTEFACT for name in SYSTEMS}
+    rest = (
+        {k: v for k, v in found.items() if k in pins or k not in tables} if isinstance(found, dict) else found
+    )
+    case.report("trust.embedder", rest == pins, pins, rest)
 
 
 def _maximum(case: Case, name: str, limit: Decimal | None, value: Decimal | float | None) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from rag_audit.attest import retrieve_instance
 from rag_audit.canonical import parse_hex, read_json
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
 from rag_audit.errors import SetupError
@@ -135,8 +134,7 @@ def finalise(
 def _instances(policy: Path, dimension: int) -> list[Instance]:
     """The circuits that a policy names, each once."""
     made = Policy.parse(read_json(policy, max_bytes=MAX_PUBLICATION_BYTES), field=policy.name)
-    every = (retrieve_instance(made, t.tenant, dimension) for t in made.tenants)
-    return list({i.digest(): i for i in every}.values())
+    return made.instances(dimension)
 
 
 def _instance(policy: Path, circuit: str | None, dimension: int) -> Instance:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_audit.canonical import digest_hex
 from rag_audit.errors import EncodingError, RagAuditError
+
+if TYPE_CHECKING:
+    from rag_audit.proofs.groth16.embed import EmbedTable
 
 Vectors = npt.NDArray[np.int8]
 """int4 components in -7..7, held as int8: shape (d,) for one text, (n, d) for n."""
@@ -90,6 +93,12 @@ class Embedder(Protocol):
         """Vectors of documents, cut at the document limit, shape (n, d).
 
         :raises NothingToEmbed: naming the first document without a direction
+        """
+
+    def committed_table(self) -> EmbedTable:
+        """The static table with the tree over it, whose root the manifest's artefacts name.
+
+        :raises SetupError: the embedder has no such table, or the cached tree cannot be read
         """
 
     def query_commitment(self, text: str, salt: int) -> int:

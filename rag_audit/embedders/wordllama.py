@@ -51,7 +51,12 @@ TABLE_ROOT = "107b5999c65207363081abb6f691ee6cbc0dca7df30291dc5f714562c1443e6d"
 TREE_SHA256 = "ac5fef4e3027b1f566ca77f5dc56f1c1a696f7870618853ba54b9ad9ac41dbc5"
 """Over all nodes of that tree, leaves first, 32 bytes big-endian each; the last is TABLE_ROOT."""
 
-ARTEFACTS = {"table-int4": TABLE_SHA256, "tokenizer": TOKENIZER_SHA256, "weights": WEIGHTS_SHA256}
+ARTEFACTS = {
+    "table-int4": TABLE_SHA256,
+    "table-root": TABLE_ROOT,
+    "tokenizer": TOKENIZER_SHA256,
+    "weights": WEIGHTS_SHA256,
+}
 """The public artefacts by name, as the manifest and a verifier's pins list them."""
 
 _HINT = "pip install 'ragaudit-zk[provider]'"
@@ -198,6 +203,9 @@ class WordLlama:
         for number, encoding in enumerate(encodings):
             out[number] = self._embed(encoding.ids[: self.limits.document], field=f"documents[{number}]")
         return out
+
+    def committed_table(self) -> EmbedTable:
+        return committed_table()
 
     def query_commitment(self, text: str, salt: int) -> int:
         return query_commitment(salt, self.tokenize(text))

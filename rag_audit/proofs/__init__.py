@@ -1,23 +1,29 @@
 """Proof systems behind one interface: what is proved, jobs that prove it, checks of what others proved.
 
 `groth16` proves small tenants with constant-size proofs, `scan` (a transparent argument) large ones. Both
-prove the same statement about a record; the verifier builds it from published entries and never reads it
-from a proof.
+prove the same statements about a record; the verifier builds them from published entries and never reads them
+from a proof. What a system does with a window, its module says (`ProofSystem`); nobody else asks for its name.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from rag_audit.canonical import Json
 from rag_audit.errors import SchemaError, VersionError
 from rag_audit.relation.field import to_bytes
 
+if TYPE_CHECKING:
+    from rag_audit.proofs.groth16.embed import EmbedTable
+
 SYSTEMS = ("groth16",)
 """Proof systems that this release verifies."""
+STATEMENTS = ("retrieve", "embed")
+"""What is proved about a record, in the order of work and report: claims A2 to A4, and claim A1. A policy names a
+circuit (or protocol) for each statement that its tenant's records are proved for; `retrieve` is always among them."""
 
 
 class PublicValues:
@@ -120,6 +126,102 @@ class CoalitionDigest(PublicValues):
     statement: int
 
 
+@dataclass(frozen=True)
+class Constants:
+    """What a window fixes for the proofs of one tenant before there is any record: policy and embedder.
+
+    :param capacity: committed positions
+    :param dimension: components of a vector
+    :param top_k: K
+    :param gains: of the noise
+    :param lo: lower end of the score window
+    :param hi: upper end of the score window
+    :param lattice: R
+    :param query_tokens: where queries are cut
+    :param norm_factor: of the embedder's integer normalisation; None: its vectors have none, and no A1 can be proved
+    """
+
+    capacity: int
+    dimension: int
+    top_k: int
+    gains: tuple[int, ...]
+    lo: int
+    hi: int
+    lattice: int
+    query_tokens: int
+    norm_factor: int | None
+
+
+@dataclass(frozen=True)
+class TenantPublic:
+    """What a window publishes about one tenant, as far as its proofs rest on it.
+
+    :param tenant: its id
+    :param opening: digest of the opening record, 64 hexadecimal digits
+    :param c_idx: the index commitment as the opening has it, 64 hexadecimal digits
+    :param artefacts: digests of the embedder's artefacts by name, from the manifest under C_emb
+    """
+
+    tenant: str
+    opening: str
+    c_idx: str
+    constants: Constants
+    artefacts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class RecordPublic:
+    """What is public about one record: every statement's public values are made of these.
+
+    :param ctx: digest of the record's context
+    :param c_seed: commitment to the window's seed
+    :param beacon: f(beacon value)
+    :param slot: the noise slot
+    :param hq: the record's commitment to the query's tokens
+    :param cq: the record's query-vector commitment
+    :param htopk: the record's commitment to the listed positions
+    """
+
+    tenant: TenantPublic
+    ctx: int
+    c_seed: int
+    beacon: int
+    slot: int
+    hq: int
+    cq: int
+    htopk: int
+
+
+@dataclass(frozen=True)
+class RecordPrivate:
+    """What only the provider knows of one record. Secret, and `repr` omits it.
+
+    :param s0: first half of the seed
+    :param s1: second half of the seed
+    :param index_salt: salt of the index commitment
+    :param rows: the committed index, int8, shape (capacity, dimension)
+    :param tokens: the query's, cut to the embedder's limit
+    :param vector: the query vector, int8
+    :param salt_q: salt of hq
+    :param salt_c: salt of cq
+    :param salt_k: salt of htopk
+    :param positions: the listed positions in rank order
+    :param table: the embedder's committed table; seconds on first use, so asked for only where it is opened
+    """
+
+    s0: int = field(repr=False)
+    s1: int = field(repr=False)
+    index_salt: int = field(repr=False)
+    rows: bytes = field(repr=False)
+    tokens: Sequence[int] = field(repr=False)
+    vector: bytes = field(repr=False)
+    salt_q: int = field(repr=False)
+    salt_c: int = field(repr=False)
+    salt_k: int = field(repr=False)
+    positions: Sequence[int] = field(repr=False)
+    table: Callable[[], EmbedTable] = field(repr=False)
+
+
 class Job(Protocol):
     """A proof to be made: picklable, so that any `concurrent.futures.Executor` can run it. Holds secrets."""
 
@@ -130,8 +232,78 @@ class Job(Protocol):
         """
 
 
+class KeyPin(Protocol):
+    """A verification key that a verifier accepts for one circuit."""
+
+    @property
+    def vk(self) -> str:
+        """SHA-256 over the key's canonical JSON."""
+
+    @property
+    def setup(self) -> Literal["unsafe", "ceremony"]:
+        """How the key came about."""
+
+
+class Pins(Protocol):
+    """What a verifier pins, as far as proof systems ask for it."""
+
+    def key(self, circuit: str) -> KeyPin | None:
+        """The pinned verification key of a circuit."""
+
+    def artefact(self, name: str) -> str | None:
+        """The pinned digest of an embedder's artefact."""
+
+
+@dataclass(frozen=True)
+class OpenedKey:
+    """What a verifier needs beside proofs and statements, checked against what it pins.
+
+    :param key: for `ProofSystem.verify_batch`
+    :param digest: what was compared, for the report
+    :param setup: how the key came about; None where there is no setup that anybody could have kept
+    """
+
+    key: Any
+    digest: str
+    setup: Literal["unsafe", "ceremony"] | None
+
+
 class ProofSystem(Protocol):
-    """What a proof system's module offers a verifier."""
+    """What a proof system's module offers provider and verifier."""
+
+    TABLE_ARTEFACT: str
+    """name of the artefact that commits to the embedder's table in the statement of A1"""
+
+    def circuits(self, constants: Constants) -> dict[str, str]:
+        """Digests of the circuits (or protocols) of a tenant, by statement; none for what it cannot prove.
+
+        :raises PolicyError: constants that `retrieve` cannot be built for
+        """
+
+    def statement(self, name: str, record: RecordPublic) -> PublicValues:
+        """The public values of one of the record's proofs.
+
+        :raises SchemaError: the manifest lacks the table's commitment
+        """
+
+    def record_job(self, name: str, record: RecordPublic, private: RecordPrivate) -> Job:
+        """The job that proves it.
+
+        :raises WitnessError: the private values do not fit
+        """
+
+    def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
+        """What the window file carries for verifiers of these proofs, by digest."""
+
+    def open_key(
+        self, name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins
+    ) -> OpenedKey:
+        """What verifies one statement's proofs: found in the window, accepted only where a pin or the opening says so.
+
+        :raises SetupError: no pin, or absent from the window
+        :raises InvalidProof: another than the pinned one
+        :raises EncodingError: not canonical, not on the curve
+        """
 
     def parse_proof(self, value: Json, circuit: str, *, field: str) -> bytes:
         """A proof from a file, checked for its form and for the circuit it names.
@@ -139,9 +311,6 @@ class ProofSystem(Protocol):
         :raises EncodingError: not canonical, not on the curve
         :raises SchemaError: other fields, another system or circuit
         """
-
-    def parse_key(self, value: Json, *, field: str) -> Any:
-        """What a verifier needs beside proof and statement, from a file (a verification key)."""
 
     def verify_batch(
         self, key: Any, proofs: Sequence[bytes], statements: Sequence[PublicValues], *, engine: str

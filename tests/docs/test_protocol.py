@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rag_audit.account import check_receipt
-from rag_audit.attest import statement_of
+from rag_audit.attest import record_public, tenant_public
 from rag_audit.beacon import Reveal, members_of, witness_beacon
 from rag_audit.canonical import digest_hex, jcs, parse_json, sha256
 from rag_audit.challenge import Challenge
@@ -27,6 +27,7 @@ from rag_audit.records import (
     BeaconWitness,
     CountersignedReceipt,
     DrandBeacon,
+    Opening,
     QueryRecord,
     Refusal,
     RosterEntry,
@@ -202,19 +203,22 @@ def test_receipt(values: dict[str, Any], blocks: dict[str, str], trust: Trust) -
 
 def test_proof_and_key(values: dict[str, Any], trust: Trust) -> None:
     key = groth16.VerificationKey.parse(values["verification-key"], field="key")
-    pin = trust.pin(key.circuit)
+    pin = trust.pins.key(key.circuit)
     assert pin is not None and pin.vk == digest_hex(values["verification-key"])
     record = QueryRecord.parse(values["query"], field="query")
     tenant = next(t for t in values["tenants"] if t["tenant"] == record.tenant)
-    statement = statement_of(
-        record,
-        opening=parse_entry(values["opening"], field="opening"),
+    public = tenant_public(
+        TenantEntry.parse(tenant, field="tenants"),
+        policy=Policy.parse(values["policy"], field="policy"),
+        manifest=values["embedder"],
         opening_digest=digest_hex(values["opening"]),
-        beacon=bytes.fromhex(values["beacon"]["value"]),
-        c_idx=tenant["c_idx"],
     )
-    proof = groth16.parse_proof(values["proof"], key.circuit, field="proof")
-    assert groth16.verify(key, proof, statement)
+    opening = parse_entry(values["opening"], field="opening")
+    assert isinstance(opening, Opening)
+    beacon = bytes.fromhex(values["beacon"]["value"])
+    facts = record_public(record, public, opening=opening, beacon=beacon)
+    proof = groth16.parse_proof(values["proof"]["retrieve"], key.circuit, field="proof")
+    assert groth16.verify(key, proof, groth16.statement("retrieve", facts))
 
 
 def test_challenge_and_its_draw(blocks: dict[str, str], trust: Trust, generator: ModuleType) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit.account import Account
-from rag_audit.attest import retrieve_instance
 from rag_audit.canonical import jcs
 from rag_audit.challenge import Challenge
 from rag_audit.embedders import get_embedder
@@ -33,6 +32,8 @@ from rag_audit.witness import Witness
 ORIGIN = "example.org/rag"
 START = 1_800_000_000_000
 CAPACITY = 8
+QUERY_TOKENS = 4
+"""Time: a proof of A1 costs by the token."""
 
 TEXTS: Mapping[str, Sequence[str]] = {
     "law": [
@@ -115,6 +116,7 @@ class Service:
             "gains": (1, 4),
             "lattice": 64,
             "top_k": 2,
+            "tokens": (QUERY_TOKENS, 512),
         }
         return draft_policy(**{**values, **changes})
 
@@ -217,9 +219,9 @@ class Service:
         self, policy: Policy, *, independent: Sequence[str] = ("law-1", "medicine-1"), **require: Any
     ) -> str:
         """The verifier's own trust file."""
-        instances = {retrieve_instance(policy, t.tenant, 256) for t in policy.tenants}
         pins = [
-            Groth16Pin(circuit=i.digest(), vk=proving_key(i).vk_digest, setup="unsafe") for i in instances
+            Groth16Pin(circuit=i.digest(), vk=proving_key(i).vk_digest, setup="unsafe")
+            for i in policy.instances()
         ]
         return trust_template(
             origin=ORIGIN,

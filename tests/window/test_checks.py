@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from rag_audit.canonical import digest_hex
 from rag_audit.challenge import Challenge
 from rag_audit.errors import ExitCode
 from rag_audit.ledger.checkpoint import Checkpoint
@@ -109,7 +110,8 @@ OPENING = [
     Cheat("schema with another capacity", "opening.complete",
           put("value", "embedder", "schema", "tenants", 0, "capacity", value=64), proofs=False),
     Cheat("embedder cuts elsewhere than the policy says", "opening.complete",
-          put("value", "embedder", "embedder", "tokens", "query", value=63), proofs=False),
+          put("value", "embedder", "embedder", "tokens", "query", value=3), proofs=False,
+          also=("receipt.disclosed",)),
     Cheat("policy not well-formed: sigma", "opening.policy", put("policy", "sigma", value="1.000000"), proofs=False),
     Cheat("policy not well-formed: queries deleted before the end", "opening.policy",
           put("policy", "delete_after", value=1), proofs=False),
@@ -247,9 +249,20 @@ LEDGER = [
 ]  # fmt: skip
 
 
-def swapped_proofs(forge: Forge) -> None:
-    one, other = ("law-2", 1), ("law-1", 2)
-    forge.proofs[one], forge.proofs[other] = forge.proofs[other], forge.proofs[one]
+def swapped_proofs(*names: str) -> Callable[[Forge], None]:
+    """Two records exchange their proofs of these statements."""
+
+    def change(forge: Forge) -> None:
+        one, other = forge.proofs["law-2", 1], forge.proofs["law-1", 2]
+        for name in names:
+            one[name], other[name] = other[name], one[name]
+
+    return change
+
+
+def swapped_statements(forge: Forge) -> None:
+    made = forge.proofs["law-1", 2]
+    made["retrieve"], made["embed"] = made["embed"], made["retrieve"]
 
 
 def lied_about_positions(forge: Forge) -> None:
@@ -276,8 +289,7 @@ def another_vector(forge: Forge) -> None:
 
 def proof_part(part: str, *path: int, value: str) -> Callable[[Forge], None]:
     def change(forge: Forge) -> None:
-        proof = forge.proofs["law-1", 2] = copy.deepcopy(forge.proofs["law-1", 2])
-        target = proof[part]
+        target = forge.proofs["law-1", 2]["retrieve"][part]
         for step in path[:-1]:
             target = target[step]
         target[path[-1]] = value
@@ -285,24 +297,37 @@ def proof_part(part: str, *path: int, value: str) -> Callable[[Forge], None]:
     return change
 
 
-def other_key(forge: Forge) -> None:
-    circuit, key = next(iter(forge.value["verification_keys"].items()))
-    changed = copy.deepcopy(key)
-    changed["ic"][0] = changed["ic"][1]
-    forge.value["verification_keys"][circuit] = changed
+def other_key(name: str) -> Callable[[Forge], None]:
+    def change(forge: Forge) -> None:
+        key = forge.value["verification_keys"][forge.policy["tenants"][0]["circuits"][name]]
+        key["ic"][0] = key["ic"][1]
+
+    return change
 
 
+def no_key(name: str) -> Callable[[Forge], Any]:
+    return lambda f: f.value["verification_keys"].pop(f.policy["tenants"][0]["circuits"][name])
+
+
+EVERY_PROOF = ("proof.embed.valid.law", "proof.valid.medicine", "proof.embed.valid.medicine")
 PROOF = [
     Cheat("a record without proof", "proof.present", lambda f: f.proofs.pop(("law-1", 2)), UNDECIDED),
-    Cheat("proof of another record", "proof.valid.law", swapped_proofs),
-    Cheat("positions that were not proved", "proof.valid.law", lied_about_positions),
+    Cheat("a record without proof of its embedding", "proof.present", lambda f: f.proofs["law-1", 2].pop("embed"),
+          UNDECIDED),
+    Cheat("a proof of nothing that the policy names", "proof.records",
+          lambda f: f.proofs["law-1", 2].update(taste={}), UNDECIDED),
+    Cheat("proof of another record", "proof.valid.law", swapped_proofs("retrieve")),
+    Cheat("proof of another record's embedding", "proof.embed.valid.law", swapped_proofs("embed")),
+    Cheat("a record's two proofs for each other", "proof.valid.law", swapped_statements, UNDECIDED,
+          also=("proof.embed.valid.law",)),
+    Cheat("positions that were not proved", "proof.valid.law", lied_about_positions,
+          also=("proof.embed.valid.law",)),
     Cheat("query vector that was not proved", "proof.valid.law",
-          lambda f: (f.record("law-1", 2).update(cq="00" * 31 + "05"), setattr(f.receipt("law-1", 2), "disclosed", None))),
-    Cheat("another seed", "proof.valid.law", put("opening", "c_seed", value="00" * 31 + "01"),
-          also=("proof.valid.medicine",)),
+          lambda f: (f.record("law-1", 2).update(cq="00" * 31 + "05"), setattr(f.receipt("law-1", 2), "disclosed", None)),
+          also=("proof.embed.valid.law",)),
+    Cheat("another seed", "proof.valid.law", put("opening", "c_seed", value="00" * 31 + "01"), also=EVERY_PROOF),
     Cheat("another tenant's index", "proof.valid.law",
-          lambda f: put("value", "tenants", 0, "c_idx", value=f.value["tenants"][1]["c_idx"])(f),
-          also=("proof.valid.medicine",)),
+          lambda f: put("value", "tenants", 0, "c_idx", value=f.value["tenants"][1]["c_idx"])(f), also=EVERY_PROOF),
     Cheat("an eager proof other than the recorded one", "proof.pinned",
           lambda f: next(q for q in f.queries if q["proof"]).update(proof=ZERO)),
     Cheat("off-curve point", "proof.valid.law", proof_part("a", 0, value="00" * 31 + "02"), UNDECIDED),
@@ -312,10 +337,15 @@ PROOF = [
           put("policy", "tenants", 0, "system", value="scan"), UNDECIDED, proofs=False),
     Cheat("another circuit than the policy's constants ask for", "proof.circuit.law",
           put("policy", "tenants", 0, "circuits", "retrieve", value=ZERO), UNDECIDED, proofs=False),
-    Cheat("another verification key than the pinned one", "proof.key.law", other_key,
+    Cheat("another circuit than the embedder's constants ask for", "proof.embed.circuit.law",
+          put("policy", "tenants", 0, "circuits", "embed", value=ZERO), UNDECIDED, proofs=False),
+    Cheat("another verification key than the pinned one", "proof.key.law", other_key("retrieve"),
           also=("proof.key.medicine",)),
-    Cheat("no verification key", "proof.key.law", lambda f: f.value["verification_keys"].clear(), UNDECIDED,
-          also=("proof.key.medicine",)),
+    Cheat("another verification key of embed than the pinned one", "proof.embed.key.law", other_key("embed"),
+          also=("proof.embed.key.medicine",)),
+    Cheat("no verification key", "proof.key.law", no_key("retrieve"), UNDECIDED, also=("proof.key.medicine",)),
+    Cheat("no verification key of embed", "proof.embed.key.law", no_key("embed"), UNDECIDED,
+          also=("proof.embed.key.medicine",)),
     Cheat("cq is not the vector of the disclosed query", "proof.a1", another_vector, proofs=False),
 ]  # fmt: skip
 
@@ -373,7 +403,7 @@ RECEIPT = [
     Cheat("records reordered and the ledger signed again", "receipt.consistent", reordered),
     Cheat("another text than the committed document", "receipt.consistent", contents_of_another_document,
           proofs=False),
-    Cheat("no receipts", "receipt.independent", lambda f: f.receipts.clear(), UNMET, also=("trust.a1",)),
+    Cheat("no receipts", "receipt.independent", lambda f: f.receipts.clear(), UNMET),
     Cheat("one receipt under two names", "receipt.independent",
           lambda f: f.receipts.__setitem__(slice(None), [f.receipt("law-1", 1)] * 2), UNMET,
           options={"require": {"min_receipts": 2}}),
@@ -411,12 +441,24 @@ COALITION = [
 ARTEFACTS = ("value", "embedder", "embedder", "artefacts", "tokenizer")
 
 
+def no_embed_promised(forge: Forge) -> None:
+    for tenant in forge.policy["tenants"]:
+        del tenant["circuits"]["embed"]
+    for record in forge.queries:
+        made = forge.proofs[record["account"], record["i"]]
+        del made["embed"]
+        if record["proof"]:
+            record["proof"] = digest_hex(made)
+
+
 def nothing(forge: Forge) -> None:
     """The window is as it was; the relying party asks for more."""
 
 
 TRUST = [
-    Cheat("a table fitted to the tenant", "trust.embedder", put(*ARTEFACTS, value=ZERO), also=("trust.a1",), proofs=False),
+    Cheat("a table fitted to the tenant", "trust.embedder", put(*ARTEFACTS, value=ZERO), proofs=False),
+    Cheat("proofs over the provider's own table", "trust.embedder", put(*ARTEFACTS[:-1], "table-root", value=ZERO),
+          proofs=False),
     Cheat("K share too large", "trust.max_K_share", nothing, UNMET, options={"require": {"max_K_share": "0.2"}}),
     Cheat("max_K_share absent", "trust.max_K_share", nothing, UNMET, options={"require": {"max_K_share": None}}),
     Cheat("epsilon too large", "trust.max_epsilon", nothing, UNMET, options={"require": {"max_epsilon": "1"}}),
@@ -432,7 +474,7 @@ TRUST = [
     Cheat("min_k_max absent", "trust.min_k_max", nothing, UNMET, options={"require": {"min_k_max": None}}),
     Cheat("tau too small", "trust.min_tau", put("policy", "estimator", "tau", value=5), UNMET, proofs=False),
     Cheat("min_tau absent", "trust.min_tau", nothing, UNMET, options={"require": {"min_tau": None}}),
-    Cheat("A1 not proved", "trust.a1", nothing, UNMET, options={"require": {"a1": "proved"}}),
+    Cheat("A1 not proved", "trust.a1", no_embed_promised, UNMET, options={"require": {"a1": "proved"}}, proofs=False),
     Cheat("D1 not proved", "trust.d1", nothing, UNMET, options={"require": {"d1": "proved"}}),
     Cheat("coalition not checked", "trust.coalition", nothing, UNMET, options={"require": {"coalition": "checked"}}),
     Cheat("too few receipts", "receipt.independent", nothing, UNMET, options={"require": {"min_receipts": 9}}),
@@ -502,13 +544,13 @@ def test_every_check_has_its_cheater(finished: Finished) -> None:
         "opening.root": "below: another opening under a good checkpoint",
         "opening.chain": "tests of windows in a row",
         "bound.computed": "a policy without bound is not well-formed: opening.policy",
-        "proof.records": "below: a proof without its record",
         "trust.noise_table": "below: pins",
         "trust.records": "below: a window without queries",
     }
     tried = {cheat.decides for cheat in CHEATS}
     reported = {c.id for c in finished.verify().checks}
     tenants = {f"proof.{c}.medicine" for c in ("circuit", "key", "valid")}
+    tenants |= {check.replace("proof.", "proof.embed.") for check in tenants}
     assert reported - tried - set(without) - tenants == set()
     assert set(without) & tried == set()
 
@@ -612,6 +654,30 @@ def test_a_pin_that_trust_lacks_leaves_it_undecided(
     assert verdict.deciding is not None and verdict.deciding.id == check
 
 
+def test_without_a_pinned_table_a1_is_proved_of_whatever_table_the_provider_committed(
+    finished: Finished,
+) -> None:
+    trust = finished.service.trust(finished.policy, a1="proved")
+    assert finished.verify(trust=trust).passed
+    artefacts = {k: v for k, v in trust.pins.embedder.items() if k != "table-root"}
+    unpinned = trust.model_copy(update={"pins": trust.pins.model_copy(update={"embedder": artefacts})})
+    verdict = finished.verify(trust=unpinned)
+    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.a1"}
+    assert verdict.exit_code is UNMET and "a1=proved(unpinned)" in verdict.line
+    assert any("A1 is proved(unpinned)" in note for note in verdict.notes)
+
+
+def test_one_record_without_a_valid_proof_of_its_embedding_keeps_a1_from_being_proved(
+    finished: Finished, tmp_path: Path
+) -> None:
+    """Though the verifier executed the embedder again on every query."""
+    forge = Forge(finished)
+    forge.proofs["law-1", 2].pop("embed")
+    verdict = forge.verify(tmp_path)
+    assert verdict.figures["a1"] == "re-executed(6/6)"
+    assert finished.verify(receipts=[]).figures["a1"] == "proved"
+
+
 def test_another_noise_table_than_the_pinned_one(finished: Finished) -> None:
     trust = finished.service.trust(finished.policy)
     pins = trust.pins.model_copy(update={"noise_table": ZERO})
@@ -689,7 +755,10 @@ def test_a_challenged_record_without_proof_is_named(finished: Finished) -> None:
     verdict = finished.verify(file.model_copy(update={"proofs": proofs}), require=SAMPLED)
     assert verdict.exit_code is UNDECIDED
     assert verdict.deciding is not None
-    assert (verdict.deciding.id, verdict.deciding.at) == ("proof.present", f"record {missing} has no proof")
+    assert (verdict.deciding.id, verdict.deciding.at) == (
+        "proof.present",
+        f"record {missing} has no retrieve proof",
+    )
 
 
 WRONG_CHALLENGES: dict[str, Callable[[Finished], list[str]]] = {
@@ -721,7 +790,7 @@ def test_a_challenge_that_does_not_count_hides_none_that_does(finished: Finished
 @pytest.mark.parametrize("engine", ["py_ecc"])
 def test_another_engine_gives_the_same_verdict(finished: Finished, tmp_path: Path, engine: str) -> None:
     forge = Forge(finished)
-    swapped_proofs(forge)
+    swapped_proofs("retrieve", "embed")(forge)
     file, receipts = forge.seal(tmp_path)
     native, other = (finished.verify(file, receipts=[receipts], engine=e) for e in ("native", engine))
     assert native.line == other.line

@@ -14,6 +14,7 @@ from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.note import merge_signatures, parse_note
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.proofs import groth16
+from rag_audit.proofs.groth16 import proving_key
 from rag_audit.records import Enrolment, PreviousWindow
 from rag_audit.verify import verify_window
 from rag_audit.window import Window
@@ -66,16 +67,13 @@ def verdict(service: Service, directory: Path, monkeypatch: pytest.MonkeyPatch, 
         receipts = service.receipts(window, service.root / "receipts")
         policy = window.policy
     proof = {"system": "groth16"}
-    proofs = {str(e["seq"]): proof for e in file.entries if e["type"] == "query"}
-    from rag_audit.attest import retrieve_instance
-    from rag_audit.proofs.groth16 import proving_key
-
-    instance = retrieve_instance(policy, "law", 256)
+    proofs = {
+        str(e["seq"]): {"retrieve": proof, "embed": proof} for e in file.entries if e["type"] == "query"
+    }
+    keys = {instance.digest(): proving_key(instance).vk for instance in policy.instances()}
     monkeypatch.setattr(groth16, "verify_batch", lambda *_, **__: [])
     monkeypatch.setattr(groth16, "parse_proof", lambda *_, **__: b"")
-    changed = file.model_copy(
-        update={"proofs": proofs, "verification_keys": {instance.digest(): proving_key(instance).vk}}
-    )
+    changed = file.model_copy(update={"proofs": proofs, "verification_keys": keys})
     trust = service.trust(policy, independent=("law-1",))
     return verify_window(changed, trust=trust, receipts=[receipts], **options)
 

@@ -25,7 +25,7 @@ from rag_audit.records import (
 )
 from rag_audit.relation.field import to_hex
 from rag_audit.window import Window
-from tests.window.simulator import CAPACITY, QUESTIONS, TEXTS, Service
+from tests.window.simulator import CAPACITY, QUERY_TOKENS, QUESTIONS, TEXTS, Service
 
 QUESTION, OTHER = QUESTIONS["law"][:2]
 
@@ -51,7 +51,9 @@ def signed(
         "type": "request", "v": 1, "origin": window.opening.origin, "opening": window.opening_digest,
         "tenant": account.split("-")[0], "account": account, "i": 1, "query": text, "salt": salt.hex(),
     }  # fmt: skip
-    values["hq"] = to_hex(get_embedder().query_commitment(text, RequestSalts.derive(salt).query))
+    values["hq"] = to_hex(
+        get_embedder(query_tokens=QUERY_TOKENS).query_commitment(text, RequestSalts.derive(salt).query)
+    )
     values |= changes
     message = request_message(*(values[k] for k in ("origin", "opening", "tenant", "account", "i", "hq")))
     signer = key or (
@@ -149,7 +151,9 @@ def test_another_request_under_a_recorded_i_is_refused_without_computation(
 def test_a_new_salt_under_a_recorded_i_is_another_request(service: Service, window: Window) -> None:
     window.handle(signed(service, window))
     salt = bytes(32)
-    hq = to_hex(get_embedder().query_commitment(QUESTION, RequestSalts.derive(salt).query))
+    hq = to_hex(
+        get_embedder(query_tokens=QUERY_TOKENS).query_commitment(QUESTION, RequestSalts.derive(salt).query)
+    )
     refusal = window.handle(signed(service, window, salt=salt.hex(), hq=hq))
     assert isinstance(refusal, Refusal) and refusal.reason == "slot-used"
 

@@ -18,9 +18,19 @@ from rag_audit.proofs.groth16.keys import (
     proving_key,
 )
 from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, verify_many
+from rag_audit.proofs.groth16.system import (
+    TABLE_ARTEFACT,
+    circuits,
+    instances,
+    open_key,
+    published_keys,
+    record_job,
+    statement,
+)
 
 __all__ = [
     "ENGINES",
+    "TABLE_ARTEFACT",
     "EmbedInstance",
     "EmbedJob",
     "EmbedTable",
@@ -31,12 +41,18 @@ __all__ = [
     "RetrieveManyInstance",
     "RetrieveManyJob",
     "VerificationKey",
+    "circuits",
+    "instances",
     "load_verification_key",
+    "open_key",
     "parse_key",
     "parse_many_proof",
     "parse_proof",
     "proof_json",
     "proving_key",
+    "published_keys",
+    "record_job",
+    "statement",
     "verify",
     "verify_batch",
     "verify_many",
