@@ -259,7 +259,7 @@ def test_window_as_a_folder(values: dict[str, Any], generator: ModuleType, tmp_p
 def test_every_check_is_documented(verdict: Verdict) -> None:
     table = PAGE[PAGE.index("| id | passes if |") : PAGE.index("## Levels")]
     documented = set(
-        re.findall(r"`((?:opening|ledger|proof|receipt|coalition|bound|trust)\.[A-Za-z0-9_]+)", table)
+        re.findall(r"`((?:opening|ledger|proof|receipt|coalition|bound|trust)(?:\.[A-Za-z0-9_]+)+)", table)
     )
     tenants = r"\.(law|medicine|\{tenant\})$"
     emitted = {re.sub(tenants, "", c.id) for c in verdict.checks}
