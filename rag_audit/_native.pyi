@@ -13,6 +13,7 @@ __all__ = [
     "PackedIndex",
     "ScanIndex",
     "ScanParameters",
+    "ScanTable",
     "draw_noise",
     "groth16_prove",
     "groth16_setup",
@@ -32,6 +33,9 @@ __all__ = [
     "ptau_new",
     "r1cs_unsatisfied",
     "scan_certify",
+    "scan_embed_prove",
+    "scan_embed_verify",
+    "scan_embed_verify_batch",
     "scan_prove",
     "scan_verify",
     "scan_verify_batch",
@@ -205,3 +209,38 @@ def scan_verify_batch(
     index: ScanIndex, parameters: ScanParameters, records: list[tuple[bytes, bytes, bytes]]
 ) -> list[int]:
     """Indices of the (record, certificate, proof) triples that do not verify, ascending."""
+
+@final
+class ScanTable:
+    """Commitments to the columns of an embedder's published table, not blinded; immutable."""
+
+    def __new__(cls, points: bytes, dimension: int, vocabulary: int) -> Self:
+        """The points, 32 bytes each, checked."""
+
+    @staticmethod
+    def commit(rows_int8: bytes, dimension: int) -> ScanTable:
+        """Commit to int8 rows in -7..7 of shape (vocabulary, dimension)."""
+
+    def encode(self) -> bytes:
+        """The points, 32 bytes each."""
+
+    def digest(self) -> bytes:
+        """SHA-256 over number of rows, dimension and points."""
+
+def scan_embed_prove(
+    table: ScanTable,
+    parameters: tuple[int, int],
+    statement: bytes,
+    rows_int8: bytes,
+    tokens: bytes,
+    salts: bytes,
+) -> bytes:
+    """Proof of A1 for (context, hq, cq); parameters are (most tokens, A), tokens uint32, salts of hq and cq."""
+
+def scan_embed_verify(table: ScanTable, parameters: tuple[int, int], statement: bytes, proof: bytes) -> None:
+    """ValueError with the reason unless the proof of A1 holds for (context, hq, cq)."""
+
+def scan_embed_verify_batch(
+    table: ScanTable, parameters: tuple[int, int], records: list[tuple[bytes, bytes]]
+) -> list[int]:
+    """Indices of the (statement, proof) pairs that do not verify, ascending."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
 from importlib.util import find_spec
@@ -22,6 +22,7 @@ import numpy as np
 from rag_audit.embedders.base import NothingToEmbed, PromptTemplate, TokenLimits, Vectors, check_text
 from rag_audit.errors import EncodingError, SetupError
 from rag_audit.proofs.groth16.embed import EmbedTable
+from rag_audit.proofs.scan.embed import EmbedArgument, EmbedKey
 from rag_audit.relation.commitments import query_commitment
 from rag_audit.relation.vectors import MAX_COMPONENT
 from rag_audit.toolchain import build_once, cache_dir, progress
@@ -50,6 +51,8 @@ TABLE_ROOT = "107b5999c65207363081abb6f691ee6cbc0dca7df30291dc5f714562c1443e6d"
 """Root of the tree over the int4 table: the public value `table` of claim A1's proofs."""
 TREE_SHA256 = "ac5fef4e3027b1f566ca77f5dc56f1c1a696f7870618853ba54b9ad9ac41dbc5"
 """Over all nodes of that tree, leaves first, 32 bytes big-endian each; the last is TABLE_ROOT."""
+TABLE_SCAN = "3e5d5e0231f80726f5dc21360326ae159b592f89f5c25484adc066e4c6927297"
+"""SHA-256 over the commitments to the table's columns: what scan proofs of claim A1 are about."""
 
 ARTEFACTS = {
     "table-int4": TABLE_SHA256,
@@ -114,21 +117,56 @@ def committed_table() -> EmbedTable:
         progress("hashing the embedder's table")
         (folder / "nodes").write_bytes(EmbedTable.build(rows, DIMENSION, TREE_DEPTH).nodes)
 
-    folder = build_once(cache_dir("tables") / TABLE_SHA256, build)
+    nodes = _cached(TABLE_SHA256, "nodes", build, TREE_SHA256)
+    return EmbedTable(rows, DIMENSION, TREE_DEPTH, nodes)
+
+
+@cache
+def committed_columns() -> bytes:
+    """Commitments to the table's columns for the scan argument, made once (seconds) and kept in the user cache.
+
+    :raises SetupError: as `committed_table`
+    """
+
+    def build(folder: Path) -> None:
+        progress("committing to the embedder's table")
+        key = EmbedKey.commit(table_rows(), EmbedArgument(1, DIMENSION, VOCABULARY, NORM_FACTOR))
+        (folder / "points").write_bytes(key.points)
+
+    shape = (VOCABULARY + 1).to_bytes(8, "big") + DIMENSION.to_bytes(8, "big")
+    return _cached(f"{TABLE_SHA256}-columns", "points", build, TABLE_SCAN, prefix=shape)
+
+
+@cache
+def table_rows() -> bytes:
+    """The table as int8, row by row.
+
+    :raises SetupError: as `int4_table`
+    """
+    return int4_table().tobytes()
+
+
+def _cached(
+    folder_name: str, name: str, build: Callable[[Path], None], digest: str, *, prefix: bytes = b""
+) -> bytes:
+    """A file of the user cache that is made from the table, and has, after `prefix`, the pinned digest."""
+    folder = build_once(cache_dir("tables") / folder_name, build)
     try:
-        nodes = (folder / "nodes").read_bytes()
+        data = (folder / name).read_bytes()
     except OSError as exc:
-        raise SetupError("tree of the table cannot be read", field=str(folder), found=exc.strerror) from exc
-    found = hashlib.sha256(nodes).hexdigest()
-    if found != TREE_SHA256:
         raise SetupError(
-            "cached tree of the table is not the pinned one",
+            "commitment to the table cannot be read", field=str(folder), found=exc.strerror
+        ) from exc
+    found = hashlib.sha256(prefix + data).hexdigest()
+    if found != digest:
+        raise SetupError(
+            "cached commitment to the table is not the pinned one",
             field=str(folder),
-            expected=TREE_SHA256,
+            expected=digest,
             found=found,
             hint=f"remove it, it will be made again: rm -r {folder}",
         )
-    return EmbedTable(rows, DIMENSION, TREE_DEPTH, nodes)
+    return data
 
 
 @cache

@@ -99,6 +99,17 @@ def test_damaged_tree_in_the_cache_is_noticed(tmp_path: Path, monkeypatch: pytes
         wordllama.committed_table.__wrapped__()
 
 
+def test_damaged_columns_in_the_cache_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = bytearray(wordllama.committed_columns())
+    points[40] ^= 1
+    folder = tmp_path / "rag-audit" / "tables" / f"{wordllama.TABLE_SHA256}-columns"
+    folder.mkdir(parents=True)
+    (folder / "points").write_bytes(points)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(SetupError, match="not the pinned one"):
+        wordllama.committed_columns.__wrapped__()
+
+
 def test_missing_package_says_how_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wordllama, "find_spec", lambda name: None)
     with pytest.raises(SetupError) as caught:

@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ragaudit_core::field::{element, elements, to_bytes_all};
 use ragaudit_scan::answer::{self, Parameters, Record, Slot};
-use ragaudit_scan::index::{commit_index, IndexCommitment, IndexKey};
+use ragaudit_scan::embed::{prove_embed, verify_embed, verify_embed_batch, EmbedStatement, Query};
+use ragaudit_scan::index::{commit_index, commit_table, IndexCommitment, IndexKey};
 use ragaudit_scan::noise::{noise_column, Seed};
 use ragaudit_scan::query::Answer;
 use ragaudit_scan::{Error, Result};
@@ -16,10 +17,14 @@ use crate::{guard, guard_inline};
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ScanIndex>()?;
     m.add_class::<ScanParameters>()?;
+    m.add_class::<ScanTable>()?;
     m.add_function(wrap_pyfunction!(scan_certify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_prove, m)?)?;
     m.add_function(wrap_pyfunction!(scan_verify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_verify_batch, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_embed_prove, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_embed_verify, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_embed_verify_batch, m)?)?;
     Ok(())
 }
 
@@ -61,8 +66,12 @@ impl ScanIndex {
         key: &[u8],
     ) -> PyResult<Self> {
         guard(py, || {
-            let rows: Vec<i8> = rows_int8.iter().map(|&b| b as i8).collect();
-            commit_index(&rows, dimension, capacity, &IndexKey(array(key, "key")?))
+            commit_index(
+                &signed(rows_int8),
+                dimension,
+                capacity,
+                &IndexKey(array(key, "key")?),
+            )
         })
         .map(|c| Self(Arc::new(c)))
     }
@@ -218,7 +227,7 @@ fn scan_prove<'py>(
             index.0.layout,
         )?;
         let answer = Answer {
-            query: query.0.iter().map(|&b| b as i8).collect(),
+            query: signed(&query.0),
             query_salt: element(&query.1, "query salt")?,
             positions: integers(&positions.0),
             list_salt: element(&positions.1, "list salt")?,
@@ -271,5 +280,128 @@ fn scan_verify_batch(
             })
             .collect::<Result<Vec<_>>>()?;
         Ok::<_, Error>(answer::verify_batch(&index.0, &parameters.0, &parsed))
+    })
+}
+
+/// Commitments to the columns of an embedder's published table.
+#[pyclass(frozen)]
+struct ScanTable(Arc<IndexCommitment>);
+
+#[pymethods]
+impl ScanTable {
+    /// The published points, checked.
+    #[new]
+    fn new(py: Python<'_>, points: &[u8], dimension: usize, vocabulary: usize) -> PyResult<Self> {
+        let capacity = vocabulary.saturating_add(1);
+        guard(py, || IndexCommitment::decode(points, dimension, capacity))
+            .map(|c| Self(Arc::new(c)))
+    }
+
+    /// Commits to int8 rows in -7..7 of shape (vocabulary, dimension), without blinding.
+    #[staticmethod]
+    fn commit(py: Python<'_>, rows_int8: &[u8], dimension: usize) -> PyResult<Self> {
+        guard(py, || commit_table(&signed(rows_int8), dimension)).map(|c| Self(Arc::new(c)))
+    }
+
+    /// The points, 32 bytes each.
+    fn encode<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.encode())
+    }
+
+    /// SHA-256 over rows (with the zero row after the vocabulary's), dimension and points.
+    fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.digest())
+    }
+}
+
+fn signed(bytes: &[u8]) -> Vec<i8> {
+    bytes.iter().map(|&b| b as i8).collect()
+}
+
+/// Of (most tokens, norm factor) and (context, hq, cq).
+fn embed_statement<'a>(
+    table: &'a ScanTable,
+    (tokens, norm_factor): (usize, u64),
+    bytes: &[u8],
+) -> Result<EmbedStatement<'a>> {
+    match elements(bytes, "statement")?[..] {
+        [context, hq, cq] => Ok(EmbedStatement {
+            context,
+            table: &table.0,
+            tokens,
+            norm_factor,
+            hq,
+            cq,
+        }),
+        _ => Err(Error::Invalid {
+            field: "statement".to_owned(),
+            expected: "3 elements".to_owned(),
+            found: format!("{} bytes", bytes.len()),
+        }),
+    }
+}
+
+/// The proof of A1 for a record (context, hq, cq), given the table's int8 rows, the query's tokens (uint32) and the
+/// salts of hq and cq. `parameters`: most tokens of a query, and A.
+#[pyfunction]
+fn scan_embed_prove<'py>(
+    py: Python<'py>,
+    table: &ScanTable,
+    parameters: (usize, u64),
+    statement: &[u8],
+    rows_int8: &[u8],
+    tokens: &[u8],
+    salts: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let proof = guard(py, || {
+        let [query_salt, vector_salt] = Zeroizing::new(elements(salts, "salts")?)[..] else {
+            return Err(Error::Invalid {
+                field: "salts".to_owned(),
+                expected: "2 elements".to_owned(),
+                found: format!("{} bytes", salts.len()),
+            });
+        };
+        let query = Query {
+            tokens: tokens
+                .chunks_exact(4)
+                .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+                .collect(),
+            query_salt,
+            vector_salt,
+        };
+        let statement = embed_statement(table, parameters, statement)?;
+        prove_embed(&statement, &signed(rows_int8), &query)
+    })?;
+    Ok(PyBytes::new(py, &proof))
+}
+
+/// Raises ValueError with the reason unless the proof of A1 holds for (context, hq, cq).
+#[pyfunction]
+fn scan_embed_verify(
+    py: Python<'_>,
+    table: &ScanTable,
+    parameters: (usize, u64),
+    statement: &[u8],
+    proof: &[u8],
+) -> PyResult<()> {
+    guard(py, || {
+        verify_embed(&embed_statement(table, parameters, statement)?, proof)
+    })
+}
+
+/// Indices of the (statement, proof) pairs that do not verify, ascending.
+#[pyfunction]
+fn scan_embed_verify_batch(
+    py: Python<'_>,
+    table: &ScanTable,
+    parameters: (usize, u64),
+    records: Vec<(Vec<u8>, Vec<u8>)>,
+) -> PyResult<Vec<usize>> {
+    guard(py, || {
+        let parsed = records
+            .iter()
+            .map(|(s, proof)| Ok((embed_statement(table, parameters, s)?, proof.as_slice())))
+            .collect::<Result<Vec<_>>>()?;
+        Ok::<_, Error>(verify_embed_batch(&table.0, &parsed))
     })
 }

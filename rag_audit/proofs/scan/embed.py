@@ -1,0 +1,215 @@
+"""Proofs of claim A1 in the scan argument: hq and cq come from the same tokens under the committed table
+(docs/scan/embed.md)."""
+
+from __future__ import annotations
+
+import array
+import base64
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from rag_audit import _native
+from rag_audit.canonical import Json, digest_hex, parse_base64
+from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
+from rag_audit.proofs import EmbedStatement
+from rag_audit.relation.field import digest_to_field, to_bytes
+
+PUBLIC = ("ctx", "hq", "cq")
+"""The public values beside the table, which the key holds."""
+_MOST = {"tokens": 208, "dimension": 4096, "vocabulary": 1 << 15, "norm_factor": 1 << 20}
+"""As in native/scan/src/embed.rs: one hash takes the packed tokens, and every value stays far below r."""
+
+
+@dataclass(frozen=True)
+class EmbedArgument:
+    """What is fixed before any table is committed to; its digest stands where groth16 names a circuit.
+
+    :param tokens: T, most tokens of a query, at most 208
+    :param dimension: components of a row, at most 4,096
+    :param vocabulary: rows of the table, at most 32,768
+    :param norm_factor: A of the integer normalisation (docs/relation.md, "Vectors")
+    :raises PolicyError: parameters that the argument has no room for
+    """
+
+    tokens: int
+    dimension: int = 256
+    vocabulary: int = 32_000
+    norm_factor: int = 8145
+
+    def __post_init__(self) -> None:
+        for name, most in _MOST.items():
+            found = getattr(self, name)
+            if not 1 <= found <= most:
+                raise PolicyError(
+                    "embedder does not fit the argument", field=name, expected=f"1..{most}", found=found
+                )
+
+    def digest(self) -> str:
+        """The protocol digest that a policy names, 64 hexadecimal digits."""
+        return digest_hex({"system": "scan", "version": 1, "claims": ["A1"], **asdict(self)})
+
+
+@dataclass(frozen=True)
+class EmbedKey:
+    """What proofs of A1 are verified against. The commitment hides nothing: whoever has the table makes the same
+    points, so a verifier pins their digest and never takes it from a window.
+
+    :param argument: the protocol with its parameters
+    :param points: commitment to the table's columns, 32 bytes a point
+    """
+
+    argument: EmbedArgument
+    points: bytes = field(repr=False)
+
+    @classmethod
+    def commit(cls, rows: bytes, argument: EmbedArgument) -> EmbedKey:
+        """Commit to int8 rows in -7..7, shape (vocabulary, dimension): about a second for 32,000 rows of 256.
+
+        :raises EncodingError: rows of another shape or with components outside -7..7
+        """
+        size = argument.vocabulary * argument.dimension
+        if len(rows) != size:
+            raise EncodingError(
+                "table of another shape", field="rows", expected=f"{size} bytes", found=len(rows)
+            )
+        try:
+            return cls(argument, _native.ScanTable.commit(rows, argument.dimension).encode())
+        except (ValueError, OverflowError) as exc:
+            raise EncodingError("table refused", field="rows", found=str(exc)) from exc
+
+    @cached_property
+    def table(self) -> _native.ScanTable:
+        """The commitment, decoded and checked once.
+
+        :raises EncodingError: another length than vocabulary and dimension have, a point off the curve
+        """
+        try:
+            return _native.ScanTable(self.points, self.argument.dimension, self.argument.vocabulary)
+        except (ValueError, OverflowError) as exc:
+            raise EncodingError("table commitment refused", field="points", found=str(exc)) from exc
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 over number of rows, dimension and points: what a verifier pins.
+
+        :raises EncodingError: as `table`
+        """
+        return self.table.digest()
+
+    @property
+    def root(self) -> int:
+        """The digest as the field element that a statement carries."""
+        return digest_to_field(self.digest)
+
+    @property
+    def parameters(self) -> tuple[int, int]:
+        """Most tokens and A, as the native functions take them."""
+        return self.argument.tokens, self.argument.norm_factor
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The native object is made again where the key arrives.
+        return {"argument": self.argument, "points": self.points}
+
+
+@dataclass(frozen=True)
+class EmbedJob:
+    """The proof of A1 for one record. Picklable; holds secrets, which `repr` omits.
+
+    :param key: protocol and committed table
+    :param statement: the public values
+    :param rows: gives the table, int8, row by row. A function of some module: a job carries its name, and each
+        process loads the table itself
+    :param tokens: the query's tokens, cut to the embedder's limit
+    :param salt_q: salt of hq
+    :param salt_c: salt of cq
+    """
+
+    key: EmbedKey
+    statement: EmbedStatement
+    rows: Callable[[], bytes]
+    tokens: Sequence[int] = field(repr=False)
+    salt_q: int = field(repr=False)
+    salt_c: int = field(repr=False)
+
+    def run(self) -> dict[str, Any]:
+        """The proof as JSON: system, protocol, proof.
+
+        :raises WitnessError: the private values do not satisfy the statement
+        """
+        if self.statement.table != self.key.root:
+            raise WitnessError(
+                "statement of another table",
+                field="table",
+                expected=self.statement.table,
+                found=self.key.root,
+            )
+        try:
+            proof = _native.scan_embed_prove(
+                self.key.table,
+                self.key.parameters,
+                self.statement.encode(PUBLIC),
+                self.rows(),
+                array.array("I", self.tokens).tobytes(),
+                to_bytes(self.salt_q) + to_bytes(self.salt_c),
+            )
+        except (ValueError, OverflowError) as exc:
+            raise WitnessError("no proof of A1 for this record", field="record", found=str(exc)) from exc
+        return embed_json(proof, self.key.argument)
+
+
+def embed_json(proof: bytes, argument: EmbedArgument) -> dict[str, Any]:
+    """A proof of A1 as files carry it."""
+    return {"system": "scan", "protocol": argument.digest(), "proof": base64.b64encode(proof).decode()}
+
+
+def parse_embed(value: Json, protocol: str, *, field: str) -> bytes:
+    """A proof of A1 from a file; its bytes are checked when it is verified.
+
+    :param protocol: digest that the policy names
+    :raises SchemaError: other fields, another system or protocol
+    :raises EncodingError: not canonical
+    """
+    names = ("system", "protocol", "proof")
+    if not isinstance(value, dict) or set(value) != set(names):
+        found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
+        raise SchemaError("not a scan proof of A1", field=field, expected=sorted(names), found=found)
+    for name, expected in (("system", "scan"), ("protocol", protocol)):
+        if value[name] != expected:
+            raise SchemaError(
+                "proof of another system", field=f"{field}.{name}", expected=expected, found=value[name]
+            )
+    return parse_base64(value["proof"], field=f"{field}.proof")
+
+
+def verify_embed(key: EmbedKey, proof: bytes, statement: EmbedStatement) -> None:
+    """Returns if the proof of A1 of one record holds.
+
+    :raises InvalidProof: it does not; `found` has the reason
+    """
+    if statement.table != key.root:
+        raise InvalidProof(
+            "table of another embedder", field="table", expected=statement.table, found=key.root
+        )
+    try:
+        _native.scan_embed_verify(key.table, key.parameters, statement.encode(PUBLIC), proof)
+    except (ValueError, OverflowError) as exc:
+        raise InvalidProof("proof refused", field="proof", found=str(exc)) from exc
+
+
+def verify_embed_batch(
+    key: EmbedKey, proofs: Sequence[bytes], statements: Sequence[EmbedStatement], *, engine: str = "native"
+) -> list[int]:
+    """Indices of the proofs that do not verify, malformed ones among them, ascending.
+
+    :param engine: "native", the only one
+    :raises SetupError: another engine
+    """
+    if engine != "native":
+        raise SetupError("unknown verifier", field="engine", expected="native", found=engine)
+    places = [i for i, statement in enumerate(statements) if statement.table == key.root]
+    records = [(statements[i].encode(PUBLIC), proofs[i]) for i in places]
+    bad = set(range(len(statements))) - set(places)
+    bad.update(places[i] for i in _native.scan_embed_verify_batch(key.table, key.parameters, records))
+    return sorted(bad)
