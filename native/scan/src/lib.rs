@@ -2,9 +2,10 @@
 //!
 //! Read the layers in this order, each with its page in `docs/scan/`: [`transcript`], [`group`], [`session`]
 //! (hidden messages and what is proved of them), [`sumcheck`], [`lookup`], [`poseidon`], [`noise`], [`index`],
-//! [`query`], [`embed`].
+//! [`query`], [`embed`], [`coalition`].
 pub mod answer;
 pub mod closing;
+pub mod coalition;
 pub mod embed;
 pub mod error;
 pub mod expr;

@@ -22,6 +22,8 @@ pub enum Entry {
     RowBelow(usize),
     /// 1 below this row, 0 from it on.
     Below(usize),
+    /// Values that the caller proves: what they extend to is sent, and returned. The values are the prover's.
+    Derived(Option<Vec<i64>>),
     /// A hidden value a row; missing ones are 0.
     Hidden(Vec<Expr>),
     /// The components of the linked query, zero beyond them; the values are the prover's.
@@ -49,7 +51,8 @@ pub struct Segment {
     pub count: Count,
 }
 
-/// What the link has to show of the query.
+/// What the link has to show of the query: weights of its components and what they give. Or what the caller has to
+/// show of derived values: a point and what they extend to there.
 pub type QueryClaim = (Vec<Fr>, Var);
 
 /// Claims that the fractions of all segments sum to 0: each tuple looked up is a row of the table with its tag.
@@ -118,6 +121,18 @@ pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<
                 Entry::Row => rest.constant += power * row_number(low),
                 Entry::RowBelow(n) => rest.constant += power * mle::prefix_numbers(low, *n),
                 Entry::Below(n) => rest.constant += power * mle::prefix(low, *n),
+                Entry::Derived(values) => {
+                    let eq = values.as_ref().map(|_| eq_table(low));
+                    let sum = values.as_ref().zip(eq).map(|(values, eq)| {
+                        let terms = values.par_iter().zip(&eq);
+                        terms.map(|(v, e)| from_small(*v) * e).sum()
+                    });
+                    let var =
+                        session.send("derived entry", 1, sum.as_ref().map(std::slice::from_ref))?
+                            [0];
+                    rest.add_term(var, power);
+                    queries.push((low.to_vec(), var));
+                }
                 Entry::Hidden(exprs) => {
                     for (expr, e) in exprs.iter().zip(eq_table(low)) {
                         rest.add_scaled(expr, power * e);
@@ -220,7 +235,7 @@ fn fill(session: &Session, segment: &Segment, alpha: Fr, beta: Fr, p: &mut [Fr],
                     *q -= session.value(expr).unwrap_or_default() * power;
                 }
             }
-            Entry::Query { values, .. } => {
+            Entry::Derived(values) | Entry::Query { values, .. } => {
                 subtract(q, values.as_deref().unwrap_or_default(), power)
             }
         }

@@ -3,8 +3,8 @@ use std::array::from_fn;
 
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::poseidon::{
-    hash, round_parameters, sbox_inputs, Matrix, FULL_ROUNDS, LIST_RUN, PARTIAL_ROUNDS, SBOXES,
-    TAG_LIST, WIDTH,
+    hash, permute, round_parameters, sbox_inputs, Matrix, FULL_ROUNDS, LIST_RUN, PARTIAL_ROUNDS,
+    SBOXES, TAG_LIST, WIDTH,
 };
 use rayon::prelude::*;
 
@@ -17,6 +17,7 @@ use crate::session::Session;
 use crate::sumcheck::{plain, sumcheck};
 
 const HALF: usize = FULL_ROUNDS / 2;
+const LAST: usize = FULL_ROUNDS + PARTIAL_ROUNDS - 1;
 /// Words of a noise block that carry draws, as a power of two.
 pub const WORD_VARIABLES: usize = 4;
 const TAG_NOISE_BLOCK: u64 = 9;
@@ -143,7 +144,6 @@ pub fn permutations(session: &mut Session, stream: Option<Stream>, calls: Vec<Ca
     let boxes = session
         .proving()
         .then(|| witness(session, stream.as_ref(), &calls, variables));
-    let last = FULL_ROUNDS + PARTIAL_ROUNDS - 1;
     let layer = |round: usize| boxes.as_ref().map(|b| b[columns_of(round)].to_vec());
 
     // Outputs: the stream's words under one mask, every call's word 0 under its own.
@@ -169,7 +169,7 @@ pub fn permutations(session: &mut Session, stream: Option<Stream>, calls: Vec<Ca
     first[0] = Fr::ONE;
     let functionals = [words, first].map(|f| transposed_times(matrix, &f));
     let call_masks = masks[1][blocks..blocks + calls.len()].to_vec();
-    let tables = layer(last).map(|mut tables| {
+    let tables = layer(LAST).map(|mut tables| {
         tables.extend(masks);
         tables
     });
@@ -183,7 +183,7 @@ pub fn permutations(session: &mut Session, stream: Option<Stream>, calls: Vec<Ca
         f
     };
     let reduced = sumcheck(session, "hash layer", &tau, claim, 6, tables, gate)?;
-    let mut point = reduced.point;
+    let point = reduced.point;
     let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
     let on_stream = stream.as_ref().map_or(Fr::ZERO, |s| {
         let weight = Weight {
@@ -205,12 +205,46 @@ pub fn permutations(session: &mut Session, stream: Option<Stream>, calls: Vec<Ca
         combination(&sent.fifths, &factors) - reduced.claim,
     );
 
+    let (point, inputs) = descend(session, boxes.as_deref(), point, sent.inputs)?;
+
+    // Inputs: every word of the first state, linear in what the caller holds.
+    let mut states: [Expr; WIDTH] = from_fn(|_| Expr::zero());
+    if let Some(stream) = &stream {
+        let within = prefix(&point, blocks);
+        states[1].add_scaled(&stream.kappa, within);
+        let numbers = eq_table(&point);
+        states[2].constant += (0..blocks)
+            .map(|b| numbers[b] * Fr::from(b as u64))
+            .sum::<Fr>();
+        states[3].constant += within * Fr::from(TAG_NOISE_BLOCK);
+    }
+    for (c, call) in calls.iter().enumerate() {
+        let at = eq_at(&point, blocks + c);
+        for (state, input) in states[1..].iter_mut().zip(&call.inputs) {
+            state.add_scaled(input, at);
+        }
+    }
+    for ((state, var), constant) in states.into_iter().zip(inputs).zip(&constants[0]) {
+        session.constrain("hash input", state + Expr::from(*constant) - var.into());
+    }
+    Ok(())
+}
+
+/// From the S-box inputs of the last round at `point` to those of the first: the point and the values there.
+fn descend(
+    session: &mut Session,
+    boxes: Option<&[Vec<Fr>]>,
+    mut point: Vec<Fr>,
+    mut inputs: Vec<Var>,
+) -> Result<(Vec<Fr>, Vec<Var>)> {
+    let (constants, matrix) = round_parameters();
+    let layer = |round: usize| boxes.map(|b| b[columns_of(round)].to_vec());
+
     // What is carried down is a functional of the state that enters a round, and its value.
-    let mut inputs = sent.inputs;
-    let mut carried = below(session, &inputs, &constants[last]);
+    let mut carried = below(session, &inputs, &constants[LAST]);
     // The functional at every block, through the partial rounds.
     let mut running: Option<Vec<Fr>> = None;
-    for round in (0..last).rev() {
+    for round in (0..LAST).rev() {
         let weights = transposed_times(matrix, &carried.0);
         if is_partial(round) {
             if running.is_none() {
@@ -270,28 +304,48 @@ pub fn permutations(session: &mut Session, stream: Option<Stream>, calls: Vec<Ca
             carried = below(session, &inputs, &constants[round]);
         }
     }
+    Ok((point, inputs))
+}
 
-    // Inputs: every word of the first state, linear in what the caller holds.
-    let mut states: [Expr; WIDTH] = from_fn(|_| Expr::zero());
-    if let Some(stream) = &stream {
-        let within = prefix(&point, blocks);
-        states[1].add_scaled(&stream.kappa, within);
-        let numbers = eq_table(&point);
-        states[2].constant += (0..blocks)
-            .map(|b| numbers[b] * Fr::from(b as u64))
-            .sum::<Fr>();
-        states[3].constant += within * Fr::from(TAG_NOISE_BLOCK);
-    }
-    for (c, call) in calls.iter().enumerate() {
-        let at = eq_at(&point, blocks + c);
-        for (state, input) in states[1..].iter_mut().zip(&call.inputs) {
-            state.add_scaled(input, at);
-        }
-    }
-    for ((state, var), constant) in states.into_iter().zip(inputs).zip(&constants[0]) {
-        session.constrain("hash input", state + Expr::from(*constant) - var.into());
-    }
-    Ok(())
+/// Hashes of at most 16 elements with published outputs and inputs that the caller binds. The states (0, inputs, 0, ..)
+/// are the prover's, one an output; rows beyond them permute zeros.
+///
+/// Returns a point of the hashes' extension and the values there of the words of the states, which the caller has to
+/// show to be those of inputs committed to before.
+pub fn hashes(
+    session: &mut Session,
+    outputs: &[Fr],
+    states: Option<&[[Fr; WIDTH]]>,
+) -> Result<(Vec<Fr>, Vec<Expr>)> {
+    let (constants, matrix) = round_parameters();
+    let variables = log2_ceil(outputs.len());
+    let zeros = [Fr::ZERO; WIDTH];
+    let boxes =
+        states.map(|states| sbox_columns(variables, |b| states.get(b).copied().unwrap_or(zeros)));
+    let tau = session.challenges("hash outputs", variables);
+    let eq = eq_table(&tau);
+    let given: Fr = outputs.iter().zip(&eq).map(|(o, e)| *o * e).sum();
+    let beyond: Fr = eq[outputs.len()..].iter().sum();
+    let claim = given + beyond * permute(&zeros)[0];
+    let mut first = zeros;
+    first[0] = Fr::ONE;
+    let weights = transposed_times(matrix, &first);
+    let gate = |t: &[Fr]| weights.iter().zip(t).map(|(w, x)| *w * fifth(*x)).sum();
+    let tables = boxes.as_ref().map(|b| b[columns_of(LAST)].to_vec());
+    let reduced = sumcheck(session, "hash layer", &tau, claim.into(), 5, tables, gate)?;
+    let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
+    session.constrain(
+        "hash outputs",
+        combination(&sent.fifths, &weights) - reduced.claim,
+    );
+    let (point, inputs) = descend(session, boxes.as_deref(), reduced.point, sent.inputs)?;
+    let words = inputs.into_iter().zip(&constants[0]);
+    Ok((
+        point,
+        words
+            .map(|(var, c)| Expr::from(var) - (*c).into())
+            .collect(),
+    ))
 }
 
 fn is_partial(round: usize) -> bool {
@@ -358,19 +412,27 @@ fn witness(
             state
         })
         .collect();
+    sbox_columns(variables, |b| {
+        let mut state = [Fr::ZERO; WIDTH];
+        if b < blocks {
+            state[1] = kappa;
+            state[2] = Fr::from(b as u64);
+            state[3] = Fr::from(TAG_NOISE_BLOCK);
+        } else if let Some(call) = called.get(b - blocks) {
+            state = *call;
+        }
+        state
+    })
+}
+
+/// The S-box inputs of the permutations of 2^variables states, by column.
+fn sbox_columns(variables: usize, state: impl Fn(usize) -> [Fr; WIDTH] + Sync) -> Vec<Vec<Fr>> {
     let zeros = sbox_inputs(&[Fr::ZERO; WIDTH]);
     let rows: Vec<[Fr; SBOXES]> = (0..1usize << variables)
         .into_par_iter()
-        .map(|b| {
-            if b < blocks {
-                let mut state = [Fr::ZERO; WIDTH];
-                state[1] = kappa;
-                state[2] = Fr::from(b as u64);
-                state[3] = Fr::from(TAG_NOISE_BLOCK);
-                sbox_inputs(&state)
-            } else {
-                called.get(b - blocks).map_or(zeros, sbox_inputs)
-            }
+        .map(|b| match state(b) {
+            s if s == [Fr::ZERO; WIDTH] => zeros,
+            s => sbox_inputs(&s),
         })
         .collect();
     (0..SBOXES)
@@ -383,7 +445,7 @@ fn witness(
 mod tests {
     use super::*;
     use crate::tests::{check, prove_anyway};
-    use ragaudit_core::poseidon::{hash_list, permute};
+    use ragaudit_core::poseidon::hash_list;
 
     const BLOCKS: usize = 5;
 

@@ -8,8 +8,8 @@ use crate::group::Fr;
 use crate::session::{half, Session};
 
 /// Most tables of one sumcheck.
-pub const MAX_TABLES: usize = 24;
-const MAX_DEGREE: usize = 6;
+pub const MAX_TABLES: usize = 40;
+const MAX_DEGREE: usize = 18;
 const TASK: usize = 1 << 9;
 
 /// What a sumcheck leaves to be shown: gate(tables at point) = claim.
