@@ -1776,13 +1776,13 @@ mod tests {
 
     #[test]
     fn false_claims_have_no_certificate() {
-        let change = |lie: fn(&mut Case)| {
+        let change = |lie: Lie| {
             let mut case = chain();
             lie(&mut case);
             case.prove()
         };
         assert!(change(|_| ()).is_ok());
-        let lies: [(&str, fn(&mut Case)); 7] = [
+        let lies: [(&str, Lie); 7] = [
             ("a split cluster", |c| c.secret.labels[2] = 2),
             ("one account of more in a label", |c| {
                 c.statement.largest[0] = 3
@@ -1832,16 +1832,16 @@ mod tests {
         verified(statement, &(records, pairs))
     }
 
+    type Lie = fn(&mut Case);
+    type Forgery = fn(&mut Witness, &CoalitionStatement, &Shape);
     type Columnwise = Vec<Vec<i64>>;
 
     #[test]
     fn forged_records_are_refused() {
         let case = chain();
-        let run = |lie: fn(&mut Witness, &CoalitionStatement, &Shape)| {
-            forged(&case, lie, |_, _| (), |_| (), |_, _| ())
-        };
+        let run = |lie: Forgery| forged(&case, lie, |_, _| (), |_| (), |_, _| ());
         assert!(run(|_, _, _| ()));
-        let lies: [(&str, fn(&mut Witness, &CoalitionStatement, &Shape)); 7] = [
+        let lies: [(&str, Forgery); 7] = [
             ("another vector than cq's", |w, s, shape| {
                 w.vectors[0] -= 1;
                 let norm = norm(&w.vectors[..s.dimension]);
