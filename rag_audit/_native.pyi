@@ -168,6 +168,12 @@ class ScanIndex:
     def commit(rows_int8: bytes, dimension: int, capacity: int, key: bytes) -> ScanIndex:
         """Commit to int8 rows in -7..7 of shape (positions, dimension), blinded from a 32-byte key."""
 
+    @staticmethod
+    def commit_components(
+        columns_int8: bytes, first: int, positions: int, capacity: int, key: bytes
+    ) -> bytes:
+        """The points of components `first..` alone, from their int8 columns of shape (components, positions)."""
+
     def encode(self) -> bytes:
         """The points, 32 bytes each."""
 

@@ -6,7 +6,10 @@ use pyo3::types::PyBytes;
 use ragaudit_core::field::{element, elements, to_bytes_all};
 use ragaudit_scan::answer::{self, Parameters, Record, Slot};
 use ragaudit_scan::embed::{prove_embed, verify_embed, verify_embed_batch, EmbedStatement, Query};
-use ragaudit_scan::index::{commit_index, commit_table, IndexCommitment, IndexKey};
+use ragaudit_scan::group::encode_point;
+use ragaudit_scan::index::{
+    commit_components, commit_index, commit_table, IndexCommitment, IndexKey,
+};
 use ragaudit_scan::noise::{noise_column, Seed};
 use ragaudit_scan::query::Answer;
 use ragaudit_scan::{Error, Result};
@@ -74,6 +77,25 @@ impl ScanIndex {
             )
         })
         .map(|c| Self(Arc::new(c)))
+    }
+
+    /// The points of components `first..` alone, from their int8 columns of shape (components, positions).
+    #[staticmethod]
+    fn commit_components<'py>(
+        py: Python<'py>,
+        columns_int8: &[u8],
+        first: usize,
+        positions: usize,
+        capacity: usize,
+        key: &[u8],
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let points = guard(py, || {
+            let columns: Vec<i8> = columns_int8.iter().map(|&b| b as i8).collect();
+            let key = IndexKey(array(key, "key")?);
+            let points = commit_components(&columns, first, positions, capacity, &key)?;
+            Ok::<_, Error>(points.iter().flat_map(encode_point).collect::<Vec<_>>())
+        })?;
+        Ok(PyBytes::new(py, &points))
     }
 
     /// The points, 32 bytes each.

@@ -94,59 +94,92 @@ pub fn commit_index(
     capacity: usize,
     key: &IndexKey,
 ) -> Result<IndexCommitment> {
-    commit_columns(rows, dimension, capacity, |place| key.blinding(place))
-}
-
-/// Commits to a published table of int4 rows, shape (rows, dimension), with one row of zeros after the last. It hides
-/// nothing: whoever has the table makes the same points.
-pub fn commit_table(rows: &[i8], dimension: usize) -> Result<IndexCommitment> {
-    check_dimension(dimension)?;
-    commit_columns(rows, dimension, rows.len() / dimension + 1, |_| Fr::ZERO)
-}
-
-fn commit_columns(
-    rows: &[i8],
-    dimension: usize,
-    capacity: usize,
-    blinding: impl Fn(usize) -> Fr + Sync,
-) -> Result<IndexCommitment> {
     let layout = Layout::new(capacity)?;
     check_dimension(dimension)?;
-    if !rows.len().is_multiple_of(dimension) || rows.len() / dimension > capacity {
-        let expected = format!("at most {capacity} rows of {dimension} components");
-        return Err(Error::invalid(
-            "rows",
-            expected,
-            format!("{} components", rows.len()),
-        ));
-    }
-    if let Some(bad) = rows.iter().find(|v| v.unsigned_abs() > COMPONENT as u8) {
-        return Err(Error::invalid(
-            "rows",
-            format!("components in -{COMPONENT}..{COMPONENT}"),
-            bad,
-        ));
-    }
+    check_components(rows, dimension, capacity, "rows")?;
     let length = 1 << layout.row_variables;
-    let g = vector_generators(length);
-    let h = &tables().h;
-    let count = layout.rows();
-    let points: Vec<G1Projective> = (0..dimension * count)
-        .into_par_iter()
-        .map(|place| {
-            let (j, a) = (place / count, place % count);
-            let run = rows.chunks_exact(dimension).skip(a * length).take(length);
-            let values: Vec<i64> = run.map(|row| i64::from(row[j])).collect();
-            let mut sum = small_msm(&g[..values.len()], &values);
-            h.add_multiple(&mut sum, &blinding(place));
-            sum
-        })
-        .collect();
+    let points = commit_places(layout, 0..dimension, key, |j, a| {
+        let run = rows.chunks_exact(dimension).skip(a * length).take(length);
+        run.map(|row| i64::from(row[j])).collect()
+    });
     Ok(IndexCommitment {
         layout,
         dimension,
-        points: G1Projective::normalize_batch(&points),
+        points,
     })
+}
+
+/// The points of the components `first..` alone, from their columns, shape (components, positions): what
+/// [`commit_index`] makes of them, so that a large index can be committed in parts.
+pub fn commit_components(
+    columns: &[i8],
+    first: usize,
+    positions: usize,
+    capacity: usize,
+    key: &IndexKey,
+) -> Result<Vec<G1Affine>> {
+    let layout = Layout::new(capacity)?;
+    if !(1..=capacity).contains(&positions) {
+        return Err(Error::invalid(
+            "positions",
+            format!("1..={capacity}"),
+            positions,
+        ));
+    }
+    let count = columns.len() / positions;
+    check_dimension(first.saturating_add(count))?;
+    check_components(columns, positions, count, "columns")?;
+    let length = 1 << layout.row_variables;
+    let points = commit_places(layout, first..first + count, key, |j, a| {
+        let column = columns[(j - first) * positions..].iter().take(positions);
+        let run = column.skip(a * length).take(length);
+        run.map(|v| i64::from(*v)).collect()
+    });
+    Ok(points)
+}
+
+/// Refuses anything but at most `count` runs of `width` components in -7..7.
+fn check_components(components: &[i8], width: usize, count: usize, field: &str) -> Result<()> {
+    if !components.len().is_multiple_of(width) || components.len() / width > count {
+        return Err(Error::invalid(
+            field,
+            format!("at most {count} runs of {width} components"),
+            format!("{} components", components.len()),
+        ));
+    }
+    match components
+        .iter()
+        .find(|v| v.unsigned_abs() > COMPONENT as u8)
+    {
+        None => Ok(()),
+        Some(bad) => Err(Error::invalid(
+            field,
+            format!("components in -{COMPONENT}..{COMPONENT}"),
+            bad,
+        )),
+    }
+}
+
+/// The blinded commitments to row a of component j, for every a and the given components.
+fn commit_places(
+    layout: Layout,
+    components: std::ops::Range<usize>,
+    key: &IndexKey,
+    values: impl Fn(usize, usize) -> Vec<i64> + Sync,
+) -> Vec<G1Affine> {
+    let g = vector_generators(1 << layout.row_variables);
+    let h = &tables().h;
+    let count = layout.rows();
+    let points: Vec<G1Projective> = (components.start * count..components.end * count)
+        .into_par_iter()
+        .map(|place| {
+            let values = values(place / count, place % count);
+            let mut sum = small_msm(&g[..values.len()], &values);
+            h.add_multiple(&mut sum, &key.blinding(place));
+            sum
+        })
+        .collect();
+    G1Projective::normalize_batch(&points)
 }
 
 /// Largest dimension.
@@ -379,6 +412,27 @@ mod tests {
             "blindings are fresh"
         );
         assert_ne!(index.digest(), other.digest());
+    }
+
+    #[test]
+    fn an_index_committed_in_parts_is_the_same() {
+        let (positions, dimension, capacity) = (100, 3, 130);
+        let key = IndexKey([3; 32]);
+        let rows: Vec<i8> = (0..positions * dimension)
+            .map(|i| (i * 7 % 15) as i8 - 7)
+            .collect();
+        let column = |j: usize| rows.chunks(dimension).map(move |row| row[j]);
+        let part = |from: usize, to: usize| {
+            let columns: Vec<i8> = (from..to).flat_map(column).collect();
+            commit_components(&columns, from, positions, capacity, &key).unwrap()
+        };
+        let whole = commit_index(&rows, dimension, capacity, &key).unwrap();
+        assert_eq!([part(0, 2), part(2, 3)].concat(), whole.points);
+        assert!(commit_components(&[0; 5], 0, 2, capacity, &key).is_err());
+        assert!(commit_components(&[8; 2], 0, 2, capacity, &key).is_err());
+        assert!(commit_components(&[0; 2], 0, 131, capacity, &key).is_err());
+        assert!(commit_components(&[0; 2], 0, 0, capacity, &key).is_err());
+        assert!(commit_components(&[0; 2], usize::MAX, 2, capacity, &key).is_err());
     }
 
     #[test]
