@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export RAG_AUDIT_DATA ?= ../shared/data
 
-.PHONY: help setup native demo test test-full bench lint format lock clean
+.PHONY: help setup native demo test test-full bench bench-full lint format lock clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -42,12 +42,17 @@ test-full: setup  ## the default suite and the slow ones: large circuits, 10,000
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+# A measurement, and the file below bench/results that takes what it prints.
+MEASURE = measure() { echo "== bench.$$1" >&2; out=bench/results/$$2.json; mkdir -p bench/results; \
+  $(BIN)/python -m bench.$$1 $${@:3} --json > $$out && cat $$out || exit 1; }
+
 bench: setup  ## measurements, one JSON object each, below bench/results
-	@mkdir -p bench/results
-	@for name in core engine ledger accounting groth16 scan recall explore estimate; do \
-	  echo "== bench.$$name" >&2; \
-	  $(BIN)/python -m bench.$$name --json > bench/results/$$name.json && cat bench/results/$$name.json || exit 1; \
-	done
+	@$(MEASURE); for name in core engine ledger accounting groth16 recall explore estimate; do measure $$name $$name; done; \
+	for n in 1000 10000 100000; do for gains in 1 1,8,64; do \
+	  measure scan scan-$$n-$$gains --documents $$n --gains $$gains; done; done
+
+bench-full: setup  ## the scan argument at a million positions: minutes, and several GB
+	@$(MEASURE); for gains in 1 1,8,64; do measure scan scan-1000000-$$gains --documents 1000000 --gains $$gains; done
 
 lint: setup  ## ruff, mypy --strict, clippy, rustfmt
 	$(BIN)/ruff check .

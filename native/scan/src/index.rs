@@ -94,11 +94,27 @@ pub fn commit_index(
     capacity: usize,
     key: &IndexKey,
 ) -> Result<IndexCommitment> {
+    commit_all(rows, dimension, capacity, |place| key.blinding(place))
+}
+
+/// Commits to a published table of int4 rows, shape (rows, dimension), with one row of zeros after the last. It hides
+/// nothing: whoever has the table makes the same points.
+pub fn commit_table(rows: &[i8], dimension: usize) -> Result<IndexCommitment> {
+    check_dimension(dimension)?;
+    commit_all(rows, dimension, rows.len() / dimension + 1, |_| Fr::ZERO)
+}
+
+fn commit_all(
+    rows: &[i8],
+    dimension: usize,
+    capacity: usize,
+    blinding: impl Fn(usize) -> Fr + Sync,
+) -> Result<IndexCommitment> {
     let layout = Layout::new(capacity)?;
     check_dimension(dimension)?;
     check_components(rows, dimension, capacity, "rows")?;
     let length = 1 << layout.row_variables;
-    let points = commit_places(layout, 0..dimension, key, |j, a| {
+    let points = commit_places(layout, 0..dimension, blinding, |j, a| {
         let run = rows.chunks_exact(dimension).skip(a * length).take(length);
         run.map(|row| i64::from(row[j])).collect()
     });
@@ -130,12 +146,17 @@ pub fn commit_components(
     check_dimension(first.saturating_add(count))?;
     check_components(columns, positions, count, "columns")?;
     let length = 1 << layout.row_variables;
-    let points = commit_places(layout, first..first + count, key, |j, a| {
-        let column = columns[(j - first) * positions..].iter().take(positions);
-        let run = column.skip(a * length).take(length);
-        run.map(|v| i64::from(*v)).collect()
-    });
-    Ok(points)
+    let blinding = |place| key.blinding(place);
+    Ok(commit_places(
+        layout,
+        first..first + count,
+        blinding,
+        |j, a| {
+            let column = columns[(j - first) * positions..].iter().take(positions);
+            let run = column.skip(a * length).take(length);
+            run.map(|v| i64::from(*v)).collect()
+        },
+    ))
 }
 
 /// Refuses anything but at most `count` runs of `width` components in -7..7.
@@ -164,7 +185,7 @@ fn check_components(components: &[i8], width: usize, count: usize, field: &str) 
 fn commit_places(
     layout: Layout,
     components: std::ops::Range<usize>,
-    key: &IndexKey,
+    blinding: impl Fn(usize) -> Fr + Sync,
     values: impl Fn(usize, usize) -> Vec<i64> + Sync,
 ) -> Vec<G1Affine> {
     let g = vector_generators(1 << layout.row_variables);
@@ -175,7 +196,7 @@ fn commit_places(
         .map(|place| {
             let values = values(place / count, place % count);
             let mut sum = small_msm(&g[..values.len()], &values);
-            h.add_multiple(&mut sum, &key.blinding(place));
+            h.add_multiple(&mut sum, &blinding(place));
             sum
         })
         .collect();
