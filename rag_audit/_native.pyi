@@ -250,3 +250,36 @@ def scan_embed_verify_batch(
     table: ScanTable, parameters: tuple[int, int], records: list[tuple[bytes, bytes]]
 ) -> list[int]:
     """Indices of the (statement, proof) pairs that do not verify, ascending."""
+
+class ScanCoalition:
+    """What a coalition certificate is about; immutable. `room`: log2 of the norms that it has room for."""
+
+    def __new__(
+        cls,
+        context: bytes,
+        dimension: int,
+        cq: bytes,
+        accounts: list[int],
+        tenants: list[int],
+        first: list[int],
+        theta: tuple[int, int],
+        largest: tuple[int, int],
+        room: int,
+    ) -> Self: ...
+    @staticmethod
+    def room(vectors: bytes, dimension: int) -> int:
+        """The room that a certificate of these vectors (int8) needs."""
+
+    def runs(self) -> int:
+        """How many runs over pairs a certificate has."""
+
+    def prove_records(self, witness: tuple[bytes, bytes, list[int]]) -> tuple[bytes, bytes]:
+        """The run over records of (vectors, salts, labels), and the secret blindings of its columns."""
+
+    def prove_pairs(
+        self, witness: tuple[bytes, bytes, list[int]], records: bytes, blindings: bytes, run: int
+    ) -> bytes:
+        """One run over pairs."""
+
+    def verify(self, records: bytes, pairs: list[bytes]) -> None:
+        """ValueError with the reason unless the certificate holds."""

@@ -5,6 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ragaudit_core::field::{element, elements, to_bytes_all};
 use ragaudit_scan::answer::{self, Parameters, Record, Slot};
+use ragaudit_scan::coalition::{
+    self, distinct_norms, prove_pairs, prove_records, CoalitionSecret, CoalitionStatement,
+};
 use ragaudit_scan::embed::{prove_embed, verify_embed, verify_embed_batch, EmbedStatement, Query};
 use ragaudit_scan::group::encode_point;
 use ragaudit_scan::index::{
@@ -20,6 +23,7 @@ use crate::{guard, guard_inline};
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ScanIndex>()?;
     m.add_class::<ScanParameters>()?;
+    m.add_class::<ScanCoalition>()?;
     m.add_class::<ScanTable>()?;
     m.add_function(wrap_pyfunction!(scan_certify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_prove, m)?)?;
@@ -426,4 +430,112 @@ fn scan_embed_verify_batch(
             .collect::<Result<Vec<_>>>()?;
         Ok::<_, Error>(verify_embed_batch(&table.0, &parsed))
     })
+}
+
+/// What a coalition certificate is about: 32-byte context; cq (elements), account and first compared record of each
+/// record; tenant of each account; theta as (p, q); most accounts of a label, and of one in a tenant; log2 of the norms
+/// there is room for.
+#[pyclass(frozen)]
+struct ScanCoalition(CoalitionStatement);
+
+/// int4 components of all records (int8), salts of their cq (elements), label of each account.
+fn coalition_secret(
+    (vectors, salts, labels): (Vec<u8>, Vec<u8>, Vec<usize>),
+) -> Result<CoalitionSecret> {
+    let salts = Zeroizing::new(salts);
+    Ok(CoalitionSecret {
+        vectors: vectors.iter().map(|&b| b as i8).collect(),
+        salts: elements(&salts, "salts")?,
+        labels,
+    })
+}
+
+#[pymethods]
+impl ScanCoalition {
+    #[new]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        context: &[u8],
+        dimension: usize,
+        cq: &[u8],
+        accounts: Vec<usize>,
+        tenants: Vec<usize>,
+        first: Vec<usize>,
+        theta: (u64, u64),
+        largest: (u64, u64),
+        room: usize,
+    ) -> PyResult<Self> {
+        guard(py, || {
+            let statement = CoalitionStatement {
+                context: array(context, "context")?,
+                dimension,
+                cq: elements(cq, "cq")?,
+                accounts,
+                tenants,
+                first,
+                theta: theta.into(),
+                largest: largest.into(),
+                class_variables: room,
+            };
+            statement.runs()?;
+            Ok::<_, Error>(Self(statement))
+        })
+    }
+
+    /// log2 of the norms that a certificate of these vectors needs room for.
+    #[staticmethod]
+    fn room(py: Python<'_>, vectors: &[u8], dimension: usize) -> PyResult<usize> {
+        guard(py, || {
+            let rows: Zeroizing<Vec<i8>> = Zeroizing::new(vectors.iter().map(|&b| b as i8).collect());
+            let records = rows.len() / dimension.max(1);
+            let norms = distinct_norms(&rows, dimension);
+            Ok::<_, Error>(CoalitionStatement::class_variables(records, norms))
+        })
+    }
+
+    /// How many runs over pairs a certificate has.
+    fn runs(&self, py: Python<'_>) -> PyResult<usize> {
+        guard_inline(py, || self.0.runs())
+    }
+
+    /// The run over records and the blindings of its columns, which stay secret: runs over pairs need them.
+    fn prove_records<'py>(
+        &self,
+        py: Python<'py>,
+        witness: (Vec<u8>, Vec<u8>, Vec<usize>),
+    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let (proof, blindings) = guard(py, || {
+            let secret = coalition_secret(witness)?;
+            let (proof, blindings) = prove_records(&self.0, &secret)?;
+            let blindings = Zeroizing::new(blindings);
+            Ok::<_, Error>((proof, Zeroizing::new(to_bytes_all(blindings.iter()))))
+        })?;
+        Ok((PyBytes::new(py, &proof), PyBytes::new(py, &blindings)))
+    }
+
+    /// A run over pairs, after a run over records with its blindings.
+    fn prove_pairs<'py>(
+        &self,
+        py: Python<'py>,
+        witness: (Vec<u8>, Vec<u8>, Vec<usize>),
+        records: &[u8],
+        blindings: &[u8],
+        run: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let proof = guard(py, || {
+            let secret = coalition_secret(witness)?;
+            let blindings = Zeroizing::new(elements(blindings, "blindings")?);
+            prove_pairs(&self.0, &secret, records, &blindings, run)
+        })?;
+        Ok(PyBytes::new(py, &proof))
+    }
+
+    /// Raises ValueError with the reason unless the run over records and all runs over pairs hold.
+    fn verify(&self, py: Python<'_>, records: &[u8], pairs: Vec<Vec<u8>>) -> PyResult<()> {
+        guard(py, || {
+            let pairs: Vec<&[u8]> = pairs.iter().map(Vec::as_slice).collect();
+            coalition::verify_coalition(&self.0, records, &pairs)
+        })
+    }
 }

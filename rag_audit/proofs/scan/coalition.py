@@ -1,0 +1,173 @@
+"""The coalition certificate in the scan argument (docs/scan/coalition.md)."""
+
+from __future__ import annotations
+
+import base64
+import concurrent.futures
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rag_audit import _native
+from rag_audit.canonical import Json, digest_hex, parse_base64
+from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
+from rag_audit.proofs.coalition import CoalitionStatement, CoalitionWitness
+from rag_audit.relation.field import to_bytes
+
+PROTOCOL = digest_hex({"system": "scan", "version": 1, "claims": ["coalition"]})
+"""Names the argument where groth16 names a circuit."""
+MAX_RECORDS = 65_535
+MAX_DIMENSION = 882
+"""A salt and this many packed components fit one run of a list hash."""
+_FIELDS = ("system", "circuit", "room", "records", "pairs")
+
+
+def digest(*, records: int, dimension: int, theta: tuple[int, int]) -> str:
+    """Digest of the protocol, the same for all windows that it takes.
+
+    :raises PolicyError: more records or components than it takes, or theta out of range
+    """
+    p, q = theta
+    if not 0 < p < q <= 1000:
+        raise PolicyError("theta is not a fraction in (0, 1)", field="theta",
+                          expected="0 < p < q <= 1000", found=f"{p}/{q}")  # fmt: skip
+    for name, value, most in (("records", records, MAX_RECORDS), ("dimension", dimension, MAX_DIMENSION)):
+        if not 1 <= value <= most:
+            raise PolicyError(f"{name} beyond the protocol", field=name, expected=f"1..={most}", found=value)
+    return PROTOCOL
+
+
+def certify(
+    statement: CoalitionStatement,
+    witness: CoalitionWitness,
+    *,
+    executor: concurrent.futures.Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """The certificate: first one run over the records, then runs over pairs, each a job of its own.
+
+    :raises WitnessError: the claim is false, the witness is not the statement's, or the window has more records or
+        distinct norms than the argument takes
+    """
+    dimension = statement.dimension
+    room = _native.ScanCoalition.room(witness.vectors, dimension) if dimension > 0 else 0
+    try:
+        native = _native_statement(statement, room)
+        runs = native.runs()
+        records, blindings = native.prove_records(_native_witness(witness))
+    except (ValueError, OverflowError) as exc:
+        raise _refused(exc) from exc
+    report = progress or (lambda done, total: None)
+    report(1, 1 + runs)
+    jobs = [PairsJob(statement, witness, room, records, blindings, run) for run in range(runs)]
+    pairs = [b""] * runs
+    for done, (run, proof) in enumerate(_run(jobs, executor), start=2):
+        pairs[run] = proof
+        report(done, 1 + runs)
+    return {
+        "system": "scan",
+        "circuit": PROTOCOL,
+        "room": room,
+        "records": base64.b64encode(records).decode(),
+        "pairs": [base64.b64encode(proof).decode() for proof in pairs],
+    }
+
+
+def verify(statement: CoalitionStatement, certificate: Json, *, key: Json, engine: str = "native") -> None:
+    """Return if the certificate proves the statement.
+
+    :param key: None, this system has no keys
+    :param engine: "native", the only one
+    :raises InvalidProof: it does not; `found` has the reason
+    :raises SchemaError: other fields, another system or protocol, a key
+    :raises EncodingError: not canonical
+    :raises SetupError: another engine
+    """
+    if engine != "native":
+        raise SetupError("unknown verifier", field="engine", expected="native", found=engine)
+    if key is not None:
+        raise SchemaError("the scan argument has no keys", field="verification_keys", expected=None)
+    if not isinstance(certificate, dict) or set(certificate) != set(_FIELDS):
+        found = sorted(map(str, certificate)) if isinstance(certificate, dict) else type(certificate).__name__
+        raise SchemaError("not a coalition certificate", field="certificate", expected=_FIELDS, found=found)
+    for name, expected in (("system", "scan"), ("circuit", PROTOCOL)):
+        if certificate[name] != expected:
+            raise SchemaError("certificate of another system", field=f"certificate.{name}",
+                              expected=expected, found=certificate[name])  # fmt: skip
+    room, pairs = certificate["room"], certificate["pairs"]
+    if type(room) is not int or not isinstance(pairs, list):
+        raise SchemaError("not a coalition certificate", field="certificate", expected=_FIELDS)
+    records = parse_base64(certificate["records"], field="certificate.records")
+    runs = [parse_base64(run, field=f"certificate.pairs[{i}]") for i, run in enumerate(pairs)]
+    try:
+        _native_statement(statement, room).verify(records, runs)
+    except (ValueError, OverflowError) as exc:
+        raise InvalidProof(
+            "the coalition certificate does not verify", field="certificate", found=str(exc)
+        ) from exc
+
+
+@dataclass(frozen=True)
+class PairsJob:
+    """One run over pairs. Picklable; holds secrets, which `repr` omits.
+
+    :param room: log2 of the norms that the certificate has room for
+    :param records: the run over records
+    :param blindings: of its columns
+    :param number: of this run
+    """
+
+    statement: CoalitionStatement
+    witness: CoalitionWitness
+    room: int
+    records: bytes
+    blindings: bytes = field(repr=False)
+    number: int
+
+    def run(self) -> bytes:
+        """The proof.
+
+        :raises WitnessError: the claim is false
+        """
+        native = _native_statement(self.statement, self.room)
+        try:
+            return native.prove_pairs(
+                _native_witness(self.witness), self.records, self.blindings, self.number
+            )
+        except (ValueError, OverflowError) as exc:
+            raise _refused(exc) from exc
+
+
+def _run(
+    jobs: Sequence[PairsJob], executor: concurrent.futures.Executor | None
+) -> Iterator[tuple[int, bytes]]:
+    if executor is None:
+        yield from ((job.number, job.run()) for job in jobs)
+        return
+    futures = {executor.submit(job.run): job.number for job in jobs}
+    for future in concurrent.futures.as_completed(futures):
+        yield futures[future], future.result()
+
+
+def _refused(exc: Exception) -> WitnessError:
+    return WitnessError("no certificate for this window", field="certificate", found=str(exc))
+
+
+def _native_statement(statement: CoalitionStatement, room: int) -> _native.ScanCoalition:
+    if len(statement.cq) > statement.capacity:
+        raise ValueError(f"records: expected at most {statement.capacity}, found {len(statement.cq)}")
+    return _native.ScanCoalition(
+        to_bytes(statement.ctx),
+        statement.dimension,
+        b"".join(map(to_bytes, statement.cq)),
+        list(statement.account),
+        list(statement.tenant),
+        list(statement.first),
+        statement.theta,
+        (statement.c, statement.c_tenant),
+        room,
+    )
+
+
+def _native_witness(witness: CoalitionWitness) -> tuple[bytes, bytes, list[int]]:
+    return witness.vectors, b"".join(map(to_bytes, witness.salts)), list(witness.labels)
