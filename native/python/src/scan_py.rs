@@ -487,7 +487,8 @@ impl ScanCoalition {
     #[staticmethod]
     fn room(py: Python<'_>, vectors: &[u8], dimension: usize) -> PyResult<usize> {
         guard(py, || {
-            let rows: Zeroizing<Vec<i8>> = Zeroizing::new(vectors.iter().map(|&b| b as i8).collect());
+            let rows: Zeroizing<Vec<i8>> =
+                Zeroizing::new(vectors.iter().map(|&b| b as i8).collect());
             let records = rows.len() / dimension.max(1);
             let norms = distinct_norms(&rows, dimension);
             Ok::<_, Error>(CoalitionStatement::class_variables(records, norms))

@@ -49,9 +49,8 @@ def certify(
     :raises WitnessError: the claim is false, the witness is not the statement's, or the window has more records or
         distinct norms than the argument takes
     """
-    dimension = statement.dimension
-    room = _native.ScanCoalition.room(witness.vectors, dimension) if dimension > 0 else 0
     try:
+        room = _native.ScanCoalition.room(witness.vectors, statement.dimension)
         native = _native_statement(statement, room)
         runs = native.runs()
         records, blindings = native.prove_records(_native_witness(witness))
@@ -129,8 +128,8 @@ class PairsJob:
 
         :raises WitnessError: the claim is false
         """
-        native = _native_statement(self.statement, self.room)
         try:
+            native = _native_statement(self.statement, self.room)
             return native.prove_pairs(
                 _native_witness(self.witness), self.records, self.blindings, self.number
             )
