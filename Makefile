@@ -39,7 +39,7 @@ test: setup  ## the default suite: Rust and Python, small circuits
 	$(BIN)/python -m pytest -m "not full" -n 2 --dist loadfile
 
 test-full: setup  ## the default suite and the slow ones: large circuits, 10,000 random queries, mutations
-	cargo test --manifest-path native/Cargo.toml --release --locked --quiet
+	cargo test --manifest-path native/Cargo.toml --release --locked --quiet -- --include-ignored
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # A measurement, and the file below bench/results that takes what it prints.

@@ -529,13 +529,17 @@ class Window:
             raise StoreError("the proof that a record names is lost, and another would not be it",
                              field=f"record {lost.seq}", expected=str(self._proof_path(lost)))  # fmt: skip
         every = [(r, name) for r in wanted for name in self._statements(r.tenant)]
-        missing = [(r, name) for r, name in every if not self._proof_path(r, name).exists()]
+        missing = {
+            f"{name} of record {r.seq}": (r, name)
+            for r, name in every
+            if not self._proof_path(r, name).exists()
+        }
         done = len(every) - len(missing)
         if progress is not None:
             progress(done, len(every))
-        jobs = (((record, name), self._job(record, name)) for record, name in missing)
-        for (record, name), proof in run_jobs(jobs, executor):
-            replace_file(self._proof_path(record, name), jcs(proof))
+        jobs = ((label, self._job(record, name)) for label, (record, name) in missing.items())
+        for label, proof in run_jobs(jobs, executor):
+            replace_file(self._proof_path(*missing[label]), jcs(proof))
             done += 1
             if progress is not None:
                 progress(done, len(every))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import base64
 import dataclasses
 import pickle
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from rag_audit.proofs.scan import (
     verify_batch,
 )
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
+from rag_audit.relation.field import MODULUS
 from rag_audit.relation.noise import draw
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
@@ -35,6 +37,7 @@ CAPACITY, DIMENSION, LISTED = 20, 5, 3
 GAINS = (1, 8)
 S0, S1, BEACON = 11, 22, 33
 BLINDING_KEY = bytes(range(32))
+FQ = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 ROWS = [[(i * 7 + j * 3) % 15 - 7 for j in range(DIMENSION)] for i in range(17)] + [[0] * DIMENSION] * 3
 
 
@@ -191,12 +194,52 @@ def test_the_prover_refuses_another_seed(key: ScanKey) -> None:
         CertificateJob(key, seed_commitment(S0, S1), BEACON, 5, S0, S1 + 1).run()
 
 
-def test_mutated_proofs_are_refused(key: ScanKey, made: list[Made]) -> None:
+def off_the_curve(word: bytes) -> bytes:
+    """An x that no point has."""
+    x = int.from_bytes(word, "big") & (2**254 - 1)
+    while pow(x**3 + 3, (FQ - 1) // 2, FQ) != FQ - 1:
+        x = (x + 1) % FQ
+    return x.to_bytes(32, "big")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda p: p[:-32], "the proof ends early"),
+        (lambda p: p[:-1], "the proof ends early"),
+        (lambda p: p + bytes(32), "bytes after the proof's end"),
+        (lambda p: off_the_curve(p[:32]) + p[32:], "not the canonical encoding of a point"),
+        (lambda p: FQ.to_bytes(32, "big") + p[32:], "not the canonical encoding of a point"),
+        (lambda p: p[:-32] + MODULUS.to_bytes(32, "big"), "not a canonical scalar"),
+        (lambda p: p[:-32] + bytes([0xFF] * 32), "not a canonical scalar"),
+    ],
+    ids=["truncated", "one byte short", "extended", "off the curve", "x = p", "scalar = r", "scalar"],
+)
+@pytest.mark.parametrize("part", ["certificate", "proof"])
+def test_malformed_proofs_are_named(
+    key: ScanKey, made: list[Made], part: str, change: Callable[[bytes], bytes], reason: str
+) -> None:
+    changed = base64.b64encode(change(base64.b64decode(made[0].proof[part]))).decode()
+    with pytest.raises(InvalidProof, match=reason):
+        verify(key, wire({**made[0].proof, part: changed}), made[0].job.statement)
+
+
+@pytest.mark.parametrize("capacity", [CAPACITY - 1, CAPACITY + 1, 10 * CAPACITY])
+def test_a_proof_of_another_capacity_is_refused(key: ScanKey, made: list[Made], capacity: int) -> None:
+    rows = int8([v for row in ROWS[:17] for v in row])
+    points = commit_index(rows, DIMENSION, capacity, BLINDING_KEY)
+    other = dataclasses.replace(key, points=points, capacity=capacity)
+    statement = dataclasses.replace(made[0].job.statement, c_idx=other.c_idx)
+    with pytest.raises(InvalidProof):
+        verify(other, wire(made[0].proof), statement)
+
+
+def test_a_length_beyond_the_proof_is_refused(key: ScanKey, made: list[Made]) -> None:
     proof, statement = wire(made[0].proof), made[0].job.statement
-    bad = [proof[:n] for n in (0, 3, 4, 100, len(proof) - 32)] + [proof + bytes(32)]
-    for at in range(0, len(proof), 2_311):
-        bad.append(proof[:at] + bytes([proof[at] ^ 1]) + proof[at + 1 :])
-    assert verify_batch(key, bad, [statement] * len(bad)) == list(range(len(bad)))
+    for bad in (b"", proof[:3], bytes([0xFF] * 4) + proof[4:]):
+        with pytest.raises(EncodingError):
+            verify(key, bad, statement)
+    assert verify_batch(key, [proof[:3], proof], [statement] * 2) == [0]
 
 
 @pytest.mark.parametrize(

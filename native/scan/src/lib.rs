@@ -24,3 +24,6 @@ pub use error::{Error, Result};
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod mutations;
