@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{encode_scalar, Fr};
 use crate::index::{log2_ceil, IndexCommitment, COMPONENT};
-use crate::lookup::{combination_at, lookups, Count, Entry, Segment};
+use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{eq_table, Weight};
 use crate::noise::{count, pad, power_of_two};
 use crate::poseidon::{permutations, start_of_list, Call};
@@ -137,6 +137,33 @@ pub(crate) struct Witness {
     pub(crate) distances: [Vec<i64>; 2],
 }
 
+/// What the prover says of its columns and values, which the claims bind to them.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub(crate) struct Said {
+    /// At the random point: e, v and w v.
+    pub(crate) at_point: [Vec<i64>; 3],
+    pub(crate) packed: Vec<i64>,
+    /// Of which the squares are summed.
+    pub(crate) squared: Vec<i64>,
+    /// w^2.
+    pub(crate) root_squared: i64,
+    /// 2 w - rest.
+    pub(crate) lacking: i64,
+}
+
+impl Said {
+    fn of(witness: &Witness) -> Self {
+        let product = witness.vector.iter().map(|v| v * witness.root).collect();
+        Self {
+            at_point: [witness.sums.clone(), witness.vector.clone(), product],
+            packed: witness.vector.clone(),
+            squared: witness.sums.clone(),
+            root_squared: witness.root * witness.root,
+            lacking: 2 * witness.root - witness.rest,
+        }
+    }
+}
+
 impl Witness {
     fn new(statement: &EmbedStatement, rows: &[i8], query: &Query) -> Result<Self> {
         let bounds = statement.check()?;
@@ -211,7 +238,7 @@ impl Witness {
     }
 
     /// In the order that the protocol commits them, multiplicities last.
-    fn columns(&self, statement: &EmbedStatement, bounds: &Bounds) -> Vec<Vec<i64>> {
+    fn columns(&self, said: &Said, statement: &EmbedStatement, bounds: &Bounds) -> Vec<Vec<i64>> {
         let components = log2_ceil(statement.table.dimension);
         let vector = pad(&self.vector, components);
         let (lower, upper) = vector
@@ -240,7 +267,7 @@ impl Witness {
             .iter()
             .flatten()
             .for_each(|v| count(&mut limbs, *v));
-        self.root_limbs(bounds)
+        self.root_limbs(said, bounds)
             .iter()
             .for_each(|v| count(&mut limbs, *v));
         let most = i64::from(COMPONENT);
@@ -250,29 +277,29 @@ impl Witness {
     }
 
     /// w - 1, what is left under the root, and what that lacks of 2 w.
-    fn root_limbs(&self, bounds: &Bounds) -> Vec<i64> {
-        [self.root - 1, self.rest, 2 * self.root - self.rest]
+    fn root_limbs(&self, said: &Said, bounds: &Bounds) -> Vec<i64> {
+        [self.root - 1, self.rest, said.lacking]
             .into_iter()
             .flat_map(|v| (0..bounds.limbs).map(move |k| limb(v, k, bounds.limbs)))
             .collect()
     }
 
     /// In the order that the protocol sends them.
-    fn hidden(&self, query: &Query, bounds: &Bounds) -> Vec<Fr> {
+    fn hidden(&self, query: &Query, said: &Said, bounds: &Bounds) -> Vec<Fr> {
         let mut out = vec![query.query_salt, query.vector_salt];
-        let root = self.root_limbs(bounds);
+        let root = self.root_limbs(said, bounds);
         out.extend(
             [&self.tokens, &self.used, &root]
                 .into_iter()
                 .flatten()
                 .map(|v| from_small(*v)),
         );
-        out.push(from_small(self.root).square());
+        out.push(from_small(said.root_squared));
         let packed = |run: &[i64]| {
             let place = |(i, v): (usize, &i64)| from_small(*v) * power_of_two(4 * i);
             run.iter().enumerate().map(place).sum::<Fr>()
         };
-        out.extend(self.vector.chunks(NIBBLES_PER_ELEMENT).map(packed));
+        out.extend(said.packed.chunks(NIBBLES_PER_ELEMENT).map(packed));
         out
     }
 }
@@ -328,14 +355,20 @@ fn functional(rows: &[i8], factors: &[Fr], size: usize) -> Vec<Fr> {
 /// `rows` are the table's, row by row.
 pub fn prove_embed(statement: &EmbedStatement, rows: &[i8], query: &Query) -> Result<Vec<u8>> {
     let witness = Witness::new(statement, rows, query)?;
-    prove_with(statement, rows, query, &witness, true)
+    prove_with(
+        statement,
+        rows,
+        query,
+        (&witness, &Said::of(&witness)),
+        true,
+    )
 }
 
 fn prove_with(
     statement: &EmbedStatement,
     rows: &[i8],
     query: &Query,
-    witness: &Witness,
+    secret: (&Witness, &Said),
     honest: bool,
 ) -> Result<Vec<u8>> {
     let mut seed: Vec<u8> = query.tokens.iter().flat_map(|t| t.to_le_bytes()).collect();
@@ -347,7 +380,7 @@ fn prove_with(
     if let Role::Prover(prover) = &mut session.role {
         prover.honest = honest;
     }
-    match embed_protocol(session, statement, Some(rows), Some((query, witness)))? {
+    match embed_protocol(session, statement, Some(rows), Some((query, secret)))? {
         Closed::Proof(proof) => Ok(proof),
         _ => unreachable!("a prover"),
     }
@@ -411,7 +444,7 @@ fn embed_protocol<'a>(
     mut session: Session<'a>,
     statement: &'a EmbedStatement,
     rows: Option<&[i8]>,
-    secret: Option<(&Query, &Witness)>,
+    secret: Option<(&Query, (&Witness, &Said))>,
 ) -> Result<Closed> {
     let bounds = statement.check()?;
     let (layout, dimension) = (statement.table.layout, statement.table.dimension);
@@ -421,14 +454,14 @@ fn embed_protocol<'a>(
     let mut sizes = vec![layout.variables];
     sizes.extend(vec![components; 4 + 2 * bounds.limbs]);
     sizes.extend([LIMB_BITS, NIBBLE_VARIABLES]);
-    let columns = secret.map(|(_, w)| w.columns(statement, &bounds));
+    let columns = secret.map(|(_, (w, said))| w.columns(said, statement, &bounds));
     let ids = session.commit("embedding columns", &sizes, columns)?;
     let [histogram, sums, vector, lower_slack, upper_slack] = [0, 1, 2, 3, 4].map(|i| ids[i]);
     let (limb_columns, multiplicities) = ids[5..].split_at(2 * bounds.limbs);
     let (lower, upper) = limb_columns.split_at(bounds.limbs);
 
     let elements = dimension.div_ceil(NIBBLES_PER_ELEMENT);
-    let hidden = secret.map(|(query, w)| w.hidden(query, &bounds));
+    let hidden = secret.map(|(query, (w, said))| w.hidden(query, said, &bounds));
     let count = 2 + 2 * most + 3 * bounds.limbs + 1 + elements;
     let vars = session.send("query", count, hidden.as_deref())?;
     let exprs: Vec<Expr> = vars.into_iter().map(Expr::from).collect();
@@ -438,8 +471,7 @@ fn embed_protocol<'a>(
     let (root_limbs, rest) = rest.split_at(3 * bounds.limbs);
     let (square, packed) = (&rest[0], &rest[1..]);
 
-    // Used places come first, and the first place is used. That `used` is 0 or 1 follows from the lookup.
-    session.constrain("first token", used[0].clone() - 1u64.into());
+    // Used places come first. A mark is 0 or 1 by its lookup; without any, the root below would be 0.
     for pair in used.windows(2) {
         session.constrain_product(
             "used places",
@@ -549,15 +581,15 @@ fn embed_protocol<'a>(
 
     // Everything that is linear in the columns over components, at one random point.
     let at = session.challenges("components", components);
-    let values = secret.map(|(_, witness)| {
-        let value = |id| combination_at(&session, &[(id, Fr::ONE)], &at);
-        let v = value(vector);
-        [value(sums), v, from_small(witness.root) * v]
+    let eq = eq_table(&at);
+    let values = secret.map(|(_, (_, said))| {
+        let dot = |(v, e): (&i64, &Fr)| from_small(*v) * e;
+        [0, 1, 2].map(|k| said.at_point[k].iter().zip(&eq).map(dot).sum::<Fr>())
     });
     let vars = session.send("components", 3, values.as_ref().map(|v| &v[..]))?;
     let [e, v, product] = [0, 1, 2].map(|i| Expr::from(vars[i]));
     let here = Weight::evaluation(&at);
-    let factors = eq_table(&at)[..dimension].to_vec();
+    let factors = eq[..dimension].to_vec();
     session.claim(here.clone(), vec![(sums, Fr::ONE)], e.clone());
     session.claim_table(TableClaim {
         table: statement.table,
@@ -593,9 +625,10 @@ fn embed_protocol<'a>(
     session.claim(combination, vec![(vector, Fr::ONE)], value);
 
     // The sum of squares.
-    let table = session
-        .column_values(sums)
-        .map(|values| vec![values.iter().map(|e| from_small(*e)).collect::<Vec<Fr>>()]);
+    let table = secret.map(|(_, (_, said))| {
+        let squared = pad(&said.squared, components);
+        vec![squared.iter().map(|e| from_small(*e)).collect::<Vec<Fr>>()]
+    });
     let (tau, claim) = plain(components, total);
     let reduced = sumcheck(&mut session, "squares", &tau, claim, 2, table, |t| {
         t[0].square()
@@ -719,8 +752,16 @@ mod tests {
 
         /// Whether a prover that refuses nothing gets through with this witness.
         fn forged(&self, witness: &Witness) -> bool {
+            self.says(witness, |_| ())
+        }
+
+        /// The same, where it says something else of its columns.
+        fn says(&self, witness: &Witness, lie: impl Fn(&mut Said)) -> bool {
             let statement = self.statement();
-            let proof = prove_with(&statement, &self.rows, &self.query, witness, false).unwrap();
+            let mut said = Said::of(witness);
+            lie(&mut said);
+            let proof =
+                prove_with(&statement, &self.rows, &self.query, (witness, &said), false).unwrap();
             verify_embed(&statement, &proof).is_ok()
         }
 
@@ -745,13 +786,29 @@ mod tests {
             witness
         }
 
-        /// With another vector for the same sums.
+        /// The witness with another root, where the vector is the one that it makes.
+        fn with_root(&mut self, root: i64) -> Witness {
+            let mut witness = self.witness();
+            let factor = 2 * NORM_FACTOR as i64;
+            witness.vector = (witness.sums.iter())
+                .map(|e| e.signum() * ((factor * e.abs() + root) / (2 * root)).min(7))
+                .collect();
+            witness.root = root;
+            self.measure(&mut witness);
+            self.cq = vector_hash(self.query.vector_salt, &witness.vector);
+            witness
+        }
+
+        /// With another vector for the same sums: with negative distances as they are, and with zeros for them.
         fn forged_vector(&mut self, vector: Vec<i64>) -> bool {
             let mut witness = self.witness();
             witness.vector = vector;
             self.measure(&mut witness);
             self.cq = vector_hash(self.query.vector_salt, &witness.vector);
-            self.forged(&witness)
+            let as_they_are = self.forged(&witness);
+            let distances = witness.distances.iter_mut().flatten();
+            distances.for_each(|d| *d = (*d).max(0));
+            as_they_are || self.forged(&witness)
         }
     }
 
@@ -913,6 +970,20 @@ mod tests {
         assert!(!case.forged(&none));
     }
 
+    /// A token that the number of tokens leaves out, or one that it counts three times.
+    #[test]
+    fn every_token_has_its_mark() {
+        for mark in [0, 3] {
+            let mut case = case(VOCABULARY, DIMENSION, MOST, &[5, 6]);
+            let mut witness = case.witness();
+            witness.used[1] = mark;
+            let packed = Fr::from(5u8) + Fr::from(6u8) * power_of_two(TOKEN_BITS);
+            let number = from_small(1 + mark);
+            case.hq = hash_list(TAG_QUERY, &[case.query.query_salt, number, packed]);
+            assert!(!case.forged(&witness), "{mark}");
+        }
+    }
+
     /// Each component one step up and one down, with the distances that belong to it: one of them is negative.
     #[test]
     fn components_are_the_rounded_ones() {
@@ -957,13 +1028,18 @@ mod tests {
     #[test]
     fn the_root_is_the_largest_one() {
         let mut case = small();
-        for step in [-1, 1] {
-            let mut witness = case.witness();
-            witness.root += step;
-            let square = witness.sums.iter().map(|e| e * e).sum::<i64>() << ROOT_SHIFT;
-            witness.rest = square - witness.root * witness.root;
-            case.measure(&mut witness);
-            assert!(!case.forged(&witness), "{step}");
+        let right = case.witness();
+        let square = right.root * right.root + right.rest;
+        for root in [right.root - 1, right.root + 1, right.root / 2] {
+            let mut witness = case.with_root(root);
+            witness.rest = square - root * root;
+            assert!(!case.forged(&witness), "{root}");
+            assert!(!case.says(&witness, |s| s.lacking = 0), "too much left");
+            witness.rest = 0;
+            assert!(
+                !case.says(&witness, |s| s.root_squared = square),
+                "not its square"
+            );
         }
         // Rows that sum to zero have no vector, and no root.
         case.rows[DIMENSION..2 * DIMENSION].fill(0);
@@ -985,6 +1061,67 @@ mod tests {
         assert!(!case.forged(&witness), "a root of zero");
     }
 
+    /// Every value that is sent beside a column and belongs to another one.
+    #[test]
+    fn values_are_those_of_the_columns() {
+        let mut case = small();
+        let right = case.witness();
+        let mut sums = right.sums.clone();
+        sums.reverse();
+        let witness = case.with_sums(sums);
+        assert!(
+            !case.says(&witness, |s| s.at_point[0] = right.sums.clone()),
+            "sums"
+        );
+
+        let mut witness = right.clone();
+        witness.vector.reverse();
+        assert!(
+            !case.says(&witness, |s| s.packed = right.vector.clone()),
+            "vector"
+        );
+        case.cq = vector_hash(case.query.vector_salt, &witness.vector);
+        let lie = |s: &mut Said| s.at_point[1..].clone_from_slice(&Said::of(&right).at_point[1..]);
+        assert!(!case.says(&witness, lie), "vector at the point");
+        assert!(
+            !case.says(&right, |s| s.packed = witness.vector.clone()),
+            "packed vector"
+        );
+
+        // The root of twice as large sums.
+        let mut case = small();
+        let sums: Vec<i64> = right.sums.iter().map(|e| 2 * e).collect();
+        let square = sums.iter().map(|e| e * e).sum::<i64>() << ROOT_SHIFT;
+        let mut witness = case.with_root(square.isqrt());
+        witness.rest = square - witness.root * witness.root;
+        assert!(!case.forged(&witness), "a sum of squares");
+        assert!(
+            !case.says(&witness, |s| s.squared = sums.clone()),
+            "squares of other sums"
+        );
+    }
+
+    /// In one dimension every vector is 7 or -7; with a product of another root it could be 6.
+    #[test]
+    fn the_product_is_that_of_the_root() {
+        let mut case = case(VOCABULARY, 1, MOST, &[1, 2, 4]);
+        let mut witness = case.witness();
+        let sign = witness.sums[0].signum();
+        let reach = 2 * NORM_FACTOR as i64 * witness.sums[0].abs();
+        let product = reach / 2;
+        witness.vector = vec![6 * sign];
+        // With 2 |e| A = 2 w |v|, both are w, less 1 where the bound is strict.
+        let scaled = case.statement().check().unwrap().scaled;
+        let [lower, upper] = slack(6 * sign, scaled);
+        let off = reach - 2 * product;
+        witness.distances = [
+            vec![sign * off + witness.root + lower],
+            vec![witness.root - sign * off + upper],
+        ];
+        case.cq = vector_hash(case.query.vector_salt, &witness.vector);
+        assert!(!case.says(&witness, |s| s.at_point[2] = vec![sign * product]));
+    }
+
     /// Known before the columns are committed, the point of the components lets all but one of them be anything.
     #[test]
     fn the_point_follows_the_columns() {
@@ -993,7 +1130,7 @@ mod tests {
         sums[1..].reverse();
         let witness = case.with_sums(sums);
         assert!(!case.forged(&witness));
-        let statement = case.statement();
+        let (statement, said) = (case.statement(), Said::of(&witness));
         let run = |mut session: Session, secret| {
             session.transcript.predicted = vec![("components", Fr::ZERO)];
             if let Role::Prover(prover) = &mut session.role {
@@ -1004,7 +1141,7 @@ mod tests {
         };
         let row_variables = case.table.layout.row_variables;
         let prover = Session::prover(statement.transcript(), row_variables, b"").unwrap();
-        let Closed::Proof(proof) = run(prover, Some((&case.query, &witness))) else {
+        let Closed::Proof(proof) = run(prover, Some((&case.query, (&witness, &said)))) else {
             panic!("a prover")
         };
         let verifier = Session::verifier(statement.transcript(), row_variables, &proof);
