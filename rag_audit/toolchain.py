@@ -165,7 +165,6 @@ def run_node(
     arguments: Sequence[str],
     *,
     cwd: Path,
-    stdin: bytes | None = None,
     timeout: float | None = None,
 ) -> bytes:
     """Run a script with node and give its standard output.
@@ -178,7 +177,7 @@ def run_node(
         done = subprocess.run(
             [find_node().node, str(script), *arguments],
             cwd=cwd,
-            input=b"" if stdin is None else stdin,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
             timeout=timeout,

@@ -139,11 +139,7 @@ template Coalition(N, d, p, q, a) {
             nibbles[i][n] = Nibbles(size);
             nibbles[i][n].packed <== vector[i][n];
             for (var k = 0; k < size; k++) {
-                var value = -8;
-                for (var b = 0; b < 4; b++) {
-                    value += nibbles[i][n].bit[4 * k + b] * (1 << b);
-                }
-                products.v[i][63 * n + k] <== value;
+                products.v[i][63 * n + k] <== nibbles[i][n].value[k];
             }
         }
         cq[i] === vector_hash[i].out;

@@ -27,11 +27,15 @@ function monomial_coefficients(table) {
 template WordSplit() {
     signal input word;
     signal output bit[200];
-    var low = 0;
+    var rest = word;
     for (var i = 0; i < 200; i++) {
-        bit[i] <-- (word >> i) & 1;
+        bit[i] <-- rest & 1;
         bit[i] * (bit[i] - 1) === 0;
-        low += bit[i] * (1 << i);
+        rest >>= 1;
+    }
+    var low = 0;
+    for (var i = 199; i >= 0; i--) {
+        low = low + low + bit[i];
     }
     component high = Bounded((-1 >> 200) - 1);
     high.in <-- word >> 200;

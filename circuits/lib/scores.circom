@@ -4,20 +4,23 @@ include "../utils/bits.circom";
 
 /// @title int4 components of one packed element
 /// @notice Proves that `packed` holds `count` nibbles, least significant first, each a component + 8, and
-///         the padding nibble 8 in the rest of its 63 places; `bit` holds their digits.
+///         the padding nibble 8 in the rest of its 63 places; `value` holds the components.
 /// @dev 63 nibbles are 252 bits, so the digits are unique. Nibble 0 (component -8) is admitted; every range
 ///      that depends on components allows for it.
 /// @param packed any field element; checked here
 template Nibbles(count) {
     signal input packed;
-    signal output bit[4 * count];
+    signal output value[count];
     var padding = 0;
     for (var i = count; i < 63; i++) {
         padding += 8 * (1 << (4 * i));
     }
     component digits = Bits(4 * count);
     digits.in <== packed - padding;
-    bit <== digits.bit;
+    for (var i = 0; i < count; i++) {
+        var at = 4 * i;
+        value[i] <== digits.bit[at] + 2 * digits.bit[at + 1] + 4 * digits.bit[at + 2] + 8 * digits.bit[at + 3] - 8;
+    }
 }
 
 /// @notice Largest h for which a scaled score's quotient may lie in (-(h + 1) R)..(h + 1) R - 1: enough for
@@ -62,7 +65,6 @@ template Quantise(d, lo, hi, R) {
 
     // In hints: shift by (h + 1) R whole quotients, so that the division is one of natural numbers.
     var shifted = (scaled - offset + width * (h + 1) * R) \ width;
-    var quotient_hint = shifted - (h + 1) * R;
     component remainder = Bounded(width - 1);
     remainder.in <-- (scaled - offset + width * (h + 1) * R) % width;
     // The quotient is -1 - .. if not positive: high = more if positive, more - h - 1 if not, with more in 0..h.
@@ -80,66 +82,73 @@ template Quantise(d, lo, hi, R) {
     u <== positive * capped;
 }
 
-/// @title Quantised scores of all positions
-/// @notice u[i] = the policy's quantiser on <q, e_i>, for the vectors in `index` and `query`.
-/// @dev sum over j of q_j (sum over g of e_gj 2^(W g)) gives G positions' scores for d products. R times that
-///      sum must equal the sum of the scaled scores in slots of W bits; W exceeds the width of any
-///      difference of two slots and W G <= 252, so the slots are equal one by one.
+/// @title An index's components, one slot a position
+/// @notice packed[g][j] = sum over the positions i of group g of e_ij 2^(W (i - G g)).
+/// @dev The components' digits are the dearest part of `retrieve`, and the part that several records share.
 /// @param index dense nibble stream of N d components; checked here
-/// @param query nibbles of d components; checked here
-template Scores(N, d, lo, hi, R) {
-    var W = slot_bits(d, lo, hi, R);
-    var G = 252 \ W;
-    var groups = (N + G - 1) \ G;
-    signal input index[(N * d + 62) \ 63];
-    signal input query[(d + 62) \ 63];
-    signal output u[N];
-
+template PackedRows(N, d, W, G) {
     var elements = (N * d + 62) \ 63;
+    var groups = (N + G - 1) \ G;
+    signal input index[elements];
+    signal output packed[groups][d];
+
     component e[elements];
     for (var n = 0; n < elements; n++) {
         e[n] = Nibbles(n < elements - 1 ? 63 : N * d - 63 * n);
         e[n].packed <== index[n];
     }
-    elements = (d + 62) \ 63;
+    var shift = 1 << W;
+    for (var g = 0; g < groups; g++) {
+        var last = (g + 1) * G < N ? (g + 1) * G - 1 : N - 1;
+        for (var j = 0; j < d; j++) {
+            var sum = 0;
+            for (var i = last; i >= g * G; i--) {
+                var n = i * d + j;
+                sum = sum * shift + e[n \ 63].value[n % 63];
+            }
+            packed[g][j] <== sum;
+        }
+    }
+}
+
+/// @title Quantised scores of all positions
+/// @notice u[i] = the policy's quantiser on <q, e_i>, for the rows in `packed` and the vector in `query`.
+/// @dev sum over j of q_j packed_gj holds G positions' scores and costs d products. R times that sum must equal
+///      the sum of the scaled scores in slots of W bits; W exceeds the width of any difference of two slots and
+///      W G <= 252, so the slots are equal one by one.
+/// @param packed outputs of PackedRows with W = slot_bits(..) and G = 252 \ W; NOT checked here
+/// @param query nibbles of d components; checked here
+template Scores(N, d, lo, hi, R) {
+    var W = slot_bits(d, lo, hi, R);
+    var G = 252 \ W;
+    var groups = (N + G - 1) \ G;
+    var elements = (d + 62) \ 63;
+    signal input packed[groups][d];
+    signal input query[elements];
+    signal output u[N];
+
     component q[elements];
-    var q_value[d];
     for (var n = 0; n < elements; n++) {
         q[n] = Nibbles(n < elements - 1 ? 63 : d - 63 * n);
         q[n].packed <== query[n];
     }
-    for (var j = 0; j < d; j++) {
-        q_value[j] = -8;
-        for (var k = 0; k < 4; k++) {
-            q_value[j] += q[j \ 63].bit[4 * (j % 63) + k] * (1 << k);
-        }
-    }
     component quantised[N];
     signal product[groups][d];
-    var score[N];
-    for (var i = 0; i < N; i++) {
-        score[i] = 0;
-    }
     for (var g = 0; g < groups; g++) {
         var sum = 0;
         for (var j = 0; j < d; j++) {
-            var packed = 0;
-            for (var i = g * G; i < (g + 1) * G && i < N; i++) {
-                var n = i * d + j;
-                var e_ij = -8;
-                for (var k = 0; k < 4; k++) {
-                    e_ij += e[n \ 63].bit[4 * (n % 63) + k] * (1 << k);
-                }
-                packed += e_ij * (1 << (W * (i - g * G)));
-                score[i] += q_value[j] * e_ij;
-            }
-            product[g][j] <== q_value[j] * packed;
+            product[g][j] <== q[j \ 63].value[j % 63] * packed[g][j];
             sum += product[g][j];
+        }
+        // In hints: scores are at least -56 d, so that with 56 d more a slot holds a natural number below 2^W.
+        var raised = sum;
+        for (var i = g * G; i < (g + 1) * G && i < N; i++) {
+            raised += 56 * d * (1 << (W * (i - g * G)));
         }
         var slots = 0;
         for (var i = g * G; i < (g + 1) * G && i < N; i++) {
             quantised[i] = Quantise(d, lo, hi, R);
-            quantised[i].scaled <-- R * score[i];
+            quantised[i].scaled <-- R * (((raised >> (W * (i - g * G))) & ((1 << W) - 1)) - 56 * d);
             slots += quantised[i].scaled * (1 << (W * (i - g * G)));
             u[i] <== quantised[i].u;
         }

@@ -1,5 +1,5 @@
 pragma circom 2.2.0;
 
-include "../lib/retrieve_many.circom";
+include "../lib/retrieve.circom";
 
-component main {public [ctx, c_seed, beacon, slot, c_idx, cq, htopk]} = RetrieveMany(4, 256, 256, 5, 3, [1, 8, 64], 101, 810, 128);
+component main {public [ctx, c_seed, beacon, slot, c_idx, cq, htopk]} = Retrieve(4, 256, 256, 5, 3, [1, 8, 64], 101, 810, 128);

@@ -12,17 +12,22 @@ function bit_length(x) {
 /// @title Binary digits
 /// @notice Proves that `in` is an integer in 0..2^n - 1 and gives its digits, least significant first.
 /// @dev The digits are unique because 2^n <= 2^253 < r; a longer decomposition would have two readings
-///      modulo r, so it is refused at compile time (see WordSplit for canonical 254-bit words).
+///      modulo r, so it is refused at compile time (see WordSplit for canonical 254-bit words). Doubling a sum
+///      and shifting what is left are cheap for the witness generator; products with 2^i are not.
 /// @param in any field element; range checked here
 template Bits(n) {
     assert(n <= 253);
     signal input in;
     signal output bit[n];
-    var sum = 0;
+    var rest = in;
     for (var i = 0; i < n; i++) {
-        bit[i] <-- (in >> i) & 1;
+        bit[i] <-- rest & 1;
         bit[i] * (bit[i] - 1) === 0;
-        sum += bit[i] * (1 << i);
+        rest >>= 1;
+    }
+    var sum = 0;
+    for (var i = n - 1; i >= 0; i--) {
+        sum = sum + sum + bit[i];
     }
     sum === in;
 }

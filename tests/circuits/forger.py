@@ -16,8 +16,12 @@ from pathlib import Path
 
 from rag_audit.proofs.groth16.circuit import Circuit, Inputs, compile_circuit, compute_witness, run_compiler
 from rag_audit.proofs.groth16.instance import Instance
+from rag_audit.relation.commitments import topk_commitment
+from rag_audit.relation.field import MODULUS
+from rag_audit.relation.selection import top_k
 from rag_audit.toolchain import build_once, cache_dir, circuits_dir
-from tests.circuits.r1cs import System, read_witness
+from tests.circuits.r1cs import System, read_witness, signal_class
+from tests.circuits.retrieve_case import Case
 
 LITERAL = ("--O0",)
 """No simplification: every constraint as it stands in the source, every signal a wire."""
@@ -80,3 +84,38 @@ def shipped_witness(instance: Instance, literal: Sequence[int]) -> list[int]:
     wires: Mapping[str, int] = literal_system(instance).wires
     shipped = shipped_system(instance)
     return [1] + [literal[wires[shipped.names[i]]] for i in range(1, len(shipped.names) + 1)]
+
+
+def selected(inputs: Inputs, cases: Sequence[Case], instance: Instance, *patches: Patch) -> list[int]:
+    """A forged witness of `retrieve` whose positions are, record by record, the top K of the forged scores and noise."""
+    wires = literal_system(instance).wires
+    witness = forge(instance, inputs, *patches)
+
+    def signed(name: str) -> int:
+        value = witness[wires[name]]
+        return value if value < 1 << 64 else value - MODULUS
+
+    lists = []
+    for k, case in enumerate(cases):
+        u, z = (
+            [signed(f"answer[{k}].{name}[{i}]") for i in range(case.instance.capacity)]
+            for name in ("scores.u", "noise.z")
+        )
+        lists.append(top_k([a + b for a, b in zip(u, z, strict=True)], case.instance.top_k))
+    hashes = [topk_commitment(case.salt_k, listed) for case, listed in zip(cases, lists, strict=True)]
+    return forge(
+        instance, {**inputs, "position": [p for listed in lists for p in listed], "htopk": hashes}, *patches
+    )
+
+
+def assert_caught(instance: Instance, witness: list[int], check: set[str]) -> None:
+    """The witness breaks constraints of the check's signals, and no others; the shipped circuit rejects it.
+
+    :param check: classes of signals, one of which only the meant constraint has
+    """
+    broken = literal_system(instance).broken_signals(witness)
+    assert broken, "the forged witness is accepted"
+    for signals in broken:
+        classes = {signal_class(name) for name in signals}
+        assert classes & check, f"rejected by another constraint, of {sorted(classes)}"
+    assert next(shipped_system(instance).broken(shipped_witness(instance, witness)), None) is not None

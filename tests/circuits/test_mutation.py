@@ -113,7 +113,7 @@ def test_the_hunt_finds_a_loose_signal() -> None:
     circuit = compile_circuit(TINY)
     system = System.read(circuit.r1cs, circuit.symbols)
     witness = read_witness(compute_witness(circuit, random_case(TINY, 11).inputs()))
-    ctx = system.wires["ctx_squared"]
+    ctx = system.wires["ctx_squared[0]"]
     held = system.touching[ctx]
     assert len(held) == 1
     witness[ctx] += 1

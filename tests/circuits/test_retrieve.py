@@ -52,25 +52,25 @@ class Checked:
         assert [self.score(found, i) for i in range(instance.capacity)] == case.scores()
         assert [self.noise(found, i) for i in range(instance.capacity)] == case.noise()
         low = -noise.MAX_MAGNITUDE * sum(instance.gains)
-        listed = [found[f"top_k.listed[{k}]"] + low for k in range(instance.top_k)]
+        listed = [found[f"answer[0].top_k.listed[{k}]"] + low for k in range(instance.top_k)]
         assert listed == [case.keys()[p] for p in case.positions]
 
     # The compiler keeps some of the wires that are linear in each other: y = u + z, z = the sum of gains times draws.
 
     def score(self, found: dict[str, int], i: int) -> int:
         """u of a position."""
-        name = f"scores.u[{i}]"
-        return found[name] if name in found else found[f"top_k.y[{i}]"] - self.noise(found, i)
+        name = f"answer[0].scores.u[{i}]"
+        return found[name] if name in found else found[f"answer[0].top_k.y[{i}]"] - self.noise(found, i)
 
     def noise(self, found: dict[str, int], i: int) -> int:
         """z of a position."""
-        if f"noise.z[{i}]" in found:
-            return found[f"noise.z[{i}]"]
+        if f"answer[0].noise.z[{i}]" in found:
+            return found[f"answer[0].noise.z[{i}]"]
         gains = self.instance.gains
-        draws = [f"noise.draw[{len(gains) * i + c}].x" for c in range(len(gains))]
+        draws = [f"answer[0].noise.draw[{len(gains) * i + c}].x" for c in range(len(gains))]
         if all(name in found for name in draws):
             return sum(g * found[name] for g, name in zip(gains, draws, strict=True))
-        return found[f"top_k.y[{i}]"] - found[f"scores.u[{i}]"]
+        return found[f"answer[0].top_k.y[{i}]"] - found[f"answer[0].scores.u[{i}]"]
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,18 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rag_audit import toolchain
 from rag_audit.errors import SetupError, WitnessError
+from rag_audit.proofs.groth16 import generator
 from rag_audit.proofs.groth16.circuit import Circuit, compile_circuit, compute_witness, run_compiler
 from tests.circuits.retrieve_case import TINY, random_case
 
@@ -165,7 +170,7 @@ def test_secrets_never_reach_a_command_line(monkeypatch: pytest.MonkeyPatch, tmp
     """Arguments, environment and files of the witness generator: the secret inputs are in none."""
     case = random_case(TINY, 0)
     seen: list[tuple[list[str], dict[str, object]]] = []
-    real = subprocess.run
+    real = subprocess.Popen
 
     def watched(command: list[str], **options: object) -> object:
         seen.append((command, options))
@@ -175,13 +180,84 @@ def test_secrets_never_reach_a_command_line(monkeypatch: pytest.MonkeyPatch, tmp
     private = Circuit(tmp_path / "circuit")
     shutil.copytree(circuit.folder, private.folder)
     before = sorted(tmp_path.rglob("*"))
-    monkeypatch.setattr(subprocess, "run", watched)
+    monkeypatch.setattr(subprocess, "Popen", watched)
     compute_witness(private, case.inputs())
     ((command, options),) = seen
-    assert str(case.s0).encode() in options["input"]  # type: ignore[operator]
     assert not any(str(case.s0) in word for word in command)
     assert "env" not in options
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.fixture
+def no_generators(monkeypatch: pytest.MonkeyPatch) -> Iterator[OrderedDict[tuple[int, Path], Any]]:
+    """No witness generator is kept when the test starts, and those that it starts end with it."""
+    kept: OrderedDict[tuple[int, Path], Any] = OrderedDict()
+    monkeypatch.setattr(generator, "_kept", kept)
+    yield kept
+    for process in kept.values():
+        process.close()
+
+
+@pytest.mark.circuits
+def test_a_kept_generator_serves_record_after_record(
+    no_generators: OrderedDict[tuple[int, Path], Any],
+) -> None:
+    """What it answers depends on nothing that it was asked before, a refusal included."""
+    circuit = compile_circuit(TINY)
+    inputs = [random_case(TINY, seed).inputs() for seed in (1, 2)]
+    first = [compute_witness(circuit, each) for each in inputs]
+    ((_, process),) = no_generators.items()
+    with pytest.raises(WitnessError, match="no witness"):
+        compute_witness(circuit, {**inputs[0], "s0": 5})
+    assert [compute_witness(circuit, each) for each in inputs] == first
+    assert list(no_generators.values()) == [process]
+
+
+@pytest.mark.circuits
+def test_a_generator_that_dies_is_named_and_replaced(
+    no_generators: OrderedDict[tuple[int, Path], Any],
+) -> None:
+    circuit, inputs = compile_circuit(TINY), random_case(TINY, 1).inputs()
+    first = compute_witness(circuit, inputs)
+    (dead,) = no_generators.values()
+    dead._process.kill()
+    dead._process.wait()
+    with pytest.raises(SetupError, match="witness generator failed"):
+        compute_witness(circuit, inputs)
+    assert compute_witness(circuit, inputs) == first
+
+
+@pytest.mark.circuits
+def test_a_generator_that_cannot_start_says_why(
+    no_generators: OrderedDict[tuple[int, Path], Any], tmp_path: Path
+) -> None:
+    with pytest.raises(SetupError, match="witness generator failed") as caught:
+        compute_witness(Circuit(tmp_path), {})
+    assert "witness_calculator.js" in str(caught.value.found)
+
+
+@pytest.mark.circuits
+def test_few_generators_are_kept(no_generators: OrderedDict[tuple[int, Path], Any], tmp_path: Path) -> None:
+    """The one that was used longest ago ends first."""
+    inputs = random_case(TINY, 1).inputs()
+    folders = [tmp_path / name for name in "abc"]
+    for folder in folders:
+        shutil.copytree(compile_circuit(TINY).folder, folder)
+    processes = []
+    for folder in folders:
+        compute_witness(Circuit(folder), inputs)
+        processes.append(no_generators[os.getpid(), folder]._process)
+    assert [path for _, path in no_generators] == folders[-generator.KEPT :]
+    assert [process.poll() is None for process in processes] == [False, True, True]
+
+
+@pytest.mark.circuits
+def test_a_forked_child_starts_its_own(no_generators: OrderedDict[tuple[int, Path], Any]) -> None:
+    circuit, inputs = compile_circuit(TINY), random_case(TINY, 1).inputs()
+    first = compute_witness(circuit, inputs)
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+        assert pool.submit(compute_witness, circuit, inputs).result() == first
+    assert compute_witness(circuit, inputs) == first
 
 
 def test_sources_are_found_without_the_checkout(tmp_path: Path) -> None:

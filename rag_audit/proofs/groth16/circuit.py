@@ -1,7 +1,6 @@
 """Compiled circuits in the user cache, and their witnesses.
 
-circom2 (circom as WASM) makes the constraint system and a witness generator, also WASM. Witness inputs are
-secret: they pass through a pipe and never touch a disk or a command line.
+circom2 (circom as WASM) makes the constraint system and a witness generator, also WASM.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_audit.canonical import digest_hex
-from rag_audit.errors import SetupError, WitnessError
+from rag_audit.errors import SetupError
+from rag_audit.proofs.groth16.generator import generate
 from rag_audit.proofs.groth16.instance import COMPILER_FLAGS, Instance
 from rag_audit.toolchain import (
     NodeFailed,
@@ -108,17 +108,10 @@ def compute_witness(circuit: Circuit, inputs: Inputs) -> bytes:
     """The full witness as the bytes of a .wtns file.
 
     :raises WitnessError: the circuit has no witness for these inputs; `found` names template and line
+    :raises SetupError: node is missing or fails
     """
     text = json.dumps({name: _decimal(value) for name, value in inputs.items()})
-    arguments = [str(circuit.folder / "main_js" / name) for name in ("witness_calculator.js", "main.wasm")]
-    try:
-        return run_node(circuits_dir() / "witness.cjs", arguments, cwd=circuit.folder, stdin=text.encode())
-    except NodeFailed as exc:
-        if exc.status == 3:
-            raise WitnessError(
-                "no witness: the inputs do not satisfy the circuit", found=last_lines(exc.stderr)
-            ) from exc
-        raise SetupError("the witness generator failed", found=last_lines(exc.stderr)) from exc
+    return generate(circuit.folder, text.encode())
 
 
 def _decimal(value: int | Sequence[int]) -> str | list[str]:

@@ -116,7 +116,7 @@ class RetrieveInstance:
 
     @property
     def arguments(self) -> str:
-        """The parameters as the template takes them."""
+        """The parameters as the template takes them after the number of records."""
         gains = ", ".join(map(str, self.gains))
         return (
             f"{self.capacity}, {self.dimension}, {self.top_k}, {len(self.gains)}, [{gains}], "
@@ -125,7 +125,7 @@ class RetrieveInstance:
 
     def main_source(self) -> str:
         """The circom file with the `main` component; circuits/main holds those of the usual instances."""
-        return _main("retrieve", PUBLIC_INPUTS, f"Retrieve({self.arguments})")
+        return _main("retrieve", PUBLIC_INPUTS, f"Retrieve(1, {self.arguments})")
 
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags, parameters and the noise table's digest."""
@@ -162,7 +162,7 @@ class RetrieveManyInstance:
 
     def main_source(self) -> str:
         """The circom file with the `main` component."""
-        return _main("retrieve_many", PUBLIC_INPUTS, f"RetrieveMany({self.queries}, {self.each.arguments})")
+        return _main("retrieve", PUBLIC_INPUTS, f"Retrieve({self.queries}, {self.each.arguments})")
 
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags, parameters and the noise table's digest."""
@@ -261,12 +261,8 @@ class CoalitionInstance:
     def main_source(self) -> str:
         """The circom file with the `main` component."""
         p, q = self.theta
-        return (
-            "pragma circom 2.2.0;\n\n"
-            'include "../lib/coalition.circom";\n\n'
-            f"component main {{public [{', '.join(COALITION_INPUTS)}]}} = "
-            f"Coalition({self.records}, {self.dimension}, {p}, {q}, {self.norm_bits});\n"
-        )
+        arguments = f"{self.records}, {self.dimension}, {p}, {q}, {self.norm_bits}"
+        return _main("coalition", COALITION_INPUTS, f"Coalition({arguments})")
 
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags and parameters."""
