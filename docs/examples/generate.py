@@ -149,7 +149,8 @@ def examples() -> dict[str, tuple[str, str]]:
         return [e for e in entries if e["type"] == kind][which]
 
     receipt = load("receipts/law-1-1.json")
-    proof, vk = window["proofs"]["2"], next(iter(window["verification_keys"].values()))
+    proof = window["proofs"]["2"]
+    vk = window["verification_keys"][proof["retrieve"]["circuit"]]
     drand = DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=35_735_546)
     values = {
         "opening": entry("opening"),
