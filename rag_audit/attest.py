@@ -6,7 +6,7 @@ computed from a slot leaves the process before that (two queries in one slot wou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ from rag_audit.embedders import Embedder, NothingToEmbed
 from rag_audit.engine import Int8Array, Int32Array, SlotKey, draw_noise, select
 from rag_audit.errors import RequestRefused, SchemaError
 from rag_audit.policy import Policy
-from rag_audit.proofs import RecordPrivate, RecordPublic, TenantPublic
+from rag_audit.proofs import RecordPrivate, RecordPublic, SlotPublic, TenantPublic
+from rag_audit.proofs.scan import NoiseCertificate
 from rag_audit.records import (
     DocumentOpening,
     Opening,
@@ -160,11 +161,17 @@ def query_record(
 
 
 def tenant_public(
-    entry: TenantEntry, *, policy: Policy, manifest: Mapping[str, Any], opening_digest: str
+    entry: TenantEntry,
+    *,
+    policy: Policy,
+    manifest: Mapping[str, Any],
+    opening_digest: str,
+    points: bytes = b"",
 ) -> TenantPublic:
     """What a tenant's proofs rest on, from published documents only.
 
     :param manifest: the document under C_emb
+    :param points: what C_idx is the digest of, where the caller has it
     :raises SchemaError: the policy does not have the tenant
     """
     mine = policy.tenant(entry.tenant)
@@ -183,6 +190,20 @@ def tenant_public(
             mine, manifest["schema"]["dimension"], norm_factor if type(norm_factor) is int else None
         ),
         artefacts=artefacts,
+        points=points,
+    )
+
+
+def slot_public(slot: SlotKey, tenant: TenantPublic, *, opening: Opening, beacon: bytes) -> SlotPublic:
+    """What a slot's noise certificate states, from published entries only.
+
+    :param beacon: the value that the slots of the account use
+    """
+    return SlotPublic(
+        tenant=tenant,
+        c_seed=int(opening.c_seed, 16),
+        beacon=digest_to_field(beacon),
+        slot=slot_id(opening.window, slot.tenant, slot.account, slot.i),
     )
 
 
@@ -211,17 +232,23 @@ def record_private(
     tenant: CommittedTenant,
     drawn: WindowSecrets,
     embedder: Embedder,
+    noise: Callable[[], Int32Array],
+    certificate: Callable[[], NoiseCertificate | None],
 ) -> RecordPrivate:
     """What proving a record needs beside `record_public`."""
     salts = RequestSalts.derive(bytes.fromhex(retained.salt))
     tokens = embedder.tokenize(retained.query)
+    vector = embedder.embed_tokens(tokens)
     return RecordPrivate(
         s0=drawn.s0,
         s1=drawn.s1,
         index_salt=drawn.index_salts[tenant.entry.tenant],
-        rows=tenant.index.rows.tobytes(),
+        rows=tenant.index.rows.tobytes,
+        noise=lambda: noise().tobytes(),
+        scores=lambda: tenant.index.scores(vector).tobytes(),
+        certificate=certificate,
         tokens=tokens,
-        vector=embedder.embed_tokens(tokens).tobytes(),
+        vector=vector.tobytes(),
         salt_q=salts.query,
         salt_c=salts.vector,
         salt_k=salts.top_k,

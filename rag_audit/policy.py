@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic", "exact"]
 """How the noise was chosen for eps_acc (docs/accounting.md, "Calibration")."""
 
+SystemName: TypeAlias = Literal["groth16", "scan"]
+"""A proof system (`proofs.SYSTEMS`)."""
+
 DAY_MS = 86_400_000
 
 
@@ -61,7 +64,7 @@ class TenantPolicy(Model):
     """committed positions; chosen without looking at the index"""
     accounts_max: Positive
     """cap on roster plus enrolments of this tenant"""
-    system: Literal["groth16", "scan"]
+    system: SystemName
     circuits: dict[str, Hex32]
     """circuit (or protocol) digest by statement name (`proofs.STATEMENTS`): what each record's proofs prove"""
 
@@ -230,6 +233,7 @@ def draft_policy(
     dimension: int = 256,
     norm_factor: int | None = EmbedInstance.norm_factor,
     top_k: int = 5,
+    system: SystemName | Mapping[str, SystemName] = "scan",
     proving: Literal["eager", "on-challenge"] = "on-challenge",
     calibration: Calibration = "exact",
     theta: tuple[int, int] = (4, 5),
@@ -239,16 +243,19 @@ def draft_policy(
     """A policy with the usual constants, its derived fields filled in.
 
     :param capacities: committed positions by tenant
+    :param system: proof system of all tenants, or of each
     :param score_window: lo and hi in raw units (the default is the one for scale 0.22, docs/relation.md, "Scores")
     :param norm_factor: of the embedder's integer normalisation; None where it has none, and A1 is not proved
     """
     lo, hi = score_window
 
-    def circuits(capacity: int) -> dict[str, str]:
+    systems = dict.fromkeys(capacities, system) if isinstance(system, str) else system
+
+    def circuits(system: SystemName, capacity: int) -> dict[str, str]:
         constants = Constants(
             capacity, dimension, top_k, tuple(gains), lo, hi, lattice, tokens[0], norm_factor
         )
-        return proof_system("groth16").circuits(constants)
+        return proof_system(system).circuits(constants)
 
     fields = {
         "v": 1,
@@ -277,8 +284,8 @@ def draft_policy(
                 "tenant": name,
                 "capacity": capacity,
                 "accounts_max": accounts_max,
-                "system": "groth16",
-                "circuits": circuits(capacity),
+                "system": systems[name],
+                "circuits": circuits(systems[name], capacity),
             }
             for name, capacity in sorted(capacities.items())
         ],

@@ -82,7 +82,7 @@ class Verdict:
         if self.exit_code in (ExitCode.PASS, ExitCode.UNMET):
             parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={f.get('eps_audit')}")
             keys = ["delta", "k_max", *(("beta", "eta") if sampled else ()), "mode", "records", "receipts"]
-            parts += [f"{k}={f.get(k)}" for k in [*keys, "a1", "d1", "coalition", "setup"]]
+            parts += [f"{k}={f.get(k)}" for k in [*keys, "a1", "d1", "coalition", "proofs", "setup"]]
             parts += [f"allow={name}" for name in f.get("allowed", [])]
         return " ".join(parts)
 

@@ -21,6 +21,7 @@ from rag_audit import attest
 from rag_audit.attest import Retained
 from rag_audit.beacon import Reveal, drand_beacon, members_of, witness_beacon
 from rag_audit.canonical import MAX_SAFE_INTEGER, Json, digest_hex, jcs, parse_json, read_json
+from rag_audit.certificates import CertificateStore
 from rag_audit.challenge import Challenge
 from rag_audit.commit import (
     Commitment,
@@ -113,6 +114,9 @@ class Window:
         self._next: defaultdict[str, int] = defaultdict(lambda: 1)
         self._in_flight: set[str] = set()
         self._last_ts = 0
+        self._certificates = CertificateStore(
+            directory / "certificates", commitment.secrets.retention_key, self.opening_digest
+        )
         self._noise = NoisePool(self._draw, limit=commitment.policy.n)
         for raw in store.entries():
             self._apply(parse_entry(parse_json(raw, source="ledger"), field="ledger"))
@@ -376,6 +380,8 @@ class Window:
                 private=blob,
             )
             assert isinstance(record, QueryRecord)
+            if record.proof is not None:
+                self._certificates.drop(slot)
             return self._answer(record, retained)
 
     def handle(self, value: Json, *, eager: bool = False) -> Answer | Refusal:
@@ -543,6 +549,8 @@ class Window:
             done += 1
             if progress is not None:
                 progress(done, len(every))
+        for record in wanted:  # what a certificate was kept for is done
+            self._certificates.drop(SlotKey(record.tenant, record.account, record.i))
         self.export()
         return len(missing)
 
@@ -562,6 +570,48 @@ class Window:
         replace_file(folder / f"{digest_hex(note)}.txt", note.encode())
         return self.prove(challenge.positions(sorted(r.seq for r in self._records.values())), **options)
 
+    def certify_ahead(
+        self,
+        count: int,
+        *,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Make the noise certificates of every account's next `count` slots, where its tenant's system has them.
+
+        Each is stored before the next is counted; one that is there already is kept. Accounts whose beacon is still to
+        be drawn are left out.
+
+        :param executor: as `prove`
+        :param progress: called with (done, total)
+        :returns: how many certificates were made now
+        """
+        with self._state:
+            self._require("active")
+            firsts = {name: self._next.get(name, 1) for name in self._accounts}
+        slots = [
+            SlotKey(self._accounts[name].tenant, name, first + step)
+            for step in range(count)
+            for name, first in sorted(firsts.items())
+            if first + step <= self.policy.n and self._enrolled_at.get(name, 0) in self._beacons
+        ]
+        jobs = {slot: job for slot in slots if (job := self._certificate_job(slot)) is not None}
+        missing = [(slot, job) for slot, job in jobs.items() if self._certificates.get(slot) is None]
+        done = len(jobs) - len(missing)
+        if progress is not None:
+            progress(done, len(jobs))
+        for slot, certificate in run_jobs(missing, executor):
+            self._certificates.put(slot, certificate)
+            done += 1
+            if progress is not None:
+                progress(done, len(jobs))
+        return len(missing)
+
+    def _certificate_job(self, slot: SlotKey) -> Job | None:
+        beacon = self._beacons[self._enrolled_at.get(slot.account, 0)]
+        public = attest.slot_public(slot, self._public(slot.tenant), opening=self.opening, beacon=beacon)
+        return self._system(slot.tenant).certificate_job(public, self._secrets.s0, self._secrets.s1)
+
     def _job(self, record: QueryRecord, name: str, retained: Retained | None = None) -> Job:
         """The job that proves one statement about a record, or about a draft whose query is not stored yet."""
         tenant = self.commitment.tenants[record.tenant]
@@ -569,8 +619,15 @@ class Window:
         public = attest.record_public(
             record, self._public(record.tenant), opening=self.opening, beacon=beacon
         )
-        private = attest.record_private(retained or self._retained(record), tenant=tenant, drawn=self._secrets,
-                                        embedder=self._embedder)  # fmt: skip
+        slot = SlotKey(record.tenant, record.account, record.i)
+        private = attest.record_private(
+            retained or self._retained(record),
+            tenant=tenant,
+            drawn=self._secrets,
+            embedder=self._embedder,
+            noise=lambda: self._draw(slot),
+            certificate=lambda: self._certificates.get(slot),
+        )
         return self._system(record.tenant).record_job(name, public, private)
 
     def _prove_now(self, draft: QueryRecord, retained: Retained) -> str:
@@ -591,9 +648,9 @@ class Window:
         return [name for name in STATEMENTS if name in part.circuits]
 
     def _public(self, tenant: str) -> TenantPublic:
-        entry = self.commitment.tenants[tenant].entry
-        return attest.tenant_public(entry, policy=self.policy, manifest=self.commitment.manifest,
-                                    opening_digest=self.opening_digest)  # fmt: skip
+        made = self.commitment.tenants[tenant]
+        return attest.tenant_public(made.entry, policy=self.policy, manifest=self.commitment.manifest,
+                                    opening_digest=self.opening_digest, points=made.points)  # fmt: skip
 
     # -- publishing ------------------------------------------------------------------------------------------
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rag_audit.attest import record_public, tenant_public
 from rag_audit.canonical import Json, digest_hex
 from rag_audit.challenge import Challenge, sample_size
 from rag_audit.checks.case import Case, Status
-from rag_audit.errors import SignatureError
+from rag_audit.errors import ExitCode, RagAuditError, SignatureError
 from rag_audit.ledger.note import VerifierKey, parse_note, verify_note
-from rag_audit.proofs import STATEMENTS, SYSTEMS, proof_system
+from rag_audit.proofs import STATEMENTS, SYSTEMS, ProofSystem, PublicValues, proof_system
 from rag_audit.records import QueryRecord
 from rag_audit.trust import decimal
 
@@ -43,6 +44,10 @@ def check(case: Case) -> None:
                 strangers[:3] or "each has its record")  # fmt: skip
     _eager(case)
     valid = _valid(case, proofs)
+    systems = {
+        p.system for p in case.policy.tenants for q in case.queries if p.tenant == q.tenant and proofs[q.seq]
+    }
+    case.figures["proofs"] = "+".join(sorted(systems)) or "none"
     case.figures["proved"] = sum(1 for q in case.queries if (q.seq, "retrieve") in valid)
     _a1(case, wanted, valid)
 
@@ -173,8 +178,7 @@ def _verify(case: Case, tenant: str, name: str, proved: Sequence[tuple[QueryReco
         with case.guarding(f"{prefix}.key.{tenant}"):
             key = system.open_key(name, public, case.file.verification_keys, case.trust.pins)
             case.report(f"{prefix}.key.{tenant}", True, key.digest, key.digest)
-            if key.setup is not None:
-                case.figures.setdefault("setups", set()).add(key.setup)
+            case.figures.setdefault("setups", set()).add(key.setup or "transparent")
             with case.guarding(f"{prefix}.valid.{tenant}"):
                 parsed, statements = [], []
                 for record, value in proved:
@@ -186,9 +190,29 @@ def _verify(case: Case, tenant: str, name: str, proved: Sequence[tuple[QueryReco
                         )
                     )
                 bad = system.verify_batch(key.key, parsed, statements, engine=case.engine)
-                seqs = [proved[b][0].seq for b in bad]
-                case.report(f"{prefix}.valid.{tenant}", not seqs, f"{len(proved)} valid proofs",
-                            f"{len(seqs)} invalid" if seqs else f"{len(proved)} valid",
-                            f"record {seqs[0]}" if seqs else None)  # fmt: skip
-                return {r.seq for r, _ in proved} - set(seqs)
+                found, at, status = f"{len(proved)} valid", None, Status.PASS
+                if bad:
+                    first, reason = _refusal(system, key.key, parsed, statements, bad)
+                    found = f"{len(bad)} invalid: {reason.message}" + (
+                        f" ({reason.found})" if reason.found else ""
+                    )
+                    at = f"record {proved[first][0].seq}"
+                    status = Status.FAIL if reason.exit_code is ExitCode.FAIL else Status.UNDECIDED
+                case.record(f"{prefix}.valid.{tenant}", status, f"{len(proved)} valid proofs", found, at)
+                return {r.seq for i, (r, _) in enumerate(proved) if i not in set(bad)}
     return set()
+
+
+def _refusal(
+    system: ProofSystem,
+    key: Any,
+    proofs: Sequence[bytes],
+    statements: Sequence[PublicValues],
+    bad: Sequence[int],
+) -> tuple[int, RagAuditError]:
+    """The first proof that is proven false, or the first of those that are none at all; and why."""
+    reasons = ((i, system.refusal(key, proofs[i], statements[i])) for i in bad)
+    first = next(reasons)
+    if first[1].exit_code is ExitCode.FAIL:
+        return first
+    return next((reason for reason in reasons if reason[1].exit_code is ExitCode.FAIL), first)

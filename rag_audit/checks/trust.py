@@ -41,10 +41,11 @@ def check(case: Case) -> None:
         asked = getattr(require, name)
         case.require(f"trust.{name}", at_least(level, asked, order), f"{asked} or better", level)
     setups = case.figures.pop("setups", set())
-    setup = "unsafe" if "unsafe" in setups else ("ceremony" if setups else "none")
+    # The weakest of those that the proofs rest on; scan proofs rest on none.
+    setup = next((s for s in ("unsafe", "ceremony", "transparent") if s in setups), "none")
     case.figures["setup"] = setup
-    case.require("trust.setup", setup == "ceremony" or require.allow_unsafe_setup,
-                 "a setup with two or more contributions, or allow_unsafe_setup", setup)  # fmt: skip
+    case.require("trust.setup", setup in ("ceremony", "transparent") or require.allow_unsafe_setup,
+                 "no setup, one with two or more contributions, or allow_unsafe_setup", setup)  # fmt: skip
     case.require("trust.records", len(case.queries) > 0, "at least one query record", len(case.queries))
     case.figures["records"] = len(case.queries)
     _artefacts(case)

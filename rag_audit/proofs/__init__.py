@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from rag_audit.canonical import Json
-from rag_audit.errors import SchemaError, VersionError
+from rag_audit.errors import RagAuditError, SchemaError, VersionError
 from rag_audit.relation.field import to_bytes
 
 if TYPE_CHECKING:
     from rag_audit.proofs.groth16.embed import EmbedTable
+    from rag_audit.proofs.scan.job import CertificateJob, NoiseCertificate
 
-SYSTEMS = ("groth16",)
+SYSTEMS = ("groth16", "scan")
 """Proof systems that this release verifies."""
 STATEMENTS = ("retrieve", "embed")
 """What is proved about a record, in the order of work and report: claims A2 to A4, and claim A1. A policy names a
@@ -159,6 +160,8 @@ class TenantPublic:
     :param tenant: its id
     :param opening: digest of the opening record, 64 hexadecimal digits
     :param c_idx: the index commitment as the opening has it, 64 hexadecimal digits
+    :param points: what c_idx is the digest of where it is a list of points; empty where it is not, and at a verifier's
+        until `ProofSystem.open_key` has found them in the window file
     :param artefacts: digests of the embedder's artefacts by name, from the manifest under C_emb
     """
 
@@ -167,26 +170,35 @@ class TenantPublic:
     c_idx: str
     constants: Constants
     artefacts: Mapping[str, str]
+    points: bytes = b""
 
 
 @dataclass(frozen=True)
-class RecordPublic:
-    """What is public about one record: every statement's public values are made of these.
+class SlotPublic:
+    """What is public about one noise slot, before there is a record for it.
 
-    :param ctx: digest of the record's context
     :param c_seed: commitment to the window's seed
     :param beacon: f(beacon value)
     :param slot: the noise slot
+    """
+
+    tenant: TenantPublic
+    c_seed: int
+    beacon: int
+    slot: int
+
+
+@dataclass(frozen=True)
+class RecordPublic(SlotPublic):
+    """What is public about one record: every statement's public values are made of these.
+
+    :param ctx: digest of the record's context
     :param hq: the record's commitment to the query's tokens
     :param cq: the record's query-vector commitment
     :param htopk: the record's commitment to the listed positions
     """
 
-    tenant: TenantPublic
     ctx: int
-    c_seed: int
-    beacon: int
-    slot: int
     hq: int
     cq: int
     htopk: int
@@ -194,25 +206,32 @@ class RecordPublic:
 
 @dataclass(frozen=True)
 class RecordPrivate:
-    """What only the provider knows of one record. Secret, and `repr` omits it.
+    """What only the provider knows of one record. Secret, and `repr` omits it. What is large, or takes time, is asked
+    for only where a statement's witness has it.
 
     :param s0: first half of the seed
     :param s1: second half of the seed
-    :param index_salt: salt of the index commitment
+    :param index_salt: salt of the index commitment, or in 32 bytes its blinding key
     :param rows: the committed index, int8, shape (capacity, dimension)
+    :param noise: the slot's, int32, shape (capacity,)
+    :param scores: the query's, int32, shape (capacity,)
+    :param certificate: the slot's, if it was made before
     :param tokens: the query's, cut to the embedder's limit
     :param vector: the query vector, int8
     :param salt_q: salt of hq
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
-    :param table: the embedder's committed table; seconds on first use, so asked for only where it is opened
+    :param table: the embedder's committed table
     """
 
     s0: int = field(repr=False)
     s1: int = field(repr=False)
     index_salt: int = field(repr=False)
-    rows: bytes = field(repr=False)
+    rows: Callable[[], bytes] = field(repr=False)
+    noise: Callable[[], bytes] = field(repr=False)
+    scores: Callable[[], bytes] = field(repr=False)
+    certificate: Callable[[], NoiseCertificate | None] = field(repr=False)
     tokens: Sequence[int] = field(repr=False)
     vector: bytes = field(repr=False)
     salt_q: int = field(repr=False)
@@ -225,8 +244,8 @@ class RecordPrivate:
 class Job(Protocol):
     """A proof to be made: picklable, so that any `concurrent.futures.Executor` can run it. Holds secrets."""
 
-    def run(self) -> dict[str, Any]:
-        """The proof as JSON.
+    def run(self) -> Any:
+        """The proof as JSON, or a noise certificate.
 
         :raises WitnessError: the private values do not satisfy the statement
         """
@@ -292,6 +311,9 @@ class ProofSystem(Protocol):
         :raises WitnessError: the private values do not fit
         """
 
+    def certificate_job(self, slot: SlotPublic, s0: int, s1: int) -> CertificateJob | None:
+        """The job that proves a slot's noise before its query; None where only the record's own proof does."""
+
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
         """What the window file carries for verifiers of these proofs, by digest."""
 
@@ -316,6 +338,9 @@ class ProofSystem(Protocol):
         self, key: Any, proofs: Sequence[bytes], statements: Sequence[PublicValues], *, engine: str
     ) -> list[int]:
         """Indices of the proofs that do not verify, ascending."""
+
+    def refusal(self, key: Any, proof: bytes, statement: PublicValues) -> RagAuditError:
+        """Why one of them does not: `InvalidProof`, or `EncodingError` where the bytes are no proof at all."""
 
 
 def proof_system(name: str) -> ProofSystem:

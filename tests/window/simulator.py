@@ -272,10 +272,13 @@ class Finished:
         return json.loads(jcs(self.file.dump()))
 
 
-def finished_window(root: Path) -> Finished:
-    """Six queries over two tenants, the first proved eagerly, all others after close."""
+def finished_window(root: Path, **changes: Any) -> Finished:
+    """Six queries over two tenants, the first of each proved eagerly, all others after close.
+
+    :param changes: of the policy
+    """
     service = Service(root)
-    window = service.open()
+    window = service.open(**changes)
     for number in range(3):
         for tenant in TEXTS:
             service.ask(window, f"{tenant}-{1 + number % 2}", QUESTIONS[tenant][number], eager=number == 0)

@@ -8,6 +8,7 @@ from rag_audit.proofs.groth16.job import (
     parse_key,
     parse_proof,
     proof_json,
+    refusal,
     verify,
     verify_batch,
 )
@@ -20,6 +21,7 @@ from rag_audit.proofs.groth16.keys import (
 from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, verify_many
 from rag_audit.proofs.groth16.system import (
     TABLE_ARTEFACT,
+    certificate_job,
     circuits,
     instances,
     open_key,
@@ -41,6 +43,7 @@ __all__ = [
     "RetrieveManyInstance",
     "RetrieveManyJob",
     "VerificationKey",
+    "certificate_job",
     "circuits",
     "instances",
     "load_verification_key",
@@ -52,6 +55,7 @@ __all__ = [
     "proving_key",
     "published_keys",
     "record_job",
+    "refusal",
     "statement",
     "verify",
     "verify_batch",

@@ -8,7 +8,14 @@ from typing import Any
 
 from rag_audit import _native
 from rag_audit.canonical import Json, parse_hex
-from rag_audit.errors import EncodingError, SchemaError, SetupError, WitnessError
+from rag_audit.errors import (
+    EncodingError,
+    InvalidProof,
+    RagAuditError,
+    SchemaError,
+    SetupError,
+    WitnessError,
+)
 from rag_audit.proofs import CoalitionDigest, EmbedStatement, ManyStatement, PublicValues, Statement
 from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_witness
 from rag_audit.proofs.groth16.encoding import g1_json, g2_json, parse_fields, parse_g1, parse_g2
@@ -210,6 +217,11 @@ def verify_batch(
         ]
     except ValueError as exc:
         raise EncodingError("proof or key refused by the verifier", field=engine, found=str(exc)) from exc
+
+
+def refusal(key: VerificationKey, proof: bytes, statement: PublicValues) -> RagAuditError:
+    """See `ProofSystem.refusal`: `parse_proof` has refused whatever is no proof."""
+    return InvalidProof("the pairing equation does not hold")
 
 
 def _engine(name: str) -> Callable[[str, bytes, bytes], bool]:

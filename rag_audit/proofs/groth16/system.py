@@ -16,6 +16,7 @@ from rag_audit.proofs import (
     PublicValues,
     RecordPrivate,
     RecordPublic,
+    SlotPublic,
     Statement,
     TenantPublic,
 )
@@ -68,12 +69,16 @@ def record_job(name: str, record: RecordPublic, private: RecordPrivate) -> Job:
         s0=private.s0,
         s1=private.s1,
         index_salt=private.index_salt,
-        rows=private.rows,
+        rows=private.rows(),
         vector=private.vector,
         salt_c=private.salt_c,
         salt_k=private.salt_k,
         positions=private.positions,
     )
+
+
+def certificate_job(slot: SlotPublic, s0: int, s1: int) -> None:
+    """See `ProofSystem.certificate_job`: there is none."""
 
 
 def published_keys(name: str, tenant: TenantPublic) -> dict[str, Json]:

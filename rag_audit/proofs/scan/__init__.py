@@ -1,9 +1,6 @@
-"""The scan argument: every score of a large index, without a trusted setup (docs/scan/).
+"""The scan argument: every score of a large index, without a trusted setup (docs/scan/)."""
 
-Not yet among `rag_audit.proofs.SYSTEMS`: windows do not publish its index commitments, and A1 is declared only.
-"""
-
-from rag_audit.proofs.scan.job import CertificateJob, NoiseCertificate, ProofJob
+from rag_audit.proofs.scan.job import CertificateJob, NoiseCertificate, ProofJob, proof_json
 from rag_audit.proofs.scan.key import (
     PROTOCOL,
     ScanKey,
@@ -12,20 +9,37 @@ from rag_audit.proofs.scan.key import (
     parse_points,
     points_json,
 )
-from rag_audit.proofs.scan.verify import parse_proof, proof_json, verify, verify_batch
+from rag_audit.proofs.scan.system import (
+    TABLE_ARTEFACT,
+    certificate_job,
+    circuits,
+    open_key,
+    published_keys,
+    record_job,
+    statement,
+)
+from rag_audit.proofs.scan.verify import parse_proof, refusal, verify, verify_batch
 
 __all__ = [
     "PROTOCOL",
+    "TABLE_ARTEFACT",
     "CertificateJob",
     "NoiseCertificate",
     "ProofJob",
     "ScanKey",
+    "certificate_job",
+    "circuits",
     "commit_index",
     "index_digest",
+    "open_key",
     "parse_points",
     "parse_proof",
     "points_json",
     "proof_json",
+    "published_keys",
+    "record_job",
+    "refusal",
+    "statement",
     "verify",
     "verify_batch",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from rag_audit import _native
@@ -80,6 +80,7 @@ class ScanKey:
         return {k: v for k, v in self.__dict__.items() if k not in ("index", "parameters", "digest")}
 
 
+@lru_cache(maxsize=8)
 def _decoded(points: bytes, dimension: int, capacity: int) -> _native.ScanIndex:
     try:
         return _native.ScanIndex(points, dimension, capacity)

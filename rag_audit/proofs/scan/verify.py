@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from rag_audit import _native
 from rag_audit.canonical import Json, parse_base64
-from rag_audit.errors import EncodingError, InvalidProof, SchemaError, SetupError
+from rag_audit.errors import EncodingError, InvalidProof, RagAuditError, SchemaError
 from rag_audit.proofs import Statement
-from rag_audit.proofs.scan.job import RECORD, proof_json
+from rag_audit.proofs.scan.job import RECORD
 from rag_audit.proofs.scan.key import PROTOCOL, ScanKey
 
-__all__ = ["parse_proof", "proof_json", "verify", "verify_batch"]
-
 _LENGTH = 4
+MALFORMED = "proof: byte "
+"""How the native core's reason starts where bytes are no proof at all."""
 
 
 def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
@@ -48,7 +48,8 @@ def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
     """Returns if the proof of one record holds.
 
     :raises InvalidProof: it does not; `found` has the reason
-    :raises EncodingError: the certificate's length is not its own
+    :raises EncodingError: it is no proof at all: another length than its statement's, a point off the curve, a scalar
+        that is not canonical
     """
     if statement.c_idx != key.c_idx:
         raise InvalidProof(
@@ -57,7 +58,17 @@ def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
     try:
         _native.scan_verify(key.index, key.parameters, statement.encode(RECORD), *_split(proof))
     except ValueError as exc:
-        raise InvalidProof("proof refused", field="proof", found=str(exc)) from exc
+        kind = EncodingError if str(exc).startswith(MALFORMED) else InvalidProof
+        raise kind("proof refused", field="proof", found=str(exc)) from exc
+
+
+def refusal(key: ScanKey, proof: bytes, statement: Statement) -> RagAuditError:
+    """See `ProofSystem.refusal`."""
+    try:
+        verify(key, proof, statement)
+    except RagAuditError as exc:
+        return exc
+    return InvalidProof("proof refused among others")  # verify_batch and verify disagree: not to be believed
 
 
 def verify_batch(
@@ -65,11 +76,8 @@ def verify_batch(
 ) -> list[int]:
     """Indices of the proofs that do not verify, malformed ones among them, ascending.
 
-    :param engine: "native", the only one
-    :raises SetupError: another engine
+    :param engine: which verifier of Groth16 proofs was asked for; for these there is the native one only
     """
-    if engine != "native":
-        raise SetupError("unknown verifier", field="engine", expected="native", found=engine)
     bad, places, records = [], [], []
     for i, (proof, statement) in enumerate(zip(proofs, statements, strict=True)):
         try:

@@ -1,0 +1,358 @@
+"""Windows whose tenants are proved by the scan argument: honest ones, mixed ones, and one cheater a check.
+
+As in `test_checks`, each fault is sealed by a `Forge` so that nothing else is wrong, and a case states all checks
+that do not pass.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit import attest
+from rag_audit.engine import SlotKey, select
+from rag_audit.errors import ExitCode
+from rag_audit.policy import draft_policy
+from rag_audit.proofs import groth16, proof_system, scan
+from rag_audit.proofs.scan import PROTOCOL, ScanKey, commit_index, points_json
+from rag_audit.records import QueryRecord, RequestSalts, answer_digest
+from rag_audit.relation.commitments import slot_id, topk_commitment
+from rag_audit.relation.field import to_bytes, to_hex
+from rag_audit.window import Window
+from tests.window.forge import Forge
+from tests.window.simulator import Finished
+
+FAIL, UNDECIDED = ExitCode.FAIL, ExitCode.MALFORMED
+SLOT = ("law-1", 2)
+ZERO = "00" * 32
+
+
+def test_a_scan_window_needs_no_setup(scanned: Finished) -> None:
+    verdict = scanned.verify(require={"allow_unsafe_setup": False})
+    assert verdict.passed, verdict.deciding
+    assert "proofs=scan setup=transparent" in verdict.line
+    assert scanned.service.trust(scanned.policy).pins.groth16 == []
+    assert sorted(scanned.file.verification_keys) == sorted(t["c_idx"] for t in scanned.value()["tenants"])
+
+
+def test_a_mixed_window_says_so_and_rests_on_the_weaker_setup(mixed: Finished) -> None:
+    assert mixed.policy.tenants[0].circuits["retrieve"] == PROTOCOL
+    verdict = mixed.verify()
+    assert verdict.passed, verdict.deciding
+    assert "proofs=groth16+scan setup=unsafe" in verdict.line
+    strict = mixed.verify(require={"allow_unsafe_setup": False})
+    assert strict.deciding is not None and strict.deciding.id == "trust.setup"
+
+
+def test_another_groth16_verifier_leaves_scan_proofs_to_their_own(scanned: Finished) -> None:
+    assert scanned.verify(engine="py_ecc").line == scanned.verify().line
+
+
+def test_a_verifier_needs_no_file_of_the_provider(scanned: Finished, tmp_path: Path) -> None:
+    scanned.file.save(tmp_path / "window.json")
+    from rag_audit.windowfile import WindowFile
+
+    assert scanned.verify(WindowFile.load(tmp_path)).passed
+
+
+def test_an_index_commitment_too_large_for_the_file_is_a_sibling(
+    scanned: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rag_audit import windowfile
+
+    monkeypatch.setattr(windowfile, "INLINE_BYTES", 10_000)
+    scanned.file.save(tmp_path / "window.json")
+    text = (tmp_path / "window.json").read_text()
+    assert '"verification_keys":{"sibling"' in text and len(text) < 40_000
+    assert scanned.verify(windowfile.WindowFile.load(tmp_path)).passed
+
+
+# The cheating provider: it has its secrets, and can prove whatever the prover lets it.
+
+
+@contextmanager
+def provider(finished: Finished) -> Iterator[Window]:
+    with Window.resume(finished.window, key=finished.service.key, clock=finished.service.clock) as window:
+        yield window
+
+
+@dataclass(frozen=True)
+class Lie:
+    """What a forged answer to the query of `SLOT` is made of; None is the truth.
+
+    :param noise: the slot whose noise is added
+    :param window: the window id in that slot
+    :param key: changes the key that is proved under
+    :param rows: changes the index that is scored
+    """
+
+    noise: SlotKey | None = None
+    window: str | None = None
+    key: Callable[[ScanKey], ScanKey] | None = None
+    rows: bool = False
+
+
+def answer_again(forge: Forge, lie: Lie) -> None:
+    """Answer the query of `SLOT` by the lie: record, openings and proof agree with each other."""
+    with provider(forge.finished) as window:
+        record = window._records[SLOT]
+        retained = window._retained(record)
+        secrets, tenant = window.commitment.secrets, window.commitment.tenants["law"]
+        beacon = window._beacons[0]
+        slot = lie.noise or SlotKey("law", *SLOT)
+        name = lie.window or record.window
+        noise = attest.slot_noise(secrets, name, slot, beacon, 8, window.policy.noise.gains)
+        key, index = scan.system.retrieve_key(window._public("law")), tenant.index
+        salt = to_bytes(secrets.index_salts["law"])
+        if lie.rows:
+            rows = index.rows.copy()
+            rows[:] = -rows
+            index = dataclasses.replace(index, rows=rows)
+            points = commit_index(rows.tobytes(), 256, 8, salt)
+            key = dataclasses.replace(key, points=points)
+            forge.value["verification_keys"][tenant.entry.c_idx] = points_json(points)
+        if lie.key is not None:
+            key = lie.key(key)
+        vector = window._embedder.embed_query(retained.query)
+        positions = select(index, vector, noise, window.policy.noise.score_window(), 2)
+        documents = attest.document_openings(tenant, positions, secrets)
+        salts = RequestSalts.derive(bytes.fromhex(retained.salt))
+        body = forge.receipt(*SLOT).body
+        body["positions"], body["documents"] = positions, [d.dump() for d in documents]
+        forge.record(*SLOT).update(
+            htopk=to_hex(topk_commitment(salts.top_k, positions)),
+            hans=answer_digest(salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
+        )
+        public = attest.record_public(QueryRecord.parse(forge.record(*SLOT), field="record"),
+                                      window._public("law"), opening=window.opening, beacon=beacon)  # fmt: skip
+        certificate = scan.CertificateJob(
+            key,
+            public.c_seed,
+            public.beacon,
+            slot_id(name, slot.tenant, slot.account, slot.i),
+            secrets.s0,
+            secrets.s1,
+        )
+        statement = scan.statement("retrieve", public)
+        assert isinstance(statement, scan.system.Statement)
+        job = scan.ProofJob(key, statement, certificate, noise.tobytes(), index.scores(vector).tobytes(),
+                            vector.tobytes(), salts.vector, salts.top_k, positions, salt)  # fmt: skip
+        forge.proofs[SLOT] = {**forge.proofs[SLOT], "retrieve": job.run()}
+
+
+def lie(**changes: Any) -> Callable[[Forge], None]:
+    return lambda forge: answer_again(forge, Lie(**changes))
+
+
+def other_window(key: ScanKey) -> ScanKey:
+    return dataclasses.replace(key, window=bytes(32))
+
+
+def swapped_proofs(forge: Forge) -> None:
+    one, other = SLOT, ("law-2", 1)
+    forge.proofs[one], forge.proofs[other] = forge.proofs[other], forge.proofs[one]
+
+
+def from_other(part: str, source: tuple[str, int]) -> Callable[[Forge], None]:
+    """Another record's certificate, or its query proof."""
+
+    def change(forge: Forge) -> None:
+        mine, other = (forge.proofs[s]["retrieve"] for s in (SLOT, source))
+        forge.proofs[SLOT] = {**forge.proofs[SLOT], "retrieve": {**mine, part: other[part]}}
+
+    return change
+
+
+def rewritten(change: Callable[[bytes], bytes], part: str = "proof") -> Callable[[Forge], None]:
+    """Other bytes of a proof."""
+
+    def apply(forge: Forge) -> None:
+        made = forge.proofs[SLOT]["retrieve"]
+        data = change(base64.b64decode(made[part]))
+        forge.proofs[SLOT] = {
+            **forge.proofs[SLOT], "retrieve": {**made, part: base64.b64encode(data).decode()}
+        }  # fmt: skip
+
+    return apply
+
+
+def field_of(name: str, value: Any) -> Callable[[Forge], None]:
+    def apply(forge: Forge) -> None:
+        forge.proofs[SLOT] = {
+            **forge.proofs[SLOT],
+            "retrieve": {**forge.proofs[SLOT]["retrieve"], name: value},
+        }
+
+    return apply
+
+
+def points(change: Callable[[Forge, bytes], bytes]) -> Callable[[Forge], None]:
+    """Other points under the tenant's C_idx."""
+
+    def apply(forge: Forge) -> None:
+        keys, c_idx = forge.value["verification_keys"], forge.value["tenants"][0]["c_idx"]
+        keys[c_idx] = points_json(change(forge, base64.b64decode(keys[c_idx]["points"])))
+
+    return apply
+
+
+def of_the_other_tenant(forge: Forge, _: bytes) -> bytes:
+    return base64.b64decode(forge.value["verification_keys"][forge.value["tenants"][1]["c_idx"]]["points"])
+
+
+def negated(forge: Forge, data: bytes) -> bytes:
+    """The first point's other square root: on the curve as well."""
+    return bytes([data[0] ^ 0x80]) + data[1:]
+
+
+OFF_CURVE = bytes([0x3F]) + bytes([0xFF]) * 31
+NOT_CANONICAL = bytes([0xFF]) * 32
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """One fault, the check that decides, and whether proofs are taken as valid (it changes what all are bound to)."""
+
+    fault: str
+    change: Callable[[Forge], Any]
+    decides: str = "proof.valid.law"
+    exit_code: ExitCode = FAIL
+    proofs: bool = True
+
+
+CHEATS = [
+    Cheat("proof of another record", swapped_proofs),
+    Cheat("certificate of another slot of the account", from_other("certificate", ("law-1", 1))),
+    Cheat("certificate of another account", from_other("certificate", ("law-2", 1))),
+    Cheat("query proof of another record", from_other("proof", ("law-2", 1))),
+    Cheat("answered with the noise of the account's next slot", lie(noise=SlotKey("law", "law-1", 3))),
+    Cheat("answered with the noise of another account's slot", lie(noise=SlotKey("law", "law-2", 2))),
+    Cheat("answered with the noise of another tenant's slot", lie(noise=SlotKey("medicine", "law-1", 2))),
+    Cheat("answered with the noise of another window's slot", lie(window="w-2")),
+    Cheat("certificate and proof made for another window", lie(key=other_window)),
+    Cheat("proved with other gains", lie(key=lambda k: dataclasses.replace(k, gains=(1, 5)))),
+    Cheat("proved in another score window", lie(key=lambda k: dataclasses.replace(k, lo=0))),
+    Cheat("another index than the committed one, published as such", lie(rows=True), "proof.key.law"),
+    Cheat("points of another tenant's index", points(of_the_other_tenant), "proof.key.law"),
+    Cheat("index points altered", points(negated), "proof.key.law"),
+    Cheat("index points swapped", points(lambda _, d: d[32:64] + d[:32] + d[64:]), "proof.key.law"),
+    Cheat("index point off the curve", points(lambda _, d: OFF_CURVE + d[32:]), "proof.key.law", UNDECIDED),
+    Cheat("index points truncated", points(lambda _, d: d[:-32]), "proof.key.law", UNDECIDED),
+    Cheat("index points extended", points(lambda _, d: d + d[:32]), "proof.key.law", UNDECIDED),
+    Cheat("no index points", lambda f: f.value["verification_keys"].pop(f.value["tenants"][0]["c_idx"]),
+          "proof.key.law", UNDECIDED),
+    Cheat("proof truncated", rewritten(lambda d: d[:-1]), exit_code=UNDECIDED),
+    Cheat("proof extended", rewritten(lambda d: d + bytes(32)), exit_code=UNDECIDED),
+    Cheat("proof empty", rewritten(lambda d: b""), exit_code=UNDECIDED),
+    Cheat("certificate truncated", rewritten(lambda d: d[:-32], "certificate"), exit_code=UNDECIDED),
+    Cheat("proof of another capacity", from_other("proof", ("medicine-1", 2)), exit_code=UNDECIDED),
+    Cheat("certificate of another capacity", from_other("certificate", ("medicine-1", 2)), exit_code=UNDECIDED),
+    Cheat("point of a proof off the curve", rewritten(lambda d: OFF_CURVE + d[32:]), exit_code=UNDECIDED),
+    Cheat("scalar of a proof not canonical", rewritten(lambda d: d[:-32] + NOT_CANONICAL), exit_code=UNDECIDED),
+    Cheat("one bit of a point", rewritten(lambda d: bytes([d[0] ^ 0x80]) + d[1:])),
+    Cheat("one bit of the last scalar", rewritten(lambda d: d[:-1] + bytes([d[-1] ^ 1]))),
+    Cheat("proof of another version", field_of("protocol", ZERO), exit_code=UNDECIDED),
+    Cheat("proof of another system", field_of("system", "groth16"), exit_code=UNDECIDED),
+    Cheat("proof that is not base64", field_of("proof", "%%%"), exit_code=UNDECIDED),
+    Cheat("proof without its certificate", lambda f: f.proofs[SLOT]["retrieve"].pop("certificate"),
+          exit_code=UNDECIDED),
+    Cheat("a record without proof", lambda f: f.proofs.pop(SLOT), "proof.present", UNDECIDED),
+    Cheat("the policy names a protocol of another version",
+          lambda f: f.policy["tenants"][0]["circuits"].update(retrieve=ZERO), "proof.circuit.law", UNDECIDED,
+          proofs=False),
+    Cheat("another tenant's index commitment",
+          lambda f: f.value["tenants"][0].update(c_idx=f.value["tenants"][1]["c_idx"]), "proof.key.law", proofs=False),
+]  # fmt: skip
+
+
+@pytest.fixture
+def proofs_taken_as_valid(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    def take() -> None:
+        for system in (groth16, scan):
+            monkeypatch.setattr(system, "verify_batch", lambda *_, **__: [])
+
+    return take
+
+
+@pytest.mark.parametrize("cheat", CHEATS, ids=lambda c: c.fault)
+def test_a_cheater_is_found_by_one_check(
+    cheat: Cheat, scanned: Finished, tmp_path: Path, proofs_taken_as_valid: Callable[[], None]
+) -> None:
+    forge = Forge(scanned)
+    forge.proofs = copy.deepcopy(forge.proofs)
+    cheat.change(forge)
+    if not cheat.proofs:
+        proofs_taken_as_valid()
+    verdict = forge.verify(tmp_path)
+    found = {c.id: c.status for c in verdict.checks if c.status.value != "pass"}
+    assert verdict.deciding is not None and verdict.deciding.id == cheat.decides, found
+    assert verdict.exit_code is cheat.exit_code, (found, verdict.deciding)
+    assert set(found) == {cheat.decides}, found
+
+
+def test_the_forged_answer_is_good_but_for_its_lie(scanned: Finished, tmp_path: Path) -> None:
+    """Without a lie the same steps make a window that passes: what the cases above find is the lie."""
+    forge = Forge(scanned)
+    forge.proofs = copy.deepcopy(forge.proofs)
+    before = forge.proofs[SLOT]["retrieve"]
+    answer_again(forge, Lie())
+    assert forge.proofs[SLOT]["retrieve"] != before
+    assert forge.verify(tmp_path).passed
+
+
+@pytest.mark.parametrize(("tenant", "to"), [(0, "groth16"), (1, "scan")])
+def test_a_policy_that_names_another_system_than_the_proofs_are_of(
+    tenant: int, to: str, mixed: Finished, tmp_path: Path, proofs_taken_as_valid: Callable[[], None]
+) -> None:
+    forge = Forge(mixed)
+    parts, tenants = forge.policy["tenants"], forge.value["tenants"]
+    parts[tenant].update(system=to, circuits={"retrieve": parts[1 - tenant]["circuits"]["retrieve"]})
+    forge.proofs = {slot: {"retrieve": made["retrieve"]} for slot, made in forge.proofs.items()}
+    for record in forge.queries:
+        record["proof"] = None
+    parts[1 - tenant]["circuits"] = {"retrieve": parts[1 - tenant]["circuits"]["retrieve"]}
+    if to == "scan":  # a key is there, and fits: only the proof is another system's
+        tenants[tenant]["c_idx"] = tenants[1 - tenant]["c_idx"]
+    proofs_taken_as_valid()
+    verdict = forge.verify(tmp_path)
+    name = parts[tenant]["tenant"]
+    found = {c.id for c in verdict.checks if c.status.value != "pass"}
+    assert found == {f"proof.valid.{name}"}, found
+    assert verdict.exit_code is UNDECIDED
+    assert verdict.deciding is not None and "SchemaError" in verdict.deciding.found
+
+
+def test_one_bad_proof_among_good_ones_is_named(scanned: Finished, tmp_path: Path) -> None:
+    forge = Forge(scanned)
+    forge.proofs = copy.deepcopy(forge.proofs)
+    rewritten(lambda d: d[:-1])(forge)
+    slot = ("law-2", 1)  # the other one is no proof at all; this one is false, and decides
+    forge.proofs[slot]["retrieve"]["certificate"] = forge.proofs["law-1", 1]["retrieve"]["certificate"]
+    verdict = forge.verify(tmp_path)
+    assert verdict.exit_code is FAIL and verdict.deciding is not None
+    assert verdict.deciding.at == f"record {forge.record(*slot)['seq']}"
+    assert "2 invalid" in verdict.deciding.found
+
+
+# The default.
+
+
+def test_new_windows_use_the_scan_argument_unless_told_otherwise() -> None:
+    values: dict[str, Any] = {
+        "window": "w", "opens_at": 1, "closes_at": 2, "n": 3, "k_max": 2, "eps_acc": "14", "gains": (1, 4),
+        "capacities": {"a": 2_903, "b": 7},
+    }  # fmt: skip
+    made = draft_policy(**values)
+    assert [(t.system, t.circuits["retrieve"]) for t in made.tenants] == [("scan", PROTOCOL)] * 2
+    values["capacities"] = {"a": 2_903, "b": 8}
+    values["system"] = {"a": "scan", "b": "groth16"}
+    assert [t.system for t in draft_policy(**values).tenants] == ["scan", "groth16"]
+    assert proof_system("scan").circuits is scan.circuits
