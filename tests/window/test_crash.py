@@ -18,9 +18,11 @@ import pytest
 
 from rag_audit import durable
 from rag_audit.canonical import jcs
+from rag_audit.engine import SlotKey
 from rag_audit.ledger.store import LedgerStore
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
-from rag_audit.records import Answer
+from rag_audit.proofs import scan
+from rag_audit.records import Answer, Refusal
 from rag_audit.window import Window
 from rag_audit.windowfile import WindowFile
 from tests.window.simulator import QUESTIONS, Service
@@ -248,3 +250,74 @@ def test_a_ledger_that_lost_what_was_published_does_not_resume(active: tuple[Ser
         shutil.copy(path, directory / path.name)
     with pytest.raises(StoreError, match="lost or changed"):
         Window.resume(directory, key=service.key, clock=service.clock)
+
+
+# Certificates and eager proofs.
+
+SLOT = SlotKey("law", "law-1", 1)
+
+
+@pytest.fixture
+def quick_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is stored, and when, matters here, not what it says; a certificate's blindings differ each time."""
+
+    def certify(job: scan.CertificateJob) -> scan.NoiseCertificate:
+        return scan.NoiseCertificate(b"certificate of %d" % job.slot, b"commitments", os.urandom(8))
+
+    def prove(job: scan.ProofJob) -> dict[str, Any]:
+        made = (
+            job.certificate if isinstance(job.certificate, scan.NoiseCertificate) else job.certificate.run()
+        )
+        assert made.proof == b"certificate of %d" % job.statement.slot
+        return scan.proof_json(made.proof, b"proof of %d" % job.statement.htopk)
+
+    monkeypatch.setattr(scan.CertificateJob, "run", certify)
+    monkeypatch.setattr(scan.ProofJob, "run", prove)
+
+
+@pytest.mark.parametrize("arm", [die_in_store, die_in_files], ids=["ledger", "files"])
+def test_killed_at_every_write_boundary_between_certificate_and_proved_answer(
+    arm: Callable[[int], None], service: Service, quick_proofs: None
+) -> None:
+    """A certificate is made, its slot's query answered with its proof, the certificate dropped. Whatever dies where:
+    the slot serves one query, a record that names a proof has it, and no half certificate is ever used."""
+    service.open(system="scan").shut()
+    active = service.root / "window"
+
+    def work_in(directory: Path, at: int) -> Callable[[Callable[[Any], None]], None]:
+        def work(report: Callable[[Any], None]) -> None:
+            arm(at)
+            with Window.resume(directory, key=service.key, clock=service.clock) as window:
+                window.certify_ahead(1)
+                answer = window.handle(signed(service, window, question("law-1", 1)), eager=True)
+                assert isinstance(answer, Answer), answer
+                report(answer.dump()["documents"])
+
+        return work
+
+    for at in range(1_000):
+        directory = active.with_name(f"window-{at}")
+        shutil.copytree(active, directory)
+        status, answered = in_child(work_in(directory, at))
+        with Window.resume(directory, key=service.key, clock=service.clock) as window:
+            certificate = window._certificates.get(SLOT)
+            assert certificate is None or certificate.proof.startswith(b"certificate of")
+            recorded = window.records
+            assert len(recorded) <= 1 and (recorded or not answered)
+            for record in recorded:
+                assert record.proof is not None and set(window._proofs(record)) == {"retrieve"}
+            again = window.handle(signed(service, window, question("law-1", 1)), eager=True)
+            assert isinstance(again, Answer)
+            assert all(documents == again.dump()["documents"] for documents in answered)
+            other = window.handle(signed(service, window, "Another question?"), eager=True)
+            assert isinstance(other, Refusal) and other.reason == "slot-used"
+            window.certify_ahead(1)
+            window.prove()
+            assert window._certificates.get(SLOT) is None
+            assert window._certificates.get(SLOT.ahead(1)) is not None
+        assert not list((directory / "certificates").glob(".*"))
+        if status == 0:
+            break
+        assert status == KILLED
+        shutil.rmtree(directory)
+    assert at >= (2 * (4 + 3) if arm is die_in_store else 6 * 2)

@@ -4,11 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rag_audit import _native
 from rag_audit.canonical import jcs
 from rag_audit.relation.field import MODULUS, to_bytes
 from rag_audit.relation.poseidon import TAG_INDEX, TAG_QUERY, TAG_SEED, TAG_TOPK, TAG_VECTOR
-from tests.window.simulator import TEXTS, Finished, Service
+from rag_audit.windowfile import WindowFile
+from tests.window.simulator import QUESTIONS, TEXTS, Finished, Service
 
 
 def shape(value: Any) -> Any:
@@ -20,10 +23,22 @@ def shape(value: Any) -> Any:
     return len(value) if isinstance(value, str) else type(value).__name__
 
 
-def test_proofs_of_different_queries_have_one_shape(finished: Finished) -> None:
-    shapes = {json.dumps(shape(proof), sort_keys=True) for proof in finished.file.proofs.values()}
-    assert len(finished.file.proofs) == 6
-    assert len(shapes) == 1
+def shapes_by_tenant(finished: Finished) -> dict[str, set[str]]:
+    shapes: dict[str, set[str]] = {}
+    for entry in finished.file.entries:
+        if entry["type"] == "query":
+            made = shape(finished.file.proofs[str(entry["seq"])])
+            shapes.setdefault(entry["tenant"], set()).add(json.dumps(made, sort_keys=True))
+    return shapes
+
+
+def test_proofs_of_different_queries_have_one_shape(finished: Finished, scanned: Finished) -> None:
+    for window in (finished, scanned):
+        assert len(window.file.proofs) == 6
+        assert [len(shapes) for shapes in shapes_by_tenant(window).values()] == [1, 1]
+    # Both tenants of the first have one capacity, those of the second do not.
+    assert len(set.union(*shapes_by_tenant(finished).values())) == 1
+    assert len(set.union(*shapes_by_tenant(scanned).values())) == 2
 
 
 def test_records_of_different_queries_have_one_shape(finished: Finished) -> None:
@@ -47,15 +62,33 @@ def test_indices_that_differ_in_one_document_look_alike(tmp_path: Path) -> None:
     assert sizes[0] == sizes[1]
 
 
-def test_the_same_texts_commit_to_other_values_each_window(tmp_path: Path) -> None:
+def test_scan_proofs_over_indices_that_differ_in_one_document_look_alike(tmp_path: Path) -> None:
+    """Index commitment, certificate and query proof: one question, its passage there or not."""
+    sizes = []
+    for name, texts in (("with", TEXTS["law"]), ("without", TEXTS["law"][1:])):
+        service = Service(tmp_path / name)
+        with service.open(system="scan", documents={**TEXTS, "law": texts}) as window:
+            service.ask(window, "law-1", QUESTIONS["law"][0])
+            window.prove()
+            file = WindowFile.load(window.directory / "public")
+            sizes.append(
+                (shape(file.proofs), sorted(map(json.dumps, shape(list(file.verification_keys.values())))))
+            )
+    assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize("system", ["groth16", "scan"])
+def test_the_same_texts_commit_to_other_values_each_window(tmp_path: Path, system: str) -> None:
     service = Service(tmp_path)
     found = []
     for name in ("first", "second"):
-        with service.commit(name, window=name) as window:
+        with service.commit(name, window=name, system=system) as window:
             opening = window.opening
-            entries = [t.entry for t in window.commitment.tenants.values()]
-            found += [opening.c_seed, *(e.c_idx for e in entries), *(e.c_docs for e in entries)]
-    assert len(set(found)) == len(found)
+            tenants = window.commitment.tenants.values()
+            found += [opening.c_seed, *(t.entry.c_idx for t in tenants), *(t.entry.c_docs for t in tenants)]
+            # Also point by point: the difference of two commitments would be the difference of the texts.
+            found += [t.points[i : i + 32] for t in tenants for i in range(0, len(t.points), 32)]
+    assert len(set(found)) == len(found) >= (2 * 2 * 256 if system == "scan" else 10)
 
 
 def test_no_commitment_opens_to_a_small_value(finished: Finished) -> None:
@@ -75,7 +108,9 @@ def test_no_commitment_opens_to_a_small_value(finished: Finished) -> None:
             assert published.isdisjoint(guess.hex() for guess in guesses)
 
 
-def test_nothing_secret_is_in_the_published_folder(finished: Finished) -> None:
+@pytest.mark.parametrize("window", ["finished", "scanned"])
+def test_nothing_secret_is_in_the_published_folder(window: str, request: pytest.FixtureRequest) -> None:
+    finished: Finished = request.getfixturevalue(window)
     secrets = json.loads((finished.window / "secrets.json").read_text())
     words = [
         secrets["s0"],
