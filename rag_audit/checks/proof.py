@@ -19,6 +19,7 @@ from rag_audit.trust import decimal
 
 def check(case: Case) -> None:
     """Run the group."""
+    case.figures["proofs"] = "none"
     wanted = _wanted(case)
     if wanted is None:
         return
@@ -44,11 +45,11 @@ def check(case: Case) -> None:
                 strangers[:3] or "each has its record")  # fmt: skip
     _eager(case)
     valid = _valid(case, proofs)
-    systems = {
-        p.system for p in case.policy.tenants for q in case.queries if p.tenant == q.tenant and proofs[q.seq]
-    }
+    proved = [q for q in case.queries if (q.seq, "retrieve") in valid]
+    tenants = {q.tenant for q in proved}
+    systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
     case.figures["proofs"] = "+".join(sorted(systems)) or "none"
-    case.figures["proved"] = sum(1 for q in case.queries if (q.seq, "retrieve") in valid)
+    case.figures["proved"] = len(proved)
     _a1(case, wanted, valid)
 
 
@@ -199,7 +200,7 @@ def _verify(case: Case, tenant: str, name: str, proved: Sequence[tuple[QueryReco
                     at = f"record {proved[first][0].seq}"
                     status = Status.FAIL if reason.exit_code is ExitCode.FAIL else Status.UNDECIDED
                 case.record(f"{prefix}.valid.{tenant}", status, f"{len(proved)} valid proofs", found, at)
-                return {r.seq for i, (r, _) in enumerate(proved) if i not in set(bad)}
+                return {r.seq for i, (r, _) in enumerate(proved) if i not in bad}
     return set()
 
 

@@ -333,8 +333,6 @@ PROOF = [
     Cheat("off-curve point", "proof.valid.law", proof_part("a", 0, value="00" * 31 + "02"), UNDECIDED),
     Cheat("off-curve twist point", "proof.valid.law", proof_part("b", 0, 0, value="00" * 31 + "02"), UNDECIDED),
     Cheat("coordinate above p", "proof.valid.law", proof_part("c", 0, value="ff" * 32), UNDECIDED),
-    Cheat("a proof system that this release does not verify", "proof.system",
-          put("policy", "tenants", 0, "system", value="scan"), UNDECIDED, proofs=False),
     Cheat("another circuit than the policy's constants ask for", "proof.circuit.law",
           put("policy", "tenants", 0, "circuits", "retrieve", value=ZERO), UNDECIDED, proofs=False),
     Cheat("another circuit than the embedder's constants ask for", "proof.embed.circuit.law",
@@ -604,6 +602,17 @@ def test_a_proof_without_its_record(finished: Finished) -> None:
     verdict = finished.verify(finished.changed(proofs=value["proofs"]))
     assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"proof.records"}
     assert verdict.exit_code is UNDECIDED
+
+
+def test_a_proof_system_that_this_release_does_not_verify(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rag_audit.checks import proof
+
+    monkeypatch.setattr(proof, "SYSTEMS", ("scan",))
+    verdict = finished.verify()
+    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"proof.system"}
+    assert verdict.exit_code is UNDECIDED and verdict.figures["proofs"] == "none"
 
 
 # Windows without queries, pins, options.
