@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import hmac
 import io
 import os
 import zipfile
@@ -17,18 +15,18 @@ from rag_audit.canonical import Json, digest_hex, read_json
 from rag_audit.commit import Commitment, WindowSecrets, list_root, recommit
 from rag_audit.documents import DocumentStore
 from rag_audit.durable import PRIVATE_MODE, replace_file
-from rag_audit.engine import TenantIndex
+from rag_audit.engine import Int8Array, TenantIndex
 from rag_audit.errors import StoreError, WindowStateError
 from rag_audit.ledger.note import VerifierKey
 from rag_audit.models import Model
 from rag_audit.policy import Policy
+from rag_audit.proofs import scan
 from rag_audit.records import Opening, RosterEntry, TenantEntry
 from rag_audit.relation.commitments import seed_commitment
 from rag_audit.relation.field import to_bytes, to_hex
 
 MAX_COMMITMENT_BYTES = 64 << 20
 SECRETS_FILE = "secrets.json"
-TAG_BYTES = 32
 
 
 class _StoredCommitment(Model):
@@ -70,8 +68,7 @@ def store_commitment(directory: Path, made: Commitment, witnesses: Sequence[Veri
         np.savez(data, rows=tenant.index.rows, positions=np.array(tenant.index.positions, np.int64))
         replace_file(directory / "index" / f"{name}.npz", data.getvalue(), mode=PRIVATE_MODE)
         if tenant.points:
-            tag = _index_tag(tenant.index, tenant.points, made.secrets.index_salts[name])
-            replace_file(directory / "index" / f"{name}.points", tag + tenant.points, mode=PRIVATE_MODE)
+            scan.keep_index_file(*_points_file(directory, name, tenant.index, made.secrets), tenant.points)
     stored = _StoredCommitment(
         opening=made.opening,
         policy=made.policy,
@@ -123,14 +120,12 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
             if part is None:
                 raise StoreError("tenants and policy disagree", field=f"tenant {name}")
             index = _load_index(directory, name)
-            tenants[name] = recommit(
-                name,
-                part.system,
-                index,
-                documents.texts(name),
-                drawn,
-                points=_load_points(directory, name, index, drawn),
-            )
+            points = None
+            if part.system == "scan":
+                # Making them again takes most of a minute at 10^6 positions: only if the file is lost.
+                points = scan.commit_index_file(*_points_file(directory, name, index, drawn))
+            texts = documents.texts(name)
+            tenants[name] = recommit(name, part.system, index, texts, drawn, points=points)
             if tenants[name].entry != committed:
                 raise StoreError("index or texts changed inside the window", field=f"tenant {name}",
                                  expected=committed.dump(), found=tenants[name].entry.dump())  # fmt: skip
@@ -157,24 +152,9 @@ def _load_index(directory: Path, tenant: str) -> TenantIndex:
         raise StoreError("index cannot be read", field=f"index/{tenant}.npz", found=str(exc)) from exc
 
 
-def _load_points(directory: Path, tenant: str, index: TenantIndex, drawn: WindowSecrets) -> bytes | None:
-    """A scan tenant's points, if a tag under the tenant's salt says that they commit to this very index.
-
-    Making them again takes minutes at 10^6 positions; that happens only if the file is lost or altered.
-    """
-    try:
-        data = (directory / "index" / f"{tenant}.points").read_bytes()
-    except OSError:
-        return None
-    tag, points = data[:TAG_BYTES], data[TAG_BYTES:]
-    expected = _index_tag(index, points, drawn.index_salts[tenant])
-    return points if hmac.compare_digest(tag, expected) else None
-
-
-def _index_tag(index: TenantIndex, points: bytes, salt: int) -> bytes:
-    """Only who holds the secrets file can make one, and then could as well commit to another index."""
-    tag = hmac.new(to_bytes(salt), b"rag-audit/index/v1", hashlib.sha256)
-    tag.update(index.capacity.to_bytes(8, "big") + index.dimension.to_bytes(8, "big"))
-    tag.update(np.ascontiguousarray(index.rows).data)
-    tag.update(points)
-    return tag.digest()
+def _points_file(
+    directory: Path, tenant: str, index: TenantIndex, drawn: WindowSecrets
+) -> tuple[Path, Int8Array, int, bytes]:
+    """Where a scan tenant's index commitment is kept, and what its tag is over."""
+    path = directory / "index" / f"{tenant}.points"
+    return path, index.rows, index.capacity, to_bytes(drawn.index_salts[tenant])

@@ -154,6 +154,54 @@ def test_a_window_that_does_not_resume(
         resume(service, shut)
 
 
+@pytest.fixture
+def shut_scan(service: Service) -> Path:
+    """An active window of scan tenants, shut."""
+    with service.open(system="scan") as window:
+        return window.directory
+
+
+def other_points(directory: Path) -> None:
+    path = directory / "index" / "law.points"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(bytes(data))
+
+
+SCAN_CHANGES: dict[str, tuple[Callable[[Path], Any], type[RagAuditError], str]] = {
+    "index changed inside the window": (other_vector, StoreError, "law.points"),
+    "index changed and its points lost": (lambda d: (other_vector(d), (d / "index" / "law.points").unlink()), StoreError, "tenant law"),
+    "points altered": (other_points, StoreError, "law.points"),
+    "points truncated": (lambda d: os.truncate(d / "index" / "law.points", 1_000), StoreError, "law.points"),
+    "points of another tenant": (lambda d: shutil.copy(d / "index" / "medicine.points", d / "index" / "law.points"), StoreError, "law.points"),
+    "another blinding key": (secret("index_salts", {"law": "00" * 32, "medicine": "00" * 32}), StoreError, "law.points"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "error", "place"), SCAN_CHANGES.values(), ids=SCAN_CHANGES.keys())
+def test_a_window_of_scan_tenants_that_does_not_resume(
+    change: Callable[[Path], Any],
+    error: type[RagAuditError],
+    place: str,
+    service: Service,
+    shut_scan: Path,
+) -> None:
+    change(shut_scan)
+    with pytest.raises(error) as caught:
+        resume(service, shut_scan)
+    assert place in (caught.value.field or "")
+
+
+def test_lost_points_are_made_again(service: Service, shut_scan: Path) -> None:
+    path = shut_scan / "index" / "law.points"
+    before = path.read_bytes()
+    path.unlink()
+    with resume(service, shut_scan) as window:
+        assert window.status == "active"
+    assert path.read_bytes() == before
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_folder_in_use_by_another_process(service: Service, shut: Path) -> None:
     script = (
         "import fcntl, os, sys\n"

@@ -53,17 +53,7 @@ def commit_index_file(
     :raises StoreError: the file at `path` was altered, is of another index or key, or cannot be written
     :raises EncodingError: rows of another shape or with components outside -7..7
     """
-    if rows.ndim != 2:
-        raise EncodingError("not an index", field="rows", expected="two axes", found=rows.shape)
-    header = FORMAT + capacity.to_bytes(8, "big") + rows.shape[1].to_bytes(8, "big")
-    over_rows = hmac.new(blinding_key, header, hashlib.sha256)
-    over_rows.update(np.ascontiguousarray(rows).data)
-
-    def tag(label: str, points: bytes) -> bytes:
-        whole = over_rows.copy()
-        whole.update(label.encode() + points)
-        return whole.digest()
-
+    header, tag = _tagging(rows, capacity, blinding_key)
     try:
         if path.exists():
             return _finished(path, header, tag)
@@ -86,6 +76,35 @@ def commit_index_file(
     if progress is not None:
         progress(rows.shape[1], rows.shape[1])
     return points
+
+
+def keep_index_file(
+    path: Path, rows: npt.NDArray[np.int8], capacity: int, blinding_key: bytes, points: bytes
+) -> None:
+    """Write the finished file of a commitment that was made in memory, for `commit_index_file` to read.
+
+    :raises StoreError: it cannot be written
+    """
+    header, tag = _tagging(rows, capacity, blinding_key)
+    replace_file(path, header + tag("points", points) + points, mode=PRIVATE_MODE)
+
+
+def _tagging(
+    rows: npt.NDArray[np.int8], capacity: int, blinding_key: bytes
+) -> tuple[bytes, Callable[[str, bytes], bytes]]:
+    """A file's header, and the tag of a label and points over header and rows."""
+    if rows.ndim != 2:
+        raise EncodingError("not an index", field="rows", expected="two axes", found=rows.shape)
+    header = FORMAT + capacity.to_bytes(8, "big") + rows.shape[1].to_bytes(8, "big")
+    over_rows = hmac.new(blinding_key, header, hashlib.sha256)
+    over_rows.update(np.ascontiguousarray(rows).data)
+
+    def tag(label: str, points: bytes) -> bytes:
+        whole = over_rows.copy()
+        whole.update(label.encode() + points)
+        return whole.digest()
+
+    return header, tag
 
 
 def _finished(path: Path, header: bytes, tag: Callable[[str, bytes], bytes]) -> bytes:
