@@ -1871,7 +1871,7 @@ mod tests {
                 w.bounds[0] = s.bound(w.thresholds[0]);
             }),
             (
-                "a larger threshold with its bound and a negative slack",
+                "a larger threshold with its bound and slack wrapped around",
                 |w, s, _| {
                     w.thresholds[0] += 1;
                     let bound = s.bound(w.thresholds[0]);
@@ -1906,27 +1906,66 @@ mod tests {
         }
     }
 
-    /// With bits 2 and -1, two accounts would count once for each of two labels.
-    #[test]
-    fn labels_are_made_of_bits() {
-        let mut case = Case::new(&[0, 1], &[0, 0], &[A, D], 0);
-        assert_eq!(case.statement.largest, [1, 1]);
-        let bits = |columns: &mut Columnwise, ids: &Columns<usize>| {
-            columns[ids.labels[0]] = vec![2, -1];
-        };
+    /// Whether the run over records is accepted, with columns changed after they were made.
+    fn accepted(
+        case: &Case,
+        witness: &Witness,
+        lie: impl Fn(&mut Columnwise, &Columns<usize>),
+    ) -> bool {
         let shape = case.statement.shape().unwrap();
-        case.secret.labels = vec![0, 1];
-        let mut witness = Witness::new(&case.statement, &shape, &case.secret).unwrap();
-        witness.check(&case.statement).unwrap();
         let mut columns = witness.columns(&case.statement, &shape);
         let places: Vec<usize> = (0..columns.len()).collect();
-        bits(&mut columns, &shape.columns(&places));
-        witness.set_counts(&case.statement, &shape);
-        let (proof, _) = prove_records_with(&case.statement, &witness, columns, false).unwrap();
-        let mut session =
-            Session::verifier(case.statement.transcript(), shape.row_variables, &proof);
+        lie(&mut columns, &shape.columns(&places));
+        let (proof, _) = prove_records_with(&case.statement, witness, columns, false).unwrap();
+        let transcript = case.statement.transcript();
+        let mut session = Session::verifier(transcript, shape.row_variables, &proof);
         records(&mut session, &case.statement, &shape, None).unwrap();
-        assert!(!checked(session).unwrap().holds(&[]));
+        checked(session).unwrap().holds(&[])
+    }
+
+    fn witness(case: &Case) -> Witness {
+        let shape = case.statement.shape().unwrap();
+        Witness::new(&case.statement, &shape, &case.secret).unwrap()
+    }
+
+    /// With bits 2 and -1, two accounts count once for each of two labels.
+    #[test]
+    fn labels_are_made_of_bits() {
+        let case = Case::new(&[0, 1], &[0, 0], &[A, D], 0);
+        assert_eq!(case.statement.largest, [1, 1]);
+        let witness = witness(&case);
+        assert!(accepted(&case, &witness, |_, _| ()));
+        assert!(!accepted(&case, &witness, |columns, ids| {
+            columns[ids.labels[0]] = vec![2, -1];
+        }));
+    }
+
+    /// 16 more in one component and 1 less in the next give the same element.
+    #[test]
+    fn components_are_int4() {
+        let case = chain();
+        let mut witness = witness(&case);
+        witness.vectors[0] += 16;
+        witness.vectors[1] -= 1;
+        witness.norms[5] = norm(&witness.vectors[..8]);
+        witness.classes[0] = 5;
+        witness.set_thresholds(&case.statement);
+        assert!(!accepted(&case, &witness, |_, _| ()));
+    }
+
+    #[test]
+    fn slack_is_not_negative() {
+        let case = chain();
+        let mut witness = witness(&case);
+        witness.thresholds[0] += 1;
+        let bound = case.statement.bound(witness.thresholds[0]);
+        let slack = witness.slack[0] + witness.bounds[0] - bound;
+        assert!(slack < 0);
+        witness.bounds[0] = bound;
+        assert!(!accepted(&case, &witness, |columns, ids| {
+            columns[ids.slack[0]][0] = slack;
+            columns[ids.slack[1]][0] = 0;
+        }));
     }
 
     #[test]
