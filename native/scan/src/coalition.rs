@@ -1953,6 +1953,22 @@ mod tests {
         assert!(!accepted(&case, &witness, |_, _| ()));
     }
 
+    /// Components and salts other than those that were hashed, of the same norm.
+    #[test]
+    fn columns_are_what_cq_commits_to() {
+        let case = chain();
+        let witness = witness(&case);
+        assert_eq!(case.secret.vectors[1], 1);
+        assert!(!accepted(&case, &witness, |columns, ids| {
+            columns[ids.vectors][1] = -1;
+            columns[ids.nibbles][8] -= 1;
+            columns[ids.nibbles][6] += 1;
+        }));
+        assert!(!accepted(&case, &witness, |columns, ids| {
+            columns[ids.salts][0] += 1;
+        }));
+    }
+
     #[test]
     fn slack_is_not_negative() {
         let case = chain();
