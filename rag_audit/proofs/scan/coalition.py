@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import concurrent.futures
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rag_audit import _native
 from rag_audit.canonical import Json, digest_hex, parse_base64
 from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
+from rag_audit.executors import run_jobs
+from rag_audit.proofs import OpenedKey, Pins
 from rag_audit.proofs.coalition import CoalitionStatement, CoalitionWitness
 from rag_audit.relation.field import to_bytes
 
@@ -37,6 +39,18 @@ def digest(*, records: int, dimension: int, theta: tuple[int, int]) -> str:
     return PROTOCOL
 
 
+def published_keys(*, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, Json]:
+    """See `CoalitionSystem.published_keys`: there are none."""
+    return {}
+
+
+def open_key(
+    *, records: int, dimension: int, theta: tuple[int, int], published: Mapping[str, Json], pins: Pins
+) -> OpenedKey:
+    """See `CoalitionSystem.open_key`: nothing to pin but the protocol, which this release is."""
+    return OpenedKey(None, digest(records=records, dimension=dimension, theta=theta), None)
+
+
 def certify(
     statement: CoalitionStatement,
     witness: CoalitionWitness,
@@ -44,10 +58,11 @@ def certify(
     executor: concurrent.futures.Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """The certificate: first one run over the records, then runs over pairs, each a job of its own.
+    """The certificate, verified: first one run over the records, then runs over pairs, each a job of its own.
 
     :raises WitnessError: the claim is false, the witness is not the statement's, or the window has more records or
         distinct norms than the argument takes
+    :raises InvalidProof: what was made does not verify: a worker gave something else
     """
     try:
         room = _native.ScanCoalition.room(witness.vectors, statement.dimension)
@@ -60,16 +75,18 @@ def certify(
     report(1, 1 + runs)
     jobs = [PairsJob(statement, witness, room, records, blindings, run) for run in range(runs)]
     pairs = [b""] * runs
-    for done, (run, proof) in enumerate(_run(jobs, executor), start=2):
+    for done, (run, proof) in enumerate(run_jobs(enumerate(jobs), executor), start=2):
         pairs[run] = proof
         report(done, 1 + runs)
-    return {
+    certificate = {
         "system": "scan",
         "circuit": PROTOCOL,
         "room": room,
         "records": base64.b64encode(records).decode(),
         "pairs": [base64.b64encode(proof).decode() for proof in pairs],
     }
+    verify(statement, certificate, key=None)
+    return certificate
 
 
 def verify(statement: CoalitionStatement, certificate: Json, *, key: Json, engine: str = "native") -> None:
@@ -135,17 +152,6 @@ class PairsJob:
             )
         except (ValueError, OverflowError) as exc:
             raise _refused(exc) from exc
-
-
-def _run(
-    jobs: Sequence[PairsJob], executor: concurrent.futures.Executor | None
-) -> Iterator[tuple[int, bytes]]:
-    if executor is None:
-        yield from ((job.number, job.run()) for job in jobs)
-        return
-    futures = {executor.submit(job.run): job.number for job in jobs}
-    for future in concurrent.futures.as_completed(futures):
-        yield futures[future], future.result()
 
 
 def _refused(exc: Exception) -> WitnessError:
