@@ -130,6 +130,10 @@ class ExecutorError(RagAuditError):
     """Where proving jobs run cannot be reached, takes no more jobs, or lost one twice."""
 
 
+class MemoryLimitError(RagAuditError):
+    """A step needs more memory than is free; it was not started."""
+
+
 class StoreError(RagAuditError):
     """The provider's durable state is missing, altered, or could not be written (a full disk, say)."""
 

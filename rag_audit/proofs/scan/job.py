@@ -11,6 +11,7 @@ from typing import Any
 from rag_audit import _native
 from rag_audit.errors import WitnessError
 from rag_audit.proofs import Statement
+from rag_audit.proofs.scan import memory
 from rag_audit.proofs.scan.key import PROTOCOL, ScanKey
 from rag_audit.relation.field import to_bytes
 
@@ -56,7 +57,9 @@ class CertificateJob:
         """The certificate.
 
         :raises WitnessError: the seed is not that of `c_seed`, or a noise word cannot be proved (one in 2^53)
+        :raises MemoryLimitError: the machine cannot hold the work
         """
+        memory.require(memory.certificate_bytes(self.key.capacity, self.key.gains), "noise certificate")
         slot = b"".join(map(to_bytes, (self.c_seed, self.beacon, self.slot)))
         seed = to_bytes(self.s0) + to_bytes(self.s1)
         try:
@@ -96,7 +99,9 @@ class ProofJob:
         """The proof as JSON: system, protocol, certificate, proof.
 
         :raises WitnessError: the private values do not satisfy the statement
+        :raises MemoryLimitError: the machine cannot hold the work
         """
+        memory.require(memory.query_proof_bytes(self.key.capacity), "query proof")
         certificate = self.certificate
         if isinstance(certificate, CertificateJob):
             certificate = certificate.run()

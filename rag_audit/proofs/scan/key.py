@@ -10,6 +10,7 @@ from typing import Any
 from rag_audit import _native
 from rag_audit.canonical import Json, digest_hex, parse_base64
 from rag_audit.errors import EncodingError, SchemaError
+from rag_audit.proofs.scan import memory
 from rag_audit.relation.field import digest_to_field
 
 PROTOCOL = digest_hex({"system": "scan", "version": 1, "claims": ["A2", "A3", "A4"]})
@@ -122,7 +123,9 @@ def commit_index(rows: bytes, dimension: int, capacity: int, blinding_key: bytes
 
     :param blinding_key: 32 secret bytes, fresh for every commitment that is published
     :raises EncodingError: rows of another shape or with components outside -7..7
+    :raises MemoryLimitError: the machine cannot hold the work
     """
+    memory.require(memory.index_bytes(len(rows), 1), "index commitment")
     try:
         return _native.ScanIndex.commit(rows, dimension, capacity, blinding_key).encode()
     except (ValueError, OverflowError) as exc:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from rag_audit import _native
 from rag_audit.durable import PRIVATE_MODE, replace_file
 from rag_audit.errors import EncodingError, StoreError
+from rag_audit.proofs.scan import memory
 
 FORMAT = b"rag-audit/index/v1\n"
 TAG_BYTES = 32
@@ -52,11 +53,13 @@ def commit_index_file(
     :param progress: called with (components done, d)
     :raises StoreError: the file at `path` was altered, is of another index or key, or cannot be written
     :raises EncodingError: rows of another shape or with components outside -7..7
+    :raises MemoryLimitError: the machine cannot hold the work
     """
     header, tag = _tagging(rows, capacity, blinding_key)
     try:
         if path.exists():
             return _finished(path, header, tag)
+        memory.require(memory.index_bytes(len(rows), RUN), "index commitment")
         part = path.with_name(path.name + ".part")
         with open(part, "a+b", opener=_private) as file:
             done = _resume(file, header, tag)

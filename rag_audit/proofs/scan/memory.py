@@ -1,0 +1,63 @@
+"""What a step of the scan argument takes in memory, told before it starts.
+
+The coefficients are upper bounds of what was measured on Linux from 10^3 to 10^6 positions (docs/performance.md); a
+test holds them against a proof's real size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rag_audit.errors import MemoryLimitError
+
+GB = 10**9
+_FIXED = 24 << 20
+_PER_DRAW = 1500
+_PER_POSITION = 1500
+
+
+def _padded(n: int) -> int:
+    return 1 << (n - 1).bit_length()
+
+
+def certificate_bytes(capacity: int, gains: Sequence[int]) -> int:
+    """Of a noise certificate, beside what the process holds already."""
+    return _FIXED + _PER_DRAW * _padded(capacity * len(gains))
+
+
+def query_proof_bytes(capacity: int) -> int:
+    """Of a query proof, beside its job."""
+    return _FIXED + _PER_POSITION * _padded(capacity)
+
+
+def index_bytes(positions: int, components: int) -> int:
+    """Of a commitment to so many components of an index at once, beside the index itself."""
+    return _FIXED + 3 * positions * components
+
+
+def available_bytes() -> int | None:
+    """Memory that a step may still take: the system's and the control group's; None where the system does not say."""
+    free = []
+    with suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+        free += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    group = Path("/sys/fs/cgroup")
+    with suppress(OSError, ValueError):  # without a limit the file holds the word max
+        free.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
+    return max(0, min(free)) if free else None
+
+
+def require(needed: int, what: str) -> None:
+    """Refuse to start a step that the machine cannot hold.
+
+    :raises MemoryLimitError: less than `needed` bytes are free
+    """
+    free = available_bytes()
+    if free is not None and needed > free:
+        raise MemoryLimitError(
+            f"needs {needed / GB:.1f} GB, {free / GB:.1f} free",
+            field=what,
+            hint="fewer workers at a time, or a worker on a larger machine (--executor)",
+        )
