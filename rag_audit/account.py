@@ -35,6 +35,8 @@ from rag_audit.relation.commitments import vector_commitment
 from rag_audit.relation.field import to_hex
 
 MAX_FILE_BYTES = 16 << 20
+MAX_TOKENS = 1 << 20
+"""no question that fits a request has as many"""
 KEY_FILE = "account.skey"
 
 
@@ -255,6 +257,17 @@ def embedder_of(window: Publication) -> Embedder:
     if embedder.manifest() != part:
         raise SchemaError("this release's embedder is not the committed one", field="embedder", expected=part)
     return embedder
+
+
+def tokens_beyond(window: Publication, text: str) -> int:
+    """How many of a question's tokens the window does not look at: it is cut at the policy's limit, by rule.
+
+    Only the account is told. A public mark would say something about a question that the ledger keeps secret.
+    """
+    part: Any = window.embedder["embedder"]
+    return len(get_embedder(part["kind"], query_tokens=MAX_TOKENS).tokenize(text)) - len(
+        embedder_of(window).tokenize(text)
+    )
 
 
 def check_receipt(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_audit.canonical import jcs, parse_json, sha256
-from rag_audit.commit import CommittedTenant, WindowSecrets
+from rag_audit.commit import CommittedTenant, WindowSecrets, proof_constants
 from rag_audit.embedders import Embedder, NothingToEmbed
 from rag_audit.engine import Int8Array, Int32Array, SlotKey, draw_noise, select
 from rag_audit.errors import RequestRefused, SchemaError
@@ -174,22 +174,16 @@ def tenant_public(
     :param points: what C_idx is the digest of, where the caller has it
     :raises SchemaError: the policy does not have the tenant
     """
-    mine = policy.tenant(entry.tenant)
-    if mine is None:
+    part = policy.tenant(entry.tenant)
+    if part is None:
         raise SchemaError("tenant without a policy", field="policy.tenants", found=entry.tenant)
-    embedder = manifest["embedder"]
-    quantiser, artefacts = (
-        part if isinstance(part := embedder.get(name), dict) else {} for name in ("quantiser", "artefacts")
-    )
-    norm_factor = quantiser.get("norm_factor")
+    artefacts = manifest["embedder"].get("artefacts")
     return TenantPublic(
         tenant=entry.tenant,
         opening=opening_digest,
         c_idx=entry.c_idx,
-        constants=policy.constants(
-            mine, manifest["schema"]["dimension"], norm_factor if type(norm_factor) is int else None
-        ),
-        artefacts=artefacts,
+        constants=proof_constants(policy, part, manifest),
+        artefacts=artefacts if isinstance(artefacts, dict) else {},
         points=points,
     )
 

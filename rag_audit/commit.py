@@ -22,7 +22,7 @@ from rag_audit.engine import TenantIndex, build_index
 from rag_audit.errors import PolicyError, SchemaError
 from rag_audit.ledger import tree
 from rag_audit.policy import Policy, TenantPolicy
-from rag_audit.proofs import scan
+from rag_audit.proofs import SYSTEMS, Constants, proof_system, scan
 from rag_audit.records import (
     EMPTY_LEDGER,
     BeaconSource,
@@ -171,9 +171,10 @@ def commit(
     if limits != (policy.tokens.query, policy.tokens.document):
         raise PolicyError("embedder cuts elsewhere than the policy says", field="policy.tokens",
                           expected=limits, found=(policy.tokens.query, policy.tokens.document))  # fmt: skip
+    manifest = embedder_manifest(embedder, policy)
+    check_circuits(policy, manifest)
     drawn = WindowSecrets.draw(sorted(named))
     tenants = {t.tenant: commit_tenant(t, documents[t.tenant], embedder, drawn) for t in policy.tenants}
-    manifest = embedder_manifest(embedder, policy)
     opening = Opening(
         type="opening",
         v=1,
@@ -191,6 +192,34 @@ def commit(
         ledger=EMPTY_LEDGER,
     )
     return Commitment(opening, policy, manifest, roster, tenants, drawn)
+
+
+def proof_constants(policy: Policy, part: TenantPolicy, manifest: Mapping[str, Any]) -> Constants:
+    """What fixes a tenant's proofs: its policy, and dimension and normalisation of the embedder in the manifest."""
+    quantiser = manifest["embedder"].get("quantiser")
+    norm_factor = quantiser.get("norm_factor") if isinstance(quantiser, dict) else None
+    dimension = manifest["schema"]["dimension"]
+    return policy.constants(part, dimension, norm_factor if type(norm_factor) is int else None)
+
+
+def check_circuits(policy: Policy, manifest: Mapping[str, Any]) -> None:
+    """The circuits that the policy names are the ones that records will be proved with.
+
+    :raises PolicyError: another digest than this release gives for policy and embedder, or a statement that it
+        cannot prove for them: `embed` of an embedder without integer normalisation, or of more than 64 tokens
+    """
+    for part in policy.tenants:
+        if part.system not in SYSTEMS:
+            continue
+        made = proof_system(part.system).circuits(proof_constants(policy, part, manifest))
+        for name, named in part.circuits.items():
+            if made.get(name) != named:
+                raise PolicyError(
+                    "policy names another circuit than its constants and the embedder give",
+                    field=f"policy.tenants.{part.tenant}.circuits.{name}",
+                    expected=made.get(name, f"no proof of {name} with this embedder and query limit"),
+                    found=named,
+                )
 
 
 def commit_tenant(

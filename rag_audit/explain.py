@@ -159,7 +159,7 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
             f"capacity {tenant.capacity:,}, accounts_max {tenant.accounts_max}, {tenant.system}",
             "Positions, empty ones included: a contract constant that says nothing about the documents. accounts_max"
             " caps this tenant's accounts, so a bound with no assumption on coalitions exists."
-            f" Circuit {tenant.circuits['retrieve'][:16]}..",
+            f" Circuits {', '.join(f'{name} {digest[:16]}..' for name, digest in sorted(tenant.circuits.items()))}",
         )
     yield (
         "proving",
@@ -178,7 +178,7 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
     yield (
         "tokens",
         f"query {p.tokens.query}, document {p.tokens.document}",
-        "Where the tokeniser cuts; longer text is not seen.",
+        "Where the tokeniser cuts; the rest of a longer text is not seen, and no proof speaks of it.",
     )
 
 

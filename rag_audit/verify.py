@@ -259,4 +259,9 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
             f"A1 is {case.figures.get('a1')}: eps_audit is conditional on query vectors that do not depend"
             " on the index",
         ]
+    limit = case.policy.tokens.query
+    notes = [
+        *notes,
+        f"queries are cut at {limit} tokens: of a longer question only the first {limit} are asked",
+    ]
     return Verdict(worst.exit_code, tuple(case.checks), figures, tuple(notes))

@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 import click
 
-from rag_audit.account import Account, add_to_roster, check_receipt
+from rag_audit.account import Account, add_to_roster, check_receipt, tokens_beyond
 from rag_audit.canonical import Json, jcs, parse_json, read_bytes, read_json
-from rag_audit.cli.common import PATH, Group, emit, json_option, verifier_key
+from rag_audit.cli.common import PATH, Group, emit, json_option, say, verifier_key
 from rag_audit.errors import SetupError
 from rag_audit.publication import Publication
 from rag_audit.records import CountersignedReceipt, RosterEntry, SignedRequest
@@ -74,8 +74,11 @@ def query(
     asker = Account(directory)
     send = _over_socket(address) if address is not None else _over_process(provider_dir or Path())
     answer = asker.ask(window, text, verifier_key(provider, field="--provider"), send)
+    beyond = tokens_beyond(window, text)
+    if beyond:
+        say(f"the question was cut: its last {beyond} tokens lie beyond the window's limit")
     shown = "\n\n".join(d.text for d in answer.documents) or "(only empty positions were selected)"
-    emit({"documents": [d.dump() for d in answer.documents]}, as_json, shown)
+    emit({"documents": [d.dump() for d in answer.documents], "tokens_beyond": beyond}, as_json, shown)
 
 
 def _over_socket(path: Path) -> Callable[[SignedRequest], Json]:

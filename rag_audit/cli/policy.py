@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 # The accountant's libraries take most of a second to import; commands that do not need them should not wait.
 
 METHODS = ("classical", "split", "analytic", "exact")
+DOCUMENT_TOKENS = 512
+"""where `policy new` lets documents be cut"""
 LATTICES = (64, 32, 16)
 """Lattices that a target is calibrated on, finest first, unless one is asked for."""
 DEFAULT_GAINS = (1, 8, 64)
@@ -273,6 +275,13 @@ def _choose(
     "--dimension", callback=_whole, default="256", show_default=True, help="of the embedder's vectors"
 )
 @click.option(
+    "--query-tokens",
+    callback=_whole,
+    default="64",
+    show_default=True,
+    help="where queries are cut; up to 64 the embedding is proved too, at a cost that grows with it",
+)
+@click.option(
     "--proving", type=click.Choice(["eager", "on-challenge"]), default="on-challenge", show_default=True
 )
 @json_option
@@ -286,6 +295,7 @@ def new(
     lattice: int | None,
     eps_acc: str | None,
     eps_joint: str | None,
+    query_tokens: int,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -312,6 +322,7 @@ def new(
         gains=chosen.gains,
         lattice=chosen.lattice,
         eps_acc=chosen.eps_acc,
+        tokens=(query_tokens, DOCUMENT_TOKENS),
         **options,
     )
     made.check()

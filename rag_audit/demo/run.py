@@ -34,8 +34,10 @@ ORIGIN = "rag-audit.demo/docstrings"
 CAPACITY = 64
 WITNESSES = ("witness-a", "witness-b")
 ACCOUNTS_A_TENANT = 2
-QUERIES = 12
-EAGER = 3
+QUERIES = 6
+EAGER = 1
+QUERY_TOKENS = 24
+"""where questions are cut: a proof of the embedding costs by the token"""
 OPENS_IN_MS = 15_000
 LASTS_MS = 3_600_000
 
@@ -110,7 +112,7 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool) -> int:
         policy = _parties(demo, tenants)
     with demo.phase("commit"):
         _open(demo, policy)
-    with demo.phase(f"attest: {QUERIES} queries, the first {EAGER} proved before their answers leave"):
+    with demo.phase(f"attest: {QUERIES} queries, the first proved before its answer leaves"):
         _query(demo, questions)
     with demo.phase("close, challenge, prove"):
         _close(demo)
@@ -195,6 +197,7 @@ def _policy(tenants: Mapping[str, list[Document]], now: int) -> Policy:
         accounts_max=4,
         gains=(1, 4),
         lattice=64,
+        tokens=(QUERY_TOKENS, 512),
     )
 
 
@@ -252,7 +255,7 @@ def _trust(demo: Demo, party: Path) -> None:
         "max_theta": "0.8",
         "min_tau": "0",
         "max_K_share": "0.1",
-        "a1": "re-executed",
+        "a1": "proved",
         "d1": "declared",
         "coalition": "not-checked",
         "min_receipts": "2",
@@ -347,7 +350,7 @@ def _close(demo: Demo) -> None:
     )
     started = time.monotonic()
     made = json.loads(demo.run("prove", demo.window, "--challenge", note, "--json").stdout)["made"]
-    say(f"{made} challenged records proved in {time.monotonic() - started:.1f} s")
+    say(f"{made} proofs of the challenged records made in {time.monotonic() - started:.1f} s")
 
 
 def _receipts(demo: Demo) -> None:

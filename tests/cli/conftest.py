@@ -110,14 +110,14 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     # Keys first: making them takes longer than the time between policy and opening.
     policy = ["policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=8", "--tenant", "medicine=8",
               "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4", "--lattice", "64", "--top-k", "2",
-              "--accounts-max", "3", "--lasts", "1h"]  # fmt: skip
+              "--accounts-max", "3", "--lasts", "1h", "--query-tokens", "4"]  # fmt: skip
     sh.ok(*policy)
     (sh.root / "setup.json").write_text(json.dumps(sh.value("setup", "new", "policy.json")))
     sh.ok("trust", "new", "verifier/trust.toml", "--origin", ORIGIN, "--provider", "provider/key.pub",
           "--witness", "w1.pub", "--witness", "w2.pub", "--verifier", "verifier/key.pub",
           "--account", "law-1.line", "--setup", "setup.json",
           *(a for s in ("max_epsilon=60", "max_delta=1e-5", "min_k_max=2", "max_theta=0.8", "min_tau=0",
-                        "max_K_share=0.25", "a1=re-executed", "coalition=not-checked", "min_receipts=1",
+                        "max_K_share=0.25", "a1=proved", "coalition=not-checked", "min_receipts=1",
                         "allow_unsafe_setup=true") for a in ("--require", s)))  # fmt: skip
     sh.ok(*policy, "--opens-in", f"{LEAD_SECONDS}s")
     opens_at = json.loads((sh.root / "policy.json").read_text())["opens_at"]
@@ -141,7 +141,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     assert sh.value("close", "window", traced=True)["status"] == "final"
     sh.ok("challenge", f"{public}/window.json", "--key", "verifier/key", "--trust", "verifier/trust.toml",
           "--out", "challenge.txt")  # fmt: skip
-    assert sh.value("prove", "window", "--challenge", "challenge.txt", traced=True)["made"] == 3
+    assert sh.value("prove", "window", "--challenge", "challenge.txt", traced=True)["made"] == 6
     for account in (*ACCOUNTS, LATE):
         sh.ok("receipt", "export", "--account", f"accounts/{account}", "--window", public,
               "--out", "verifier/receipts", "--disclose")  # fmt: skip

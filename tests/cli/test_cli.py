@@ -19,7 +19,7 @@ from tests.cli.conftest import ACCOUNTS, WITNESSES, Shell, arguments
 def test_a_window_from_keys_to_verdict(service: Shell) -> None:
     text = service.ok(*arguments())
     assert text.startswith("PASS eps_audit=")
-    assert "records=3 receipts=1 a1=re-executed(3/3)" in text.split("\n")[0]
+    assert "records=3 receipts=1 a1=proved" in text.split("\n")[0]
     assert "allow=unsafe-setup" in text.split("\n")[0]
     assert "this does not prove" in text
 
