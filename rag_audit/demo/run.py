@@ -105,7 +105,7 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool) -> int:
     directory.mkdir(parents=True)
     (directory / ".rag-audit-demo").touch()
     demo = Demo(directory)
-    embedder = get_embedder()
+    embedder = get_embedder(query_tokens=QUERY_TOKENS)
     with demo.phase("corpus"):
         tenants, questions = _corpus(demo, docs, embedder)
     with demo.phase("keys, circuits and proving keys (cached after the first run)"):
@@ -349,7 +349,7 @@ def _close(demo: Demo) -> None:
         note,
     )
     started = time.monotonic()
-    made = json.loads(demo.run("prove", demo.window, "--challenge", note, "--json").stdout)["made"]
+    made = json.loads(demo.run("prove", demo.window, "--challenge", note, "--workers", "2", "--json").stdout)["made"]
     say(f"{made} proofs of the challenged records made in {time.monotonic() - started:.1f} s")
 
 
