@@ -349,7 +349,9 @@ def _close(demo: Demo) -> None:
         note,
     )
     started = time.monotonic()
-    made = json.loads(demo.run("prove", demo.window, "--challenge", note, "--workers", "2", "--json").stdout)["made"]
+    made = json.loads(demo.run("prove", demo.window, "--challenge", note, "--workers", "2", "--json").stdout)[
+        "made"
+    ]
     say(f"{made} proofs of the challenged records made in {time.monotonic() - started:.1f} s")
 
 

@@ -297,6 +297,11 @@ def proof_part(part: str, *path: int, value: str) -> Callable[[Forge], None]:
     return change
 
 
+def other_eager_embedding(forge: Forge) -> None:
+    record = next(q for q in forge.queries if q["proof"])
+    forge.proofs[record["account"], record["i"]]["embed"] = forge.proofs["law-1", 2]["embed"]
+
+
 def other_key(name: str) -> Callable[[Forge], None]:
     def change(forge: Forge) -> None:
         key = forge.value["verification_keys"][forge.policy["tenants"][0]["circuits"][name]]
@@ -330,6 +335,8 @@ PROOF = [
           lambda f: put("value", "tenants", 0, "c_idx", value=f.value["tenants"][1]["c_idx"])(f), also=EVERY_PROOF),
     Cheat("an eager proof other than the recorded one", "proof.pinned",
           lambda f: next(q for q in f.queries if q["proof"]).update(proof=ZERO)),
+    Cheat("an eager proof of the embedding other than the recorded one", "proof.pinned", other_eager_embedding,
+          proofs=False),
     Cheat("off-curve point", "proof.valid.law", proof_part("a", 0, value="00" * 31 + "02"), UNDECIDED),
     Cheat("off-curve twist point", "proof.valid.law", proof_part("b", 0, 0, value="00" * 31 + "02"), UNDECIDED),
     Cheat("coordinate above p", "proof.valid.law", proof_part("c", 0, value="ff" * 32), UNDECIDED),

@@ -1,0 +1,185 @@
+"""Which proofs a window makes, where they lie, and what a stop between them leaves. The jobs here prove nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from rag_audit.canonical import digest_hex
+from rag_audit.errors import PolicyError, StoreError, WitnessError
+from rag_audit.policy import Policy, draft_policy
+from rag_audit.proofs import RecordPrivate, RecordPublic, groth16
+from rag_audit.window import Window
+from rag_audit.windowfile import WindowFile
+from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Service
+
+
+class Stopped(Exception):
+    """The process ends here."""
+
+
+@dataclass(frozen=True)
+class Canned:
+    """Says what it was asked to prove."""
+
+    name: str
+    slot: int
+    tokens: int
+
+    def run(self) -> dict[str, Any]:
+        return {"name": self.name, "slot": str(self.slot), "tokens": self.tokens}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Windows whose jobs are `Canned`; (statement, slot) of every job that was made."""
+    made: list[tuple[str, int]] = []
+
+    def record_job(name: str, public: RecordPublic, private: RecordPrivate) -> Canned:
+        made.append((name, public.slot))
+        return Canned(name, public.slot, len(private.tokens))
+
+    monkeypatch.setattr(groth16, "record_job", record_job)
+    monkeypatch.setattr(groth16, "published_keys", lambda name, tenant: {"00" * 32: name})
+    return made
+
+
+def closed(service: Service, **changes: Any) -> Window:
+    window = service.open(**changes)
+    for account in ("law-1", "medicine-1"):
+        service.ask(window, account, QUESTIONS[account.split("-")[0]][0])
+    service.finish(window)
+    return window
+
+
+def proofs(window: Window) -> dict[str, Any]:
+    return WindowFile.load(window.directory / "public").proofs
+
+
+def test_every_record_gets_a_proof_of_every_statement(service: Service, asked: list[tuple[str, int]]) -> None:
+    with closed(service) as window:
+        assert window.prove() == 4
+        made = proofs(window)
+        assert [sorted(p) for p in made.values()] == [["embed", "retrieve"]] * 2
+        assert all(p[name]["name"] == name for p in made.values() for name in p)
+        assert len(set(asked)) == 4
+        assert window.prove() == 0 and len(asked) == 4
+
+
+def test_a_stop_between_the_two_proofs_of_a_record_loses_neither(
+    service: Service, asked: list[tuple[str, int]]
+) -> None:
+    def stop(done: int, total: int) -> None:
+        assert total == 4
+        if done == 1:
+            raise Stopped
+
+    window = closed(service)
+    with window, pytest.raises(Stopped):
+        window.prove(progress=stop)
+    seen = len(asked)
+    with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
+        again.export()
+        assert [len(p) for p in proofs(again).values()] == [1]
+        assert again.prove() == 3
+        assert [len(p) for p in proofs(again).values()] == [2, 2]
+    # The one under way when it stopped is made again, the stored one is not.
+    assert len(asked[seen:]) == 3 and asked[0] not in asked[seen:]
+
+
+def test_a_job_that_fails_keeps_the_finished_proofs(
+    service: Service, asked: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(job: Canned) -> dict[str, Any]:
+        if job.name == "embed":
+            raise WitnessError("no witness", field="embed")
+        return {"name": job.name}
+
+    monkeypatch.setattr(Canned, "run", run)
+    with closed(service) as window:
+        with pytest.raises(WitnessError):
+            window.prove()
+        window.export()
+        assert [sorted(p) for p in proofs(window).values()] == [["retrieve"]]
+
+
+def test_eager_proofs_are_named_together_by_the_record(
+    service: Service, asked: list[tuple[str, int]]
+) -> None:
+    with service.open() as window:
+        service.ask(window, "law-1", QUESTIONS["law"][0], eager=True)
+        window.export()
+        (record,), (made,) = window.records, proofs(window).values()
+        assert sorted(made) == ["embed", "retrieve"] and record.proof == digest_hex(made)
+        (path,) = (window.directory / "proofs").glob("*.json")
+        assert path.stem == record.proof and json.loads(path.read_bytes()) == made
+        path.unlink()
+        with pytest.raises(StoreError, match="is lost"):
+            window.prove()
+
+
+def test_a_tenant_without_a_circuit_for_embed_gets_the_other_proof(
+    service: Service, asked: list[tuple[str, int]]
+) -> None:
+    with closed(service, norm_factor=None) as window:
+        assert window.prove() == 2
+        assert {name for name, _ in asked} == {"retrieve"}
+
+
+def test_a_longer_question_is_cut_for_every_proof(service: Service, asked: list[tuple[str, int]]) -> None:
+    question = QUESTIONS["law"][1]
+    with service.open() as window:
+        assert len(window._embedder.tokenize(question)) == QUERY_TOKENS
+        service.ask(window, "law-1", question, eager=True)
+        window.export()
+        (made,) = proofs(window).values()
+        assert {proof["tokens"] for proof in made.values()} == {QUERY_TOKENS}
+
+
+def policy(**changes: Any) -> Policy:
+    values: dict[str, Any] = {
+        "window": "w", "opens_at": 1, "closes_at": 2, "capacities": {"law": 8}, "n": 3, "k_max": 2,
+        "eps_acc": "14", "gains": (1, 4), "top_k": 2,
+    }  # fmt: skip
+    return draft_policy(**{**values, **changes})
+
+
+@pytest.mark.parametrize("tokens", [1, 24, 64])
+def test_a_drafted_policy_names_the_circuit_of_its_query_limit(tokens: int) -> None:
+    circuits = policy(tokens=(tokens, 512)).tenants[0].circuits
+    assert circuits["embed"] == groth16.EmbedInstance(tokens).digest()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"tokens": (65, 512)}, {"dimension": 384}, {"norm_factor": None}],
+    ids=["a limit above 64 tokens", "vectors of another width", "an embedder without integers"],
+)
+def test_a_drafted_policy_names_no_circuit_where_none_exists(changes: dict[str, Any]) -> None:
+    assert set(policy(**changes).tenants[0].circuits) == {"retrieve"}
+
+
+def test_a_policy_that_names_an_unknown_statement_is_refused() -> None:
+    made = policy()
+    part = made.tenants[0]
+    circuits = {**part.circuits, "taste": "00" * 32}
+    changed = made.model_copy(update={"tenants": [part.model_copy(update={"circuits": circuits})]})
+    made.check()
+    with pytest.raises(PolicyError) as caught:
+        changed.check()
+    assert caught.value.field == "policy.tenants.law.circuits" and "taste" in str(caught.value.found)
+
+
+@pytest.mark.parametrize("name", ["retrieve", "embed"])
+def test_a_window_is_not_opened_under_a_circuit_that_it_could_not_prove_with(
+    service: Service, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    drafted = service.policy()
+    tenants = [t.model_copy(update={"circuits": {**t.circuits, name: "00" * 32}}) for t in drafted.tenants]
+    monkeypatch.setattr(service, "policy", lambda **_: drafted.model_copy(update={"tenants": tenants}))
+    with pytest.raises(PolicyError) as caught:
+        service.commit()
+    assert caught.value.field == f"policy.tenants.law.circuits.{name}"
