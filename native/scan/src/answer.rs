@@ -1,4 +1,5 @@
 //! An answer's whole proof, certificate and query proof, and many of them at once: `docs/scan/verification.md`.
+use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use crate::closing::Equation;
@@ -181,18 +182,29 @@ pub fn verify_batch(
     records: &[(Record, [&[u8]; 2])],
 ) -> Vec<usize> {
     let mut transcript = batch_transcript(records);
-    let (mut bad, mut left) = (Vec::new(), Vec::new());
-    for (i, (record, parts)) in records.iter().enumerate() {
-        let weights = transcript.challenges("weight", 2);
-        match check(index, parameters, record, *parts) {
-            Err(_) => bad.push(i),
-            Ok(equations) => {
-                let mut sum = Equation::default();
-                for (equation, weight) in equations.iter().zip(weights) {
-                    sum.add(equation, weight);
-                }
-                left.push((i, sum));
+    let weights: Vec<[Fr; 2]> = records
+        .iter()
+        .map(|_| [(); 2].map(|()| transcript.challenge("weight")))
+        .collect();
+    let checked: Vec<Result<Equation>> = records
+        .par_iter()
+        .zip(&weights)
+        .map(|((record, parts), weights)| {
+            let mut sum = Equation::default();
+            for (equation, weight) in check(index, parameters, record, *parts)?
+                .iter()
+                .zip(weights)
+            {
+                sum.add(equation, *weight);
             }
+            Ok(sum)
+        })
+        .collect();
+    let (mut bad, mut left) = (Vec::new(), Vec::new());
+    for (i, equation) in checked.into_iter().enumerate() {
+        match equation {
+            Err(_) => bad.push(i),
+            Ok(sum) => left.push((i, sum)),
         }
     }
     bisect(index, &left, &mut bad);

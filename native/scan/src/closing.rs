@@ -10,8 +10,9 @@ use crate::group::{
 };
 use crate::index::{Link, LinkClaim};
 use crate::mle::{eq_table, Weight};
-use crate::session::{commit_single, from_small, half, Role, Session, TableClaim};
-use crate::sumcheck::{plain, sumcheck, MAX_TABLES};
+use crate::session::{commit_single, half, Role, Session, TableClaim};
+use crate::small;
+use crate::sumcheck::{products, sumcheck};
 
 /// A sum of multiples of known points that has to be the neutral element.
 #[derive(Clone, Default)]
@@ -257,6 +258,12 @@ impl<'a> Session<'a> {
         failed.map_or(Ok(()), |label| Err(Error::Unsatisfied((*label).to_owned())))
     }
 
+    /// A column's values, for the prover.
+    fn held(&self, column: usize) -> &[i64] {
+        let opening = self.columns[column].opening.as_ref();
+        opening.map_or(&[], |o| o.values.as_slice())
+    }
+
     /// All column claims to one point: columns grouped by weight, one sumcheck of weight times combination.
     fn reduce_columns(&mut self) -> Result<Option<Opened<'a>>> {
         let claims = std::mem::take(&mut self.claims);
@@ -287,7 +294,6 @@ impl<'a> Session<'a> {
             claim.add_scaled(&part.value, power);
             sums.push(vec![(part.column.0, power)]);
         }
-        assert!(2 * sums.len() <= MAX_TABLES);
         let variables = sums
             .iter()
             .flatten()
@@ -296,37 +302,28 @@ impl<'a> Session<'a> {
             .max()
             .unwrap_or(0);
         let variables = variables.max(self.row_variables);
-        let tables = self.proving().then(|| {
-            let mut weights: Vec<Vec<Fr>> =
-                groups.iter().map(|(w, _)| w.table(variables)).collect();
-            weights.extend(table.iter().map(|part| {
-                let mut functional = part.functional.clone().unwrap_or_default();
-                functional.resize(1 << variables, Fr::ZERO);
-                functional
-            }));
-            let mut tables = Vec::new();
-            for (weight, columns) in weights.into_iter().zip(&sums) {
-                tables.push(weight);
-                let mut sum = vec![Fr::ZERO; 1 << variables];
-                for (c, factor) in columns {
-                    let values = self.columns[*c]
-                        .opening
-                        .as_ref()
-                        .map_or(&[][..], |o| &o.values);
-                    sum.par_iter_mut()
-                        .zip(values)
-                        .for_each(|(s, v)| *s += from_small(*v) * factor);
-                }
-                tables.push(sum);
-            }
-            tables
+        let pairs = self.proving().then(|| {
+            let mut weights: Vec<Vec<Fr>> = groups.iter().map(|(w, _)| w.entries()).collect();
+            weights.extend(
+                table
+                    .iter()
+                    .map(|part| part.functional.clone().unwrap_or_default()),
+            );
+            weights
+                .into_iter()
+                .zip(&sums)
+                .map(|(weight, columns)| {
+                    let held = |(c, factor): &(usize, Fr)| (self.held(*c), *factor);
+                    let columns: Vec<(&[i64], Fr)> = columns.iter().map(held).collect();
+                    let length = columns.iter().map(|(v, _)| v.len()).max().unwrap_or(0);
+                    let mut sum = vec![Fr::ZERO; length];
+                    small::combine(Fr::ZERO, &columns, &mut sum);
+                    [weight, sum]
+                })
+                .collect()
         });
-        let (tau, claim) = plain(variables, claim);
-        let gate = |t: &[Fr]| t.chunks_exact(2).map(|pair| pair[0] * pair[1]).sum();
-        let reduced = sumcheck(self, "column claims", &tau, claim, 2, tables, gate)?;
-        let finals: Option<Vec<Fr>> = reduced
-            .finals
-            .map(|f| f.chunks_exact(2).map(|pair| pair[1]).collect());
+        let reduced = products(self, "column claims", variables, claim, pairs)?;
+        let finals = reduced.finals;
         let vars = self.send("columns at the point", sums.len(), finals.as_deref())?;
         let mut rest = reduced.claim;
         for ((weight, _), var) in groups.iter().zip(&vars) {
@@ -572,6 +569,7 @@ impl<'a> Session<'a> {
         let length = 1usize << self.row_variables;
         let mut target: Vec<(G1Affine, Fr)> = Vec::new();
         let mut secret = self.proving().then(|| (vec![Fr::ZERO; length], Fr::ZERO));
+        let mut runs = Vec::new();
         for (column, factor) in self
             .columns
             .iter()
@@ -580,14 +578,8 @@ impl<'a> Session<'a> {
         {
             let weights: Vec<Fr> = rows.iter().map(|e| *e * factor).collect();
             target.extend(column.rows.iter().zip(&weights).map(|(p, w)| (*p, *w)));
-            if let (Some((vector, blinding)), Some(opening)) = (&mut secret, &column.opening) {
-                vector.par_iter_mut().enumerate().for_each(|(k, sum)| {
-                    for (run, w) in opening.values.chunks(length).zip(&weights) {
-                        if let Some(v) = run.get(k) {
-                            *sum += from_small(*v) * w;
-                        }
-                    }
-                });
+            if let (Some((_, blinding)), Some(opening)) = (&mut secret, &column.opening) {
+                runs.extend(opening.values.chunks(length).zip(weights.iter().copied()));
                 *blinding += opening
                     .blindings
                     .iter()
@@ -602,6 +594,9 @@ impl<'a> Session<'a> {
                     *blinding += link.blinding * factor;
                 }
             }
+        }
+        if let Some((vector, _)) = &mut secret {
+            small::combine(Fr::ZERO, &runs, vector);
         }
         let mut of_table = Vec::new();
         if let Some((part, factor)) = &opened.table {

@@ -1,4 +1,5 @@
 //! BN254 G1: generators with unknown relations, canonical encodings, sums of small multiples.
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, RwLock};
 
 use ark_bn254::Fq;
@@ -254,47 +255,131 @@ pub fn tables() -> &'static Tables {
     })
 }
 
-/// sum of x_i P_i.
+/// Largest sum that is made at once: what it takes in memory is one point a point, for each thread.
+const MSM: usize = 1 << 18;
+
+/// sum of x_i P_i, by buckets of signed digits.
 pub fn msm(points: &[G1Affine], scalars: &[Fr]) -> G1Projective {
     debug_assert_eq!(points.len(), scalars.len());
-    G1Projective::msm_unchecked(points, scalars)
+    points
+        .chunks(MSM)
+        .zip(scalars.chunks(MSM))
+        .map(|(points, scalars)| match points.len() {
+            0..256 => G1Projective::msm_unchecked(points, scalars),
+            _ => window_msm(points, scalars),
+        })
+        .sum()
 }
 
-/// sum of v_i P_i for small integers, by buckets of signed bytes: one addition a nonzero byte.
-pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
-    const HALF: i64 = 128;
-    let mut rest: Vec<i64> = values.to_vec();
-    let mut digits = vec![0i16; rest.len()];
-    let mut windows = Vec::new();
-    while rest.iter().any(|&v| v != 0) {
-        for (v, digit) in rest.iter_mut().zip(&mut digits) {
-            // -128..127; what is left is exact, and at most |v| / 256 rounded up, so this ends.
-            let low = (*v + HALF).rem_euclid(256) - HALF;
-            *v = (*v - low) / 256;
-            *digit = low as i16;
-        }
-        let (mut running, mut sum) = (G1Projective::zero(), G1Projective::zero());
-        for bucket in bucket_sums(points, &digits).iter().rev() {
-            running += bucket;
-            sum += running;
-        }
-        windows.push(sum);
-    }
-    windows
-        .iter()
-        .rev()
-        .fold(G1Projective::zero(), |acc, window| {
-            (0..8).fold(acc, |x, _| x.double()) + window
+fn window_msm(points: &[G1Affine], scalars: &[Fr]) -> G1Projective {
+    let (windows, bits) = windows(Fr::MODULUS_BIT_SIZE as usize + 1, points.len());
+    let integers: Vec<[u64; 4]> = scalars.par_iter().map(|x| x.into_bigint().0).collect();
+    // Signed digits: a window's value and the carry below it, less 2^bits from its half upwards. The last window leaves
+    // no carry: it has a bit more than the modulus, whose own bits are 110000..
+    let mut carries = vec![false; points.len()];
+    let digits: Vec<Vec<i32>> = (0..windows)
+        .map(|w| {
+            let (limb, shift) = (w * bits / 64, w * bits % 64);
+            let digit = |(x, carry): (&[u64; 4], &mut bool)| {
+                let low = x.get(limb).copied().unwrap_or(0) >> shift;
+                let high = match shift {
+                    0 => 0,
+                    _ => x.get(limb + 1).copied().unwrap_or(0) << (64 - shift),
+                };
+                let value = ((low | high) & ((1 << bits) - 1)) as i32 + i32::from(*carry);
+                *carry = value >= 1 << (bits - 1);
+                value - (i32::from(*carry) << bits)
+            };
+            let pairs = integers.par_iter().zip(&mut carries);
+            pairs.with_min_len(1 << 12).map(digit).collect()
         })
+        .collect();
+    let sums: Vec<G1Projective> = digits
+        .par_iter()
+        .map(|digits| weigh(&bucket_sums(points, digits)))
+        .collect();
+    join_windows(&sums, bits)
+}
+
+/// How many windows of how many bits take the fewest additions for that many points. A bucket costs two additions that
+/// are not in affine form, each about two that are.
+fn windows(bits: usize, points: usize) -> (usize, usize) {
+    (1..=bits.max(1))
+        .map(|count| (count, bits.div_ceil(count).max(1)))
+        .filter(|(_, width)| *width <= 16)
+        .min_by_key(|(count, width)| count * (points + (4 << (width - 1))))
+        .unwrap_or((1, 1))
+}
+
+/// sum of v_i P_i for small integers, by buckets of signed digits.
+pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
+    let most = values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0);
+    let (count, bits) = windows(64 - most.leading_zeros() as usize, points.len());
+    let mut rest: Vec<i128> = values.iter().map(|v| i128::from(*v)).collect();
+    let mut digits = vec![0i32; rest.len()];
+    let half = 1i128 << (bits - 1);
+    let sums: Vec<G1Projective> = (0..count)
+        .map(|window| {
+            for (v, digit) in rest.iter_mut().zip(&mut digits) {
+                // The last window takes what is left: at most 2^bits with the carry.
+                *digit = match window + 1 == count {
+                    true => *v as i32,
+                    false => ((*v + half).rem_euclid(2 * half) - half) as i32,
+                };
+                *v = (*v - i128::from(*digit)) >> bits;
+            }
+            weigh(&bucket_sums(points, &digits))
+        })
+        .collect();
+    join_windows(&sums, bits)
+}
+
+/// sum of v_i P_i for several lists of small integers that take few different values together: one pass over the points
+/// makes the sum of each such value, and each list then weighs these sums.
+pub fn small_msms(points: &[G1Affine], lists: &[&[i64]]) -> Vec<G1Projective> {
+    let mut classes: HashMap<Vec<i64>, i32> = HashMap::new();
+    let class = |x: usize| {
+        let next = classes.len() as i32 + 1;
+        *classes
+            .entry(lists.iter().map(|list| list[x]).collect())
+            .or_insert(next)
+    };
+    let digits: Vec<i32> = (0..points.len()).map(class).collect();
+    let sums = bucket_sums(points, &digits);
+    let of_list = |k: usize| {
+        let mut values = vec![0; sums.len()];
+        for (tuple, class) in &classes {
+            values[*class as usize - 1] = tuple[k];
+        }
+        small_msm(&sums, &values)
+    };
+    (0..lists.len()).map(of_list).collect()
+}
+
+/// sum of 2^(bits w) sums_w.
+fn join_windows(sums: &[G1Projective], bits: usize) -> G1Projective {
+    sums.iter().rev().fold(G1Projective::zero(), |acc, window| {
+        (0..bits).fold(acc, |x, _| x.double()) + window
+    })
+}
+
+/// sum of k times the k-th point, from 1.
+fn weigh(buckets: &[G1Affine]) -> G1Projective {
+    let (mut running, mut sum) = (G1Projective::zero(), G1Projective::zero());
+    for bucket in buckets.iter().rev() {
+        running += bucket;
+        sum += running;
+    }
+    sum
 }
 
 /// For k = 1, 2, .. up to the largest |digit|, the sum of the points with digit k minus that of those with digit -k.
 /// Pairs within a bucket are added in affine form, all of a round with one inversion (Montgomery's trick).
-fn bucket_sums(points: &[G1Affine], digits: &[i16]) -> Vec<G1Affine> {
+fn bucket_sums(points: &[G1Affine], digits: &[i32]) -> Vec<G1Affine> {
     let largest = digits.iter().map(|d| d.unsigned_abs()).max().unwrap_or(0);
-    let mut lengths = vec![0usize; usize::from(largest)];
+    let mut lengths = vec![0usize; largest as usize];
     for digit in digits.iter().filter(|d| **d != 0) {
-        lengths[usize::from(digit.unsigned_abs()) - 1] += 1;
+        lengths[digit.unsigned_abs() as usize - 1] += 1;
     }
     let mut next = 0;
     let mut places: Vec<usize> = lengths
@@ -306,7 +391,7 @@ fn bucket_sums(points: &[G1Affine], digits: &[i16]) -> Vec<G1Affine> {
         .collect();
     let mut list = vec![G1Affine::zero(); next];
     for (point, digit) in points.iter().zip(digits).filter(|(_, d)| **d != 0) {
-        let place = &mut places[usize::from(digit.unsigned_abs()) - 1];
+        let place = &mut places[digit.unsigned_abs() as usize - 1];
         list[*place] = if *digit < 0 { -*point } else { *point };
         *place += 1;
     }

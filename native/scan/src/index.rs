@@ -49,7 +49,7 @@ impl Layout {
     }
 
     pub fn rows(&self) -> usize {
-        1 << self.variables.saturating_sub(self.row_variables)
+        self.capacity.div_ceil(1 << self.row_variables)
     }
 }
 

@@ -17,6 +17,7 @@ pub mod noise;
 pub mod poseidon;
 pub mod query;
 pub mod session;
+pub(crate) mod small;
 pub mod sumcheck;
 pub mod transcript;
 

@@ -1,4 +1,7 @@
 //! Lookups by LogUp-GKR, all of a run in one tree: `docs/scan/lookup.md`.
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use ark_ff::{AdditiveGroup, Field};
 use rayon::prelude::*;
 
@@ -6,9 +9,10 @@ use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::index::log2_ceil;
-use crate::mle::{self, eq_at, eq_table, Weight};
-use crate::session::{from_small, ColumnId, Session};
-use crate::sumcheck::sumcheck;
+use crate::mle::{self, eq_at, eq_table, fold, Weight, Weights};
+use crate::session::{half, ColumnId, Session};
+use crate::small;
+use crate::sumcheck::{add, at_zero, round};
 
 /// One component of the tuples of a segment.
 pub enum Entry {
@@ -41,6 +45,8 @@ pub enum Count {
     First(usize),
     /// Minus a column's value: a row of a table.
     Table(ColumnId),
+    /// The same for the first rows; the others are no rows of the table.
+    TableFirst(ColumnId, usize),
 }
 
 /// 2^variables fractions count / (alpha - (tag + sum of beta^k entry_k)).
@@ -71,42 +77,31 @@ pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<
     let alpha = session.challenge("lookup alpha");
     let beta = session.challenge("lookup beta");
 
-    let leaves = session.proving().then(|| {
-        let mut p = vec![Fr::ZERO; 1 << depth];
-        let mut q = vec![Fr::ONE; 1 << depth];
-        for (segment, &offset) in segments.iter().zip(&offsets) {
-            let range = offset..offset + (1 << segment.variables);
-            fill(
-                session,
-                segment,
-                alpha,
-                beta,
-                &mut p[range.clone()],
-                &mut q[range],
-            );
-        }
-        (p, q)
-    });
+    let leaves = session
+        .proving()
+        .then(|| Leaves::new(session, &segments, &offsets, depth, alpha, beta));
     let (point, p, q) = fractional_sum(session, depth, leaves)?;
 
     // Both claims about the leaves as one, then each column's share at the point of its segment's size.
     let kappa = session.challenge("lookup leaves");
     let mut rest = Expr::combination([(&p, Fr::ONE), (&q, kappa)]);
     let mut padding = Fr::ONE;
-    let mut shares: Vec<(usize, Vec<(ColumnId, Fr)>)> = Vec::new();
+    let mut shares: Vec<(Weight, Vec<(ColumnId, Fr)>)> = Vec::new();
     let mut queries = Vec::new();
     for (segment, offset) in segments.iter().zip(offsets) {
         let (low, high) = point.split_at(segment.variables);
         let place = eq_at(high, offset >> segment.variables);
-        padding -= place;
+        // The rows that count; the others are 0 / 1 like what is outside all segments.
+        let rows = segment.rows();
+        let counted = place * mle::prefix(low, rows);
+        padding -= counted;
         let mut columns = Vec::new();
         match &segment.count {
-            Count::Once => rest.constant -= place,
-            Count::First(n) => rest.constant -= place * mle::prefix(low, *n),
-            Count::Table(id) => columns.push((*id, -place)),
+            Count::Once | Count::First(_) => rest.constant -= counted,
+            Count::Table(id) | Count::TableFirst(id, _) => columns.push((*id, -place)),
         }
         let weight = kappa * place;
-        rest.constant -= weight * (alpha - Fr::from(segment.tag));
+        rest.constant -= kappa * counted * (alpha - Fr::from(segment.tag));
         let mut power = weight;
         for entry in &segment.entries {
             power *= beta;
@@ -115,18 +110,21 @@ pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<
                     columns.extend(parts.iter().map(|(id, f)| (*id, -power * f)))
                 }
                 Entry::Public(values) => {
-                    let sum = |(v, e): (&i64, &Fr)| from_small(*v) * e;
-                    rest.constant += power * values.iter().zip(&eq_table(low)).map(sum).sum::<Fr>();
+                    let values = &values[..rows.min(values.len())];
+                    rest.constant += power * Weights::new(low).dot(values);
                 }
-                Entry::Row => rest.constant += power * row_number(low),
-                Entry::RowBelow(n) => rest.constant += power * mle::prefix_numbers(low, *n),
-                Entry::Below(n) => rest.constant += power * mle::prefix(low, *n),
+                Entry::Row => rest.constant += power * mle::prefix_numbers(low, rows),
+                Entry::RowBelow(n) => {
+                    rest.constant += power * mle::prefix_numbers(low, rows.min(*n))
+                }
+                Entry::Below(n) => rest.constant += power * mle::prefix(low, rows.min(*n)),
                 Entry::Derived(values) => {
-                    let eq = values.as_ref().map(|_| eq_table(low));
-                    let sum = values.as_ref().zip(eq).map(|(values, eq)| {
-                        let terms = values.par_iter().zip(&eq);
-                        terms.map(|(v, e)| from_small(*v) * e).sum()
-                    });
+                    assert_eq!(
+                        rows,
+                        1 << segment.variables,
+                        "every row of a derived entry counts"
+                    );
+                    let sum = values.as_ref().map(|v| Weights::new(low).dot(v));
                     let var =
                         session.send("derived entry", 1, sum.as_ref().map(std::slice::from_ref))?
                             [0];
@@ -134,19 +132,15 @@ pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<
                     queries.push((low.to_vec(), var));
                 }
                 Entry::Hidden(exprs) => {
-                    for (expr, e) in exprs.iter().zip(eq_table(low)) {
+                    for (expr, e) in exprs.iter().zip(eq_table(low)).take(rows) {
                         rest.add_scaled(expr, power * e);
                     }
                 }
                 Entry::Query { dimension, values } => {
                     let mut weights = eq_table(low);
-                    weights.truncate(*dimension);
-                    let dot = |v: &Vec<i64>| {
-                        v.iter()
-                            .zip(&weights)
-                            .map(|(v, w)| from_small(*v) * w)
-                            .sum()
-                    };
+                    weights.truncate(rows);
+                    weights.resize(*dimension, Fr::ZERO);
+                    let dot = |v: &Vec<i64>| small::dot(v, &weights);
                     let var = session.send_single("query lookup", values.as_ref().map(dot))?;
                     rest.add_term(var, power);
                     weights.push(Fr::ZERO);
@@ -154,173 +148,437 @@ pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<
                 }
             }
         }
-        match shares.iter_mut().find(|(v, _)| *v == segment.variables) {
+        let weight = Weight {
+            point: low.to_vec(),
+            coefficients: vec![Fr::ONE],
+            items: rows,
+        };
+        match shares.iter_mut().find(|(w, _)| *w == weight) {
             Some((_, list)) => list.extend(columns),
-            None => shares.push((segment.variables, columns)),
+            None => shares.push((weight, columns)),
         }
     }
     rest.constant -= kappa * padding;
-    for (variables, columns) in shares.into_iter().filter(|(_, c)| !c.is_empty()) {
-        let low = &point[..variables];
+    for (weight, columns) in shares.into_iter().filter(|(_, c)| !c.is_empty()) {
         let value = session
             .proving()
-            .then(|| combination_at(session, &columns, low));
+            .then(|| functional(session, &weight, &columns));
         let var = session.send(
             "lookup columns",
             1,
             value.as_ref().map(std::slice::from_ref),
         )?[0];
         rest.add_term(var, -Fr::ONE);
-        session.claim(Weight::evaluation(low), columns, var.into());
+        session.claim(weight, columns, var.into());
     }
     session.constrain("lookup leaves", rest);
     Ok(queries)
 }
 
-/// The extension of x -> x.
-pub(crate) fn row_number(point: &[Fr]) -> Fr {
-    mle::prefix_numbers(point, 1 << point.len())
-}
-
 /// A combination of the prover's columns, evaluated at a point.
 pub(crate) fn combination_at(session: &Session, columns: &[(ColumnId, Fr)], point: &[Fr]) -> Fr {
-    let eq = eq_table(point);
+    functional(session, &Weight::evaluation(point), columns)
+}
+
+/// A functional of a combination of the prover's columns.
+pub(crate) fn functional(session: &Session, weight: &Weight, columns: &[(ColumnId, Fr)]) -> Fr {
+    let eq = Weights::new(&weight.point);
+    let stride = weight.coefficients.len();
     let one = |(id, factor): &(ColumnId, Fr)| {
         let values = session.column_values(*id).unwrap_or_default();
-        let sum: Fr = values
-            .par_iter()
-            .zip(&eq)
-            .filter(|(v, _)| **v != 0)
-            .map(|(v, e)| from_small(*v) * e)
-            .sum();
+        let values = &values[..values.len().min(weight.items * stride)];
+        let sum: Fr = match stride {
+            1 => eq.dot(values) * weight.coefficients[0],
+            _ => {
+                let parts = weight.coefficients.iter().enumerate().map(|(o, c)| {
+                    let part: Vec<i64> = values.iter().skip(o).step_by(stride).copied().collect();
+                    eq.dot(&part) * c
+                });
+                parts.sum()
+            }
+        };
         sum * factor
     };
     columns.iter().map(one).sum()
 }
 
-fn fill(session: &Session, segment: &Segment, alpha: Fr, beta: Fr, p: &mut [Fr], q: &mut [Fr]) {
-    match &segment.count {
-        Count::Once => p.fill(Fr::ONE),
-        Count::First(n) => p[..*n].fill(Fr::ONE),
-        Count::Table(id) => {
-            let values = session.column_values(*id).unwrap_or_default();
-            p.par_iter_mut()
-                .zip(values)
-                .for_each(|(p, v)| *p = -from_small(*v));
+/// Leaves in blocks of this many, as a power of two. A block in which nothing counts is not stored.
+const BLOCK: usize = 10;
+
+/// The leaves that count, block by block.
+struct Leaves {
+    /// Numbers of the stored blocks.
+    blocks: Vec<usize>,
+    /// How many blocks there are, stored or not.
+    of: usize,
+    /// Blocks in which all numerators are 1 stand first, and have no place here.
+    p: Vec<Fr>,
+    q: Vec<Fr>,
+}
+
+impl Leaves {
+    fn new(
+        session: &Session,
+        segments: &[Segment],
+        offsets: &[usize],
+        depth: usize,
+        alpha: Fr,
+        beta: Fr,
+    ) -> Self {
+        let bits = BLOCK.min(depth);
+        let size = 1 << bits;
+        // Rows that fill blocks with numerators 1, and all other rows by the block they stand in.
+        let full = |s: &Segment| match s.count {
+            Count::Table(_) | Count::TableFirst(..) => 0,
+            _ if s.variables < bits => 0,
+            _ => s.rows() >> bits,
+        };
+        let mut blocks = Vec::new();
+        let mut mixed: BTreeMap<usize, Vec<(usize, Range<usize>)>> = BTreeMap::new();
+        for (k, (segment, offset)) in segments.iter().zip(offsets).enumerate() {
+            let ones = full(segment);
+            blocks.extend((offset >> bits)..(offset >> bits) + ones);
+            let mut row = ones << bits;
+            while row < segment.rows() {
+                let place = offset + row;
+                let next = segment.rows().min(row + size - place % size);
+                mixed.entry(place >> bits).or_default().push((k, row..next));
+                row = next;
+            }
+        }
+        blocks.extend(mixed.keys());
+
+        let mut p = vec![Fr::ZERO; mixed.len() << bits];
+        let mut q = vec![Fr::ONE; blocks.len() << bits];
+        let mut rest = &mut q[..];
+        for segment in segments {
+            let (run, after) = rest.split_at_mut(full(segment) << bits);
+            segment.denominators(session, alpha, beta, 0, run);
+            rest = after;
+        }
+        let parts = p.chunks_exact_mut(size).zip(rest.chunks_exact_mut(size));
+        for ((p, q), pieces) in parts.zip(mixed.values()) {
+            for (k, rows) in pieces {
+                let place = (offsets[*k] + rows.start) % size;
+                let to = place..place + rows.len();
+                segments[*k].numerators(session, rows.start, &mut p[to.clone()]);
+                segments[*k].denominators(session, alpha, beta, rows.start, &mut q[to]);
+            }
+        }
+        Self {
+            blocks,
+            of: 1 << (depth - bits),
+            p,
+            q,
         }
     }
-    let start = alpha - Fr::from(segment.tag);
-    q.fill(start);
-    let mut power = Fr::ONE;
-    for entry in &segment.entries {
-        power *= beta;
-        let subtract = |q: &mut [Fr], values: &[i64], factor: Fr| {
-            q.par_iter_mut().zip(values).for_each(|(q, v)| match v {
-                0 => {}
-                v => *q -= from_small(*v) * factor,
-            });
+}
+
+impl Segment {
+    /// How many rows count, from the first.
+    fn rows(&self) -> usize {
+        match self.count {
+            Count::First(n) | Count::TableFirst(_, n) => n,
+            _ => 1 << self.variables,
+        }
+    }
+
+    fn numerators(&self, session: &Session, first: usize, out: &mut [Fr]) {
+        match &self.count {
+            Count::Table(id) | Count::TableFirst(id, _) => {
+                let values = session.column_values(*id).unwrap_or_default();
+                small::combine(Fr::ZERO, &[(tail(values, first), -Fr::ONE)], out);
+            }
+            _ => out.fill(Fr::ONE),
+        }
+    }
+
+    /// alpha - (tag + sum of beta^k entry_k) for the rows from `first` on.
+    fn denominators(&self, session: &Session, alpha: Fr, beta: Fr, first: usize, out: &mut [Fr]) {
+        let rows = first..first + out.len();
+        let numbers = |below: usize| -> Vec<i64> {
+            rows.clone()
+                .take_while(|x| *x < below)
+                .map(|x| x as i64)
+                .collect()
         };
-        match entry {
-            Entry::Columns(parts) => {
-                for (id, f) in parts {
-                    subtract(q, session.column_values(*id).unwrap_or_default(), power * f);
+        // What is made here, beside what columns hold.
+        let mut made: Vec<(Vec<i64>, Fr)> = Vec::new();
+        let mut held: Vec<(&[i64], Fr)> = Vec::new();
+        let mut hidden: Vec<(&[Expr], Fr)> = Vec::new();
+        let mut power = -Fr::ONE;
+        for entry in &self.entries {
+            power *= beta;
+            match entry {
+                Entry::Columns(parts) => held.extend(parts.iter().map(|(id, f)| {
+                    let values = session.column_values(*id).unwrap_or_default();
+                    (tail(values, first), power * f)
+                })),
+                Entry::Public(values) => held.push((tail(values, first), power)),
+                Entry::Derived(values) | Entry::Query { values, .. } => {
+                    held.push((tail(values.as_deref().unwrap_or_default(), first), power))
                 }
-            }
-            Entry::Public(values) => subtract(q, values, power),
-            Entry::Row => subtract_numbers(q, power),
-            Entry::RowBelow(n) => subtract_numbers(&mut q[..*n], power),
-            Entry::Below(n) => q[..*n].iter_mut().for_each(|q| *q -= power),
-            Entry::Hidden(exprs) => {
-                for (q, expr) in q.iter_mut().zip(exprs) {
-                    *q -= session.value(expr).unwrap_or_default() * power;
+                Entry::Row => made.push((numbers(usize::MAX), power)),
+                Entry::RowBelow(n) => made.push((numbers(*n), power)),
+                Entry::Below(n) => {
+                    let count = n.saturating_sub(first).min(out.len());
+                    made.push((vec![1; count], power));
                 }
+                Entry::Hidden(exprs) => hidden.push((tail(exprs, first), power)),
             }
-            Entry::Derived(values) | Entry::Query { values, .. } => {
-                subtract(q, values.as_deref().unwrap_or_default(), power)
+        }
+        held.extend(made.iter().map(|(v, f)| (v.as_slice(), *f)));
+        small::combine(alpha - Fr::from(self.tag), &held, out);
+        for (exprs, factor) in hidden {
+            for (q, expr) in out.iter_mut().zip(exprs) {
+                *q += session.value(expr).unwrap_or_default() * factor;
             }
         }
     }
 }
 
-fn subtract_numbers(q: &mut [Fr], factor: Fr) {
-    q.par_iter_mut()
-        .enumerate()
-        .for_each(|(i, q)| *q -= Fr::from(i as u64) * factor);
+fn tail<T>(values: &[T], first: usize) -> &[T] {
+    values.get(first..).unwrap_or_default()
+}
+
+/// A layer's fractions, of the stored blocks or, when a block is down to one, of all.
+struct Layer {
+    p: Vec<Fr>,
+    q: Vec<Fr>,
+}
+
+/// The layer above: node x has the children 2x and 2x + 1.
+fn above(p: &[Fr], q: &[Fr]) -> Layer {
+    let size = q.len() / 2;
+    let (mut next_p, mut next_q) = (vec![Fr::ZERO; size], vec![Fr::ZERO; size]);
+    let ones = q.len() - p.len();
+    let (first, rest) = q.split_at(ones);
+    let (p_first, p_rest) = next_p.split_at_mut(ones / 2);
+    let (q_first, q_rest) = next_q.split_at_mut(ones / 2);
+    let nodes = p_first
+        .par_iter_mut()
+        .zip(q_first)
+        .zip(first.par_chunks_exact(2));
+    nodes.with_min_len(256).for_each(|((np, nq), q)| {
+        *np = q[0] + q[1];
+        *nq = q[0] * q[1];
+    });
+    let children = p.par_chunks_exact(2).zip(rest.par_chunks_exact(2));
+    let nodes = p_rest.par_iter_mut().zip(q_rest).zip(children);
+    nodes.with_min_len(256).for_each(|((np, nq), (p, q))| {
+        *np = p[0] * q[1] + p[1] * q[0];
+        *nq = q[0] * q[1];
+    });
+    Layer {
+        p: next_p,
+        q: next_q,
+    }
+}
+
+/// One entry a stored block, with `other` in the places of those that are not.
+fn spread(entries: &[Fr], blocks: &[usize], of: usize, other: Fr) -> Vec<Fr> {
+    let each = entries.len() / blocks.len();
+    let mut out = vec![other; of * each];
+    for (run, block) in entries.chunks_exact(each).zip(blocks) {
+        out[block * each..(block + 1) * each].copy_from_slice(run);
+    }
+    out
+}
+
+/// The tables of one layer's sumcheck: the children's g and q at 2x and 2x + 1 for every x that is left, where
+/// g = mu p + q. Where p is 1, s = q + mu/2 says both.
+struct Tables {
+    s: Vec<Fr>,
+    g: Vec<Fr>,
+    q: Vec<Fr>,
+    mu: Fr,
+    spare: Vec<Fr>,
+}
+
+impl Tables {
+    /// q(1) and q's leading coefficient of the round. `outer` weighs the runs of |inner| pairs, those of `s` first; what
+    /// it lacks of 1 is where nothing counts, and the summand there is 2.
+    fn round(&self, inner: &[Fr], outer: &[Fr]) -> [Fr; 2] {
+        let run = 4 * inner.len();
+        let zero = || [Fr::ZERO; 2];
+        let (of_s, of_g) = outer.split_at(self.s.len() / run);
+        let square = self.mu.square() * half();
+        let ones = self.s.par_chunks_exact(run).zip(of_s).map(|(s, outer)| {
+            let (mut one, mut lead) = (Fr::ZERO, Fr::ZERO);
+            for (s, w) in s.chunks_exact(4).zip(inner) {
+                one += s[2] * s[3] * w;
+                lead += (s[2] - s[0]) * (s[3] - s[1]) * w;
+            }
+            [(one.double() - square) * outer, lead.double() * outer]
+        });
+        let ones = ones.reduce(zero, add);
+        let runs = self
+            .g
+            .par_chunks_exact(run)
+            .zip(self.q.par_chunks_exact(run))
+            .zip(of_g);
+        let mixed = runs.map(|((g, q), outer)| {
+            let (mut one, mut lead) = (Fr::ZERO, Fr::ZERO);
+            for ((g, q), w) in g.chunks_exact(4).zip(q.chunks_exact(4)).zip(inner) {
+                one += (g[2] * q[3] + g[3] * q[2]) * w;
+                let (dg, dq) = ([g[2] - g[0], g[3] - g[1]], [q[2] - q[0], q[3] - q[1]]);
+                lead += (dg[0] * dq[1] + dg[1] * dq[0]) * w;
+            }
+            [one * outer, lead * outer]
+        });
+        let [one, lead] = add(ones, mixed.reduce(zero, add));
+        let elsewhere = Fr::ONE - outer.iter().sum::<Fr>();
+        [one + elsewhere.double(), lead]
+    }
+
+    fn bind(&mut self, r: Fr) {
+        for table in [&mut self.s, &mut self.g, &mut self.q] {
+            self.spare.resize(table.len() / 2, Fr::ZERO);
+            let pairs = self
+                .spare
+                .par_chunks_exact_mut(2)
+                .zip(table.par_chunks_exact(4));
+            pairs.with_min_len(256).for_each(|(out, t)| {
+                out[0] = t[0] + r * (t[2] - t[0]);
+                out[1] = t[1] + r * (t[3] - t[1]);
+            });
+            std::mem::swap(table, &mut self.spare);
+        }
+    }
+
+    /// Gives every block its place, once each is down to its last node.
+    fn spread(&mut self, blocks: &[usize], of: usize) {
+        let halved = self.mu * half();
+        let both = |sign: Fr| self.s.iter().map(move |s| *s + sign).collect::<Vec<_>>();
+        let [g, q] = [(both(halved), &self.g), (both(-halved), &self.q)]
+            .map(|(first, rest)| spread(&[&first, rest.as_slice()].concat(), blocks, of, Fr::ONE));
+        self.s.clear();
+        (self.g, self.q) = (g, q);
+    }
+}
+
+/// One layer's sumcheck: sum over x of eq(tau, x) (g(2x) q(2x+1) + g(2x+1) q(2x)) = claim. Returns the point, the claim
+/// there, and g and q of the two children for the prover.
+fn layer(
+    session: &mut Session,
+    tau: &[Fr],
+    mut claim: Expr,
+    mut tables: Option<Tables>,
+    blocks: &[usize],
+    of: usize,
+) -> Result<(Vec<Fr>, Expr, Option<[Fr; 4]>)> {
+    // Variables within a block; those above them number the blocks.
+    let above = of.trailing_zeros() as usize;
+    let (blockwise, within) = (tau.len() >= above, tau.len().saturating_sub(above));
+    let mut inner = Vec::new();
+    let mut outer = Vec::new();
+    let mut whole = None;
+    if tables.is_some() && within > 0 {
+        inner = eq_table(&tau[1..within]);
+        let all = eq_table(&tau[within..]);
+        outer = blocks.iter().map(|b| all[*b]).collect();
+    }
+    let mut point = Vec::with_capacity(tau.len());
+    for (i, t) in tau.iter().enumerate() {
+        if let (Some(tables), true) = (&mut tables, i == within) {
+            if blockwise {
+                tables.spread(blocks, of);
+            }
+            whole = Some(Weights::new(&tau[i + 1..]));
+        }
+        let coefficients = tables.as_ref().map(|tables| {
+            let [one, lead] = match &whole {
+                Some(weights) => tables.round(&weights.low, &weights.high),
+                None => tables.round(&inner, &outer),
+            };
+            [one - at_zero(session, &claim, *t, one) - lead, lead]
+        });
+        let sent = coefficients.as_ref().map(|c| &c[..]);
+        let r = round(session, "lookup layer", *t, &mut claim, 2, sent)?;
+        point.push(r);
+        if let Some(tables) = &mut tables {
+            tables.bind(r);
+            match &mut whole {
+                Some(weights) => weights.bind(),
+                None => fold(&mut inner),
+            }
+        }
+    }
+    let finals = tables.map(|mut tables| {
+        if blockwise && within == tau.len() {
+            tables.spread(blocks, of);
+        }
+        [tables.g[0], tables.g[1], tables.q[0], tables.q[1]]
+    });
+    Ok((point, claim, finals))
 }
 
 /// Claims that sum of p/q over the leaves is 0 with no q zero, and reduces that to p and q at one point.
 fn fractional_sum(
     session: &mut Session,
     depth: usize,
-    leaves: Option<(Vec<Fr>, Vec<Fr>)>,
+    leaves: Option<Leaves>,
 ) -> Result<(Vec<Fr>, Expr, Expr)> {
-    // Layer k has 2^k fractions; node x of it has the children x and x + 2^k.
-    let mut layers = leaves.map(|leaves| {
-        let mut layers = vec![leaves];
+    let mut layers = Vec::new();
+    let (mut blocks, mut of) = (Vec::new(), 1);
+    if let Some(leaves) = leaves {
+        (blocks, of) = (leaves.blocks, leaves.of);
+        layers.push(Layer {
+            p: leaves.p,
+            q: leaves.q,
+        });
         for k in (0..depth).rev() {
-            let (p, q) = &layers[layers.len() - 1];
-            let size = 1 << k;
-            let mut next_p = vec![Fr::ZERO; size];
-            let mut next_q = vec![Fr::ZERO; size];
-            next_p
-                .par_iter_mut()
-                .zip(&mut next_q)
-                .enumerate()
-                .with_min_len(256)
-                .for_each(|(x, (np, nq))| {
-                    *np = p[x] * q[size + x] + p[size + x] * q[x];
-                    *nq = q[x] * q[size + x];
-                });
-            layers.push((next_p, next_q));
+            let below = &layers[layers.len() - 1];
+            let mut next = above(&below.p, &below.q);
+            if 1 << k == of {
+                next.p = spread(&next.p, &blocks, of, Fr::ZERO);
+                next.q = spread(&next.q, &blocks, of, Fr::ONE);
+            }
+            layers.push(next);
         }
-        layers
-    });
-    let root = layers.as_mut().and_then(Vec::pop);
-    let q_root = root.map(|(_, q)| q[0]);
-    let pair = q_root.map(|q| [q, q.inverse().unwrap_or(Fr::ZERO)]);
+    }
+    let root = layers.pop().map(|root| root.q[0]);
+    let pair = root.map(|q| [q, q.inverse().unwrap_or(Fr::ZERO)]);
     let vars = session.send("lookup root", 2, pair.as_ref().map(|p| &p[..]))?;
     session.constrain_product("lookup root", vars[0].into(), vars[1].into(), 1u64.into());
 
     let (mut p, mut q) = (Expr::zero(), Expr::from(vars[0]));
     let mut point: Vec<Fr> = Vec::new();
     for _ in 0..depth {
-        let lambda = session.challenge("lookup layer");
-        let inverse = lambda.inverse().unwrap_or(Fr::ZERO);
-        let half = crate::session::half();
-        // g = lambda p + q/2 makes lambda (p0 q1 + p1 q0) + q0 q1 = g0 q1 + g1 q0.
-        let tables = layers.as_mut().and_then(Vec::pop).map(|(mut p, mut q)| {
+        let mu = session.challenge("lookup layer");
+        let inverse = mu.inverse().unwrap_or(Fr::ZERO);
+        // g = mu p + q makes mu (p0 q1 + p1 q0) + 2 q0 q1 = g0 q1 + g1 q0.
+        let tables = layers.pop().map(|Layer { mut p, mut q }| {
+            let rest = q.split_off(q.len() - p.len());
             p.par_iter_mut()
-                .zip(&q)
-                .for_each(|(p, q)| *p = *p * lambda + *q * half);
-            let size = p.len() / 2;
-            let (g1, q1) = (p.split_off(size), q.split_off(size));
-            vec![p, g1, q, q1]
+                .zip(&rest)
+                .for_each(|(p, q)| *p = *p * mu + q);
+            let shift = mu * half();
+            q.par_iter_mut().for_each(|q| *q += shift);
+            Tables {
+                s: q,
+                g: p,
+                q: rest,
+                mu,
+                spare: Vec::new(),
+            }
         });
-        let claim = Expr::combination([(&p, lambda), (&q, Fr::ONE)]);
-        let gate = |t: &[Fr]| t[0] * t[3] + t[1] * t[2];
-        let reduced = sumcheck(session, "lookup layer", &point, claim, 2, tables, gate)?;
-        let values = reduced.finals.map(|f| {
-            let p = |g: Fr, q: Fr| (g - q * half) * inverse;
-            [
-                p(f[0], f[2]),
-                p(f[1], f[3]),
-                f[2],
-                f[3],
-                f[0] * f[3],
-                f[1] * f[2],
-            ]
+        let claim = Expr::combination([(&p, mu), (&q, Fr::from(2u8))]);
+        let (at, claim, finals) = layer(session, &point, claim, tables, &blocks, of)?;
+        let values = finals.map(|[g0, g1, q0, q1]| {
+            let p = |g: Fr, q: Fr| (g - q) * inverse;
+            [p(g0, q0), p(g1, q1), q0, q1, g0 * q1, g1 * q0]
         });
         let v = session.send("lookup children", 6, values.as_ref().map(|v| &v[..]))?;
         let [p0, p1, q0, q1, first, second] = [0, 1, 2, 3, 4, 5].map(|i| Expr::from(v[i]));
-        let g = |p: &Expr, q: &Expr| Expr::combination([(p, lambda), (q, half)]);
+        let g = |p: &Expr, q: &Expr| Expr::combination([(p, mu), (q, Fr::ONE)]);
         session.constrain_product("lookup layer", g(&p0, &q0), q1.clone(), first.clone());
         session.constrain_product("lookup layer", g(&p1, &q1), q0.clone(), second.clone());
-        session.constrain("lookup layer", reduced.claim - first - second);
+        session.constrain("lookup layer", claim - first - second);
         let rho = session.challenge("lookup children");
         let join = |low: &Expr, high: &Expr| Expr::combination([(low, Fr::ONE - rho), (high, rho)]);
         (p, q) = (join(&p0, &p1), join(&q0, &q1));
-        point = reduced.point;
-        point.push(rho);
+        point = [&[rho], &at[..]].concat();
     }
     Ok((point, p, q))
 }

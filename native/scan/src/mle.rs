@@ -1,7 +1,9 @@
 //! Multilinear extensions. Variable 0 is the lowest bit of an index, everywhere.
 use ark_ff::{AdditiveGroup, Field};
+use rayon::prelude::*;
 
 use crate::group::Fr;
+use crate::small;
 
 /// eq(point, x) for every x of the cube.
 pub fn eq_table(point: &[Fr]) -> Vec<Fr> {
@@ -16,6 +18,66 @@ pub fn eq_table(point: &[Fr]) -> Vec<Fr> {
         }
     }
     table
+}
+
+/// eq(point, x) for all x, kept as a product: low_(x mod size) high_(x / size).
+pub(crate) struct Weights {
+    pub(crate) low: Vec<Fr>,
+    pub(crate) high: Vec<Fr>,
+}
+
+/// Variables of the low factor.
+const LOW: usize = 9;
+
+/// eq over the variables above the lowest, if there is one.
+pub(crate) fn fold(weights: &mut Vec<Fr>) {
+    let keep = weights.len() / 2;
+    if keep > 0 {
+        for x in 0..keep {
+            weights[x] = weights[2 * x] + weights[2 * x + 1];
+        }
+        weights.truncate(keep);
+    }
+}
+
+impl Weights {
+    pub(crate) fn new(point: &[Fr]) -> Self {
+        let (low, high) = point.split_at(LOW.min(point.len()));
+        Self {
+            low: eq_table(low),
+            high: eq_table(high),
+        }
+    }
+
+    /// eq over the variables above the lowest.
+    pub(crate) fn bind(&mut self) {
+        if self.low.len() == 1 && self.high.len() > 1 {
+            std::mem::swap(&mut self.low, &mut self.high);
+        }
+        fold(&mut self.low);
+    }
+
+    /// The first `count` entries.
+    pub(crate) fn prefix(&self, count: usize) -> Vec<Fr> {
+        let mut out = vec![Fr::ZERO; count];
+        out.par_chunks_mut(self.low.len())
+            .zip(&self.high)
+            .for_each(|(run, outer)| {
+                run.iter_mut()
+                    .zip(&self.low)
+                    .for_each(|(out, inner)| *out = *inner * outer);
+            });
+        out
+    }
+
+    /// The sum of eq(point, x) values_x.
+    pub(crate) fn dot(&self, values: &[i64]) -> Fr {
+        values
+            .par_chunks(self.low.len())
+            .zip(&self.high)
+            .map(|(run, outer)| small::dot(run, &self.low) * outer)
+            .sum()
+    }
 }
 
 /// The extension of a table at a point.
@@ -81,19 +143,24 @@ impl Weight {
         }
     }
 
-    /// The weights of all 2^variables entries.
-    pub fn table(&self, variables: usize) -> Vec<Fr> {
+    /// The weights of all entries that weigh something, from the first.
+    pub(crate) fn entries(&self) -> Vec<Fr> {
+        let eq = Weights::new(&self.point).prefix(self.items);
         let stride = self.coefficients.len();
-        let mut out = vec![Fr::ZERO; 1 << variables];
-        for (e, run) in eq_table(&self.point)
-            .iter()
-            .take(self.items)
-            .zip(out.chunks_mut(stride))
-        {
-            for (w, c) in run.iter_mut().zip(&self.coefficients) {
-                *w = *e * c;
+        if let [coefficient] = self.coefficients[..] {
+            if coefficient == Fr::ONE {
+                return eq;
             }
         }
+        let mut out = vec![Fr::ZERO; self.items * stride];
+        out.par_chunks_mut(stride)
+            .zip(&eq)
+            .with_min_len(1 << LOW)
+            .for_each(|(run, e)| {
+                for (w, c) in run.iter_mut().zip(&self.coefficients) {
+                    *w = *e * c;
+                }
+            });
         out
     }
 
@@ -185,10 +252,9 @@ mod tests {
                 items,
             };
             let at = point(variables + 3)[3..].to_vec();
-            assert_eq!(
-                weight.evaluate(&at),
-                evaluate(&weight.table(variables), &at)
-            );
+            let mut table = weight.entries();
+            table.resize(1 << variables, Fr::ZERO);
+            assert_eq!(weight.evaluate(&at), evaluate(&table, &at));
         }
     }
 }

@@ -15,14 +15,16 @@ use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{decode_point, encode_point, Fr, ENCODED};
 use crate::index::{log2_ceil, Layout};
-use crate::lookup::{combination_at, lookups, Count, Entry, Segment};
-use crate::mle::Weight;
+use crate::lookup::{combination_at, functional, lookups, Count, Entry, Segment};
+use crate::mle::{prefix, Weight};
 use crate::poseidon::{block_variables, permutations, Call, Stream, WORD_VARIABLES};
 use crate::session::{Column, ColumnId, Opening, Session};
+use crate::small;
 use crate::sumcheck::sumcheck;
 use crate::transcript::Transcript;
 
 const DRAWS_PER_WORD: usize = 5;
+const BYTES_PER_DRAW: usize = 5;
 const WORDS_PER_BLOCK: usize = 1 << WORD_VARIABLES;
 const DRAWS_PER_BLOCK: usize = DRAWS_PER_WORD * WORDS_PER_BLOCK;
 const TAG_SEED: u64 = 1;
@@ -64,7 +66,16 @@ struct Shape {
     layout: Layout,
     blocks: usize,
     block_variables: usize,
-    draw_variables: usize,
+}
+
+impl Shape {
+    fn words(&self) -> usize {
+        self.blocks * WORDS_PER_BLOCK
+    }
+
+    fn draws(&self) -> usize {
+        self.blocks * DRAWS_PER_BLOCK
+    }
 }
 
 impl NoiseStatement {
@@ -76,7 +87,6 @@ impl NoiseStatement {
             layout,
             blocks,
             block_variables: block_variables(blocks, 2),
-            draw_variables: log2_ceil(blocks * DRAWS_PER_BLOCK),
         })
     }
 
@@ -159,31 +169,21 @@ fn limb(x: u64, k: usize) -> i64 {
 
 impl Draws {
     /// From the words of the stream as integers: the low 200 bits and the high part of each.
-    fn new(statement: &NoiseStatement, shape: &Shape, words: &[([u8; 25], u64)]) -> Result<Self> {
+    fn new(statement: &NoiseStatement, words: &[([u8; 25], u64)]) -> Result<Self> {
         let mut draws = Self::default();
-        let entries = 1usize << shape.draw_variables;
-        for n in 0..entries {
-            let (byte, t) = match words.get(n / DRAWS_PER_WORD) {
-                Some((low, _)) => {
-                    let d = &low[5 * (n % DRAWS_PER_WORD)..][..5];
-                    (d[0], u32::from_le_bytes([d[1], d[2], d[3], d[4]]))
-                }
-                None => (0, 0),
-            };
-            let threshold = alias_row(usize::from(byte), 0).0;
-            let t = i64::from(t);
-            let choice = i64::from(t < threshold);
-            draws.push(byte, choice, t);
-        }
         let most = highest();
-        for j in 0..WORDS_PER_BLOCK << shape.block_variables {
-            let high = words.get(j).map_or(0, |w| w.1);
-            if high > most {
+        for (low, high) in words {
+            for d in low.chunks_exact(BYTES_PER_DRAW) {
+                let t = i64::from(u32::from_le_bytes([d[1], d[2], d[3], d[4]]));
+                let threshold = alias_row(usize::from(d[0]), 0).0;
+                draws.push(d[0], i64::from(t < threshold), t);
+            }
+            if *high > most {
                 return Err(Error::Unsatisfied(
                     "a noise word whose high part is the modulus's".to_owned(),
                 ));
             }
-            draws.push_high(high, most - high);
+            draws.push_high(*high, most - high);
         }
         draws.combine(statement);
         Ok(draws)
@@ -234,9 +234,9 @@ impl Draws {
     }
 
     /// In the order of [`Columns`], multiplicities last.
-    fn columns(&self, shape: &Shape) -> Vec<Vec<i64>> {
+    fn columns(&self) -> Vec<Vec<i64>> {
         let mut out = vec![
-            pad(&self.noise, shape.layout.variables),
+            self.noise.clone(),
             self.bytes.clone(),
             self.choices.clone(),
             self.thresholds.clone(),
@@ -314,7 +314,7 @@ pub fn noise_key(seed: &Seed, beacon: Fr, slot: Fr) -> Fr {
 pub fn prove_noise(statement: &NoiseStatement, seed: &Seed) -> Result<Certificate> {
     let shape = statement.shape()?;
     let kappa = noise_key(seed, statement.beacon, statement.slot);
-    let draws = Draws::new(statement, &shape, &words(kappa, shape.blocks))?;
+    let draws = Draws::new(statement, &words(kappa, shape.blocks))?;
     prove_with(statement, seed, &draws, true)
 }
 
@@ -372,19 +372,16 @@ fn certify(
     shape: &Shape,
     secret: Option<(&Seed, &Draws)>,
 ) -> Result<ColumnId> {
-    let (draws, words) = (shape.draw_variables, shape.block_variables + WORD_VARIABLES);
-    let sizes = [
-        &[shape.layout.variables][..],
-        &[draws; 8],
-        &[words; 2 * HIGH_LIMBS],
-        &[LIMB_BITS, ALIAS_VARIABLES],
+    let (draws, words) = (shape.draws(), shape.words());
+    // Byte, choice, threshold and value take no more values together than the alias table has rows.
+    let groups = [
+        &[(1, statement.capacity), (4, draws)][..],
+        &[(1, draws); 4],
+        &[(1, words); 2 * HIGH_LIMBS],
+        &[(1, 1 << LIMB_BITS), (1, 1 << ALIAS_VARIABLES)],
     ]
     .concat();
-    let ids = session.commit(
-        "noise columns",
-        &sizes,
-        secret.map(|(_, d)| d.columns(shape)),
-    )?;
+    let ids = session.commit_groups("noise columns", &groups, secret.map(|(_, d)| d.columns()))?;
     let (noise, byte, choice, threshold, value) = (ids[0], ids[1], ids[2], ids[3], ids[4]);
     let (t, distance) = (&ids[5..7], &ids[7..9]);
     let (high, rest) = (
@@ -424,11 +421,11 @@ fn certify(
     let one = |id: ColumnId| Entry::Columns(vec![(id, Fr::ONE)]);
     let mut segments = vec![
         Segment {
-            variables: draws,
+            variables: log2_ceil(draws),
             tag: TAG_ALIAS,
             // Byte and choice apart: of their sum alone, byte + 256 with the other choice would be the same row.
             entries: vec![one(byte), one(choice), one(threshold), one(value)],
-            count: Count::Once,
+            count: Count::First(draws),
         },
         range_table(range),
     ];
@@ -444,24 +441,25 @@ fn certify(
         ],
         count: Count::Table(alias),
     });
-    segments.extend(t.iter().chain(distance).map(|id| in_range(*id, draws)));
-    segments.extend(high.iter().chain(rest).map(|id| in_range(*id, words)));
+    segments.extend(
+        t.iter()
+            .chain(distance)
+            .map(|id| first_in_range(*id, draws)),
+    );
+    segments.extend(high.iter().chain(rest).map(|id| first_in_range(*id, words)));
     lookups(session, segments)?;
 
     // (2c - 1)(T - t) - c = distance: below the threshold exactly if the choice is 1. All terms are below 2^33.
-    let tau = session.challenges("choice", draws);
+    let tau = session.challenges("choice", log2_ceil(draws));
     let sources: [Vec<(ColumnId, Fr)>; 4] = [
         vec![(choice, Fr::ONE)],
         vec![(threshold, Fr::ONE)],
         limbs(t, Fr::ONE),
         limbs(distance, Fr::ONE),
     ];
-    let tables = session.proving().then(|| {
-        sources
-            .iter()
-            .map(|s| table_of(session, s, draws))
-            .collect()
-    });
+    let tables = session
+        .proving()
+        .then(|| sources.iter().map(|s| entries_of(session, s)).collect());
     let gate = |v: &[Fr]| (v[0].double() - Fr::ONE) * (v[1] - v[2]) - v[0] - v[3];
     let reduced = sumcheck(session, "choice", &tau, Expr::zero(), 2, tables, gate)?;
     let finals = reduced.finals.map(|f| {
@@ -496,24 +494,27 @@ fn certify(
     session.claim(gains, vec![(value, Fr::ONE)], var.into());
 
     // Every word has a high part below the modulus's: high + rest = highest.
-    let r = session.challenges("high parts", words);
+    let word_variables = shape.block_variables + WORD_VARIABLES;
+    let all_words = |point: Vec<Fr>| Weight {
+        point,
+        coefficients: vec![Fr::ONE],
+        items: words,
+    };
+    let r = session.challenges("high parts", word_variables);
     let sum = [limbs(high, Fr::ONE), limbs(rest, Fr::ONE)].concat();
-    session.claim(Weight::evaluation(&r), sum, highest().into());
+    let total = prefix(&r, words) * Fr::from(highest());
+    session.claim(all_words(r), sum, total.into());
 
     // word = low + 2^200 high, the low part made of the draws.
-    let r = session.challenges("words", words);
+    let r = session.challenges("words", word_variables);
     let low = Weight {
         point: r.clone(),
         coefficients: (0..DRAWS_PER_WORD).map(|k| power_of_two(40 * k)).collect(),
-        items: shape.blocks * WORDS_PER_BLOCK,
+        items: words,
     };
     let mut draw = vec![(byte, Fr::ONE)];
     draw.extend(limbs(t, power_of_two(8)));
-    let high_weight = Weight {
-        point: r.clone(),
-        coefficients: vec![Fr::ONE],
-        items: low.items,
-    };
+    let high_weight = all_words(r.clone());
     let high = limbs(high, Fr::ONE);
     let values = session.proving().then(|| {
         [
@@ -547,39 +548,34 @@ pub(crate) fn range_table(multiplicity: ColumnId) -> Segment {
 }
 
 pub(crate) fn in_range(id: ColumnId, variables: usize) -> Segment {
+    first_in_range(id, 1 << variables)
+}
+
+/// The same for a column's first entries alone.
+pub(crate) fn first_in_range(id: ColumnId, entries: usize) -> Segment {
     Segment {
-        variables,
+        variables: log2_ceil(entries),
         tag: TAG_RANGE,
         entries: vec![Entry::Columns(vec![(id, Fr::ONE)])],
-        count: Count::Once,
+        count: Count::First(entries),
     }
 }
 
 /// The prover's values of a combination of columns.
 pub(crate) fn table_of(session: &Session, columns: &[(ColumnId, Fr)], variables: usize) -> Vec<Fr> {
-    let mut out = vec![Fr::ZERO; 1 << variables];
-    for (id, factor) in columns {
-        let values = session.column_values(*id).unwrap_or_default();
-        out.par_iter_mut()
-            .zip(values)
-            .for_each(|(o, v)| *o += crate::session::from_small(*v) * factor);
-    }
+    let mut out = entries_of(session, columns);
+    out.resize(1 << variables, Fr::ZERO);
     out
 }
 
-fn functional(session: &Session, weight: &Weight, columns: &[(ColumnId, Fr)]) -> Fr {
-    let variables = columns
-        .iter()
-        .filter_map(|(id, _)| session.column_values(*id))
-        .map(|v| log2_ceil(v.len()))
-        .max()
-        .unwrap_or(0);
-    let table = table_of(session, columns, variables);
-    table
-        .iter()
-        .zip(weight.table(variables))
-        .map(|(t, w)| *t * w)
-        .sum()
+/// The same as far as the columns go.
+pub(crate) fn entries_of(session: &Session, columns: &[(ColumnId, Fr)]) -> Vec<Fr> {
+    let held = |(id, f): &(ColumnId, Fr)| (session.column_values(*id).unwrap_or_default(), *f);
+    let columns: Vec<(&[i64], Fr)> = columns.iter().map(held).collect();
+    let length = columns.iter().map(|(v, _)| v.len()).max().unwrap_or(0);
+    let mut out = vec![Fr::ZERO; length];
+    small::combine(Fr::ZERO, &columns, &mut out);
+    out
 }
 
 impl Certificate {
@@ -592,7 +588,7 @@ impl Certificate {
 /// The column z of a certificate, from what was kept of it: encoded commitments, values and blindings.
 pub fn noise_column(
     rows: &[u8],
-    mut values: Vec<i64>,
+    values: Vec<i64>,
     blindings: Vec<Fr>,
     layout: Layout,
 ) -> Result<Column> {
@@ -622,7 +618,6 @@ pub fn noise_column(
             format!("{}, {} and {}", points.len(), blindings.len(), values.len()),
         ));
     }
-    values.resize(1 << layout.variables, 0);
     Ok(Column {
         variables: layout.variables,
         rows: points,
@@ -658,7 +653,7 @@ mod tests {
     fn forged(statement: &NoiseStatement, lie: impl Fn(&mut Draws)) -> bool {
         let shape = statement.shape().unwrap();
         let kappa = noise_key(&seed(), statement.beacon, statement.slot);
-        let mut draws = Draws::new(statement, &shape, &words(kappa, shape.blocks)).unwrap();
+        let mut draws = Draws::new(statement, &words(kappa, shape.blocks)).unwrap();
         lie(&mut draws);
         accepted(
             statement,
@@ -776,6 +771,19 @@ mod tests {
         );
     }
 
+    /// The draws end within a block of leaves and within a row; the first, the last of a position and the last of all are
+    /// held as any other, and one more value has no place.
+    #[test]
+    fn no_draw_is_left_out_or_added() {
+        let base = statement(1200, &[1]);
+        for n in [0, 1199] {
+            let other = |d: &mut Draws| d.noise[n] = i64::from(d.values[n] == 0);
+            assert!(!forged(&base, other), "draw {n} left out of its position");
+        }
+        assert!(!forged(&base, |d| d.limbs[0][1199] ^= 1));
+        assert!(!forged(&base, |d| d.noise.push(1)), "a value too many");
+    }
+
     /// 256 moved from t to the byte leaves the word as it was; with choice 0 where the row of choice 1 is meant, the
     /// primary value would be had above the threshold too, if only byte + 256 choice were looked up.
     #[test]
@@ -815,7 +823,7 @@ mod tests {
         let high = u64::from_le_bytes(bytes[25..].try_into().unwrap());
         assert_eq!(carry, 0);
         all[0].1 = 0;
-        let mut draws = Draws::new(&base, &shape, &all).unwrap();
+        let mut draws = Draws::new(&base, &all).unwrap();
         assert!(high > highest());
         for (k, column) in draws.high.iter_mut().enumerate() {
             let source = if k < HIGH_LIMBS {
@@ -829,7 +837,7 @@ mod tests {
         assert!(!accepted(&base, &certificate));
         // The same with the true high part and the forged low one fails at the word itself.
         all[0].1 = words(kappa, 1)[0].1;
-        let draws = Draws::new(&base, &shape, &all).unwrap();
+        let draws = Draws::new(&base, &all).unwrap();
         assert!(!accepted(
             &base,
             &prove_with(&base, &seed(), &draws, false).unwrap()

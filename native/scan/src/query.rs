@@ -15,10 +15,10 @@ use crate::index::{
     check_dimension, commit_query, log2_ceil, IndexCommitment, IndexKey, Link, LinkSecret,
     COMPONENT,
 };
-use crate::lookup::{lookups, row_number, Count, Entry, Segment};
-use crate::mle::{prefix, Weight};
+use crate::lookup::{lookups, Count, Entry, Segment};
+use crate::mle::{prefix, prefix_numbers, Weight};
 use crate::noise::{
-    count, in_range, limbs, pad, power_of_two, range_table, table_of, LIMB_BITS, TAG_RANGE,
+    count, entries_of, first_in_range, limbs, pad, power_of_two, range_table, LIMB_BITS, TAG_RANGE,
 };
 use crate::poseidon::{permutations, Call};
 use crate::session::{Column, Opening, Role, Session};
@@ -321,7 +321,7 @@ fn answer_protocol(
         rows: Vec::new(),
         opening: secret.as_ref().map(|s| {
             Arc::new(Opening {
-                values: pad(&s.answer.scores, n),
+                values: s.answer.scores.clone(),
                 blindings: Vec::new(),
             })
         }),
@@ -332,10 +332,10 @@ fn answer_protocol(
         opening: secret.as_ref().map(|s| Arc::clone(s.noise)),
     });
     let score_variables = statement.score_variables();
-    let mut sizes = vec![n; 2 + key_limbs];
-    sizes.extend([score_variables, LIMB_BITS, NIBBLE_VARIABLES]);
+    let mut groups = vec![(1, capacity); 2 + key_limbs];
+    groups.extend([score_variables, LIMB_BITS, NIBBLE_VARIABLES].map(|v| (1, 1 << v)));
     let columns = secret.as_ref().map(|s| columns(statement, s));
-    let ids = session.commit("answer columns", &sizes, columns)?;
+    let ids = session.commit_groups("answer columns", &groups, columns)?;
     let (quantised, selected, distance) = (ids[0], ids[1], &ids[2..2 + key_limbs]);
     let (score_table, range, nibbles) =
         (ids[2 + key_limbs], ids[3 + key_limbs], ids[4 + key_limbs]);
@@ -421,7 +421,7 @@ fn answer_protocol(
             variables: n,
             tag: TAG_SCORE,
             entries: vec![one(scores), one(quantised)],
-            count: Count::Once,
+            count: Count::First(capacity),
         },
         Segment {
             variables: score_variables,
@@ -433,7 +433,7 @@ fn answer_protocol(
             variables: n,
             tag: TAG_SELECT,
             entries: vec![Entry::Row, Entry::Columns(noised_column.clone())],
-            count: Count::Table(selected),
+            count: Count::TableFirst(selected, capacity),
         },
         Segment {
             variables: log2_ceil(k),
@@ -460,7 +460,7 @@ fn answer_protocol(
         },
         range_table(range),
     ];
-    segments.extend(distance.iter().map(|id| in_range(*id, n)));
+    segments.extend(distance.iter().map(|id| first_in_range(*id, capacity)));
     if !order.is_empty() {
         segments.push(Segment {
             variables: log2_ceil(order.len()),
@@ -481,16 +481,12 @@ fn answer_protocol(
     ];
     let threshold = session.value(&least).unwrap_or_default();
     let tables = session.proving().then(|| {
-        let mut tables: Vec<Vec<Fr>> = sources.iter().map(|s| table_of(&session, s, n)).collect();
+        let mut tables: Vec<Vec<Fr>> = sources.iter().map(|s| entries_of(&session, s)).collect();
         tables[1]
             .iter_mut()
             .enumerate()
             .for_each(|(p, y)| *y = *y * shift + shift - Fr::ONE - Fr::from(p as u64));
-        tables.push(
-            (0..1usize << n)
-                .map(|p| Fr::from(u64::from(p < capacity)))
-                .collect(),
-        );
+        tables.push(vec![Fr::ONE; capacity]);
         tables
     });
     let gate = |t: &[Fr]| {
@@ -507,17 +503,17 @@ fn answer_protocol(
         tables,
         gate,
     )?;
-    let at_row = row_number(&reduced.point);
+    let active = prefix(&reduced.point, capacity);
+    let places = active * (shift - Fr::ONE) - prefix_numbers(&reduced.point, capacity);
     let finals = reduced.finals.map(|f| {
-        let noised = (f[1] + at_row + Fr::ONE - shift) * shift.inverse().expect("a power of two");
+        let noised = (f[1] - places) * shift.inverse().expect("a power of two");
         [f[0], noised, f[2], f[0] * (f[1] - threshold), f[0].square()]
     });
     let v = session.send("selection", 5, finals.as_ref().map(|f| &f[..]))?;
     let e = |i: usize| Expr::from(v[i]);
-    let above = e(1) * shift + (shift - Fr::ONE - at_row).into() - least;
+    let above = e(1) * shift + places.into() - least;
     session.constrain_product("selection", e(0), above.clone(), e(3));
     session.constrain_product("selected rows", e(0), e(0), e(4));
-    let active = prefix(&reduced.point, capacity);
     let compare = e(3) * Fr::from(2u8) - above - 1u64.into() + e(0) - e(2);
     session.constrain(
         "selection",
@@ -552,18 +548,19 @@ pub(crate) fn nibble_rows() -> Vec<i64> {
 
 /// In the order that the protocol commits them, multiplicities last.
 fn columns(statement: &QueryStatement, secret: &Secret) -> Vec<Vec<i64>> {
-    let (n, key_limbs) = (statement.index.layout.variables, statement.key_limbs());
+    let key_limbs = statement.key_limbs();
     let witness = secret.witness;
-    let mut out = vec![pad(&witness.quantised, n), pad(&witness.selected, n)];
+    let mut out = vec![witness.quantised.clone(), witness.selected.clone()];
     for k in 0..key_limbs {
-        let column: Vec<i64> = witness.distances.iter().map(|d| limb(*d, k)).collect();
-        out.push(pad(&column, n));
+        out.push(witness.distances.iter().map(|d| limb(*d, k)).collect());
     }
     let most = SCORE * statement.index.dimension as i64;
     let mut scores = vec![0; 1 << statement.score_variables()];
     let mut range = vec![0; 1 << LIMB_BITS];
     let mut nibbles = vec![0; 1 << NIBBLE_VARIABLES];
-    pad(&secret.answer.scores, n)
+    secret
+        .answer
+        .scores
         .iter()
         .for_each(|s| count(&mut scores, s + most));
     out[2..]

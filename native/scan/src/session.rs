@@ -15,10 +15,10 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
 use crate::group::{
-    decode_point, decode_scalar, encode_point, encode_scalar, small_msm, tables, vector_generators,
-    Fr, G1Affine, G1Projective, ENCODED, WIDTH,
+    decode_point, decode_scalar, encode_point, encode_scalar, small_msm, small_msms, tables,
+    vector_generators, Fr, G1Affine, G1Projective, ENCODED, WIDTH,
 };
-use crate::index::IndexCommitment;
+use crate::index::{log2_ceil, IndexCommitment};
 use crate::mle::Weight;
 use crate::transcript::Transcript;
 
@@ -29,7 +29,7 @@ pub struct Opening {
     pub blindings: Vec<Fr>,
 }
 
-/// A committed column of 2^variables small integers, zero beyond them.
+/// A committed column of at most 2^variables small integers, zero beyond its rows.
 #[derive(Clone)]
 pub struct Column {
     pub variables: usize,
@@ -395,35 +395,55 @@ impl<'a> Session<'a> {
         variables: &[usize],
         values: Option<Vec<Vec<i64>>>,
     ) -> Result<Vec<ColumnId>> {
+        let groups: Vec<(usize, usize)> = variables.iter().map(|v| (1, 1 << v)).collect();
+        self.commit_groups(label, &groups, values)
+    }
+
+    /// Commits to groups of columns, each (columns, entries): only as many rows as the entries need, all zero beyond
+    /// them. The columns of one group together take few different values.
+    pub fn commit_groups(
+        &mut self,
+        label: &str,
+        groups: &[(usize, usize)],
+        values: Option<Vec<Vec<i64>>>,
+    ) -> Result<Vec<ColumnId>> {
         let row_variables = self.row_variables;
+        let rows_of = |entries: usize| entries.div_ceil(1 << row_variables);
         let made: Option<Vec<(Vec<G1Affine>, Opening)>> = self.prover_mut().map(|prover| {
-            values
-                .unwrap_or_default()
-                .into_iter()
-                .map(|values| {
-                    let rows = values.len().div_ceil(1 << row_variables);
-                    let blindings = prover.nonces.draw_many(rows);
-                    let opening = Opening { values, blindings };
-                    (commit_rows(&opening, row_variables), opening)
-                })
-                .collect()
+            let mut values = values.unwrap_or_default().into_iter();
+            let mut made = Vec::new();
+            for (columns, entries) in groups {
+                let rows = rows_of(*entries);
+                let openings: Vec<Opening> = values
+                    .by_ref()
+                    .take(*columns)
+                    .map(|values| Opening {
+                        values,
+                        blindings: prover.nonces.draw_many(rows),
+                    })
+                    .collect();
+                let points = commit_rows(&openings, rows, row_variables);
+                made.extend(points.into_iter().zip(openings));
+            }
+            made
         });
         let mut made = made.map(Vec::into_iter);
-        let mut ids = Vec::with_capacity(variables.len());
-        for &v in variables {
-            let column = made.as_mut().and_then(Iterator::next);
-            let count = 1 << v.saturating_sub(row_variables);
-            let rows = (0..count)
-                .map(|a| {
-                    let ready = column.as_ref().map(|(rows, _)| rows[a]);
-                    self.point(label, |_| ready.unwrap_or_default().into())
-                })
-                .collect::<Result<Vec<_>>>()?;
-            ids.push(self.add_column(Column {
-                variables: v,
-                rows,
-                opening: column.map(|(_, opening)| Arc::new(opening)),
-            }));
+        let mut ids = Vec::new();
+        for (columns, entries) in groups {
+            for _ in 0..*columns {
+                let column = made.as_mut().and_then(Iterator::next);
+                let rows = (0..rows_of(*entries))
+                    .map(|a| {
+                        let ready = column.as_ref().map(|(rows, _)| rows[a]);
+                        self.point(label, |_| ready.unwrap_or_default().into())
+                    })
+                    .collect::<Result<Vec<_>>>()?;
+                ids.push(self.add_column(Column {
+                    variables: log2_ceil(*entries),
+                    rows,
+                    opening: column.map(|(_, opening)| Arc::new(opening)),
+                }));
+            }
         }
         Ok(ids)
     }
@@ -479,21 +499,29 @@ pub(crate) fn commit_single((value, blinding): (Fr, Fr)) -> G1Projective {
     sum
 }
 
-/// Row commitments of a column.
-pub fn commit_rows(opening: &Opening, row_variables: usize) -> Vec<G1Affine> {
+/// Row commitments of columns that together take few different values, column by column.
+fn commit_rows(openings: &[Opening], rows: usize, row_variables: usize) -> Vec<Vec<G1Affine>> {
     let length = 1 << row_variables;
     let g = vector_generators(length);
-    let rows: Vec<G1Projective> = opening
-        .values
-        .par_chunks(length)
-        .zip(&opening.blindings)
-        .map(|(row, blinding)| {
-            let mut sum = small_msm(&g[..row.len()], row);
-            tables().h.add_multiple(&mut sum, blinding);
-            sum
-        })
-        .collect();
-    G1Projective::normalize_batch(&rows)
+    let row = |a: usize| -> Vec<G1Projective> {
+        let run =
+            |o: &Opening| o.values.len().min(a * length)..o.values.len().min((a + 1) * length);
+        let runs: Vec<&[i64]> = openings.iter().map(|o| &o.values[run(o)]).collect();
+        let count = runs.iter().map(|run| run.len()).min().unwrap_or(0);
+        let mut sums = match runs[..] {
+            [run] => vec![small_msm(&g[..count], run)],
+            _ => small_msms(&g[..count], &runs),
+        };
+        for (sum, opening) in sums.iter_mut().zip(openings) {
+            tables().h.add_multiple(sum, &opening.blindings[a]);
+        }
+        sums
+    };
+    let by_row: Vec<Vec<G1Projective>> = (0..rows).into_par_iter().map(row).collect();
+    let column = |k: usize| by_row.iter().map(|sums| sums[k]).collect::<Vec<_>>();
+    (0..openings.len())
+        .map(|k| G1Projective::normalize_batch(&column(k)))
+        .collect()
 }
 
 /// A small integer as a field element.

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
+use crate::mle::Weights;
 use crate::session::{half, Session};
 
 /// Most tables of one sumcheck.
@@ -45,7 +46,35 @@ fn interpolation(degree: usize) -> Vec<Vec<Fr>> {
     rows
 }
 
+/// q(0) of the round polynomial q without eq's factor, from the claim (1 - t) q(0) + t q(1). (t = 1, once in r, would
+/// leave it open.)
+pub(crate) fn at_zero(session: &Session, claim: &Expr, t: Fr, one: Fr) -> Fr {
+    let held = session.value(claim).unwrap_or_default();
+    (held - t * one) * (Fr::ONE - t).inverse().unwrap_or_default()
+}
+
+/// One round, whatever holds the tables: sends c_1, .., c_degree of q, and moves the claim to q at the challenge.
+pub(crate) fn round(
+    session: &mut Session,
+    label: &str,
+    t: Fr,
+    claim: &mut Expr,
+    degree: usize,
+    coefficients: Option<&[Fr]>,
+) -> Result<Fr> {
+    let vars = session.send(label, degree, coefficients)?;
+    let r = session.challenge(label);
+    let mut power = Fr::ONE;
+    for var in vars {
+        power *= r;
+        claim.add_term(var, power - t);
+    }
+    Ok(r)
+}
+
 /// Reduces sum over x of eq(tau, x) gate(tables(x)) = claim, for a gate of the given degree, to one point.
+///
+/// A table may end early: what is missing is 0, and so is the gate where all tables have ended.
 ///
 /// The factor of eq in the round's variable is left out of what is sent: q with (1 - t) q(0) + t q(1) = claim,
 /// whose constant coefficient follows from the others, so that claim' = claim + sum of c_k (r^k - t).
@@ -61,115 +90,155 @@ pub fn sumcheck(
     assert!(degree <= MAX_DEGREE && tables.as_ref().is_none_or(|t| t.len() <= MAX_TABLES));
     let to_coefficients = interpolation(degree);
     let mut tables = tables;
-    // eq over the variables below the round's.
-    let mut weights = match &tables {
-        Some(_) => crate::mle::eq_table(&tau[..tau.len().saturating_sub(1)]),
-        None => Vec::new(),
-    };
-    let mut point = vec![Fr::ZERO; tau.len()];
-    for i in (0..tau.len()).rev() {
-        let held = session.value(&claim).unwrap_or_default();
-        let coefficients = tables.as_ref().map(|tables| {
-            let mut values = round_values(tables, &weights, degree, &gate);
-            // q(0) follows from the claim; a true one is what the tables give.
-            values[0] = (Fr::ONE - tau[i]).inverse().map_or_else(
-                || values_at_zero(tables, &weights, &gate),
-                |f| (held - tau[i] * values[1]) * f,
-            );
-            let dot = |row: &Vec<Fr>| row.iter().zip(&values).map(|(a, b)| *a * b).sum::<Fr>();
-            to_coefficients[1..].iter().map(dot).collect::<Vec<_>>()
-        });
-        let vars = session.send(label, degree, coefficients.as_deref())?;
-        let r = session.challenge(label);
-        let mut power = Fr::ONE;
-        for var in vars {
-            power *= r;
-            claim.add_term(var, power - tau[i]);
-        }
-        point[i] = r;
-        if let Some(tables) = &mut tables {
-            tables.par_iter_mut().for_each(|table| bind(table, r));
-            let keep = weights.len() / 2;
-            if keep > 0 {
-                let (low, high) = weights.split_at_mut(keep);
-                low.iter_mut().zip(high).for_each(|(l, h)| *l += *h);
-                weights.truncate(keep);
-            }
+    let mut weights = tables
+        .as_ref()
+        .map(|_| Weights::new(tau.get(1..).unwrap_or_default()));
+    let mut spare = Vec::new();
+    let mut point = Vec::with_capacity(tau.len());
+    for t in tau {
+        let coefficients = tables
+            .as_ref()
+            .zip(weights.as_ref())
+            .map(|(tables, weights)| {
+                let mut values = round_values(tables, weights, degree, &gate);
+                values[0] = at_zero(session, &claim, *t, values[1]);
+                let dot = |row: &Vec<Fr>| row.iter().zip(&values).map(|(a, b)| *a * b).sum::<Fr>();
+                to_coefficients[1..].iter().map(dot).collect::<Vec<_>>()
+            });
+        let r = round(
+            session,
+            label,
+            *t,
+            &mut claim,
+            degree,
+            coefficients.as_deref(),
+        )?;
+        point.push(r);
+        if let Some((tables, weights)) = tables.as_mut().zip(weights.as_mut()) {
+            tables
+                .iter_mut()
+                .for_each(|table| bind(table, &mut spare, r));
+            weights.bind();
         }
     }
     Ok(Reduced {
         point,
         claim,
-        finals: tables.map(|tables| tables.iter().map(|t| t[0]).collect()),
+        finals: tables.map(|tables| tables.iter().map(|t| first(t)).collect()),
     })
 }
 
-/// q(1), .., q(degree) for the top variable, with 0 in the place of q(0).
+/// q(1), .., q(degree) for the lowest variable, with 0 in the place of q(0).
 fn round_values(
     tables: &[Vec<Fr>],
-    weights: &[Fr],
+    weights: &Weights,
     degree: usize,
     gate: &(impl Fn(&[Fr]) -> Fr + Sync),
 ) -> Vec<Fr> {
-    let size = weights.len();
+    let length = tables.iter().map(Vec::len).max().unwrap_or(0);
+    let pairs = length.div_ceil(2);
     let add = |mut a: Vec<Fr>, b: Vec<Fr>| {
         a.iter_mut().zip(b).for_each(|(x, y)| *x += y);
         a
     };
-    (0..size.div_ceil(TASK))
-        .into_par_iter()
-        .map(|task| {
+    let size = weights.low.len();
+    weights.high[..pairs.div_ceil(size)]
+        .par_iter()
+        .enumerate()
+        .map(|(block, outer)| {
             let mut sums = vec![Fr::ZERO; degree + 1];
             let (mut at, mut step) = ([Fr::ZERO; MAX_TABLES], [Fr::ZERO; MAX_TABLES]);
             let count = tables.len();
-            for x in task * TASK..size.min((task + 1) * TASK) {
+            let start = block * size;
+            for (x, weight) in (start..pairs.min(start + size)).zip(&weights.low) {
                 for (k, table) in tables.iter().enumerate() {
-                    at[k] = table[x];
-                    step[k] = table[size + x] - table[x];
+                    let entry = |x: usize| table.get(x).copied().unwrap_or_default();
+                    at[k] = entry(2 * x);
+                    step[k] = entry(2 * x + 1) - at[k];
                 }
-                for (t, sum) in sums.iter_mut().enumerate() {
-                    if t > 0 {
-                        at[..count]
-                            .iter_mut()
-                            .zip(&step[..count])
-                            .for_each(|(a, s)| *a += s);
+                for sum in &mut sums[1..] {
+                    for (a, s) in at[..count].iter_mut().zip(&step[..count]) {
+                        *a += s;
                     }
-                    *sum += weights[x] * gate(&at[..count]);
+                    *sum += *weight * gate(&at[..count]);
                 }
             }
+            sums.iter_mut().for_each(|s| *s *= outer);
             sums
         })
         .reduce(|| vec![Fr::ZERO; degree + 1], add)
 }
 
-/// q(0), for the one tau in r of which the claim does not say it.
-fn values_at_zero(tables: &[Vec<Fr>], weights: &[Fr], gate: &impl Fn(&[Fr]) -> Fr) -> Fr {
-    let row = |x: usize| tables.iter().map(|t| t[x]).collect::<Vec<_>>();
-    weights
-        .iter()
-        .enumerate()
-        .map(|(x, w)| *w * gate(&row(x)))
-        .sum()
-}
-
-/// Binds the top variable.
-fn bind(table: &mut Vec<Fr>, r: Fr) {
-    let keep = table.len() / 2;
-    let (low, high) = table.split_at_mut(keep);
-    if keep >= TASK {
-        low.par_iter_mut()
-            .zip(high)
-            .for_each(|(l, h)| *l += r * (*h - *l));
-    } else {
-        low.iter_mut()
-            .zip(high)
-            .for_each(|(l, h)| *l += r * (*h - *l));
-    }
-    table.truncate(keep);
+/// Binds the lowest variable. `spare` is a buffer that tables take turns in.
+pub(crate) fn bind(table: &mut Vec<Fr>, spare: &mut Vec<Fr>, r: Fr) {
+    let fold = |pair: &[Fr]| pair[0] + r * (pair.get(1).copied().unwrap_or_default() - pair[0]);
+    table
+        .par_chunks(2)
+        .with_min_len(TASK)
+        .map(fold)
+        .collect_into_vec(spare);
+    std::mem::swap(table, spare);
 }
 
 /// tau and claim of a plain sum over the cube: every factor of eq is then 1/2.
 pub fn plain(variables: usize, claim: Expr) -> (Vec<Fr>, Expr) {
     let half = half();
     (vec![half; variables], claim * half.pow([variables as u64]))
+}
+
+/// A plain sum over the cube of the sum of products of two tables each, which may end early: what is missing is 0.
+pub(crate) fn products(
+    session: &mut Session,
+    label: &str,
+    variables: usize,
+    claim: Expr,
+    mut pairs: Option<Vec<[Vec<Fr>; 2]>>,
+) -> Result<Reduced> {
+    let (tau, mut claim) = plain(variables, claim);
+    let mut spare = Vec::new();
+    let mut point = Vec::with_capacity(variables);
+    for (i, t) in tau.iter().enumerate() {
+        let coefficients = pairs.as_ref().map(|pairs| {
+            let scale = half().pow([(variables - 1 - i) as u64]);
+            let sums = pairs.iter().map(|[a, b]| product_values(a, b));
+            let [one, lead] = sums.fold([Fr::ZERO; 2], add).map(|x| x * scale);
+            [one - at_zero(session, &claim, *t, one) - lead, lead]
+        });
+        let sent = coefficients.as_ref().map(|c| &c[..]);
+        let r = round(session, label, *t, &mut claim, 2, sent)?;
+        point.push(r);
+        for table in pairs.iter_mut().flatten().flatten() {
+            bind(table, &mut spare, r);
+        }
+    }
+    Ok(Reduced {
+        point,
+        claim,
+        finals: pairs.map(|pairs| pairs.iter().map(|[_, b]| first(b)).collect()),
+    })
+}
+
+pub(crate) fn add(a: [Fr; 2], b: [Fr; 2]) -> [Fr; 2] {
+    [a[0] + b[0], a[1] + b[1]]
+}
+
+fn first(table: &[Fr]) -> Fr {
+    table.first().copied().unwrap_or_default()
+}
+
+/// Of the product of two tables in the lowest variable: the value at 1 and the leading coefficient.
+fn product_values(a: &[Fr], b: &[Fr]) -> [Fr; 2] {
+    let odd = |pair: &[Fr]| pair.get(1).copied().unwrap_or_default();
+    let task = |(a, b): (&[Fr], &[Fr])| {
+        let mut sums = [Fr::ZERO; 2];
+        for (a, b) in a.chunks(2).zip(b.chunks(2)) {
+            sums[0] += odd(a) * odd(b);
+            sums[1] += (odd(a) - a[0]) * (odd(b) - b[0]);
+        }
+        sums
+    };
+    a.par_chunks(2 * TASK)
+        .zip(b.par_chunks(2 * TASK))
+        .map(task)
+        .reduce(|| [Fr::ZERO; 2], add)
 }

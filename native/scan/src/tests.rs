@@ -8,6 +8,7 @@ use crate::group::Fr;
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{eq_table, Weight};
 use crate::session::{from_small, Role, Session};
+use crate::small;
 use crate::sumcheck::{plain, sumcheck};
 use crate::transcript::Transcript;
 
@@ -115,7 +116,7 @@ fn column_claims() {
             };
             let values = [
                 dot(&eq_table(&r), &large) + Fr::from(lie),
-                dot(&weight.table(6), &large),
+                dot(&weight.entries(), &large),
                 dot(&eq_table(&r[..3]), &small),
                 dot(&eq_table(&r[..1]), &tiny),
             ];
@@ -266,13 +267,83 @@ fn lookups_accept_only_table_rows() {
     );
 }
 
+/// Segments that end early, longer than a block of leaves: the last row that counts is looked up, the next is not.
+#[test]
+fn rows_count_to_the_last_and_no_further() {
+    const ROWS: usize = 1500;
+    let run = |lie_at: Option<usize>, uncounted: bool| {
+        accepted(7, |session, prover| {
+            let mut values: Vec<i64> = (0..2048).map(|i| i % 4).collect();
+            let mut counts = vec![0i64; 8];
+            values[..ROWS].iter().for_each(|v| counts[*v as usize] += 1);
+            if uncounted {
+                counts[values[ROWS - 1] as usize] -= 1;
+            }
+            if let Some(row) = lie_at {
+                counts[values[row] as usize] -= i64::from(row < ROWS);
+                counts[4] += 1;
+                values[row] = 4;
+            }
+            let groups = [(1, 2048), (1, 8)];
+            let columns = prover.then(|| vec![values.clone(), counts.clone()]);
+            let ids = session.commit_groups("columns", &groups, columns)?;
+            let segments = vec![
+                Segment {
+                    variables: 11,
+                    tag: 1,
+                    entries: vec![Entry::Columns(vec![(ids[0], Fr::ONE)])],
+                    count: Count::First(ROWS),
+                },
+                // 4 and above are no rows of the table.
+                Segment {
+                    variables: 3,
+                    tag: 1,
+                    entries: vec![Entry::Row],
+                    count: Count::TableFirst(ids[1], 4),
+                },
+            ];
+            lookups(session, segments)?;
+            Ok(())
+        })
+    };
+    assert!(run(None, false));
+    assert!(run(Some(ROWS), false), "a row after the last that counts");
+    assert!(!run(Some(ROWS - 1), false), "the last that counts");
+    assert!(!run(Some(1024), false), "a row of the last block");
+    assert!(!run(None, true), "a row not counted in the table");
+}
+
+/// Columns of one group are committed to together, each in its own rows, none beyond its entries.
+#[test]
+fn columns_that_share_values_have_their_own_commitments() {
+    let run = |lie: i64| {
+        accepted(3, |session, prover| {
+            let columns: Vec<Vec<i64>> = (0..3)
+                .map(|k| (0..19).map(|i| (i % 5) * [1, -3, 1 << 33][k]).collect())
+                .collect();
+            let sent = prover.then(|| columns.clone());
+            let ids = session.commit_groups("columns", &[(3, 19)], sent)?;
+            assert!(ids.iter().all(|id| session.columns[id.0].rows.len() == 3));
+            let r = session.challenges("point", 5);
+            for (k, (id, column)) in ids.iter().zip(&columns).enumerate() {
+                let value = small::dot(column, &eq_table(&r));
+                let value = value + from_small(lie * i64::from(k == 1));
+                session.claim(Weight::evaluation(&r), vec![(*id, Fr::ONE)], value.into());
+            }
+            Ok(())
+        })
+    };
+    assert!(run(0));
+    assert!(!run(1));
+}
+
 /// Each byte range of a proof in turn, and wrong lengths: refused, without a panic.
 #[test]
 fn mutated_proofs_are_refused() {
     let protocol = |session: &mut Session, prover: bool| {
         let ids = session.commit("column", &[4], prover.then(|| vec![(0..16).collect()]))?;
         let r = session.challenges("point", 4);
-        let value = crate::lookup::row_number(&r);
+        let value = crate::mle::prefix_numbers(&r, 16);
         session.claim(
             Weight::evaluation(&r),
             vec![(ids[0], Fr::ONE)],
