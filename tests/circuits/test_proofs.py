@@ -168,7 +168,7 @@ def test_point_outside_the_subgroup_is_refused_by_the_verifier(
     broken = copy.deepcopy(proofs[0])
     broken["b"] = off_subgroup()
     proof = parse_proof(broken, CIRCUIT, field="proof")
-    for engine in ("native", "py_ecc"):
+    for engine in ENGINES:
         with pytest.raises(EncodingError):
             verify(key, proof, statements[0], engine=engine)
 
@@ -252,6 +252,23 @@ def test_altered_cached_key_is_noticed(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(SetupError, match="does not match its manifest"):
         proving_key(TINY)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda d: b"", lambda d: d[:-100], lambda d: d[:3] + b"x" + d[4:], lambda d: d[: len(d) // 2]],
+    ids=["empty", "end cut off", "another kind of file", "cut in the middle"],
+)
+def test_damaged_proving_key_is_named(
+    cases: list[Case], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Any
+) -> None:
+    files = proving_key(TINY)
+    broken = tmp_path / "key.zkey"
+    broken.write_bytes(damage(files.zkey.read_bytes()))
+    monkeypatch.setattr("rag_audit.proofs.groth16.job.proving_key", lambda _: replace(files, zkey=broken))
+    with pytest.raises(SetupError, match="the prover failed") as caught:
+        proof_job(cases[0]).run()
+    assert caught.value.field == str(broken)
 
 
 def test_missing_powers_of_tau_are_named(tmp_path: Path) -> None:

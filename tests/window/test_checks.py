@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -711,6 +711,19 @@ def test_setup_label_is_the_pin_s(finished: Finished) -> None:
     )
     verdict = finished.verify(trust=safe)
     assert "setup=ceremony" in verdict.line and verdict.exit_code == 0, verdict.line
+
+
+def test_one_unsafe_key_makes_the_setup_unsafe(finished: Finished) -> None:
+    """A ceremony of `retrieve` does not help if anybody could forge proofs of the embedding, nor the other way."""
+    trust = finished.service.trust(finished.policy, allow_unsafe_setup=False)
+    for number in range(len(trust.pins.groth16)):
+        setups: list[Literal["unsafe", "ceremony"]] = ["ceremony"] * len(trust.pins.groth16)
+        setups[number] = "unsafe"
+        pins = [p.model_copy(update={"setup": s}) for p, s in zip(trust.pins.groth16, setups, strict=True)]
+        mixed = trust.model_copy(update={"pins": trust.pins.model_copy(update={"groth16": pins})})
+        verdict = finished.verify(trust=mixed)
+        assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.setup"}
+        assert "setup=unsafe" in verdict.line
 
 
 def test_unsafe_setup_is_allowed_by_option_and_printed(finished: Finished) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, cast
 
@@ -31,8 +32,44 @@ Point = Any
 """A point in py_ecc's projective form (x, y, z) over FQ or FQ2."""
 
 
+@dataclass(frozen=True)
+class Parsed:
+    """A key, a proof and its public inputs, every point checked.
+
+    :param alpha: and the other points of the key, `ic` with one more than there are inputs
+    :param a: and the other points of the proof
+    :param inputs: below r
+    """
+
+    alpha: Point
+    beta: Point
+    gamma: Point
+    delta: Point
+    ic: Sequence[Point]
+    a: Point
+    b: Point
+    c: Point
+    inputs: Sequence[int]
+
+
 def verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
     """Whether a proof verifies.
+
+    :raises EncodingError: as `parse`
+    """
+    p = parse(vk_json, proof, inputs)
+    total = p.ic[0]
+    for value, point in zip(p.inputs, p.ic[1:], strict=True):
+        total = curve.add(total, curve.multiply(point, value))
+    product = FQ12.one()
+    pairs = ((p.b, p.a), (p.gamma, curve.neg(total)), (p.delta, curve.neg(p.c)), (p.beta, curve.neg(p.alpha)))
+    for g2, g1 in pairs:
+        product = product * pairings.pairing(g2, g1, final_exponentiate=False)
+    return bool(pairings.final_exponentiate(product) == FQ12.one())
+
+
+def parse(vk_json: str, proof: bytes, inputs: bytes) -> Parsed:
+    """Everything that a verifier must refuse before it pairs.
 
     :param vk_json: verification key, snarkjs's JSON
     :param proof: 256 bytes: A.x A.y, B.x1 B.x0 B.y1 B.y0, C.x C.y, each 32 bytes big-endian
@@ -57,14 +94,7 @@ def verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
         raise EncodingError(
             "number of public inputs", field="inputs", expected=f"{len(ic) - 1}", found=f"{len(values)}"
         )
-    a, b, c = _proof(proof)
-    total = ic[0]
-    for value, point in zip(values, ic[1:], strict=True):
-        total = curve.add(total, curve.multiply(point, value))
-    product = FQ12.one()
-    for g2, g1 in ((b, a), (gamma, curve.neg(total)), (delta, curve.neg(c)), (beta, curve.neg(alpha))):
-        product = product * pairings.pairing(g2, g1, final_exponentiate=False)
-    return bool(pairings.final_exponentiate(product) == FQ12.one())
+    return Parsed(alpha, beta, gamma, delta, ic, *_proof(proof), values)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -11,10 +11,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from rag_audit.errors import EncodingError, SetupError
+from rag_audit.errors import SetupError
+from rag_audit.proofs.groth16.pyecc import PROOF_BYTES, parse
 from rag_audit.toolchain import NodeFailed, last_lines, npm_packages, run_node
 
-PROOF_BYTES = 256
 VERIFY_SECONDS = 120
 PROVE_SECONDS = 1800
 _REJECTED = ("Invalid proof", "Proof commitments are not valid", "Public inputs are not valid")
@@ -26,15 +26,11 @@ def verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
     :param vk_json: verification key, snarkjs's JSON
     :param proof: 256 bytes in EIP-197 order
     :param inputs: public inputs, 32 bytes big-endian each
-    :raises EncodingError: a proof or inputs of another size
+    :raises EncodingError: as `pyecc.parse`: snarkjs itself takes points outside the subgroup, and says of other
+        malformed parts no more than that the proof is invalid
     :raises SetupError: Node or snarkjs is missing, fails or does not end in time
     """
-    key = _json(vk_json)
-    values = [int.from_bytes(inputs[i : i + 32], "big") for i in range(0, len(inputs), 32)]
-    if len(inputs) % 32 or len(values) != key.get("nPublic"):
-        raise EncodingError(
-            "number of public inputs", field="inputs", expected=key.get("nPublic"), found=len(values)
-        )
+    values = parse(vk_json, proof, inputs).inputs
     with tempfile.TemporaryDirectory(prefix="rag-audit-") as name:
         folder = Path(name)
         (folder / "vk.json").write_text(vk_json, encoding="utf-8")
@@ -92,19 +88,7 @@ def _failed(exc: NodeFailed) -> SetupError:
     return SetupError("snarkjs failed", field="snarkjs", found=last_lines(exc.stderr + "\n" + exc.stdout))
 
 
-def _json(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as exc:
-        raise EncodingError("not valid JSON", field="vk", found=exc.msg) from exc
-    if not isinstance(value, dict):
-        raise EncodingError("not a JSON object", field="vk", found=type(value).__name__)
-    return value
-
-
 def _proof_json(data: bytes) -> dict[str, Any]:
-    if len(data) != PROOF_BYTES:
-        raise EncodingError("proof of another size", field="proof", expected=PROOF_BYTES, found=len(data))
     n = [str(int.from_bytes(data[i : i + 32], "big")) for i in range(0, PROOF_BYTES, 32)]
     return {
         "protocol": "groth16",
