@@ -162,6 +162,7 @@ def commit(
     :raises PolicyError: the policy is not well-formed, or roster and documents do not fit it
     """
     policy.check()
+    policy.check_certificate(embedder.dimension)
     check_roster(roster, policy)
     if set(documents) != (named := {t.tenant for t in policy.tenants}):
         raise PolicyError(

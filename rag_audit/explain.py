@@ -175,6 +175,14 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
         f"theta {p_theta}/{q_theta}, tau {p.estimator.tau}",
         f"Queries of different accounts with cosine at or above theta within {span} count as one coalition's.",
     )
+    wanted = p.estimator.certificate
+    yield (
+        "estimator.certificate",
+        "none" if wanted is None else f"{wanted.system}, up to {wanted.records} records",
+        "The estimate is only declared: verdicts say coalition=not-checked."
+        if wanted is None
+        else "The closing record's estimate is proved; a window with more records cannot be.",
+    )
     yield (
         "tokens",
         f"query {p.tokens.query}, document {p.tokens.document}",

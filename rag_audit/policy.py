@@ -15,7 +15,8 @@ from pydantic import Field
 from rag_audit.errors import PolicyError, VersionError
 from rag_audit.models import Count, DecimalText, Hex32, Identifier, Millis, Model, Positive
 from rag_audit.proofs import STATEMENTS, Constants, proof_system
-from rag_audit.proofs.groth16 import EmbedInstance, instances
+from rag_audit.proofs.coalition import coalition_system
+from rag_audit.proofs.groth16 import EmbedInstance, coalition, instances
 from rag_audit.proofs.groth16.instance import Instance
 from rag_audit.relation import noise
 from rag_audit.relation.scores import ScoreWindow
@@ -69,6 +70,16 @@ class TenantPolicy(Model):
     """circuit (or protocol) digest by statement name (`proofs.STATEMENTS`): what each record's proofs prove"""
 
 
+class CertificatePolicy(Model):
+    """The proof of the estimate that the closing record must name (docs/estimator.md, "Certificate")."""
+
+    system: Literal["groth16", "scan"]
+    records: Positive
+    """the most query records that it takes"""
+    circuit: Hex32
+    """circuit (or protocol) digest"""
+
+
 class EstimatorPolicy(Model):
     """How coalitions are looked for: cosine at or above theta within tau."""
 
@@ -77,6 +88,8 @@ class EstimatorPolicy(Model):
     tau: Count
     """0 means the whole window"""
     tau_unit: Literal["positions", "seconds"]
+    certificate: CertificatePolicy | None
+    """null: the estimate is only declared"""
 
 
 class TokenLimits(Model):
@@ -139,7 +152,7 @@ class Policy(Model):
     def instances(
         self, dimension: int = 256, norm_factor: int | None = EmbedInstance.norm_factor
     ) -> list[Instance]:
-        """The Groth16 circuits that the tenants name, each once: the ones that need keys.
+        """The Groth16 circuits that the policy names, each once: the ones that need keys.
 
         :param dimension: as `constants`
         :param norm_factor: as `constants`
@@ -151,7 +164,26 @@ class Policy(Model):
             for name, instance in instances(self.constants(tenant, dimension, norm_factor)).items()
             if name in tenant.circuits
         }
+        wanted = self.estimator.certificate
+        if wanted is not None and wanted.system == "groth16":
+            p, q = self.estimator.theta
+            made = coalition.instance(wanted.records, dimension, (p, q))
+            named[made.digest()] = made
         return list(named.values())
+
+    def check_certificate(self, dimension: int) -> None:
+        """Refuse a policy whose coalition certificate this release could not make when the window is closed.
+
+        :raises PolicyError: no such system or circuit, or another release's
+        """
+        wanted = self.estimator.certificate
+        if wanted is None:
+            return
+        p, q = self.estimator.theta
+        made = certificate_of(wanted.system, wanted.records, dimension, (p, q))["circuit"]
+        if wanted.circuit != made:
+            raise PolicyError("another circuit than this release's", field="policy.estimator.certificate.circuit",
+                              expected=made, found=wanted.circuit)  # fmt: skip
 
     def check(self) -> None:
         """Refuse a policy that is not well-formed (docs/protocol.md, "Policy").
@@ -210,6 +242,15 @@ class Policy(Model):
         )
 
 
+def certificate_of(system: str, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, object]:
+    """The policy's part that asks for a coalition certificate of this release.
+
+    :raises PolicyError: the system has none for these parameters
+    """
+    circuit = coalition_system(system).digest(records=records, dimension=dimension, theta=theta)
+    return {"system": system, "records": records, "circuit": circuit}
+
+
 def sigma_text(gains: list[int]) -> str:
     """sigma = 16 sqrt(sum of g^2), to six decimals: the policy's derived field."""
     return str((16 * Decimal(sum(g * g for g in gains)).sqrt()).quantize(Decimal("0.000001")))
@@ -237,6 +278,9 @@ def draft_policy(
     proving: Literal["eager", "on-challenge"] = "on-challenge",
     calibration: Calibration = "exact",
     theta: tuple[int, int] = (4, 5),
+    tau: int = 0,
+    tau_unit: Literal["positions", "seconds"] = "positions",
+    certificate: tuple[Literal["groth16", "scan"], int] | None = None,
     tokens: tuple[int, int] = (64, 512),
     retention_days: int = 30,
 ) -> Policy:
@@ -246,6 +290,7 @@ def draft_policy(
     :param system: proof system of all tenants, or of each
     :param score_window: lo and hi in raw units (the default is the one for scale 0.22, docs/relation.md, "Scores")
     :param norm_factor: of the embedder's integer normalisation; None where it has none, and A1 is not proved
+    :param certificate: system of the coalition certificate, and the most query records that it takes
     """
     lo, hi = score_window
 
@@ -290,7 +335,12 @@ def draft_policy(
             for name, capacity in sorted(capacities.items())
         ],
         "proving": proving,
-        "estimator": {"theta": list(theta), "tau": 0, "tau_unit": "positions"},
+        "estimator": {
+            "theta": list(theta),
+            "tau": tau,
+            "tau_unit": tau_unit,
+            "certificate": None if certificate is None else certificate_of(*certificate, dimension, theta),
+        },
         "tokens": {"query": tokens[0], "document": tokens[1]},
         "delete_after": closes_at + retention_days * DAY_MS,
         "sigma": sigma_text(list(gains)),

@@ -180,6 +180,9 @@ def at_least(level: str, wanted: str, order: tuple[str, ...]) -> bool:
     return order.index(base) >= order.index(wanted)
 
 
+_ADVICE = {"max_theta": ": what `rag-audit estimate calibrate` says of public questions at the policy's size"}
+
+
 def trust_template(
     *,
     origin: str,
@@ -240,7 +243,7 @@ def trust_template(
     lines += ["", "[require]  # an absent max_ or min_ is an unmet requirement"]
     for key, value in require.model_dump().items():
         if value is None:
-            lines.append(f"# {key} =  # set me")
+            lines.append(f"# {key} =  # set me{_ADVICE.get(key, '')}")
         elif isinstance(value, bool):
             lines.append(f"{key} = {str(value).lower()}")
         elif isinstance(value, int):

@@ -32,7 +32,7 @@ from rag_audit.commit import (
 from rag_audit.drand import QUICKNET, DrandChain
 from rag_audit.durable import PRIVATE_MODE, replace_file
 from rag_audit.embedders import Embedder, get_embedder
-from rag_audit.engine import NoisePool, SlotKey
+from rag_audit.engine import Int8Array, NoisePool, SlotKey
 from rag_audit.errors import (
     PolicyError,
     RagAuditError,
@@ -41,7 +41,7 @@ from rag_audit.errors import (
     StoreError,
     WindowStateError,
 )
-from rag_audit.estimate import Estimate, estimate_window
+from rag_audit.estimate import Estimate, coalition_statement, coalition_witness, estimate_window
 from rag_audit.executors import run_jobs
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.note import Note, SigningKey, VerifierKey, merge_signatures, parse_note
@@ -49,6 +49,7 @@ from rag_audit.ledger.store import LedgerStore, SlotUsed
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.policy import Policy
 from rag_audit.proofs import STATEMENTS, Job, ProofSystem, TenantPublic, proof_system
+from rag_audit.proofs.coalition import coalition_system
 from rag_audit.publication import PUBLICATION, Publication
 from rag_audit.receipts import make_receipt
 from rag_audit.records import (
@@ -57,6 +58,7 @@ from rag_audit.records import (
     BeaconEntry,
     BeaconSource,
     Closing,
+    CoalitionEstimate,
     DrandBeacon,
     Enrolment,
     Entry,
@@ -64,15 +66,19 @@ from rag_audit.records import (
     PreviousWindow,
     QueryRecord,
     Refusal,
+    RequestSalts,
     RosterEntry,
     SignedRequest,
     WitnessBeacon,
     parse_entry,
 )
+from rag_audit.relation.field import to_hex
 from rag_audit.stored import load_commitment, lock_folder, store_commitment
 from rag_audit.windowfile import MEDIA_TYPE, WindowFile
 
 MAX_PROOF_BYTES = 1 << 20
+MAX_CERTIFICATE_BYTES = 64 << 20
+CERTIFICATE_FILE = "coalition.json"
 
 
 def now_ms() -> int:
@@ -107,6 +113,7 @@ class Window:
         self._tree = MerkleTree()
         self._state = threading.Condition()
         self._closing = False
+        self._close = threading.Lock()
         self._accounts: dict[str, RosterEntry] = {r.account: r for r in commitment.roster}
         self._enrolled_at: dict[str, int] = {}
         self._beacons: dict[int, bytes] = {}
@@ -311,13 +318,17 @@ class Window:
         self._append_beacon(of, "witnesses", value, list(notes), str(signed.note))
 
     def _append_beacon(self, of: int, source: str, value: bytes, notes: list[str], checkpoint: str) -> None:
-        self._append(
-            lambda seq: BeaconEntry.parse(
-                {"type": "beacon", "v": 1, "seq": seq, "entry": of, "source": source, "value": value.hex(),
-                 "notes": notes, "checkpoint": checkpoint},
-                field="beacon",
-            )
-        )  # fmt: skip
+        with self._state:
+            if self._closing:
+                # Too late to be used, and nothing may follow what the closing record is about.
+                return
+            self._append(
+                lambda seq: BeaconEntry.parse(
+                    {"type": "beacon", "v": 1, "seq": seq, "entry": of, "source": source, "value": value.hex(),
+                     "notes": notes, "checkpoint": checkpoint},
+                    field="beacon",
+                )
+            )  # fmt: skip
 
     def enrol(self, account: RosterEntry, beacon: BeaconSource) -> Enrolment:
         """Add an account while the window is open. Its slots wait for the beacon that the entry names.
@@ -461,26 +472,41 @@ class Window:
 
     # -- closing ---------------------------------------------------------------------------------------------
 
-    def close(self, *, abandoned: bool = False) -> str:
+    def close(
+        self,
+        *,
+        abandoned: bool = False,
+        certify: bool = True,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> str:
         """Write the closing record and sign the final checkpoint, which the witnesses then cosign.
 
+        The coalition certificate that the policy asks for is made and stored first, so an interrupted call resumes
+        with it.
+
         :param abandoned: the window never became usable; it is closed so that the chain can go on, and never passes
+        :param certify: False closes without that certificate; no verifier decides for such a window
+        :param executor: where the certificate's jobs run; in this process if None
+        :param progress: called with (jobs done, jobs) of the certificate
         :returns: the final checkpoint note
+        :raises WitnessError: the window has more records than the certificate takes
         """
-        with self._state:
-            if self.status not in ("closed", "final"):
-                if not abandoned:
-                    self._require("active")
-                # No record may follow the closing one: what is being answered is finished first.
-                self._closing = True
-                self._state.wait_for(lambda: not self._in_flight)
-                queries, estimate = len(self._records), self.estimate()
-                evidence = jcs(estimate.evidence())
-                replace_file(self.directory / "estimate.json", evidence, mode=PRIVATE_MODE)
+        with self._close:
+            with self._state:
+                closed = self.status in ("closed", "final")
+                if not closed:
+                    if not abandoned:
+                        self._require("active")
+                    # No entry may follow the estimate: what is being answered is finished first.
+                    self._closing = True
+                    self._state.wait_for(lambda: not self._in_flight)
+            if not closed:
+                coalition = self._coalition(executor, progress, certify=certify)
                 self._append(
                     lambda seq: Closing(
                         type="closing", v=1, seq=seq, ts=self._timestamp(), window=self.opening.window,
-                        queries=queries, enrolments=len(self._enrolled_at), coalition=estimate.public(),
+                        queries=len(self._records), enrolments=len(self._enrolled_at), coalition=coalition,
                         abandoned=abandoned,
                     )
                 )  # fmt: skip
@@ -491,14 +517,53 @@ class Window:
             self.export()
             return path.read_text()
 
+    def _coalition(
+        self,
+        executor: concurrent.futures.Executor | None,
+        progress: Callable[[int, int], None] | None,
+        *,
+        certify: bool,
+    ) -> CoalitionEstimate:
+        """What the closing record says: the estimate, and the digest of its certificate, which is durable by then."""
+        records, retained, vectors = self._asked()
+        estimate = estimate_window(records, vectors, self.policy)
+        replace_file(self.directory / "estimate.json", jcs(estimate.evidence()), mode=PRIVATE_MODE)
+        declared, wanted = estimate.public(), self.policy.estimator.certificate
+        if wanted is None or not certify or not records:
+            return declared
+        size = len(self._entries)
+        statement = coalition_statement(
+            records,
+            declared,
+            opening_digest=self.opening_digest,
+            head=Checkpoint(self.opening.origin, size, self._tree.root(size)),
+            dimension=self._embedder.dimension,
+            capacity=wanted.records,
+        )
+        path, ctx = self.directory / CERTIFICATE_FILE, to_hex(statement.ctx)
+        kept: Any = read_json(path, max_bytes=MAX_CERTIFICATE_BYTES) if path.exists() else {}
+        if kept.get("ctx") != ctx:
+            salts = [RequestSalts.derive(bytes.fromhex(part.salt)).vector for part in retained]
+            witness = coalition_witness(records, estimate, vectors, salts)
+            system = coalition_system(wanted.system)
+            certificate = system.certify(statement, witness, executor=executor, progress=progress)
+            kept = {"ctx": ctx, "certificate": certificate}
+            replace_file(path, jcs(kept))
+        return declared.model_copy(update={"certificate": digest_hex(kept["certificate"])})
+
     def estimate(self) -> Estimate:
         """Coalitions among the queries so far. It names accounts: for the provider only (docs/estimator.md).
 
         :raises StoreError: a retained query cannot be opened
         """
-        records = self.records
-        vectors = [self._embedder.embed_query(self._retained(record).query) for record in records]
+        records, _, vectors = self._asked()
         return estimate_window(records, vectors, self.policy)
+
+    def _asked(self) -> tuple[list[QueryRecord], list[Retained], list[Int8Array]]:
+        """The records so far, with what was retained of each and its vector."""
+        records = self.records
+        retained = [self._retained(record) for record in records]
+        return records, retained, [self._embedder.embed_query(part.query) for part in retained]
 
     def shut(self) -> None:
         """Release threads, files and the folder's lock. Shutting twice does nothing."""
@@ -667,6 +732,12 @@ class Window:
             {(r.tenant, name) for r in self.records for name in proofs.get(str(r.seq), ())}
         ):
             keys |= self._system(tenant).published_keys(name, self._public(tenant))
+        certificate = self._certificate()
+        if certificate is not None and (wanted := self.policy.estimator.certificate) is not None:
+            p, q = self.policy.estimator.theta
+            keys |= coalition_system(wanted.system).published_keys(
+                records=wanted.records, dimension=self._embedder.dimension, theta=(p, q)
+            )
         challenges = sorted(p.read_text() for p in (public / "challenges").glob("*.txt"))
         file = WindowFile(
             mediaType=MEDIA_TYPE,
@@ -680,11 +751,25 @@ class Window:
             verification_keys=keys,
             proofs=proofs,
             challenges=challenges,
-            certificate=None,
+            certificate=certificate,
         )
         path = path or public / "window.json"
         file.save(path)
         return path
+
+    def _certificate(self) -> Json:
+        """The certificate that the closing record names, or None."""
+        last = self._entries[-1]
+        named = last.coalition.certificate if isinstance(last, Closing) and last.coalition else None
+        if named is None:
+            return None
+        path = self.directory / CERTIFICATE_FILE
+        kept: Any = read_json(path, max_bytes=MAX_CERTIFICATE_BYTES)
+        if digest_hex(kept["certificate"]) != named:
+            raise StoreError(
+                "not the certificate that the closing record names", field=path.name, expected=named
+            )
+        return kept["certificate"]
 
     def checkpoint(self, size: int | None = None) -> str:
         """The signed checkpoint note of the ledger's first `size` entries (all by default)."""

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
 def run(root: Path) -> None:
     """Seven queries by four accounts, one of them enrolled late; full mode; the verdict's text beside it."""
     service = Service(root)
-    window = service.open(tokens=(24, 512))
+    window = service.open(tokens=(24, 512), certificate=("groth16", 8))
     publication = Publication.load(window.directory / "public")
     exchange: dict[str, Any] = {"roster": [a.roster_entry.dump() for a in service.accounts.values()]}
 
@@ -85,7 +85,8 @@ def run(root: Path) -> None:
         old.unlink()
     for path in sorted(receipts.glob("*.json")):
         (HERE / "receipts" / path.name).write_bytes(path.read_bytes())
-    (HERE / "trust.toml").write_text(service.trust_text(window.policy, a1="proved"), encoding="utf-8")
+    trust = service.trust_text(window.policy, a1="proved", coalition="checked")
+    (HERE / "trust.toml").write_text(trust, encoding="utf-8")
     verdict = verify()
     if not verdict.passed:
         raise SystemExit(f"the example does not pass: {verdict.line}")

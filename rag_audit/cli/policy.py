@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -81,6 +81,29 @@ def _theta(text: str, option: str) -> tuple[int, int]:
             return theta.numerator, theta.denominator
     raise PolicyError("not a threshold", field=option, expected="in (0, 1), in thousandths or as p/q with q <= 1000",
                       found=text)  # fmt: skip
+
+
+@_parsed
+def _tau(text: str, option: str) -> tuple[int, str]:
+    """(tau, unit) of 500 (positions), 90s or 12h; 0 is the whole window."""
+    match = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
+    if match is None:
+        raise PolicyError("not a span", field=option, expected="query records (500), or a time (90s, 15m, 12h, 7d)",
+                          found=text)  # fmt: skip
+    seconds = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+    return int(match[1]) * seconds.get(match[2], 1), "seconds" if match[2] else "positions"
+
+
+@_parsed
+def _certificate(text: str, option: str) -> tuple[str, int] | None:
+    """(system, records) of groth16:64; None of none."""
+    if text == "none":
+        return None
+    match = re.fullmatch(r"(groth16|scan):([1-9][0-9]{0,8})", text)
+    if match is None:
+        raise PolicyError("not a certificate", field=option, expected="none, groth16:RECORDS or scan:RECORDS",
+                          found=text)  # fmt: skip
+    return match[1], int(match[2])
 
 
 @_parsed
@@ -272,6 +295,21 @@ def _choose(
     help="cosine from which two queries count as near; set it with `rag-audit estimate calibrate --questions`",
 )
 @click.option(
+    "--tau",
+    callback=_tau,
+    default="0",
+    show_default=True,
+    help="how far apart near queries may be: in query records (500) or time (12h); 0 is the whole window",
+)
+@click.option(
+    "--certificate",
+    callback=_certificate,
+    default="none",
+    show_default=True,
+    metavar="SYSTEM:RECORDS",
+    help="prove the coalition estimate of a window of up to so many records: groth16:64, or scan for large ones",
+)
+@click.option(
     "--dimension", callback=_whole, default="256", show_default=True, help="of the embedder's vectors"
 )
 @click.option(
@@ -296,6 +334,7 @@ def new(
     eps_acc: str | None,
     eps_joint: str | None,
     query_tokens: int,
+    tau: tuple[int, Literal["positions", "seconds"]],
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -323,6 +362,8 @@ def new(
         lattice=chosen.lattice,
         eps_acc=chosen.eps_acc,
         tokens=(query_tokens, DOCUMENT_TOKENS),
+        tau=tau[0],
+        tau_unit=tau[1],
         **options,
     )
     made.check()

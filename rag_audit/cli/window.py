@@ -29,6 +29,14 @@ from rag_audit.window import Window
 from rag_audit.windowfile import WindowFile
 
 MAX_REQUEST_BYTES = 1 << 17
+executor_option = click.option(
+    "--executor",
+    "address",
+    help="a cluster: dask://host:port or ray://host:port, with RAG_AUDIT_WORKER_KEY set",
+)
+workers_option = click.option(
+    "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="prover processes here"
+)
 
 
 def _settings(directory: Path) -> dict[str, Any]:
@@ -217,11 +225,26 @@ def _reply(window: Window, line: bytes, eager: bool) -> bytes:
 @click.option(
     "--abandon", is_flag=True, help="close a window that never became usable, so that the chain can go on"
 )
+@click.option(
+    "--no-certificate",
+    "certify",
+    flag_value=False,
+    default=True,
+    help="close without the coalition certificate that the policy asks for: no verdict then decides",
+)
+@executor_option
+@workers_option
 @json_option
-def close(directory: Path, abandon: bool, as_json: bool) -> None:
-    """Close a window; run again to take the witnesses' cosignatures of the final checkpoint."""
-    with resume(directory) as window:
-        window.close(abandoned=abandon)
+def close(
+    directory: Path, abandon: bool, certify: bool, address: str | None, workers: int, as_json: bool
+) -> None:
+    """Close a window; run again to take the witnesses' cosignatures of the final checkpoint.
+
+    The estimator runs over the window's queries, and its certificate is made if the policy asks for one. Interrupted,
+    it goes on when it is run again.
+    """
+    with resume(directory) as window, open_executor(address, workers=workers) as executor:
+        window.close(abandoned=abandon, certify=certify, executor=executor, progress=progress("certificate"))
         _admit(window)
         path = window.export()
         emit({"status": window.status, "records": len(window.records), "window": str(path)}, as_json)
@@ -230,14 +253,8 @@ def close(directory: Path, abandon: bool, as_json: bool) -> None:
 @click.command()
 @click.argument("directory", type=PATH)
 @click.option("--challenge", "note", type=PATH, help="a verifier's challenge note; all records without it")
-@click.option(
-    "--executor",
-    "address",
-    help="a cluster: dask://host:port or ray://host:port, with RAG_AUDIT_WORKER_KEY set",
-)
-@click.option(
-    "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="prover processes here"
-)
+@executor_option
+@workers_option
 @json_option
 def prove(directory: Path, note: Path | None, address: str | None, workers: int, as_json: bool) -> None:
     """Make the missing proofs and add them to window.json; can be interrupted and run again.

@@ -1,4 +1,4 @@
-"""The statement of a coalition certificate from published entries, and the private side from an estimate."""
+"""Coalition certificates: the statement from published entries, the private side from an estimate."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def _context(declared: CoalitionEstimate, opening_digest: str, head: Checkpoint)
 def coalition_witness(
     records: Sequence[QueryRecord],
     estimate: Estimate,
-    vectors: npt.NDArray[np.int8],
+    vectors: Sequence[npt.NDArray[np.int8]],
     salts: Sequence[int],
 ) -> CoalitionWitness:
     """Vectors, salts and the label of each account: the number of its cluster's first account, or its own.
 
-    :param vectors: shape (records, d), int8 in -7..7, in the records' order
+    :param vectors: the records' vectors in the same order; each shape (d,), int8 in -7..7
     :param salts: salt of each record's cq
     """
     accounts = {account: number for number, account in enumerate(sorted(tenants_of(records)))}
@@ -74,4 +74,4 @@ def coalition_witness(
     for cluster in estimate.clusters:
         for account in cluster:
             labels[accounts[account]] = accounts[cluster[0]]
-    return CoalitionWitness(vectors.tobytes(), tuple(salts), tuple(labels))
+    return CoalitionWitness(b"".join(v.tobytes() for v in vectors), tuple(salts), tuple(labels))

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import concurrent.futures
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from rag_audit.canonical import Json
 from rag_audit.errors import VersionError
+from rag_audit.proofs import OpenedKey, Pins
 
 COALITION_SYSTEMS = ("groth16", "scan")
 """Systems that a policy may name for its certificate."""
@@ -75,6 +76,27 @@ class CoalitionSystem(Protocol):
         :raises PolicyError: this system has none for them
         """
 
+    def published_keys(self, *, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, Json]:
+        """What the window file carries for verifiers of that certificate, by digest.
+
+        :raises SetupError: a key is missing and cannot be made
+        """
+
+    def open_key(
+        self,
+        *,
+        records: int,
+        dimension: int,
+        theta: tuple[int, int],
+        published: Mapping[str, Json],
+        pins: Pins,
+    ) -> OpenedKey:
+        """What a verifier needs beside certificate and statement, from the window file and its own pins.
+
+        :raises SetupError: no pin, or not published
+        :raises InvalidProof: not what is pinned
+        """
+
     def certify(
         self,
         statement: CoalitionStatement,
@@ -83,19 +105,21 @@ class CoalitionSystem(Protocol):
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, Any]:
-        """The certificate as JSON, with `system` and `circuit` among its fields.
+        """The certificate as JSON, with `system` and `circuit` among its fields, after verifying it: the closing
+        record that names it is final.
 
         :param executor: where blocks are proved; in this process if None
         :param progress: called with (blocks done, blocks)
         :raises WitnessError: the claim is false, or the window has more records than the system takes
+        :raises InvalidProof: what was made does not verify: a damaged proving key, say
         """
 
     def verify(
-        self, statement: CoalitionStatement, certificate: Json, *, key: Json, engine: str = "native"
+        self, statement: CoalitionStatement, certificate: Json, *, key: Any, engine: str = "native"
     ) -> None:
         """Return if the certificate proves the statement.
 
-        :param key: the verification key that trust.toml pins for the circuit; None for a system without keys
+        :param key: of `open_key`
         :raises InvalidProof: it does not
         :raises RagAuditError: it is not well-formed
         """

@@ -11,7 +11,7 @@ import pytest
 
 from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, VersionError, WitnessError
 from rag_audit.proofs.coalition import COALITION_SYSTEMS, coalition_system
-from rag_audit.proofs.groth16 import coalition, proving_key
+from rag_audit.proofs.groth16 import VerificationKey, coalition, proving_key
 from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.groth16.coalition import CoalitionJob
 from rag_audit.proofs.groth16.instance import CoalitionInstance
@@ -227,7 +227,7 @@ def certificate(case: Window) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def key() -> Any:
-    return proving_key(TINY).vk
+    return VerificationKey.parse(proving_key(TINY).vk, field="vk")
 
 
 @pytest.mark.parametrize("engine", ["native", "py_ecc"])

@@ -224,7 +224,8 @@ class Forge:
             asking = len({e["account"] for e in self.queries})
             estimate = self.closing["coalition"]
             counts = {name: min(estimate[name], asking) for name in ("c", "c_tenant")}
-            estimate.update(**self.policy["estimator"], **counts)
+            asked = {name: self.policy["estimator"][name] for name in ("theta", "tau", "tau_unit")}
+            estimate.update(**asked, **counts)
         tree = MerkleTree(leaf_hash(jcs(e)) for e in self.entries)
         head = Checkpoint(self.final_origin, tree.size + self.final_size_off_by, tree.root())
         self.value["final_checkpoint"] = self._cosign(head, self.final_key, self.final_times)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import gcd
-from typing import Any
+from typing import Any, cast
 
 from rag_audit.canonical import Json
 from rag_audit.errors import InvalidProof, WitnessError
-from rag_audit.proofs import CoalitionDigest
+from rag_audit.executors import run_jobs
+from rag_audit.proofs import CoalitionDigest, OpenedKey, Pins
 from rag_audit.proofs.coalition import CoalitionStatement, CoalitionWitness
 from rag_audit.proofs.groth16.circuit import Inputs
 from rag_audit.proofs.groth16.instance import CoalitionInstance
 from rag_audit.proofs.groth16.job import parse_key, parse_proof, prove
 from rag_audit.proofs.groth16.job import verify as verify_proof
+from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
+from rag_audit.proofs.groth16.system import pinned_key
 from rag_audit.relation.commitments import vector_commitment
 from rag_audit.relation.poseidon import TAG_COALITION, hash_list
 from rag_audit.relation.vectors import pack_nibbles
@@ -30,7 +33,20 @@ def digest(*, records: int, dimension: int, theta: tuple[int, int]) -> str:
 
     :raises PolicyError: there is none
     """
-    return _instance(records, dimension, theta).digest()
+    return instance(records, dimension, theta).digest()
+
+
+def published_keys(*, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, Json]:
+    """See `CoalitionSystem.published_keys`."""
+    circuit = instance(records, dimension, theta)
+    return {circuit.digest(): proving_key(circuit).vk}
+
+
+def open_key(
+    *, records: int, dimension: int, theta: tuple[int, int], published: Mapping[str, Json], pins: Pins
+) -> OpenedKey:
+    """See `CoalitionSystem.open_key`."""
+    return pinned_key(instance(records, dimension, theta).digest(), published, pins)
 
 
 def certify(
@@ -43,21 +59,26 @@ def certify(
     """The certificate: one proof, in one job.
 
     :raises WitnessError: the claim is false, or there are more records than the circuit has places
+    :raises InvalidProof: the proof does not verify: a damaged proving key, say
     :raises SetupError: Node, circuit or keys are missing and cannot be made
     """
     job = CoalitionJob.of(statement, witness)
-    certificate = job.run() if executor is None else executor.submit(job.run).result()
+    ((_, certificate),) = run_jobs([(0, job)], executor)
+    verify(
+        statement, certificate, key=parse_key(proving_key(job.places.instance).vk, field="verification key")
+    )
     if progress is not None:
         progress(1, 1)
-    return certificate
+    return cast("dict[str, Any]", certificate)
 
 
-def verify(statement: CoalitionStatement, certificate: Json, *, key: Json, engine: str = "native") -> None:
+def verify(
+    statement: CoalitionStatement, certificate: Json, *, key: VerificationKey, engine: str = "native"
+) -> None:
     """Return if the certificate proves the statement.
 
-    :param key: the pinned verification key, JSON
     :raises InvalidProof: it does not
-    :raises EncodingError: certificate or key is not canonical
+    :raises EncodingError: a certificate that is not canonical
     :raises SchemaError: other fields, another system or circuit
     :raises WitnessError: a statement that the circuit has no place for
     """
@@ -65,9 +86,7 @@ def verify(statement: CoalitionStatement, certificate: Json, *, key: Json, engin
     circuit = places.instance.digest()
     proof = parse_proof(certificate, circuit, field="certificate")
     public = CoalitionDigest(places.digest())
-    if not verify_proof(
-        parse_key(key, field=f"verification_keys.{circuit[:16]}"), proof, public, engine=engine
-    ):
+    if not verify_proof(key, proof, public, engine=engine):
         raise InvalidProof("the coalition certificate does not verify", field="certificate")
 
 
@@ -85,13 +104,14 @@ class Places:
     @classmethod
     def of(cls, statement: CoalitionStatement) -> Places:
         """:raises WitnessError: no record, or more than the circuit has places"""
-        instance = _instance(statement.capacity, statement.dimension, statement.theta)
+        circuit = instance(statement.capacity, statement.dimension, statement.theta)
         count = len(statement.cq)
-        if not 0 < count <= instance.records:
+        if not 0 < count <= circuit.records:
             raise WitnessError("the window does not fit the certificate's circuit", field="records",
-                               expected=f"1..{instance.records}", found=count)  # fmt: skip
+                               expected=f"1..{circuit.records}", found=count,
+                               hint="`rag-audit close --no-certificate` closes it without one")  # fmt: skip
         order = sorted(range(count), key=lambda record: (statement.account[record], record))
-        return cls(instance, statement, tuple(order))
+        return cls(circuit, statement, tuple(order))
 
     def cq(self) -> list[int]:
         """Commitments by place; an unused place has the zero vector's, without a salt."""
@@ -194,7 +214,11 @@ class CoalitionJob:
         return prove(self.places.instance, self.inputs())
 
 
-def _instance(records: int, dimension: int, theta: tuple[int, int]) -> CoalitionInstance:
+def instance(records: int, dimension: int, theta: tuple[int, int]) -> CoalitionInstance:
+    """The circuit for windows of up to `records` records; theta need not be in lowest terms.
+
+    :raises PolicyError: there is none
+    """
     p, q = theta
     common = gcd(p, q)
     return CoalitionInstance(records, dimension, (p // common, q // common))

@@ -88,8 +88,16 @@ def published_keys(name: str, tenant: TenantPublic) -> dict[str, Json]:
 
 
 def open_key(name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins) -> OpenedKey:
-    """See `ProofSystem.open_key`: verification keys are published by circuit, and accepted by pin."""
-    circuit = circuits(tenant.constants)[name]
+    """See `ProofSystem.open_key`."""
+    return pinned_key(circuits(tenant.constants)[name], published, pins)
+
+
+def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> OpenedKey:
+    """A circuit's verification key: published by circuit, and accepted by pin.
+
+    :raises SetupError: no pin, or not published
+    :raises InvalidProof: another key than the pinned one
+    """
     place = f"verification_keys.{circuit[:16]}"
     pin = pins.key(circuit)
     if pin is None:

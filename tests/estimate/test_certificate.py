@@ -1,0 +1,472 @@
+"""Certificates in windows: made at close, bound to one ledger, judged by a stranger; and every way to lie with one."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.account import Account
+from rag_audit.canonical import digest_hex, jcs
+from rag_audit.checks import coalition as checks
+from rag_audit.checks.case import Case, Status
+from rag_audit.errors import ExitCode, PolicyError, RequestRefused, StoreError, WitnessError
+from rag_audit.policy import draft_policy
+from rag_audit.proofs.groth16 import coalition
+from rag_audit.proofs.groth16.encoding import BASE_MODULUS
+from rag_audit.trust import Trust
+from rag_audit.verify import open_case, verify_window
+from rag_audit.window import Window
+from rag_audit.windowfile import WindowFile
+from tests.cli.conftest import Shell
+from tests.window.simulator import QUESTIONS, TEXTS, Service
+
+pytestmark = pytest.mark.circuits
+
+PROBE = "Did the clinic treat Jane Roe for hepatitis in 2019?"
+ASKED = {
+    "law-1": PROBE,
+    "law-2": PROBE + " Please.",
+    "medicine-1": QUESTIONS["medicine"][0],
+    "medicine-2": QUESTIONS["medicine"][1],
+}
+SMALL = ("groth16", 8)
+
+
+def asked(root: Path, texts: dict[str, str] = ASKED, **policy: Any) -> tuple[Service, Window]:
+    """An active window in which each account has asked once."""
+    service = Service(root)
+    window = service.open(**{"certificate": SMALL, **policy})
+    for account, text in texts.items():
+        service.ask(window, account, text)
+    return service, window
+
+
+class Certified:
+    """A closed window with its certificate, and what its verifier trusts."""
+
+    def __init__(self, root: Path, texts: dict[str, str] = ASKED, **policy: Any) -> None:
+        self.service, window = asked(root, texts, **policy)
+        self.service.finish(window)
+        self.file = WindowFile.load(window.directory / "public")
+        self.trust: Trust = self.service.trust(window.policy, coalition="checked")
+        self.directory = window.directory
+        window.shut()
+
+    @property
+    def value(self) -> Any:
+        """The file as a fresh JSON value."""
+        return json.loads(jcs(self.file.dump()))
+
+    def judge(self, value: Any, trust: Trust | None = None) -> Case:
+        """The group alone, on a file that everything else would be remade for."""
+        case = open_case(WindowFile.parse(value, field="window.json"), trust or self.trust, [], "native")
+        checks.check(case)
+        return case
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Certified:
+    return Certified(tmp_path_factory.mktemp("certified"))
+
+
+def outcome(case: Case) -> dict[str, str]:
+    """The checks that did not pass."""
+    return {c.id: c.status.value for c in case.checks if c.status is not Status.PASS}
+
+
+def test_a_stranger_checks_the_certificate(certified: Certified) -> None:
+    case = certified.judge(certified.value)
+    assert outcome(case) == {}
+    assert case.figures["coalition"] == "checked"
+    assert case.figures["c"] == {"all": 2, "tenant": 2}
+    found = {c.id: c.found for c in case.checks}
+    assert found["coalition.cap"] == "c = 2, in one tenant 2 (proved)"
+    assert case.figures["setups"] == {"unsafe"}
+
+    verdict = verify_window(certified.file, trust=certified.trust)
+    status = {c.id: c.status for c in verdict.checks}
+    assert status["trust.coalition"] is Status.PASS
+    assert status["coalition.certificate"] is Status.PASS
+
+
+def test_nothing_that_is_published_names_a_coalition(certified: Certified) -> None:
+    text = jcs(certified.file.certificate).decode() + jcs(certified.file.entries[-1]).decode()
+    assert not any(account in text for account in ASKED)
+    assert set(certified.value["certificate"]) == {"system", "circuit", "a", "b", "c"}
+    kept = json.loads((certified.directory / "coalition.json").read_text())
+    assert kept["certificate"] == certified.value["certificate"]
+
+
+def test_a_certificate_by_the_scan_argument(tmp_path: Path) -> None:
+    """No key and no pin of one; its lies are refused like the circuit's."""
+    made = Certified(tmp_path, certificate=("scan", 64))
+    assert made.value["verification_keys"] == {}
+    case = made.judge(made.value)
+    assert outcome(case) == {}
+    assert (case.figures["coalition"], case.figures["c"]) == ("checked", {"all": 2, "tenant": 2})
+    for lie in ("dropped record", "altered vector", "record under another account", "later entry changed",
+                "smaller c", "smaller c in one tenant", "wrong tau"):  # fmt: skip
+        value = made.value
+        LIES[lie][0](value)
+        assert outcome(made.judge(value)) == {"coalition.certificate": FAIL}, lie
+
+
+# -- lies ----------------------------------------------------------------------------------------------------
+
+
+def query(value: Any, number: int) -> Any:
+    return [e for e in value["entries"] if e["type"] == "query"][number]
+
+
+def dropped_record(value: Any) -> None:
+    """law-2's record: without it nobody colludes."""
+    value["entries"].remove(query(value, 1))
+    value["entries"][-1]["coalition"].update(c=1, c_tenant=1)
+
+
+def swapped_commitments(value: Any) -> None:
+    a, b = query(value, 0), query(value, 2)
+    a["cq"], b["cq"] = b["cq"], a["cq"]
+
+
+def one_tau(value: Any, tau: int) -> None:
+    value["policy"]["estimator"]["tau"] = value["entries"][-1]["coalition"]["tau"] = tau
+
+
+def one_theta(value: Any, theta: list[int], *, circuit: bool) -> None:
+    value["policy"]["estimator"]["theta"] = value["entries"][-1]["coalition"]["theta"] = theta
+    if circuit:
+        other = coalition.digest(records=8, dimension=256, theta=(theta[0], theta[1]))
+        value["policy"]["estimator"]["certificate"]["circuit"] = other
+
+
+def named(value: Any, certificate: Any) -> None:
+    """Put a certificate in, and its digest into the closing record."""
+    value["certificate"] = certificate
+    value["entries"][-1]["coalition"]["certificate"] = digest_hex(certificate)
+
+
+def negated(certificate: Any) -> Any:
+    """(-A, -B, C): another proof of the same statement, which anybody can make."""
+
+    def minus(y: Any) -> Any:
+        return [minus(part) for part in y] if isinstance(y, list) else f"{-int(y, 16) % BASE_MODULUS:064x}"
+
+    return {**certificate, **{name: [certificate[name][0], minus(certificate[name][1])] for name in "ab"}}
+
+
+def declared(**changes: Any) -> Callable[[Any], None]:
+    return lambda value: value["entries"][-1]["coalition"].update(changes)
+
+
+FAIL, UNDECIDED = "fail", "undecided"
+
+LIES: dict[str, tuple[Callable[[Any], Any], dict[str, str]]] = {
+    "dropped record": (dropped_record, {"coalition.certificate": FAIL}),
+    "altered vector": (lambda v: query(v, 1).update(cq="0" * 63 + "1"), {"coalition.certificate": FAIL}),
+    "vectors of two records exchanged": (swapped_commitments, {"coalition.certificate": FAIL}),
+    "record under another account": (
+        lambda v: query(v, 1).update(account="law-1", i=2),
+        {"coalition.certificate": FAIL},
+    ),
+    "account under another tenant": (
+        lambda v: query(v, 1).update(tenant="medicine"),
+        {"coalition.certificate": FAIL},
+    ),
+    "later entry changed": (
+        lambda v: query(v, 3).update(ts=query(v, 3)["ts"] + 1),
+        {"coalition.certificate": FAIL},
+    ),
+    "smaller c": (declared(c=1, c_tenant=1), {"coalition.certificate": FAIL}),
+    "smaller c in one tenant": (declared(c_tenant=1), {"coalition.certificate": FAIL}),
+    "larger c": (declared(c=3), {"coalition.certificate": FAIL, "coalition.cap": FAIL}),
+    "c above the accounts that asked": (
+        declared(c=5),
+        {"coalition.count": FAIL, "coalition.cap": FAIL, "coalition.certificate": FAIL},
+    ),
+    "wrong tau": (lambda v: one_tau(v, 1), {"coalition.certificate": FAIL}),
+    "tau of the closing record is not the policy's": (
+        declared(tau=1),
+        {"coalition.parameters": FAIL, "coalition.certificate": FAIL},
+    ),
+    "wrong theta under the right circuit": (
+        lambda v: one_theta(v, [9, 10], circuit=False),
+        {"coalition.circuit": UNDECIDED},
+    ),
+    "wrong theta and its circuit, which nobody pinned": (
+        lambda v: one_theta(v, [9, 10], circuit=True),
+        {"coalition.key": UNDECIDED},
+    ),
+    "valid certificate that the closing record does not name": (
+        lambda v: v.update(certificate=negated(v["certificate"])),
+        {"coalition.certificate": FAIL},
+    ),
+    "no certificate in the window": (
+        lambda v: v.update(certificate=None),
+        {"coalition.certificate": UNDECIDED},
+    ),
+    "no certificate in the closing record": (
+        declared(certificate=None),
+        {"coalition.certificate": UNDECIDED},
+    ),
+    "no estimate at all": (
+        lambda v: v["entries"][-1].update(coalition=None),
+        {"coalition.certificate": UNDECIDED},
+    ),
+    "a certificate that the policy does not ask for": (
+        lambda v: v["policy"]["estimator"].update(certificate=None),
+        {"coalition.certificate": UNDECIDED},
+    ),
+    "certificate of another system": (
+        lambda v: named(v, {**v["certificate"], "system": "scan"}),
+        {"coalition.certificate": UNDECIDED},
+    ),
+    "certificate off the curve": (
+        lambda v: named(v, {**v["certificate"], "a": ["0" * 63 + "1"] * 2}),
+        {"coalition.certificate": UNDECIDED},
+    ),
+    "certificate with its points exchanged": (
+        lambda v: named(v, {**v["certificate"], "a": v["certificate"]["c"], "c": v["certificate"]["a"]}),
+        {"coalition.certificate": FAIL},
+    ),
+    "no verification key": (lambda v: v.update(verification_keys={}), {"coalition.key": UNDECIDED}),
+    "circuit for more records than there is": (
+        lambda v: v["policy"]["estimator"]["certificate"].update(records=1024),
+        {"coalition.circuit": UNDECIDED},
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_is_refused(certified: Certified, lie: str) -> None:
+    change, expected = LIES[lie]
+    value = certified.value
+    change(value)
+    case = certified.judge(value)
+    assert outcome(case) == expected
+    assert case.figures["coalition"] == "not-checked"
+
+
+def test_the_negated_certificate_verifies_once_it_is_named(certified: Certified) -> None:
+    value = certified.value
+    named(value, negated(value["certificate"]))
+    assert outcome(certified.judge(value)) == {}
+
+
+def test_another_verification_key_than_the_pinned_one(certified: Certified) -> None:
+    value = certified.value
+    key = next(iter(value["verification_keys"].values()))
+    key["ic"][0] = key["ic"][1]
+    case = certified.judge(value)
+    assert outcome(case) == {"coalition.key": FAIL}
+
+
+def test_a_certificate_of_another_window(certified: Certified, tmp_path: Path) -> None:
+    """The same accounts, the same questions, the same counts: only the window is another one."""
+    other = Certified(tmp_path)
+    value = certified.value
+    assert other.value["entries"][-1]["coalition"]["c"] == value["entries"][-1]["coalition"]["c"]
+    named(value, other.value["certificate"])
+    assert outcome(certified.judge(value)) == {"coalition.certificate": FAIL}
+
+
+def test_a_certificate_of_the_same_records_in_another_window(certified: Certified) -> None:
+    """Only the opening differs: what binds a certificate to its window is ctx alone."""
+    value = certified.value
+    value["entries"][0]["window"] = "w-2"
+    assert outcome(certified.judge(value)) == {"coalition.certificate": FAIL}
+
+
+# -- closing -------------------------------------------------------------------------------------------------
+
+
+def test_a_coalition_of_ten_is_failed_by_a_stranger(tmp_path: Path) -> None:
+    """Ten accounts over three times k_max: the certificate says c = 10 to whoever holds window.json and trust.toml."""
+    service = Service(tmp_path)
+    for tenant in TEXTS:
+        for number in (3, 4, 5):
+            name = f"{tenant}-{number}"
+            service.accounts[name] = Account.create(tmp_path / "accounts" / name, name, tenant)
+    window = service.open(certificate=("groth16", 12), k_max=4, accounts_max=5)
+    for number, account in enumerate(service.accounts):
+        service.ask(window, account, PROBE + " Please." * (number % 2))
+    service.finish(window)
+    trust = tmp_path / "trust.toml"
+    trust.write_text(service.trust_text(window.policy, coalition="checked", min_k_max=4))
+    window.shut()
+
+    done = Shell(tmp_path).run(
+        "verify", window.directory / "public" / "window.json", "--trust", trust, "--json"
+    )
+    assert done.returncode == ExitCode.FAIL
+    report = json.loads(done.stdout)
+    assert report["verdict"] == "FAIL coalition.cap"
+    assert report["figures"]["coalition"] == "checked"
+    cap = next(c for c in report["checks"] if c["id"] == "coalition.cap")
+    assert (cap["expected"], cap["found"]) == ("c at most k_max = 4", "c = 10, in one tenant 5 (proved)")
+    failed = [c for c in report["checks"] if c["status"] == "fail"]
+    assert failed == [cap]
+    assert not any(account in jcs(cap).decode() for account in service.accounts)
+
+
+class Stop(Exception):
+    pass
+
+
+def test_a_crash_before_the_closing_record_keeps_the_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, window = asked(tmp_path)
+
+    def crash(*args: Any, **kwargs: Any) -> None:
+        raise Stop
+
+    monkeypatch.setattr(window, "_append", crash)
+    with pytest.raises(Stop):
+        window.close()
+    kept = (window.directory / "coalition.json").read_bytes()
+    window.shut()
+
+    window = Window.resume(window.directory, key=service.key, clock=service.clock)
+    assert window.status == "active"
+    with monkeypatch.context() as patch:
+        patch.setattr(coalition, "certify", crash)
+        window.close()
+    assert (window.directory / "coalition.json").read_bytes() == kept
+    file = WindowFile.load(window.directory / "public")
+    assert digest_hex(file.certificate) == file.entries[-1]["coalition"]["certificate"]
+    window.shut()
+
+
+def test_a_kept_certificate_of_fewer_entries_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, window = asked(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(window, "_append", lambda *args: (_ for _ in ()).throw(Stop))
+        with pytest.raises(Stop):
+            window.close()
+    window.shut()
+    kept = (window.directory / "coalition.json").read_bytes()
+    window = Window.resume(window.directory, key=service.key, clock=service.clock)
+    service.ask(window, "law-1", QUESTIONS["law"][2])
+    service.finish(window)
+    assert (window.directory / "coalition.json").read_bytes() != kept
+    verdict = verify_window(window.directory / "public", trust=service.trust(window.policy))
+    assert verdict.figures["coalition"] == "checked"
+    window.shut()
+
+
+def test_the_window_can_be_used_while_it_is_certified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No lock is held while embedding and proving: status and refusals stay at hand."""
+    service, window = asked(tmp_path)
+    seen: list[str] = []
+
+    def certify(*args: Any, **kwargs: Any) -> Any:
+        def look() -> None:
+            seen.append(window.status)
+            with pytest.raises(RequestRefused, match="closed"):
+                service.ask(window, "law-1", PROBE)
+            seen.append("refused")
+
+        other = threading.Thread(target=look)
+        other.start()
+        other.join(timeout=60)
+        return {"system": "groth16"}
+
+    monkeypatch.setattr(coalition, "certify", certify)
+    window.close()
+    assert seen == ["active", "refused"]
+    assert window.status == "closed"
+    window.shut()
+
+
+def test_a_window_too_large_for_its_certificate(tmp_path: Path) -> None:
+    service, window = asked(tmp_path)
+    for account, text in ASKED.items():
+        service.ask(window, account, text)
+    service.ask(window, "law-1", PROBE)
+    with pytest.raises(WitnessError, match="does not fit") as caught:
+        window.close()
+    assert (caught.value.expected, caught.value.found) == ("1..8", 9)
+    assert "--no-certificate" in str(caught.value.hint)
+    window.close(certify=False)
+    verdict = verify_window(window.directory / "public", trust=service.trust(window.policy))
+    decided = {c.id: c.status for c in verdict.checks}
+    assert decided["coalition.certificate"] is Status.UNDECIDED
+    assert verdict.figures["coalition"] == "not-checked"
+    window.shut()
+
+
+def test_a_certificate_for_an_empty_window(certified: Certified, tmp_path: Path) -> None:
+    """Nothing to certify: none is made, and one that is claimed is refused."""
+    _, window = asked(tmp_path, {})
+    window.close()
+    value = json.loads((window.directory / "public" / "window.json").read_text())
+    assert value["certificate"] is None
+    case = certified.judge(value)
+    assert (outcome(case), case.figures["coalition"]) == ({}, "not-checked")
+    named(value, certified.value["certificate"])
+    assert outcome(certified.judge(value)) == {"coalition.certificate": UNDECIDED}
+    window.shut()
+
+
+@pytest.mark.parametrize("account", [{"law-1": PROBE}, dict.fromkeys(ASKED, PROBE)], ids=["one", "identical"])
+def test_windows_with_one_account_or_identical_queries(tmp_path: Path, account: dict[str, str]) -> None:
+    made = Certified(tmp_path, account)
+    case = made.judge(made.value)
+    assert case.figures["coalition"] == "checked"
+    assert case.figures["c"]["all"] == len(account)
+    assert outcome(case) == ({} if len(account) <= 2 else {"coalition.cap": FAIL})
+
+
+def test_a_lost_certificate_is_named(tmp_path: Path) -> None:
+    service, window = asked(tmp_path)
+    service.finish(window)
+    path = window.directory / "coalition.json"
+    kept = json.loads(path.read_text())
+    path.write_bytes(jcs({**kept, "certificate": {}}))
+    with pytest.raises(StoreError, match="not the certificate"):
+        window.export()
+    window.shut()
+
+
+# -- policies ------------------------------------------------------------------------------------------------
+
+
+def test_a_policy_for_another_circuit_is_not_opened(tmp_path: Path) -> None:
+    service = Service(tmp_path)
+    policy = service.policy(certificate=SMALL)
+    part = policy.estimator
+    assert part.certificate is not None
+    other = part.model_copy(
+        update={"certificate": part.certificate.model_copy(update={"circuit": "00" * 32})}
+    )
+    with pytest.raises(PolicyError, match="another circuit") as caught:
+        policy.model_copy(update={"estimator": other}).check_certificate(256)
+    assert caught.value.field == "policy.estimator.certificate.circuit"
+    policy.check_certificate(256)
+    with pytest.raises(PolicyError):
+        policy.check_certificate(384)
+
+
+@pytest.mark.parametrize(
+    "change, field",
+    [({"certificate": ("groth16", 65)}, "certificate.records"), ({"certificate": ("groth16", 0)}, "certificate.records"),
+     ({"certificate": SMALL, "theta": (1, 1)}, None), ({"certificate": SMALL, "theta": (0, 1)}, None)],
+)  # fmt: skip
+def test_a_certificate_that_no_circuit_makes_cannot_be_asked_for(
+    change: dict[str, Any], field: str | None
+) -> None:
+    with pytest.raises(PolicyError) as caught:
+        draft_policy(
+            window="w", opens_at=1, closes_at=2, capacities={"a": 8}, n=1, k_max=1, eps_acc="4", **change
+        )
+    assert field is None or caught.value.field == field
