@@ -820,6 +820,9 @@ def test_a_challenge_that_does_not_count_hides_none_that_does(finished: Finished
 def test_another_engine_gives_the_same_verdict(finished: Finished, tmp_path: Path, engine: str) -> None:
     forge = Forge(finished)
     swapped_proofs("retrieve", "embed")(forge)
+    # Time: py_ecc takes a second a proof. One good record and the two that exchanged theirs.
+    kept = [("law-2", 1), ("law-1", 2), ("medicine-1", 1)]
+    forge.proofs = {slot: forge.proofs[slot] for slot in kept}
     file, receipts = forge.seal(tmp_path)
     native, other = (finished.verify(file, receipts=[receipts], engine=e) for e in ("native", engine))
     assert native.line == other.line
