@@ -4,9 +4,11 @@ and carries the reference's scores and noise."""
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +26,7 @@ from tests.circuits.retrieve_case import SMALL, TINY, Case, random_case
 
 pytestmark = pytest.mark.circuits
 
-N64, *N256 = [i for i in SHIPPED if isinstance(i, RetrieveInstance)][1:]
+N64_ONE, N64, *LARGE = [i for i in SHIPPED if isinstance(i, RetrieveInstance)]
 BOUND = (1 << 200) - 1
 
 
@@ -83,6 +85,25 @@ def small() -> Checked:
     return Checked(SMALL)
 
 
+def documented() -> dict[tuple[int, str], int]:
+    """Constraints of whole instances as docs/circuits.md has them, by N and gains."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "circuits.md").read_text()
+    rows = re.findall(r"^\| ([\d,]+) \| (\[[\d, ]+\]) \| ([\d,]+) \|", page, re.MULTILINE)
+    return {(int(n.replace(",", "")), gains): int(count.replace(",", "")) for n, gains, count in rows}
+
+
+def test_constraints_are_the_documented_ones() -> None:
+    assert documented().keys() == {(i.capacity, str(list(i.gains))) for i in (N64_ONE, N64, *LARGE)}
+    assert compile_circuit(N64).constraints == documented()[64, "[1, 8, 64]"]
+
+
+@pytest.mark.full
+def test_constraints_of_large_instances_are_the_documented_ones() -> None:
+    for instance in LARGE:
+        found = compile_circuit(instance).constraints
+        assert found == documented()[instance.capacity, str(list(instance.gains))]
+
+
 def test_witness_agrees_with_the_reference_at_8(tiny: Checked, small: Checked) -> None:
     for seed in range(10):
         tiny.agree(random_case(TINY, seed))
@@ -107,8 +128,8 @@ def test_witness_agrees_with_the_reference_at_64_fifty_times() -> None:
 
 
 @pytest.mark.full
-def test_witness_agrees_with_the_reference_at_256() -> None:
-    for instance in N256:
+def test_witness_agrees_with_the_reference_at_256_and_1024() -> None:
+    for instance in LARGE:
         Checked(instance).agree(random_case(instance, 0, empty=100))
 
 

@@ -275,6 +275,7 @@ SHIPPED: tuple[RetrieveInstance | RetrieveManyInstance | EmbedInstance | Coaliti
         for capacity in (64, 256)
         for gains, lattice in (((1,), 64), ((1, 8, 64), 128))
     ),
+    RetrieveInstance(1024, 256, 5, (1,), 101, 810, 64),
     RetrieveManyInstance(4, RetrieveInstance(256, 256, 5, (1, 8, 64), 101, 810, 128)),
     EmbedInstance(24),
     EmbedInstance(64),

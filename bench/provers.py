@@ -1,0 +1,123 @@
+"""Groth16 provers side by side, in one run at equal size: `python -m bench.provers [--powers 16 17] [--json]`.
+
+Ours, snarkjs, arkworks (ark-groth16), taceo-groth16 and gnark: those that build here, with the reason for each that
+does not. All but gnark prove the same constraint system and witness (`bench.groth16.chain`); gnark reads no r1cs and
+compiles the same chain itself. Each proves twice in a process of its own, and the second proof counts; snarkjs proves
+once, its start included. The sources of the others lie in bench/provers, a workspace that no build of the project sees
+and that is compiled on first use.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from bench.common import emit, parser
+from bench.groth16 import PUBLIC, chain, timed
+from rag_audit import _native
+from rag_audit.errors import SetupError
+from rag_audit.toolchain import cache_dir, find_node, npm_packages
+
+HERE = Path(__file__).parent / "provers"
+
+
+def native(zkey: Path, wtns: Path) -> dict[str, Any]:
+    """The second of two proofs, in a process of its own."""
+    with get_context("spawn").Pool(1) as pool:
+        return pool.apply(_native_twice, (str(zkey), wtns.read_bytes()))
+
+
+def _native_twice(zkey: str, wtns: bytes) -> dict[str, Any]:
+    _native.groth16_prove(zkey, wtns)
+    figures, _ = timed(lambda: _native.groth16_prove(zkey, wtns))
+    return {**figures, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024}
+
+
+def snarkjs(zkey: Path, wtns: Path) -> dict[str, Any]:
+    """One proof by the command, its start included."""
+    cli = npm_packages() / "snarkjs" / "build" / "cli.cjs"
+    out = [str(wtns.with_suffix(name)) for name in (".proof.json", ".public.json")]
+    command = [find_node().node, str(cli), "groth16", "prove", str(zkey), str(wtns), *out]
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SetupError("snarkjs failed", found=process.returncode)
+    return {
+        "wall_s": round(time.perf_counter() - start, 3),
+        "cpu_s": round(usage.ru_utime + usage.ru_stime, 2),
+        "peak_mib": usage.ru_maxrss // 1024,
+    }
+
+
+def build(tool: str, arguments: list[str], folder: Path, environment: dict[str, str]) -> str | None:
+    """Build with a tool that may be missing; the reason if there is nothing to run."""
+    path = shutil.which(tool)
+    if path is None:
+        return f"{tool} is not installed"
+    done = subprocess.run(
+        [path, *arguments], cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    return None if done.returncode == 0 else f"does not build: {done.stderr.strip().splitlines()[-1][:160]}"
+
+
+def report(*command: object) -> dict[str, Any]:
+    """What a prover prints."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True)
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+def main() -> None:
+    """Measure and print."""
+    options = parser(__doc__)
+    options.add_argument("--powers", type=int, nargs="+", default=[16, 17], help="log2 of the rows")
+    args = options.parse_args()
+    target = cache_dir("bench-provers")
+    rust, go = target / "release" / "ragaudit-other-provers", target / "gnark"
+    missing = {
+        "arkworks, taceo": build(
+            "cargo", ["build", "--release", "--locked"], HERE, {"CARGO_TARGET_DIR": str(target)}
+        ),
+        "gnark": build("go", ["build", "-o", str(go), "."], HERE / "gnark", {}),
+    }
+    figures: dict[str, Any] = {
+        "threads": _native.threads(),
+        "missing": {name: reason for name, reason in missing.items() if reason},
+    }
+    with tempfile.TemporaryDirectory() as name:
+        for power in args.powers:
+            rows = (1 << power) - PUBLIC - 1
+            paths = {kind: Path(name) / f"{power}.{kind}" for kind in ("r1cs", "wtns", "zkey")}
+            r1cs, wtns, _ = chain(rows)
+            paths["r1cs"].write_bytes(r1cs)
+            paths["wtns"].write_bytes(wtns)
+            _native.groth16_setup_one_party(paths["r1cs"], paths["zkey"])
+            runs = {"native": native(paths["zkey"], paths["wtns"])}
+            if not missing["arkworks, taceo"]:
+                for which in ("taceo", "arkworks"):
+                    runs[which] = report(rust, which, paths["r1cs"], paths["wtns"])
+            if not missing["gnark"]:
+                runs["gnark"] = report(go, rows)
+            try:
+                runs["snarkjs"] = snarkjs(paths["zkey"], paths["wtns"])
+            except SetupError as exc:
+                figures["missing"]["snarkjs"] = str(exc)
+            others = [run["cpu_s"] for which, run in runs.items() if which != "native"]
+            if others:
+                runs["native"]["cpu_ratio_to_best_other"] = round(runs["native"]["cpu_s"] / min(others), 2)
+            figures[f"2^{power}"] = runs
+    emit(figures, as_json=args.json)
+
+
+if __name__ == "__main__":
+    main()
