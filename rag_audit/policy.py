@@ -274,7 +274,7 @@ def draft_policy(
     dimension: int = 256,
     norm_factor: int | None = EmbedInstance.norm_factor,
     top_k: int = 5,
-    system: SystemName | Mapping[str, SystemName] = "groth16",
+    system: SystemName | Mapping[str, SystemName] = "scan",
     proving: Literal["eager", "on-challenge"] = "on-challenge",
     calibration: Calibration = "exact",
     theta: tuple[int, int] = (4, 5),

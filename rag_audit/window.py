@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -641,6 +642,7 @@ class Window:
         *,
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
+        until: Callable[[], bool] = lambda: False,
     ) -> int:
         """Make the noise certificates of every account's next `count` slots, where its tenant's system has them.
 
@@ -649,6 +651,7 @@ class Window:
 
         :param executor: as `prove`
         :param progress: called with (done, total)
+        :param until: looked up before each certificate; ends the work where it gives true
         :returns: how many certificates were made now
         """
         with self._state:
@@ -665,12 +668,13 @@ class Window:
         done = len(jobs) - len(missing)
         if progress is not None:
             progress(done, len(jobs))
-        for slot, certificate in run_jobs(missing, executor):
+        made = 0
+        for slot, certificate in run_jobs(takewhile(lambda _: not until(), missing), executor):
             self._certificates.put(slot, certificate)
-            done += 1
+            made += 1
             if progress is not None:
-                progress(done, len(jobs))
-        return len(missing)
+                progress(done + made, len(jobs))
+        return made
 
     def _certificate_job(self, slot: SlotKey) -> Job | None:
         beacon = self._beacons[self._enrolled_at.get(slot.account, 0)]

@@ -39,7 +39,8 @@ alice = Account.create(Path("alice"), "alice", tenant="law")
 
 def policy_at(now: int) -> Policy:
     return draft_policy(window="w-1", opens_at=now + 8_000, closes_at=now + 600_000, capacities={"law": 8}, n=3,
-                        k_max=2, eps_acc="14", gains=(1, 4), lattice=64, top_k=2, tokens=(24, 512))  # fmt: skip
+                        k_max=2, eps_acc="14", gains=(1, 4), lattice=64, top_k=2, tokens=(24, 512),
+                        system="groth16")  # fmt: skip
 
 
 # Keys take a minute on first use, and a window is committed before it opens.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
@@ -18,7 +18,7 @@ from rag_audit.cli.common import PATH, Group, emit, json_option, progress
 from rag_audit.durable import replace_file
 from rag_audit.errors import PolicyError
 from rag_audit.estimate.clusters import MAX_DENOMINATOR
-from rag_audit.policy import Policy, draft_policy
+from rag_audit.policy import Policy, SystemName, draft_policy
 from rag_audit.publication import MAX_PUBLICATION_BYTES
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.window import now_ms
@@ -120,16 +120,20 @@ def policy() -> None:
     """Write a window's policy, and see what it promises and what it costs."""
 
 
-def _capacities(tenants: Sequence[str]) -> dict[str, int]:
+def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], dict[str, SystemName]]:
+    """Capacities and proof systems by tenant."""
     capacities: dict[str, int] = {}
-    for item in tenants:
-        match = re.fullmatch(r"([^=]+)=([0-9]{1,15})", item)
+    systems: dict[str, SystemName] = {}
+    for item in items:
+        match = re.fullmatch(r"([^=]+)=([0-9]{1,15})(:(scan|groth16))?", item)
         if match is None or match[1] in capacities:
             raise PolicyError(
-                "not a tenant", field="--tenant", expected="ID=CAPACITY, each id once", found=item
-            )
+                "not a tenant", field="--tenant", expected="ID=CAPACITY or ID=CAPACITY:SYSTEM, each id once",
+                found=item,
+            )  # fmt: skip
         capacities[match[1]] = int(match[2])
-    return capacities
+        systems[match[1]] = cast(SystemName, match[4] or system)
+    return capacities, systems
 
 
 def _read(file: Path) -> Policy:
@@ -230,7 +234,19 @@ def _choose(
 @click.argument("out", type=PATH)
 @click.option("--window", required=True, help="the window's id, e.g. 2026-11")
 @click.option(
-    "--tenant", "tenants", multiple=True, required=True, metavar="ID=CAPACITY", help="repeat for each tenant"
+    "--tenant",
+    "tenants",
+    multiple=True,
+    required=True,
+    metavar="ID=CAPACITY[:SYSTEM]",
+    help="repeat for each tenant; with its own proof system, if it has one",
+)
+@click.option(
+    "--system",
+    type=click.Choice(["scan", "groth16"]),
+    default="scan",
+    show_default=True,
+    help="proof system: scan needs no setup; groth16 is for small tenants, with short proofs",
 )
 @click.option(
     "--opens-in",
@@ -327,6 +343,7 @@ def new(
     out: Path,
     window: str,
     tenants: tuple[str, ...],
+    system: SystemName,
     opens_in: int,
     lasts: int,
     gains: tuple[int, ...] | None,
@@ -344,7 +361,7 @@ def new(
     """
     from rag_audit.explain import explain
 
-    capacities = _capacities(tenants)
+    capacities, systems = _tenants(tenants, system)
     chosen = _choose(
         gains=gains,
         lattice=lattice,
@@ -358,6 +375,7 @@ def new(
         opens_at=opens,
         closes_at=opens + lasts,
         capacities=capacities,
+        system=systems,
         gains=chosen.gains,
         lattice=chosen.lattice,
         eps_acc=chosen.eps_acc,

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import socketserver
 import sys
+import threading
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,8 @@ from rag_audit.window import Window
 from rag_audit.windowfile import WindowFile
 
 MAX_REQUEST_BYTES = 1 << 17
+IDLE_S = 1.0
+"""Between two looks for certificates to make, where the last one found none."""
 executor_option = click.option(
     "--executor",
     "address",
@@ -180,12 +185,19 @@ def enrol(directory: Path, line: Path, witnesses: tuple[Path, ...], as_json: boo
     show_default=True,
     help="prove this many answers before they leave, whatever the policy",
 )
-def serve(directory: Path, address: Path | None, stdio: bool, eager: int) -> None:
+@click.option(
+    "--ahead",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="keep the noise certificates of this many next slots of every account made, between the queries",
+)
+def serve(directory: Path, address: Path | None, stdio: bool, eager: int, ahead: int) -> None:
     """Answer signed requests, one JSON line in, one out."""
     left = iter(range(eager))
     if (address is None) == (not stdio):
         raise click.UsageError("give one of --socket and --stdio")
-    with resume(directory) as window:
+    with resume(directory) as window, _certifying(window, ahead):
         if address is None:
             for line in sys.stdin.buffer:
                 sys.stdout.buffer.write(_reply(window, line, next(left, None) is not None) + b"\n")
@@ -210,6 +222,32 @@ def serve(directory: Path, address: Path | None, stdio: bool, eager: int) -> Non
                 say("stopped")
             finally:
                 address.unlink(missing_ok=True)
+
+
+@contextmanager
+def _certifying(window: Window, ahead: int) -> Iterator[None]:
+    """A thread beside the service that makes certificates while there are any to make."""
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            try:
+                made = window.status == "active" and window.certify_ahead(ahead, until=stop.is_set)
+            except RagAuditError as exc:
+                say(f"no more certificates ahead: {exc}")
+                return
+            if not made:
+                stop.wait(IDLE_S)
+
+    thread = threading.Thread(target=work, name="rag-audit-certificates", daemon=True)
+    if ahead:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        if ahead:
+            thread.join()
 
 
 def _reply(window: Window, line: bytes, eager: bool) -> bytes:
@@ -255,13 +293,26 @@ def close(
 @click.option("--challenge", "note", type=PATH, help="a verifier's challenge note; all records without it")
 @executor_option
 @workers_option
+@click.option(
+    "--ahead",
+    type=click.IntRange(min=1),
+    is_flag=False,
+    flag_value=1,
+    metavar="[COUNT]",
+    help="while the window is open: noise certificates of every account's next slots, one each if no count is given",
+)
 @json_option
-def prove(directory: Path, note: Path | None, address: str | None, workers: int, as_json: bool) -> None:
+def prove(
+    directory: Path, note: Path | None, address: str | None, workers: int, ahead: int | None, as_json: bool
+) -> None:
     """Make the missing proofs and add them to window.json; can be interrupted and run again.
 
-    Proofs are made by processes here, or by a cluster, which sees sealed jobs only (`worker-key`).
+    Proofs are made by processes here, or by a cluster, which sees sealed jobs only (`worker-key`). With --ahead only
+    the part of a proof is made that does not wait for the query (scan tenants).
     """
-    show, count = progress("proofs"), 0
+    if ahead is not None and note is not None:
+        raise click.UsageError("give one of --ahead and --challenge")
+    show, count = progress("proofs" if ahead is None else "certificates"), 0
 
     def counted(done: int, total: int) -> None:
         nonlocal count
@@ -271,6 +322,10 @@ def prove(directory: Path, note: Path | None, address: str | None, workers: int,
     with resume(directory) as window:
         _admit(window)
         with open_executor(address, workers=workers) as executor:
+            if ahead is not None:
+                made = window.certify_ahead(ahead, executor=executor, progress=counted)
+                emit({"made": made, "certificates": count}, as_json)
+                return
             if note is None:
                 made = window.prove(executor=executor, progress=counted)
             else:

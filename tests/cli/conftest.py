@@ -108,7 +108,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         (sh.root / f"{account}.line").write_text(line)
         sh.ok("account", "add", "roster.json", "-", stdin=line)
     # Keys first: making them takes longer than the time between policy and opening.
-    policy = ["policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=8", "--tenant", "medicine=8",
+    policy = ["policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=8:groth16", "--tenant", "medicine=8:groth16",
               "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4", "--lattice", "64", "--top-k", "2",
               "--accounts-max", "3", "--lasts", "1h", "--query-tokens", "4"]  # fmt: skip
     sh.ok(*policy)

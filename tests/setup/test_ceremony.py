@@ -294,7 +294,7 @@ def test_name_that_would_steer_a_terminal(place: Place) -> None:
 def test_circuit_of_a_policy(tmp_path: Path) -> None:
     """A policy's own circuit, for which one circuit of two tenants needs no name."""
     policy, folder = tmp_path / "policy.json", Place(tmp_path)
-    tenants = ("--tenant", "law=8", "--tenant", "medicine=8")
+    tenants = ("--tenant", "law=8", "--tenant", "medicine=8", "--system", "groth16")
     made = ("--window", "w-1", "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4")
     small = ("--lattice", "64", "--top-k", "2", "--accounts-max", "3", "--lasts", "1h")
     done = CliRunner().invoke(main, ["policy", "new", str(policy), *tenants, *made, *small])

@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import copy
 import dataclasses
+import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,19 +18,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from rag_audit import attest
+from rag_audit.account import Account
+from rag_audit.canonical import jcs
+from rag_audit.cli import main
+from rag_audit.cli.window import _certifying
 from rag_audit.engine import SlotKey, select
-from rag_audit.errors import ExitCode
+from rag_audit.errors import ExitCode, WindowStateError
 from rag_audit.policy import draft_policy
 from rag_audit.proofs import groth16, proof_system, scan
 from rag_audit.proofs.scan import PROTOCOL, ScanKey, commit_index, points_json
 from rag_audit.records import QueryRecord, RequestSalts, answer_digest
 from rag_audit.relation.commitments import slot_id, topk_commitment
 from rag_audit.relation.field import to_bytes, to_hex
+from rag_audit.verify import verify_window
 from rag_audit.window import Window
+from rag_audit.windowfile import WindowFile
 from tests.window.forge import Forge
-from tests.window.simulator import Finished
+from tests.window.simulator import QUESTIONS, Finished, Service
 
 FAIL, UNDECIDED = ExitCode.FAIL, ExitCode.MALFORMED
 SLOT = ("law-1", 2)
@@ -58,8 +67,6 @@ def test_another_groth16_verifier_leaves_scan_proofs_to_their_own(scanned: Finis
 
 def test_a_verifier_needs_no_file_of_the_provider(scanned: Finished, tmp_path: Path) -> None:
     scanned.file.save(tmp_path / "window.json")
-    from rag_audit.windowfile import WindowFile
-
     assert scanned.verify(WindowFile.load(tmp_path)).passed
 
 
@@ -340,6 +347,103 @@ def test_one_bad_proof_among_good_ones_is_named(scanned: Finished, tmp_path: Pat
     assert verdict.exit_code is FAIL and verdict.deciding is not None
     assert verdict.deciding.at == f"record {forge.record(*slot)['seq']}"
     assert "2 invalid" in verdict.deciding.found
+
+
+# Certificates made ahead.
+
+
+def test_certificates_are_made_ahead_once_for_each_next_slot(service: Service) -> None:
+    seen: list[tuple[int, int]] = []
+    with service.open(system={"law": "scan", "medicine": "groth16"}) as window:
+        folder = window.directory / "certificates"
+
+        def names() -> list[str]:
+            return sorted(p.name for p in folder.iterdir())
+
+        assert window.certify_ahead(1, progress=lambda *counts: seen.append(counts)) == 2
+        assert names() == ["law-1-1", "law-2-1"] and seen == [(0, 2), (1, 2), (2, 2)]
+        assert window.certify_ahead(1) == 0
+        service.ask(window, "law-1", QUESTIONS["law"][0])
+        assert window.certify_ahead(1) == 1
+        assert names() == ["law-1-1", "law-1-2", "law-2-1"]
+        assert window.certify_ahead(9, until=lambda: True) == 0
+        kept = window._certificates.get(SlotKey("law", "law-1", 1))
+        assert kept is not None
+        window.prove()
+        (made,) = WindowFile.load(window.directory / "public").proofs.values()
+        assert base64.b64decode(made["retrieve"]["certificate"]) == kept.proof
+        assert names() == ["law-1-2", "law-2-1"]
+        # No slot beyond n: two queries are left to each account.
+        assert window.certify_ahead(9) == 2 * 3 - 1 - 2
+        window.close()
+        with pytest.raises(WindowStateError):
+            window.certify_ahead(1)
+
+
+def test_no_certificate_before_the_account_s_beacon(service: Service) -> None:
+    window = service.commit(system="scan")
+    with window:
+        with pytest.raises(WindowStateError):
+            window.certify_ahead(1)
+        service.cosign_opening(window)
+        service.clock.now = window.opening.opens_at
+        late = Account.create(service.root / "accounts" / "law-3", "law-3", "law")
+        window.enrol(late.roster_entry, service.beacon())
+        assert window.certify_ahead(1) == 4
+        assert not (window.directory / "certificates" / "law-3-1").exists()
+
+
+def test_a_damaged_certificate_costs_a_new_one_and_nothing_else(
+    service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with service.open(system="scan") as window:
+        window.certify_ahead(1)
+        path = window.directory / "certificates" / "law-1-1"
+        path.write_bytes(path.read_bytes()[:1_000])
+        service.ask(window, "law-1", QUESTIONS["law"][0], eager=True)
+        assert "made again" in caplog.text and not path.exists()
+        service.finish(window)
+        file = WindowFile.load(window.directory / "public")
+    receipts = service.receipts(window, tmp_path / "receipts")
+    assert verify_window(file, trust=service.trust(window.policy), receipts=[receipts]).passed
+
+
+def test_an_account_s_certificate_from_another_window_is_not_used(service: Service, tmp_path: Path) -> None:
+    """Copied from one window's folder to another's, where the same account has the same slot."""
+    with service.open(system="scan") as first:
+        first.certify_ahead(1)
+        copied = (first.directory / "certificates" / "law-1-1").read_bytes()
+    other = Service(tmp_path / "other")
+    with other.open(system="scan") as window:
+        (window.directory / "certificates").mkdir()
+        (window.directory / "certificates" / "law-1-1").write_bytes(copied)
+        assert window._certificates.get(SlotKey("law", "law-1", 1)) is None
+
+
+def test_the_command_makes_certificates_ahead(service: Service) -> None:
+    with service.open(system="scan") as window:
+        directory = window.directory
+    service.key.save(service.root / "key")
+    (directory / "settings.json").write_bytes(jcs({"key": str(service.root / "key")}))
+    for arguments, made in (([], 4), (["2"], 4), ([], 0)):
+        done = CliRunner().invoke(main, ["prove", str(directory), "--ahead", *arguments, "--json"])
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["made"] == made
+    assert len(list((directory / "certificates").iterdir())) == 8
+    refused = CliRunner().invoke(main, ["prove", str(directory), "--ahead", "1", "--challenge", "x"])
+    assert refused.exit_code == 2
+
+
+def test_a_service_keeps_certificates_ahead_beside_its_queries(service: Service) -> None:
+    with service.open(system="scan") as window:
+        folder = window.directory / "certificates"
+        with _certifying(window, 1):
+            deadline = time.monotonic() + 60
+            while len(list(folder.glob("[!.]*"))) < 4 and time.monotonic() < deadline:
+                time.sleep(0.05)
+        assert sorted(p.name for p in folder.iterdir()) == [
+            "law-1-1", "law-2-1", "medicine-1-1", "medicine-2-1"
+        ]  # fmt: skip
 
 
 # The default.
