@@ -154,12 +154,13 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
         " positions loses the sum over them.",
     )
     for tenant in p.tenants:
+        words = "Circuits" if tenant.system == "groth16" else "Protocols"
         yield (
             f"tenants.{tenant.tenant}",
             f"capacity {tenant.capacity:,}, accounts_max {tenant.accounts_max}, {tenant.system}",
             "Positions, empty ones included: a contract constant that says nothing about the documents. accounts_max"
             " caps this tenant's accounts, so a bound with no assumption on coalitions exists."
-            f" {'Circuits' if tenant.system == 'groth16' else 'Protocols'} {', '.join(f'{name} {digest[:16]}..' for name, digest in sorted(tenant.circuits.items()))}",
+            f" {words} {', '.join(f'{name} {digest[:16]}..' for name, digest in sorted(tenant.circuits.items()))}",
         )
     yield (
         "proving",

@@ -198,6 +198,7 @@ def _policy(tenants: Mapping[str, list[Document]], now: int) -> Policy:
         gains=(1, 4),
         lattice=64,
         tokens=(QUERY_TOKENS, 512),
+        system="groth16",
     )
 
 
