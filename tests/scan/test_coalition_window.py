@@ -1,0 +1,132 @@
+"""Windows whose policy asks for a certificate of the scan argument: made at close, judged by a stranger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.canonical import digest_hex, jcs
+from rag_audit.checks import coalition as checks
+from rag_audit.checks.case import Case, Status
+from rag_audit.errors import ExitCode
+from rag_audit.proofs.scan.coalition import PROTOCOL
+from rag_audit.trust import Trust
+from rag_audit.verify import open_case, verify_window
+from rag_audit.windowfile import WindowFile
+from tests.window.simulator import QUESTIONS, Service
+
+PROBE = "Did the clinic treat Jane Roe for hepatitis in 2019?"
+ASKED = [
+    ("law-1", PROBE),
+    ("medicine-1", QUESTIONS["medicine"][0]),
+    ("law-2", PROBE + " Please."),
+    ("medicine-2", PROBE),
+    ("law-1", QUESTIONS["law"][0]),
+]
+
+
+class Certified:
+    """A closed window with its certificate, and what its verifier trusts."""
+
+    def __init__(self, root: Path, k_max: int = 3) -> None:
+        self.service = Service(root)
+        window = self.service.open(certificate=("scan", 3000), k_max=k_max)
+        for account, text in ASKED:
+            self.service.ask(window, account, text)
+        self.service.finish(window)
+        self.file = WindowFile.load(window.directory / "public")
+        self.trust: Trust = self.service.trust(window.policy, coalition="checked")
+        window.shut()
+
+    @property
+    def value(self) -> Any:
+        """The file as a fresh JSON value."""
+        return json.loads(jcs(self.file.dump()))
+
+    def judge(self, value: Any) -> Case:
+        """The group alone, on a file that everything else would be remade for."""
+        case = open_case(WindowFile.parse(value, field="window.json"), self.trust, [], "native")
+        checks.check(case)
+        return case
+
+
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory: pytest.TempPathFactory) -> Certified:
+    return Certified(tmp_path_factory.mktemp("scan-certified"))
+
+
+def outcome(case: Case) -> dict[str, str]:
+    """The checks that did not pass."""
+    return {c.id: c.status.value for c in case.checks if c.status is not Status.PASS}
+
+
+def named(value: Any, certificate: Any) -> Any:
+    """Put a certificate in, and its digest into the closing record."""
+    value["certificate"] = certificate
+    value["entries"][-1]["coalition"]["certificate"] = digest_hex(certificate)
+    return value
+
+
+def test_a_stranger_checks_the_certificate(certified: Certified) -> None:
+    case = certified.judge(certified.value)
+    assert outcome(case) == {}
+    assert case.figures["coalition"] == "checked"
+    assert case.figures["c"] == {"all": 3, "tenant": 2}
+    assert case.figures.get("setups", set()) == set()
+    assert certified.file.policy["estimator"]["certificate"]["circuit"] == PROTOCOL
+    verdict = verify_window(certified.file, trust=certified.trust)
+    assert {c.status for c in verdict.checks if c.id.startswith("coalition.")} == {Status.PASS}
+    text = jcs(certified.file.certificate).decode() + jcs(certified.file.entries[-1]).decode()
+    assert not any(account in text for account, _ in ASKED)
+
+
+def query(value: Any, number: int) -> Any:
+    return [e for e in value["entries"] if e["type"] == "query"][number]
+
+
+def smaller(value: Any) -> None:
+    value["entries"][-1]["coalition"]["c"] = 2
+
+
+def dropped(value: Any) -> None:
+    value["entries"].remove(query(value, 2))
+
+
+def swapped(value: Any) -> None:
+    a, b = query(value, 0), query(value, 1)
+    a["cq"], b["cq"] = b["cq"], a["cq"]
+
+
+def tau(value: Any) -> None:
+    value["policy"]["estimator"]["tau"] = value["entries"][-1]["coalition"]["tau"] = 1
+
+
+def theta(value: Any) -> None:
+    value["policy"]["estimator"]["theta"] = value["entries"][-1]["coalition"]["theta"] = [9, 10]
+
+
+@pytest.mark.parametrize("lie", [smaller, dropped, swapped, tau, theta])
+def test_certificates_are_for_their_window_only(certified: Certified, lie: Any) -> None:
+    value = certified.value
+    lie(value)
+    case = certified.judge(value)
+    assert outcome(case)["coalition.certificate"] == "fail"
+    assert case.figures["coalition"] == "not-checked"
+
+
+def test_the_certificate_of_another_window_is_refused(certified: Certified, tmp_path: Path) -> None:
+    other = Certified(tmp_path)
+    case = certified.judge(named(certified.value, other.value["certificate"]))
+    assert outcome(case) == {"coalition.certificate": "fail"}
+
+
+def test_a_coalition_above_the_cap_is_proved_and_fails_the_window(tmp_path: Path) -> None:
+    window = Certified(tmp_path, k_max=2)
+    verdict = verify_window(window.file, trust=window.trust)
+    [cap] = [c for c in verdict.checks if c.id == "coalition.cap"]
+    assert cap.status is Status.FAIL
+    assert cap.found == "c = 3, in one tenant 2 (proved)"
+    assert verdict.exit_code is ExitCode.FAIL
