@@ -14,8 +14,8 @@ from rag_audit.errors import MemoryLimitError
 
 GB = 10**9
 _FIXED = 24 << 20
-_PER_DRAW = 1500
-_PER_POSITION = 1500
+_PER_DRAW = 900
+_PER_POSITION = 900
 
 
 def _padded(n: int) -> int:
