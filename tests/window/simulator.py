@@ -269,7 +269,8 @@ class Finished:
 
     def value(self) -> dict[str, Any]:
         """The file as a fresh JSON value."""
-        return json.loads(jcs(self.file.dump()))
+        value: dict[str, Any] = json.loads(jcs(self.file.dump()))
+        return value
 
 
 def finished_window(root: Path, **changes: Any) -> Finished:
