@@ -1,12 +1,11 @@
 //! The end of every run: all claims at once, in zero knowledge. `docs/scan/closing.md`.
-use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{AdditiveGroup, Field};
-use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
 use crate::group::{
-    msm, query_generators, tables, vector_generators, Fr, G1Affine, G1Projective, WIDTH,
+    fold_points, msm, query_generators, tables, vector_generators, Fr, G1Affine, G1Projective,
+    WIDTH,
 };
 use crate::index::{Link, LinkClaim};
 use crate::mle::{eq_table, Weight};
@@ -695,7 +694,8 @@ impl<'a> Session<'a> {
                     .zip(x_high)
                     .for_each(|(l, h)| *l += inverse * *h);
                 x.truncate(keep);
-                bases = fold_bases(&bases, u);
+                let (low, high) = bases.split_at(keep);
+                bases = fold_points(low, high, &u);
             }
             // Generator i weighs the product of u over the levels whose bit it has; top level first.
             scale = scale.iter().flat_map(|s| [*s, *s * u]).collect();
@@ -705,17 +705,6 @@ impl<'a> Session<'a> {
         equation.u -= last * b[0] * mu;
         Ok(equation)
     }
-}
-
-/// G_low + u G_high.
-fn fold_bases(bases: &[G1Affine], u: Fr) -> Vec<G1Affine> {
-    let (low, high) = bases.split_at(bases.len() / 2);
-    let sums: Vec<G1Projective> = low
-        .par_iter()
-        .zip(high)
-        .map(|(l, h)| h.into_group() * u + l)
-        .collect();
-    G1Projective::normalize_batch(&sums)
 }
 
 /// Where all columns are opened, how much each counts, and the commitment to the value.

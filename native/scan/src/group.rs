@@ -2,8 +2,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, RwLock};
 
-use ark_bn254::Fq;
+use ark_bn254::{g1::Config, Fq};
 pub use ark_bn254::{Fr, G1Affine, G1Projective};
+use ark_ec::scalar_mul::glv::GLVConfig;
 use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM};
 use ark_ff::{AdditiveGroup, BigInteger, Field, LegendreSymbol, PrimeField, Zero};
 use rayon::prelude::*;
@@ -406,6 +407,103 @@ fn bucket_sums(points: &[G1Affine], digits: &[i32]) -> Vec<G1Affine> {
         .collect()
 }
 
+/// Points whose multiples are made together.
+const FOLD: usize = 256;
+/// Bits of a digit of the multiples that [`fold_points`] makes, and how many odd multiples that needs.
+const DIGIT: usize = 5;
+const ODD: usize = 1 << (DIGIT - 2);
+
+/// low_i + u high_i for all i: one public multiplier, so all points are doubled and added to in step, in affine form
+/// with shared inversions. The multiplier is split along the curve's endomorphism into two of half its length.
+pub fn fold_points(low: &[G1Affine], high: &[G1Affine], u: &Fr) -> Vec<G1Affine> {
+    let (first, second) = Config::scalar_decomposition(*u);
+    let digits = [first, second].map(|(positive, part)| {
+        let digits = part.into_bigint().find_wnaf(DIGIT).unwrap_or_default();
+        let sign = if positive { 1 } else { -1 };
+        digits.into_iter().map(|d| d * sign).collect::<Vec<_>>()
+    });
+    let length = digits.iter().map(Vec::len).max().unwrap_or(0);
+    let fold = |(low, high): (&[G1Affine], &[G1Affine])| {
+        // high, 3 high, 5 high, ..
+        let mut twice = high.to_vec();
+        add_each(&mut twice, high);
+        let mut odd = vec![high.to_vec()];
+        for k in 1..ODD {
+            let mut next = odd[k - 1].clone();
+            add_each(&mut next, &twice);
+            odd.push(next);
+        }
+        let mut sums = vec![G1Affine::zero(); high.len()];
+        for bit in (0..length).rev() {
+            let same = sums.clone();
+            add_each(&mut sums, &same);
+            for (k, digits) in digits.iter().enumerate() {
+                let digit = digits.get(bit).copied().unwrap_or(0);
+                if digit != 0 {
+                    let multiples = &odd[digit.unsigned_abs() as usize / 2];
+                    let turned = |p: &G1Affine| {
+                        let p = if k == 1 {
+                            Config::endomorphism_affine(p)
+                        } else {
+                            *p
+                        };
+                        if digit < 0 {
+                            -p
+                        } else {
+                            p
+                        }
+                    };
+                    let terms: Vec<G1Affine> = multiples.iter().map(turned).collect();
+                    add_each(&mut sums, &terms);
+                }
+            }
+        }
+        add_each(&mut sums, low);
+        sums
+    };
+    let chunks = low.par_chunks(FOLD).zip(high.par_chunks(FOLD));
+    chunks.flat_map_iter(fold).collect()
+}
+
+/// p_i + q_i in the place of p_i, with one inversion for all.
+fn add_each(p: &mut [G1Affine], q: &[G1Affine]) {
+    // Of chord or tangent: the slope's denominator, none where the sum is one of the points or neutral.
+    let denominator = |p: &G1Affine, q: &G1Affine| match () {
+        () if has_chord(p, q) => Some(q.x - p.x),
+        () if p == q && !p.is_zero() => Some(p.y.double()),
+        () => None,
+    };
+    let mut product = Fq::ONE;
+    let before: Vec<Fq> = p
+        .iter()
+        .zip(q)
+        .map(|(p, q)| {
+            let before = product;
+            if let Some(d) = denominator(p, q) {
+                product *= d;
+            }
+            before
+        })
+        .collect();
+    let mut inverse = product.inverse().expect("no factor is zero");
+    for ((p, q), before) in p.iter_mut().zip(q).zip(before).rev() {
+        let Some(d) = denominator(p, q) else {
+            *p = (*p + q).into_affine();
+            continue;
+        };
+        let rise = if p.x == q.x {
+            let square = p.x.square();
+            square.double() + square
+        } else {
+            q.y - p.y
+        };
+        let slope = rise * inverse * before;
+        inverse *= d;
+        let x = slope.square() - p.x - q.x;
+        *p = G1Affine::new_unchecked(x, slope * (p.x - x) - p.y);
+    }
+}
+
 /// Whether the chord through two points is one: neither is neutral and their x differ.
 fn has_chord(p: &G1Affine, q: &G1Affine) -> bool {
     !p.is_zero() && !q.is_zero() && p.x != q.x
@@ -562,5 +660,37 @@ mod tests {
             tables().u.add_multiple(&mut sum, &x);
             assert_eq!(sum, tables().u.point * x);
         }
+    }
+
+    #[test]
+    fn large_sums_and_folds_agree_with_plain_ones() {
+        let mut rng = rng();
+        let g = vector_generators(600);
+        let mut points = g[..600].to_vec();
+        points[7] = G1Affine::zero();
+        points[8] = points[9];
+        points[10] = -points[9];
+        let mut scalars: Vec<Fr> = (0..600).map(|_| Fr::rand(&mut rng)).collect();
+        scalars[..4].copy_from_slice(&[Fr::ZERO, Fr::ONE, -Fr::ONE, -Fr::from(2u8)]);
+        scalars[8..10].fill(-Fr::ONE);
+        let plain = G1Projective::msm_unchecked(&points, &scalars);
+        assert_eq!(msm(&points, &scalars), plain);
+        let (low, high) = points.split_at(300);
+        for u in [Fr::ZERO, Fr::ONE, -Fr::ONE, Fr::from(6u8), scalars[20]] {
+            let sums = low
+                .iter()
+                .zip(high)
+                .map(|(l, h)| (*h * u + l).into_affine());
+            assert_eq!(fold_points(low, high, &u), sums.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn lists_that_share_values_have_their_own_sums() {
+        let g = vector_generators(500);
+        let lists = [1, -3, 1 << 33].map(|f| (0..500).map(|i| i % 7 * f).collect::<Vec<i64>>());
+        let sums = small_msms(&g[..500], &lists.each_ref().map(Vec::as_slice));
+        let each = lists.iter().map(|list| small_msm(&g[..500], list));
+        assert_eq!(sums, each.collect::<Vec<_>>());
     }
 }

@@ -91,7 +91,12 @@ impl NoiseStatement {
     }
 
     fn transcript(&self) -> Transcript {
-        let mut t = Transcript::new("noise certificate");
+        let mut transcript = Transcript::new("noise certificate");
+        self.absorb(&mut transcript);
+        transcript
+    }
+
+    fn absorb(&self, t: &mut Transcript) {
         t.bytes("context", &self.context);
         t.scalar("seed commitment", &self.c_seed);
         t.scalar("beacon", &self.beacon);
@@ -106,7 +111,6 @@ impl NoiseStatement {
             t.integer("threshold", u64::from(*threshold));
             t.integer("alias", u64::from(*alias));
         }
-        t
     }
 }
 
@@ -769,6 +773,74 @@ mod tests {
             }),
             "a byte that is not the word's"
         );
+    }
+
+    /// Every label of a whole run left out by the prover's hash alone is a mismatch; a statement's field left out by both
+    /// sides lets one certificate stand for two statements.
+    #[test]
+    fn a_transcript_forgets_nothing() {
+        let base = statement(20, &[1, 8]);
+        let shape = base.shape().unwrap();
+        let kappa = noise_key(&seed(), base.beacon, base.slot);
+        let draws = Draws::new(&base, &words(kappa, shape.blocks)).unwrap();
+        let rows = shape.layout.row_variables;
+        let run = |forgotten: Option<&str>| {
+            let mut again = Transcript::new("noise certificate");
+            again.forgotten = forgotten.map(str::to_owned);
+            base.absorb(&mut again);
+            let mut session = Session::prover(again, rows, b"").unwrap();
+            certify(&mut session, &base, &shape, Some((&seed(), &draws))).unwrap();
+            let labels = session.transcript.labels.clone();
+            let Closed::Proof(proof) = session.close(None).unwrap() else {
+                panic!("a prover")
+            };
+            (labels, proof)
+        };
+        let (mut labels, proof) = run(None);
+        verify_noise(&base, &proof).unwrap();
+        let closing = [
+            "column claims",
+            "columns at the point",
+            "opened value",
+            "products",
+            "left factor",
+            "right factor",
+            "product",
+            "constraint round",
+            "message opening",
+            "column opening",
+            "column blinding",
+            "value blinding",
+            "inner product",
+            "fold",
+        ];
+        labels.extend(closing.map(str::to_owned));
+        labels.sort();
+        labels.dedup();
+        assert!(labels.len() > 20);
+        for label in labels.iter().filter(|l| *l != "noise certificate") {
+            let (_, proof) = run(Some(label));
+            assert!(verify_noise(&base, &proof).is_err(), "{label}");
+        }
+        let mut other = base.clone();
+        other.context[0] ^= 1;
+        let accepted = |forgotten: Option<&str>| {
+            let mut transcript = Transcript::new("noise certificate");
+            transcript.forgotten = forgotten.map(str::to_owned);
+            other.absorb(&mut transcript);
+            let proof = run(forgotten).1;
+            let mut session = Session::verifier(transcript, rows, &proof);
+            certify(&mut session, &other, &shape, None).unwrap();
+            match session.close(None).unwrap() {
+                Closed::Check(equation) => equation.holds(&[]),
+                _ => panic!("a verifier"),
+            }
+        };
+        assert!(
+            accepted(Some("context")),
+            "the same certificate for another window"
+        );
+        assert!(!accepted(None));
     }
 
     /// The draws end within a block of leaves and within a row; the first, the last of a position and the last of all are

@@ -267,6 +267,62 @@ fn lookups_accept_only_table_rows() {
     );
 }
 
+/// Were alpha and beta known before the hidden entry is sent, a lookup could be solved for it: with the multiplicity 2
+/// for row 0, the entry v with 1 / (alpha - tag - beta v) = 2 / (alpha - tag) passes, though it is no row.
+#[test]
+fn a_challenge_before_the_commitment_would_let_a_lookup_through() {
+    let accepted = |forgetful: bool| {
+        let transcript = || {
+            let mut transcript = Transcript::new("test");
+            transcript.forgotten = forgetful.then(|| "hidden".to_owned());
+            transcript
+        };
+        let protocol = |session: &mut Session, prover: bool| {
+            let counts = prover.then(|| vec![vec![2i64, 0, 0, 0]]);
+            let ids = session.commit("columns", &[2], counts)?;
+            let mut known = session.transcript.clone();
+            let (alpha, beta) = (
+                known.challenge("lookup alpha"),
+                known.challenge("lookup beta"),
+            );
+            let start = alpha - Fr::ONE;
+            let value = start * (beta.double()).inverse().unwrap();
+            let v = session.send("hidden", 1, prover.then_some(&[value]))?[0];
+            let segment = |entry, count| Segment {
+                variables: 2,
+                tag: 1,
+                entries: vec![entry],
+                count,
+            };
+            let segments = vec![
+                segment(Entry::Hidden(vec![v.into()]), Count::First(1)),
+                segment(Entry::Row, Count::Table(ids[0])),
+            ];
+            lookups(session, segments)?;
+            Ok::<_, crate::Error>(())
+        };
+        let mut prover = Session::prover(transcript(), 3, b"").unwrap();
+        if let Role::Prover(prover) = &mut prover.role {
+            prover.honest = false;
+        }
+        protocol(&mut prover, true).unwrap();
+        let Closed::Proof(proof) = prover.close(None).unwrap() else {
+            panic!("a prover")
+        };
+        let mut verifier = Session::verifier(transcript(), 3, &proof);
+        protocol(&mut verifier, false).unwrap();
+        let Closed::Check(equation) = verifier.close(None).unwrap() else {
+            panic!("a verifier")
+        };
+        equation.holds(&[])
+    };
+    assert!(
+        accepted(true),
+        "the forgery passes where the hash forgets the entry"
+    );
+    assert!(!accepted(false));
+}
+
 /// Segments that end early, longer than a block of leaves: the last row that counts is looked up, the next is not.
 #[test]
 fn rows_count_to_the_last_and_no_further() {

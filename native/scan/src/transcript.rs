@@ -26,6 +26,12 @@ pub struct Transcript {
     /// What the tests' simulator has decided that the oracle answers, by the state before the challenge.
     #[cfg(test)]
     pub(crate) programmed: Vec<([u8; 32], Fr)>,
+    /// The label of what the tests' weaker hash leaves out.
+    #[cfg(test)]
+    pub(crate) forgotten: Option<String>,
+    /// The labels so far.
+    #[cfg(test)]
+    pub(crate) labels: Vec<String>,
     /// Answers that the tests' cheating provers know beforehand, by label.
     #[cfg(test)]
     pub(crate) predicted: Vec<(&'static str, Fr)>,
@@ -39,6 +45,10 @@ impl Transcript {
             #[cfg(test)]
             programmed: Vec::new(),
             #[cfg(test)]
+            forgotten: None,
+            #[cfg(test)]
+            labels: Vec::new(),
+            #[cfg(test)]
             predicted: Vec::new(),
         };
         transcript.step(Kind::Start, protocol, DOMAIN);
@@ -46,6 +56,13 @@ impl Transcript {
     }
 
     fn step(&mut self, kind: Kind, label: &str, data: &[u8]) {
+        #[cfg(test)]
+        {
+            self.labels.push(label.to_owned());
+            if self.forgotten.as_deref() == Some(label) {
+                return;
+            }
+        }
         let mut hash = Sha256::new();
         hash.update(self.state);
         hash.update([kind as u8]);
