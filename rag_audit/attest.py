@@ -16,7 +16,7 @@ from rag_audit.embedders import Embedder, NothingToEmbed
 from rag_audit.engine import Int8Array, Int32Array, SlotKey, draw_noise, select
 from rag_audit.errors import RequestRefused, SchemaError
 from rag_audit.policy import Policy
-from rag_audit.proofs import RecordPrivate, RecordPublic, SlotPublic, TenantPublic
+from rag_audit.proofs import RecordPrivate, RecordPublic, SlotPublic, StaticTable, TenantPublic
 from rag_audit.proofs.scan import NoiseCertificate
 from rag_audit.records import (
     DocumentOpening,
@@ -167,11 +167,13 @@ def tenant_public(
     manifest: Mapping[str, Any],
     opening_digest: str,
     points: bytes = b"",
+    table: StaticTable | None = None,
 ) -> TenantPublic:
     """What a tenant's proofs rest on, from published documents only.
 
     :param manifest: the document under C_emb
     :param points: what C_idx is the digest of, where the caller has it
+    :param table: what the manifest's artefacts commit to, where the caller has it
     :raises SchemaError: the policy does not have the tenant
     """
     part = policy.tenant(entry.tenant)
@@ -185,6 +187,7 @@ def tenant_public(
         constants=proof_constants(policy, part, manifest),
         artefacts=artefacts if isinstance(artefacts, dict) else {},
         points=points,
+        table=table,
     )
 
 
@@ -247,7 +250,6 @@ def record_private(
         salt_c=salts.vector,
         salt_k=salts.top_k,
         positions=retained.positions,
-        table=embedder.committed_table,
     )
 
 

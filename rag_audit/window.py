@@ -719,7 +719,8 @@ class Window:
     def _public(self, tenant: str) -> TenantPublic:
         made = self.commitment.tenants[tenant]
         return attest.tenant_public(made.entry, policy=self.policy, manifest=self.commitment.manifest,
-                                    opening_digest=self.opening_digest, points=made.points)  # fmt: skip
+                                    opening_digest=self.opening_digest, points=made.points,
+                                    table=self._embedder.table)  # fmt: skip
 
     # -- publishing ------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from rag_audit.canonical import digest_hex
 from rag_audit.errors import EncodingError, RagAuditError
 
 if TYPE_CHECKING:
-    from rag_audit.proofs.groth16.embed import EmbedTable
+    from rag_audit.proofs import StaticTable
 
 Vectors = npt.NDArray[np.int8]
 """int4 components in -7..7, held as int8: shape (d,) for one text, (n, d) for n."""
@@ -67,6 +67,10 @@ class Embedder(Protocol):
     def limits(self) -> TokenLimits:
         """Where texts are cut."""
 
+    @property
+    def table(self) -> StaticTable | None:
+        """The static table that claim A1 is proved from; None: there is none, and A1 cannot be proved."""
+
     def manifest(self) -> dict[str, Any]:
         """The embedder's part of C_emb, a JSON value: kind, digests of artefacts, prompt, quantiser, limits.
 
@@ -93,12 +97,6 @@ class Embedder(Protocol):
         """Vectors of documents, cut at the document limit, shape (n, d).
 
         :raises NothingToEmbed: naming the first document without a direction
-        """
-
-    def committed_table(self) -> EmbedTable:
-        """The static table with the tree over it, whose root the manifest's artefacts name.
-
-        :raises SetupError: the embedder has no such table, or the cached tree cannot be read
         """
 
     def query_commitment(self, text: str, salt: int) -> int:

@@ -24,7 +24,6 @@ from rag_audit.relation.vectors import MAX_COMPONENT
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from rag_audit.proofs.groth16.embed import EmbedTable
 
 _HINT = "pip install 'ragaudit-zk[onnx]'"
 
@@ -73,6 +72,8 @@ class OnnxEmbedder:
     :param folder: holds `tokenizer.json` and `model.onnx` (there or in `onnx/`)
     :raises SetupError: a package or file is missing, or the model is not a token encoder
     """
+
+    table = None
 
     def __init__(
         self,
@@ -152,9 +153,6 @@ class OnnxEmbedder:
             tokens = self._tokens(self._document, self.template.document, text, field=field)
             out[number] = self._embed(tokens, field=field)
         return out
-
-    def committed_table(self) -> EmbedTable:
-        raise SetupError("the embedder has no table that A1 could be proved from", field=self.name)
 
     def query_commitment(self, text: str, salt: int) -> int:
         return text_query_commitment(salt, check_text(text, field="query"))

@@ -21,6 +21,7 @@ import numpy as np
 
 from rag_audit.embedders.base import NothingToEmbed, PromptTemplate, TokenLimits, Vectors, check_text
 from rag_audit.errors import EncodingError, SetupError
+from rag_audit.proofs import StaticTable
 from rag_audit.proofs.groth16.embed import EmbedTable
 from rag_audit.proofs.scan.embed import EmbedArgument, EmbedKey
 from rag_audit.relation.commitments import query_commitment
@@ -57,6 +58,7 @@ TABLE_SCAN = "3e5d5e0231f80726f5dc21360326ae159b592f89f5c25484adc066e4c6927297"
 ARTEFACTS = {
     "table-int4": TABLE_SHA256,
     "table-root": TABLE_ROOT,
+    "table-scan": TABLE_SCAN,
     "tokenizer": TOKENIZER_SHA256,
     "weights": WEIGHTS_SHA256,
 }
@@ -200,6 +202,7 @@ class WordLlama:
     dimension = DIMENSION
     scale = SCALE
     template = PromptTemplate()
+    table = StaticTable(table_rows, committed_table, committed_columns)
 
     def __init__(self, *, query_tokens: int = 64, document_tokens: int = 512) -> None:
         self.limits = TokenLimits(query_tokens, document_tokens)
@@ -241,9 +244,6 @@ class WordLlama:
         for number, encoding in enumerate(encodings):
             out[number] = self._embed(encoding.ids[: self.limits.document], field=f"documents[{number}]")
         return out
-
-    def committed_table(self) -> EmbedTable:
-        return committed_table()
 
     def query_commitment(self, text: str, salt: int) -> int:
         return query_commitment(salt, self.tokenize(text))

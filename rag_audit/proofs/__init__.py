@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from rag_audit.canonical import Json
-from rag_audit.errors import RagAuditError, SchemaError, VersionError
+from rag_audit.errors import RagAuditError, SchemaError, VersionError, WitnessError
 from rag_audit.relation.field import to_bytes
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ class EmbedStatement(PublicValues):
     """The public values of one record's proof of claim A1; it shares hq and cq with the record.
 
     :param ctx: digest of the record's context; binds the proof to it
-    :param table: root of the tree over the embedder's table. A verifier takes it from a pin, since a prover who
-        may choose the table may choose the vector
+    :param table: root of the tree over the embedder's table, or digest of the commitments to its columns. A verifier
+        takes it from a pin, since a prover who may choose the table may choose the vector
     :param hq: the record's commitment to the query's tokens
     :param cq: the record's query-vector commitment
     """
@@ -154,6 +154,21 @@ class Constants:
 
 
 @dataclass(frozen=True)
+class StaticTable:
+    """A static embedder's table as proofs of claim A1 need it. Functions of a module, which a job carries by name: what
+    they give is read or made (seconds, once a machine) in the process that asks for it.
+
+    :param rows: the table, int8, row by row
+    :param tree: groth16's commitment to it
+    :param columns: the scan argument's, 32 bytes a point
+    """
+
+    rows: Callable[[], bytes]
+    tree: Callable[[], EmbedTable]
+    columns: Callable[[], bytes]
+
+
+@dataclass(frozen=True)
 class TenantPublic:
     """What a window publishes about one tenant, as far as its proofs rest on it.
 
@@ -163,6 +178,7 @@ class TenantPublic:
     :param points: what c_idx is the digest of where it is a list of points; empty where it is not, and at a verifier's
         until `ProofSystem.open_key` has found them in the window file
     :param artefacts: digests of the embedder's artefacts by name, from the manifest under C_emb
+    :param table: what the artefacts commit to, where the embedder has such a table; a verifier has digests alone
     """
 
     tenant: str
@@ -171,6 +187,16 @@ class TenantPublic:
     constants: Constants
     artefacts: Mapping[str, str]
     points: bytes = b""
+    table: StaticTable | None = None
+
+    def static_table(self) -> StaticTable:
+        """The embedder's table.
+
+        :raises WitnessError: it has none
+        """
+        if self.table is None:
+            raise WitnessError("the embedder has no table that A1 could be proved from", field="embedder")
+        return self.table
 
 
 @dataclass(frozen=True)
@@ -222,7 +248,6 @@ class RecordPrivate:
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
-    :param table: the embedder's committed table
     """
 
     s0: int = field(repr=False)
@@ -238,7 +263,6 @@ class RecordPrivate:
     salt_c: int = field(repr=False)
     salt_k: int = field(repr=False)
     positions: Sequence[int] = field(repr=False)
-    table: Callable[[], EmbedTable] = field(repr=False)
 
 
 class Job(Protocol):

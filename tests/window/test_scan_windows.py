@@ -25,10 +25,11 @@ from rag_audit.account import Account
 from rag_audit.canonical import jcs
 from rag_audit.cli import main
 from rag_audit.cli.window import _certifying
+from rag_audit.embedders import wordllama
 from rag_audit.engine import SlotKey, select
 from rag_audit.errors import ExitCode, WindowStateError
 from rag_audit.policy import draft_policy
-from rag_audit.proofs import groth16, proof_system, scan
+from rag_audit.proofs import EmbedStatement, groth16, proof_system, scan
 from rag_audit.proofs.scan import PROTOCOL, ScanKey, commit_index, points_json
 from rag_audit.records import QueryRecord, RequestSalts, answer_digest
 from rag_audit.relation.commitments import slot_id, topk_commitment
@@ -49,7 +50,29 @@ def test_a_scan_window_needs_no_setup(scanned: Finished) -> None:
     assert verdict.passed, verdict.deciding
     assert "proofs=scan setup=transparent" in verdict.line
     assert scanned.service.trust(scanned.policy).pins.groth16 == []
-    assert sorted(scanned.file.verification_keys) == sorted(t["c_idx"] for t in scanned.value()["tenants"])
+    indices = [t["c_idx"] for t in scanned.value()["tenants"]]
+    assert sorted(scanned.file.verification_keys) == sorted([*indices, wordllama.TABLE_SCAN])
+
+
+def test_a1_is_proved_under_the_pinned_table(scanned: Finished) -> None:
+    verdict = scanned.verify(require={"a1": "proved"})
+    assert verdict.passed, verdict.deciding
+    assert "a1=proved" in verdict.line
+    trust = scanned.service.trust(scanned.policy, a1="proved")
+    pins = {k: v for k, v in trust.pins.embedder.items() if k != "table-scan"}
+    unpinned = trust.model_copy(update={"pins": trust.pins.model_copy(update={"embedder": pins})})
+    verdict = scanned.verify(trust=unpinned)
+    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.a1"}
+    assert "a1=proved(unpinned)" in verdict.line
+
+
+def test_a1_of_a_mixed_window_needs_both_tables_pinned(mixed: Finished) -> None:
+    trust = mixed.service.trust(mixed.policy, a1="proved")
+    assert mixed.verify(trust=trust).passed
+    for name in ("table-scan", "table-root"):
+        pins = {k: v for k, v in trust.pins.embedder.items() if k != name}
+        other = trust.model_copy(update={"pins": trust.pins.model_copy(update={"embedder": pins})})
+        assert "a1=proved(unpinned)" in mixed.verify(trust=other).line
 
 
 def test_a_mixed_window_says_so_and_rests_on_the_weaker_setup(mixed: Finished) -> None:
@@ -152,7 +175,15 @@ def answer_again(forge: Forge, lie: Lie) -> None:
         assert isinstance(statement, scan.system.Statement)
         job = scan.ProofJob(key, statement, certificate, noise.tobytes(), index.scores(vector).tobytes(),
                             vector.tobytes(), salts.vector, salts.top_k, positions, salt)  # fmt: skip
-        forge.proofs[SLOT] = {**forge.proofs[SLOT], "retrieve": job.run()}
+        table = window._embedder.table
+        assert table is not None
+        tokens = window._embedder.tokenize(retained.query)
+        argument = scan.EmbedArgument(window.policy.tokens.query)
+        embedding = scan.statement("embed", public)
+        assert isinstance(embedding, EmbedStatement)
+        other = scan.EmbedJob(scan.EmbedKey(argument, table.columns()), embedding, table.rows, tokens,
+                              salts.query, salts.vector)  # fmt: skip
+        forge.proofs[SLOT] = {"retrieve": job.run(), "embed": other.run()}
 
 
 def lie(**changes: Any) -> Callable[[Forge], None]:
@@ -163,9 +194,31 @@ def other_window(key: ScanKey) -> ScanKey:
     return dataclasses.replace(key, window=bytes(32))
 
 
-def swapped_proofs(forge: Forge) -> None:
-    one, other = SLOT, ("law-2", 1)
-    forge.proofs[one], forge.proofs[other] = forge.proofs[other], forge.proofs[one]
+def swapped_proofs(name: str) -> Callable[[Forge], None]:
+    def change(forge: Forge) -> None:
+        one, other = forge.proofs[SLOT], forge.proofs["law-2", 1]
+        one[name], other[name] = other[name], one[name]
+
+    return change
+
+
+def own_table() -> tuple[str, Any]:
+    """A provider's own commitment: the pinned points, two columns of them exchanged."""
+    data = wordllama.committed_columns()
+    rows = 8 * 32
+    key = scan.EmbedKey(scan.EmbedArgument(4), data[rows : 2 * rows] + data[:rows] + data[2 * rows :])
+    return key.digest.hex(), points_json(key.points)
+
+
+def other_table(forge: Forge) -> None:
+    forge.value["verification_keys"][wordllama.TABLE_SCAN] = own_table()[1]
+
+
+def own_table_committed(forge: Forge) -> None:
+    """In the manifest under C_emb too."""
+    digest, points = own_table()
+    forge.value["embedder"]["embedder"]["artefacts"]["table-scan"] = digest
+    forge.value["verification_keys"][digest] = points
 
 
 def from_other(part: str, source: tuple[str, int]) -> Callable[[Forge], None]:
@@ -233,10 +286,23 @@ class Cheat:
     decides: str = "proof.valid.law"
     exit_code: ExitCode = FAIL
     proofs: bool = True
+    also: tuple[str, ...] = ()
 
 
 CHEATS = [
-    Cheat("proof of another record", swapped_proofs),
+    Cheat("proof of another record", swapped_proofs("retrieve")),
+    Cheat("proof of another record's embedding", swapped_proofs("embed"), "proof.embed.valid.law"),
+    Cheat("a record without proof of its embedding", lambda f: f.proofs[SLOT].pop("embed"), "proof.present",
+          UNDECIDED),
+    Cheat("another table than the committed one, published as such", other_table, "proof.embed.key.law",
+          also=("proof.embed.key.medicine",)),
+    Cheat("no table points", lambda f: f.value["verification_keys"].pop(wordllama.TABLE_SCAN),
+          "proof.embed.key.law", UNDECIDED, also=("proof.embed.key.medicine",)),
+    Cheat("a table of the provider's own, in the manifest too", own_table_committed, "trust.embedder",
+          proofs=False),
+    Cheat("the policy names an embedding of other constants",
+          lambda f: f.policy["tenants"][0]["circuits"].update(embed=ZERO), "proof.embed.circuit.law", UNDECIDED,
+          proofs=False),
     Cheat("certificate of another slot of the account", from_other("certificate", ("law-1", 1))),
     Cheat("certificate of another account", from_other("certificate", ("law-2", 1))),
     Cheat("query proof of another record", from_other("proof", ("law-2", 1))),
@@ -302,7 +368,7 @@ def test_a_cheater_is_found_by_one_check(
     found = {c.id: c.status for c in verdict.checks if c.status.value != "pass"}
     assert verdict.deciding is not None and verdict.deciding.id == cheat.decides, found
     assert verdict.exit_code is cheat.exit_code, (found, verdict.deciding)
-    assert set(found) == {cheat.decides}, found
+    assert set(found) == {cheat.decides, *cheat.also}, found
 
 
 def test_the_forged_answer_is_good_but_for_its_lie(scanned: Finished, tmp_path: Path) -> None:

@@ -1074,8 +1074,14 @@ mod tests {
             "sums"
         );
 
+        // Another component with the same slack, so that only its own value is false.
         let mut witness = right.clone();
-        witness.vector.reverse();
+        let j = right
+            .vector
+            .iter()
+            .position(|v| (1..6).contains(v))
+            .unwrap();
+        witness.vector[j] += 1;
         assert!(
             !case.says(&witness, |s| s.packed = right.vector.clone()),
             "vector"

@@ -58,7 +58,7 @@ def record_job(name: str, record: RecordPublic, private: RecordPrivate) -> Job:
         return EmbedJob.of(
             _embed(constants),
             _embed_statement(record),
-            private.table(),
+            record.tenant.static_table().tree(),
             private.tokens,
             salt_q=private.salt_q,
             salt_c=private.salt_c,

@@ -1,5 +1,6 @@
 """The scan argument: every score of a large index, without a trusted setup (docs/scan/)."""
 
+from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey
 from rag_audit.proofs.scan.job import CertificateJob, NoiseCertificate, ProofJob, proof_json
 from rag_audit.proofs.scan.key import (
     PROTOCOL,
@@ -15,16 +16,22 @@ from rag_audit.proofs.scan.system import (
     certificate_job,
     circuits,
     open_key,
+    parse_proof,
     published_keys,
     record_job,
+    refusal,
     statement,
+    verify_batch,
 )
-from rag_audit.proofs.scan.verify import parse_proof, refusal, verify, verify_batch
+from rag_audit.proofs.scan.verify import verify
 
 __all__ = [
     "PROTOCOL",
     "TABLE_ARTEFACT",
     "CertificateJob",
+    "EmbedArgument",
+    "EmbedJob",
+    "EmbedKey",
     "NoiseCertificate",
     "ProofJob",
     "ScanKey",

@@ -12,8 +12,9 @@ from typing import Any
 
 from rag_audit import _native
 from rag_audit.canonical import Json, digest_hex, parse_base64
-from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
+from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, WitnessError
 from rag_audit.proofs import EmbedStatement
+from rag_audit.proofs.scan.verify import refused
 from rag_audit.relation.field import digest_to_field, to_bytes
 
 PUBLIC = ("ctx", "hq", "cq")
@@ -187,6 +188,7 @@ def verify_embed(key: EmbedKey, proof: bytes, statement: EmbedStatement) -> None
     """Returns if the proof of A1 of one record holds.
 
     :raises InvalidProof: it does not; `found` has the reason
+    :raises EncodingError: it is no proof at all
     """
     if statement.table != key.root:
         raise InvalidProof(
@@ -195,21 +197,17 @@ def verify_embed(key: EmbedKey, proof: bytes, statement: EmbedStatement) -> None
     try:
         _native.scan_embed_verify(key.table, key.parameters, statement.encode(PUBLIC), proof)
     except (ValueError, OverflowError) as exc:
-        raise InvalidProof("proof refused", field="proof", found=str(exc)) from exc
+        raise refused(exc) from exc
 
 
 def verify_embed_batch(
-    key: EmbedKey, proofs: Sequence[bytes], statements: Sequence[EmbedStatement], *, engine: str = "native"
+    key: EmbedKey, proofs: Sequence[bytes], statements: Sequence[EmbedStatement]
 ) -> list[int]:
-    """Indices of the proofs that do not verify, malformed ones among them, ascending.
-
-    :param engine: "native", the only one
-    :raises SetupError: another engine
-    """
-    if engine != "native":
-        raise SetupError("unknown verifier", field="engine", expected="native", found=engine)
-    places = [i for i, statement in enumerate(statements) if statement.table == key.root]
-    records = [(statements[i].encode(PUBLIC), proofs[i]) for i in places]
+    """Indices of the proofs that do not verify, malformed ones among them, ascending."""
+    records = [
+        (s.encode(PUBLIC), proof) for s, proof in zip(statements, proofs, strict=True) if s.table == key.root
+    ]
+    places = [i for i, s in enumerate(statements) if s.table == key.root]
     bad = set(range(len(statements))) - set(places)
     bad.update(places[i] for i in _native.scan_embed_verify_batch(key.table, key.parameters, records))
     return sorted(bad)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
-from rag_audit.canonical import Json, jcs, sha256
-from rag_audit.errors import InvalidProof, PolicyError, SetupError
+from rag_audit.canonical import Json, jcs, parse_hex, sha256
+from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError
 from rag_audit.proofs import (
     Constants,
+    EmbedStatement,
     Job,
     OpenedKey,
     Pins,
@@ -19,6 +22,8 @@ from rag_audit.proofs import (
     Statement,
     TenantPublic,
 )
+from rag_audit.proofs.scan import embed, verify
+from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey
 from rag_audit.proofs.scan.job import CertificateJob, ProofJob
 from rag_audit.proofs.scan.key import PROTOCOL, ScanKey, parse_points, points_json
 from rag_audit.relation.field import digest_to_field, to_bytes
@@ -42,16 +47,30 @@ def circuits(constants: Constants) -> dict[str, str]:
     ):
         if not 1 <= found <= most:
             raise PolicyError("does not fit the argument", field=name, expected=f"1..{most}", found=found)
-    return {"retrieve": PROTOCOL}
+    made = {"retrieve": PROTOCOL}
+    # Other embedders and limits do not fit the argument: their A1 is not proved.
+    with suppress(PolicyError):
+        made["embed"] = _argument(constants).digest()
+    return made
 
 
 def statement(name: str, record: RecordPublic) -> PublicValues:
     """See `ProofSystem.statement`."""
-    return _retrieve_statement(record)
+    return _embed_statement(record) if name == "embed" else _retrieve_statement(record)
 
 
 def record_job(name: str, record: RecordPublic, private: RecordPrivate) -> Job:
     """See `ProofSystem.record_job`."""
+    if name == "embed":
+        table = record.tenant.static_table()
+        return EmbedJob(
+            key=EmbedKey(_argument(record.tenant.constants), table.columns()),
+            statement=_embed_statement(record),
+            rows=table.rows,
+            tokens=private.tokens,
+            salt_q=private.salt_q,
+            salt_c=private.salt_c,
+        )
     made = private.certificate()
     return ProofJob(
         key=retrieve_key(record.tenant),
@@ -74,20 +93,56 @@ def certificate_job(slot: SlotPublic, s0: int, s1: int) -> CertificateJob:
 
 def published_keys(name: str, tenant: TenantPublic) -> dict[str, Json]:
     """See `ProofSystem.published_keys`."""
+    if name == "embed":
+        return {_table_digest(tenant): points_json(tenant.static_table().columns())}
     return {tenant.c_idx: points_json(tenant.points)}
 
 
 def open_key(name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins) -> OpenedKey:
-    """See `ProofSystem.open_key`: the points are published by C_idx, which the opening commits to."""
-    place = f"verification_keys.{tenant.c_idx[:16]}"
-    if tenant.c_idx not in published:
-        raise SetupError("no index commitment in the window", field=place, expected=tenant.c_idx)
-    key = retrieve_key(replace(tenant, points=parse_points(published[tenant.c_idx], field=place)))
+    """See `ProofSystem.open_key`: points are published by their digest, which the opening commits to: the index's as
+    C_idx, the table's among the embedder's artefacts.
+    """
+    digest = _table_digest(tenant) if name == "embed" else tenant.c_idx
+    place = f"verification_keys.{digest[:16]}"
+    if digest not in published:
+        raise SetupError("no commitment of this digest in the window", field=place, expected=digest)
+    points = parse_points(published[digest], field=place)
+    key: EmbedKey | ScanKey
+    if name == "embed":
+        key = EmbedKey(_argument(tenant.constants), points)
+    else:
+        key = retrieve_key(replace(tenant, points=points))
     found = key.digest.hex()
-    if found != tenant.c_idx:
-        raise InvalidProof("another index than the committed one", field=place, expected=tenant.c_idx,
-                           found=found)  # fmt: skip
+    if found != digest:
+        raise InvalidProof("another commitment than the opening's", field=place, expected=digest, found=found)
     return OpenedKey(key, found, None)
+
+
+def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
+    """See `ProofSystem.parse_proof`."""
+    parse = verify.parse_proof if circuit == PROTOCOL else embed.parse_embed
+    return parse(value, circuit, field=field)
+
+
+def verify_batch(
+    key: ScanKey | EmbedKey, proofs: Sequence[bytes], statements: Sequence[Any], *, engine: str = "native"
+) -> list[int]:
+    """See `ProofSystem.verify_batch`; `engine` names a verifier of Groth16 proofs, and for these there is one only."""
+    if isinstance(key, EmbedKey):
+        return embed.verify_embed_batch(key, proofs, statements)
+    return verify.verify_batch(key, proofs, statements)
+
+
+def refusal(key: ScanKey | EmbedKey, proof: bytes, statement: Any) -> RagAuditError:
+    """See `ProofSystem.refusal`."""
+    try:
+        if isinstance(key, EmbedKey):
+            embed.verify_embed(key, proof, statement)
+        else:
+            verify.verify(key, proof, statement)
+    except RagAuditError as exc:
+        return exc
+    return InvalidProof("proof refused among others")  # the batch and this disagree: not to be believed
 
 
 def retrieve_key(tenant: TenantPublic) -> ScanKey:
@@ -108,3 +163,21 @@ def _retrieve_statement(record: RecordPublic) -> Statement:
         cq=record.cq,
         htopk=record.htopk,
     )
+
+
+def _argument(c: Constants) -> EmbedArgument:
+    if c.norm_factor is None:
+        raise PolicyError("the embedder's vectors cannot be proved", field="embedder")
+    return EmbedArgument(c.query_tokens, c.dimension, norm_factor=c.norm_factor)
+
+
+def _table_digest(tenant: TenantPublic) -> str:
+    digest = tenant.artefacts.get(TABLE_ARTEFACT)
+    if digest is None:
+        raise SchemaError("the embedder's manifest commits to no table", field=f"artefacts.{TABLE_ARTEFACT}")
+    return digest
+
+
+def _embed_statement(record: RecordPublic) -> EmbedStatement:
+    table = digest_to_field(parse_hex(_table_digest(record.tenant), 32, field=f"artefacts.{TABLE_ARTEFACT}"))
+    return EmbedStatement(ctx=record.ctx, table=table, hq=record.hq, cq=record.cq)

@@ -16,6 +16,12 @@ MALFORMED = "proof: byte "
 """How the native core's reason starts where bytes are no proof at all."""
 
 
+def refused(reason: Exception) -> RagAuditError:
+    """The native core's reason: bytes that are no proof at all, or a proof of something else."""
+    kind = EncodingError if str(reason).startswith(MALFORMED) else InvalidProof
+    return kind("proof refused", field="proof", found=str(reason))
+
+
 def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
     """A proof from a file: the certificate's length (4 bytes, big-endian), the certificate, the query proof.
 
@@ -58,26 +64,11 @@ def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
     try:
         _native.scan_verify(key.index, key.parameters, statement.encode(RECORD), *_split(proof))
     except ValueError as exc:
-        kind = EncodingError if str(exc).startswith(MALFORMED) else InvalidProof
-        raise kind("proof refused", field="proof", found=str(exc)) from exc
+        raise refused(exc) from exc
 
 
-def refusal(key: ScanKey, proof: bytes, statement: Statement) -> RagAuditError:
-    """See `ProofSystem.refusal`."""
-    try:
-        verify(key, proof, statement)
-    except RagAuditError as exc:
-        return exc
-    return InvalidProof("proof refused among others")  # verify_batch and verify disagree: not to be believed
-
-
-def verify_batch(
-    key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Statement], *, engine: str = "native"
-) -> list[int]:
-    """Indices of the proofs that do not verify, malformed ones among them, ascending.
-
-    :param engine: which verifier of Groth16 proofs was asked for; for these there is the native one only
-    """
+def verify_batch(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Statement]) -> list[int]:
+    """Indices of the proofs that do not verify, malformed ones among them, ascending."""
     bad, places, records = [], [], []
     for i, (proof, statement) in enumerate(zip(proofs, statements, strict=True)):
         try:
