@@ -76,8 +76,7 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
         with case.guarding("coalition.key"):
             key = system.open_key(**shape, published=case.file.verification_keys, pins=case.trust.pins)
             case.report("coalition.key", True, key.digest, key.digest)
-            if key.setup is not None:
-                case.figures.setdefault("setups", set()).add(key.setup)
+            case.figures.setdefault("setups", set()).add(key.setup or "transparent")
             with case.guarding("coalition.certificate"):
                 size = len(case.entries) - 1
                 statement = coalition_statement(

@@ -36,6 +36,8 @@ WITNESSES = ("witness-a", "witness-b")
 ACCOUNTS_A_TENANT = 2
 QUERIES = 6
 EAGER = 1
+CERTIFIED = 8
+"""records that the coalition certificate's circuit has places for"""
 QUERY_TOKENS = 24
 """where questions are cut: a proof of the embedding costs by the token"""
 OPENS_IN_MS = 15_000
@@ -199,6 +201,7 @@ def _policy(tenants: Mapping[str, list[Document]], now: int) -> Policy:
         lattice=64,
         tokens=(QUERY_TOKENS, 512),
         system="groth16",
+        certificate=("groth16", CERTIFIED),
     )
 
 
@@ -258,7 +261,7 @@ def _trust(demo: Demo, party: Path) -> None:
         "max_K_share": "0.1",
         "a1": "proved",
         "d1": "declared",
-        "coalition": "not-checked",
+        "coalition": "checked",
         "min_receipts": "2",
         "allow_unsafe_setup": "true",
     }

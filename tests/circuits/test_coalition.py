@@ -235,6 +235,24 @@ def test_certificate_verifies(case: Window, certificate: dict[str, Any], key: An
     coalition.verify(case.statement, certificate, key=key, engine=engine)
 
 
+@pytest.mark.full
+def test_certificate_of_a_full_window_of_64() -> None:
+    """The shipped instance, every place used."""
+    shipped = CoalitionInstance(64)
+    rng = np.random.default_rng(64)
+    rows = rng.standard_normal((64, 256))
+    rows[40] = rows[3] + 0.1 * rows[4]
+    rows *= 7 / 0.22 / np.linalg.norm(rows, axis=1, keepdims=True)
+    vectors = np.clip(np.rint(rows), -7, 7).astype(int).tolist()
+    full = window(vectors, [i % 20 for i in range(64)], [i % 3 for i in range(20)], instance=shipped)
+    assert full.statement.c == 2
+    made = coalition.certify(full.statement, full.witness)
+    pinned = VerificationKey.parse(proving_key(shipped).vk, field="vk")
+    coalition.verify(full.statement, made, key=pinned)
+    with pytest.raises(InvalidProof):
+        coalition.verify(full.stating(c=1, c_tenant=1).statement, made, key=pinned)
+
+
 @pytest.mark.parametrize(
     "fault, change",
     [
