@@ -48,7 +48,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
 
 def closed(service: Service, **changes: Any) -> Window:
-    window = service.open(**changes)
+    window = service.open(system="groth16", **changes)
     for account in ("law-1", "medicine-1"):
         service.ask(window, account, QUESTIONS[account.split("-")[0]][0])
     service.finish(window)
@@ -109,7 +109,7 @@ def test_a_job_that_fails_keeps_the_finished_proofs(
 def test_eager_proofs_are_named_together_by_the_record(
     service: Service, asked: list[tuple[str, int]]
 ) -> None:
-    with service.open() as window:
+    with service.open(system="groth16") as window:
         service.ask(window, "law-1", QUESTIONS["law"][0], eager=True)
         window.export()
         (record,), (made,) = window.records, proofs(window).values()
@@ -131,7 +131,7 @@ def test_a_tenant_without_a_circuit_for_embed_gets_the_other_proof(
 
 def test_a_longer_question_is_cut_for_every_proof(service: Service, asked: list[tuple[str, int]]) -> None:
     question = QUESTIONS["law"][1]
-    with service.open() as window:
+    with service.open(system="groth16") as window:
         assert len(window._embedder.tokenize(question)) == QUERY_TOKENS
         service.ask(window, "law-1", question, eager=True)
         window.export()
@@ -142,7 +142,7 @@ def test_a_longer_question_is_cut_for_every_proof(service: Service, asked: list[
 def policy(**changes: Any) -> Policy:
     values: dict[str, Any] = {
         "window": "w", "opens_at": 1, "closes_at": 2, "capacities": {"law": 8}, "n": 3, "k_max": 2,
-        "eps_acc": "14", "gains": (1, 4), "top_k": 2,
+        "eps_acc": "14", "gains": (1, 4), "top_k": 2, "system": "groth16",
     }  # fmt: skip
     return draft_policy(**{**values, **changes})
 
@@ -177,7 +177,7 @@ def test_a_policy_that_names_an_unknown_statement_is_refused() -> None:
 def test_a_window_is_not_opened_under_a_circuit_that_it_could_not_prove_with(
     service: Service, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    drafted = service.policy()
+    drafted = service.policy(system="groth16")
     tenants = [t.model_copy(update={"circuits": {**t.circuits, name: "00" * 32}}) for t in drafted.tenants]
     monkeypatch.setattr(service, "policy", lambda **_: drafted.model_copy(update={"tenants": tenants}))
     with pytest.raises(PolicyError) as caught:
