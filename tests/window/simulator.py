@@ -117,6 +117,7 @@ class Service:
             "lattice": 64,
             "top_k": 2,
             "tokens": (QUERY_TOKENS, 512),
+            "system": "groth16",
         }
         return draft_policy(**{**values, **changes})
 
