@@ -216,7 +216,7 @@ def test_malformed_proofs_are_named(
     key: ScanKey, made: list[Made], part: str, change: Callable[[bytes], bytes], reason: str
 ) -> None:
     changed = base64.b64encode(change(base64.b64decode(made[0].proof[part]))).decode()
-    with pytest.raises(InvalidProof, match=reason):
+    with pytest.raises(EncodingError, match=reason):
         verify(key, wire({**made[0].proof, part: changed}), made[0].job.statement)
 
 
@@ -226,7 +226,7 @@ def test_a_proof_of_another_capacity_is_refused(key: ScanKey, made: list[Made], 
     points = commit_index(rows, DIMENSION, capacity, BLINDING_KEY)
     other = dataclasses.replace(key, points=points, capacity=capacity)
     statement = dataclasses.replace(made[0].job.statement, c_idx=other.c_idx)
-    with pytest.raises(InvalidProof):
+    with pytest.raises((EncodingError, InvalidProof)):
         verify(other, wire(made[0].proof), statement)
 
 
