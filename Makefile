@@ -69,7 +69,7 @@ format: setup  ## let ruff and rustfmt lay out the code
 lock: $(VENV)/.stamp  ## compile requirements/dev.in to requirements/dev.txt with hashes
 	$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet pip-tools
 	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
-	  --no-emit-index-url --no-emit-trusted-host -o requirements/dev.txt requirements/dev.in
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/dev.txt requirements/dev.in
 
 clean:  ## remove what the other targets made in this folder (the cache stays: see rag-audit's XDG_CACHE_HOME)
 	rm -rf $(VENV) native/target rag_audit/_native*.so demo-window bench/results
