@@ -11,6 +11,7 @@ from typing import Self, final
 
 __all__ = [
     "PackedIndex",
+    "ScanCoalition",
     "ScanIndex",
     "ScanParameters",
     "ScanTable",

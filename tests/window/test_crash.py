@@ -305,7 +305,7 @@ def test_killed_at_every_write_boundary_between_certificate_and_proved_answer(
             recorded = window.records
             assert len(recorded) <= 1 and (recorded or not answered)
             for record in recorded:
-                assert record.proof is not None and set(window._proofs(record)) == {"retrieve"}
+                assert record.proof is not None and set(window._proofs(record)) == {"retrieve", "embed"}
             again = window.handle(signed(service, window, question("law-1", 1)), eager=True)
             assert isinstance(again, Answer)
             assert all(documents == again.dump()["documents"] for documents in answered)
