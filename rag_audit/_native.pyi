@@ -252,6 +252,7 @@ def scan_embed_verify_batch(
 ) -> list[int]:
     """Indices of the (statement, proof) pairs that do not verify, ascending."""
 
+@final
 class ScanCoalition:
     """What a coalition certificate is about; immutable. `room`: log2 of the norms that it has room for."""
 
