@@ -42,7 +42,8 @@ CERTIFIED = 8
 """records that the coalition certificate's circuit has places for"""
 QUERY_TOKENS = 24
 """where questions are cut: a proof of the embedding costs by the token"""
-OPENS_IN_MS = 40_000
+OPENS_IN_MS = 12_000
+"""and twelve times what reading and embedding the corpus took here: committing takes longer on a busy machine"""
 LASTS_MS = 3_600_000
 
 
@@ -182,7 +183,7 @@ def _parties(demo: Demo, tenants: Mapping[str, list[Document]]) -> Policy:
             demo.run(
                 "account", "add", demo.provider / "roster.json", demo.root / "accounts" / f"{account}.json"
             )
-    policy = _policy(tenants, now_ms())
+    policy = _policy(demo, tenants)
     path = demo.provider / "policy.json"
     path.write_bytes(jcs(policy.dump()))
     keys = demo.run("setup", "new", path, "--json").stdout
@@ -190,12 +191,13 @@ def _parties(demo: Demo, tenants: Mapping[str, list[Document]]) -> Policy:
     return policy
 
 
-def _policy(tenants: Iterable[str], now: int) -> Policy:
+def _policy(demo: Demo, tenants: Iterable[str]) -> Policy:
+    now = now_ms()
     systems: dict[str, SystemName] = {t: "groth16" if t in SMALL_TENANTS else "scan" for t in tenants}
     # Gains and lattice where some questions still find their passage: the figures say what that costs in epsilon.
     return draft_policy(
         window="demo",
-        opens_at=now + OPENS_IN_MS,
+        opens_at=now + OPENS_IN_MS + round(12_000 * demo.seconds["corpus"]),
         closes_at=now + LASTS_MS,
         capacities={tenant: CAPACITIES[system] for tenant, system in systems.items()},
         n=4,
@@ -217,7 +219,7 @@ def _open(demo: Demo, policy: Policy) -> None:
         path.write_text(demo.run("witness", "nonce", demo.root / name).stdout)
         lines += ["--witness", str(path)]
     # Made again, because making keys may have taken minutes.
-    policy = _policy([t.tenant for t in policy.tenants], now_ms())
+    policy = _policy(demo, [t.tenant for t in policy.tenants])
     (demo.provider / "policy.json").write_bytes(jcs(policy.dump()))
     for party in [demo.verifier, *(demo.root / name for name in WITNESSES)]:
         _trust(demo, party, policy)
