@@ -16,7 +16,7 @@ from rag_audit.errors import PolicyError, VersionError
 from rag_audit.models import Count, DecimalText, Hex32, Identifier, Millis, Model, Positive
 from rag_audit.proofs import STATEMENTS, Constants, proof_system
 from rag_audit.proofs.coalition import coalition_system
-from rag_audit.proofs.groth16 import EmbedInstance, coalition, instances
+from rag_audit.proofs.groth16 import EmbedInstance, coalition, instances, many_instance
 from rag_audit.proofs.groth16.instance import Instance
 from rag_audit.relation import noise
 from rag_audit.relation.scores import ScoreWindow
@@ -150,12 +150,18 @@ class Policy(Model):
         )
 
     def instances(
-        self, dimension: int = 256, norm_factor: int | None = EmbedInstance.norm_factor
+        self,
+        dimension: int = 256,
+        norm_factor: int | None = EmbedInstance.norm_factor,
+        *,
+        together: int | None = None,
     ) -> list[Instance]:
         """The Groth16 circuits that the policy names, each once: the ones that need keys.
 
         :param dimension: as `constants`
         :param norm_factor: as `constants`
+        :param together: also those of its tenants that prove so many records at once
+        :raises PolicyError: no circuit proves so many
         """
         named = {
             instance.digest(): instance
@@ -164,6 +170,11 @@ class Policy(Model):
             for name, instance in instances(self.constants(tenant, dimension, norm_factor)).items()
             if name in tenant.circuits
         }
+        if together is not None:
+            for tenant in self.tenants:
+                if tenant.system == "groth16":
+                    many = many_instance(self.constants(tenant, dimension, norm_factor), together)
+                    named[many.digest()] = many
         wanted = self.estimator.certificate
         if wanted is not None and wanted.system == "groth16":
             p, q = self.estimator.theta

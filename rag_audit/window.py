@@ -49,7 +49,7 @@ from rag_audit.ledger.note import Note, SigningKey, VerifierKey, merge_signature
 from rag_audit.ledger.store import LedgerStore, SlotUsed
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.policy import Policy
-from rag_audit.proofs import STATEMENTS, Job, ProofSystem, TenantPublic, proof_system
+from rag_audit.proofs import STATEMENTS, Job, ProofSystem, SharedProofs, TenantPublic, proof_system
 from rag_audit.proofs.coalition import coalition_system
 from rag_audit.publication import PUBLICATION, Publication
 from rag_audit.receipts import make_receipt
@@ -580,6 +580,7 @@ class Window:
         self,
         seqs: Sequence[int] | None = None,
         *,
+        together: int | None = None,
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> int:
@@ -587,9 +588,12 @@ class Window:
 
         Each finished proof is stored before the next is counted, so an interrupted call resumes where it stopped.
 
+        :param together: prove up to so many records of a tenant at once, where its system can; a record that is left
+            over is proved by itself
         :param executor: where the jobs run; in this process, one after another, if None
         :param progress: called with (done, total), before the first proof too
-        :returns: how many proofs were made now
+        :returns: how many proofs were made now; one of several records counts for each
+        :raises PolicyError: no circuit proves so many records together
         """
         named = None if seqs is None else set(seqs)
         wanted = [r for r in self._records.values() if named is None or r.seq in named]
@@ -601,24 +605,51 @@ class Window:
             raise StoreError("the proof that a record names is lost, and another would not be it",
                              field=f"record {lost.seq}", expected=str(self._proof_path(lost)))  # fmt: skip
         every = [(r, name) for r in wanted for name in self._statements(r.tenant)]
-        missing = {
-            f"{name} of record {r.seq}": (r, name)
-            for r, name in every
-            if not self._proof_path(r, name).exists()
+        missing = [(r, name) for r, name in every if not self._proof_path(r, name).exists()]
+        groups = {
+            f"{name} of record {', '.join(str(r.seq) for r in records)}": (records, name)
+            for records, name in self._grouped(missing, together)
         }
         done = len(every) - len(missing)
         if progress is not None:
             progress(done, len(every))
-        jobs = ((label, self._job(record, name)) for label, (record, name) in missing.items())
+        jobs = ((label, self._group_job(*group, together)) for label, group in groups.items())
         for label, proof in run_jobs(jobs, executor):
-            replace_file(self._proof_path(*missing[label]), jcs(proof))
-            done += 1
+            records, name = groups[label]
+            for record in records:
+                replace_file(self._proof_path(record, name), jcs(proof))
+            done += len(records)
             if progress is not None:
                 progress(done, len(every))
         for record in wanted:  # what a certificate was kept for is done
             self._certificates.drop(SlotKey(record.tenant, record.account, record.i))
         self.export()
         return len(missing)
+
+    def _grouped(
+        self, missing: Iterable[tuple[QueryRecord, str]], together: int | None
+    ) -> Iterator[tuple[list[QueryRecord], str]]:
+        """What is proved by one job each."""
+        sharing: defaultdict[tuple[str, str], list[QueryRecord]] = defaultdict(list)
+        for record, name in missing:
+            if self._shared(record.tenant, name, together) is None:
+                yield [record], name
+            else:
+                sharing[record.tenant, name].append(record)
+        for (_, name), records in sharing.items():
+            step = together or 1
+            for start in range(0, len(records), step):
+                yield records[start : start + step], name
+
+    def _group_job(self, records: Sequence[QueryRecord], name: str, together: int | None) -> Job:
+        jobs = [self._job(record, name) for record in records]
+        shared = self._shared(records[0].tenant, name, together) if len(jobs) > 1 else None
+        return jobs[0] if shared is None else shared.job(jobs)
+
+    def _shared(self, tenant: str, name: str, places: int | None) -> SharedProofs | None:
+        if places is None:
+            return None
+        return self._system(tenant).shared(name, self._public(tenant).constants, places)
 
     def answer_challenge(self, note: str, **options: Any) -> int:
         """Publish a verifier's challenge and prove the records it names.
@@ -733,10 +764,18 @@ class Window:
             made = self._proofs(record)
             if made:
                 proofs[str(record.seq)] = made
-        for tenant, name in sorted(
-            {(r.tenant, name) for r in self.records for name in proofs.get(str(r.seq), ())}
-        ):
-            keys |= self._system(tenant).published_keys(name, self._public(tenant))
+        kinds = {
+            (r.tenant, name, self._system(r.tenant).places(name, proof))
+            for r in self.records
+            for name, proof in proofs.get(str(r.seq), {}).items()
+        }
+        for tenant, name, places in sorted(kinds):
+            shared = self._shared(tenant, name, None if places == 1 else places)
+            keys |= (
+                self._system(tenant).published_keys(name, self._public(tenant))
+                if shared is None
+                else shared.published_keys()
+            )
         certificate = self._certificate()
         if certificate is not None and (wanted := self.policy.estimator.certificate) is not None:
             p, q = self.policy.estimator.theta

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from rag_audit.attest import record_public, tenant_public
 from rag_audit.canonical import Json, digest_hex
@@ -12,7 +11,7 @@ from rag_audit.challenge import Challenge, sample_size
 from rag_audit.checks.case import Case, Status
 from rag_audit.errors import ExitCode, RagAuditError, SignatureError
 from rag_audit.ledger.note import VerifierKey, parse_note, verify_note
-from rag_audit.proofs import STATEMENTS, SYSTEMS, ProofSystem, PublicValues, proof_system
+from rag_audit.proofs import STATEMENTS, SYSTEMS, ProofSystem, PublicValues, TenantPublic, proof_system
 from rag_audit.records import QueryRecord
 from rag_audit.trust import decimal
 
@@ -176,44 +175,69 @@ def _verify(case: Case, tenant: str, name: str, proved: Sequence[tuple[QueryReco
         status = Status.PASS if named == circuit else Status.UNDECIDED
         if not case.record(f"{prefix}.circuit.{tenant}", status, circuit, named, "policy.tenants"):
             return set()
-        with case.guarding(f"{prefix}.key.{tenant}"):
-            key = system.open_key(name, public, case.file.verification_keys, case.trust.pins)
-            case.report(f"{prefix}.key.{tenant}", True, key.digest, key.digest)
-            case.figures.setdefault("setups", set()).add(key.setup or "transparent")
-            with case.guarding(f"{prefix}.valid.{tenant}"):
-                parsed, statements = [], []
-                for record, value in proved:
-                    parsed.append(system.parse_proof(value, named, field=f"proofs.{record.seq}.{name}"))
-                    beacon = case.beacon_of(record.account) or b""
-                    statements.append(
-                        system.statement(
-                            name, record_public(record, public, opening=case.opening, beacon=beacon)
-                        )
-                    )
-                bad = system.verify_batch(key.key, parsed, statements, engine=case.engine)
-                found, at, status = f"{len(proved)} valid", None, Status.PASS
-                if bad:
-                    first, reason = _refusal(system, key.key, parsed, statements, bad)
-                    found = f"{len(bad)} invalid: {reason.message}" + (
-                        f" ({reason.found})" if reason.found else ""
-                    )
-                    at = f"record {proved[first][0].seq}"
-                    status = Status.FAIL if reason.exit_code is ExitCode.FAIL else Status.UNDECIDED
-                case.record(f"{prefix}.valid.{tenant}", status, f"{len(proved)} valid proofs", found, at)
-                return {r.seq for i, (r, _) in enumerate(proved) if i not in bad}
+        kinds: defaultdict[int, list[tuple[QueryRecord, Json]]] = defaultdict(list)
+        for record, value in proved:
+            kinds[system.places(name, value)].append((record, value))
+        valid: set[int] = set()
+        for places, members in sorted(kinds.items()):
+            valid |= _verify_kind(case, prefix, system, public, name, places, members)
+        return valid
     return set()
 
 
-def _refusal(
+def _verify_kind(
+    case: Case,
+    prefix: str,
     system: ProofSystem,
-    key: Any,
-    proofs: Sequence[bytes],
-    statements: Sequence[PublicValues],
-    bad: Sequence[int],
-) -> tuple[int, RagAuditError]:
+    public: TenantPublic,
+    name: str,
+    places: int,
+    proved: Sequence[tuple[QueryRecord, Json]],
+) -> set[int]:
+    """`_verify` for the proofs under one key: those of one record each, or those of so many."""
+
+    def stated(record: QueryRecord) -> PublicValues:
+        beacon = case.beacon_of(record.account) or b""
+        return system.statement(name, record_public(record, public, opening=case.opening, beacon=beacon))
+
+    tenant, keys, pins = public.tenant, case.file.verification_keys, case.trust.pins
+    with case.guarding(f"{prefix}.key.{tenant}"):
+        shared = None if places == 1 else system.shared(name, public.constants, places)
+        opened = shared.open_key(keys, pins) if shared else system.open_key(name, public, keys, pins)
+        key = opened.key
+        case.report(f"{prefix}.key.{tenant}", True, opened.digest, opened.digest)
+        case.figures.setdefault("setups", set()).add(opened.setup or "transparent")
+        with case.guarding(f"{prefix}.valid.{tenant}"):
+            statements = [stated(record) for record, _ in proved]
+            fields = [(value, f"proofs.{record.seq}.{name}") for record, value in proved]
+            reasons: Iterable[tuple[int, RagAuditError]]
+            if shared is None:
+                circuit = system.circuits(public.constants)[name]
+                proofs = [system.parse_proof(value, circuit, field=field) for value, field in fields]
+                bad = system.verify_batch(key, proofs, statements, engine=case.engine)
+                reasons = ((i, system.refusal(key, proofs[i], statements[i])) for i in bad)
+            else:
+                parsed = [shared.parse_proof(value, field=field) for value, field in fields]
+                every = [stated(record) for record in case.queries if record.tenant == tenant]
+                refused = shared.verify(key, parsed, statements, every, engine=case.engine)
+                bad, reasons = list(refused), refused.items()
+            found, at, status = f"{len(proved)} valid", None, Status.PASS
+            if bad:
+                first, reason = _refusal(reasons)
+                found = f"{len(bad)} invalid: {reason.message}" + (
+                    f" ({reason.found})" if reason.found else ""
+                )
+                at = f"record {proved[first][0].seq}"
+                status = Status.FAIL if reason.exit_code is ExitCode.FAIL else Status.UNDECIDED
+            case.record(f"{prefix}.valid.{tenant}", status, f"{len(proved)} valid proofs", found, at)
+            return {r.seq for i, (r, _) in enumerate(proved) if i not in bad}
+    return set()
+
+
+def _refusal(reasons: Iterable[tuple[int, RagAuditError]]) -> tuple[int, RagAuditError]:
     """The first proof that is proven false, or the first of those that are none at all; and why."""
-    reasons = ((i, system.refusal(key, proofs[i], statements[i])) for i in bad)
-    first = next(reasons)
+    every = iter(reasons)
+    first = next(every)
     if first[1].exit_code is ExitCode.FAIL:
         return first
-    return next((reason for reason in reasons if reason[1].exit_code is ExitCode.FAIL), first)
+    return next((reason for reason in every if reason[1].exit_code is ExitCode.FAIL), first)

@@ -13,13 +13,18 @@ from rag_audit.errors import SetupError
 from rag_audit.policy import Policy
 from rag_audit.proofs.groth16 import KeyFiles, ceremony, proving_key
 from rag_audit.proofs.groth16.circuit import compile_circuit
-from rag_audit.proofs.groth16.instance import Instance
+from rag_audit.proofs.groth16.instance import MAX_QUERIES, Instance
 from rag_audit.publication import MAX_PUBLICATION_BYTES
 
 dimension_option = click.option(
     "--dimension", default=256, show_default=True, help="components of the embedder's vectors"
 )
 circuit_option = click.option("--circuit", help="name of one of the policy's circuits, if it has several")
+together_option = click.option(
+    "--together",
+    type=click.IntRange(2, MAX_QUERIES),
+    help="also the circuits that prove so many records of a tenant at once (`prove --together`)",
+)
 ptau_option = click.option(
     "--ptau", type=PATH, required=True, help="the ceremony's powers of tau, prepared for phase 2"
 )
@@ -37,26 +42,36 @@ def setup() -> None:
 @setup.command("new")
 @click.argument("policy", type=PATH)
 @dimension_option
+@together_option
 @click.option("--ptau", type=PATH, help="powers of tau of a public ceremony, in snarkjs's format")
 @json_option
-def new(policy: Path, dimension: int, ptau: Path | None, as_json: bool) -> None:
+def new(policy: Path, dimension: int, together: int | None, ptau: Path | None, as_json: bool) -> None:
     """Compile the circuits of POLICY and make their keys, in the user cache.
 
     Keys made on one machine are UNSAFE: whoever ran this could forge proofs with what it threw away.
     """
-    _show([(i, proving_key(i, ptau=ptau)) for i in _instances(policy, dimension)], as_json)
+    _show([(i, proving_key(i, ptau=ptau)) for i in _instances(policy, dimension, together)], as_json)
 
 
 @setup.command("start")
 @click.argument("policy", type=PATH)
 @circuit_option
 @dimension_option
+@together_option
 @ptau_option
 @click.option("--out", type=PATH, required=True, help="the key before any contribution, say 0000.zkey")
 @json_option
-def start(policy: Path, circuit: str | None, dimension: int, ptau: Path, out: Path, as_json: bool) -> None:
+def start(
+    policy: Path,
+    circuit: str | None,
+    dimension: int,
+    together: int | None,
+    ptau: Path,
+    out: Path,
+    as_json: bool,
+) -> None:
     """Check the powers of tau and write the first key of a circuit of POLICY, for the first contributor."""
-    instance = _instance(policy, circuit, dimension)
+    instance = _instance(policy, circuit, dimension, together)
     ceremony.start(instance, ptau, out)
     value = {"circuit": instance.digest(), "name": instance.name, "key": str(out)}
     emit(value, as_json, f"{out}\n  {instance.name}\n  circuit {instance.digest()}")
@@ -82,6 +97,7 @@ def contribute(old: Path, new: Path, name: str, as_json: bool) -> None:
 @click.option("--r1cs", type=PATH, help="or take these constraints")
 @circuit_option
 @dimension_option
+@together_option
 @ptau_option
 @json_option
 def verify(
@@ -90,6 +106,7 @@ def verify(
     r1cs: Path | None,
     circuit: str | None,
     dimension: int,
+    together: int | None,
     ptau: Path,
     as_json: bool,
 ) -> None:
@@ -97,7 +114,7 @@ def verify(
     if (policy is None) == (r1cs is None):
         raise SetupError("one circuit is needed", field="--policy, --r1cs", expected="exactly one of them")
     if policy is not None:
-        r1cs = compile_circuit(_instance(policy, circuit, dimension)).r1cs
+        r1cs = compile_circuit(_instance(policy, circuit, dimension, together)).r1cs
     assert r1cs is not None
     found = ceremony.check_key(r1cs, ptau, zkey)
     lines = [f"phase 1: {c.name or '(no name)'}{_beacon(c)}" for c in found.phase1]
@@ -110,6 +127,7 @@ def verify(
 @click.option("--policy", type=PATH, required=True, help="the policy whose circuit the key is for")
 @circuit_option
 @dimension_option
+@together_option
 @ptau_option
 @click.option("--beacon", help="public random value in hexadecimal, drawn after the last contribution")
 @json_option
@@ -118,6 +136,7 @@ def finalise(
     policy: Path,
     circuit: str | None,
     dimension: int,
+    together: int | None,
     ptau: Path,
     beacon: str | None,
     as_json: bool,
@@ -127,18 +146,18 @@ def finalise(
     Prints what `trust new --setup` reads. The setup is a `ceremony` if two parties or more gave a secret in each phase.
     """
     value = None if beacon is None else parse_hex(beacon, max(1, len(beacon) // 2), field="--beacon")
-    instance = _instance(policy, circuit, dimension)
+    instance = _instance(policy, circuit, dimension, together)
     _show([(instance, ceremony.finalise(instance, ptau, zkey, beacon=value))], as_json)
 
 
-def _instances(policy: Path, dimension: int) -> list[Instance]:
-    """The circuits that a policy names, each once."""
+def _instances(policy: Path, dimension: int, together: int | None) -> list[Instance]:
+    """The circuits that a policy names, each once, and those that prove several of its records at once."""
     made = Policy.parse(read_json(policy, max_bytes=MAX_PUBLICATION_BYTES), field=policy.name)
-    return made.instances(dimension)
+    return made.instances(dimension, together=together)
 
 
-def _instance(policy: Path, circuit: str | None, dimension: int) -> Instance:
-    every = _instances(policy, dimension)
+def _instance(policy: Path, circuit: str | None, dimension: int, together: int | None) -> Instance:
+    every = _instances(policy, dimension, together)
     named = [i for i in every if circuit in (None, i.name, i.digest())]
     if len(named) != 1:
         raise SetupError(

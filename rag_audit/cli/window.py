@@ -24,6 +24,7 @@ from rag_audit.durable import replace_file
 from rag_audit.errors import EncodingError, RagAuditError, SetupError
 from rag_audit.executors import open_executor
 from rag_audit.policy import Policy
+from rag_audit.proofs.groth16.instance import MAX_QUERIES
 from rag_audit.publication import MAX_PUBLICATION_BYTES
 from rag_audit.records import DrandBeacon, PreviousWindow, RosterEntry, WitnessBeacon
 from rag_audit.stored import forget
@@ -301,9 +302,20 @@ def close(
     metavar="[COUNT]",
     help="while the window is open: noise certificates of every account's next slots, one each if no count is given",
 )
+@click.option(
+    "--together",
+    type=click.IntRange(2, MAX_QUERIES),
+    help="prove up to so many records of a groth16 tenant at once (`setup new --together` makes the key)",
+)
 @json_option
 def prove(
-    directory: Path, note: Path | None, address: str | None, workers: int, ahead: int | None, as_json: bool
+    directory: Path,
+    note: Path | None,
+    address: str | None,
+    workers: int,
+    ahead: int | None,
+    together: int | None,
+    as_json: bool,
 ) -> None:
     """Make the missing proofs and add them to window.json; can be interrupted and run again.
 
@@ -312,6 +324,8 @@ def prove(
     """
     if ahead is not None and note is not None:
         raise click.UsageError("give one of --ahead and --challenge")
+    if ahead is not None and together is not None:
+        raise click.UsageError("give one of --ahead and --together")
     show, count = progress("proofs" if ahead is None else "certificates"), 0
 
     def counted(done: int, total: int) -> None:
@@ -327,10 +341,10 @@ def prove(
                 emit({"made": made, "certificates": count}, as_json)
                 return
             if note is None:
-                made = window.prove(executor=executor, progress=counted)
+                made = window.prove(together=together, executor=executor, progress=counted)
             else:
                 text = note.read_text(encoding="utf-8") if note.exists() else ""
-                made = window.answer_challenge(text, executor=executor, progress=counted)
+                made = window.answer_challenge(text, together=together, executor=executor, progress=counted)
         emit({"made": made, "proofs": count, "window": str(directory / "public" / "window.json")}, as_json)
 
 

@@ -311,6 +311,40 @@ class OpenedKey:
     setup: Literal["unsafe", "ceremony"] | None
 
 
+class SharedProofs(Protocol):
+    """Proofs of one statement for several records of a tenant each, every one of which carries the same JSON."""
+
+    def job(self, jobs: Sequence[Any]) -> Job:
+        """The job that proves the records of these jobs (`ProofSystem.record_job`), at most as many as there are
+        places.
+        """
+
+    def published_keys(self) -> dict[str, Json]:
+        """As `ProofSystem.published_keys`."""
+
+    def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey:
+        """As `ProofSystem.open_key`."""
+
+    def parse_proof(self, value: Json, *, field: str) -> Any:
+        """As `ProofSystem.parse_proof`, for `verify`."""
+
+    def verify(
+        self,
+        key: Any,
+        proofs: Sequence[Any],
+        own: Sequence[Any],
+        every: Sequence[Any],
+        *,
+        engine: str,
+    ) -> dict[int, RagAuditError]:
+        """Why proofs do not hold for the records that carry them, by their index. A record that spoils a proof is
+        refused as false, the others that the proof is for as undecided.
+
+        :param own: the statement of each proof's record
+        :param every: the statements of all the tenant's records, which proofs name by digest
+        """
+
+
 class ProofSystem(Protocol):
     """What a proof system's module offers provider and verifier."""
 
@@ -362,6 +396,15 @@ class ProofSystem(Protocol):
         self, key: Any, proofs: Sequence[bytes], statements: Sequence[PublicValues], *, engine: str
     ) -> list[int]:
         """Indices of the proofs that do not verify, ascending."""
+
+    def places(self, name: str, value: Json) -> int:
+        """How many records a proof from a file is for, by its form alone; 1 where it is one record's own."""
+
+    def shared(self, name: str, constants: Constants, places: int) -> SharedProofs | None:
+        """The proofs of one statement for so many records each; None where the system has none.
+
+        :raises PolicyError: a number of records that no circuit is built for
+        """
 
     def refusal(self, key: Any, proof: bytes, statement: PublicValues) -> RagAuditError:
         """Why one of them does not: `InvalidProof`, or `EncodingError` where the bytes are no proof at all."""

@@ -112,7 +112,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
               "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4", "--lattice", "64", "--top-k", "2",
               "--accounts-max", "3", "--lasts", "1h", "--query-tokens", "4"]  # fmt: skip
     sh.ok(*policy)
-    (sh.root / "setup.json").write_text(json.dumps(sh.value("setup", "new", "policy.json")))
+    (sh.root / "setup.json").write_text(json.dumps(sh.value("setup", "new", "policy.json", "--together", 2)))
     sh.ok("trust", "new", "verifier/trust.toml", "--origin", ORIGIN, "--provider", "provider/key.pub",
           "--witness", "w1.pub", "--witness", "w2.pub", "--verifier", "verifier/key.pub",
           "--account", "law-1.line", "--setup", "setup.json",
@@ -141,7 +141,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     assert sh.value("close", "window", traced=True)["status"] == "final"
     sh.ok("challenge", f"{public}/window.json", "--key", "verifier/key", "--trust", "verifier/trust.toml",
           "--out", "challenge.txt")  # fmt: skip
-    assert sh.value("prove", "window", "--challenge", "challenge.txt", traced=True)["made"] == 6
+    assert sh.value("prove", "window", "--challenge", "challenge.txt", "--together", 2, traced=True)["made"] == 6
     for account in (*ACCOUNTS, LATE):
         sh.ok("receipt", "export", "--account", f"accounts/{account}", "--window", public,
               "--out", "verifier/receipts", "--disclose")  # fmt: skip

@@ -217,12 +217,20 @@ class Service:
         return folder
 
     def trust_text(
-        self, policy: Policy, *, independent: Sequence[str] = ("law-1", "medicine-1"), **require: Any
+        self,
+        policy: Policy,
+        *,
+        independent: Sequence[str] = ("law-1", "medicine-1"),
+        together: int | None = None,
+        **require: Any,
     ) -> str:
-        """The verifier's own trust file."""
+        """The verifier's own trust file.
+
+        :param together: pins keys of proofs of so many records too
+        """
         pins = [
             Groth16Pin(circuit=i.digest(), vk=proving_key(i).vk_digest, setup="unsafe")
-            for i in policy.instances()
+            for i in policy.instances(together=together)
         ]
         return trust_template(
             origin=ORIGIN,
@@ -251,12 +259,16 @@ class Finished:
     file: WindowFile
     policy: Policy
     receipts: Path
+    together: int | None = None
+    """how many records were proved at once"""
 
     def verify(
         self, file: WindowFile | None = None, *, receipts: Sequence[Path] | None = None, **options: Any
     ) -> Verdict:
         """Verify the window, or a changed copy."""
-        trust = options.pop("trust", None) or self.service.trust(self.policy, **options.pop("require", {}))
+        trust = options.pop("trust", None) or self.service.trust(
+            self.policy, together=self.together, **options.pop("require", {})
+        )
         return verify_window(
             file or self.file,
             trust=trust,
@@ -274,9 +286,10 @@ class Finished:
         return value
 
 
-def finished_window(root: Path, **changes: Any) -> Finished:
+def finished_window(root: Path, *, together: int | None = None, **changes: Any) -> Finished:
     """Six queries over two tenants, the first of each proved eagerly, all others after close.
 
+    :param together: prove so many of them at once
     :param changes: of the policy
     """
     service = Service(root)
@@ -285,9 +298,8 @@ def finished_window(root: Path, **changes: Any) -> Finished:
         for tenant in TEXTS:
             service.ask(window, f"{tenant}-{1 + number % 2}", QUESTIONS[tenant][number], eager=number == 0)
     service.finish(window)
-    window.answer_challenge(service.challenge(window))
+    window.answer_challenge(service.challenge(window), together=together)
     folder = service.receipts(window, root / "verifier" / "receipts")
     window.shut()
-    return Finished(
-        service, window.directory, WindowFile.load(window.directory / "public"), window.policy, folder
-    )
+    file = WindowFile.load(window.directory / "public")
+    return Finished(service, window.directory, file, window.policy, folder, together)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from rag_audit.canonical import Json, digest_hex
-from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError
+from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError
 from rag_audit.proofs import (
     Constants,
     EmbedStatement,
     Job,
+    ManyStatement,
     OpenedKey,
     Pins,
     PublicValues,
@@ -21,9 +23,15 @@ from rag_audit.proofs import (
     TenantPublic,
 )
 from rag_audit.proofs.groth16.embed import EmbedJob
-from rag_audit.proofs.groth16.instance import EmbedInstance, Instance, RetrieveInstance
-from rag_audit.proofs.groth16.job import ProofJob, parse_key
-from rag_audit.proofs.groth16.keys import proving_key
+from rag_audit.proofs.groth16.instance import (
+    EmbedInstance,
+    Instance,
+    RetrieveInstance,
+    RetrieveManyInstance,
+)
+from rag_audit.proofs.groth16.job import ProofJob, parse_key, verify_batch
+from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
+from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, record_digest
 from rag_audit.relation.field import from_hex
 
 TABLE_ARTEFACT = "table-root"
@@ -109,6 +117,78 @@ def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> Opene
         raise InvalidProof("another verification key than the pinned one", field=place, expected=pin.vk,
                            found=found)  # fmt: skip
     return OpenedKey(parse_key(published[circuit], field=place), found, pin.setup)
+
+
+def places(name: str, value: Json) -> int:
+    """See `ProofSystem.places`: proofs of several records list them."""
+    records = value.get("records") if name == "retrieve" and isinstance(value, dict) else None
+    return len(records) if isinstance(records, list) else 1
+
+
+def shared(name: str, constants: Constants, places: int) -> SharedRetrieve | None:
+    """See `ProofSystem.shared`: of `retrieve`."""
+    return SharedRetrieve(many_instance(constants, places)) if name == "retrieve" else None
+
+
+def many_instance(constants: Constants, queries: int) -> RetrieveManyInstance:
+    """The circuit of several records' `retrieve`.
+
+    :raises PolicyError: a number of records, or constants, that it cannot be built for
+    """
+    return RetrieveManyInstance(queries, _retrieve(constants))
+
+
+@dataclass(frozen=True)
+class SharedRetrieve:
+    """`retrieve` for several records, as windows use it (`SharedProofs`). No policy names this circuit: it is the one
+    of the tenant's own constants and the proof's number of places, and is accepted by pin.
+    """
+
+    instance: RetrieveManyInstance
+
+    def job(self, jobs: Sequence[ProofJob]) -> RetrieveManyJob:
+        """See `SharedProofs.job`."""
+        return RetrieveManyJob(self.instance, tuple(jobs))
+
+    def published_keys(self) -> dict[str, Json]:
+        """See `SharedProofs.published_keys`."""
+        return {self.instance.digest(): proving_key(self.instance).vk}
+
+    def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey:
+        """See `SharedProofs.open_key`."""
+        return pinned_key(self.instance.digest(), published, pins)
+
+    def parse_proof(self, value: Json, *, field: str) -> ManyProof:
+        """See `SharedProofs.parse_proof`."""
+        return parse_many_proof(value, self.instance.digest(), field=field)
+
+    def verify(
+        self,
+        key: VerificationKey,
+        proofs: Sequence[ManyProof],
+        own: Sequence[Statement],
+        every: Sequence[Statement],
+        *,
+        engine: str = "native",
+    ) -> dict[int, RagAuditError]:
+        """See `SharedProofs.verify`. What a proof says of its places only chooses among statements rebuilt here; the
+        pairing check takes their values.
+        """
+        known = {record_digest(statement): statement for statement in every}
+        # A proof is in the file once for each of its records: it is checked once.
+        whole = [p for p in dict.fromkeys(proofs) if all(digest in known for digest in p.records)]
+        stated = [ManyStatement.of([known[d] for d in p.records], self.instance.queries) for p in whole]
+        wrong = verify_batch(key, [p.proof for p in whole], stated, engine=engine) if whole else []
+        false, whole_set = {whole[i] for i in wrong}, set(whole)
+        bad: dict[int, RagAuditError] = {}
+        for number, (proof, statement) in enumerate(zip(proofs, own, strict=True)):
+            if record_digest(statement) not in proof.records:
+                bad[number] = InvalidProof("the proof is for other records")
+            elif proof in false:
+                bad[number] = InvalidProof("the pairing equation does not hold")
+            elif proof not in whole_set:
+                bad[number] = SchemaError("the proof is also for a record that the ledger does not have")
+        return bad
 
 
 def _retrieve(c: Constants) -> RetrieveInstance:

@@ -133,6 +133,15 @@ def verify_batch(
     return verify.verify_batch(key, proofs, statements)
 
 
+def places(name: str, value: Json) -> int:
+    """See `ProofSystem.places`: every proof is one record's own."""
+    return 1
+
+
+def shared(name: str, constants: Constants, places: int) -> None:
+    """See `ProofSystem.shared`: there are none."""
+
+
 def refusal(key: ScanKey | EmbedKey, proof: bytes, statement: Any) -> RagAuditError:
     """See `ProofSystem.refusal`."""
     try:
