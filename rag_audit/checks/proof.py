@@ -208,18 +208,19 @@ def _verify_kind(
         case.report(f"{prefix}.key.{tenant}", True, opened.digest, opened.digest)
         case.figures.setdefault("setups", set()).add(opened.setup or "transparent")
         with case.guarding(f"{prefix}.valid.{tenant}"):
-            statements = [stated(record) for record, _ in proved]
             fields = [(value, f"proofs.{record.seq}.{name}") for record, value in proved]
             reasons: Iterable[tuple[int, RagAuditError]]
             if shared is None:
                 circuit = system.circuits(public.constants)[name]
                 proofs = [system.parse_proof(value, circuit, field=field) for value, field in fields]
+                statements = [stated(record) for record, _ in proved]
                 bad = system.verify_batch(key, proofs, statements, engine=case.engine)
                 reasons = ((i, system.refusal(key, proofs[i], statements[i])) for i in bad)
             else:
                 parsed = [shared.parse_proof(value, field=field) for value, field in fields]
                 every = [stated(record) for record in case.queries if record.tenant == tenant]
-                refused = shared.verify(key, parsed, statements, every, engine=case.engine)
+                own = [stated(record) for record, _ in proved]
+                refused = shared.verify(key, parsed, own, every, engine=case.engine)
                 bad, reasons = list(refused), refused.items()
             found, at, status = f"{len(proved)} valid", None, Status.PASS
             if bad:

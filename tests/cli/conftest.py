@@ -141,7 +141,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     assert sh.value("close", "window", traced=True)["status"] == "final"
     sh.ok("challenge", f"{public}/window.json", "--key", "verifier/key", "--trust", "verifier/trust.toml",
           "--out", "challenge.txt")  # fmt: skip
-    assert sh.value("prove", "window", "--challenge", "challenge.txt", "--together", 2, traced=True)["made"] == 6
+    assert (
+        sh.value("prove", "window", "--challenge", "challenge.txt", "--together", 2, traced=True)["made"] == 6
+    )
     for account in (*ACCOUNTS, LATE):
         sh.ok("receipt", "export", "--account", f"accounts/{account}", "--window", public,
               "--out", "verifier/receipts", "--disclose")  # fmt: skip

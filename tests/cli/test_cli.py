@@ -31,6 +31,13 @@ def test_the_verdict_as_json(service: Shell) -> None:
     assert all({"id", "status", "expected", "found"} <= set(c) for c in verdict["checks"])
 
 
+def test_two_records_of_a_tenant_share_a_proof(service: Shell) -> None:
+    """`setup new` and `prove` were run with --together 2; the other tenant has one record."""
+    proofs = json.loads((service.root / "window/public/window.json").read_text())["proofs"]
+    shared = [made["retrieve"] for made in proofs.values() if "records" in made["retrieve"]]
+    assert len(proofs) == 3 and len(shared) == 2 and shared[0] == shared[1]
+
+
 def test_a_window_folder_is_as_good_as_its_file(service: Shell) -> None:
     assert service.ok(*arguments("window/public")) == service.ok(*arguments())
 

@@ -110,7 +110,7 @@ def place(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place
     cache.mkdir(parents=True)
     (cache / packages.name).symlink_to(packages)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(commands, "_instances", lambda policy, dimension: [CIRCUIT, OTHER])
+    monkeypatch.setattr(commands, "_instances", lambda *_: [CIRCUIT, OTHER])
     root = tmp_path / "ceremony"
     shutil.copytree(files, root)
     return Place(root)
