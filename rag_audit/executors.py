@@ -28,14 +28,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-
 from rag_audit import __version__
 from rag_audit.canonical import parse_hex, sha256
 from rag_audit.durable import create_private, read_private
-from rag_audit.errors import ExecutorError, RagAuditError, SetupError, VersionError
+from rag_audit.errors import ExecutorError, RagAuditError, SetupError, StoreError, VersionError
 from rag_audit.proofs import Job
+from rag_audit.sealed import seal, unseal
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +41,6 @@ KEY_VARIABLE = "RAG_AUDIT_WORKER_KEY"
 IN_FLIGHT = 128
 """Jobs sent to a cluster and not yet back: their witnesses are in this process's memory."""
 CONNECT_S = 10
-_NONCE = 12
 _JOB, _RESULT = b"rag-audit/worker/v1/job", b"rag-audit/worker/v1/result"
 
 K = TypeVar("K")
@@ -79,19 +76,19 @@ def worker_key() -> bytes:
 
 
 def _seal(key: bytes, value: Any, context: bytes) -> bytes:
-    nonce = secrets.token_bytes(_NONCE)
-    return nonce + ChaCha20Poly1305(key).encrypt(nonce, pickle.dumps(value), context)
+    return seal(pickle.dumps(value), key, context)
 
 
 def _open(key: bytes, blob: bytes, context: bytes) -> Any:
     # Unpickled only after the tag is checked: whoever made it holds the key.
     try:
-        return pickle.loads(ChaCha20Poly1305(key).decrypt(blob[:_NONCE], blob[_NONCE:], context))
-    except InvalidTag as exc:
+        plain = unseal(blob, key, context, what="job or result")
+    except StoreError as exc:
         raise SetupError(
             "a sealed job or result cannot be opened: altered, or provider and workers have different keys",
             field=KEY_VARIABLE,
         ) from exc
+    return pickle.loads(plain)
 
 
 def run_sealed(blob: bytes) -> bytes:

@@ -198,6 +198,17 @@ class TenantPublic:
             raise WitnessError("the embedder has no table that A1 could be proved from", field="embedder")
         return self.table
 
+    def table_digest(self, artefact: str) -> str:
+        """The digest under C_emb of a commitment to the embedder's table.
+
+        :param artefact: which commitment
+        :raises SchemaError: the manifest has none of this name
+        """
+        digest = self.artefacts.get(artefact)
+        if digest is None:
+            raise SchemaError("the embedder's manifest commits to no table", field=f"artefacts.{artefact}")
+        return digest
+
 
 @dataclass(frozen=True)
 class SlotPublic:
@@ -228,6 +239,20 @@ class RecordPublic(SlotPublic):
     hq: int
     cq: int
     htopk: int
+
+    def retrieve(self, c_idx: int) -> Statement:
+        """The statement of A2 to A4.
+
+        :param c_idx: the tenant's index commitment as the field element that the system makes of it
+        """
+        return Statement(self.ctx, self.c_seed, self.beacon, self.slot, c_idx, self.cq, self.htopk)
+
+    def embed(self, table: int) -> EmbedStatement:
+        """The statement of A1.
+
+        :param table: the commitment to the embedder's table, likewise
+        """
+        return EmbedStatement(self.ctx, table, self.hq, self.cq)
 
 
 @dataclass(frozen=True)

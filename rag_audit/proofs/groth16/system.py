@@ -202,20 +202,9 @@ def _embed(c: Constants) -> EmbedInstance:
 
 
 def _retrieve_statement(record: RecordPublic) -> Statement:
-    return Statement(
-        ctx=record.ctx,
-        c_seed=record.c_seed,
-        beacon=record.beacon,
-        slot=record.slot,
-        c_idx=from_hex(record.tenant.c_idx, field="c_idx"),
-        cq=record.cq,
-        htopk=record.htopk,
-    )
+    return record.retrieve(from_hex(record.tenant.c_idx, field="c_idx"))
 
 
 def _embed_statement(record: RecordPublic) -> EmbedStatement:
-    root = record.tenant.artefacts.get(TABLE_ARTEFACT)
-    if root is None:
-        raise SchemaError("the embedder's manifest commits to no table", field=f"artefacts.{TABLE_ARTEFACT}")
-    table = from_hex(root, field=f"artefacts.{TABLE_ARTEFACT}")
-    return EmbedStatement(ctx=record.ctx, table=table, hq=record.hq, cq=record.cq)
+    root = record.tenant.table_digest(TABLE_ARTEFACT)
+    return record.embed(from_hex(root, field=f"artefacts.{TABLE_ARTEFACT}"))

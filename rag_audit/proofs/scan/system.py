@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rag_audit.canonical import Json, jcs, parse_hex, sha256
-from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError
+from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SetupError
 from rag_audit.proofs import (
     Constants,
     EmbedStatement,
@@ -94,7 +94,7 @@ def certificate_job(slot: SlotPublic, s0: int, s1: int) -> CertificateJob:
 def published_keys(name: str, tenant: TenantPublic) -> dict[str, Json]:
     """See `ProofSystem.published_keys`."""
     if name == "embed":
-        return {_table_digest(tenant): points_json(tenant.static_table().columns())}
+        return {tenant.table_digest(TABLE_ARTEFACT): points_json(tenant.static_table().columns())}
     return {tenant.c_idx: points_json(tenant.points)}
 
 
@@ -102,7 +102,7 @@ def open_key(name: str, tenant: TenantPublic, published: Mapping[str, Json], pin
     """See `ProofSystem.open_key`: points are published by their digest, which the opening commits to: the index's as
     C_idx, the table's among the embedder's artefacts.
     """
-    digest = _table_digest(tenant) if name == "embed" else tenant.c_idx
+    digest = tenant.table_digest(TABLE_ARTEFACT) if name == "embed" else tenant.c_idx
     place = f"verification_keys.{digest[:16]}"
     if digest not in published:
         raise SetupError("no commitment of this digest in the window", field=place, expected=digest)
@@ -163,15 +163,7 @@ def retrieve_key(tenant: TenantPublic) -> ScanKey:
 
 
 def _retrieve_statement(record: RecordPublic) -> Statement:
-    return Statement(
-        ctx=record.ctx,
-        c_seed=record.c_seed,
-        beacon=record.beacon,
-        slot=record.slot,
-        c_idx=digest_to_field(bytes.fromhex(record.tenant.c_idx)),
-        cq=record.cq,
-        htopk=record.htopk,
-    )
+    return record.retrieve(digest_to_field(bytes.fromhex(record.tenant.c_idx)))
 
 
 def _argument(c: Constants) -> EmbedArgument:
@@ -180,13 +172,6 @@ def _argument(c: Constants) -> EmbedArgument:
     return EmbedArgument(c.query_tokens, c.dimension, norm_factor=c.norm_factor)
 
 
-def _table_digest(tenant: TenantPublic) -> str:
-    digest = tenant.artefacts.get(TABLE_ARTEFACT)
-    if digest is None:
-        raise SchemaError("the embedder's manifest commits to no table", field=f"artefacts.{TABLE_ARTEFACT}")
-    return digest
-
-
 def _embed_statement(record: RecordPublic) -> EmbedStatement:
-    table = digest_to_field(parse_hex(_table_digest(record.tenant), 32, field=f"artefacts.{TABLE_ARTEFACT}"))
-    return EmbedStatement(ctx=record.ctx, table=table, hq=record.hq, cq=record.cq)
+    digest = parse_hex(record.tenant.table_digest(TABLE_ARTEFACT), 32, field=f"artefacts.{TABLE_ARTEFACT}")
+    return record.embed(digest_to_field(digest))
