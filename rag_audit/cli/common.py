@@ -15,6 +15,7 @@ from rag_audit.errors import EncodingError, ExitCode, RagAuditError, SetupError,
 from rag_audit.ledger.note import SigningKey, VerifierKey
 
 PATH = click.Path(path_type=Path)
+LOGGED_EVERY_S = 30.0
 json_option = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
 
 
@@ -73,14 +74,18 @@ def say(text: str) -> None:
 
 
 def progress(what: str) -> Callable[[int, int], None]:
-    """A progress line on stderr when it is a terminal, silent otherwise."""
-    started = time.monotonic()
+    """A progress line on stderr when it is a terminal; elsewhere, in a log say, a line every half minute."""
+    started = shown = time.monotonic()
 
     def show(done: int, total: int) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        line = f"{what} {done}/{total}  {now - started:.0f} s"
         if sys.stderr.isatty():
-            end = "\n" if done == total else ""
-            click.echo(f"\r{what} {done}/{total}  {time.monotonic() - started:.0f} s", err=True, nl=False)
-            click.echo(end, err=True, nl=False)
+            click.echo(f"\r{line}", err=True, nl=done == total)
+        elif now - shown >= LOGGED_EVERY_S:
+            shown = now
+            say(line)
 
     return show
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import pickle
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -23,7 +20,6 @@ from rag_audit.executors import (
     KEY_VARIABLE,
     LocalProcesses,
     SealedExecutor,
-    new_worker_key,
     open_executor,
     run_job,
     run_jobs,
@@ -33,8 +29,8 @@ from rag_audit.executors import (
 from rag_audit.proofs.scan import CertificateJob, NoiseCertificate, ScanKey, commit_index
 from rag_audit.relation.commitments import seed_commitment
 from rag_audit.relation.field import to_bytes
+from tests.executors.conftest import Cluster
 
-ROOT = Path(__file__).resolve().parents[2]
 S0, S1 = 2**200 + 11, 2**199 + 22
 
 
@@ -82,14 +78,6 @@ class Recorder(Executor):
         except Exception as exc:
             future.set_exception(exc)
         return future
-
-
-@pytest.fixture
-def key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path / "worker.key"
-    new_worker_key(path)
-    monkeypatch.setenv(KEY_VARIABLE, str(path))
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -262,75 +250,15 @@ def test_a_missing_package_is_named(key_file: Path, monkeypatch: pytest.MonkeyPa
 # -- a cluster -----------------------------------------------------------------------------------------------
 
 
-class Cluster:
-    """A scheduler and two workers, processes of their own. A task whose worker dies is not repeated by Dask."""
-
-    def __init__(self, folder: Path) -> None:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
-        }
-        file = folder / "scheduler.json"
-        options = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file)]
-
-        def start(program: str, *more: str) -> subprocess.Popen[bytes]:
-            command = [sys.executable, "-m", "dask", program, *options, *more]
-            return subprocess.Popen(
-                command, env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-
-        self.scheduler = start("scheduler", "--port", "0")
-        self.workers = {
-            name: start("worker", "--name", name, "--no-nanny", "--nthreads", "1") for name in ("one", "two")
-        }
-        while not file.exists():
-            assert self.scheduler.poll() is None
-            time.sleep(0.05)
-        self.address = json.loads(file.read_text())["address"].replace("tcp://", "dask://")
-
-    def stop(self) -> None:
-        for process in (*self.workers.values(), self.scheduler):
-            process.kill()
-            process.wait()
-
-
-@pytest.fixture
-def cluster(key_file: Path, tmp_path: Path) -> Iterator[Cluster]:
-    pytest.importorskip("distributed")
-    made = Cluster(tmp_path)
-    try:
-        yield made
-    finally:
-        made.stop()
-
-
 def test_a_worker_killed_in_the_middle_of_a_proof_costs_no_proof(
     cluster: Cluster, scan_key: ScanKey, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from distributed import Client
-
-    killed: list[str] = []
-    with (
-        Client(cluster.address.replace("dask://", "tcp://")) as client,
-        open_executor(cluster.address) as sealed,
-    ):
-        client.wait_for_workers(2, timeout=60)
-        names = {address: worker["name"] for address, worker in client.scheduler_info()["workers"].items()}
-
-        def jobs() -> Iterator[tuple[int, CertificateJob]]:
-            for slot in range(6):
-                yield slot, certificate_job(scan_key, slot)
-
-        with ThreadPoolExecutor(1) as thread:
-            running = thread.submit(lambda: list(run_jobs(jobs(), sealed)))
-            while not killed and not running.done():
-                busy = [names[address] for address, tasks in client.processing().items() if tasks]
-                for name in busy[:1]:
-                    cluster.workers[name].kill()
-                    killed.append(name)
-            done = running.result()
-    assert len(killed) == 1
+    jobs = [(slot, certificate_job(scan_key, slot)) for slot in range(6)]
+    with open_executor(cluster.address) as sealed, ThreadPoolExecutor(1) as thread:
+        running = thread.submit(lambda: list(run_jobs(jobs, sealed)))
+        killed = cluster.kill_a_busy_worker(lambda: not running.done())
+        done = running.result()
+    assert killed is not None
     assert [record.message for record in caplog.records].count(
         "a worker was lost; its job runs once more"
     ) >= 1

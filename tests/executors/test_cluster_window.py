@@ -1,0 +1,97 @@
+"""A whole window whose proofs are made on a real cluster, by the command, through interruption and loss."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rag_audit.canonical import jcs
+from rag_audit.engine import SlotKey
+from rag_audit.window import Window
+from rag_audit.windowfile import WindowFile
+from tests.executors.conftest import ROOT, Cluster
+from tests.window.simulator import QUESTIONS, TEXTS, Finished, Service
+
+INTERRUPTED = 130
+
+
+def start(*arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "rag_audit", *map(str, arguments), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+def finish(command: subprocess.Popen[str]) -> tuple[dict[str, Any], str]:
+    out, err = command.communicate(timeout=300)
+    assert command.returncode == 0, err
+    return json.loads(out), err
+
+
+def made(directory: Path) -> dict[str, int]:
+    """The proofs that stand, by file, with when each was written."""
+    return {path.name: path.stat().st_mtime_ns for path in (directory / "proofs").glob("*.json")}
+
+
+def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    service = Service(tmp_path / "service")
+    with service.open(system="scan") as window:
+        directory = window.directory
+    service.key.save(service.root / "key")
+    (directory / "settings.json").write_bytes(jcs({"key": str(service.root / "key")}))
+
+    # The noise certificates of everyone's first slot, before anything is asked.
+    ahead = start("prove", directory, "--ahead", "--executor", cluster.address)
+    assert finish(ahead)[0] == {"made": 4, "certificates": 4}
+    with Window.resume(directory, key=service.key, clock=service.clock) as window:
+        kept = window._certificates.get(SlotKey("law", "law-1", 1))
+        assert kept is not None
+        for number in range(3):
+            for tenant in TEXTS:
+                service.ask(window, f"{tenant}-{1 + number % 2}", QUESTIONS[tenant][number])
+        service.finish(window)
+        note = service.root / "challenge.txt"
+        note.write_text(service.challenge(window))
+    prove = ("prove", directory, "--challenge", note, "--executor", cluster.address)
+    total = 6 * 2
+
+    command = start(*prove)
+    while not made(directory) and command.poll() is None:
+        time.sleep(0.01)
+    command.send_signal(signal.SIGINT)
+    _, err = command.communicate(timeout=300)
+    before = made(directory)
+    assert command.returncode == INTERRUPTED and "what was finished is kept" in err, err
+    assert "Traceback" not in err
+    assert 0 < len(before) < total
+
+    command = start(*prove)
+    assert cluster.kill_a_busy_worker(lambda: command.poll() is None)
+    result, err = finish(command)
+    assert result["made"] == total - len(before) and result["proofs"] == total
+    assert "a worker was lost; its job runs once more" in err
+    after = made(directory)
+    assert len(after) == total and before.items() <= after.items(), "no finished proof is made again"
+    assert finish(start(*prove))[0]["made"] == 0
+
+    with Window.resume(directory, key=service.key, clock=service.clock) as window:
+        policy = window.policy
+        receipts = service.receipts(window, service.root / "receipts")
+    file = WindowFile.load(directory / "public")
+    first = next(e["seq"] for e in file.entries if (e.get("account"), e.get("i")) == ("law-1", 1))
+    assert base64.b64decode(file.proofs[str(first)]["retrieve"]["certificate"]) == kept.proof
+    verdict = Finished(service, directory, file, policy, receipts).verify(require={"a1": "proved"})
+    assert verdict.passed, verdict.deciding
+    assert verdict.figures["proved"] == 6
