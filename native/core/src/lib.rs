@@ -5,6 +5,7 @@ pub mod commitment;
 pub mod error;
 pub mod field;
 pub mod int4;
+pub mod lanes;
 pub mod noise;
 pub mod pairs;
 pub mod poseidon;

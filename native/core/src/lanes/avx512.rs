@@ -1,0 +1,386 @@
+//! Eight residues in five vectors of 52-bit limbs: `v[i]` holds limb i of all lanes.
+//!
+//! A field element x is stored by `ark-ff` as x 2^256 mod p. Here it is x 2^260 modulo p, so loading is a shift by four
+//! bits and a product is Montgomery's with radix 2^260, whose six spare bits carry the bounds of [`super`].
+use std::arch::x86_64::*;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use ark_ff::{BigInt, Fp, MontBackend, MontConfig};
+
+use super::Lanes;
+
+/// Eight lanes. Only [`Avx512::detect`] makes one, where the processor has AVX-512 F and IFMA.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx512(());
+
+impl Avx512 {
+    /// None where the processor lacks them, or the environment variable `RAG_AUDIT_PORTABLE` is set.
+    #[inline(always)]
+    pub fn detect() -> Option<Self> {
+        static FOUND: AtomicU8 = AtomicU8::new(0);
+        match FOUND.load(Ordering::Relaxed) {
+            0 => {
+                let found = is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512ifma")
+                    && std::env::var_os("RAG_AUDIT_PORTABLE").is_none();
+                FOUND.store(1 + u8::from(found), Ordering::Relaxed);
+                found.then_some(Self(()))
+            }
+            state => (state == 2).then_some(Self(())),
+        }
+    }
+}
+
+/// Runs `f` as code compiled for [`Avx512`]; what is inlined into `f` is too.
+#[inline(always)]
+pub fn vectorize<R>(_: Avx512, f: impl FnOnce() -> R) -> R {
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    fn run<R>(f: impl FnOnce() -> R) -> R {
+        f()
+    }
+    // SAFETY: the token exists only where the processor has both features.
+    unsafe { run(f) }
+}
+
+/// Limbs 0 to 4 of eight lanes, each below 2^52.
+type V = [__m512i; 5];
+
+const BITS: u32 = 52;
+const MASK: u64 = (1 << BITS) - 1;
+
+/// x 2^shift in 52-bit limbs, for x 2^shift below 2^260.
+const fn split(x: &[u64; 4], shift: u32) -> [u64; 5] {
+    let mut out = [0; 5];
+    let mut i = 0;
+    while i < 5 {
+        // Bit 52 i of the shifted value is bit 52 i - shift of x.
+        let at = i as u32 * BITS;
+        out[i] = if at < shift {
+            x[0] << shift
+        } else {
+            let (limb, bit) = ((at - shift) as usize / 64, (at - shift) % 64);
+            let high = if bit == 0 || limb == 3 {
+                0
+            } else {
+                x[limb + 1] << (64 - bit)
+            };
+            x[limb] >> bit | high
+        } & MASK;
+        i += 1;
+    }
+    out
+}
+
+/// Constants of one field.
+struct Of<C>(std::marker::PhantomData<C>);
+
+impl<C: MontConfig<4>> Of<C> {
+    const P: [u64; 5] = split(&C::MODULUS.0, 0);
+    const TWO_P: [u64; 5] = split(&C::MODULUS.0, 1);
+    const SIXTEEN_P: [u64; 5] = split(&C::MODULUS.0, 4);
+    /// 2^260 - p.
+    const MINUS_P: [u64; 5] = {
+        let mut out = [0; 5];
+        let mut borrow = 0;
+        let mut i = 0;
+        while i < 5 {
+            out[i] = ((1 << BITS) - Self::P[i] - borrow) & MASK;
+            borrow = (Self::P[i] + borrow > 0) as u64;
+            i += 1;
+        }
+        out
+    };
+    /// -1/p mod 2^52.
+    const INV: u64 = C::INV & MASK;
+    /// floor(2^97 / (p / 2^208 + 1)), which turns the highest limb into an estimate of the quotient by p.
+    const QUOTIENT: u64 = ((1u128 << 97) / (Self::P[4] as u128 + 1)) as u64;
+}
+
+// SAFETY of every intrinsic below: callers hold an `Avx512`.
+
+#[inline(always)]
+fn all(x: u64) -> __m512i {
+    unsafe { _mm512_set1_epi64(x as i64) }
+}
+
+#[inline(always)]
+fn plus(a: __m512i, b: __m512i) -> __m512i {
+    unsafe { _mm512_add_epi64(a, b) }
+}
+
+#[inline(always)]
+fn minus(a: __m512i, b: __m512i) -> __m512i {
+    unsafe { _mm512_sub_epi64(a, b) }
+}
+
+#[inline(always)]
+fn masked(a: __m512i) -> __m512i {
+    unsafe { _mm512_and_si512(a, all(MASK)) }
+}
+
+/// acc + the low 52 bits of a b, for a and b below 2^52.
+#[inline(always)]
+fn low(acc: __m512i, a: __m512i, b: __m512i) -> __m512i {
+    unsafe { _mm512_madd52lo_epu64(acc, a, b) }
+}
+
+/// acc + a b / 2^52.
+#[inline(always)]
+fn high(acc: __m512i, a: __m512i, b: __m512i) -> __m512i {
+    unsafe { _mm512_madd52hi_epu64(acc, a, b) }
+}
+
+/// Carries, which may be negative, from limb to limb; what exceeds the highest limb must be nothing, or not wanted.
+#[inline(always)]
+fn carried(mut x: V) -> V {
+    for i in 0..4 {
+        x[i + 1] = plus(x[i + 1], unsafe { _mm512_srai_epi64(x[i], BITS) });
+        x[i] = masked(x[i]);
+    }
+    x[4] = masked(x[4]);
+    x
+}
+
+#[inline(always)]
+fn constant(x: &[u64; 5]) -> V {
+    x.map(all)
+}
+
+/// x where it is below m, else x - m.
+#[inline(always)]
+fn below(x: V, m: &[u64; 5]) -> V {
+    let mut d: V = std::array::from_fn(|i| minus(x[i], all(m[i])));
+    for i in 0..4 {
+        d[i + 1] = plus(d[i + 1], unsafe { _mm512_srai_epi64(d[i], BITS) });
+        d[i] = masked(d[i]);
+    }
+    let borrowed = unsafe { _mm512_cmplt_epi64_mask(d[4], all(0)) };
+    std::array::from_fn(|i| unsafe { _mm512_mask_mov_epi64(d[i], borrowed, x[i]) })
+}
+
+#[inline(always)]
+fn multiply(w: &mut [__m512i; 10], a: &V, b: &V) {
+    for i in 0..5 {
+        for j in 0..5 {
+            w[i + j] = low(w[i + j], a[i], b[j]);
+            w[i + j + 1] = high(w[i + j + 1], a[i], b[j]);
+        }
+    }
+}
+
+/// w / 2^260 mod p, below p + w / 2^260.
+#[inline(always)]
+fn montgomery<C: MontConfig<4>>(mut w: [__m512i; 10]) -> V {
+    let p = constant(&Of::<C>::P);
+    let inv = all(Of::<C>::INV);
+    for i in 0..5 {
+        let m = low(all(0), w[i], inv);
+        for j in 0..5 {
+            w[i + j] = low(w[i + j], m, p[j]);
+            w[i + j + 1] = high(w[i + j + 1], m, p[j]);
+        }
+        // A sum of 400 products stays below 2^64 a limb, so the shift must not take its top bit for a sign.
+        w[i + 1] = plus(w[i + 1], unsafe { _mm512_srli_epi64(w[i], BITS) });
+    }
+    let mut out = [w[5], w[6], w[7], w[8], w[9]];
+    for i in 0..4 {
+        out[i + 1] = plus(out[i + 1], unsafe { _mm512_srli_epi64(out[i], BITS) });
+        out[i] = masked(out[i]);
+    }
+    out
+}
+
+impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
+    type V = V;
+    type W = [__m512i; 10];
+    const N: usize = 8;
+
+    #[inline(always)]
+    fn load<'a>(self, of: impl Fn(usize) -> &'a Fp<MontBackend<C, 4>, 4>) -> V {
+        // SAFETY: each pointer is to the four words of a field element.
+        let pair = |i: usize| unsafe {
+            let (a, b) = (of(i).0 .0.as_ptr(), of(i + 4).0 .0.as_ptr());
+            let first = _mm512_castsi256_si512(_mm256_loadu_si256(a.cast()));
+            _mm512_inserti64x4::<1>(first, _mm256_loadu_si256(b.cast()))
+        };
+        let e = [pair(0), pair(1), pair(2), pair(3)];
+        // Lanes stand in the order 0 1 4 5 2 3 6 7; `store` knows.
+        let x = unsafe {
+            let even = [
+                _mm512_unpacklo_epi64(e[0], e[1]),
+                _mm512_unpacklo_epi64(e[2], e[3]),
+            ];
+            let odd = [
+                _mm512_unpackhi_epi64(e[0], e[1]),
+                _mm512_unpackhi_epi64(e[2], e[3]),
+            ];
+            [
+                _mm512_shuffle_i64x2::<0b10_00_10_00>(even[0], even[1]),
+                _mm512_shuffle_i64x2::<0b10_00_10_00>(odd[0], odd[1]),
+                _mm512_shuffle_i64x2::<0b11_01_11_01>(even[0], even[1]),
+                _mm512_shuffle_i64x2::<0b11_01_11_01>(odd[0], odd[1]),
+            ]
+        };
+        // Limb i is bits 52 i - 4 .. 52 i + 48 of x.
+        unsafe {
+            [
+                masked(_mm512_slli_epi64(x[0], 4)),
+                masked(_mm512_or_si512(
+                    _mm512_srli_epi64(x[0], 48),
+                    _mm512_slli_epi64(x[1], 16),
+                )),
+                masked(_mm512_or_si512(
+                    _mm512_srli_epi64(x[1], 36),
+                    _mm512_slli_epi64(x[2], 28),
+                )),
+                masked(_mm512_or_si512(
+                    _mm512_srli_epi64(x[2], 24),
+                    _mm512_slli_epi64(x[3], 40),
+                )),
+                _mm512_srli_epi64(x[3], 12),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn store(self, x: V, mut put: impl FnMut(usize, Fp<MontBackend<C, 4>, 4>)) {
+        // x / 16: the multiple of p that clears the low bits is added first, so a value below 49 p leaves less than 4 p.
+        let p = constant(&Of::<C>::P);
+        let multiple = unsafe { _mm512_and_si512(low(all(0), x[0], all(Of::<C>::INV)), all(15)) };
+        let mut x = x;
+        for i in 0..5 {
+            x[i] = low(x[i], multiple, p[i]);
+            if i < 4 {
+                x[i + 1] = high(x[i + 1], multiple, p[i]);
+            }
+        }
+        for i in 0..4 {
+            x[i + 1] = plus(x[i + 1], unsafe { _mm512_srli_epi64(x[i], BITS) });
+        }
+        for i in 0..4 {
+            x[i] = unsafe {
+                let (own, next) = (
+                    _mm512_srli_epi64(masked(x[i]), 4),
+                    _mm512_slli_epi64(x[i + 1], 48),
+                );
+                masked(_mm512_or_si512(own, next))
+            };
+        }
+        x[4] = unsafe { _mm512_srli_epi64(x[4], 4) };
+        let d = below(below(x, &Of::<C>::TWO_P), &Of::<C>::P);
+        unsafe {
+            let words = [
+                _mm512_or_si512(d[0], _mm512_slli_epi64(d[1], 52)),
+                _mm512_or_si512(_mm512_srli_epi64(d[1], 12), _mm512_slli_epi64(d[2], 40)),
+                _mm512_or_si512(_mm512_srli_epi64(d[2], 24), _mm512_slli_epi64(d[3], 28)),
+                _mm512_or_si512(_mm512_srli_epi64(d[3], 36), _mm512_slli_epi64(d[4], 16)),
+            ];
+            let first = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
+            let second = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
+            let even = [
+                _mm512_permutex2var_epi64(words[0], first, words[2]),
+                _mm512_permutex2var_epi64(words[0], second, words[2]),
+            ];
+            let odd = [
+                _mm512_permutex2var_epi64(words[1], first, words[3]),
+                _mm512_permutex2var_epi64(words[1], second, words[3]),
+            ];
+            let e = [
+                _mm512_unpacklo_epi64(even[0], odd[0]),
+                _mm512_unpackhi_epi64(even[0], odd[0]),
+                _mm512_unpacklo_epi64(even[1], odd[1]),
+                _mm512_unpackhi_epi64(even[1], odd[1]),
+            ];
+            for (i, e) in e.into_iter().enumerate() {
+                let halves = [_mm512_castsi512_si256(e), _mm512_extracti64x4_epi64::<1>(e)];
+                for (half, lane) in halves.into_iter().zip([i, i + 4]) {
+                    let mut limbs = [0u64; 4];
+                    _mm256_storeu_si256(limbs.as_mut_ptr().cast(), half);
+                    put(lane, Fp::new_unchecked(BigInt(limbs)));
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn splat(self, x: &Fp<MontBackend<C, 4>, 4>) -> V {
+        // Times 16 modulo p, once, so that a factor of many products is below p.
+        let mut x = *x;
+        for _ in 0..4 {
+            ark_ff::AdditiveGroup::double_in_place(&mut x);
+        }
+        split(&x.0 .0, 0).map(all)
+    }
+
+    #[inline(always)]
+    fn zero(self) -> V {
+        [all(0); 5]
+    }
+
+    #[inline(always)]
+    fn add(self, a: V, b: V) -> V {
+        carried(std::array::from_fn(|i| plus(a[i], b[i])))
+    }
+
+    #[inline(always)]
+    fn sub(self, a: V, b: V) -> V {
+        let shift = constant(&Of::<C>::SIXTEEN_P);
+        carried(std::array::from_fn(|i| minus(plus(a[i], shift[i]), b[i])))
+    }
+
+    #[inline(always)]
+    fn mul(self, a: V, b: V) -> V {
+        let mut w = [all(0); 10];
+        multiply(&mut w, &a, &b);
+        montgomery::<C>(w)
+    }
+
+    #[inline(always)]
+    fn square(self, a: V) -> V {
+        let mut w = [all(0); 10];
+        for i in 0..5 {
+            for j in i + 1..5 {
+                w[i + j] = low(w[i + j], a[i], a[j]);
+                w[i + j + 1] = high(w[i + j + 1], a[i], a[j]);
+            }
+        }
+        for x in &mut w {
+            *x = plus(*x, *x);
+        }
+        for i in 0..5 {
+            w[2 * i] = low(w[2 * i], a[i], a[i]);
+            w[2 * i + 1] = high(w[2 * i + 1], a[i], a[i]);
+        }
+        montgomery::<C>(w)
+    }
+
+    #[inline(always)]
+    fn weak(self, mut a: V) -> V {
+        let quotient = high(all(0), a[4], all(Of::<C>::QUOTIENT));
+        let quotient = unsafe { _mm512_srli_epi64(quotient, 45) };
+        let minus_p = constant(&Of::<C>::MINUS_P);
+        for i in 0..5 {
+            a[i] = low(a[i], quotient, minus_p[i]);
+            if i < 4 {
+                a[i + 1] = high(a[i + 1], quotient, minus_p[i]);
+            }
+        }
+        carried(a)
+    }
+
+    #[inline(always)]
+    fn wide(self) -> [__m512i; 10] {
+        [all(0); 10]
+    }
+
+    #[inline(always)]
+    fn mac(self, mut w: [__m512i; 10], a: V, b: V) -> [__m512i; 10] {
+        multiply(&mut w, &a, &b);
+        w
+    }
+
+    #[inline(always)]
+    fn reduce(self, w: [__m512i; 10]) -> V {
+        montgomery::<C>(w)
+    }
+}

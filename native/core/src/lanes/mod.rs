@@ -1,0 +1,126 @@
+//! Field arithmetic on several residues at a time: eight with AVX-512's 52-bit multiply-add, one elsewhere.
+//!
+//! A kernel is written once, as an `#[inline(always)]` function generic over [`Lanes`], and called through
+//! [`dispatch!`](crate::dispatch), which picks the widest lanes of the processor:
+//!
+//! ```
+//! use ragaudit_core::lanes::Lanes;
+//! use ragaudit_core::{dispatch, field::Fr};
+//!
+//! #[inline(always)]
+//! fn scale_lanes<L: Lanes<Fr>>(l: L, xs: &mut [Fr], by: Fr) {
+//!     let by_all = l.splat(&by);
+//!     let mut runs = xs.chunks_exact_mut(L::N);
+//!     for run in &mut runs {
+//!         let x = l.load(|i| &run[i]);
+//!         l.store(l.mul(x, by_all), |i, x| run[i] = x);
+//!     }
+//!     runs.into_remainder().iter_mut().for_each(|x| *x *= by);
+//! }
+//!
+//! fn scale(xs: &mut [Fr], by: Fr) {
+//!     dispatch!(l => scale_lanes(l, xs, by))
+//! }
+//! # let mut xs: Vec<Fr> = (0..19u64).map(Fr::from).collect();
+//! # scale(&mut xs, Fr::from(3u8));
+//! # assert_eq!(xs, (0..19u64).map(|x| Fr::from(3 * x)).collect::<Vec<_>>());
+//! ```
+//!
+//! # Bounds
+//! Between load and store the eight lanes hold values that are only bounded, in multiples of the modulus p; what holds
+//! for each operation stands at its declaration. p < 2^253.7 and a value has 260 bits, so anything below 64 p is a value.
+//! A kernel's bounds are public and independent of the data: [`tracked::Tracked`] runs a kernel with the bounds beside
+//! the residues and panics where one is broken, which is how every kernel is tested.
+//!
+//! All operations take the same steps whatever the values are.
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+pub mod tracked;
+
+#[cfg(target_arch = "x86_64")]
+pub use avx512::{vectorize, Avx512};
+pub use portable::Portable;
+
+/// Largest multiple of p that a value may come near.
+pub const BOUND: f64 = 64.0;
+/// What a loaded value is below.
+pub const LOADED: f64 = 16.0;
+/// What a stored value must be below.
+pub const STORED: f64 = 49.0;
+/// Products that one sum may hold, and the largest sum of their bounds.
+pub const PRODUCTS: usize = 400;
+pub const SUM: f64 = 5000.0;
+
+/// Arithmetic on `N` residues at a time. A value of an implementing type is the proof that the processor has it.
+pub trait Lanes<F>: Copy + Send + Sync {
+    /// N residues.
+    type V: Copy;
+    /// N sums of products that are not reduced yet.
+    type W: Copy;
+    const N: usize;
+
+    /// Lane i is `*of(i)`; below 16 p.
+    fn load<'a>(self, of: impl Fn(usize) -> &'a F) -> Self::V
+    where
+        F: 'a;
+    /// `put(i, lane i)`, reduced, for x below 49 p.
+    fn store(self, x: Self::V, put: impl FnMut(usize, F));
+    /// x in every lane; below p.
+    fn splat(self, x: &F) -> Self::V;
+    fn zero(self) -> Self::V;
+    /// Below a + b.
+    fn add(self, a: Self::V, b: Self::V) -> Self::V;
+    /// For b below 16 p: below a + 16 p.
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V;
+    /// Below p + a b / 84 p.
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    /// Below p + a^2 / 84 p.
+    fn square(self, a: Self::V) -> Self::V;
+    /// The same residue, below 3 p.
+    fn weak(self, a: Self::V) -> Self::V;
+    fn wide(self) -> Self::W;
+    /// w + a b; at most [`PRODUCTS`] times, the bounds of all products together at most [`SUM`].
+    fn mac(self, w: Self::W, a: Self::V, b: Self::V) -> Self::W;
+    /// Below p + w / 84 p.
+    fn reduce(self, w: Self::W) -> Self::V;
+
+    /// The sum over the lanes.
+    #[inline(always)]
+    fn sum(self, x: Self::V) -> F
+    where
+        F: ark_ff::Field,
+    {
+        let mut sum = F::ZERO;
+        self.store(self.weak(x), |_, x| sum += x);
+        sum
+    }
+}
+
+/// `dispatch!(l => kernel(l, ..))`: the call with the widest [`Lanes`](crate::lanes::Lanes) of this processor as `l`.
+#[macro_export]
+macro_rules! dispatch {
+    ($l:ident => $call:expr) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            if let Some($l) = $crate::lanes::Avx512::detect() {
+                $crate::lanes::vectorize(
+                    $l,
+                    #[inline(always)]
+                    || $call,
+                )
+            } else {
+                let $l = $crate::lanes::Portable;
+                $call
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let $l = $crate::lanes::Portable;
+            $call
+        }
+    }};
+}
+
+#[cfg(test)]
+mod tests;

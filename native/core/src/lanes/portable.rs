@@ -1,0 +1,73 @@
+//! One residue at a time, for every processor.
+use ark_ff::Field;
+
+use super::Lanes;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Portable;
+
+impl<F: Field> Lanes<F> for Portable {
+    type V = F;
+    type W = F;
+    const N: usize = 1;
+
+    #[inline(always)]
+    fn load<'a>(self, of: impl Fn(usize) -> &'a F) -> F {
+        *of(0)
+    }
+
+    #[inline(always)]
+    fn store(self, x: F, mut put: impl FnMut(usize, F)) {
+        put(0, x);
+    }
+
+    #[inline(always)]
+    fn splat(self, x: &F) -> F {
+        *x
+    }
+
+    #[inline(always)]
+    fn zero(self) -> F {
+        F::ZERO
+    }
+
+    #[inline(always)]
+    fn add(self, a: F, b: F) -> F {
+        a + b
+    }
+
+    #[inline(always)]
+    fn sub(self, a: F, b: F) -> F {
+        a - b
+    }
+
+    #[inline(always)]
+    fn mul(self, a: F, b: F) -> F {
+        a * b
+    }
+
+    #[inline(always)]
+    fn square(self, a: F) -> F {
+        a.square()
+    }
+
+    #[inline(always)]
+    fn weak(self, a: F) -> F {
+        a
+    }
+
+    #[inline(always)]
+    fn wide(self) -> F {
+        F::ZERO
+    }
+
+    #[inline(always)]
+    fn mac(self, w: F, a: F, b: F) -> F {
+        w + a * b
+    }
+
+    #[inline(always)]
+    fn reduce(self, w: F) -> F {
+        w
+    }
+}

@@ -1,0 +1,115 @@
+use ark_bn254::{Fq, Fr};
+use ark_ff::{BigInt, BigInteger, Field, Fp, MontBackend, MontConfig, PrimeField, UniformRand};
+
+use super::tracked::Tracked;
+use super::*;
+
+type Of<C> = Fp<MontBackend<C, 4>, 4>;
+
+/// Extreme stored words, then random ones.
+fn samples<C: MontConfig<4>>(count: usize) -> Vec<Of<C>> {
+    let mut rng = ark_std::test_rng();
+    let mut below = C::MODULUS;
+    below.sub_with_borrow(&BigInt::from(1u8));
+    let words = [
+        BigInt::zero(),
+        BigInt::one(),
+        below,
+        BigInt([u64::MAX, 0, 0, 0]),
+        BigInt([u64::MAX, u64::MAX, u64::MAX, below.0[3] - 1]),
+        BigInt([0, 0, 0, below.0[3]]),
+        BigInt([1 << 51, 1 << 51, 0, 0]),
+    ];
+    let mut out: Vec<Of<C>> = words.map(Fp::new_unchecked).to_vec();
+    out.extend((0..count).map(|_| Of::<C>::rand(&mut rng)));
+    out
+}
+
+/// Every operation, at the largest bounds that it allows.
+#[inline(always)]
+fn exercise<F: Field, L: Lanes<F>>(l: L, a: &[F], b: &[F]) -> Vec<F> {
+    let mut out = Vec::new();
+    let mut keep = |x: L::V| {
+        let mut lanes = vec![F::ZERO; L::N];
+        l.store(x, |i, x| lanes[i] = x);
+        out.extend(lanes);
+    };
+    let (x, y) = (l.load(|i| &a[i]), l.load(|i| &b[i]));
+    let four = l.add(l.add(l.add(x, y), x), y);
+    let three = l.add(l.add(x, y), x);
+    keep(x);
+    keep(three);
+    keep(l.sub(x, y));
+    keep(l.sub(y, x));
+    keep(l.mul(x, y));
+    keep(l.weak(l.mul(four, four)));
+    keep(l.square(x));
+    keep(l.weak(l.square(four)));
+    keep(l.weak(four));
+    keep(l.mul(l.sub(l.weak(four), l.weak(x)), l.splat(&b[0])));
+    keep(l.zero());
+    let mut sum = l.wide();
+    for _ in 0..19 {
+        sum = l.mac(sum, x, y);
+    }
+    keep(l.weak(l.reduce(sum)));
+    let (w, v) = (l.weak(x), l.weak(y));
+    sum = l.wide();
+    for _ in 0..PRODUCTS {
+        sum = l.mac(sum, w, v);
+    }
+    keep(l.weak(l.reduce(sum)));
+    out.push(l.sum(four));
+    out
+}
+
+fn agree<C: MontConfig<4>>() {
+    let values = samples::<C>(80);
+    for shift in 0..values.len() {
+        let at =
+            |k: usize| -> Vec<Of<C>> { (0..8).map(|i| values[(k + i) % values.len()]).collect() };
+        let (a, b) = (at(shift), at(7 * shift));
+        let expected = exercise(Tracked, &a, &b);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(l) = Avx512::detect() {
+            assert_eq!(vectorize(l, || exercise(l, &a, &b)), expected);
+        }
+        // One lane at a time: the same residues in another order.
+        for i in 0..8 {
+            let one = exercise(Portable, &a[i..], &b[i..]);
+            let lane: Vec<Of<C>> = expected
+                .chunks(8)
+                .take(one.len() - 1)
+                .map(|run| run[i])
+                .collect();
+            let differs = 9; // multiplied by the first lane's factor
+            for (k, (x, y)) in one.iter().zip(&lane).enumerate() {
+                assert!(k == differs && i > 0 || x == y, "operation {k}, lane {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lanes_agree_with_the_field() {
+    agree::<ark_bn254::FrConfig>();
+    agree::<ark_bn254::FqConfig>();
+}
+
+#[test]
+fn bounds_hold_for_both_primes() {
+    for p in [Fr::MODULUS, Fq::MODULUS] {
+        // p < 2^253.7 / 1.0: 2^260 / p > 84.
+        let top = p.0[3] as f64 / 2f64.powi(64) * 2f64.powi(256);
+        assert!(2f64.powi(260) / (top * (1.0 + 1e-9)) > 84.0);
+    }
+}
+
+#[test]
+#[should_panic(expected = "a value of up to")]
+fn a_broken_bound_is_found() {
+    let x = [Fr::ONE; 8];
+    let v = Tracked.load(|i| &x[i]);
+    let twice = |v| Tracked.add(v, v);
+    twice(twice(twice(v)));
+}

@@ -1,0 +1,92 @@
+//! Lanes that carry the bound of every value and panic where a kernel breaks one. For tests.
+use ark_ff::Field;
+
+use super::{Lanes, BOUND, LOADED, PRODUCTS, STORED, SUM};
+
+/// As many lanes as [`Avx512`](super::Avx512) has, so that kernels take the same path.
+#[derive(Clone, Copy, Debug)]
+pub struct Tracked;
+
+const N: usize = 8;
+/// 2^260 / p, from below, for both primes of BN254.
+const SPARE: f64 = 84.0;
+
+/// Residues, and what all of them are below, in multiples of p.
+#[derive(Clone, Copy, Debug)]
+pub struct Value<F>([F; N], f64);
+
+/// A sum: its value, the bound and the number of its products.
+#[derive(Clone, Copy, Debug)]
+pub struct Wide<F>(Value<F>, usize);
+
+fn value<F: Field>(residues: [F; N], bound: f64) -> Value<F> {
+    assert!(bound <= BOUND, "a value of up to {bound} p");
+    Value(residues, bound)
+}
+
+fn both<F: Field>(a: Value<F>, b: Value<F>, f: impl Fn(F, F) -> F) -> [F; N] {
+    std::array::from_fn(|i| f(a.0[i], b.0[i]))
+}
+
+impl<F: Field> Lanes<F> for Tracked {
+    type V = Value<F>;
+    type W = Wide<F>;
+    const N: usize = N;
+
+    fn load<'a>(self, of: impl Fn(usize) -> &'a F) -> Value<F> {
+        value(std::array::from_fn(|i| *of(i)), LOADED)
+    }
+
+    fn store(self, x: Value<F>, mut put: impl FnMut(usize, F)) {
+        assert!(x.1 <= STORED, "a stored value of up to {} p", x.1);
+        x.0.into_iter().enumerate().for_each(|(i, x)| put(i, x));
+    }
+
+    fn splat(self, x: &F) -> Value<F> {
+        value([*x; N], 1.0)
+    }
+
+    fn zero(self) -> Value<F> {
+        value([F::ZERO; N], 0.0)
+    }
+
+    fn add(self, a: Value<F>, b: Value<F>) -> Value<F> {
+        value(both(a, b, |a, b| a + b), a.1 + b.1)
+    }
+
+    fn sub(self, a: Value<F>, b: Value<F>) -> Value<F> {
+        assert!(b.1 <= LOADED, "a subtrahend of up to {} p", b.1);
+        value(both(a, b, |a, b| a - b), a.1 + LOADED)
+    }
+
+    fn mul(self, a: Value<F>, b: Value<F>) -> Value<F> {
+        value(both(a, b, |a, b| a * b), 1.0 + a.1 * b.1 / SPARE)
+    }
+
+    fn square(self, a: Value<F>) -> Value<F> {
+        self.mul(a, a)
+    }
+
+    fn weak(self, a: Value<F>) -> Value<F> {
+        value(a.0, 3.0)
+    }
+
+    fn wide(self) -> Wide<F> {
+        Wide(value([F::ZERO; N], 0.0), 0)
+    }
+
+    fn mac(self, w: Wide<F>, a: Value<F>, b: Value<F>) -> Wide<F> {
+        let bound = w.0 .1 + a.1 * b.1;
+        assert!(bound <= SUM, "a sum of up to {bound} p^2");
+        assert!(w.1 < PRODUCTS, "a sum of more than {PRODUCTS} products");
+        let product = both(a, b, |a, b| a * b);
+        Wide(
+            Value(both(w.0, Value(product, 0.0), |a, b| a + b), bound),
+            w.1 + 1,
+        )
+    }
+
+    fn reduce(self, w: Wide<F>) -> Value<F> {
+        value(w.0 .0, 1.0 + w.0 .1 / SPARE)
+    }
+}
