@@ -40,6 +40,7 @@ test: setup  ## the default suite: Rust and Python, small circuits
 
 test-full: setup  ## the default suite and the slow ones: large circuits, 10,000 random queries, mutations
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet -- --include-ignored
+	RAG_AUDIT_PORTABLE=1 cargo test --manifest-path native/Cargo.toml --release --locked --quiet
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # A measurement, and the file below bench/results that takes what it prints.
