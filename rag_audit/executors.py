@@ -183,8 +183,18 @@ class _Ray(Executor):
         self._ray = ray
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        # Never cancelled: a thread of Ray's fails on that. Leaving the cluster ends what runs there.
+        future.set_running_or_notify_cancel()
+
+        def settle(done: Future[Any]) -> None:
+            try:
+                future.set_result(done.result())
+            except BaseException as exc:
+                future.set_exception(getattr(exc, "cause", None) or exc)  # an error of the call comes wrapped
+
         task = self._ray.remote(max_retries=0)(fn)
-        future: Future[Any] = task.remote(*args, **kwargs).future()
+        task.remote(*args, **kwargs).future().add_done_callback(settle)
         return future
 
 

@@ -1,12 +1,17 @@
-"""A key that jobs travel under, and a real Dask cluster of two workers."""
+"""A key that jobs travel under, and real clusters of two workers: Dask's, and Ray's where it is installed."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +20,7 @@ import pytest
 from rag_audit.executors import KEY_VARIABLE, new_worker_key
 
 ROOT = Path(__file__).resolve().parents[2]
+START_S = 60
 
 
 @pytest.fixture
@@ -25,46 +31,56 @@ def key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-class Cluster:
-    """A scheduler and two workers, processes of their own. A task whose worker dies is not repeated by Dask."""
+class Cluster(ABC):
+    """Two workers, processes of their own, and where they are reached."""
+
+    address: str
+
+    def start(self, *command: object, **environment: str) -> subprocess.Popen[bytes]:
+        """One of its processes. Its workers import the package and the tests from this checkout."""
+        return subprocess.Popen(
+            [sys.executable, *map(str, command)],
+            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    @abstractmethod
+    def kill_a_busy_worker(self, running: Callable[[], bool]) -> bool:
+        """Wait until a worker has a task, and kill it; False if nothing is `running` any more."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End all its processes."""
+
+
+class DaskCluster(Cluster):
+    """A task whose worker dies is not repeated by Dask itself."""
 
     def __init__(self, folder: Path) -> None:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
-        }
         file = folder / "scheduler.json"
-        options = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file)]
-
-        def start(program: str, *more: str) -> subprocess.Popen[bytes]:
-            command = [sys.executable, "-m", "dask", program, *options, *more]
-            return subprocess.Popen(
-                command, env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-
-        self.scheduler = start("scheduler", "--port", "0")
-        self.workers = {
-            name: start("worker", "--name", name, "--no-nanny", "--nthreads", "1") for name in ("one", "two")
-        }
+        options = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", file)
+        self.scheduler = self.start("-m", "dask", "scheduler", *options, "--port", "0",
+                                    DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")  # fmt: skip
+        worker = ("-m", "dask", "worker", *options, "--no-nanny", "--nthreads", "1", "--name")
+        self.workers = {name: self.start(*worker, name) for name in ("one", "two")}
         while not file.exists():
             assert self.scheduler.poll() is None
             time.sleep(0.05)
         self.address = json.loads(file.read_text())["address"].replace("tcp://", "dask://")
 
-    def kill_a_busy_worker(self, running: Callable[[], bool]) -> str | None:
-        """Wait until a worker has a task, and kill it; its name, or None if nothing is `running` any more."""
+    def kill_a_busy_worker(self, running: Callable[[], bool]) -> bool:
         from distributed import Client
 
         with Client(self.address.replace("dask://", "tcp://")) as client:
-            client.wait_for_workers(2, timeout=60)
+            client.wait_for_workers(2, timeout=START_S)
             names = {at: worker["name"] for at, worker in client.scheduler_info()["workers"].items()}
             while running():
                 for at, tasks in client.processing().items():
                     if tasks:
                         self.workers[names[at]].kill()
-                        return str(names[at])
-        return None
+                        return True
+        return False
 
     def stop(self) -> None:
         for process in (*self.workers.values(), self.scheduler):
@@ -72,10 +88,64 @@ class Cluster:
             process.wait()
 
 
-@pytest.fixture
-def cluster(key_file: Path, tmp_path: Path) -> Iterator[Cluster]:
-    pytest.importorskip("distributed")
-    made = Cluster(tmp_path)
+class RayCluster(Cluster):
+    """One node with two workers, reached as a client on another machine would."""
+
+    def __init__(self, key_file: Path) -> None:
+        self.mark = f"{KEY_VARIABLE}={key_file}".encode()
+        self.folder = tempfile.mkdtemp(prefix="ray-")  # its sockets' names must be short
+        ports = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+        port, client_port = (p.getsockname()[1] for p in ports)
+        for reserved in ports:
+            reserved.close()
+        self.node = self.start(
+            "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address", "127.0.0.1",
+            "--port", port, "--ray-client-server-port", client_port, "--num-cpus", "2",
+            "--include-dashboard", "false", "--disable-usage-stats", "--temp-dir", self.folder,
+        )  # fmt: skip
+        self.address = f"ray://127.0.0.1:{client_port}"
+        until = time.monotonic() + START_S
+        while not self._listens(client_port):
+            assert self.node.poll() is None and time.monotonic() < until
+            time.sleep(0.1)
+
+    @staticmethod
+    def _listens(port: int) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    def kill_a_busy_worker(self, running: Callable[[], bool]) -> bool:
+        while running():
+            for process in Path("/proc").iterdir():
+                if process.name.isdecimal() and self._busy(process):
+                    os.kill(int(process.name), signal.SIGKILL)
+                    return True
+        return False
+
+    def _busy(self, process: Path) -> bool:
+        """A worker of this cluster, by its environment, that is at a task: Ray puts its name on the process."""
+        try:
+            title, environment = ((process / name).read_bytes() for name in ("cmdline", "environ"))
+        except OSError:
+            return False
+        return title.startswith(b"ray::run_sealed") and self.mark in environment.split(b"\0")
+
+    def stop(self) -> None:
+        self.node.terminate()
+        self.node.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["dask", pytest.param("ray", marks=pytest.mark.full)])
+def cluster(request: pytest.FixtureRequest, key_file: Path, tmp_path: Path) -> Iterator[Cluster]:
+    if request.param == "dask":
+        pytest.importorskip("distributed")
+        made: Cluster = DaskCluster(tmp_path)
+    else:
+        pytest.importorskip(
+            "ray", reason="Ray is not tested: it is not installed (pip install 'ray[client]')"
+        )
+        made = RayCluster(key_file)
     try:
         yield made
     finally:
