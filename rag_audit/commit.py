@@ -1,6 +1,6 @@
 """Phase A, commit: everything a window will be checked against, fixed before it opens.
 
-Pure in the sense that it writes nothing: `window` stores what comes out of here. Every commitment to tenant data is
+Pure in the sense that it writes nothing: `stored` keeps what comes out of here. Every commitment to tenant data is
 hiding and freshly blinded each window, so that nothing published can be compared, or subtracted, across windows.
 """
 
@@ -18,7 +18,7 @@ from rag_audit import _native
 from rag_audit.canonical import digest_hex, jcs, parse_hex, parse_json
 from rag_audit.durable import create_private, read_private
 from rag_audit.embedders import Embedder
-from rag_audit.engine import TenantIndex, build_index
+from rag_audit.engine import TenantIndex, check_capacity
 from rag_audit.errors import PolicyError, SchemaError
 from rag_audit.ledger import tree
 from rag_audit.policy import Policy, TenantPolicy
@@ -146,20 +146,18 @@ def embedder_manifest(embedder: Embedder, policy: Policy) -> dict[str, Any]:
     }
 
 
-def commit(
-    *,
-    origin: str,
+def check_inputs(
     policy: Policy,
     roster: Sequence[RosterEntry],
     documents: Mapping[str, Sequence[str]],
     embedder: Embedder,
-    beacon: BeaconSource,
-    previous: PreviousWindow | None,
-) -> Commitment:
-    """Commit to policy, roster, indices, texts, embedder and seed.
+) -> dict[str, Any]:
+    """What a window is made of fits together.
 
     :param documents: texts by tenant; every tenant of the policy must be there, none beyond its capacity
+    :returns: the embedder's manifest
     :raises PolicyError: the policy is not well-formed, or roster and documents do not fit it
+    :raises CapacityError: more documents than positions
     """
     policy.check()
     policy.check_certificate(embedder.dimension)
@@ -168,14 +166,29 @@ def commit(
         raise PolicyError(
             "documents and policy name different tenants", expected=sorted(named), found=sorted(documents)
         )
+    for part in policy.tenants:
+        check_capacity(len(documents[part.tenant]), part.capacity)
     limits = (embedder.limits.query, embedder.limits.document)
     if limits != (policy.tokens.query, policy.tokens.document):
         raise PolicyError("embedder cuts elsewhere than the policy says", field="policy.tokens",
                           expected=limits, found=(policy.tokens.query, policy.tokens.document))  # fmt: skip
     manifest = embedder_manifest(embedder, policy)
     check_circuits(policy, manifest)
-    drawn = WindowSecrets.draw(sorted(named))
-    tenants = {t.tenant: commit_tenant(t, documents[t.tenant], embedder, drawn) for t in policy.tenants}
+    return manifest
+
+
+def commit(
+    *,
+    origin: str,
+    policy: Policy,
+    roster: Sequence[RosterEntry],
+    manifest: dict[str, Any],
+    tenants: Mapping[str, CommittedTenant],
+    drawn: WindowSecrets,
+    beacon: BeaconSource,
+    previous: PreviousWindow | None,
+) -> Commitment:
+    """Commit to policy, roster, embedder and seed, beside the tenants' indices and texts (`commit_tenant`)."""
     opening = Opening(
         type="opening",
         v=1,
@@ -224,33 +237,21 @@ def check_circuits(policy: Policy, manifest: Mapping[str, Any]) -> None:
 
 
 def commit_tenant(
-    part: TenantPolicy, texts: Sequence[str], embedder: Embedder, drawn: WindowSecrets
-) -> CommittedTenant:
-    """Embed a tenant's texts, place them at random positions and commit to vectors and texts."""
-    index = build_index(embedder.embed_documents(list(texts)), part.capacity)
-    placed = {position: text for position, text in zip(index.positions, texts, strict=True)}
-    return recommit(part.tenant, part.system, index, placed, drawn)
-
-
-def recommit(
     tenant: str,
-    system: str,
     index: TenantIndex,
     texts: Mapping[int, str],
     drawn: WindowSecrets,
     *,
     points: bytes | None = None,
 ) -> CommittedTenant:
-    """The commitments of an index whose positions and salts are already drawn (also used to check a stored one).
+    """The commitments of an index whose positions and salts are drawn.
 
-    :param points: of the scan commitment, if they are known to be this index's
+    :param points: of a scan tenant, known to be this index's (`scan.commit_index_file`); None: it is not one
     """
-    salt = to_bytes(drawn.index_salts[tenant])
-    if system == "scan":
-        if points is None:
-            points = scan.commit_index(index.rows.tobytes(), index.dimension, index.capacity, salt)
+    if points is not None:
         c_idx = scan.index_digest(points, index.dimension, index.capacity)
     else:
+        salt = to_bytes(drawn.index_salts[tenant])
         points, c_idx = b"", _native.index_commitment(salt, index.rows.tobytes(), index.dimension)
     documents = tree.MerkleTree(
         tree.leaf_hash(document_digest(drawn.document_salt(tenant, p), texts.get(p, "").encode()))

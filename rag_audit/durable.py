@@ -10,18 +10,22 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from rag_audit.errors import SetupError, SizeError, StoreError
 
 PRIVATE_MODE = 0o600
 
+Content = bytes | Callable[[BinaryIO], object]
 
-def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+
+def replace_file(path: Path, data: Content, *, mode: int = 0o644) -> None:
     """Write `data` to `path` atomically and durably; an existing file is replaced.
 
+    :param data: the content, or what writes it into the open file
     :raises StoreError: the file cannot be written (no such directory, full disk)
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -29,7 +33,7 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         try:
             _write_new(temporary, data, mode)
             os.replace(temporary, path)
-        except OSError:
+        except BaseException:
             with suppress(OSError):
                 temporary.unlink()
             raise
@@ -107,9 +111,12 @@ def sync_directory(path: Path) -> None:
         os.close(handle)
 
 
-def _write_new(path: Path, data: bytes, mode: int) -> None:
+def _write_new(path: Path, data: Content, mode: int) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(handle, "wb") as out:
-        out.write(data)
+        if isinstance(data, bytes):
+            out.write(data)
+        else:
+            data(out)
         out.flush()
         os.fsync(out.fileno())

@@ -33,6 +33,8 @@ Int32Array = npt.NDArray[np.int32]
 
 log = logging.getLogger(__name__)
 
+_RUN = 1 << 16
+
 
 class CapacityError(RagAuditError):
     """More documents than the tenant's committed capacity."""
@@ -42,7 +44,7 @@ class CapacityError(RagAuditError):
 class TenantIndex:
     """A tenant's vectors at all positions of its capacity, fixed for a window.
 
-    :param rows: shape (capacity, d), int8 in -7..7; empty positions are zero
+    :param rows: shape (capacity, d), int8 in -7..7; empty positions are zero. May map a file into memory
     :param positions: where each document went, in the documents' order
     """
 
@@ -70,9 +72,12 @@ class TenantIndex:
         return int(self.rows.shape[1])
 
     @cached_property
-    def packed(self) -> _native.PackedIndex:
-        """The native core's layout of the rows, made once."""
-        return _native.PackedIndex(self.rows.tobytes(), self.dimension)
+    def packed(self) -> list[_native.PackedIndex]:
+        """The native core's layout of the rows, half their size, made once and by runs of rows: they need not all be in
+        memory.
+        """
+        runs = (self.rows[first : first + _RUN] for first in range(0, self.capacity, _RUN))
+        return [_native.PackedIndex(run.tobytes(), self.dimension) for run in runs]
 
     def scores(self, query: Int8Array) -> Int32Array:
         """Raw scores of every position, shape (capacity,).
@@ -87,7 +92,8 @@ class TenantIndex:
                 expected=self.dimension,
                 found=len(query),
             )
-        return np.frombuffer(self.packed.scores(query.tobytes()), np.dtype("<i4"))
+        scores = b"".join(run.scores(query.tobytes()) for run in self.packed)
+        return np.frombuffer(scores, np.dtype("<i4"))
 
 
 def check_vectors(array: Int8Array, *, dimensions: int, field: str) -> None:
@@ -107,29 +113,45 @@ def check_vectors(array: Int8Array, *, dimensions: int, field: str) -> None:
 
 
 def build_index(vectors: Int8Array, capacity: int, rng: Random | None = None) -> TenantIndex:
-    """Place documents at a fresh uniformly random injection into the capacity.
-
-    Positions are published when they are selected, so they must say nothing about the order in which
-    documents came; `rng` is the operating system's unless a test says otherwise.
+    """Place documents at `draw_positions`.
 
     :param vectors: shape (n, d), int8 in -7..7
     :raises CapacityError: more documents than positions
     """
     check_vectors(vectors, dimensions=2, field="document vectors")
+    positions = draw_positions(len(vectors), capacity, rng)
+    rows = np.zeros((capacity, vectors.shape[1]), np.int8)
+    rows[positions] = vectors
+    return TenantIndex(rows, tuple(positions))
+
+
+def draw_positions(documents: int, capacity: int, rng: Random | None = None) -> list[int]:
+    """A fresh uniformly random injection of documents into the capacity.
+
+    Positions are published when they are selected, so they must say nothing about the order in which
+    documents came; `rng` is the operating system's unless a test says otherwise.
+
+    :raises CapacityError: more documents than positions
+    """
+    check_capacity(documents, capacity)
+    return (rng or SystemRandom()).sample(range(capacity), documents)
+
+
+def check_capacity(documents: int, capacity: int) -> None:
+    """Refuse more documents than positions.
+
+    :raises CapacityError: naming both
+    """
     if capacity < 1:
         raise PolicyError("capacity out of range", field="capacity", expected="at least 1", found=capacity)
-    if len(vectors) > capacity:
+    if documents > capacity:
         raise CapacityError(
             "more documents than the tenant's capacity",
             field="documents",
             expected=f"at most {capacity}",
-            found=len(vectors),
+            found=documents,
             hint="capacity is fixed for a window: open the next one with a larger contract constant",
         )
-    positions = (rng or SystemRandom()).sample(range(capacity), len(vectors))
-    rows = np.zeros((capacity, vectors.shape[1]), np.int8)
-    rows[positions] = vectors
-    return TenantIndex(rows, tuple(positions))
 
 
 def draw_noise(kappa: int, positions: int, gains: Sequence[int]) -> Int32Array:

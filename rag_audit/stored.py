@@ -1,25 +1,34 @@
-"""What a provider keeps of a window's commitment in the window's folder, and how it is checked when it is read back."""
+"""What a provider keeps of a window's commitment in the window's folder, and how it is checked when it is read back.
+
+The rows of an index lie in a file that is mapped into memory and must not change while a window is open. What an
+interrupted `Window.open` left is used again only for the very same documents: one blinding never hides two indices.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import functools
+import hashlib
 import io
 import os
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from rag_audit.canonical import Json, digest_hex, read_json
-from rag_audit.commit import Commitment, WindowSecrets, list_root, recommit
+from rag_audit.canonical import Json, digest_hex, jcs, read_json
+from rag_audit.commit import Commitment, CommittedTenant, WindowSecrets, commit_tenant, list_root
 from rag_audit.documents import DocumentStore
-from rag_audit.durable import PRIVATE_MODE, replace_file
-from rag_audit.engine import Int8Array, TenantIndex
-from rag_audit.errors import StoreError, WindowStateError
+from rag_audit.durable import PRIVATE_MODE, replace_file, sync_directory
+from rag_audit.embedders import Embedder
+from rag_audit.engine import TenantIndex, check_vectors, draw_positions
+from rag_audit.errors import RagAuditError, StoreError, WindowStateError
 from rag_audit.ledger.note import VerifierKey
+from rag_audit.ledger.store import LedgerStore
 from rag_audit.models import Model
-from rag_audit.policy import Policy
+from rag_audit.policy import Policy, TenantPolicy
 from rag_audit.proofs import scan
 from rag_audit.records import Opening, RosterEntry, TenantEntry
 from rag_audit.relation.commitments import seed_commitment
@@ -27,6 +36,12 @@ from rag_audit.relation.field import to_bytes, to_hex
 
 MAX_COMMITMENT_BYTES = 64 << 20
 SECRETS_FILE = "secrets.json"
+UNFINISHED_FILE = "unfinished.json"
+EMBED_RUN = 4096
+"""Documents embedded at a time."""
+
+OpenProgress = Callable[[str, int, int], None]
+"""(step, done, total)"""
 
 
 class _StoredCommitment(Model):
@@ -57,18 +72,147 @@ def lock_folder(directory: Path) -> int:
     return handle
 
 
+def unfinished(directory: Path) -> bool:
+    """No window is here yet: nothing, or what an interrupted `Window.open` left before its opening was durable.
+
+    :raises StoreError: the ledger cannot be read
+    """
+    ledger = directory / "ledger.sqlite"
+    if not (directory / UNFINISHED_FILE).exists():
+        return not any(p.exists() for p in (ledger, directory / SECRETS_FILE, directory / "commitment.json"))
+    if not ledger.exists():
+        return True
+    with LedgerStore(ledger) as store:
+        return len(store) == 0
+
+
+def forget_unfinished(directory: Path) -> None:
+    """The opening is durable: from now on the folder is a window's."""
+    (directory / UNFINISHED_FILE).unlink(missing_ok=True)
+
+
+def commit_tenants(
+    directory: Path,
+    policy: Policy,
+    manifest: Mapping[str, Any],
+    documents: Mapping[str, Sequence[str]],
+    embedder: Embedder,
+    progress: OpenProgress | None,
+) -> tuple[WindowSecrets, dict[str, CommittedTenant]]:
+    """Embed the tenants' texts, place them at random positions, and commit to vectors and texts.
+
+    What an interrupted call left in the folder of an `unfinished` window is used if everything that goes into indices
+    and texts is the same; otherwise it is deleted, secrets and all.
+
+    :raises RagAuditError: a text that cannot be embedded
+    :raises StoreError: a file cannot be written, or changed since it was
+    """
+    drawn = _begin(directory, digest_hex(_inputs(policy, manifest, documents)), sorted(documents))
+    tenants = {}
+    for part in policy.tenants:
+        texts = documents[part.tenant]
+        index = _make_index(directory, part, texts, embedder, progress)
+        placed = dict(zip(index.positions, texts, strict=True))
+        tenants[part.tenant] = _committed(directory, part, index, placed, drawn, progress)
+    return drawn, tenants
+
+
+def _inputs(
+    policy: Policy, manifest: Mapping[str, Any], documents: Mapping[str, Sequence[str]]
+) -> dict[str, Json]:
+    """What fixes rows, texts and what blinds them."""
+    tenants: list[Json] = []
+    for part in policy.tenants:
+        over_texts = hashlib.sha256()
+        for text in documents[part.tenant]:
+            data = text.encode("utf-8", "surrogatepass")
+            over_texts.update(len(data).to_bytes(8, "big") + data)
+        tenants.append({"tenant": part.tenant, "system": part.system, "texts": over_texts.hexdigest()})
+    return {"manifest": dict(manifest), "tenants": tenants}
+
+
+def _begin(directory: Path, inputs: str, tenants: Sequence[str]) -> WindowSecrets:
+    """The secrets of the interrupted call for the same inputs, or new ones in a folder without what hung on others."""
+    marker, secrets, index = directory / UNFINISHED_FILE, directory / SECRETS_FILE, directory / "index"
+    kept = jcs({"v": 1, "inputs": inputs})
+    drawn = None
+    with suppress(OSError, RagAuditError):  # interrupted before there was anything to go on with
+        if marker.read_bytes() == kept:
+            drawn = WindowSecrets.load(secrets)
+    try:
+        if drawn is None:
+            secrets.unlink(missing_ok=True)
+            sync_directory(directory)
+        for path in index.iterdir() if drawn is None else index.glob(".*"):
+            path.unlink()
+    except OSError as exc:
+        raise StoreError("cannot be cleared", field=str(directory), found=exc.strerror) from exc
+    if drawn is None:
+        replace_file(marker, kept, mode=PRIVATE_MODE)
+        drawn = WindowSecrets.draw(tenants)
+        drawn.save(secrets)
+    return drawn
+
+
+def _make_index(
+    directory: Path,
+    part: TenantPolicy,
+    texts: Sequence[str],
+    embedder: Embedder,
+    progress: OpenProgress | None,
+) -> TenantIndex:
+    """A tenant's index from its file, which is made if it is not there."""
+    rows, positions = _index_files(directory, part.tenant)
+    if not rows.exists():
+        drawn = draw_positions(len(texts), part.capacity)
+        data = io.BytesIO()
+        np.save(data, np.array(drawn, np.int64))
+        replace_file(positions, data.getvalue(), mode=PRIVATE_MODE)
+
+        def write(out: BinaryIO) -> None:
+            shape = (part.capacity, embedder.dimension)
+            header = {"descr": "|i1", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(out, header)
+            start = out.tell()
+            out.truncate(start + part.capacity * embedder.dimension)
+            for first in range(0, len(texts), EMBED_RUN):
+                if progress is not None:
+                    progress(f"documents of {part.tenant}", first, len(texts))
+                vectors = embedder.embed_documents(texts[first : first + EMBED_RUN], first=first)
+                check_vectors(vectors, dimensions=2, field="document vectors")
+                for position, vector in zip(drawn[first : first + EMBED_RUN], vectors, strict=True):
+                    out.seek(start + position * embedder.dimension)
+                    out.write(vector.tobytes())
+
+        replace_file(rows, write, mode=PRIVATE_MODE)
+        if progress is not None:
+            progress(f"documents of {part.tenant}", len(texts), len(texts))
+    return _load_index(directory, part.tenant)
+
+
+def _committed(
+    directory: Path,
+    part: TenantPolicy,
+    index: TenantIndex,
+    texts: Mapping[int, str],
+    drawn: WindowSecrets,
+    progress: OpenProgress | None = None,
+) -> CommittedTenant:
+    """The commitments of a tenant's stored index; a scan tenant's from their file, which is made if it is not there."""
+    if part.system != "scan":
+        return commit_tenant(part.tenant, index, texts, drawn)
+    path = directory / "index" / f"{part.tenant}.points"
+    salt = to_bytes(drawn.index_salts[part.tenant])
+    shown = progress and functools.partial(progress, f"index of {part.tenant}")
+    points = scan.commit_index_file(path, index.rows, index.capacity, salt, progress=shown)
+    return commit_tenant(part.tenant, index, texts, drawn, points=points)
+
+
 def store_commitment(directory: Path, made: Commitment, witnesses: Sequence[VerifierKey]) -> None:
-    """Write what a commitment fixed: secrets, texts, indices, and the documents behind the opening."""
-    made.secrets.save(directory / SECRETS_FILE)
+    """Write what a commitment fixed beside its indices: texts, and the documents behind the opening."""
     with DocumentStore(directory / "documents.sqlite") as documents:
         for name, tenant in made.tenants.items():
             documents.replace(name, tenant.texts)
-    for name, tenant in made.tenants.items():
-        data = io.BytesIO()
-        np.savez(data, rows=tenant.index.rows, positions=np.array(tenant.index.positions, np.int64))
-        replace_file(directory / "index" / f"{name}.npz", data.getvalue(), mode=PRIVATE_MODE)
-        if tenant.points:
-            scan.keep_index_file(*_points_file(directory, name, tenant.index, made.secrets), tenant.points)
     stored = _StoredCommitment(
         opening=made.opening,
         policy=made.policy,
@@ -120,12 +264,7 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
             if part is None:
                 raise StoreError("tenants and policy disagree", field=f"tenant {name}")
             index = _load_index(directory, name)
-            points = None
-            if part.system == "scan":
-                # Making them again takes most of a minute at 10^6 positions: only if the file is lost.
-                points = scan.commit_index_file(*_points_file(directory, name, index, drawn))
-            texts = documents.texts(name)
-            tenants[name] = recommit(name, part.system, index, texts, drawn, points=points)
+            tenants[name] = _committed(directory, part, index, documents.texts(name), drawn)
             if tenants[name].entry != committed:
                 raise StoreError("index or texts changed inside the window", field=f"tenant {name}",
                                  expected=committed.dump(), found=tenants[name].entry.dump())  # fmt: skip
@@ -143,18 +282,19 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
     return made, [VerifierKey.parse(w, field="commitment.witnesses") for w in stored.witnesses]
 
 
+def _index_files(directory: Path, tenant: str) -> tuple[Path, Path]:
+    """Rows, which are mapped, and the documents' positions."""
+    return directory / "index" / f"{tenant}.npy", directory / "index" / f"{tenant}.positions.npy"
+
+
 def _load_index(directory: Path, tenant: str) -> TenantIndex:
-    path = directory / "index" / f"{tenant}.npz"
+    rows, positions = _index_files(directory, tenant)
+    path = rows
     try:
-        with np.load(path, allow_pickle=False) as data:
-            return TenantIndex(data["rows"], tuple(int(p) for p in data["positions"]))
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile) as exc:
-        raise StoreError("index cannot be read", field=f"index/{tenant}.npz", found=str(exc)) from exc
-
-
-def _points_file(
-    directory: Path, tenant: str, index: TenantIndex, drawn: WindowSecrets
-) -> tuple[Path, Int8Array, int, bytes]:
-    """Where a scan tenant's index commitment is kept, and what its tag is over."""
-    path = directory / "index" / f"{tenant}.points"
-    return path, index.rows, index.capacity, to_bytes(drawn.index_salts[tenant])
+        mapped = np.lib.format.open_memmap(rows, mode="r")
+        path = positions
+        with positions.open("rb") as file:
+            drawn = np.lib.format.read_array(file, allow_pickle=False)
+        return TenantIndex(mapped, tuple(int(p) for p in drawn))
+    except (OSError, ValueError, EOFError, TypeError) as exc:
+        raise StoreError("index cannot be read", field=f"index/{path.name}", found=str(exc)) from exc

@@ -24,12 +24,7 @@ from rag_audit.beacon import Reveal, drand_beacon, members_of, witness_beacon
 from rag_audit.canonical import MAX_SAFE_INTEGER, Json, digest_hex, jcs, parse_json, read_json
 from rag_audit.certificates import CertificateStore
 from rag_audit.challenge import Challenge
-from rag_audit.commit import (
-    Commitment,
-    WindowSecrets,
-    check_roster,
-    commit,
-)
+from rag_audit.commit import Commitment, WindowSecrets, check_inputs, check_roster, commit
 from rag_audit.drand import QUICKNET, DrandChain
 from rag_audit.durable import PRIVATE_MODE, replace_file
 from rag_audit.embedders import Embedder, get_embedder
@@ -74,7 +69,15 @@ from rag_audit.records import (
     parse_entry,
 )
 from rag_audit.relation.field import to_hex
-from rag_audit.stored import load_commitment, lock_folder, store_commitment
+from rag_audit.stored import (
+    OpenProgress,
+    commit_tenants,
+    forget_unfinished,
+    load_commitment,
+    lock_folder,
+    store_commitment,
+    unfinished,
+)
 from rag_audit.windowfile import MEDIA_TYPE, WindowFile
 
 MAX_PROOF_BYTES = 1 << 20
@@ -146,11 +149,16 @@ class Window:
         embedder: Embedder | None = None,
         previous: PreviousWindow | None = None,
         clock: Callable[[], int] = now_ms,
+        progress: OpenProgress | None = None,
     ) -> Window:
         """Commit to everything and write ledger entry 0. Queries wait for the quorum and the beacon (`admit`).
 
+        An interrupted call goes on where it stopped when it is repeated with the same documents, embedder, tenants and
+        capacities; with others it starts over, with new secrets. Nothing is published before everything is committed.
+
         :param directory: a new or empty folder; private to the provider but for its `public` part
         :param witnesses: whose cosignatures are waited for; those that `beacon` names if empty
+        :param progress: called with (step, done, total) while documents are embedded and indices committed
         :raises PolicyError: the policy is not well-formed, or roster or documents do not fit it
         :raises WindowStateError: the folder already holds a window
         """
@@ -161,8 +169,11 @@ class Window:
         if policy.opens_at <= clock():
             raise PolicyError("a window must be committed before it opens", field="policy.opens_at",
                               expected=f"later than {clock()}", found=policy.opens_at)  # fmt: skip
-        made = commit(origin=origin, policy=policy, roster=roster, documents=documents, embedder=embedder,
-                      beacon=beacon, previous=previous)  # fmt: skip
+        manifest = check_inputs(policy, roster, documents, embedder)
+        if not witnesses and isinstance(beacon, WitnessBeacon):
+            witnesses = [m.vkey for m in members_of(beacon)]
+        if not witnesses:
+            raise PolicyError("a window needs witnesses", field="witnesses")
         try:
             (directory / "public").mkdir(parents=True, exist_ok=True)
             (directory / "proofs").mkdir(exist_ok=True)
@@ -172,16 +183,15 @@ class Window:
             raise StoreError(
                 "window folder cannot be made", field=str(directory), found=exc.strerror
             ) from exc
-        if not witnesses and isinstance(beacon, WitnessBeacon):
-            witnesses = [m.vkey for m in members_of(beacon)]
-        if not witnesses:
-            raise PolicyError("a window needs witnesses", field="witnesses")
         lock = lock_folder(directory)
         try:
-            if (directory / "ledger.sqlite").exists():
+            if not unfinished(directory):
                 raise WindowStateError(
                     "folder already holds a window", field=str(directory), hint="use Window.resume"
                 )
+            drawn, tenants = commit_tenants(directory, policy, manifest, documents, embedder, progress)
+            made = commit(origin=origin, policy=policy, roster=roster, manifest=manifest, tenants=tenants,
+                          drawn=drawn, beacon=beacon, previous=previous)  # fmt: skip
             store_commitment(directory, made, witnesses)
             store = LedgerStore(directory / "ledger.sqlite")
             window = cls(directory, key, made, embedder, store, lock, clock, witnesses)
@@ -190,6 +200,7 @@ class Window:
             raise
         try:
             window._append(made.opening)
+            forget_unfinished(directory)
             window._publish()
         except BaseException:
             window.shut()
@@ -239,6 +250,7 @@ class Window:
             raise
         try:
             window._check_ledger()
+            forget_unfinished(directory)
             window._publish()
         except BaseException:
             window.shut()

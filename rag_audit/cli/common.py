@@ -90,6 +90,18 @@ def progress(what: str) -> Callable[[int, int], None]:
     return show
 
 
+def stages() -> Callable[[str, int, int], None]:
+    """`progress` of work in several steps, each by its name."""
+    shown: dict[str, Callable[[int, int], None]] = {}
+
+    def show(step: str, done: int, total: int) -> None:
+        if step not in shown:
+            shown[step] = progress(step)
+        shown[step](done, total)
+
+    return show
+
+
 def verifier_key(text: str, *, field: str) -> VerifierKey:
     """A vkey given on the command line, as text or as a file that holds it."""
     path = Path(text)

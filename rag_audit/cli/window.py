@@ -17,7 +17,7 @@ import click
 from rag_audit.account import load_roster
 from rag_audit.beacon import members_of
 from rag_audit.canonical import digest_hex, jcs, parse_json, read_json
-from rag_audit.cli.common import PATH, emit, json_option, progress, say, signing_key
+from rag_audit.cli.common import PATH, emit, json_option, progress, say, signing_key, stages
 from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.drand import QUICKNET
 from rag_audit.durable import replace_file
@@ -27,7 +27,7 @@ from rag_audit.policy import Policy
 from rag_audit.proofs.groth16.instance import MAX_QUERIES
 from rag_audit.publication import MAX_PUBLICATION_BYTES
 from rag_audit.records import DrandBeacon, PreviousWindow, RosterEntry, WitnessBeacon
-from rag_audit.stored import forget
+from rag_audit.stored import forget, unfinished
 from rag_audit.texts import load_directory
 from rag_audit.window import Window
 from rag_audit.windowfile import WindowFile
@@ -53,6 +53,13 @@ def _settings(directory: Path) -> dict[str, Any]:
     if not isinstance(value, dict) or not isinstance(value.get("key"), str):
         raise EncodingError("not a window's settings", field=str(path))
     return value
+
+
+def _with_settings(directory: Path, key: Path) -> Path:
+    """The folder of a window to be opened. It names the key before there is an opening to go on with."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    replace_file(directory / "settings.json", jcs({"key": str(key.resolve())}))
+    return directory
 
 
 def resume(directory: Path) -> Window:
@@ -112,8 +119,12 @@ def open_(
     previous: Path | None,
     as_json: bool,
 ) -> None:
-    """Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder."""
-    if not (directory / "settings.json").exists():
+    """Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder.
+
+    Large indices take minutes. Interrupted, the same command goes on where it stopped; nothing is published before
+    everything is committed.
+    """
+    if unfinished(directory):
         if policy_file is None or roster is None or docs is None or key is None or not witnesses:
             raise click.UsageError("a new window needs --policy, --roster, --docs, --key and --witness")
         signer = signing_key(key)
@@ -126,7 +137,7 @@ def open_(
         )
         documents = {tenant: [d.text for d in texts] for tenant, texts in load_directory(docs).items()}
         window = Window.open(
-            directory,
+            _with_settings(directory, key),
             key=signer,
             origin=origin or signer.name,
             policy=policy,
@@ -135,8 +146,8 @@ def open_(
             beacon=beacon,
             witnesses=[m.vkey for m in members_of(nonces)],
             previous=None if previous is None else previous_window(previous),
+            progress=stages(),
         )
-        replace_file(directory / "settings.json", jcs({"key": str(key.resolve())}))
     else:
         window = resume(directory)
     with window:

@@ -93,9 +93,10 @@ class Embedder(Protocol):
         :raises NothingToEmbed: an empty query
         """
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+    def embed_documents(self, texts: Sequence[str], *, first: int = 0) -> Vectors:
         """Vectors of documents, cut at the document limit, shape (n, d).
 
+        :param first: the first one's number, for errors
         :raises NothingToEmbed: naming the first document without a direction
         """
 

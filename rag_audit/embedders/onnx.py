@@ -146,10 +146,10 @@ class OnnxEmbedder:
     def embed_query(self, text: str) -> Vectors:
         return self.embed_tokens(self.tokenize(text))
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+    def embed_documents(self, texts: Sequence[str], *, first: int = 0) -> Vectors:
         out = np.zeros((len(texts), self.dimension), np.int8)
         for number, text in enumerate(texts):
-            field = f"documents[{number}]"
+            field = f"documents[{first + number}]"
             tokens = self._tokens(self._document, self.template.document, text, field=field)
             out[number] = self._embed(tokens, field=field)
         return out

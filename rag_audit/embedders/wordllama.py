@@ -236,13 +236,14 @@ class WordLlama:
     def embed_query(self, text: str) -> Vectors:
         return self.embed_tokens(self.tokenize(text))
 
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        for number, text in enumerate(texts):
+    def embed_documents(self, texts: Sequence[str], *, first: int = 0) -> Vectors:
+        for number, text in enumerate(texts, first):
             check_text(text, field=f"documents[{number}]")
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         out = np.zeros((len(texts), self.dimension), np.int8)
         for number, encoding in enumerate(encodings):
-            out[number] = self._embed(encoding.ids[: self.limits.document], field=f"documents[{number}]")
+            field = f"documents[{first + number}]"
+            out[number] = self._embed(encoding.ids[: self.limits.document], field=field)
         return out
 
     def query_commitment(self, text: str, salt: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 from rag_audit.errors import EncodingError, StoreError
 from rag_audit.proofs.scan import commit_index
 from rag_audit.proofs.scan import store as index_store
-from rag_audit.proofs.scan.store import RUN, commit_index_file
+from rag_audit.proofs.scan.store import FORMAT, RUN, TAG_BYTES, commit_index_file
 
 POSITIONS, DIMENSION, CAPACITY = 30, 2 * RUN + 3, 40
 KEY = bytes(range(32))
+HEAD = len(FORMAT) + 16 + TAG_BYTES
 ROWS = np.random.default_rng(3).integers(-7, 8, (POSITIONS, DIMENSION), dtype=np.int8)
 
 
@@ -101,20 +103,38 @@ def test_an_altered_part_is_made_again(path: Path, points: bytes) -> None:
     interrupt(path, 2 * RUN)
     part = path.with_name("acme.points.part")
     whole = part.read_bytes()
-    for at in range(0, len(whole), 97):
+    for at in range(HEAD, len(whole), 97):
         part.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         assert commit_index_file(path, ROWS, CAPACITY, KEY) == points
         path.unlink()
+    for at in range(0, HEAD, 7):  # nothing says any more that the runs are these rows'
+        part.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(StoreError, match=r"acme\.points\.part"):
+            commit_index_file(path, ROWS, CAPACITY, KEY)
+
+
+@pytest.mark.parametrize("length", [0, 5, HEAD - 1, HEAD])
+def test_a_part_without_a_run_is_begun_again(path: Path, points: bytes, length: int) -> None:
+    interrupt(path, RUN)
+    os.truncate(path.with_name("acme.points.part"), length)
+    assert commit_index_file(path, ROWS, CAPACITY, KEY) == points
 
 
 @pytest.mark.parametrize("other", ["rows", "key", "capacity"])
-def test_a_part_of_another_index_is_not_used(path: Path, other: str) -> None:
+def test_a_part_of_another_index_is_refused(
+    path: Path, other: str, points: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its blindings would hide other rows a second time, and their difference would say what changed."""
     interrupt(path, 2 * RUN)
     rows = -ROWS if other == "rows" else ROWS
     key = bytes(32) if other == "key" else KEY
     capacity = CAPACITY + 1 if other == "capacity" else CAPACITY
-    expected = commit_index(rows.tobytes(), DIMENSION, capacity, key)
-    assert commit_index_file(path, rows, capacity, key) == expected
+    firsts = committed(monkeypatch)
+    with pytest.raises(StoreError, match="unfinished index commitment is not this index's"):
+        commit_index_file(path, rows, capacity, key)
+    assert firsts == []
+    assert commit_index_file(path, ROWS, CAPACITY, KEY) == points
+    assert firsts == [2 * RUN]
 
 
 def test_a_file_altered_on_disk_is_named(path: Path) -> None:

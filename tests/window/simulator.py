@@ -23,6 +23,7 @@ from rag_audit.proofs.groth16 import proving_key
 from rag_audit.publication import Publication
 from rag_audit.records import Answer, PreviousWindow, WitnessBeacon
 from rag_audit.relation.noise import table_digest
+from rag_audit.stored import OpenProgress
 from rag_audit.trust import Groth16Pin, Require, Trust, trust_template
 from rag_audit.verify import Verdict, verify_window
 from rag_audit.window import Window
@@ -135,6 +136,7 @@ class Service:
         *,
         previous: PreviousWindow | None = None,
         documents: Mapping[str, Sequence[str]] = TEXTS,
+        progress: OpenProgress | None = None,
         **changes: Any,
     ) -> Window:
         """Phase A up to the provider's signature."""
@@ -148,6 +150,7 @@ class Service:
             beacon=self.beacon(),
             previous=previous,
             clock=self.clock,
+            progress=progress,
         )
 
     def cosign_opening(self, window: Window) -> None:

@@ -195,7 +195,9 @@ def test_killed_at_every_step_of_a_replaced_file_while_closing(active: tuple[Ser
 
 
 def test_killed_at_every_step_while_a_window_is_opened(service: Service) -> None:
-    """What is left either resumes as a committed window, with all that witnesses need, or is refused by name."""
+    """What is left either resumes as a committed window, with all that witnesses need, or is refused by name, and then
+    the same call finishes it.
+    """
     from rag_audit.errors import RagAuditError
 
     outcomes = set()
@@ -204,7 +206,7 @@ def test_killed_at_every_step_while_a_window_is_opened(service: Service) -> None
 
         def work(report: Callable[[Any], None], at: int = at, name: str = name) -> None:
             die_in_files(at)
-            service.commit(name).shut()
+            service.commit(name, system="scan").shut()
 
         status, _ = in_child(work)
         try:
@@ -216,6 +218,7 @@ def test_killed_at_every_step_while_a_window_is_opened(service: Service) -> None
         except RagAuditError as exc:
             outcomes.add(exc.name)
             assert status == KILLED
+            service.commit(name, system="scan").shut()
         if status == 0:
             break
     assert "resumed" in outcomes and outcomes <= {

@@ -55,11 +55,10 @@ def test_an_untouched_window_resumes(service: Service, shut: Path) -> None:
 
 
 def other_vector(directory: Path) -> None:
-    path = directory / "index" / "law.npz"
-    with np.load(path) as data:
-        rows, positions = data["rows"].copy(), data["positions"]
-    rows[positions[0], 0] = 1 if rows[positions[0], 0] != 1 else 2
-    np.savez(path, rows=rows, positions=positions)
+    path = directory / "index" / "law.npy"
+    rows, position = np.load(path), np.load(path.with_name("law.positions.npy"))[0]
+    rows[position, 0] = 1 if rows[position, 0] != 1 else 2
+    np.save(path, rows)
 
 
 def other_text(directory: Path) -> None:
@@ -88,14 +87,14 @@ def stored(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
 
 def index_and_its_commitment(directory: Path) -> None:
     """Whoever changes the index changes the stored commitment with it: the opening still says another."""
-    from rag_audit.commit import WindowSecrets, recommit
+    from rag_audit.commit import WindowSecrets, commit_tenant
     from rag_audit.documents import DocumentStore
     from rag_audit.stored import _load_index
 
     other_vector(directory)
     drawn = WindowSecrets.load(directory / "secrets.json")
     with DocumentStore(directory / "documents.sqlite") as documents:
-        made = recommit("law", "groth16", _load_index(directory, "law"), documents.texts("law"), drawn)
+        made = commit_tenant("law", _load_index(directory, "law"), documents.texts("law"), drawn)
     stored(lambda v: v["tenants"].__setitem__(0, made.entry.dump()))(directory)
 
 
@@ -120,11 +119,18 @@ CHANGES: dict[str, tuple[Callable[[Path], Any], type[RagAuditError], str]] = {
     "stored commitment lacks a part": (stored(lambda v: v.pop("roster")), SchemaError, "commitment.json.roster"),
     "stored commitment truncated": (lambda d: (d / "commitment.json").write_text("{"), EncodingError, "commitment.json"),
     "no stored commitment": (lambda d: (d / "commitment.json").unlink(), EncodingError, "commitment.json"),
-    "index truncated": (lambda d: os.truncate(d / "index" / "law.npz", 100), StoreError, "index/law.npz"),
-    "index empty": (lambda d: os.truncate(d / "index" / "law.npz", 0), StoreError, "index/law.npz"),
-    "index missing": (lambda d: (d / "index" / "law.npz").unlink(), StoreError, "index/law.npz"),
-    "index of another type": (lambda d: np.savez(d / "index" / "law.npz", rows=np.zeros((8, 256)), positions=[0]), EncodingError, "index rows"),
-    "index out of range": (lambda d: np.savez(d / "index" / "law.npz", rows=np.full((8, 256), 9, np.int8), positions=[0]), EncodingError, "index rows"),
+    "index truncated": (lambda d: os.truncate(d / "index" / "law.npy", 100), StoreError, "index/law.npy"),
+    "index shortened": (lambda d: os.truncate(d / "index" / "law.npy", 2_000), StoreError, "index/law.npy"),
+    "index empty": (lambda d: os.truncate(d / "index" / "law.npy", 0), StoreError, "index/law.npy"),
+    "index missing": (lambda d: (d / "index" / "law.npy").unlink(), StoreError, "index/law.npy"),
+    "index an archive": (lambda d: (d / "index" / "law.npy").write_bytes(b"PK\3\4" + bytes(200)), StoreError, "index/law.npy"),
+    "index of another type": (lambda d: np.save(d / "index" / "law.npy", np.zeros((8, 256))), EncodingError, "index rows"),
+    "index of objects": (lambda d: np.save(d / "index" / "law.npy", np.array([{}])), StoreError, "index/law.npy"),
+    "index out of range": (lambda d: np.save(d / "index" / "law.npy", np.full((8, 256), 9, np.int8)), EncodingError, "index rows"),
+    "positions missing": (lambda d: (d / "index" / "law.positions.npy").unlink(), StoreError, "index/law.positions.npy"),
+    "positions truncated": (lambda d: os.truncate(d / "index" / "law.positions.npy", 130), StoreError, "index/law.positions.npy"),
+    "positions of another type": (lambda d: np.save(d / "index" / "law.positions.npy", np.array(["x"])), StoreError, "index/law.positions.npy"),
+    "positions repeated": (lambda d: np.save(d / "index" / "law.positions.npy", np.array([1, 1])), EncodingError, "positions"),
     "documents damaged": (lambda d: (d / "documents.sqlite").write_bytes(b"x" * 5000), StoreError, "documents.sqlite"),
     "ledger damaged": (lambda d: (d / "ledger.sqlite").write_bytes(b"x" * 5000), StoreError, "ledger.sqlite"),
     "ledger missing": (lambda d: [p.unlink() for p in d.glob("ledger.sqlite*")], StoreError, ""),
@@ -152,6 +158,22 @@ def test_a_window_that_does_not_resume(
         assert caught.value.hint is not None and "chmod 600" in caught.value.hint
     with pytest.raises(RagAuditError):  # and not "another process has it open": the folder is free again
         resume(service, shut)
+
+
+def test_the_rows_of_an_open_window_are_mapped_from_its_folder(service: Service, shut: Path) -> None:
+    """And neither a window just opened nor one that came back holds a copy of them."""
+    path = shut / "index" / "law.npy"
+    assert path.stat().st_mode & 0o777 == 0o600
+    with resume(service, shut) as back, service.commit("w-2", window="w-2") as opened:
+        for window in (back, opened):
+            index = window.commitment.tenants["law"].index
+            assert isinstance(index.rows, np.memmap)
+            assert Path(index.rows.filename) == window.directory / "index" / "law.npy"
+            with pytest.raises(ValueError, match="read-only"):
+                index.rows[0, 0] = 1
+            embedded = window._embedder.embed_documents(TEXTS["law"])
+            assert (index.rows[list(index.positions)] == embedded).all()
+            assert np.count_nonzero(index.rows.any(axis=1)) == len(TEXTS["law"])
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from rag_audit.proofs.scan.key import (
     parse_points,
     points_json,
 )
-from rag_audit.proofs.scan.store import commit_index_file, keep_index_file
+from rag_audit.proofs.scan.store import commit_index_file
 from rag_audit.proofs.scan.system import (
     TABLE_ARTEFACT,
     certificate_job,
@@ -42,7 +42,6 @@ __all__ = [
     "commit_index",
     "commit_index_file",
     "index_digest",
-    "keep_index_file",
     "open_key",
     "parse_points",
     "parse_proof",

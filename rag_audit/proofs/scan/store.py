@@ -3,7 +3,8 @@
 The file of a finished commitment is a header (format, capacity, dimension), a tag, and the points, 32 bytes each. The
 tag is an HMAC under the blinding key over header, rows and points: it says that these points commit to these very rows,
 which making them again would take minutes to show at 10^6 positions. While a commitment is being made, the file beside
-it with the suffix ``.part`` holds the components that are done, each run of them with a tag of its own.
+it with the suffix ``.part`` holds a header and a tag over the rows, and the components that are done, each run of them
+with a tag of its own.
 
 The rows may be an array that maps a file into memory: one run of components is read at a time.
 """
@@ -51,7 +52,7 @@ def commit_index_file(
     :param capacity: positions of the commitment
     :param blinding_key: 32 secret bytes, fresh for every commitment that is published
     :param progress: called with (components done, d)
-    :raises StoreError: the file at `path` was altered, is of another index or key, or cannot be written
+    :raises StoreError: the finished or unfinished file was altered, is of another index or key, or cannot be written
     :raises EncodingError: rows of another shape or with components outside -7..7
     :raises MemoryLimitError: the machine cannot hold the work
     """
@@ -79,17 +80,6 @@ def commit_index_file(
     if progress is not None:
         progress(rows.shape[1], rows.shape[1])
     return points
-
-
-def keep_index_file(
-    path: Path, rows: npt.NDArray[np.int8], capacity: int, blinding_key: bytes, points: bytes
-) -> None:
-    """Write the finished file of a commitment that was made in memory, for `commit_index_file` to read.
-
-    :raises StoreError: it cannot be written
-    """
-    header, tag = _tagging(rows, capacity, blinding_key)
-    replace_file(path, header + tag("points", points) + points, mode=PRIVATE_MODE)
 
 
 def _tagging(
@@ -123,14 +113,27 @@ def _finished(path: Path, header: bytes, tag: Callable[[str, bytes], bytes]) -> 
 
 
 def _resume(file: BinaryIO, header: bytes, tag: Callable[[str, bytes], bytes]) -> list[bytes]:
-    """The runs that an earlier call finished; what follows them is cut off, all of it if it is of another index."""
+    """The runs that an earlier call finished; what follows them is cut off.
+
+    :raises StoreError: they are of another index: going on would hide two indices behind one blinding
+    """
+    first = header + tag("part", b"")
     file.seek(0)
+    found = file.read(len(first) + 1)
     done: list[bytes] = []
-    if file.read(len(header)) != header:
+    if len(found) <= len(first):  # interrupted before there was a run
         file.truncate(0)
-        file.write(header)
+        file.write(first)
+        file.flush()
+        os.fsync(file.fileno())
         return done
-    end = file.tell()
+    if not hmac.compare_digest(found[:-1], first):
+        raise StoreError(
+            "unfinished index commitment is not this index's: altered, or of other rows or another key",
+            field=file.name,
+            hint="delete it and draw a new blinding key, or restore the rows",
+        )
+    end = file.seek(len(first))
     while length := int.from_bytes(file.read(8), "big"):
         points = file.read(min(length, MAX_RUN_BYTES))
         if not hmac.compare_digest(file.read(TAG_BYTES), tag(f"{len(done) * RUN}", points)):

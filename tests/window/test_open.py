@@ -1,0 +1,187 @@
+"""An interrupted opening goes on where it stopped with the same secrets, and only for the same documents."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rag_audit.commit import WindowSecrets
+from rag_audit.embedders import wordllama
+from rag_audit.errors import StoreError, WindowStateError
+from rag_audit.proofs.scan import store as index_store
+from rag_audit.proofs.scan.store import RUN
+from rag_audit.verify import verify_window
+from rag_audit.window import Window
+from rag_audit.windowfile import WindowFile
+from tests.window.simulator import QUESTIONS, TEXTS, Service
+
+MIDDLE = ("index of law", 3 * RUN)
+
+
+@contextmanager
+def child_at(service: Service, place: tuple[str, int], **changes: Any) -> Iterator[int]:
+    """A process that opens a scan window, and stands still where its progress says `place`."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+
+        def stop(step: str, done: int, _: int) -> None:
+            if (step, done) == place:
+                os.write(writer, b"here")
+                time.sleep(600)
+
+        try:
+            service.commit(system="scan", progress=stop, **changes).shut()
+        finally:
+            os._exit(1)
+    os.close(writer)
+    try:
+        with os.fdopen(reader, "rb") as pipe:
+            assert pipe.read(4) == b"here"
+        yield pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+
+
+def kill_at(service: Service, place: tuple[str, int], **changes: Any) -> Path:
+    with child_at(service, place, **changes):
+        pass
+    return service.root / "window"
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is computed from here on: documents embedded, and (rows, first component) of each run committed."""
+    done: list[Any] = []
+    embed, commit = wordllama.WordLlama.embed_documents, index_store._commit
+
+    def embedding(self: Any, texts: Any, *, first: int = 0) -> Any:
+        done.append(list(texts))
+        return embed(self, texts, first=first)
+
+    def committing(rows: Any, first: int, *rest: Any) -> bytes:
+        done.append((Path(rows.filename).name, first))
+        return commit(rows, first, *rest)
+
+    monkeypatch.setattr(wordllama.WordLlama, "embed_documents", embedding)
+    monkeypatch.setattr(index_store, "_commit", committing)
+    return done
+
+
+def kept(directory: Path) -> dict[str, bytes]:
+    """What an interruption must not change."""
+    names = ("secrets.json", "index/law.npy", "index/law.positions.npy")
+    return {name: (directory / name).read_bytes() for name in names}
+
+
+def test_an_opening_that_was_killed_goes_on_where_it_stopped(
+    service: Service, work: list[Any], tmp_path: Path
+) -> None:
+    directory = kill_at(service, MIDDLE)
+    before = kept(directory)
+    part = (directory / "index" / "law.points.part").read_bytes()
+    assert not list((directory / "public").iterdir()) and not (directory / "ledger.sqlite").exists()
+    assert work == []
+    with service.open(system="scan") as window:
+        law = [("law.npy", first) for first in range(3 * RUN, 256, RUN)]
+        medicine = [("medicine.npy", first) for first in range(0, 256, RUN)]
+        assert work == [*law, TEXTS["medicine"], *medicine]
+        assert kept(directory) == before
+        points = window.commitment.tenants["law"].points
+        assert all(points[i : i + 32] in part for i in range(0, 3 * RUN * 32, 32))
+        assert not (directory / "unfinished.json").exists()
+        service.ask(window, "law-1", QUESTIONS["law"][0], eager=True)
+        service.finish(window)
+        file = WindowFile.load(directory / "public")
+        receipts = service.receipts(window, tmp_path / "receipts")
+        assert verify_window(file, trust=service.trust(window.policy), receipts=[receipts]).passed
+
+
+def test_other_documents_begin_anew_with_other_secrets(service: Service, work: list[Any]) -> None:
+    directory = kill_at(service, MIDDLE)
+    before = WindowSecrets.load(directory / "secrets.json")
+    part = (directory / "index" / "law.points.part").read_bytes()
+    changed = {**TEXTS, "law": [*TEXTS["law"][:-1], "Another law."]}
+    with service.commit(system="scan", documents=changed) as window:
+        after = window.commitment.secrets
+        assert work[0] == changed["law"]
+        assert [w for w in work if isinstance(w, tuple)] == [
+            (f"{tenant}.npy", first) for tenant in TEXTS for first in range(0, 256, RUN)
+        ]
+        assert before.index_salts.keys() == after.index_salts.keys()
+        assert not set(before.index_salts.values()) & set(after.index_salts.values())
+        assert before.s0 != after.s0 and before.document_key != after.document_key
+        points = window.commitment.tenants["law"].points
+        assert not any(points[i : i + 32] in part for i in range(0, len(points), 32))
+
+
+@pytest.mark.parametrize("system", ["groth16", {"law": "groth16", "medicine": "scan"}])
+def test_a_salt_does_not_pass_from_one_proof_system_to_the_other(service: Service, system: Any) -> None:
+    directory = kill_at(service, MIDDLE)
+    before = WindowSecrets.load(directory / "secrets.json").index_salts
+    with service.commit(**{"system": system}) as window:
+        assert window.commitment.secrets.index_salts["law"] != before["law"]
+
+
+def test_rows_that_were_changed_meanwhile_are_refused(service: Service) -> None:
+    """The finished parts hide the true rows; the same blindings never hide others."""
+    directory = kill_at(service, MIDDLE)
+    path = directory / "index" / "law.npy"
+    rows = np.load(path)
+    rows[0, 0] = 1 if rows[0, 0] != 1 else 2
+    np.save(path, rows)
+    with pytest.raises(StoreError, match="unfinished index commitment is not this index's"):
+        service.commit(system="scan")
+    assert not (directory / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [("documents of law", 0), ("documents of law", 5), ("index of law", 0), ("index of medicine", 256)],
+)
+def test_killed_at_other_places(service: Service, place: tuple[str, int]) -> None:
+    directory = kill_at(service, place)
+    with service.open(system="scan") as window:
+        assert window.status == "active"
+    names = {p.name for p in (directory / "index").iterdir()}
+    assert names == {f"{t}.{kind}" for t in TEXTS for kind in ("npy", "positions.npy", "points")}
+
+
+def test_nobody_else_opens_while_an_opening_runs(service: Service) -> None:
+    with child_at(service, MIDDLE), pytest.raises(WindowStateError, match="another process"):
+        service.commit(system="scan")
+
+
+def test_an_opening_that_is_durable_is_not_begun_again(service: Service) -> None:
+    """Killed after entry 0 and before anything else: the folder is a window's, whatever stands in it."""
+    with service.commit(system="scan") as window:
+        directory = window.directory
+    before = kept(directory)
+    (directory / "unfinished.json").write_text(json.dumps({"v": 1, "inputs": "00" * 32}))
+    with pytest.raises(WindowStateError, match="already holds a window"):
+        service.commit(system="scan")
+    assert kept(directory) == before
+    with Window.resume(directory, key=service.key, clock=service.clock) as window:
+        assert not (directory / "unfinished.json").exists()
+
+
+@pytest.mark.parametrize("lost", ["ledger.sqlite", "commitment.json"])
+def test_a_window_that_lost_a_file_is_not_opened_over(service: Service, lost: str) -> None:
+    with service.commit(system="scan") as window:
+        directory = window.directory
+    before = kept(directory)
+    for path in directory.glob(f"{lost}*"):
+        path.unlink()
+    with pytest.raises(WindowStateError, match="already holds a window"):
+        service.commit(system="scan")
+    assert kept(directory) == before
