@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.common import Cost, emit, measured, parser
+from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native as native
 from rag_audit.proofs.coalition import CoalitionStatement, CoalitionWitness
 from rag_audit.proofs.scan.coalition import certify, verify
@@ -77,10 +77,9 @@ def main() -> None:
         "records": args.records,
         "accounts": args.accounts,
         "tau": args.tau,
-        "threads": args.threads,
         "pairs": sum(j - first for j, first in enumerate(statement.first)),
         "runs": len(runs),
-        **{field: {step: getattr(cost, field) for step, cost in costs.items()} for field in Cost._fields},
+        **by_figure(costs),
         "bytes": sum(map(len, runs)),
     }
     emit(figures, as_json=args.json)

@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from rag_audit import _native
+
 GIB = 2**30
 T = TypeVar("T")
 
@@ -33,6 +35,11 @@ def measured(work: Callable[[], T]) -> tuple[Cost, T]:
     before, start = _cpu_seconds(), time.perf_counter()
     result = work()
     return Cost(time.perf_counter() - start, _cpu_seconds() - before, _peak_bytes()), result
+
+
+def by_figure(costs: Mapping[str, Cost]) -> dict[str, dict[str, float]]:
+    """Costs of steps as every measurement prints them: seconds, cpu_seconds and peak_bytes, each by step."""
+    return {figure: {step: getattr(cost, figure) for step, cost in costs.items()} for figure in Cost._fields}
 
 
 def _cpu_seconds() -> float:
@@ -71,8 +78,11 @@ def machine() -> dict[str, Any]:
 
 
 def emit(figures: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print the figures with the machine: one JSON object, or a line each with nested names joined by dots."""
-    report = {"machine": machine(), **figures}
+    """Print the figures with machine and threads: one JSON object, or a line each with nested names joined by dots.
+
+    Names that mean the same in every measurement: documents, gains, seconds, cpu_seconds, bytes, peak_bytes, threads.
+    """
+    report = {"machine": machine(), "threads": _native.threads(), **figures}
     if as_json:
         print(json.dumps(report, indent=2))
         return

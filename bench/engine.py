@@ -27,14 +27,14 @@ BATCH = 64
 WINDOW = ScoreWindow(101, 810, 128)
 
 
-def timed(work: Callable[[], object], runs: int) -> dict[str, float]:
-    """Milliseconds of a run: median and slowest."""
+def timed(work: Callable[[], object], runs: int, each: int = 1) -> dict[str, float]:
+    """Seconds of one of the `each` steps of a run: median and slowest of the runs."""
     times = []
     for _ in range(runs):
         start = time.perf_counter()
         work()
-        times.append(1e3 * (time.perf_counter() - start))
-    return {"median": round(float(np.median(times)), 3), "slowest": round(max(times), 3)}
+        times.append((time.perf_counter() - start) / each)
+    return {"median": float(np.median(times)), "slowest": max(times)}
 
 
 def bell(rng: np.random.Generator, count: int) -> Int8Array:
@@ -57,16 +57,15 @@ def faiss_figures(rows: Int8Array, queries: Int8Array, threads: int) -> dict[str
     for name, index in (("faiss_flat", flat), ("faiss_int8", direct)):
         index.add(rows.astype(np.float32))
         one, many = queries[:1].astype(np.float32), queries.astype(np.float32)
-        figures[f"{name}_query_ms"] = timed(lambda index=index, one=one: index.search(one, TOP_K), 30)
-        figures[f"{name}_batch_ms_a_query"] = {
-            key: round(value / BATCH, 3)
-            for key, value in timed(lambda index=index, many=many: index.search(many, TOP_K), 3).items()
-        }
+        figures[f"{name}_query"] = timed(lambda index=index, one=one: index.search(one, TOP_K), 30)
+        figures[f"{name}_query_of_a_batch"] = timed(
+            lambda index=index, many=many: index.search(many, TOP_K), 3, BATCH
+        )
     return figures
 
 
 def measure(documents: int, threads: int) -> dict[str, Any]:
-    """All figures; times in milliseconds."""
+    """All figures."""
     rng = np.random.default_rng(1)
     rows, queries = bell(rng, documents), bell(rng, BATCH)
     start = time.perf_counter()
@@ -74,15 +73,12 @@ def measure(documents: int, threads: int) -> dict[str, Any]:
     index.packed  # noqa: B018 - the property packs
     build = time.perf_counter() - start
     noise = draw_noise(7, documents, GAINS)
-    figures: dict[str, Any] = {
-        "build_s": round(build, 3),
-        "query_ms": timed(lambda: select(index, queries[0], noise, WINDOW, TOP_K), 50),
-        "scores_ms": timed(lambda: index.scores(queries[0]), 50),
-        "batch_scores_ms_a_query": {
-            key: round(value / BATCH, 3)
-            for key, value in timed(lambda: [index.scores(query) for query in queries], 3).items()
-        },
-        "draw_ms": timed(lambda: draw_noise(7, documents, GAINS), 5),
+    seconds: dict[str, Any] = {
+        "build": build,
+        "query": timed(lambda: select(index, queries[0], noise, WINDOW, TOP_K), 50),
+        "scores": timed(lambda: index.scores(queries[0]), 50),
+        "scores_of_a_batch": timed(lambda: [index.scores(query) for query in queries], 3, BATCH),
+        "draw": timed(lambda: draw_noise(7, documents, GAINS), 5),
     }
 
     def draw(slot: SlotKey) -> Any:
@@ -95,9 +91,9 @@ def measure(documents: int, threads: int) -> dict[str, Any]:
         start = time.perf_counter()
         for number, slot in enumerate(slots):
             select(index, queries[number], pool.get(slot), WINDOW, TOP_K)
-        figures["query_without_pause_ms"] = round(1e3 * (time.perf_counter() - start) / queries_asked, 1)
-        figures["pool"] = vars(pool.counts)
-    return figures | faiss_figures(rows, queries, threads)
+        seconds["query_without_pause"] = (time.perf_counter() - start) / queries_asked
+        drawn = vars(pool.counts)
+    return {"seconds": seconds | faiss_figures(rows, queries, threads), "pool": drawn}
 
 
 def main() -> None:
@@ -107,7 +103,7 @@ def main() -> None:
     options.add_argument("--threads", type=int, default=_native.threads(), help="threads of both libraries")
     args = options.parse_args()
     _native.set_threads(args.threads)
-    head = {"documents": args.documents, "dimension": DIMENSION, "gains": GAINS, "threads": args.threads}
+    head = {"documents": args.documents, "dimension": DIMENSION, "gains": GAINS}
     emit({**head, **measure(args.documents, args.threads)}, as_json=args.json)
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bench.common import emit, parser
+from bench.common import emit, measured, parser
 from rag_audit import accounting
 from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.engine import Int8Array
@@ -72,10 +71,7 @@ def scale(queries: int, tau: int) -> dict[str, Any]:
     askers = rng.integers(ACCOUNTS, size=queries)
     vectors[askers < COALITION] = bell(rng, 1)
     records = [Query(i + 2, 0, f"a{a}", f"t{a % 7}") for i, a in enumerate(askers)]
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
-    found = estimate(records, vectors, theta=THETA, tau=tau)
-    seconds = time.perf_counter() - start
+    cost, found = measured(lambda: estimate(records, vectors, theta=THETA, tau=tau))
     assert found.c == COALITION
     pairs = sum(min(j, tau) if tau else j for j in range(queries))
     block, others = vectors[:128].astype(np.float32), vectors[:10_000].astype(np.float32)
@@ -87,10 +83,9 @@ def scale(queries: int, tau: int) -> dict[str, Any]:
         "queries": queries,
         "tau": tau,
         "pairs": pairs,
-        "seconds": round(seconds, 2),
-        "peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "peak_mib_before": round(before / 1024),
-        "float32_products_alone_s": round(products * pairs, 2),
+        "seconds": {"estimate": cost.seconds, "float32_products_alone": products * pairs},
+        "cpu_seconds": {"estimate": cost.cpu_seconds},
+        "peak_bytes": {"estimate": cost.peak_bytes},
     }
 
 

@@ -2,23 +2,20 @@
 
 The circuit is a chain of products of two-term combinations with full-size values, a quarter of its rows bits:
 the multi-scalar multiplications get no easier scalars than real circuits give them. `--snarkjs` runs snarkjs
-on the same files in the same run. CPU seconds are there because wall time depends on what else runs.
+on the same files in the same run. cpu_seconds are there because the clock's depend on what else runs.
 """
 
 from __future__ import annotations
 
-import os
-import resource
 import secrets
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from bench.common import emit, parser
+from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native
 from rag_audit.relation.field import MODULUS, to_bytes
 
@@ -65,52 +62,48 @@ def chain(constraints: int) -> tuple[bytes, bytes, list[int]]:
     return r1cs, wtns, values[1 : 1 + PUBLIC]
 
 
-def timed(work: Callable[[], Any]) -> tuple[dict[str, float], Any]:
-    """Wall and CPU seconds of `work`, and what it gave."""
-    cpu, start = os.times(), time.perf_counter()
-    result = work()
-    wall, end = time.perf_counter() - start, os.times()
-    used = end.user + end.system - cpu.user - cpu.system
-    return {"wall_s": round(wall, 3), "cpu_s": round(used, 3)}, result
+def prove_alone(zkey: str, wtns: bytes) -> tuple[Cost, bytes]:
+    """A proof in a process of its own, whose memory is this proof's alone."""
+    return measured(lambda: _native.groth16_prove(zkey, wtns))
 
 
-def prove_alone(zkey: str, wtns: bytes) -> tuple[dict[str, float], bytes]:
-    """A proof in a process of its own, with that process's peak memory."""
-    figures, proof = timed(lambda: _native.groth16_prove(zkey, wtns))
-    figures["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return figures, proof
-
-
-def measure(power: int, folder: Path, *, ceremony: bool, snarkjs: bool) -> Iterator[tuple[str, Any]]:
+def measure(power: int, folder: Path, *, ceremony: bool, snarkjs: bool) -> dict[str, Any]:
     """Figures for 2^power rows."""
     constraints = (1 << power) - PUBLIC - 1
     r1cs, wtns, inputs = chain(constraints)
     paths = {name: folder / f"{power}.{name}" for name in ("r1cs", "wtns", "ptau", "zkey")}
     paths["r1cs"].write_bytes(r1cs)
     paths["wtns"].write_bytes(wtns)
-    yield "constraints", constraints
-    one_party = timed(lambda: _native.groth16_setup_one_party(paths["r1cs"], paths["zkey"]))
-    yield "setup_one_party", one_party[0]
+    costs: dict[str, Cost] = {}
+    costs["setup_one_party"], _ = measured(
+        lambda: _native.groth16_setup_one_party(paths["r1cs"], paths["zkey"])
+    )
     if ceremony or snarkjs:
-        yield "powers_of_tau", timed(lambda: _native.ptau_new(power, paths["ptau"]))[0]
-        yield (
-            "setup_from_powers",
-            timed(lambda: _native.groth16_setup(paths["r1cs"], paths["ptau"], paths["zkey"]))[0],
+        costs["powers_of_tau"], _ = measured(lambda: _native.ptau_new(power, paths["ptau"]))
+        costs["setup_from_powers"], _ = measured(
+            lambda: _native.groth16_setup(paths["r1cs"], paths["ptau"], paths["zkey"])
         )
     with get_context("spawn").Pool(1) as pool:
-        figures, proof = pool.apply(prove_alone, (str(paths["zkey"]), wtns))
-    yield "prove", figures
+        costs["prove"], proof = pool.apply(prove_alone, (str(paths["zkey"]), wtns))
     vk = _native.groth16_verification_key(paths["zkey"])
     encoded = b"".join(map(to_bytes, inputs))
     assert _native.groth16_verify(vk, proof, encoded)
-    figures, _ = timed(lambda: [_native.groth16_verify(vk, proof, encoded) for _ in range(VERIFICATIONS)])
-    yield "verify_ms", round(1000 * figures["wall_s"] / VERIFICATIONS, 3)
+    costs["verifications"], _ = measured(
+        lambda: [_native.groth16_verify(vk, proof, encoded) for _ in range(VERIFICATIONS)]
+    )
+    figures = {
+        "constraints": constraints,
+        "verifications": VERIFICATIONS,
+        "bytes": len(proof),
+        **by_figure(costs),
+    }
     if snarkjs:
-        yield from compare(paths, folder)
+        figures["seconds"] |= compare(paths, folder)
+    return figures
 
 
-def compare(paths: dict[str, Path], folder: Path) -> Iterator[tuple[str, Any]]:
-    """snarkjs on the same files; wall seconds with its start-up."""
+def compare(paths: dict[str, Path], folder: Path) -> dict[str, float]:
+    """snarkjs on the same files; seconds by the clock with its start-up."""
     from rag_audit.proofs.groth16 import snarkjs
 
     commands = {
@@ -119,10 +112,12 @@ def compare(paths: dict[str, Path], folder: Path) -> Iterator[tuple[str, Any]]:
         "snarkjs_export": ["zkey", "export", "verificationkey", str(paths["zkey"]), "vk.json"],
         "snarkjs_verify": ["groth16", "verify", "vk.json", "i.json", "p.json"],
     }
+    seconds = {}
     for name, arguments in commands.items():
         start = time.perf_counter()
         snarkjs.run(arguments, cwd=folder)
-        yield name, {"wall_s": round(time.perf_counter() - start, 3)}
+        seconds[name] = time.perf_counter() - start
+    return seconds
 
 
 def batch(folder: Path) -> dict[str, Any]:
@@ -134,12 +129,13 @@ def batch(folder: Path) -> dict[str, Any]:
     few = [_native.groth16_prove(folder / "b.zkey", wtns) for _ in range(20)]
     proofs = [few[i % len(few)] for i in range(BATCH)]
     encoded = [b"".join(map(to_bytes, inputs))] * BATCH
-    good, bad = timed(lambda: _native.groth16_verify_batch(vk, proofs, encoded))
+    costs: dict[str, Cost] = {}
+    costs["all_good"], bad = measured(lambda: _native.groth16_verify_batch(vk, proofs, encoded))
     assert bad == []
     encoded[777] = b"".join(map(to_bytes, [*inputs[:-1], inputs[-1] ^ 1]))
-    one, bad = timed(lambda: _native.groth16_verify_batch(vk, proofs, encoded))
+    costs["one_bad"], bad = measured(lambda: _native.groth16_verify_batch(vk, proofs, encoded))
     assert bad == [777]
-    return {"proofs": BATCH, "all_good": good, "one_bad": one}
+    return {"proofs": BATCH, **by_figure(costs)}
 
 
 def main() -> None:
@@ -151,12 +147,11 @@ def main() -> None:
         "--snarkjs", action="store_true", help="also snarkjs on the same files (slow, needs Node)"
     )
     args = options.parse_args()
-    figures: dict[str, Any] = {"threads": _native.threads()}
+    figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for power in args.powers:
-            runs = measure(power, folder, ceremony=args.ceremony, snarkjs=args.snarkjs)
-            figures[f"2^{power}"] = dict(runs)
+            figures[f"2^{power}"] = measure(power, folder, ceremony=args.ceremony, snarkjs=args.snarkjs)
         figures["batch"] = batch(folder)
     emit(figures, as_json=args.json)
 

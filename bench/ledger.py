@@ -78,11 +78,10 @@ def main() -> None:
         }
         size, seconds = open_seconds(directory, options.appenders[-1])
         figures = {
-            "record_bytes": len(record(0, "account-0", 1)),
-            "retained_bytes": len(RETAINED),
+            "bytes": {"record": len(record(0, "account-0", 1)), "retained": len(RETAINED)},
             "durable_records_per_second": {f"{n} appenders": round(rate) for n, rate in rates.items()},
             "pymerkle_sqlite_records_per_second": round(pymerkle_rate(directory, options.records // 8)),
-            "open_and_verify": {"records": size, "seconds": round(seconds, 3)},
+            "open_and_verify": {"records": size, "seconds": seconds},
         }
     emit(figures, as_json=options.json)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import tempfile
@@ -20,8 +19,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from bench.common import emit, parser
-from bench.groth16 import PUBLIC, chain, timed
+from bench.common import emit, measured, parser
+from bench.groth16 import PUBLIC, chain
 from rag_audit import _native
 from rag_audit.errors import SetupError
 from rag_audit.toolchain import cache_dir, find_node, npm_packages
@@ -37,8 +36,8 @@ def native(zkey: Path, wtns: Path) -> dict[str, Any]:
 
 def _native_twice(zkey: str, wtns: bytes) -> dict[str, Any]:
     _native.groth16_prove(zkey, wtns)
-    figures, _ = timed(lambda: _native.groth16_prove(zkey, wtns))
-    return {**figures, "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024}
+    cost, _ = measured(lambda: _native.groth16_prove(zkey, wtns))
+    return cost._asdict()
 
 
 def snarkjs(zkey: Path, wtns: Path) -> dict[str, Any]:
@@ -53,9 +52,9 @@ def snarkjs(zkey: Path, wtns: Path) -> dict[str, Any]:
     if process.returncode:
         raise SetupError("snarkjs failed", found=process.returncode)
     return {
-        "wall_s": round(time.perf_counter() - start, 3),
-        "cpu_s": round(usage.ru_utime + usage.ru_stime, 2),
-        "peak_mib": usage.ru_maxrss // 1024,
+        "seconds": time.perf_counter() - start,
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "peak_bytes": 1024 * usage.ru_maxrss,
     }
 
 
@@ -91,7 +90,6 @@ def main() -> None:
         "gnark": build("go", ["build", "-o", str(go), "."], HERE / "gnark", {}),
     }
     figures: dict[str, Any] = {
-        "threads": _native.threads(),
         "missing": {name: reason for name, reason in missing.items() if reason},
     }
     with tempfile.TemporaryDirectory() as name:
@@ -112,9 +110,9 @@ def main() -> None:
                 runs["snarkjs"] = snarkjs(paths["zkey"], paths["wtns"])
             except SetupError as exc:
                 figures["missing"]["snarkjs"] = str(exc)
-            others = [run["cpu_s"] for which, run in runs.items() if which != "native"]
+            others = [run["cpu_seconds"] for which, run in runs.items() if which != "native"]
             if others:
-                runs["native"]["cpu_ratio_to_best_other"] = round(runs["native"]["cpu_s"] / min(others), 2)
+                runs["native"]["cpu_ratio_to_best_other"] = runs["native"]["cpu_seconds"] / min(others)
             figures[f"2^{power}"] = runs
     emit(figures, as_json=args.json)
 

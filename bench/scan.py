@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.common import Cost, emit, measured, parser
+from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native as native
 from rag_audit.proofs import Statement
 from rag_audit.proofs.scan import CertificateJob, ProofJob, ScanKey, commit_index, parse_proof, verify_batch
@@ -63,7 +63,7 @@ def measure(
     if bad or bad_in_batch:
         raise SystemExit("a proof that was just made does not verify")
     return {
-        **{field: {step: getattr(cost, field) for step, cost in costs.items()} for field in Cost._fields},
+        **by_figure(costs),
         "bytes": {"index": len(points), "proofs": len(wire)},
     }
 
@@ -86,7 +86,6 @@ def main() -> None:
         "gains": list(gains),
         "listed": args.listed,
         "batch": args.batch,
-        "threads": args.threads,
     }
     measure(min(1000, args.documents), args.dimension, gains, min(5, args.listed), 1)
     native.ScanIndex.commit(bytes(args.dimension), args.dimension, args.documents, BLINDING_KEY)

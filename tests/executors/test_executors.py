@@ -20,7 +20,6 @@ from rag_audit.executors import (
     KEY_VARIABLE,
     LocalProcesses,
     SealedExecutor,
-    new_worker_key,
     open_executor,
     run_job,
     run_jobs,
@@ -267,18 +266,13 @@ def test_a_worker_killed_in_the_middle_of_a_proof_costs_no_proof(
     assert len({certificate.proof for _, certificate in done}) == 6
 
 
-def test_errors_come_back_from_a_cluster_as_they_were(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with open_executor(cluster.address) as sealed, pytest.raises(WitnessError, match="no proof; at record"):
-        list(run_jobs([("a", Raising(1))], sealed))
-    other = tmp_path / "other.key"
-    new_worker_key(other)
-    with monkeypatch.context() as patch, pytest.raises(SetupError) as caught:
-        patch.setenv(KEY_VARIABLE, str(other))
-        with open_executor(cluster.address) as sealed:
-            list(run_jobs([("a", Echo(1))], sealed))
-    assert type(caught.value) is SetupError and caught.value.field == KEY_VARIABLE
-    # Each of the two workers dies of it.
-    with open_executor(cluster.address) as sealed, pytest.raises(ExecutorError, match="twice; at seven"):
-        list(run_jobs([("seven", AlwaysFatal(7))], sealed))
+def test_errors_come_back_from_a_cluster_as_they_were(cluster: Cluster) -> None:
+    with open_executor(cluster.address) as sealed:
+        with pytest.raises(WitnessError, match="no proof; at record"):
+            list(run_jobs([("a", Raising(1))], sealed))
+        assert isinstance(sealed, SealedExecutor)
+        with pytest.raises(SetupError) as caught:
+            list(run_jobs([("a", Echo(1))], SealedExecutor(sealed._remote, bytes(32))))
+        assert type(caught.value) is SetupError and caught.value.field == KEY_VARIABLE
+        with pytest.raises(ExecutorError, match="twice; at seven"):  # both workers die of it
+            list(run_jobs([("seven", AlwaysFatal(7))], sealed))

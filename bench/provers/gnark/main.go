@@ -58,7 +58,7 @@ func used() (float64, int64) {
 	var u syscall.Rusage
 	must(syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
-	return seconds(u.Utime) + seconds(u.Stime), u.Maxrss / 1024
+	return seconds(u.Utime) + seconds(u.Stime), u.Maxrss * 1024
 }
 
 func must(err error) {
@@ -93,6 +93,6 @@ func main() {
 		must(groth16.Verify(proof, verifying, inputs))
 	}
 	_, peak := used()
-	fmt.Printf("{\"wall_s\": %.3f, \"cpu_s\": %.2f, \"peak_mib\": %d, \"constraints\": %d}\n",
+	fmt.Printf("{\"seconds\": %.3f, \"cpu_seconds\": %.2f, \"peak_bytes\": %d, \"constraints\": %d}\n",
 		wall, cpu, peak, system.GetNbConstraints())
 }

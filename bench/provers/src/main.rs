@@ -89,7 +89,7 @@ impl ConstraintSynthesizer<Fr> for &Circuit {
     }
 }
 
-/// Processor seconds of this process so far, and its peak memory in MiB.
+/// Processor seconds of this process so far, and its peak memory in bytes.
 fn used() -> (f64, u64) {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc");
     let fields: Vec<&str> = stat.rsplit(") ").next().expect("fields").split(' ').collect();
@@ -97,7 +97,7 @@ fn used() -> (f64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
     let peak = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).expect("peak");
     let kib: u64 = peak.trim().trim_end_matches(" kB").parse().expect("KiB");
-    (ticks as f64 / 100.0, kib / 1024)
+    (ticks as f64 / 100.0, kib * 1024)
 }
 
 fn main() {
@@ -120,7 +120,7 @@ fn main() {
     }
     let (wall, cpu) = figures;
     println!(
-        "{{\"wall_s\": {wall:.3}, \"cpu_s\": {cpu:.2}, \"peak_mib\": {}}}",
+        "{{\"seconds\": {wall:.3}, \"cpu_seconds\": {cpu:.2}, \"peak_bytes\": {}}}",
         used().1
     );
 }

@@ -1,0 +1,79 @@
+"""Every measurement prints one JSON object, with names that mean the same in all of them. Sizes here measure nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COST = ("seconds", "cpu_seconds", "peak_bytes")
+
+
+def run(name: str, *options: str) -> dict[str, Any]:
+    """What it prints with --json: all of its standard output is one object."""
+    done = subprocess.run(
+        [sys.executable, "-m", f"bench.{name}", *options, "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    value: dict[str, Any] = json.loads(done.stdout)
+    assert {"cpu", "cores", "memory_gib", "revision", "load"} <= set(value["machine"])
+    assert value["threads"] >= 1
+    return value
+
+
+def test_the_scan_argument() -> None:
+    value = run(
+        "scan", "--documents", "100", "--dimension", "16", "--gains", "1,8", "--batch", "2", "--threads", "1"
+    )
+    assert value["documents"] == 100 and value["gains"] == [1, 8] and value["threads"] == 1
+    steps = {"index", "index_decoding", "certificate", "query_proof", "verify", "batch"}
+    for name in COST:
+        assert set(value[name]) == steps and all(figure > 0 for figure in value[name].values()), name
+    assert set(value["bytes"]) == {"index", "proofs"} and value["bytes"]["proofs"] > 10_000
+
+
+def test_coalition_certificates() -> None:
+    value = run("coalition", "--records", "20", "--accounts", "10")
+    assert value["records"] == 20 and value["bytes"] > 10_000
+    assert all(set(value[name]) == {"certify", "verify"} for name in COST)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("core", "--documents 500", {"documents", "gains", "seconds"}),
+        ("engine", "--documents 500", {"documents", "gains", "seconds"}),
+        ("ledger", "--records 32 --appenders 1 4", {"bytes", "durable_records_per_second"}),
+        ("accounting", "--policies 1", {"policies", "seconds"}),
+        ("groth16", "--powers 8", {"2^8", "batch"}),
+    ],
+)
+def test_the_others(name: str, options: str, expected: set[str]) -> None:
+    assert expected <= set(run(name, *options.split()))
+
+
+@pytest.mark.full
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("recall", "--questions 20", "collections"),
+        ("explore", "--questions 20", "collections"),
+        ("estimate", "--queries 5000 --trials 2 --targets 1", "scale"),
+    ],
+)
+def test_those_that_read_collections(name: str, options: str, expected: str) -> None:
+    if not Path(os.environ.get("RAG_AUDIT_DATA", "../shared/data")).is_dir():
+        pytest.skip("no collections: set RAG_AUDIT_DATA")
+    assert expected in run(name, *options.split())
