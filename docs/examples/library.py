@@ -1,7 +1,7 @@
 """The library from Python: one small window from commit to verdict. `python docs/examples/library.py [FOLDER]`
 
 Every party has a folder of its own; in production each runs on its own machine, and only the contents of `public`
-and of the receipts folder travel. The first run compiles the circuit and makes its keys.
+and of the receipts folder travel. Proofs are by the scan argument, which needs no keys of its own.
 """
 
 import os
@@ -23,10 +23,8 @@ from rag_audit.canonical import jcs
 from rag_audit.embedders import get_embedder
 from rag_audit.ledger.note import parse_note
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
-from rag_audit.policy import Policy
-from rag_audit.proofs.groth16 import proving_key
 from rag_audit.relation.noise import table_digest
-from rag_audit.trust import Groth16Pin, Require, trust_template
+from rag_audit.trust import Require, trust_template
 from rag_audit.windowfile import WindowFile
 
 os.chdir(sys.argv[1] if len(sys.argv) > 1 else ".")
@@ -35,17 +33,9 @@ os.chdir(sys.argv[1] if len(sys.argv) > 1 else ".")
 key = SigningKey.generate("example.org/rag")
 witness = Witness.init(Path("witness"), "witness.example.org")
 alice = Account.create(Path("alice"), "alice", tenant="law")
-
-
-def policy_at(now: int) -> Policy:
-    return draft_policy(window="w-1", opens_at=now + 8_000, closes_at=now + 600_000, capacities={"law": 8}, n=3,
-                        k_max=2, eps_acc="14", gains=(1, 4), lattice=64, top_k=2, tokens=(24, 512),
-                        system="groth16")  # fmt: skip
-
-
-# Keys take a minute on first use, and a window is committed before it opens.
-pins = [Groth16Pin(circuit=c.digest(), vk=proving_key(c).vk_digest) for c in policy_at(0).instances()]
-policy = policy_at(time.time_ns() // 1_000_000)
+now = time.time_ns() // 1_000_000
+policy = draft_policy(window="w-1", opens_at=now + 8_000, closes_at=now + 600_000, capacities={"law": 8}, n=3,
+                      k_max=2, eps_acc="14", gains=(1, 4), lattice=64, top_k=2, tokens=(24, 512))  # fmt: skip
 texts = [
     "A contract is an agreement between parties that the law enforces.",
     "Bail is money paid to release an accused person until the trial.",
@@ -62,11 +52,11 @@ trust = trust_template(
     quorum=1,
     verifiers=[],
     accounts=[("alice", alice.roster_entry.key)],
-    circuits=pins,
+    circuits=[],
     noise_table=table_digest(),
     embedder=get_embedder().manifest()["artefacts"],
     require=Require(max_epsilon="20", max_delta="1e-5", min_k_max=2, max_theta="0.8", min_tau=0, max_K_share="0.25",
-                    a1="proved", coalition="not-checked", min_receipts=1, allow_unsafe_setup=True),
+                    a1="proved", coalition="not-checked", min_receipts=1),
 )  # fmt: skip
 Path("trust.toml").write_text(trust, encoding="utf-8")
 

@@ -25,7 +25,6 @@ def test_readme_shows_the_example() -> None:
     assert _shown() == re.sub(r"  # fmt: skip", "", marked[1])
 
 
-@pytest.mark.circuits
 def test_example_runs(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), str(tmp_path)], capture_output=True, text=True, check=False

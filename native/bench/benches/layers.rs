@@ -1,12 +1,21 @@
 //! One bench for each layer of the scan argument, from the group up: `cargo bench -p ragaudit-bench`.
-use criterion::{criterion_group, criterion_main, BenchmarkId, Criterion};
-use ragaudit_bench::Case;
+use std::sync::Arc;
+
+use criterion::{criterion_group, criterion_main, BatchSize, BenchmarkId, Criterion};
+use ragaudit_bench::{coalition, Case, EmbedCase};
+use ragaudit_core::poseidon::{permute, WIDTH};
 use ragaudit_scan::answer::{certify, prove, verify, verify_batch};
+use ragaudit_scan::coalition::{prove_pairs, prove_records, verify_coalition};
+use ragaudit_scan::embed::{prove_embed, verify_embed};
 use ragaudit_scan::expr::Expr;
-use ragaudit_scan::group::{decode_point, encode_point, small_msm, vector_generators, Fr};
-use ragaudit_scan::index::commit_index;
+use ragaudit_scan::group::{
+    decode_point, encode_point, small_msm, vector_generators, Fr, G1Affine,
+};
+use ragaudit_scan::index::{commit_index, commit_query, Link, LinkSecret};
 use ragaudit_scan::lookup::{lookups, Count, Entry, Segment};
-use ragaudit_scan::session::Session;
+use ragaudit_scan::mle::{evaluate, Weight};
+use ragaudit_scan::poseidon::hashes;
+use ragaudit_scan::session::{from_small, Column, ColumnId, Opening, Session};
 use ragaudit_scan::sumcheck::sumcheck;
 use ragaudit_scan::transcript::Transcript;
 
@@ -41,7 +50,100 @@ fn transcript(c: &mut Criterion) {
 fn columns(c: &mut Criterion) {
     let values: Vec<i64> = (0..1 << VARIABLES).map(|i| i * 31 % 65_536).collect();
     c.bench_function("session/a column of 2^14", |b| {
-        b.iter(|| session().commit("column", &[VARIABLES], Some(vec![values.clone()])))
+        b.iter(|| {
+            let values = Some(vec![values.clone()]);
+            session().commit("column", &[VARIABLES], values)
+        })
+    });
+}
+
+/// Claims what a column extends to at a random point.
+fn claim(session: &mut Session, id: ColumnId, variables: usize) {
+    let point = session.challenges("point", variables);
+    let mut table: Vec<Fr> = session
+        .column_values(id)
+        .expect("the prover's side")
+        .iter()
+        .map(|v| from_small(*v))
+        .collect();
+    table.resize(1 << variables, Fr::from(0u8));
+    let value = evaluate(&table, &point);
+    let sent = session.send("value", 1, Some(&[value])).expect("a message");
+    let weight = Weight::evaluation(&point);
+    session.claim(weight, vec![(id, Fr::from(1u8))], sent[0].into());
+}
+
+fn openings(c: &mut Criterion) {
+    let values: Vec<i64> = (0..1 << VARIABLES).map(|i| i * 31 % 65_536).collect();
+    let claimed = || {
+        let mut session = session();
+        let ids = session
+            .commit("column", &[VARIABLES], Some(vec![values.clone()]))
+            .expect("a column");
+        claim(&mut session, ids[0], VARIABLES);
+        session
+    };
+    c.bench_function("inner product/a column of 2^14 opened", |b| {
+        b.iter_batched(
+            claimed,
+            |session| session.close(None).expect("a proof"),
+            BatchSize::LargeInput,
+        )
+    });
+}
+
+/// The scores' column follows from the index commitment and the hidden query, and is opened at a point.
+fn matrix_vector(c: &mut Criterion) {
+    let case = Case::new(10_000, 256, &[1]);
+    let layout = case.index.layout;
+    let (salt, blinding) = (Fr::from(5u8), Fr::from(6u8));
+    let query = G1Affine::from(commit_query(&case.answer.query, &salt, &blinding));
+    let claimed = || {
+        let transcript = Transcript::new("bench");
+        let mut session =
+            Session::prover(transcript, layout.row_variables, b"bench").expect("randomness");
+        let id = session.add_column(Column {
+            variables: layout.variables,
+            rows: Vec::new(),
+            opening: Some(Arc::new(Opening {
+                values: case.answer.scores.clone(),
+                blindings: Vec::new(),
+            })),
+        });
+        claim(&mut session, id, layout.variables);
+        session
+    };
+    let link = || Link {
+        index: &case.index,
+        query,
+        secret: Some(LinkSecret {
+            query: &case.answer.query,
+            salt,
+            blinding,
+            key: &case.key,
+        }),
+        claims: Vec::new(),
+    };
+    c.bench_function("matrix-vector/256 components, 10000 positions", |b| {
+        b.iter_batched(
+            claimed,
+            |session| session.close(Some(link())).expect("a proof"),
+            BatchSize::LargeInput,
+        )
+    });
+}
+
+fn permutations(c: &mut Criterion) {
+    let states: Vec<[Fr; WIDTH]> = (0..512u64)
+        .map(|b| {
+            let mut state = [Fr::from(0u8); WIDTH];
+            state[1] = Fr::from(b);
+            state
+        })
+        .collect();
+    let outputs: Vec<Fr> = states.iter().map(|state| permute(state)[0]).collect();
+    c.bench_function("poseidon/512 hashes", |b| {
+        b.iter(|| hashes(&mut session(), &outputs, Some(&states)).expect("hashes"))
     });
 }
 
@@ -91,7 +193,7 @@ fn look_up(c: &mut Criterion) {
                 entries: vec![Entry::Row],
                 count: Count::Table(ids[1]),
             };
-            lookups(&mut session, vec![looked_up, table])
+            lookups(&mut session, vec![looked_up, table]).expect("lookups")
         })
     });
 }
@@ -134,5 +236,51 @@ fn records(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, group, transcript, columns, sums, look_up, records);
+fn embeddings(c: &mut Criterion) {
+    let mut group = c.benchmark_group("embed");
+    group.sample_size(10);
+    let case = EmbedCase::new(32_000, 256);
+    let prove = || prove_embed(&case.statement(), &case.rows, &case.query).expect("a proof");
+    group.bench_function("prove", |b| b.iter(prove));
+    let proof = prove();
+    group.bench_function("verify", |b| {
+        b.iter(|| verify_embed(&case.statement(), &proof).expect("it holds"))
+    });
+    group.finish();
+}
+
+fn coalitions(c: &mut Criterion) {
+    let mut group = c.benchmark_group("coalition");
+    group.sample_size(10);
+    let (statement, secret) = coalition(256, 256);
+    let prove = || {
+        let (records, blindings) = prove_records(&statement, &secret).expect("a proof");
+        let runs = 0..statement.runs().expect("a shape");
+        let pairs = runs.map(|run| prove_pairs(&statement, &secret, &records, &blindings, run));
+        let pairs: Vec<Vec<u8>> = pairs.collect::<Result<_, _>>().expect("proofs");
+        (records, pairs)
+    };
+    group.bench_function("prove 256 records", |b| b.iter(prove));
+    let (records, pairs) = prove();
+    let pairs: Vec<&[u8]> = pairs.iter().map(|p| &p[..]).collect();
+    group.bench_function("verify 256 records", |b| {
+        b.iter(|| verify_coalition(&statement, &records, &pairs).expect("it holds"))
+    });
+    group.finish();
+}
+
+criterion_group!(
+    benches,
+    group,
+    transcript,
+    columns,
+    openings,
+    sums,
+    look_up,
+    permutations,
+    matrix_vector,
+    records,
+    embeddings,
+    coalitions
+);
 criterion_main!(benches);

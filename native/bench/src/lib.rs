@@ -4,10 +4,25 @@ use ragaudit_core::noise::draw;
 use ragaudit_core::poseidon::{hash, hash_list};
 use ragaudit_core::selection::{noised_top_k, ScoreWindow};
 use ragaudit_scan::answer::{Parameters, Record, Slot};
+use ragaudit_scan::coalition::{distinct_norms, CoalitionSecret, CoalitionStatement};
+use ragaudit_scan::embed::{EmbedStatement, Query};
 use ragaudit_scan::group::Fr;
-use ragaudit_scan::index::{commit_index, IndexCommitment, IndexKey};
+use ragaudit_scan::index::{commit_index, commit_table, IndexCommitment, IndexKey};
 use ragaudit_scan::noise::{noise_key, Seed};
 use ragaudit_scan::query::Answer;
+
+const NORM_FACTOR: u64 = 8145;
+
+fn int4(i: usize) -> i8 {
+    ((i * i / 7 + i) % 15) as i8 - 7
+}
+
+/// cq, or hq and htopk with the other tags.
+fn commitment(tag: u64, salt: Fr, rest: impl IntoIterator<Item = Fr>) -> Fr {
+    let mut list = vec![salt];
+    list.extend(rest);
+    hash_list(tag, &list)
+}
 
 /// One tenant with one record, from fixed numbers.
 pub struct Case {
@@ -24,7 +39,6 @@ pub struct Case {
 impl Case {
     pub fn new(capacity: usize, dimension: usize, gains: &[u32]) -> Self {
         let (key, seed) = (IndexKey([9; 32]), Seed([Fr::from(1u8), Fr::from(2u8)]));
-        let int4 = |i: usize| ((i * i / 7 + i) % 15) as i8 - 7;
         let rows: Vec<i8> = (0..capacity * dimension).map(int4).collect();
         let query: Vec<i8> = (0..dimension).map(|j| int4(3 * j + 1)).collect();
         let parameters = Parameters {
@@ -55,17 +69,14 @@ impl Case {
         let listed = noised_top_k(&scores, &window, &noise, parameters.listed)
             .expect("fewer than all positions");
         let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
-        let mut vector = vec![query_salt];
-        vector.extend(pack_nibbles(&query));
-        let mut list = vec![list_salt, Fr::from(listed.len() as u64)];
-        list.extend(listed.iter().map(|p| Fr::from(*p as u64)));
+        let list = [listed.len()].into_iter().chain(listed.iter().copied());
         Self {
             index: commit_index(&rows, dimension, capacity, &key).expect("int4 rows"),
             record: Record {
                 slot,
                 context: Fr::from(7u8),
-                cq: hash_list(4, &vector),
-                htopk: hash_list(5, &list),
+                cq: commitment(4, query_salt, pack_nibbles(&query)),
+                htopk: commitment(5, list_salt, list.map(|v| Fr::from(v as u64))),
             },
             answer: Answer {
                 query,
@@ -81,4 +92,94 @@ impl Case {
             parameters,
         }
     }
+}
+
+/// One query of sixteen tokens against a public table.
+pub struct EmbedCase {
+    pub rows: Vec<i8>,
+    pub table: IndexCommitment,
+    pub query: Query,
+    hq: Fr,
+    cq: Fr,
+}
+
+impl EmbedCase {
+    pub fn new(vocabulary: usize, dimension: usize) -> Self {
+        let rows: Vec<i8> = (0..vocabulary * dimension).map(int4).collect();
+        let tokens: Vec<u32> = (0..16).map(|i| (3 + i * i) % vocabulary as u32).collect();
+        let sum = |j: usize| -> i64 {
+            let column = tokens.iter().map(|t| rows[*t as usize * dimension + j]);
+            column.map(i64::from).sum()
+        };
+        let sums: Vec<i64> = (0..dimension).map(sum).collect();
+        let root = (sums.iter().map(|e| e * e).sum::<i64>() << 16).isqrt();
+        let scaled = |e: &i64| (2 * NORM_FACTOR as i64 * e.abs() + root) / (2 * root);
+        let vector: Vec<i8> = sums
+            .iter()
+            .map(|e| (e.signum() * scaled(e).min(7)) as i8)
+            .collect();
+        let (query_salt, vector_salt) = (Fr::from(5u8), Fr::from(6u8));
+        let base = Fr::from(1u64 << 15);
+        let packed = tokens
+            .iter()
+            .rev()
+            .fold(Fr::from(0u8), |sum, t| sum * base + Fr::from(*t));
+        Self {
+            table: commit_table(&rows, dimension).expect("int4 rows"),
+            hq: commitment(3, query_salt, [Fr::from(tokens.len() as u64), packed]),
+            cq: commitment(4, vector_salt, pack_nibbles(&vector)),
+            rows,
+            query: Query {
+                tokens,
+                query_salt,
+                vector_salt,
+            },
+        }
+    }
+
+    pub fn statement(&self) -> EmbedStatement<'_> {
+        EmbedStatement {
+            context: Fr::from(7u8),
+            table: &self.table,
+            tokens: 64,
+            norm_factor: NORM_FACTOR,
+            hq: self.hq,
+            cq: self.cq,
+        }
+    }
+}
+
+/// A window in which every record is another account's and no two are near.
+pub fn coalition(records: usize, dimension: usize) -> (CoalitionStatement, CoalitionSecret) {
+    let mut x = 1u64;
+    let mut component = || {
+        x = x
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        ((x >> 33) % 15) as i8 - 7
+    };
+    let vectors: Vec<i8> = (0..records * dimension).map(|_| component()).collect();
+    let salts: Vec<Fr> = (0..records).map(|i| Fr::from(1 + i as u64)).collect();
+    let cq = vectors
+        .chunks(dimension)
+        .zip(&salts)
+        .map(|(v, s)| commitment(4, *s, pack_nibbles(v)));
+    let norms = distinct_norms(&vectors, dimension);
+    let statement = CoalitionStatement {
+        context: [9; 32],
+        dimension,
+        cq: cq.collect(),
+        accounts: (0..records).collect(),
+        tenants: vec![0; records],
+        first: vec![0; records],
+        theta: [4, 5],
+        largest: [1, 1],
+        class_variables: CoalitionStatement::class_variables(records, norms),
+    };
+    let secret = CoalitionSecret {
+        vectors,
+        salts,
+        labels: (0..records).collect(),
+    };
+    (statement, secret)
 }
