@@ -138,7 +138,7 @@ pub fn verify(
     record: &Record,
     parts: [&[u8]; 2],
 ) -> Result<()> {
-    let mut transcript = batch_transcript(&[(*record, parts)]);
+    let mut transcript = batch_transcript(index, parameters, &[(*record, parts)]);
     let [mut sum, second] = check(index, parameters, record, parts)?;
     sum.add(&second, transcript.challenge("weight"));
     if sum.holds(&index.points) {
@@ -148,9 +148,24 @@ pub fn verify(
     }
 }
 
-/// Absorbs every record with its proof: the weights that follow are drawn after all of them are fixed.
-fn batch_transcript(records: &[(Record, [&[u8]; 2])]) -> Transcript {
+/// Absorbs everything that the equations depend on, every record with its proof last: the weights that follow are drawn
+/// after all of it is fixed.
+fn batch_transcript(
+    index: &IndexCommitment,
+    parameters: &Parameters,
+    records: &[(Record, [&[u8]; 2])],
+) -> Transcript {
     let mut transcript = Transcript::new("batch");
+    transcript.bytes("index", &index.digest());
+    transcript.bytes("window", &parameters.window);
+    transcript.integer("gain count", parameters.gains.len() as u64);
+    for gain in &parameters.gains {
+        transcript.integer("gain", u64::from(*gain));
+    }
+    transcript.integer("listed", parameters.listed as u64);
+    for value in [parameters.lo, parameters.hi, parameters.lattice] {
+        transcript.integer("score window", value as u64);
+    }
     for (record, parts) in records {
         let Slot {
             c_seed,
@@ -181,7 +196,7 @@ pub fn verify_batch(
     parameters: &Parameters,
     records: &[(Record, [&[u8]; 2])],
 ) -> Vec<usize> {
-    let mut transcript = batch_transcript(records);
+    let mut transcript = batch_transcript(index, parameters, records);
     let weights: Vec<[Fr; 2]> = records
         .iter()
         .map(|_| [(); 2].map(|()| transcript.challenge("weight")))
@@ -235,9 +250,10 @@ pub(crate) fn bisect(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::index::commit_index;
+    use crate::mutations::refused;
     use ragaudit_core::commitment::pack_nibbles;
     use ragaudit_core::poseidon::{hash, hash_list};
     use ragaudit_core::selection::{noised_top_k, ScoreWindow};
@@ -317,6 +333,92 @@ mod tests {
         )
         .unwrap();
         (record, certificate.proof, proof)
+    }
+
+    /// A changed certificate or query proof is the one that its batch names.
+    pub(crate) fn mutations(count: usize) {
+        let (_, index) = index(&IndexKey([9; 32]));
+        let parameters = parameters();
+        let [good, bad] = [1, 2].map(answered);
+        let others = [(good.0, [&good.1[..], &good.2[..]])];
+        for (name, part) in [("certificate in a batch", 0), ("query proof in a batch", 1)] {
+            let proof = [&bad.1, &bad.2][part];
+            refused(name, proof, count, |proof| {
+                let mut parts = [&bad.1[..], &bad.2[..]];
+                parts[part] = proof;
+                let named = verify_batch(&index, &parameters, &[others[0], (bad.0, parts)]);
+                named != [1]
+            });
+        }
+    }
+
+    #[test]
+    fn batch_weights_follow_everything() {
+        let (rows, index) = index(&IndexKey([9; 32]));
+        let (record, certificate, proof) = answered(1);
+        let parameters = parameters();
+        let other_index = commit_index(&rows, 3, CAPACITY, &IndexKey([8; 32])).unwrap();
+        let (mut other_certificate, mut other_proof) = (certificate.clone(), proof.clone());
+        *other_certificate.last_mut().unwrap() ^= 1;
+        *other_proof.last_mut().unwrap() ^= 1;
+        let base = (record, [&certificate[..], &proof[..]]);
+        // A new field has to be changed below.
+        let Parameters {
+            window: _,
+            gains: _,
+            listed: _,
+            lo: _,
+            hi: _,
+            lattice: _,
+        } = &parameters;
+        let Record {
+            slot:
+                Slot {
+                    c_seed: _,
+                    beacon: _,
+                    slot: _,
+                },
+            context: _,
+            cq: _,
+            htopk: _,
+        } = &record;
+        let with = |change: &dyn Fn(&mut Parameters)| {
+            let mut other = parameters.clone();
+            change(&mut other);
+            batch_transcript(&index, &other, &[base]).digest()
+        };
+        let about = |change: &dyn Fn(&mut Record)| {
+            let mut other = base;
+            change(&mut other.0);
+            batch_transcript(&index, &parameters, &[other]).digest()
+        };
+        let of =
+            |items: &[(Record, [&[u8]; 2])]| batch_transcript(&index, &parameters, items).digest();
+        let one = Fr::from(1u8);
+        let digests = [
+            of(&[base]),
+            of(&[base, base]),
+            of(&[]),
+            of(&[(record, [&other_certificate, &proof])]),
+            of(&[(record, [&certificate, &other_proof])]),
+            batch_transcript(&other_index, &parameters, &[base]).digest(),
+            with(&|p| p.window[0] ^= 1),
+            with(&|p| p.gains[1] = 7),
+            with(&|p| p.gains.push(1)),
+            with(&|p| p.listed += 1),
+            with(&|p| p.lo += 1),
+            with(&|p| p.hi += 1),
+            with(&|p| p.lattice *= 2),
+            about(&|r| r.slot.c_seed += one),
+            about(&|r| r.slot.beacon += one),
+            about(&|r| r.slot.slot += one),
+            about(&|r| r.context += one),
+            about(&|r| r.cq += one),
+            about(&|r| r.htopk += one),
+        ];
+        for (k, digest) in digests.iter().enumerate() {
+            assert!(!digests[..k].contains(digest), "change {k}");
+        }
     }
 
     #[test]

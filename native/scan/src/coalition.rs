@@ -1534,8 +1534,10 @@ fn bilinear(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::cheat::{no_claim_is_skipped, nothing_is_forgotten};
+    use crate::mutations::refused;
     use ragaudit_core::poseidon::hash_list;
 
     #[derive(Clone)]
@@ -1736,7 +1738,7 @@ mod tests {
     fn a_certificate_is_for_its_statement_only() {
         let case = chain();
         let certificate = case.prove().unwrap();
-        let changes: [fn(&mut CoalitionStatement); 11] = [
+        let changes: [fn(&mut CoalitionStatement); 12] = [
             |s| s.context[0] ^= 1,
             |s| s.cq[3] += Fr::ONE,
             |s| s.cq.swap(0, 2),
@@ -1747,17 +1749,38 @@ mod tests {
             |s| s.largest[0] -= 1,
             |s| s.largest[1] -= 1,
             |s| s.dimension += 1,
+            |s| s.class_variables += 1,
             |s| {
                 s.cq.pop();
                 s.accounts.pop();
                 s.first.pop();
             },
         ];
+        // A new field has to be changed above.
+        let CoalitionStatement {
+            context: _,
+            dimension: _,
+            cq: _,
+            accounts: _,
+            tenants: _,
+            first: _,
+            theta: _,
+            largest: _,
+            class_variables: _,
+        } = &case.statement;
         for (k, change) in changes.iter().enumerate() {
             let mut other = case.statement.clone();
             change(&mut other);
             assert!(!verified(&other, &certificate), "change {k}");
+            let digests = |s: &CoalitionStatement| {
+                [s.transcript(), s.run_transcript(&certificate.0, 0)].map(|t| t.digest())
+            };
+            let (said, before) = (digests(&other), digests(&case.statement));
+            assert!(said[0] != before[0] && said[1] != before[1], "change {k}");
         }
+        let of_run = |records: &[u8], run| case.statement.run_transcript(records, run).digest();
+        assert_ne!(of_run(&certificate.0, 0), of_run(&certificate.0, 1));
+        assert_ne!(of_run(&certificate.0, 0), of_run(&certificate.0[1..], 0));
         // Runs missing, doubled, in another order, or after another run over records.
         let (records, pairs) = &certificate;
         let again = prove_records(&case.statement, &case.secret).unwrap().0;
@@ -1772,6 +1795,102 @@ mod tests {
         ] {
             assert!(!verified(&case.statement, &other));
         }
+    }
+
+    fn holds(session: Session) -> Result<()> {
+        let accepted = checked(session)?.holds(&[]);
+        accepted.then_some(()).ok_or(Error::Rejected)
+    }
+
+    /// Of the run over records alone.
+    fn verify_records(statement: &CoalitionStatement, proof: &[u8]) -> Result<()> {
+        let shape = statement.shape()?;
+        let mut session = Session::verifier(statement.transcript(), shape.row_variables, proof);
+        records(&mut session, statement, &shape, None)?;
+        holds(session)
+    }
+
+    /// Of the first run over pairs alone.
+    fn verify_pairs(statement: &CoalitionStatement, made: &[u8], proof: &[u8]) -> Result<()> {
+        let shape = statement.shape()?;
+        let shared = Shared::new(&committed(statement, &shape, made)?, &shape);
+        let transcript = statement.run_transcript(made, 0);
+        let mut session = Session::verifier(transcript, shape.row_variables, proof);
+        pairs(&mut session, statement, &shape, &shared, 0, None)?;
+        holds(session)
+    }
+
+    /// Both runs of a small window, by a prover that refuses nothing.
+    struct Runs {
+        case: Case,
+        witness: Witness,
+        records: Vec<u8>,
+        blindings: Vec<Fr>,
+    }
+
+    impl Runs {
+        fn new() -> Self {
+            let case = Case::new(&[0, 1, 1], &[0, 1], &[A, D, B], 0);
+            let witness = witness(&case);
+            let (records, blindings) = prove_records(&case.statement, &case.secret).unwrap();
+            Self {
+                case,
+                witness,
+                records,
+                blindings,
+            }
+        }
+
+        fn prove_records(&self) -> Vec<u8> {
+            let (statement, witness) = (&self.case.statement, &self.witness);
+            let columns = witness.columns(statement, &statement.shape().unwrap());
+            prove_records_with(statement, witness, columns, false)
+                .unwrap()
+                .0
+        }
+
+        fn prove_pairs(&self) -> Vec<u8> {
+            let (statement, witness) = (&self.case.statement, &self.witness);
+            let own = witness.run(statement, &statement.shape().unwrap(), 0);
+            let made = Made {
+                records: &self.records,
+                blindings: &self.blindings,
+                run: 0,
+            };
+            prove_pairs_with(statement, witness, own, &made, false).unwrap()
+        }
+
+        fn verify_records(&self, proof: &[u8]) -> Result<()> {
+            verify_records(&self.case.statement, proof)
+        }
+
+        fn verify_pairs(&self, proof: &[u8]) -> Result<()> {
+            verify_pairs(&self.case.statement, &self.records, proof)
+        }
+    }
+
+    #[test]
+    fn a_transcript_forgets_nothing() {
+        let runs = Runs::new();
+        nothing_is_forgotten(|| runs.prove_records(), |proof| runs.verify_records(proof));
+        nothing_is_forgotten(|| runs.prove_pairs(), |proof| runs.verify_pairs(proof));
+    }
+
+    #[test]
+    fn no_claim_is_left_out() {
+        let runs = Runs::new();
+        no_claim_is_skipped(|| runs.prove_records(), |p| runs.verify_records(p), false);
+        no_claim_is_skipped(|| runs.prove_pairs(), |p| runs.verify_pairs(p), false);
+    }
+
+    pub(crate) fn mutations(count: usize) {
+        let runs = Runs::new();
+        refused("coalition records", &runs.records, count, |proof| {
+            runs.verify_records(proof).is_ok()
+        });
+        refused("coalition pairs", &runs.prove_pairs(), count, |proof| {
+            runs.verify_pairs(proof).is_ok()
+        });
     }
 
     #[test]

@@ -646,9 +646,11 @@ fn embed_protocol<'a>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::cheat::{caught_by, no_claim_is_skipped, nothing_is_forgotten, run, Without};
     use crate::index::commit_table;
+    use crate::mutations::refused;
     use ragaudit_core::commitment::pack_nibbles;
     use ragaudit_core::poseidon::hash_list;
 
@@ -834,12 +836,25 @@ mod tests {
         let case = small();
         let proof = case.prove().unwrap();
         let statement = case.statement();
+        verify_embed(&statement, &proof).unwrap();
+        // A new field has to be changed below.
+        let EmbedStatement {
+            context: _,
+            table: _,
+            tokens: _,
+            norm_factor: _,
+            hq: _,
+            cq: _,
+        } = &statement;
+        let refused = |other: &EmbedStatement| {
+            let [said, before] = [other, &statement].map(|s| s.transcript().digest());
+            verify_embed(other, &proof).is_err() && said != before
+        };
         let rejects = |change: &dyn Fn(&mut EmbedStatement)| {
             let mut other = statement.clone();
             change(&mut other);
-            verify_embed(&other, &proof).is_err()
+            refused(&other)
         };
-        assert!(!rejects(&|_| ()));
         assert!(rejects(&|s| s.context += Fr::ONE));
         assert!(rejects(&|s| s.hq += Fr::ONE));
         assert!(rejects(&|s| s.cq += Fr::ONE));
@@ -855,8 +870,43 @@ mod tests {
                 table,
                 ..statement.clone()
             };
-            assert!(verify_embed(&other, &proof).is_err(), "another table");
+            assert!(refused(&other), "another table");
         }
+    }
+
+    #[test]
+    fn a_transcript_forgets_nothing() {
+        let case = case(9, 3, 2, &[1, 8]);
+        let base = case.statement();
+        let prove = || case.prove().unwrap();
+        nothing_is_forgotten(prove, |proof| verify_embed(&base, proof));
+        // Forgotten by both sides, a field that is in no equation lets one proof stand for two records.
+        let mut other = base.clone();
+        other.context += Fr::ONE;
+        let forgets = Without::Message("context".to_owned());
+        let (proof, _) = run(forgets.clone(), prove);
+        assert_eq!(run(forgets, || verify_embed(&other, &proof)).0, Ok(()));
+        assert!(verify_embed(&other, &prove()).is_err());
+    }
+
+    #[test]
+    fn no_claim_is_left_out() {
+        let case = case(9, 3, 2, &[1, 8]);
+        let (statement, witness) = (case.statement(), case.witness());
+        let said = Said::of(&witness);
+        let prove = || {
+            let secret = (&witness, &said);
+            prove_with(&statement, &case.rows, &case.query, secret, false).unwrap()
+        };
+        no_claim_is_skipped(prove, |proof| verify_embed(&statement, proof), false);
+    }
+
+    pub(crate) fn mutations(count: usize) {
+        let case = case(9, 3, 2, &[1, 8]);
+        let statement = case.statement();
+        refused("A1", &case.prove().unwrap(), count, |proof| {
+            verify_embed(&statement, proof).is_ok()
+        });
     }
 
     /// A prover that has another table than the committed one.
@@ -881,11 +931,11 @@ mod tests {
             .map(|((e, from), to)| e - i64::from(from) + i64::from(to))
             .collect();
         let witness = case.with_sums(moved.clone());
-        assert!(!case.forged(&witness), "a row of no token");
+        caught_by("table claim: components", || case.forged(&witness));
         let mut counted = witness.clone();
         counted.histogram[3] -= 1;
         counted.histogram[20] += 1;
-        assert!(!case.forged(&counted), "a histogram of other tokens");
+        caught_by("constraint: lookup layer", || case.forged(&counted));
         let again: Vec<i64> = honest
             .sums
             .iter()
@@ -894,7 +944,7 @@ mod tests {
             .collect();
         let mut more = case.with_sums(again);
         more.histogram[3] += 1;
-        assert!(!case.forged(&more), "a token counted once too often");
+        caught_by("constraint: lookup layer", || case.forged(&more));
         let witness = case.with_sums(honest.sums.clone());
         assert!(case.forged(&witness));
     }
@@ -962,7 +1012,7 @@ mod tests {
         let mut list = vec![case.query.query_salt, Fr::from(2u8)];
         list.push(Fr::from(5u8) + Fr::from(6u8) * power_of_two(2 * TOKEN_BITS));
         case.hq = hash_list(TAG_QUERY, &list);
-        assert!(!case.forged(&witness));
+        caught_by("product: used places", || case.forged(&witness));
         // All places unused, and a hash of no token.
         let mut none = case.with_sums(vec![0; DIMENSION - 1].into_iter().chain([1]).collect());
         none.tokens[0] = 0;
@@ -1035,11 +1085,13 @@ mod tests {
             witness.rest = square - root * root;
             assert!(!case.forged(&witness), "{root}");
             assert!(!case.says(&witness, |s| s.lacking = 0), "too much left");
+            if root == right.root - 1 {
+                let lie = |s: &mut Said| s.lacking = 0;
+                caught_by("constraint: root", || case.says(&witness, lie));
+            }
             witness.rest = 0;
-            assert!(
-                !case.says(&witness, |s| s.root_squared = square),
-                "not its square"
-            );
+            let lie = |s: &mut Said| s.root_squared = square;
+            caught_by("product: root", || case.says(&witness, lie));
         }
         // Rows that sum to zero have no vector, and no root.
         case.rows[DIMENSION..2 * DIMENSION].fill(0);
@@ -1101,10 +1153,8 @@ mod tests {
         let mut witness = case.with_root(square.isqrt());
         witness.rest = square - witness.root * witness.root;
         assert!(!case.forged(&witness), "a sum of squares");
-        assert!(
-            !case.says(&witness, |s| s.squared = sums.clone()),
-            "squares of other sums"
-        );
+        let lie = |s: &mut Said| s.squared = sums.clone();
+        caught_by("column claim: squares", || case.says(&witness, lie));
     }
 
     /// In one dimension every vector is 7 or -7; with a product of another root it could be 6.
@@ -1125,7 +1175,8 @@ mod tests {
             vec![witness.root - sign * off + upper],
         ];
         case.cq = vector_hash(case.query.vector_salt, &witness.vector);
-        assert!(!case.says(&witness, |s| s.at_point[2] = vec![sign * product]));
+        let lie = |s: &mut Said| s.at_point[2] = vec![sign * product];
+        caught_by("product: steps", || case.says(&witness, lie));
     }
 
     /// Known before the columns are committed, the point of the components lets all but one of them be anything.

@@ -303,6 +303,15 @@ impl Session<'_> {
         link: Link,
         point: Option<&[Fr]>,
     ) -> Result<(Option<LinkClaim>, Vec<Equation>)> {
+        #[cfg(test)]
+        let link = {
+            let made = |(k, _): &(usize, _)| crate::cheat::claim("link", Some(&k.to_string()));
+            let claims = link.claims.into_iter().enumerate().filter(made);
+            Link {
+                claims: claims.map(|(_, claim)| claim).collect(),
+                ..link
+            }
+        };
         let dimension = link.index.dimension;
         let rows = eq_table(&point.unwrap_or_default()[self.row_variables..]);
         let rows = &rows[..link.index.layout.rows()];

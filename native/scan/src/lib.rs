@@ -24,6 +24,9 @@ pub mod transcript;
 pub use error::{Error, Result};
 
 #[cfg(test)]
+mod cheat;
+
+#[cfg(test)]
 mod tests;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Changed proofs: every byte range of a certificate and of a query proof, in every way that a forger or a bad disk
-//! may change it. All are refused, none panics.
+//! Changed proofs: every byte range of a proof of each kind, alone and in a batch, in every way that a forger or a bad
+//! disk may change it. All are refused, none panics.
 use ark_bn254::Fq;
 use ark_ff::{BigInteger, PrimeField};
 use ark_std::rand::rngs::StdRng;
@@ -13,6 +13,7 @@ use crate::group::{Fr, ENCODED};
 use crate::index::{commit_index, IndexCommitment, IndexKey};
 use crate::noise::{prove_noise, verify_noise, Certificate, NoiseStatement, Seed};
 use crate::query::{prove_query, verify_query, Answer, QueryStatement};
+use crate::{answer, coalition, embed};
 
 /// Ways to change a proof. The first ones keep its length.
 const WAYS: usize = 14;
@@ -172,13 +173,21 @@ impl Case {
     }
 }
 
+/// So many changes of a proof of each kind, and a tenth as many in a batch.
+fn mutations(count: usize) {
+    Case::new().mutations(count);
+    embed::tests::mutations(count);
+    coalition::tests::mutations(count);
+    answer::tests::mutations(count / 10);
+}
+
 #[test]
 fn changed_proofs_are_refused() {
-    Case::new().mutations(150);
+    mutations(150);
 }
 
 #[test]
 #[ignore = "minutes"]
 fn a_hundred_thousand_changed_proofs_are_refused() {
-    Case::new().mutations(50_000);
+    mutations(20_000);
 }

@@ -56,7 +56,7 @@ class CertificateJob:
     def run(self) -> NoiseCertificate:
         """The certificate.
 
-        :raises WitnessError: the seed is not that of `c_seed`, or a noise word cannot be proved (one in 2^53)
+        :raises WitnessError: the seed is not that of `c_seed`, or a noise word cannot be proved (one in 2^94)
         :raises MemoryLimitError: the machine cannot hold the work
         """
         memory.require(memory.certificate_bytes(self.key.capacity, self.key.gains), "noise certificate")

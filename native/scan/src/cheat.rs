@@ -1,0 +1,133 @@
+//! Provers and verifiers that leave something out of a run: a message out of the hash, or a claim.
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use crate::error::Error;
+
+/// What a run on this thread leaves out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Without {
+    #[default]
+    Nothing,
+    /// Every message and challenge of this label.
+    Message(String),
+    /// Every claim of this name.
+    Claim(String),
+    /// One claim, counted from the first.
+    NthClaim(usize),
+}
+
+/// What was said in a run, and claimed, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) messages: Vec<String>,
+    pub(crate) claims: Vec<String>,
+}
+
+thread_local! {
+    static RUN: RefCell<Option<(Without, Said)>> = const { RefCell::new(None) };
+}
+
+/// Runs a prover or a verifier of this thread.
+pub(crate) fn run<T>(without: Without, run: impl FnOnce() -> T) -> (T, Said) {
+    RUN.set(Some((without, Said::default())));
+    let out = run();
+    let (_, said) = RUN.take().expect("a run does not start another");
+    (out, said)
+}
+
+/// Starts a transcript: the label that it forgets. What another one has heard before is not of this run.
+pub(crate) fn start() -> Option<String> {
+    RUN.with_borrow_mut(|run| {
+        let (without, said) = run.as_mut()?;
+        said.messages.clear();
+        match without {
+            Without::Message(label) => Some(label.clone()),
+            _ => None,
+        }
+    })
+}
+
+pub(crate) fn message(label: &str) {
+    RUN.with_borrow_mut(|run| {
+        if let Some((_, said)) = run {
+            said.messages.push(label.to_owned());
+        }
+    });
+}
+
+/// Notes a claim, and says whether the run makes it. One without a name of its own has that of the message before it.
+pub(crate) fn claim(kind: &str, name: Option<&str>) -> bool {
+    RUN.with_borrow_mut(|run| {
+        let Some((without, said)) = run else {
+            return true;
+        };
+        let last = said.messages.last().map_or("", String::as_str);
+        let name = format!("{kind}: {}", name.unwrap_or(last));
+        let left_out = match without {
+            Without::Claim(other) => *other == name,
+            Without::NthClaim(n) => *n == said.claims.len(),
+            _ => false,
+        };
+        said.claims.push(name);
+        !left_out
+    })
+}
+
+type Verdict = Result<(), Error>;
+
+/// Holds that a prover whose hash leaves out a label of the run, the statement's or a message's or a challenge's, is
+/// refused, whichever it is.
+pub(crate) fn nothing_is_forgotten(prove: impl Fn() -> Vec<u8>, verify: impl Fn(&[u8]) -> Verdict) {
+    let (proof, said) = run(Without::Nothing, &prove);
+    let (verdict, heard) = run(Without::Nothing, || verify(&proof));
+    assert_eq!(verdict, Ok(()));
+    assert_eq!(said, heard, "both parties say and claim the same");
+    // The last one is the weight of the verifier's equations, which no prover needs.
+    let (last, messages) = said.messages.split_last().expect("a run says something");
+    assert_eq!(last, "equation weight");
+    let labels: BTreeSet<&String> = messages.iter().collect();
+    assert!(labels.len() > 20, "{labels:?}");
+    for label in labels {
+        let (proof, _) = run(Without::Message(label.clone()), &prove);
+        assert!(verify(&proof).is_err(), "{label}");
+    }
+}
+
+/// Holds that a prover who skips a claim of the protocol is refused: each one in turn, or the first and the last of each
+/// name.
+pub(crate) fn no_claim_is_skipped(
+    prove: impl Fn() -> Vec<u8>,
+    verify: impl Fn(&[u8]) -> Verdict,
+    each: bool,
+) {
+    let (proof, said) = run(Without::Nothing, &prove);
+    assert_eq!(verify(&proof), Ok(()));
+    let claims = said.claims;
+    let of_name = |name: &String| {
+        let first = claims.iter().position(|c| c == name);
+        [first, claims.iter().rposition(|c| c == name)]
+    };
+    let chosen: BTreeSet<usize> = match each {
+        true => (0..claims.len()).collect(),
+        false => claims.iter().flat_map(of_name).flatten().collect(),
+    };
+    assert!(chosen.len() > 20, "{chosen:?}");
+    for n in chosen {
+        let (proof, _) = run(Without::NthClaim(n), &prove);
+        assert!(verify(&proof).is_err(), "claim {n}: {}", claims[n]);
+    }
+}
+
+/// Holds that a lie is refused, and passes where neither party makes the claim that is there to catch it.
+pub(crate) fn caught_by(claim: &str, lie: impl Fn() -> bool) {
+    let (accepted, said) = run(Without::Nothing, &lie);
+    assert!(!accepted, "{claim}");
+    assert!(
+        said.claims.iter().any(|c| c == claim),
+        "no claim is called {claim}: {:?}",
+        said.claims.iter().collect::<BTreeSet<_>>()
+    );
+    let (accepted, _) = run(Without::Claim(claim.to_owned()), &lie);
+    assert!(accepted, "refused without the claim {claim} too");
+}
