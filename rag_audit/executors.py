@@ -31,7 +31,14 @@ from typing import Any, TypeVar
 from rag_audit import __version__
 from rag_audit.canonical import parse_hex, sha256
 from rag_audit.durable import create_private, read_private
-from rag_audit.errors import ExecutorError, RagAuditError, SetupError, StoreError, VersionError
+from rag_audit.errors import (
+    ExecutorError,
+    RagAuditError,
+    SetupError,
+    StoreError,
+    VersionError,
+    WitnessError,
+)
 from rag_audit.proofs import Job
 from rag_audit.sealed import seal, unseal
 
@@ -268,11 +275,15 @@ def run_jobs(jobs: Iterable[tuple[K, Job]], executor: Executor | None) -> Iterat
     :param executor: threads or processes of this machine are used as they are, any other executor is sealed
         (`SealedExecutor`, with the key of `worker_key`); one job after another in this thread if None
     :raises ExecutorError: a job's second worker was lost too, or the executor takes no more
-    :raises RagAuditError: what a job raised
+    :raises RagAuditError: what a job raised; a `WitnessError`'s field starts with the job's name
     """
     if executor is None:
         for name, job in jobs:
-            yield name, run_job(job)
+            try:
+                result = run_job(job)
+            except WitnessError as exc:
+                raise _of_job(exc, name) from None
+            yield name, result
         return
     limit = 2 * executor.workers if isinstance(executor, LocalProcesses) else IN_FLIGHT
     if not isinstance(executor, LocalProcesses | SealedExecutor | ProcessPoolExecutor | ThreadPoolExecutor):
@@ -299,7 +310,7 @@ def run_jobs(jobs: Iterable[tuple[K, Job]], executor: Executor | None) -> Iterat
                 name, job, again = waiting.pop(future)
                 error = None if future.cancelled() else future.exception()
                 if isinstance(error, RagAuditError):
-                    failure = failure or error
+                    failure = failure or _of_job(error, name)
                 elif error is None and not future.cancelled():
                     yield name, future.result()
                 elif again:
@@ -316,3 +327,9 @@ def run_jobs(jobs: Iterable[tuple[K, Job]], executor: Executor | None) -> Iterat
             future.cancel()
     if failure is not None:
         raise failure
+
+
+def _of_job(error: RagAuditError, name: object) -> RagAuditError:
+    if isinstance(error, WitnessError):
+        error.field = str(name) if error.field is None else f"{name}: {error.field}"
+    return error

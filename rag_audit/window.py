@@ -654,9 +654,9 @@ class Window:
                 yield records[start : start + step], name
 
     def _group_job(self, records: Sequence[QueryRecord], name: str, together: int | None) -> Job:
-        jobs = [self._job(record, name) for record in records]
+        jobs = {f"record {record.seq}": self._job(record, name) for record in records}
         shared = self._shared(records[0].tenant, name, together) if len(jobs) > 1 else None
-        return jobs[0] if shared is None else shared.job(jobs)
+        return next(iter(jobs.values())) if shared is None else shared.job(jobs)
 
     def _shared(self, tenant: str, name: str, places: int | None) -> SharedProofs | None:
         if places is None:

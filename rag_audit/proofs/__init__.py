@@ -339,9 +339,11 @@ class OpenedKey:
 class SharedProofs(Protocol):
     """Proofs of one statement for several records of a tenant each, every one of which carries the same JSON."""
 
-    def job(self, jobs: Sequence[Any]) -> Job:
+    def job(self, jobs: Mapping[str, Any]) -> Job:
         """The job that proves the records of these jobs (`ProofSystem.record_job`), at most as many as there are
         places.
+
+        :param jobs: by the record's name, for errors
         """
 
     def published_keys(self) -> dict[str, Json]:

@@ -268,7 +268,7 @@ def test_a_worker_killed_in_the_middle_of_a_proof_costs_no_proof(
 
 def test_errors_come_back_from_a_cluster_as_they_were(cluster: Cluster) -> None:
     with open_executor(cluster.address) as sealed:
-        with pytest.raises(WitnessError, match="no proof; at record"):
+        with pytest.raises(WitnessError, match="no proof; at a: record"):
             list(run_jobs([("a", Raising(1))], sealed))
         assert isinstance(sealed, SealedExecutor)
         with pytest.raises(SetupError) as caught:

@@ -95,13 +95,14 @@ def test_a_job_that_fails_keeps_the_finished_proofs(
 ) -> None:
     def run(job: Canned) -> dict[str, Any]:
         if job.name == "embed":
-            raise WitnessError("no witness", field="embed")
+            raise WitnessError("no witness", field="tokens")
         return {"name": job.name}
 
     monkeypatch.setattr(Canned, "run", run)
     with closed(service) as window:
-        with pytest.raises(WitnessError):
+        with pytest.raises(WitnessError) as caught:
             window.prove()
+        assert caught.value.field == f"embed of record {window.records[0].seq}: tokens"
         window.export()
         assert [sorted(p) for p in proofs(window).values()] == [["retrieve"]]
 

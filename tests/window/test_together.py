@@ -5,14 +5,14 @@ The law tenant's first record is proved eagerly and by itself, the other two sha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rag_audit.errors import ExitCode, PolicyError
+from rag_audit.errors import ExitCode, PolicyError, WitnessError
 from rag_audit.proofs import Constants, RecordPrivate, RecordPublic, groth16
 from rag_audit.proofs.groth16 import RetrieveManyInstance, RetrieveManyJob
 from rag_audit.proofs.groth16.instance import RetrieveInstance
@@ -129,6 +129,21 @@ def test_a_record_that_fills_up_is_proved(paired: Finished, tmp_path: Path) -> N
     assert forge.verify(tmp_path).passed
 
 
+def test_a_record_that_has_no_proof_is_named_among_others(
+    paired: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The provider's private values of the second record are another record's."""
+    with Window.resume(paired.window, key=paired.service.key, clock=paired.service.clock) as window:
+        by_slot = {(r.account, r.i): r for r in window.records}
+        first, second = by_slot[FIRST], by_slot[SECOND]
+        retained = window._retained
+        wrong = replace(retained(second), positions=retained(second).positions[::-1])
+        monkeypatch.setattr(window, "_retained", lambda r: wrong if r == second else retained(r))
+        with pytest.raises(WitnessError) as caught:
+            window._group_job([first, second], "retrieve", 2).run()
+    assert caught.value.field == f"record {second.seq}.htopk"
+
+
 def test_a_proof_for_a_record_that_the_ledger_does_not_have(paired: Finished, tmp_path: Path) -> None:
     """The other values of its pairing check are unknown: neither true nor false."""
     forge = Forge(paired)
@@ -227,8 +242,8 @@ class CannedPair:
 
     made: list[tuple[int, ...]]
 
-    def job(self, jobs: Sequence[Canned]) -> Canned:
-        self.made.append(tuple(slot for job in jobs for slot in job.slots))
+    def job(self, jobs: Mapping[str, Canned]) -> Canned:
+        self.made.append(tuple(slot for job in jobs.values() for slot in job.slots))
         return Canned("retrieve", self.made[-1])
 
     def published_keys(self) -> dict[str, Any]:

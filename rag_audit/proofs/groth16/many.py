@@ -26,10 +26,15 @@ class RetrieveManyJob:
 
     :param instance: which circuit
     :param records: one job a record, of `instance.each`; places that are left over repeat the last
+    :param names: what errors call the records; their places if empty
     """
 
     instance: RetrieveManyInstance
     records: tuple[ProofJob, ...]
+    names: tuple[str, ...] = ()
+
+    def _name(self, number: int) -> str:
+        return self.names[number] if self.names else f"records[{number}]"
 
     @property
     def statement(self) -> ManyStatement:
@@ -50,16 +55,16 @@ class RetrieveManyJob:
         own = []
         for number, job in enumerate(self.records):
             if job.instance != self.instance.each:
-                raise WitnessError("a record of another circuit", field=f"records[{number}].instance")
+                raise WitnessError("a record of another circuit", field=f"{self._name(number)}.instance")
             for name in _SHARED:
                 if getattr(job, name) != getattr(first, name):
                     raise WitnessError(
-                        "a record with private values of its own", field=f"records[{number}].{name}"
+                        "a record with private values of its own", field=f"{self._name(number)}.{name}"
                     )
             try:
                 own.append(job.inputs())
             except WitnessError as exc:
-                exc.field = f"records[{number}].{exc.field}"
+                exc.field = f"{self._name(number)}.{exc.field}"
                 raise
         own += [own[-1]] * (self.instance.queries - len(own))
         return {
@@ -83,7 +88,7 @@ class RetrieveManyJob:
                 if misfit is not None:
                     raise WitnessError(
                         "no witness: a record's private values do not satisfy its statement",
-                        field=f"records[{number}].{misfit}",
+                        field=f"{self._name(number)}.{misfit}",
                         found=exc.found,
                     ) from exc
             raise

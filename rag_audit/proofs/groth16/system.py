@@ -146,9 +146,9 @@ class SharedRetrieve:
 
     instance: RetrieveManyInstance
 
-    def job(self, jobs: Sequence[ProofJob]) -> RetrieveManyJob:
+    def job(self, jobs: Mapping[str, ProofJob]) -> RetrieveManyJob:
         """See `SharedProofs.job`."""
-        return RetrieveManyJob(self.instance, tuple(jobs))
+        return RetrieveManyJob(self.instance, tuple(jobs.values()), tuple(jobs))
 
     def published_keys(self) -> dict[str, Json]:
         """See `SharedProofs.published_keys`."""
