@@ -185,6 +185,12 @@ def used_before_its_beacon_was_drawn(forge: Forge) -> None:
     forge.another_query("law-9", 1, ("law-1", 2))
 
 
+def beacon_after_the_end(forge: Forge) -> None:
+    forge.answer(forge.enrol("law-9", "law"))
+    forge.closing["enrolments"] = 1
+    forge.insert(forge.entries.pop(-2), len(forge.entries))
+
+
 def used_before_its_enrolment(forge: Forge) -> None:
     key = forge.accounts["law-9"] = SigningKey.generate("law-9")
     forge.another_query("law-9", 1, ("law-1", 2))
@@ -201,6 +207,8 @@ LEDGER = [
     Cheat("a record of another window", "ledger.sequence",
           lambda f: (put("entries", 3, "window", value="w-2")(f), f.drop_receipts_of(f.entries[3]["account"])),
           proofs=False),
+    Cheat("an enrolment's beacon after the closing record", "ledger.sequence", beacon_after_the_end,
+          also=("ledger.closing",)),
     Cheat("a second opening", "ledger.sequence", lambda f: f.insert(copy.deepcopy(f.opening))),
     Cheat("not closed", "ledger.closing", lambda f: f.entries.pop()),
     Cheat("closing record counts other queries", "ledger.closing",

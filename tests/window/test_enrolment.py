@@ -120,6 +120,30 @@ def test_an_enrolment_that_got_no_beacon_is_counted(
     assert found.figures["enrolments_void_or_unused"] == 1
 
 
+def test_a_beacon_that_comes_after_the_end_is_left_out(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = service.open()
+    service.ask(window, "law-1", QUESTIONS["law"][0])
+    enrolment = enrol(service, window, "law-9")
+    late: list[str] = []
+    admit = window.admit
+    with monkeypatch.context() as patch:
+        patch.setattr(window, "admit", lambda n: late.extend(n) if "rag-audit/beacon/" in n[0] else admit(n))
+        draw_beacon(service, window, enrolment, "law-9")
+    service.finish(window)
+    end = window.checkpoint()
+    assert len(late) == 2 and window.admit(late) == "final"
+    assert window.checkpoint() == end
+    window.shut()
+    with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
+        again.admit(late)
+        assert again.checkpoint() == end
+    found = verdict(service, window.directory, monkeypatch)
+    assert found.passed, found.deciding
+    assert found.figures["enrolments_void_or_unused"] == 1
+
+
 def test_the_tenants_cap_counts_enrolments(service: Service) -> None:
     with service.open() as window:
         enrol(service, window, "law-8")
