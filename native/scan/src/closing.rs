@@ -1,5 +1,6 @@
 //! The end of every run: all claims at once, in zero knowledge. `docs/scan/closing.md`.
 use ark_ff::{AdditiveGroup, Field};
+use ragaudit_core::lanes::Lanes;
 
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
@@ -11,7 +12,7 @@ use crate::index::{Link, LinkClaim};
 use crate::mle::{eq_table, Weight};
 use crate::session::{commit_single, half, Role, Session, TableClaim};
 use crate::small;
-use crate::sumcheck::{products, sumcheck};
+use crate::sumcheck::{products, sumcheck, Gate};
 
 /// A sum of multiples of known points that has to be the neutral element.
 #[derive(Clone, Default)]
@@ -389,8 +390,7 @@ impl<'a> Session<'a> {
                 .collect()
         });
         let tau = self.challenges("products", variables);
-        let gate = |t: &[Fr]| t[0] * t[1] - t[2];
-        let reduced = sumcheck(self, "products", &tau, Expr::zero(), 2, tables, gate)?;
+        let reduced = sumcheck(self, "products", &tau, Expr::zero(), 2, tables, Multiplied)?;
         let finals = reduced.finals;
         let left = self.send_single("left factor", finals.as_ref().map(|f| f[0]))?;
         let right = self.send_single("right factor", finals.as_ref().map(|f| f[1]))?;
@@ -704,6 +704,16 @@ impl<'a> Session<'a> {
         equation.vector = scale.iter().map(|s| -*s * last).collect();
         equation.u -= last * b[0] * mu;
         Ok(equation)
+    }
+}
+
+/// The product of two tables less a third.
+pub(crate) struct Multiplied;
+
+impl Gate for Multiplied {
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, _: &[L::V], t: &[L::V]) -> L::V {
+        l.weak(l.sub(l.mul(t[0], t[1]), t[2]))
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use ark_ff::{AdditiveGroup, Field, PrimeField};
 use ragaudit_core::commitment::{pack_nibbles, NIBBLES_PER_ELEMENT};
+use ragaudit_core::lanes::Lanes;
 use ragaudit_core::poseidon::{LIST_RUN, WIDTH};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -23,7 +24,7 @@ use crate::noise::{count, in_range, limbs, power_of_two, range_table, table_of, 
 use crate::poseidon::{hashes, start_of_list};
 use crate::query::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
 use crate::session::{from_small, Column, ColumnId, Opening, Role, Session};
-use crate::sumcheck::{plain, sumcheck};
+use crate::sumcheck::{plain, sumcheck, Gate, Product, Square};
 use crate::transcript::Transcript;
 
 const TAG_BOUND: u64 = 2;
@@ -964,8 +965,7 @@ fn norms(
     point.extend(&tau);
     let vectors = vec![(ids.vectors, Fr::ONE)];
     let tables = witness.map(|_| vec![table_of(session, &vectors, point.len())]);
-    let gate = |t: &[Fr]| t[0].square();
-    let reduced = sumcheck(session, "norms", &point, claim, 2, tables, gate)?;
+    let reduced = sumcheck(session, "norms", &point, claim, 2, tables, Square)?;
     let values = reduced.finals.map(|f| [f[0], f[0].square()]);
     let v = session.send("component", 2, values.as_ref().map(|v| &v[..]))?;
     session.constrain_product("component", v[0].into(), v[0].into(), v[1].into());
@@ -975,9 +975,15 @@ fn norms(
     // The right side, by class.
     let (point, claim) = plain(shape.class_variables, sum.into());
     let tables = norms.zip(of_classes).map(|(a, b)| vec![a, b]);
-    let reduced = sumcheck(session, "norms of classes", &point, claim, 2, tables, |t| {
-        t[0] * t[1]
-    })?;
+    let reduced = sumcheck(
+        session,
+        "norms of classes",
+        &point,
+        claim,
+        2,
+        tables,
+        Product,
+    )?;
     let v = product_of(
         session,
         "norms of classes",
@@ -1112,6 +1118,51 @@ struct Term {
     value: Expr,
 }
 
+/// sum over terms of power_i weight_i prod over bits of (1 - at_(i,k) + b_k (2 at_(i,k) - 1)), and with `of_bits` e sum
+/// over bits of power_k (b_k^2 - b_k), for the tables weight_i, e, b_k.
+struct Numbers<'a> {
+    points: Vec<&'a [Fr]>,
+    of_terms: &'a [Fr],
+    of_bits: Option<&'a [Fr]>,
+}
+
+impl Gate for Numbers<'_> {
+    fn constants(&self) -> Vec<Fr> {
+        let factor = |a: &Fr| [Fr::ONE - a, a.double() - Fr::ONE];
+        let points = self.points.iter().copied().flatten();
+        let powers = self
+            .of_terms
+            .iter()
+            .chain(self.of_bits.into_iter().flatten());
+        powers.copied().chain(points.flat_map(factor)).collect()
+    }
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, constants: &[L::V], tables: &[L::V]) -> L::V {
+        let (of_terms, constants) = constants.split_at(self.of_terms.len());
+        let (of_bits, factors) = constants.split_at(self.of_bits.map_or(0, <[Fr]>::len));
+        let (weights, tables) = tables.split_at(of_terms.len());
+        let (eq, bits) = tables.split_at(usize::from(self.of_bits.is_some()));
+        let mut sum = l.wide();
+        for (i, (power, weight)) in of_terms.iter().zip(weights).enumerate() {
+            let factors = factors[2 * i * bits.len()..].chunks_exact(2);
+            let mut product = *power;
+            for (b, f) in bits.iter().zip(factors) {
+                product = l.mul(product, l.add(f[0], l.mul(f[1], *b)));
+            }
+            sum = l.mac(sum, *weight, product);
+        }
+        if let [eq] = eq {
+            let mut squares = l.wide();
+            for (power, b) in of_bits.iter().zip(bits) {
+                squares = l.mac(squares, *power, l.weak(l.sub(l.square(*b), *b)));
+            }
+            sum = l.mac(sum, *eq, l.reduce(squares));
+        }
+        l.reduce(sum)
+    }
+}
+
 /// Proves such sums over numbers of which columns hold the bits, and once that the bits are bits.
 fn one_hot(
     session: &mut Session,
@@ -1137,22 +1188,10 @@ fn one_hot(
     let factor = |bit: Fr, at: Fr| Fr::ONE - at + bit * (at.double() - Fr::ONE);
     let (of_terms, of_bits) = powers.split_at(terms.len());
     let start = terms.len() + usize::from(boolean);
-    let gate = |t: &[Fr]| {
-        let numbers = terms.iter().zip(of_terms).zip(t);
-        let mut sum: Fr = numbers
-            .map(|((term, p), w)| {
-                let factors = t[start..].iter().zip(&term.at).map(|(b, a)| factor(*b, *a));
-                *p * w * factors.product::<Fr>()
-            })
-            .sum();
-        if boolean {
-            let squares = t[start..]
-                .iter()
-                .zip(of_bits)
-                .map(|(b, p)| *p * (b.square() - b));
-            sum += t[start - 1] * squares.sum::<Fr>();
-        }
-        sum
+    let gate = Numbers {
+        points: terms.iter().map(|t| &t.at[..bits.len()]).collect(),
+        of_terms,
+        of_bits: boolean.then_some(of_bits),
     };
     let (point, claim) = plain(variables, claim);
     let degree = (bits.len() + 1).max(3);
@@ -1321,8 +1360,15 @@ fn pairs(
     let columns = vec![(thresholds, Fr::ONE)];
     let tables =
         thresholds_sum.map(|z| vec![table_of(session, &columns, 2 * shape.class_variables), z]);
-    let gate = |t: &[Fr]| t[0] * t[1];
-    let reduced = sumcheck(session, "thresholds of pairs", &tau, claim, 2, tables, gate)?;
+    let reduced = sumcheck(
+        session,
+        "thresholds of pairs",
+        &tau,
+        claim,
+        2,
+        tables,
+        Product,
+    )?;
     let v = product_of(
         session,
         "thresholds of pairs",
@@ -1493,8 +1539,7 @@ fn bilinear(
     let tables = left
         .zip(right.as_ref())
         .map(|(left, right)| vec![left, apply(factors, right)]);
-    let gate = |t: &[Fr]| t[0] * t[1];
-    let reduced = sumcheck(session, "earlier records", &tau, claim, 2, tables, gate)?;
+    let reduced = sumcheck(session, "earlier records", &tau, claim, 2, tables, Product)?;
     let v = product_of(
         session,
         "earlier records",
@@ -1520,7 +1565,7 @@ fn bilinear(
             right.chunks(eq.len()).map(|run| dot(run, &eq)).collect(),
         ]
     });
-    let reduced = sumcheck(session, "later records", &tau, claim, 2, tables, gate)?;
+    let reduced = sumcheck(session, "later records", &tau, claim, 2, tables, Product)?;
     let value = reduced.finals.as_ref().map(|f| &f[1..]);
     let value = session.send("later records", 1, value)?[0];
     let weight = evaluate(&row, &reduced.point);
@@ -2243,6 +2288,22 @@ pub(crate) mod tests {
             let mut session = Session::verifier(transcript, rows, &proof);
             pairs(&mut session, &public, &shape, &shared, 0, None).unwrap();
             assert_eq!(accepted(session), expected);
+        }
+    }
+
+    #[test]
+    fn the_gate_of_numbers_keeps_within_its_bounds() {
+        let powers: Vec<Fr> = (2..10u64).map(|x| -Fr::from(x)).collect();
+        for of_bits in [None, Some(&powers[2..])] {
+            let points = vec![&powers[2..], &powers[1..7]];
+            let of_terms = &powers[..2];
+            let tables = 8 + usize::from(of_bits.is_some());
+            let gate = Numbers {
+                points,
+                of_terms,
+                of_bits,
+            };
+            crate::rounds::tests::agree(&gate, 7, tables);
         }
     }
 }

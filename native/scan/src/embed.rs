@@ -17,7 +17,7 @@ use crate::noise::{count, pad, power_of_two};
 use crate::poseidon::{permutations, start_of_list, Call};
 use crate::query::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
 use crate::session::{from_small, ColumnId, Role, Session, TableClaim};
-use crate::sumcheck::{plain, sumcheck};
+use crate::sumcheck::{plain, sumcheck, Square};
 use crate::transcript::Transcript;
 
 const TAG_QUERY: u64 = 3;
@@ -630,9 +630,7 @@ fn embed_protocol<'a>(
         vec![squared.iter().map(|e| from_small(*e)).collect::<Vec<Fr>>()]
     });
     let (tau, claim) = plain(components, total);
-    let reduced = sumcheck(&mut session, "squares", &tau, claim, 2, table, |t| {
-        t[0].square()
-    })?;
+    let reduced = sumcheck(&mut session, "squares", &tau, claim, 2, table, Square)?;
     let e = Expr::from(session.send("squares", 1, reduced.finals.as_deref())?[0]);
     session.claim(
         Weight::evaluation(&reduced.point),

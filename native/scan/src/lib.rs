@@ -16,6 +16,7 @@ pub mod mle;
 pub mod noise;
 pub mod poseidon;
 pub mod query;
+mod rounds;
 pub mod session;
 pub(crate) mod small;
 pub mod sumcheck;

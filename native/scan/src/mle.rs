@@ -22,12 +22,14 @@ pub fn eq_table(point: &[Fr]) -> Vec<Fr> {
 
 /// eq(point, x) for all x, kept as a product: low_(x mod size) high_(x / size).
 pub(crate) struct Weights {
+    point: Vec<Fr>,
     pub(crate) low: Vec<Fr>,
     pub(crate) high: Vec<Fr>,
 }
 
-/// Variables of the low factor.
+/// Variables of the low factor: between these while there are as many.
 const LOW: usize = 9;
+const LEAST: usize = 4;
 
 /// eq over the variables above the lowest, if there is one.
 pub(crate) fn fold(weights: &mut Vec<Fr>) {
@@ -44,17 +46,23 @@ impl Weights {
     pub(crate) fn new(point: &[Fr]) -> Self {
         let (low, high) = point.split_at(LOW.min(point.len()));
         Self {
+            point: point.to_vec(),
             low: eq_table(low),
             high: eq_table(high),
         }
     }
 
-    /// eq over the variables above the lowest.
+    /// eq over the variables above the lowest, if there is one.
     pub(crate) fn bind(&mut self) {
-        if self.low.len() == 1 && self.high.len() > 1 {
-            std::mem::swap(&mut self.low, &mut self.high);
+        if self.point.is_empty() {
+            return;
         }
-        fold(&mut self.low);
+        self.point.remove(0);
+        if self.low.len() > 1 << LEAST || self.high.len() == 1 {
+            fold(&mut self.low);
+        } else {
+            *self = Self::new(&self.point);
+        }
     }
 
     /// The first `count` entries.

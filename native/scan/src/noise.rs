@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use ark_ff::{AdditiveGroup, BigInteger, Field, PrimeField};
+use ragaudit_core::lanes::Lanes;
 use ragaudit_core::noise::{alias_table, check_gains, BINS};
 use ragaudit_core::poseidon::{hash, permute, WIDTH};
 use rayon::prelude::*;
@@ -20,7 +21,7 @@ use crate::mle::{prefix, Weight};
 use crate::poseidon::{block_variables, permutations, Call, Stream, WORD_VARIABLES};
 use crate::session::{Column, ColumnId, Opening, Session};
 use crate::small;
-use crate::sumcheck::sumcheck;
+use crate::sumcheck::{sumcheck, Gate};
 use crate::transcript::Transcript;
 
 const DRAWS_PER_WORD: usize = 5;
@@ -472,8 +473,7 @@ fn certify(
     let tables = session
         .proving()
         .then(|| sources.iter().map(|s| entries_of(session, s)).collect());
-    let gate = |v: &[Fr]| (v[0].double() - Fr::ONE) * (v[1] - v[2]) - v[0] - v[3];
-    let reduced = sumcheck(session, "choice", &tau, Expr::zero(), 2, tables, gate)?;
+    let reduced = sumcheck(session, "choice", &tau, Expr::zero(), 2, tables, Choice)?;
     let finals = reduced.finals.map(|f| {
         let product = (f[0].double() - Fr::ONE) * (f[1] - f[2]);
         [f[0], f[1], f[2], f[3], product]
@@ -549,6 +549,22 @@ fn certify(
     };
     permutations(session, Some(stream), calls)?;
     Ok(noise)
+}
+
+/// (2 c - 1) (T - t) - c - d for the tables c, T, t, d.
+struct Choice;
+
+impl Gate for Choice {
+    fn constants(&self) -> Vec<Fr> {
+        vec![Fr::ONE]
+    }
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, one: &[L::V], v: &[L::V]) -> L::V {
+        let sign = l.sub(l.add(v[0], v[0]), one[0]);
+        let distance = l.mul(l.weak(sign), l.sub(v[1], v[2]));
+        l.weak(l.sub(l.sub(distance, v[0]), v[3]))
+    }
 }
 
 /// 0..2^16.
@@ -930,5 +946,10 @@ mod tests {
             panic!("a verifier")
         };
         assert!(equation.holds(&[]));
+    }
+
+    #[test]
+    fn the_choice_gate_keeps_within_its_bounds() {
+        crate::rounds::tests::agree(&Choice, 2, 4);
     }
 }

@@ -2,6 +2,7 @@
 use std::array::from_fn;
 
 use ark_ff::{AdditiveGroup, Field};
+use ragaudit_core::lanes::Lanes;
 use ragaudit_core::poseidon::{
     hash, permute, round_parameters, sbox_inputs, Matrix, FULL_ROUNDS, LIST_RUN, PARTIAL_ROUNDS,
     SBOXES, TAG_LIST, WIDTH,
@@ -14,7 +15,7 @@ use crate::group::Fr;
 use crate::index::log2_ceil;
 use crate::mle::{eq_at, eq_table, prefix, Weight};
 use crate::session::Session;
-use crate::sumcheck::{plain, sumcheck};
+use crate::sumcheck::{plain, sumcheck, Gate};
 
 const HALF: usize = FULL_ROUNDS / 2;
 const LAST: usize = FULL_ROUNDS + PARTIAL_ROUNDS - 1;
@@ -82,6 +83,67 @@ fn transposed_times(m: &Matrix<WIDTH>, x: &[Fr; WIDTH]) -> [Fr; WIDTH] {
 
 fn fifth(x: Fr) -> Fr {
     x.square().square() * x
+}
+
+#[inline(always)]
+fn fifth_on<L: Lanes<Fr>>(l: L, x: L::V) -> L::V {
+    l.mul(l.square(l.square(x)), x)
+}
+
+/// sum over i of w_i x_i^5.
+struct Full([Fr; WIDTH]);
+
+impl Gate for Full {
+    fn constants(&self) -> Vec<Fr> {
+        self.0.to_vec()
+    }
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, weights: &[L::V], t: &[L::V]) -> L::V {
+        let mut sum = l.wide();
+        for (w, x) in weights.iter().zip(t) {
+            sum = l.mac(sum, *w, fifth_on(l, *x));
+        }
+        l.reduce(sum)
+    }
+}
+
+/// w x^5 + y.
+struct Partial(Fr);
+
+impl Gate for Partial {
+    fn constants(&self) -> Vec<Fr> {
+        vec![self.0]
+    }
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, w: &[L::V], t: &[L::V]) -> L::V {
+        l.weak(l.add(l.mul(w[0], fifth_on(l, t[0])), t[1]))
+    }
+}
+
+/// The same sum for two functionals, each times a mask; the masks are the last tables.
+struct Outputs([[Fr; WIDTH]; 2]);
+
+impl Gate for Outputs {
+    fn constants(&self) -> Vec<Fr> {
+        self.0.concat()
+    }
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, weights: &[L::V], t: &[L::V]) -> L::V {
+        let (first, second) = weights.split_at(WIDTH);
+        let mut sums = [l.wide(); 2];
+        for (k, x) in t[..WIDTH].iter().enumerate() {
+            let fifth = fifth_on(l, *x);
+            sums = [
+                l.mac(sums[0], first[k], fifth),
+                l.mac(sums[1], second[k], fifth),
+            ];
+        }
+        let sum = l.mac(l.wide(), t[WIDTH], l.reduce(sums[0]));
+        l.reduce(l.mac(sum, t[WIDTH + 1], l.reduce(sums[1])))
+    }
 }
 
 /// x, x^2, x^4, x^5 as hidden values with their products claimed; returns the variables of x and x^5.
@@ -174,15 +236,15 @@ pub fn permutations(session: &mut Session, stream: Option<Stream>, calls: Vec<Ca
         tables
     });
     let (tau, claim) = plain(variables, claim);
-    let gate = |t: &[Fr]| {
-        let f: Fr = (0..WIDTH)
-            .map(|i| {
-                (t[WIDTH] * functionals[0][i] + t[WIDTH + 1] * functionals[1][i]) * fifth(t[i])
-            })
-            .sum();
-        f
-    };
-    let reduced = sumcheck(session, "hash layer", &tau, claim, 6, tables, gate)?;
+    let reduced = sumcheck(
+        session,
+        "hash layer",
+        &tau,
+        claim,
+        6,
+        tables,
+        Outputs(functionals),
+    )?;
     let point = reduced.point;
     let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
     let on_stream = stream.as_ref().map_or(Fr::ZERO, |s| {
@@ -260,7 +322,7 @@ fn descend(
                 vec![x, f]
             });
             let kept = tables.clone();
-            let gate = |t: &[Fr]| weights[0] * fifth(t[0]) + t[1];
+            let gate = Partial(weights[0]);
             let reduced = sumcheck(session, "hash layer", &point, carried.1, 5, tables, gate)?;
             let sent = powers(session, reduced.finals.as_deref(), 1, 1)?;
             let fifth_power = Expr::from(sent.fifths[0]) * weights[0];
@@ -284,7 +346,7 @@ fn descend(
             });
             (point, carried) = (reduced.point, (functional, claim));
         } else {
-            let gate = |t: &[Fr]| weights.iter().zip(t).map(|(w, x)| *w * fifth(*x)).sum();
+            let gate = Full(weights);
             let reduced = sumcheck(
                 session,
                 "hash layer",
@@ -330,7 +392,7 @@ pub fn hashes(
     let mut first = zeros;
     first[0] = Fr::ONE;
     let weights = transposed_times(matrix, &first);
-    let gate = |t: &[Fr]| weights.iter().zip(t).map(|(w, x)| *w * fifth(*x)).sum();
+    let gate = Full(weights);
     let tables = boxes.as_ref().map(|b| b[columns_of(LAST)].to_vec());
     let reduced = sumcheck(session, "hash layer", &tau, claim.into(), 5, tables, gate)?;
     let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
@@ -499,5 +561,13 @@ mod tests {
         assert!(!run(1, 0, 0), "a word that is not the stream's");
         assert!(!run(0, 1, 0), "words of another key");
         assert!(!run(0, 0, 1), "a hash that is not the list's");
+    }
+
+    #[test]
+    fn the_gates_keep_within_their_bounds() {
+        let weights = from_fn(|i| -Fr::from(i as u64 + 1));
+        crate::rounds::tests::agree(&Full(weights), 5, WIDTH);
+        crate::rounds::tests::agree(&Partial(-Fr::ONE), 5, 2);
+        crate::rounds::tests::agree(&Outputs([weights; 2]), 6, WIDTH + 2);
     }
 }

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
+use ragaudit_core::lanes::Lanes;
 use ragaudit_core::noise::check_gains;
 use ragaudit_core::selection::ScoreWindow;
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -22,7 +23,7 @@ use crate::noise::{
 };
 use crate::poseidon::{permutations, Call};
 use crate::session::{Column, Opening, Role, Session};
-use crate::sumcheck::sumcheck;
+use crate::sumcheck::{sumcheck, Gate};
 use crate::transcript::Transcript;
 
 pub(crate) const TAG_VECTOR: u64 = 4;
@@ -489,11 +490,7 @@ fn answer_protocol(
         tables.push(vec![Fr::ONE; capacity]);
         tables
     });
-    let gate = |t: &[Fr]| {
-        let above = t[1] - threshold;
-        let compare = t[0].double() * above - above - Fr::ONE + t[0] - t[2];
-        t[3] * compare + chi * t[0] * (t[0] - t[3])
-    };
+    let gate = Selection { threshold, chi };
     let reduced = sumcheck(
         &mut session,
         "selection",
@@ -536,6 +533,31 @@ fn answer_protocol(
         claims,
     };
     session.close(Some(link))
+}
+
+/// t_3 ((2 b - 1) (y - threshold) - 1 + b - d) + chi b (b - t_3) for the tables b, y, d, and t_3, which is 1 up to the
+/// capacity.
+struct Selection {
+    threshold: Fr,
+    chi: Fr,
+}
+
+impl Gate for Selection {
+    fn constants(&self) -> Vec<Fr> {
+        vec![self.threshold, self.chi, Fr::ONE]
+    }
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, c: &[L::V], t: &[L::V]) -> L::V {
+        let (b, one) = (t[0], c[2]);
+        let above = l.weak(l.sub(t[1], c[0]));
+        let sign = l.weak(l.sub(l.add(b, b), one));
+        let rest = l.weak(l.sub(l.sub(b, one), t[2]));
+        let compare = l.add(l.mul(sign, above), rest);
+        let selected = l.mul(c[1], b);
+        let sum = l.mac(l.wide(), t[3], compare);
+        l.reduce(l.mac(sum, selected, l.sub(b, t[3])))
+    }
 }
 
 /// -7..7, and the last once more.
@@ -1140,5 +1162,11 @@ mod tests {
             panic!("a verifier")
         };
         assert!(equation.holds(&public.index.points));
+    }
+
+    #[test]
+    fn the_selection_gate_keeps_within_its_bounds() {
+        let [threshold, chi] = [-Fr::ONE, Fr::from(11u8)];
+        crate::rounds::tests::agree(&Selection { threshold, chi }, 3, 4);
     }
 }

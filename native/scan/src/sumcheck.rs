@@ -1,16 +1,17 @@
 //! Sumcheck with hidden round polynomials: `docs/scan/sumcheck.md`.
 use ark_ff::{AdditiveGroup, Field};
+use ragaudit_core::dispatch;
+use ragaudit_core::lanes::Lanes;
 use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
 use crate::mle::Weights;
+use crate::rounds::{weight_runs, Packed, Rounds, Weighing};
+pub use crate::rounds::{Gate, Product, Square};
 use crate::session::{half, Session};
 
-/// Most tables of one sumcheck.
-pub const MAX_TABLES: usize = 40;
-const MAX_DEGREE: usize = 18;
 const TASK: usize = 1 << 9;
 
 /// What a sumcheck leaves to be shown: gate(tables at point) = claim.
@@ -82,29 +83,54 @@ pub fn sumcheck(
     session: &mut Session,
     label: &str,
     tau: &[Fr],
+    claim: Expr,
+    degree: usize,
+    tables: Option<Vec<Vec<Fr>>>,
+    gate: impl Gate,
+) -> Result<Reduced> {
+    dispatch!(l => sumcheck_on(l, session, label, tau, claim, degree, tables, gate))
+}
+
+#[allow(clippy::too_many_arguments)]
+fn sumcheck_on<L: Lanes<Fr>>(
+    l: L,
+    session: &mut Session,
+    label: &str,
+    tau: &[Fr],
     mut claim: Expr,
     degree: usize,
     tables: Option<Vec<Vec<Fr>>>,
-    gate: impl Fn(&[Fr]) -> Fr + Sync,
+    gate: impl Gate,
 ) -> Result<Reduced> {
-    assert!(degree <= MAX_DEGREE && tables.as_ref().is_none_or(|t| t.len() <= MAX_TABLES));
     let to_coefficients = interpolation(degree);
-    let mut tables = tables;
+    let rounds = Rounds::new(l, &gate, degree);
     let mut weights = tables
         .as_ref()
         .map(|_| Weights::new(tau.get(1..).unwrap_or_default()));
-    let mut spare = Vec::new();
-    let mut point = Vec::with_capacity(tau.len());
+    // What the tables given are bound to so far, and a buffer that takes turns with it.
+    let (mut packed, mut spare) = (Packed::new(0), Packed::new(0));
+    let mut point: Vec<Fr> = Vec::with_capacity(tau.len());
     for t in tau {
-        let coefficients = tables
-            .as_ref()
-            .zip(weights.as_ref())
-            .map(|(tables, weights)| {
-                let mut values = round_values(tables, weights, degree, &gate);
-                values[0] = at_zero(session, &claim, *t, values[1]);
-                let dot = |row: &Vec<Fr>| row.iter().zip(&values).map(|(a, b)| *a * b).sum::<Fr>();
-                to_coefficients[1..].iter().map(dot).collect::<Vec<_>>()
+        let coefficients = tables.as_deref().zip(weights.as_mut()).map(|(tables, w)| {
+            let runs = weight_runs(l, &w.low);
+            let weighing = Weighing {
+                runs: &runs,
+                outer: Some(&w.high),
+            };
+            let mut values = vec![Fr::ZERO];
+            values.extend(match point[..] {
+                [] => rounds.sums(tables, weighing),
+                [r] => rounds.bind(tables, r, &mut packed, weighing),
+                [.., r] => {
+                    std::mem::swap(&mut packed, &mut spare);
+                    rounds.bind(&spare, r, &mut packed, weighing)
+                }
             });
+            w.bind();
+            values[0] = at_zero(session, &claim, *t, values[1]);
+            let dot = |row: &Vec<Fr>| row.iter().zip(&values).map(|(a, b)| *a * b).sum::<Fr>();
+            to_coefficients[1..].iter().map(dot).collect::<Vec<_>>()
+        });
         let r = round(
             session,
             label,
@@ -114,59 +140,17 @@ pub fn sumcheck(
             coefficients.as_deref(),
         )?;
         point.push(r);
-        if let Some((tables, weights)) = tables.as_mut().zip(weights.as_mut()) {
-            tables
-                .iter_mut()
-                .for_each(|table| bind(table, &mut spare, r));
-            weights.bind();
-        }
     }
+    let finals = tables.map(|tables| match point[..] {
+        [] => tables.iter().map(|t| first(t)).collect(),
+        [r] => rounds.last(&tables[..], r),
+        [.., r] => rounds.last(&packed, r),
+    });
     Ok(Reduced {
         point,
         claim,
-        finals: tables.map(|tables| tables.iter().map(|t| first(t)).collect()),
+        finals,
     })
-}
-
-/// q(1), .., q(degree) for the lowest variable, with 0 in the place of q(0).
-fn round_values(
-    tables: &[Vec<Fr>],
-    weights: &Weights,
-    degree: usize,
-    gate: &(impl Fn(&[Fr]) -> Fr + Sync),
-) -> Vec<Fr> {
-    let length = tables.iter().map(Vec::len).max().unwrap_or(0);
-    let pairs = length.div_ceil(2);
-    let add = |mut a: Vec<Fr>, b: Vec<Fr>| {
-        a.iter_mut().zip(b).for_each(|(x, y)| *x += y);
-        a
-    };
-    let size = weights.low.len();
-    weights.high[..pairs.div_ceil(size)]
-        .par_iter()
-        .enumerate()
-        .map(|(block, outer)| {
-            let mut sums = vec![Fr::ZERO; degree + 1];
-            let (mut at, mut step) = ([Fr::ZERO; MAX_TABLES], [Fr::ZERO; MAX_TABLES]);
-            let count = tables.len();
-            let start = block * size;
-            for (x, weight) in (start..pairs.min(start + size)).zip(&weights.low) {
-                for (k, table) in tables.iter().enumerate() {
-                    let entry = |x: usize| table.get(x).copied().unwrap_or_default();
-                    at[k] = entry(2 * x);
-                    step[k] = entry(2 * x + 1) - at[k];
-                }
-                for sum in &mut sums[1..] {
-                    for (a, s) in at[..count].iter_mut().zip(&step[..count]) {
-                        *a += s;
-                    }
-                    *sum += *weight * gate(&at[..count]);
-                }
-            }
-            sums.iter_mut().for_each(|s| *s *= outer);
-            sums
-        })
-        .reduce(|| vec![Fr::ZERO; degree + 1], add)
 }
 
 /// Binds the lowest variable. `spare` is a buffer that tables take turns in.

@@ -196,6 +196,11 @@ impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
     const N: usize = 8;
 
     #[inline(always)]
+    fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        vectorize(self, f)
+    }
+
+    #[inline(always)]
     fn load<'a>(self, of: impl Fn(usize) -> &'a Fp<MontBackend<C, 4>, 4>) -> V {
         // SAFETY: each pointer is to the four words of a field element.
         let pair = |i: usize| unsafe {
@@ -315,6 +320,20 @@ impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
     #[inline(always)]
     fn zero(self) -> V {
         [all(0); 5]
+    }
+
+    #[inline(always)]
+    fn unzip(self, a: V, b: V) -> [V; 2] {
+        // Places 0 to 15 of a and b, for the order in which `load` leaves the lanes.
+        let picks = unsafe {
+            [
+                _mm512_set_epi64(14, 10, 6, 2, 12, 8, 4, 0),
+                _mm512_set_epi64(15, 11, 7, 3, 13, 9, 5, 1),
+            ]
+        };
+        picks.map(|pick| {
+            std::array::from_fn(|i| unsafe { _mm512_permutex2var_epi64(a[i], pick, b[i]) })
+        })
     }
 
     #[inline(always)]

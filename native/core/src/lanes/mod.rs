@@ -55,10 +55,13 @@ pub const SUM: f64 = 5000.0;
 /// Arithmetic on `N` residues at a time. A value of an implementing type is the proof that the processor has it.
 pub trait Lanes<F>: Copy + Send + Sync {
     /// N residues.
-    type V: Copy;
+    type V: Copy + Send + Sync;
     /// N sums of products that are not reduced yet.
     type W: Copy;
     const N: usize;
+
+    /// Runs `f` as code compiled for these lanes; what is inlined into `f` is too.
+    fn run<R>(self, f: impl FnOnce() -> R) -> R;
 
     /// Lane i is `*of(i)`; below 16 p.
     fn load<'a>(self, of: impl Fn(usize) -> &'a F) -> Self::V
@@ -69,6 +72,8 @@ pub trait Lanes<F>: Copy + Send + Sync {
     /// x in every lane; below p.
     fn splat(self, x: &F) -> Self::V;
     fn zero(self) -> Self::V;
+    /// The lanes of a, then those of b, as two: every other from the first on, and from the second on.
+    fn unzip(self, a: Self::V, b: Self::V) -> [Self::V; 2];
     /// Below a + b.
     fn add(self, a: Self::V, b: Self::V) -> Self::V;
     /// For b below 16 p: below a + 16 p.

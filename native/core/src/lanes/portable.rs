@@ -12,6 +12,11 @@ impl<F: Field> Lanes<F> for Portable {
     const N: usize = 1;
 
     #[inline(always)]
+    fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+
+    #[inline(always)]
     fn load<'a>(self, of: impl Fn(usize) -> &'a F) -> F {
         *of(0)
     }
@@ -29,6 +34,11 @@ impl<F: Field> Lanes<F> for Portable {
     #[inline(always)]
     fn zero(self) -> F {
         F::ZERO
+    }
+
+    #[inline(always)]
+    fn unzip(self, a: F, b: F) -> [F; 2] {
+        [a, b]
     }
 
     #[inline(always)]

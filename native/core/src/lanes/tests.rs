@@ -1,5 +1,7 @@
 use ark_bn254::{Fq, Fr};
-use ark_ff::{BigInt, BigInteger, Field, Fp, MontBackend, MontConfig, PrimeField, UniformRand};
+use ark_ff::{
+    AdditiveGroup, BigInt, BigInteger, Field, Fp, MontBackend, MontConfig, PrimeField, UniformRand,
+};
 
 use super::tracked::Tracked;
 use super::*;
@@ -94,6 +96,28 @@ fn agree<C: MontConfig<4>>() {
 fn lanes_agree_with_the_field() {
     agree::<ark_bn254::FrConfig>();
     agree::<ark_bn254::FqConfig>();
+}
+
+#[inline(always)]
+fn unzipped<L: Lanes<Fr>>(l: L, x: &[Fr]) -> Vec<Fr> {
+    let mut out = vec![Fr::ZERO; 2 * L::N];
+    let halves = l.unzip(l.load(|i| &x[i]), l.load(|i| &x[L::N + i]));
+    for (half, out) in halves.into_iter().zip(out.chunks_mut(L::N)) {
+        l.store(half, |i, x| out[i] = x);
+    }
+    out
+}
+
+#[test]
+fn unzipping_parts_pairs() {
+    let x: Vec<Fr> = (0..16u8).map(Fr::from).collect();
+    let expected: Vec<Fr> = (0..16u8).map(|i| Fr::from(2 * (i % 8) + i / 8)).collect();
+    assert_eq!(unzipped(Tracked, &x), expected);
+    assert_eq!(unzipped(Portable, &x[..2]), x[..2]);
+    #[cfg(target_arch = "x86_64")]
+    if let Some(l) = Avx512::detect() {
+        assert_eq!(vectorize(l, || unzipped(l, &x)), expected);
+    }
 }
 
 #[test]

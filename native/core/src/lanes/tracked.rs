@@ -33,6 +33,10 @@ impl<F: Field> Lanes<F> for Tracked {
     type W = Wide<F>;
     const N: usize = N;
 
+    fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+
     fn load<'a>(self, of: impl Fn(usize) -> &'a F) -> Value<F> {
         value(std::array::from_fn(|i| *of(i)), LOADED)
     }
@@ -48,6 +52,12 @@ impl<F: Field> Lanes<F> for Tracked {
 
     fn zero(self) -> Value<F> {
         value([F::ZERO; N], 0.0)
+    }
+
+    fn unzip(self, a: Value<F>, b: Value<F>) -> [Value<F>; 2] {
+        let bound = a.1.max(b.1);
+        let both = [a.0, b.0].concat();
+        [0, 1].map(|first| value(std::array::from_fn(|i| both[2 * i + first]), bound))
     }
 
     fn add(self, a: Value<F>, b: Value<F>) -> Value<F> {
