@@ -53,8 +53,9 @@ bench: setup  ## measurements, one JSON object each, below bench/results
 	  measure scan scan-$$n-$$gains --documents $$n --gains $$gains; done; done; \
 	for name in recall explore estimate; do measure $$name $$name; done
 
-bench-full: setup  ## the scan argument at a million positions: minutes, and several GB
-	@$(MEASURE); for gains in 1 1,8,64; do measure scan scan-1000000-$$gains --documents 1000000 --gains $$gains; done
+bench-full: setup  ## a million positions, and Groth16 beside it where both reach: minutes, and several GB
+	@$(MEASURE); for gains in 1 1,8,64; do measure scan scan-1000000-$$gains --documents 1000000 --gains $$gains; done; \
+	measure beside beside
 
 lint: setup  ## ruff, mypy --strict, clippy, rustfmt
 	$(BIN)/ruff check .

@@ -8,12 +8,13 @@ proofs together 100 KB, index commitment 10 s; docs/performance.md has them all 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native as native
+from rag_audit.engine import Int8Array
 from rag_audit.proofs import Statement
 from rag_audit.proofs.scan import CertificateJob, ProofJob, ScanKey, commit_index, parse_proof, verify_batch
 from rag_audit.proofs.scan.key import PROTOCOL
@@ -25,24 +26,39 @@ S0, S1, BEACON = 1, 2, 3
 BLINDING_KEY = bytes(32)
 
 
+class Case(NamedTuple):
+    """One query of one tenant: what both proof systems prove."""
+
+    rows: Int8Array
+    vector: Int8Array
+    scores: bytes
+    noise: bytes
+    positions: list[int]
+
+
+def make_case(documents: int, dimension: int, gains: tuple[int, ...], listed: int) -> Case:
+    """A case from fixed numbers."""
+    rng = np.random.default_rng(1)
+    rows = rng.integers(-7, 8, (documents, dimension), dtype=np.int8)
+    vector = rng.integers(-7, 8, dimension, dtype=np.int8)
+    scores = native.PackedIndex(rows.tobytes(), dimension).scores(vector.tobytes())
+    noise = native.draw_noise(to_bytes(noise_key(S0, S1, BEACON, 1)), documents, list(gains))
+    positions = native.noised_top_k(scores, LO, HI, LATTICE, noise, listed)
+    return Case(rows, vector, scores, noise, positions)
+
+
 def measure(
     documents: int, dimension: int, gains: tuple[int, ...], listed: int, batch: int
 ) -> dict[str, Any]:
     """All figures: by step, in the units that their names say."""
     costs: dict[str, Cost] = {}
-    rng = np.random.default_rng(1)
-    rows = rng.integers(-7, 8, (documents, dimension), dtype=np.int8)
-    packed = native.PackedIndex(rows.tobytes(), dimension)
+    rows, vector, scores, noise, positions = make_case(documents, dimension, gains, listed)
     costs["index"], points = measured(
         lambda: commit_index(rows.tobytes(), dimension, documents, BLINDING_KEY)
     )
     key = ScanKey(points, dimension, documents, bytes(32), gains, listed, LO, HI, LATTICE)
     costs["index_decoding"], c_idx = measured(lambda: key.c_idx)
     c_seed = seed_commitment(S0, S1)
-    vector = rng.integers(-7, 8, dimension, dtype=np.int8)
-    scores = packed.scores(vector.tobytes())
-    noise = native.draw_noise(to_bytes(noise_key(S0, S1, BEACON, 1)), documents, list(gains))
-    positions = native.noised_top_k(scores, LO, HI, LATTICE, noise, listed)
     statement = Statement(
         ctx=5,
         c_seed=c_seed,

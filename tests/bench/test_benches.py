@@ -57,6 +57,7 @@ def test_coalition_certificates() -> None:
         ("ledger", "--records 32 --appenders 1 4", {"bytes", "durable_records_per_second"}),
         ("accounting", "--policies 1", {"policies", "seconds"}),
         ("groth16", "--powers 8", {"2^8", "batch"}),
+        pytest.param("beside", "--documents 8 --gains 1", {"sizes"}, marks=pytest.mark.circuits),
     ],
 )
 def test_the_others(name: str, options: str, expected: set[str]) -> None:

@@ -1,0 +1,99 @@
+"""Groth16 beside the scan argument, at sizes that both reach: `python -m bench.beside [--documents 64 256] [--json]`.
+
+One record of the same rows, vector and policy (d = 256, K = 5) by both, in one run, for each size and for each list of
+gains. The first use of a size compiles its circuit and makes its key, which is not measured: at N = 256 and three gains
+that is a set-up of 2^19 rows, and minutes. Witnesses come from another process, so they are by the clock only, and a
+first witness, which starts that process, is not counted. `ratio` is Groth16's figure over the scan argument's: of all
+that is proved, of what is left to prove once the query is there (its certificate is made ahead), of one verification,
+and of bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench import scan
+from bench.common import Cost, by_figure, emit, measured, parser
+from rag_audit import _native as native
+from rag_audit.proofs import Statement
+from rag_audit.proofs.groth16 import proving_key
+from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
+from rag_audit.proofs.groth16.instance import RetrieveInstance
+from rag_audit.proofs.groth16.job import PUBLIC_INPUTS, ProofJob
+from rag_audit.relation.commitments import (
+    index_commitment,
+    seed_commitment,
+    topk_commitment,
+    vector_commitment,
+)
+
+DIMENSION, LISTED = 256, 5
+SALT, SALT_C, SALT_K = 6, 7, 8
+
+
+def groth16(documents: int, gains: tuple[int, ...]) -> dict[str, Any]:
+    """Witness, proof and verification of one record."""
+    rows, vector, _, _, positions = scan.make_case(documents, DIMENSION, gains, LISTED)
+    instance = RetrieveInstance(documents, DIMENSION, LISTED, gains, scan.LO, scan.HI, scan.LATTICE)
+    statement = Statement(
+        ctx=5,
+        c_seed=seed_commitment(scan.S0, scan.S1),
+        beacon=scan.BEACON,
+        slot=1,
+        c_idx=index_commitment(SALT, rows.tolist()),
+        cq=vector_commitment(SALT_C, vector.tolist()),
+        htopk=topk_commitment(SALT_K, positions),
+    )
+    job = ProofJob(instance, statement, scan.S0, scan.S1, SALT, rows.tobytes(), vector.tobytes(), SALT_C,
+                   SALT_K, positions)  # fmt: skip
+    circuit, keys = compile_circuit(instance), proving_key(instance)
+    inputs = job.inputs()
+    compute_witness(circuit, inputs)
+    costs: dict[str, Cost] = {}
+    witnessed, witness = measured(lambda: compute_witness(circuit, inputs))
+    costs["prove"], proof = measured(lambda: native.groth16_prove(str(keys.zkey), witness))
+    vk = native.groth16_verification_key(str(keys.zkey))
+    public = statement.encode(PUBLIC_INPUTS)
+    costs["verify"], holds = measured(lambda: native.groth16_verify(vk, proof, public))
+    if not holds:
+        raise SystemExit("a proof that was just made does not verify")
+    figures = by_figure(costs)
+    figures["seconds"]["witness"] = witnessed.seconds
+    return {"constraints": circuit.constraints, **figures, "bytes": {"proofs": len(proof)}}
+
+
+def beside(documents: int, gains: tuple[int, ...]) -> dict[str, Any]:
+    """Both systems at one size, and the ratios."""
+    ours = scan.measure(documents, DIMENSION, gains, LISTED, 1)
+    theirs = groth16(documents, gains)
+    a, b = theirs["seconds"], ours["seconds"]
+    proving = a["witness"] + a["prove"]
+    return {
+        "documents": documents,
+        "gains": list(gains),
+        "groth16": theirs,
+        "scan": ours,
+        "ratio": {
+            "prove": proving / (b["certificate"] + b["query_proof"]),
+            "prove_after_the_query": proving / b["query_proof"],
+            "verify": a["verify"] / b["verify"],
+            "bytes": theirs["bytes"]["proofs"] / ours["bytes"]["proofs"],
+        },
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    options = parser(__doc__)
+    options.add_argument("--documents", type=int, nargs="+", default=[64, 256])
+    options.add_argument("--gains", nargs="+", default=["1", "1,8,64"], help="comma-separated, each list")
+    options.add_argument("--threads", type=int, default=native.threads())
+    args = options.parse_args()
+    native.set_threads(args.threads)
+    lists = [tuple(int(g) for g in text.split(",")) for text in args.gains]
+    scan.measure(min(args.documents), DIMENSION, lists[0], LISTED, 1)
+    emit({"sizes": [beside(n, gains) for n in args.documents for gains in lists]}, as_json=args.json)
+
+
+if __name__ == "__main__":
+    main()
