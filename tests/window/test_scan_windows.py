@@ -526,3 +526,74 @@ def test_new_windows_use_the_scan_argument_unless_told_otherwise() -> None:
     values["system"] = {"a": "scan", "b": "groth16"}
     assert [t.system for t in draft_policy(**values).tenants] == ["scan", "groth16"]
     assert proof_system("scan").circuits is scan.circuits
+
+
+# By the command.
+
+MALFORMED = {
+    "proof truncated": "the proof ends early",
+    "proof extended": "bytes after the proof's end",
+    "proof of another version": "SchemaError: proof of another system",
+    "proof of another capacity": "not the canonical encoding of a point",
+    "point of a proof off the curve": "not the canonical encoding of a point",
+    "scalar of a proof not canonical": "not a canonical scalar",
+}
+
+
+@pytest.mark.parametrize("fault", MALFORMED)
+def test_the_command_names_a_malformed_proof(fault: str, scanned: Finished, tmp_path: Path) -> None:
+    forge = Forge(scanned)
+    forge.proofs = copy.deepcopy(forge.proofs)
+    next(cheat for cheat in CHEATS if cheat.fault == fault).change(forge)
+    file, receipts = forge.seal(tmp_path)
+    file.save(tmp_path / "window.json")
+    (tmp_path / "trust.toml").write_text(scanned.service.trust_text(scanned.policy))
+    arguments = [
+        "verify",
+        tmp_path / "window.json",
+        "--trust",
+        tmp_path / "trust.toml",
+        "--receipts",
+        receipts,
+    ]
+    done = CliRunner().invoke(main, [*map(str, arguments), "--json"])
+    assert done.exit_code == 2, done.output
+    report = json.loads(done.stdout)
+    assert report["verdict"] == "UNDECIDED proof.valid.law"
+    (bad,) = (check for check in report["checks"] if check["status"] != "pass")
+    assert MALFORMED[fault] in bad["found"] and str(forge.record(*SLOT)["seq"]) in bad["at"]
+
+
+@pytest.fixture
+def asked(service: Service) -> Path:
+    """A closed window's folder, one record to prove, its certificate made ahead; ready for the command."""
+    with service.open(system="scan") as window:
+        window.certify_ahead(1)
+        service.ask(window, "law-1", QUESTIONS["law"][0])
+        service.finish(window)
+    service.key.save(service.root / "key")
+    (window.directory / "settings.json").write_bytes(jcs({"key": str(service.root / "key")}))
+    return window.directory
+
+
+@pytest.mark.parametrize("damage", [lambda d: d[:-1], lambda d: d[:1_000], lambda d: d[:-1] + bytes([d[-1] ^ 1])],
+                         ids=["cut", "half", "one bit"])  # fmt: skip
+@pytest.mark.parametrize("name", ["law.points", "law.npy"])
+def test_the_command_names_an_altered_index_file(
+    name: str, damage: Callable[[bytes], bytes], asked: Path
+) -> None:
+    path = asked / "index" / name
+    path.write_bytes(damage(path.read_bytes()))
+    done = CliRunner().invoke(main, ["prove", str(asked)])
+    assert done.exit_code == 2
+    assert "rag-audit: StoreError: " in done.stderr and "index/law." in done.stderr
+
+
+def test_the_command_makes_a_half_written_certificate_again(asked: Path) -> None:
+    path = asked / "certificates" / "law-1-1"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    (asked / "certificates" / ".law-2-1.0123456789abcdef").write_bytes(b"half of a certi")
+    done = CliRunner().invoke(main, ["prove", str(asked), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["proofs"] == 2
+    assert sorted(p.name for p in path.parent.iterdir()) == ["law-2-1", "medicine-1-1", "medicine-2-1"]
