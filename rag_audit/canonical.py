@@ -25,6 +25,7 @@ Json = Any
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 64
 _HEX = re.compile(r"\A[0-9a-f]*\Z")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def jcs(value: Json) -> bytes:
@@ -51,7 +52,7 @@ def _check(value: Json, where: str, depth: int) -> None:
             )
         return
     if isinstance(value, str):
-        if any("\ud800" <= c <= "\udfff" for c in value):
+        if not value.isascii() and _SURROGATE.search(value):
             raise EncodingError("lone surrogate in a string", field=where)
         return
     if isinstance(value, list | tuple):

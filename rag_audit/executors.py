@@ -48,6 +48,8 @@ KEY_VARIABLE = "RAG_AUDIT_WORKER_KEY"
 IN_FLIGHT = 128
 """Jobs sent to a cluster and not yet back: their witnesses are in this process's memory."""
 CONNECT_S = 10
+SILENCE_S = 300.0
+"""Without a result for so long, a cluster is said to be silent: it may have no workers left."""
 _JOB, _RESULT = b"rag-audit/worker/v1/job", b"rag-audit/worker/v1/result"
 
 K = TypeVar("K")
@@ -306,7 +308,10 @@ def run_jobs(jobs: Iterable[tuple[K, Job]], executor: Executor | None) -> Iterat
                 send(*following, again=False)
             if not waiting:
                 break
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+            finished = wait(waiting, timeout=SILENCE_S, return_when=FIRST_COMPLETED).done
+            if not finished:
+                log.warning("no result for %.0f s; %d jobs are on their way", SILENCE_S, len(waiting))
+            for future in finished:
                 name, job, again = waiting.pop(future)
                 error = None if future.cancelled() else future.exception()
                 if isinstance(error, RagAuditError):

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -212,6 +213,22 @@ def test_what_is_under_way_when_a_job_fails_is_given() -> None:
             done.append(value)
     assert done
     assert len(done) < 500, "no job is started after the error"
+
+
+def test_a_cluster_without_workers_is_said_to_be_silent(
+    key_file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Idle(Executor):
+        """Its jobs wait for a worker for a while."""
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            Timer(0.3, lambda: future.set_result(fn(*args, **kwargs))).start()
+            return future
+
+    monkeypatch.setattr(executors, "SILENCE_S", 0.1)
+    assert dict(run_jobs([("a", Echo(7))], Idle())) == {"a": 7}
+    assert "no result for 0 s; 1 jobs are on their way" in caplog.text
 
 
 def test_jobs_are_built_as_there_is_room() -> None:

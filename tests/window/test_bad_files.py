@@ -47,6 +47,8 @@ FILES: dict[str, tuple[Callable[[dict[str, Any]], bytes], type[RagAuditError], s
     "no version": (edited(lambda v: v.pop("mediaType")), VersionError, "window.json.mediaType"),
     "duplicate key": (text(lambda t: t.replace('"roster":', '"roster":[],"roster":', 1)), EncodingError, "window.json"),
     "duplicate key in an entry": (text(lambda t: t.replace('"hq":', '"hq":"00","hq":', 1)), EncodingError, "window.json"),
+    "a lone surrogate": (text(lambda t: t.replace('"hq":"', '"hq":"\\ud800', 1)), EncodingError, "window.json"),
+    "a lone surrogate in a key": (text(lambda t: t.replace('"hq":', '"h\\udfff\u00e9":', 1)), EncodingError, "window.json"),
     "a float": (text(lambda t: t.replace('"ts":1', '"ts":1.5e', 1)), EncodingError, "window.json"),
     "an integer above 2^53": (text(lambda t: t.replace('"i":1', '"i":99999999999999999999', 1)), EncodingError, "window.json"),
     "nested without end": (lambda v: b"[" * 100_000, EncodingError, "window.json"),
