@@ -47,6 +47,9 @@ log = logging.getLogger(__name__)
 KEY_VARIABLE = "RAG_AUDIT_WORKER_KEY"
 IN_FLIGHT = 128
 """Jobs sent to a cluster and not yet back: their witnesses are in this process's memory."""
+IN_FLIGHT_BYTES = 1 << 28
+"""Fewer are sent where they are large, but enough for two workers, one job under way and one waiting each."""
+FEWEST_IN_FLIGHT = 4
 CONNECT_S = 10
 SILENCE_S = 300.0
 """Without a result for so long, a cluster is said to be silent: it may have no workers left."""
@@ -161,10 +164,13 @@ class SealedExecutor(Executor):
     def __init__(self, remote: Executor, key: bytes) -> None:
         self._remote = remote
         self._key = key
+        self.largest = 1
+        """Bytes of the largest call so far."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """As `Executor.submit`. An error of the job is raised as it was; any other means that the job was lost."""
         blob = _seal(self._key, (__version__, pickle.dumps((fn, args, kwargs))), _JOB)
+        self.largest = max(self.largest, len(blob))
         outer: Future[Any] = Future()
         inner = self._remote.submit(run_sealed, blob)
 
@@ -294,6 +300,12 @@ def run_jobs(jobs: Iterable[tuple[K, Job]], executor: Executor | None) -> Iterat
     failure: RagAuditError | None = None
     source = iter(jobs)
 
+    def room() -> bool:
+        most = limit
+        if isinstance(executor, SealedExecutor):
+            most = min(limit, max(FEWEST_IN_FLIGHT, IN_FLIGHT_BYTES // executor.largest))
+        return len(waiting) < most
+
     def send(name: K, job: Job, *, again: bool) -> None:
         nonlocal failure
         try:
@@ -304,7 +316,7 @@ def run_jobs(jobs: Iterable[tuple[K, Job]], executor: Executor | None) -> Iterat
     try:
         while True:
             # Room is looked up once a job: a failed submission ends the loop.
-            while failure is None and len(waiting) < limit and (following := next(source, None)):
+            while failure is None and room() and (following := next(source, None)):
                 send(*following, again=False)
             if not waiting:
                 break

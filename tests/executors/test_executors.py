@@ -30,7 +30,7 @@ from rag_audit.executors import (
 from rag_audit.proofs.scan import CertificateJob, NoiseCertificate, ScanKey, commit_index
 from rag_audit.relation.commitments import seed_commitment
 from rag_audit.relation.field import to_bytes
-from tests.executors.conftest import Cluster
+from tests.executors.conftest import Cluster, DaskCluster
 
 S0, S1 = 2**200 + 11, 2**199 + 22
 
@@ -47,6 +47,11 @@ class Echo:
             self.fatal_once.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return self.value
+
+
+@dataclasses.dataclass(frozen=True)
+class Sized(Echo):
+    blob: bytes = b""
 
 
 class AlwaysFatal(Echo):
@@ -247,6 +252,18 @@ def test_jobs_are_built_as_there_is_room() -> None:
         assert sum(1 for _ in run) == 999
 
 
+@pytest.mark.parametrize(("size", "most"), [(10, 128), (100_000, 10), (2_000_000, 4)])
+def test_fewer_large_jobs_are_on_their_way(
+    key_file: Path, monkeypatch: pytest.MonkeyPatch, size: int, most: int
+) -> None:
+    monkeypatch.setattr(executors, "IN_FLIGHT_BYTES", 1_050_000)
+    carrier = Recorder()
+    run = run_jobs([(i, Sized(i, blob=bytes(size))) for i in range(200)], carrier)
+    next(run)
+    assert len(carrier.sent) == most
+    run.close()
+
+
 # -- addresses -----------------------------------------------------------------------------------------------
 
 
@@ -293,3 +310,14 @@ def test_errors_come_back_from_a_cluster_as_they_were(cluster: Cluster) -> None:
         assert type(caught.value) is SetupError and caught.value.field == KEY_VARIABLE
         with pytest.raises(ExecutorError, match="twice; at seven"):  # both workers die of it
             list(run_jobs([("seven", AlwaysFatal(7))], sealed))
+
+
+def test_a_client_is_taken_as_it_is(cluster: Cluster) -> None:
+    """As the library's `Window.prove(executor=...)` takes it; nothing leaves unsealed, since the workers open it."""
+    if not isinstance(cluster, DaskCluster):
+        pytest.skip("Ray has no executor of its own; open_executor wraps its tasks")
+    from distributed import Client
+
+    with Client(cluster.address.replace("dask://", "tcp://")) as client:
+        jobs = [(i, Echo(i)) for i in range(20)]
+        assert dict(run_jobs(jobs, client.get_executor())) == {i: i for i in range(20)}
