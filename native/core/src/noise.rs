@@ -5,13 +5,15 @@
 //! draw and chosen by mask, because samplers that reject or look up leak their output through timing.
 use std::sync::OnceLock;
 
+use ark_ff::AdditiveGroup;
 use num_bigint::BigUint;
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
+use crate::dispatch;
 use crate::field::Fr;
 use crate::limbs::{from_field, to_integer};
-use crate::poseidon::{permute_raw, WIDTH};
+use crate::poseidon::{permute_all, State, WIDTH};
 use crate::Error;
 
 /// Bins of the alias table, one for each magnitude 0..127.
@@ -25,10 +27,14 @@ pub const MAX_POSITIONS: usize = 1 << 26;
 
 const BASE_VARIANCE: u32 = 16 * 16;
 const MASS_BITS: u64 = 40;
-const TAG_NOISE_BLOCK: u64 = 9;
+/// Domain tag of a noise block.
+pub const TAG_NOISE_BLOCK: u64 = 9;
 const DRAW_BYTES: usize = 5;
 const DRAWS_PER_WORD: usize = 5;
-const DRAWS_PER_BLOCK: usize = (WIDTH - 1) * DRAWS_PER_WORD;
+const WORDS_PER_BLOCK: usize = WIDTH - 1;
+const DRAWS_PER_BLOCK: usize = WORDS_PER_BLOCK * DRAWS_PER_WORD;
+/// Blocks of one task.
+const TASK: usize = 32;
 
 /// Bin j has primary value j, alias value `aliases[j]` and threshold `thresholds[j]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,9 +142,9 @@ pub fn draw(kappa: &Fr, positions: usize, gains: &[u32]) -> Result<Vec<i32>, Err
     let blocks = (positions * gains.len()).div_ceil(DRAWS_PER_BLOCK);
     let mut draws = Zeroizing::new(vec![0i8; blocks * DRAWS_PER_BLOCK]);
     draws
-        .par_chunks_exact_mut(DRAWS_PER_BLOCK)
+        .par_chunks_mut(TASK * DRAWS_PER_BLOCK)
         .enumerate()
-        .for_each(|(b, out)| draw_block(kappa, b as u64, out));
+        .for_each(|(task, out)| draw_blocks(kappa, task * TASK, out));
     let combine = |x: &[i8]| {
         gains
             .iter()
@@ -150,42 +156,68 @@ pub fn draw(kappa: &Fr, positions: usize, gains: &[u32]) -> Result<Vec<i32>, Err
     Ok(drawn.par_chunks_exact(gains.len()).map(combine).collect())
 }
 
-/// Block b: words 1..16 of the permutation of (0, kappa, b, 9, 0, ..), five draws of five bytes from each.
-fn draw_block(kappa: &Fr, block: u64, out: &mut [i8]) {
-    let mut state = [[0; 4]; WIDTH];
-    state[1] = from_field(kappa);
-    state[2] = from_field(&Fr::from(block));
-    state[3] = from_field(&Fr::from(TAG_NOISE_BLOCK));
-    permute_raw(&mut state);
+/// Block b: words 1..16 of the permutation of (0, kappa, b, 9, 0, ..).
+pub fn block_state(kappa: &Fr, block: usize) -> State {
+    let mut state = [Fr::ZERO; WIDTH];
+    state[1] = *kappa;
+    state[2] = Fr::from(block as u64);
+    state[3] = Fr::from(TAG_NOISE_BLOCK);
+    state
+}
 
+/// Words 1..16 of as many blocks from `first` on as fit `out`, as canonical integers, by the same steps whatever the key.
+pub fn words(kappa: &Fr, first: usize, out: &mut [[u64; 4]]) {
+    for (task, out) in out.chunks_mut(TASK * WORDS_PER_BLOCK).enumerate() {
+        let count = out.len() / WORDS_PER_BLOCK;
+        let first = first + task * TASK;
+        let mut states: Vec<State> = (first..first + count)
+            .map(|b| block_state(kappa, b))
+            .collect();
+        permute_all(&mut states);
+        for (state, out) in states.iter().zip(out.chunks_exact_mut(WORDS_PER_BLOCK)) {
+            for (word, out) in state[1..].iter().zip(out) {
+                *out = to_integer(&from_field(word));
+            }
+        }
+        states.zeroize();
+    }
+}
+
+/// Five draws of five bytes from each word of the blocks from `first` on.
+fn draw_blocks(kappa: &Fr, first: usize, out: &mut [i8]) {
+    let mut words_of_all = vec![[0; 4]; out.len() / DRAWS_PER_WORD];
+    words(kappa, first, &mut words_of_all);
     let mut heads = [0u8; DRAWS_PER_BLOCK];
     let mut bits = [0u32; DRAWS_PER_BLOCK];
-    for (word, (heads, bits)) in state[1..].iter().zip(
-        heads
+    let blocks = words_of_all.chunks_exact(WORDS_PER_BLOCK);
+    for (words, out) in blocks.zip(out.chunks_exact_mut(DRAWS_PER_BLOCK)) {
+        let heads_and_bits = heads
             .chunks_exact_mut(DRAWS_PER_WORD)
-            .zip(bits.chunks_exact_mut(DRAWS_PER_WORD)),
-    ) {
-        let mut bytes = [0u8; 32];
-        for (chunk, limb) in bytes.chunks_exact_mut(8).zip(to_integer(word)) {
-            chunk.copy_from_slice(&limb.to_le_bytes());
+            .zip(bits.chunks_exact_mut(DRAWS_PER_WORD));
+        for (word, (heads, bits)) in words.iter().zip(heads_and_bits) {
+            for ((head, bits), draw) in heads.iter_mut().zip(bits).zip(draws_of(word)) {
+                (*head, *bits) = draw;
+            }
         }
-        for (i, draw) in bytes
-            .chunks_exact(DRAW_BYTES)
-            .take(DRAWS_PER_WORD)
-            .enumerate()
-        {
-            heads[i] = draw[0];
-            bits[i] = u32::from_le_bytes([draw[1], draw[2], draw[3], draw[4]]);
-        }
-        bytes.zeroize();
+        dispatch!(_l => select(&heads, &bits, out));
     }
-    select(&heads, &bits, out);
-    state.zeroize();
+    words_of_all.zeroize();
     heads.zeroize();
     bits.zeroize();
 }
 
+/// The first byte of each of a word's draws and the four after it.
+pub fn draws_of(word: &[u64; 4]) -> [(u8, u32); DRAWS_PER_WORD] {
+    std::array::from_fn(|i| {
+        let (limb, shift) = (8 * DRAW_BYTES * i / 64, 8 * DRAW_BYTES * i % 64);
+        let pair = u128::from(word[limb + 1]) << 64 | u128::from(word[limb]);
+        let draw = (pair >> shift) as u64;
+        (draw as u8, (draw >> 8) as u32)
+    })
+}
+
 /// x of each draw, by a scan of the whole table under masks.
+#[inline(always)]
 fn select(heads: &[u8; DRAWS_PER_BLOCK], bits: &[u32; DRAWS_PER_BLOCK], out: &mut [i8]) {
     let table = alias_table();
     let bins = heads.map(|head| u32::from(head & 0x7f));
@@ -213,7 +245,7 @@ fn select(heads: &[u8; DRAWS_PER_BLOCK], bits: &[u32; DRAWS_PER_BLOCK], out: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ark_ff::{AdditiveGroup, Field};
+    use ark_ff::Field;
 
     #[test]
     fn table_draws_exactly_the_masses() {

@@ -11,8 +11,12 @@ use std::sync::OnceLock;
 
 use ark_ff::{AdditiveGroup, BigInt, Field, PrimeField};
 
+use crate::dispatch;
 use crate::field::Fr;
-use crate::limbs::{add_lazy, fifth_power, from_field, reduce_once, to_field, Limbs, Sum};
+#[cfg(target_arch = "x86_64")]
+use crate::lanes::Avx512;
+use crate::lanes::Lanes;
+use crate::limbs::{Steady, Sum};
 use crate::Error;
 
 /// Words of the state.
@@ -36,39 +40,51 @@ const GROUPS: usize = PARTIAL_ROUNDS / GROUP;
 
 /// A square matrix, by rows.
 pub type Matrix<const N: usize> = [[Fr; N]; N];
-type Row = [Limbs; WIDTH];
-/// The raw state, in Montgomery form.
-pub(crate) type State = [Limbs; WIDTH];
+/// A state, as it goes in and comes out.
+pub type State = [Fr; WIDTH];
 
 /// One group of partial rounds.
-struct Group {
+struct Group<K> {
     /// Added to word 0 before each S-box.
-    constants: [Limbs; GROUP],
+    constants: [K; GROUP],
     /// What the words 1..16 at the group's start contribute to word 0 after each round.
-    rows: [[Limbs; RATE]; GROUP],
+    rows: [[K; RATE]; GROUP],
     /// What each round's S-box output adds to the words 1..16 by the group's end.
-    columns: [[Limbs; GROUP]; RATE],
+    columns: [[K; GROUP]; RATE],
 }
 
-struct Parameters {
+/// What the rounds add and multiply by, as constants of some lanes.
+struct Parameters<K> {
     /// Constants of the full rounds; those of the partial rounds' words 1..16 have been moved into the fifth.
-    full: [Row; FULL_ROUNDS],
-    matrix: [Row; WIDTH],
+    full: [[K; WIDTH]; FULL_ROUNDS],
+    matrix: [[K; WIDTH]; WIDTH],
     /// The matrix of the last full round before the partial ones, with their change of basis.
-    transition: [Row; WIDTH],
-    corner: Limbs,
+    transition: [[K; WIDTH]; WIDTH],
+    corner: K,
     /// v M^j w for j = 0..GROUP-2.
-    response: [Limbs; GROUP - 1],
-    groups: Vec<Group>,
+    response: [K; GROUP - 1],
+    groups: Vec<Group<K>>,
 }
 
-fn parameters() -> &'static Parameters {
-    static PARAMETERS: OnceLock<Parameters> = OnceLock::new();
-    PARAMETERS.get_or_init(|| {
-        let (constants, matrix) = generate(PARTIAL_ROUNDS);
-        Parameters::new(constants, &matrix)
-    })
+/// Lanes that permutations run in.
+trait Permuting: Lanes<Fr, K: 'static> {
+    fn parameters(self) -> &'static Parameters<Self::K>;
 }
+
+macro_rules! permuting {
+    ($lanes:ty) => {
+        impl Permuting for $lanes {
+            fn parameters(self) -> &'static Parameters<Self::K> {
+                static MADE: OnceLock<Parameters<<$lanes as Lanes<Fr>>::K>> = OnceLock::new();
+                MADE.get_or_init(|| Parameters::new(self))
+            }
+        }
+    };
+}
+
+permuting!(Steady);
+#[cfg(target_arch = "x86_64")]
+permuting!(Avx512);
 
 /// The Grain LFSR of the paper's appendix E.
 struct Grain(u128);
@@ -203,11 +219,13 @@ fn invert<const N: usize>(mut m: Matrix<N>) -> Matrix<N> {
     out
 }
 
-impl Parameters {
+impl<K> Parameters<K> {
     /// With s = (s_0, t), one partial round's matrix is s_0' = corner x + v t, t' = w x + M t. In the basis
     /// u = M^(R-i) t after round i of R the second becomes u' = u + M^(R-i-1) w x, sparse, and the first takes
     /// v M^-(R-i) in place of v.
-    fn new(mut constants: Vec<[Fr; WIDTH]>, matrix: &Matrix<WIDTH>) -> Self {
+    fn new<L: Lanes<Fr, K = K>>(l: L) -> Self {
+        let (constants, matrix) = round_parameters();
+        let mut constants = constants.clone();
         let corner = matrix[0][0];
         let v: [Fr; RATE] = from_fn(|j| matrix[0][j + 1]);
         let w: [Fr; RATE] = from_fn(|i| matrix[i + 1][0]);
@@ -244,106 +262,200 @@ impl Parameters {
 
         let mut power = w;
         let response = from_fn(|_| {
-            let value = from_field(&dot(&v, &power));
+            let value = l.constant(&dot(&v, &power));
             power = times(&minor, &power);
             value
         });
         let groups = (0..GROUPS)
             .map(|g| Group {
-                constants: from_fn(|j| from_field(&constants[HALF + g * GROUP + j][0])),
-                rows: from_fn(|j| rows[g * GROUP + j].map(|x| from_field(&x))),
-                columns: from_fn(|i| from_fn(|j| from_field(&columns[g * GROUP + j][i]))),
+                constants: from_fn(|j| l.constant(&constants[HALF + g * GROUP + j][0])),
+                rows: from_fn(|j| rows[g * GROUP + j].map(|x| l.constant(&x))),
+                columns: from_fn(|i| from_fn(|j| l.constant(&columns[g * GROUP + j][i]))),
             })
             .collect();
-        let raw = |m: &Matrix<WIDTH>| m.map(|row| row.map(|x| from_field(&x)));
+        let prepared = |m: &Matrix<WIDTH>| m.map(|row| row.map(|x| l.constant(&x)));
         Self {
             full: from_fn(|i| {
                 let round = if i < HALF { i } else { i + PARTIAL_ROUNDS };
-                constants[round].map(|x| from_field(&x))
+                constants[round].map(|x| l.constant(&x))
             }),
-            matrix: raw(matrix),
-            transition: raw(&transition),
-            corner: from_field(&corner),
+            matrix: prepared(matrix),
+            transition: prepared(&transition),
+            corner: l.constant(&corner),
             response,
             groups,
         }
     }
 }
 
-/// `see` gets every S-box's word and the constant to be added to it, in the order of the rounds.
-fn substitute(state: &mut State, constants: &Row, see: &mut impl FnMut(&Limbs, &Limbs)) {
-    for (word, constant) in state.iter_mut().zip(constants) {
-        see(word, constant);
-        *word = fifth_power(&add_lazy(word, constant));
-    }
+#[inline(always)]
+fn fifth<L: Lanes<Fr>>(l: L, x: L::V) -> L::V {
+    let square = l.square(x);
+    l.mul(l.square(square), x)
 }
 
-fn mixed(row: &Row, state: &State) -> Limbs {
-    let mut sum = Sum::zero();
-    for (m, word) in row.iter().zip(state) {
-        sum.add_product(m, word);
+/// One sum of products for each row, all at once: what a product of eight lanes waits for is longer than it takes.
+#[inline(always)]
+fn row_sums<L: Lanes<Fr>, const T: usize, const R: usize>(
+    l: L,
+    rows: [&[L::K; T]; R],
+    words: &[L::V],
+) -> [L::W; R] {
+    let mut sums = [l.wide(); R];
+    for (j, word) in words.iter().enumerate() {
+        for (sum, row) in sums.iter_mut().zip(rows) {
+            *sum = l.mac(*sum, l.all(&row[j]), *word);
+        }
     }
-    sum.reduce()
+    sums
 }
 
-fn mix(state: &mut State, matrix: &[Row; WIDTH]) {
+#[inline(always)]
+fn mix<L: Lanes<Fr>, const T: usize>(l: L, state: &mut [L::V; T], matrix: &[[L::K; T]; T]) {
+    const { assert!(T <= Sum::CAPACITY) };
     let before = *state;
-    for (word, row) in state.iter_mut().zip(matrix) {
-        *word = mixed(row, &before);
+    let mut at = 0;
+    while L::N > 1 && at + 1 < T {
+        let sums = row_sums(l, [&matrix[at], &matrix[at + 1]], &before);
+        (state[at], state[at + 1]) = (l.reduce(sums[0]), l.reduce(sums[1]));
+        at += 2;
+    }
+    while at < T {
+        let [sum] = row_sums(l, [&matrix[at]], &before);
+        state[at] = l.reduce(sum);
+        at += 1;
     }
 }
 
-fn partial_rounds(state: &mut State, p: &Parameters, see: &mut impl FnMut(&Limbs, &Limbs)) {
+#[inline(always)]
+fn partial_rounds<L: Lanes<Fr>>(
+    l: L,
+    state: &mut [L::V; WIDTH],
+    p: &Parameters<L::K>,
+    see: &mut impl FnMut(L::V),
+) {
     const { assert!(RATE + GROUP <= Sum::CAPACITY && GROUP + 6 <= Sum::CAPACITY) };
     for group in &p.groups {
-        let mut outputs = [[0; 4]; GROUP];
+        let mut outputs = [l.zero(); GROUP];
         for j in 0..GROUP {
-            see(&state[0], &group.constants[j]);
-            outputs[j] = fifth_power(&add_lazy(&state[0], &group.constants[j]));
-            let mut sum = Sum::zero();
-            sum.add_product(&p.corner, &outputs[j]);
+            let x = l.add(state[0], l.all(&group.constants[j]));
+            see(x);
+            let [mut sum] = row_sums(l, [&group.rows[j]], &state[1..]);
+            outputs[j] = fifth(l, x);
+            sum = l.mac(sum, l.all(&p.corner), outputs[j]);
             for (h, output) in p.response[..j].iter().rev().zip(&outputs) {
-                sum.add_product(h, output);
+                sum = l.mac(sum, l.all(h), *output);
             }
-            for (m, word) in group.rows[j].iter().zip(&state[1..]) {
-                sum.add_product(m, word);
-            }
-            state[0] = sum.reduce();
+            state[0] = l.reduce(sum);
         }
         for (word, column) in state[1..].iter_mut().zip(&group.columns) {
-            let mut sum = Sum::from_value(word);
+            let mut sum = l.wide_from(*word);
             for (m, output) in column.iter().zip(&outputs) {
-                sum.add_product(m, output);
+                sum = l.mac(sum, l.all(m), *output);
             }
-            *word = sum.reduce();
+            *word = l.reduce(sum);
         }
     }
 }
 
-/// All rounds but the last matrix.
-fn rounds(state: &mut State, p: &Parameters, mut see: impl FnMut(&Limbs, &Limbs)) {
-    for round in 0..FULL_ROUNDS - 1 {
-        substitute(state, &p.full[round], &mut see);
+/// All rounds but the last matrix. `see` gets every S-box's input, in the order of the rounds.
+///
+/// Bounds: a matrix leaves less than 2 p from words below 20 p, an S-box less than 2 p from an input below 21 p, and a
+/// group of partial rounds adds less than 1.1 p to the words 1..16.
+#[inline(always)]
+fn rounds<L: Permuting>(l: L, state: &mut [L::V; WIDTH], mut see: impl FnMut(L::V)) {
+    let p = l.parameters();
+    for round in 0..FULL_ROUNDS {
+        for (word, constant) in state.iter_mut().zip(&p.full[round]) {
+            let x = l.add(*word, l.all(constant));
+            see(x);
+            *word = fifth(l, x);
+        }
         if round == HALF - 1 {
-            mix(state, &p.transition);
-            partial_rounds(state, p, &mut see);
-        } else {
-            mix(state, &p.matrix);
+            mix(l, state, &p.transition);
+            partial_rounds(l, state, p, &mut see);
+        } else if round < FULL_ROUNDS - 1 {
+            mix(l, state, &p.matrix);
         }
     }
-    substitute(state, &p.full[FULL_ROUNDS - 1], &mut see);
 }
 
-/// What goes into every S-box, round constant included, in the order of the rounds: what an argument about the
-/// permutation works on.
-pub fn sbox_inputs(state: &[Fr; WIDTH]) -> [Fr; SBOXES] {
-    let mut raw = state.map(|x| from_field(&x));
-    let (mut inputs, mut next) = ([Fr::ZERO; SBOXES], 0);
-    rounds(&mut raw, parameters(), |word, constant| {
-        inputs[next] = to_field(word) + to_field(constant);
-        next += 1;
-    });
-    inputs
+/// States, one a lane; the last one also in the lanes that are left over.
+#[inline(always)]
+fn load<L: Lanes<Fr>, const T: usize>(l: L, states: &[[Fr; T]]) -> [L::V; T] {
+    let mut out = [l.zero(); T];
+    for (j, word) in out.iter_mut().enumerate() {
+        *word = l.load(
+            #[inline(always)]
+            |i| &states[i.min(states.len() - 1)][j],
+        );
+    }
+    out
+}
+
+#[inline(always)]
+fn store<L: Lanes<Fr>, const T: usize>(l: L, state: &[L::V; T], states: &mut [[Fr; T]]) {
+    for (j, word) in state.iter().enumerate() {
+        l.store(
+            *word,
+            #[inline(always)]
+            |i, x| {
+                if let Some(state) = states.get_mut(i) {
+                    state[j] = x;
+                }
+            },
+        );
+    }
+}
+
+#[inline(always)]
+fn permute_lanes<L: Permuting>(l: L, states: &mut [State]) {
+    for run in states.chunks_mut(L::N) {
+        let mut state = load(l, run);
+        rounds(l, &mut state, |_| ());
+        mix(l, &mut state, &l.parameters().matrix);
+        store(l, &state, run);
+    }
+}
+
+#[inline(always)]
+fn sbox_inputs_lanes<L: Permuting>(l: L, states: &[State], out: &mut [&mut [Fr]]) {
+    for (r, run) in states.chunks(L::N).enumerate() {
+        let mut columns = out.iter_mut();
+        rounds(
+            l,
+            &mut load(l, run),
+            #[inline(always)]
+            |x| {
+                let column = columns.next().expect("one column an S-box");
+                let places = &mut column[r * L::N..][..run.len()];
+                l.store(
+                    x,
+                    #[inline(always)]
+                    |i, x| {
+                        if let Some(place) = places.get_mut(i) {
+                            *place = x;
+                        }
+                    },
+                );
+            },
+        );
+    }
+}
+
+/// Permutes every state, by the same steps whatever they are. Eight take little longer than one where the processor
+/// has [`lanes`](crate::lanes) for them.
+pub fn permute_all(states: &mut [State]) {
+    match states {
+        [_] => permute_lanes(Steady, states),
+        _ => dispatch!(l or Steady => permute_lanes(l, states)),
+    }
+}
+
+/// What goes into every S-box of the permutations of some states, round constant included: what an argument about
+/// them works on. `out` has a column for each of the [`SBOXES`], in the order of the rounds.
+pub fn sbox_inputs(states: &[State], out: &mut [&mut [Fr]]) {
+    dispatch!(l or Steady => sbox_inputs_lanes(l, states, out));
 }
 
 /// The constants of every round and the matrix, as the paper's section 2.3 has them.
@@ -352,18 +464,11 @@ pub fn round_parameters() -> &'static (Vec<[Fr; WIDTH]>, Matrix<WIDTH>) {
     GENERATED.get_or_init(|| generate(PARTIAL_ROUNDS))
 }
 
-/// The permutation on raw words, which the noise stream uses: no secret-dependent branch or load.
-pub(crate) fn permute_raw(state: &mut State) {
-    let p = parameters();
-    rounds(state, p, |_, _| ());
-    mix(state, &p.matrix);
-}
-
 /// The permutation of 17 field elements.
-pub fn permute(state: &[Fr; WIDTH]) -> [Fr; WIDTH] {
-    let mut raw = state.map(|x| from_field(&x));
-    permute_raw(&mut raw);
-    raw.map(|x| to_field(&x))
+pub fn permute(state: &State) -> State {
+    let mut states = [*state];
+    permute_all(&mut states);
+    states[0]
 }
 
 /// H: at most 16 elements, padded with zeros, to one.
@@ -379,13 +484,14 @@ pub fn hash(inputs: &[Fr]) -> Result<Fr, Error> {
 }
 
 fn compress(inputs: &[Fr]) -> Fr {
-    let p = parameters();
-    let mut state = [[0; 4]; WIDTH];
-    for (word, x) in state[1..].iter_mut().zip(inputs) {
-        *word = from_field(x);
-    }
-    rounds(&mut state, p, |_, _| ());
-    to_field(&mixed(&p.matrix[0], &state))
+    let mut state = [Fr::ZERO; WIDTH];
+    state[1..=inputs.len()].copy_from_slice(inputs);
+    let mut state = load(Steady, &[state]);
+    rounds(Steady, &mut state, |_| ());
+    let [sum] = row_sums(Steady, [&Steady.parameters().matrix[0]], &state);
+    let mut out = Fr::ZERO;
+    Steady.store(Steady.reduce(sum), |_, x| out = x);
+    out
 }
 
 /// HL: h = H(10, tag, len), then h = H(h, run) for each run of 15 elements.
@@ -403,45 +509,53 @@ pub fn hash_list(tag: u64, elements: &[Fr]) -> Fr {
 /// A permutation of T words by the rounds of the paper's section 2.3. No secret goes through it, and a table is
 /// hashed once: the sparse form would save seconds of its life.
 pub struct Narrow<const T: usize> {
-    constants: Vec<[Limbs; T]>,
-    matrix: [[Limbs; T]; T],
+    constants: Vec<[Fr; T]>,
+    matrix: Matrix<T>,
 }
 
 impl<const T: usize> Narrow<T> {
     fn new(partial_rounds: usize) -> Self {
-        const { assert!(T <= Sum::CAPACITY) };
         let (constants, matrix) = generate::<T>(partial_rounds);
-        let raw = |row: [Fr; T]| row.map(|x| from_field(&x));
-        Self {
-            constants: constants.into_iter().map(raw).collect(),
-            matrix: matrix.map(raw),
+        Self { constants, matrix }
+    }
+
+    #[inline(always)]
+    fn permute_lanes<L: Lanes<Fr>>(&self, l: L, states: &mut [[Fr; T]]) {
+        let matrix = self.matrix.map(|row| row.map(|x| l.constant(&x)));
+        let constants: Vec<[L::K; T]> = self
+            .constants
+            .iter()
+            .map(|row| row.map(|x| l.constant(&x)))
+            .collect();
+        let last_full = constants.len() - HALF;
+        for run in states.chunks_mut(L::N) {
+            let mut state = load(l, run);
+            for (round, row) in constants.iter().enumerate() {
+                let full = round < HALF || round >= last_full;
+                for (j, (word, constant)) in state.iter_mut().zip(row).enumerate() {
+                    let sum = l.add(*word, l.all(constant));
+                    *word = if full || j == 0 {
+                        fifth(l, sum)
+                    } else {
+                        l.weak(sum)
+                    };
+                }
+                mix(l, &mut state, &matrix);
+            }
+            store(l, &state, run);
         }
+    }
+
+    /// Permutes every state.
+    pub fn permute_all(&self, states: &mut [[Fr; T]]) {
+        dispatch!(l or Steady => self.permute_lanes(l, states));
     }
 
     /// The permutation of T field elements.
     pub fn permute(&self, state: &[Fr; T]) -> [Fr; T] {
-        let mut words = state.map(|x| from_field(&x));
-        let last_full = self.constants.len() - HALF;
-        for (round, row) in self.constants.iter().enumerate() {
-            let full = round < HALF || round >= last_full;
-            for (j, (word, constant)) in words.iter_mut().zip(row).enumerate() {
-                let sum = add_lazy(word, constant);
-                *word = if full || j == 0 {
-                    fifth_power(&sum)
-                } else {
-                    reduce_once(&sum)
-                };
-            }
-            let before = words;
-            for (word, row) in words.iter_mut().zip(&self.matrix) {
-                let mut sum = Sum::zero();
-                for (m, x) in row.iter().zip(&before) {
-                    sum.add_product(m, x);
-                }
-                *word = sum.reduce();
-            }
-        }
-        words.map(|x| to_field(&x))
+        let mut states = [*state];
+        self.permute_lanes(Steady, &mut states);
+        states[0]
     }
 }
 
@@ -460,7 +574,17 @@ pub fn narrow_13() -> &'static Narrow<13> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lanes::tracked::Tracked;
     use ark_ff::UniformRand;
+
+    permuting!(Tracked);
+
+    fn states(count: usize) -> Vec<State> {
+        let mut rng = ark_std::test_rng();
+        let mut out = vec![[Fr::ZERO; WIDTH], [-Fr::ONE; WIDTH]];
+        out.extend((2..count).map(|_| from_fn(|_| Fr::rand(&mut rng))));
+        out
+    }
 
     /// The rounds as the paper's section 2.3 has them.
     fn plain<const T: usize>(state: &[Fr; T], partial_rounds: usize) -> [Fr; T] {
@@ -476,48 +600,74 @@ mod tests {
         s
     }
 
+    fn narrow_is_plain<const T: usize>(permutation: &Narrow<T>, partial_rounds: usize) {
+        let cut = |state: &State| -> [Fr; T] { from_fn(|i| state[i]) };
+        let states: Vec<[Fr; T]> = states(11).iter().map(cut).collect();
+        let expected: Vec<[Fr; T]> = states.iter().map(|s| plain(s, partial_rounds)).collect();
+        assert_eq!(permutation.permute(&states[2]), expected[2]);
+        for permute_all in [
+            Narrow::permute_all,
+            |permutation: &Narrow<T>, states: &mut [[Fr; T]]| {
+                permutation.permute_lanes(Tracked, states)
+            },
+        ] {
+            let mut permuted = states.clone();
+            permute_all(permutation, &mut permuted);
+            assert_eq!(permuted, expected);
+        }
+    }
+
     #[test]
     fn narrow_permutations_are_the_plain_rounds() {
-        let mut rng = ark_std::test_rng();
-        let state = from_fn(|_| Fr::rand(&mut rng));
-        assert_eq!(narrow_9().permute(&state), plain(&state, 63));
-        assert_eq!(
-            narrow_9().permute(&[-Fr::ONE; 9]),
-            plain(&[-Fr::ONE; 9], 63)
-        );
-        let state = from_fn(|_| Fr::rand(&mut rng));
-        assert_eq!(narrow_13().permute(&state), plain(&state, 65));
-        assert_eq!(
-            narrow_13().permute(&[-Fr::ONE; 13]),
-            plain(&[-Fr::ONE; 13], 65)
-        );
+        narrow_is_plain(narrow_9(), 63);
+        narrow_is_plain(narrow_13(), 65);
     }
 
     #[test]
     fn sparse_rounds_agree_with_the_plain_ones() {
-        let mut rng = ark_std::test_rng();
-        let mut cases = vec![[Fr::ZERO; WIDTH], [-Fr::ONE; WIDTH]];
-        cases.extend((0..20).map(|_| from_fn(|_| Fr::rand(&mut rng))));
-        for state in cases {
-            assert_eq!(permute(&state), plain(&state, PARTIAL_ROUNDS));
+        let states = states(21);
+        let expected: Vec<State> = states.iter().map(|s| plain(s, PARTIAL_ROUNDS)).collect();
+        for count in [0, 1, 2, 8, 21] {
+            for permute_all in [
+                permute_all,
+                |states: &mut [State]| permute_lanes(Tracked, states),
+                |states: &mut [State]| permute_lanes(Steady, states),
+            ] {
+                let mut permuted = states[..count].to_vec();
+                permute_all(&mut permuted);
+                assert_eq!(permuted, expected[..count]);
+            }
         }
     }
 
     #[test]
     fn sbox_inputs_are_those_of_the_plain_rounds() {
         let (constants, matrix) = round_parameters();
-        let state: [Fr; WIDTH] = from_fn(|i| Fr::from(i as u64 * 5 + 1));
-        let mut s = state;
-        let mut expected = Vec::new();
-        for (round, row) in constants.iter().enumerate() {
-            s.iter_mut().zip(row).for_each(|(x, c)| *x += c);
-            let partial = (HALF..HALF + PARTIAL_ROUNDS).contains(&round);
-            let boxes = if partial { 1 } else { WIDTH };
-            expected.extend(&s[..boxes]);
-            s[..boxes].iter_mut().for_each(|x| *x = x.pow([5]));
-            s = times(matrix, &s);
+        let states = states(11);
+        let mut expected = vec![Vec::new(); SBOXES];
+        for state in &states {
+            let (mut s, mut columns) = (*state, expected.iter_mut());
+            for (round, row) in constants.iter().enumerate() {
+                s.iter_mut().zip(row).for_each(|(x, c)| *x += c);
+                let partial = (HALF..HALF + PARTIAL_ROUNDS).contains(&round);
+                let boxes = if partial { 1 } else { WIDTH };
+                for x in &mut s[..boxes] {
+                    columns.next().unwrap().push(*x);
+                    *x = x.pow([5]);
+                }
+                s = times(matrix, &s);
+            }
         }
-        assert_eq!(sbox_inputs(&state).to_vec(), expected);
+        for inputs in [
+            sbox_inputs,
+            |states: &[State], out: &mut [&mut [Fr]]| sbox_inputs_lanes(Tracked, states, out),
+            |states: &[State], out: &mut [&mut [Fr]]| sbox_inputs_lanes(Steady, states, out),
+        ] {
+            let mut columns = vec![vec![Fr::ZERO; states.len()]; SBOXES];
+            let mut places: Vec<&mut [Fr]> = columns.iter_mut().map(|c| &mut c[..]).collect();
+            inputs(&states, &mut places);
+            assert_eq!(columns, expected);
+        }
     }
 
     /// circomlibjs 0.1.7: poseidon([1, 2, .., 16]) and poseidon of 16 zeros.

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::field::Fr;
 use crate::int4::{check_components, check_shape, NIBBLE_OFFSET};
-use crate::poseidon::{narrow_13, narrow_9};
+use crate::poseidon::{narrow_13, narrow_9, Narrow};
 use crate::{threads, Error};
 
 /// Domain tag of a row.
@@ -20,9 +20,11 @@ const SLOT_BITS: usize = 10;
 pub const WIDE: usize = 11;
 /// Most levels above the leaves: a token has 15 bits.
 pub const MAX_DEPTH: usize = 5;
+/// Hashes of one task.
+const TASK: usize = 128;
 
-/// Poseidon(12) of the tag and a row of at most 275 components.
-fn leaf(row: &[i8]) -> Fr {
+/// What Poseidon(12) permutes for a row of at most 275 components.
+fn leaf(row: &[i8]) -> [Fr; 2 + WIDE] {
     let mut state = [Fr::ZERO; 2 + WIDE];
     state[1] = Fr::from(TAG_TABLE);
     for (word, run) in state[2..].iter_mut().zip(row.chunks(SLOTS)) {
@@ -37,14 +39,26 @@ fn leaf(row: &[i8]) -> Fr {
         }
         *word = Fr::from_bigint(BigInt::new(limbs)).expect("250 bits are below the modulus");
     }
-    narrow_13().permute(&state)[0]
+    state
 }
 
-/// Poseidon(8) of eight children.
-fn node(children: &[Fr]) -> Fr {
+/// What Poseidon(8) permutes for eight children.
+fn node(children: &[Fr]) -> [Fr; 1 + ARITY] {
     let mut state = [Fr::ZERO; 1 + ARITY];
     state[1..].copy_from_slice(children);
-    narrow_9().permute(&state)[0]
+    state
+}
+
+/// Word 0 of every state's permutation.
+fn hashes<const T: usize>(
+    permutation: &Narrow<T>,
+    states: impl IndexedParallelIterator<Item = [Fr; T]>,
+) -> Vec<Fr> {
+    let hashed = |mut states: Vec<[Fr; T]>| {
+        permutation.permute_all(&mut states);
+        states.into_iter().map(|state| state[0])
+    };
+    states.chunks(TASK).flat_map_iter(hashed).collect()
 }
 
 /// All nodes of the tree over int8 rows of shape (rows, dimension), leaves first, the root last; places after the
@@ -70,11 +84,12 @@ pub fn tree(rows: &[i8], dimension: usize, depth: usize) -> Result<Vec<Fr>, Erro
         return Err(Error::invalid("rows", expected, count.to_string()));
     }
     threads::run(|| {
-        let mut level: Vec<Fr> = rows.par_chunks(dimension).map(leaf).collect();
-        level.resize(places, leaf(&vec![0; dimension]));
+        let rows = rows.par_chunks(dimension).map(leaf);
+        let mut level = hashes(narrow_13(), rows);
+        level.resize(places, narrow_13().permute(&leaf(&vec![0; dimension]))[0]);
         let mut nodes = level.clone();
         while level.len() > 1 {
-            level = level.par_chunks(ARITY).map(node).collect();
+            level = hashes(narrow_9(), level.par_chunks(ARITY).map(node));
             nodes.extend_from_slice(&level);
         }
         nodes
@@ -95,6 +110,8 @@ mod tests {
 
     #[test]
     fn nodes_are_the_hashes_of_their_children() {
+        let leaf = |row: &[i8]| narrow_13().permute(&leaf(row))[0];
+        let node = |children: &[Fr]| narrow_9().permute(&node(children))[0];
         let nodes = tree(&rows(9), DIMENSION, 2).unwrap();
         assert_eq!(nodes.len(), 64 + 8 + 1);
         assert_eq!(nodes[8], leaf(&rows(9)[8 * DIMENSION..]));

@@ -4,12 +4,12 @@
 //! beacon and the slot.
 use std::sync::Arc;
 
-use ark_ff::{AdditiveGroup, BigInteger, Field, PrimeField};
+use ark_ff::{AdditiveGroup, Field, PrimeField};
 use ragaudit_core::lanes::Lanes;
-use ragaudit_core::noise::{alias_table, check_gains, BINS};
-use ragaudit_core::poseidon::{hash, permute, WIDTH};
+use ragaudit_core::noise::{alias_table, check_gains, draws_of, words as stream_words, BINS};
+use ragaudit_core::poseidon::hash;
 use rayon::prelude::*;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::closing::{Closed, Equation};
 use crate::error::{Error, Result};
@@ -25,12 +25,10 @@ use crate::sumcheck::{sumcheck, Gate};
 use crate::transcript::Transcript;
 
 const DRAWS_PER_WORD: usize = 5;
-const BYTES_PER_DRAW: usize = 5;
 const WORDS_PER_BLOCK: usize = 1 << WORD_VARIABLES;
 const DRAWS_PER_BLOCK: usize = DRAWS_PER_WORD * WORDS_PER_BLOCK;
 const TAG_SEED: u64 = 1;
 const TAG_KEY: u64 = 2;
-const TAG_BLOCK: u64 = 9;
 /// Bits of one limb of the range checks.
 pub(crate) const LIMB_BITS: usize = 16;
 pub(crate) const TAG_RANGE: u64 = 1;
@@ -43,6 +41,8 @@ const HIGH_LIMBS: usize = 4;
 const BELOW_BITS: usize = 160;
 /// Limbs of what that part lacks of the largest allowed one.
 const REST_LIMBS: usize = 6;
+/// Blocks of one task.
+const TASK: usize = 64;
 
 /// What a certificate is about. Every value is rebuilt by the verifier, none read from a file.
 #[derive(Clone, Debug)]
@@ -168,14 +168,16 @@ impl Drop for Draws {
 /// The largest last draw and high part of a word, as one integer, that can be proved: whatever the other draws are, it
 /// gives an integer below r. One word in 2^93 has a larger one.
 fn highest() -> u128 {
-    let limbs = Fr::MODULUS.0.map(u128::from);
-    (limbs[3] << (192 - BELOW_BITS) | limbs[2] >> (BELOW_BITS - 128)) - 1
+    upper(&Fr::MODULUS.0) - 1
 }
 
 /// Last draw and high part of a word as one integer.
-fn upper(low: &[u8; 25], high: u64) -> u128 {
-    let last = low[BELOW_BITS / 8..].iter().rev();
-    u128::from(high) << (LOW_BITS - BELOW_BITS) | last.fold(0, |acc, b| acc << 8 | u128::from(*b))
+fn upper(word: &[u64; 4]) -> u128 {
+    u128::from(word[3]) << (192 - BELOW_BITS) | u128::from(word[2] >> (BELOW_BITS - 128))
+}
+
+fn high(word: &[u64; 4]) -> u64 {
+    word[3] >> (LOW_BITS - 192)
 }
 
 fn limb(x: u128, k: usize) -> i64 {
@@ -183,20 +185,20 @@ fn limb(x: u128, k: usize) -> i64 {
 }
 
 impl Draws {
-    /// From the words of the stream as integers: the low 200 bits and the high part of each.
-    fn new(statement: &NoiseStatement, words: &[([u8; 25], u64)]) -> Result<Self> {
+    /// From the words of the stream as integers.
+    fn new(statement: &NoiseStatement, words: &[[u64; 4]]) -> Result<Self> {
         let mut draws = Self::default();
         let most = highest();
-        for (low, high) in words {
-            for d in low.chunks_exact(BYTES_PER_DRAW) {
-                let t = i64::from(u32::from_le_bytes([d[1], d[2], d[3], d[4]]));
-                let threshold = alias_row(usize::from(d[0]), 0).0;
-                draws.push(d[0], i64::from(t < threshold), t);
+        for word in words {
+            for (byte, t) in draws_of(word) {
+                let threshold = alias_row(usize::from(byte), 0).0;
+                let t = i64::from(t);
+                draws.push(byte, i64::from(t < threshold), t);
             }
-            let rest = most.checked_sub(upper(low, *high)).ok_or_else(|| {
+            let rest = most.checked_sub(upper(word)).ok_or_else(|| {
                 Error::Unsatisfied("a noise word whose upper 94 bits are the modulus's".to_owned())
             })?;
-            draws.push_high(*high, rest);
+            draws.push_high(high(word), rest);
         }
         draws.combine(statement);
         Ok(draws)
@@ -299,25 +301,12 @@ pub(crate) fn limbs(ids: &[ColumnId], scale: Fr) -> Vec<(ColumnId, Fr)> {
 }
 
 /// The words 1..16 of the blocks, by the relation's own permutation.
-fn words(kappa: Fr, blocks: usize) -> Vec<([u8; 25], u64)> {
-    let block = |b: usize| {
-        let mut state = [Fr::ZERO; WIDTH];
-        state[1] = kappa;
-        state[2] = Fr::from(b as u64);
-        state[3] = Fr::from(TAG_BLOCK);
-        permute(&state)[1..].iter().map(split).collect::<Vec<_>>()
-    };
-    (0..blocks).into_par_iter().flat_map_iter(block).collect()
-}
-
-/// A word's canonical integer as its low 25 bytes and the rest.
-fn split(word: &Fr) -> ([u8; 25], u64) {
-    let bytes = word.into_bigint().to_bytes_le();
-    let mut low = [0; 25];
-    low.copy_from_slice(&bytes[..25]);
-    let mut high = [0; 8];
-    high[..7].copy_from_slice(&bytes[25..32]);
-    (low, u64::from_le_bytes(high))
+fn words(kappa: Fr, blocks: usize) -> Zeroizing<Vec<[u64; 4]>> {
+    let mut out = Zeroizing::new(vec![[0; 4]; blocks * WORDS_PER_BLOCK]);
+    out.par_chunks_mut(TASK * WORDS_PER_BLOCK)
+        .enumerate()
+        .for_each(|(task, out)| stream_words(&kappa, task * TASK, out));
+    out
 }
 
 /// The key of a slot: H(2, s0, s1, beacon, slot).
@@ -659,6 +648,7 @@ pub fn noise_column(
 mod tests {
     use super::*;
     use crate::cheat::{caught_by, no_claim_is_skipped, nothing_is_forgotten, run, Without};
+    use ark_ff::{BigInt, BigInteger};
 
     fn seed() -> Seed {
         Seed([Fr::from(123_456u64), Fr::from(987u64)])
@@ -694,19 +684,19 @@ mod tests {
 
     #[test]
     fn words_are_cut_below_the_modulus() {
-        let (low, high) = split(&-Fr::ONE);
-        assert_eq!(highest(), upper(&low, high) - 1);
-        assert_eq!(high >> 54, 0);
+        let largest = (-Fr::ONE).into_bigint().0;
+        assert_eq!(highest(), upper(&largest) - 1);
+        assert_eq!(high(&largest) >> 54, 0);
     }
 
     /// A word of the modulus's high part has a certificate as any other, unless 40 bits more are the modulus's too.
     #[test]
     fn words_up_to_the_modulus_are_provable() {
         let base = statement(1, &[1]);
-        let (mut low, high) = split(&-Fr::ONE);
-        assert!(Draws::new(&base, &[(low, high)]).is_err());
-        low[20] -= 1;
-        let draws = Draws::new(&base, &[(low, high)]).unwrap();
+        let mut word = (-Fr::ONE).into_bigint().0;
+        assert!(Draws::new(&base, &[word]).is_err());
+        word[2] -= 1 << (BELOW_BITS - 128);
+        let draws = Draws::new(&base, &[word]).unwrap();
         let rest = &draws.high[HIGH_LIMBS..];
         assert!(rest.iter().all(|limb| limb[0] == 0));
     }
@@ -887,22 +877,14 @@ mod tests {
         let shape = base.shape().unwrap();
         let kappa = noise_key(&seed(), base.beacon, base.slot);
         let mut all = words(kappa, shape.blocks);
-        let mut bytes = [0u8; 33];
-        bytes[..25].copy_from_slice(&all[0].0);
-        bytes[25..].copy_from_slice(&all[0].1.to_le_bytes());
-        let mut carry = 0;
-        for (b, m) in bytes.iter_mut().zip(Fr::MODULUS.to_bytes_le()) {
-            let sum = u16::from(*b) + u16::from(m) + carry;
-            *b = sum as u8;
-            carry = sum >> 8;
-        }
-        all[0].0.copy_from_slice(&bytes[..25]);
-        let high = u64::from_le_bytes(bytes[25..].try_into().unwrap());
-        assert_eq!(carry, 0);
-        all[0].1 = 0;
-        let mut draws = Draws::new(&base, &all).unwrap();
-        let above = upper(&all[0].0, high);
+        let honest = all[0];
+        let mut sum = BigInt::new(honest);
+        assert!(!sum.add_with_carry(&Fr::MODULUS));
+        let (above, high) = (upper(&sum.0), high(&sum.0));
         assert!(above > highest());
+        all[0] = sum.0;
+        all[0][3] &= 0xff;
+        let mut draws = Draws::new(&base, &all).unwrap();
         let mut forged = Draws::default();
         forged.push_high(high, highest().wrapping_sub(above));
         for (column, forged) in draws.high.iter_mut().zip(&forged.high) {
@@ -911,7 +893,7 @@ mod tests {
         let certificate = prove_with(&base, &seed(), &draws, false).unwrap();
         assert!(!accepted(&base, &certificate));
         // The same with the true high part and the forged low one fails at the word itself.
-        all[0].1 = words(kappa, 1)[0].1;
+        all[0][3] |= honest[3] & !0xff;
         let draws = Draws::new(&base, &all).unwrap();
         assert!(!accepted(
             &base,

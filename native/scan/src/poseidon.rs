@@ -1,27 +1,33 @@
 //! Many Poseidon permutations by layered GKR: `docs/scan/poseidon.md`.
 use std::array::from_fn;
+use std::borrow::Cow;
+use std::ops::Range;
 
 use ark_ff::{AdditiveGroup, Field};
-use ragaudit_core::lanes::Lanes;
+use ragaudit_core::dispatch;
+use ragaudit_core::lanes::{Lanes, Portable};
+use ragaudit_core::noise::{block_state, TAG_NOISE_BLOCK};
 use ragaudit_core::poseidon::{
-    hash, permute, round_parameters, sbox_inputs, Matrix, FULL_ROUNDS, LIST_RUN, PARTIAL_ROUNDS,
-    SBOXES, TAG_LIST, WIDTH,
+    hash, permute, round_parameters, sbox_inputs, Matrix, State, FULL_ROUNDS, LIST_RUN,
+    PARTIAL_ROUNDS, SBOXES, TAG_LIST, WIDTH,
 };
 use rayon::prelude::*;
+use zeroize::Zeroize;
 
 use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::index::log2_ceil;
-use crate::mle::{eq_at, eq_table, prefix, Weight};
+use crate::mle::{eq_at, eq_table, prefix, Weight, Weights};
 use crate::session::Session;
-use crate::sumcheck::{plain, sumcheck, Gate};
+use crate::sumcheck::{plain, round, Reduced};
 
 const HALF: usize = FULL_ROUNDS / 2;
 const LAST: usize = FULL_ROUNDS + PARTIAL_ROUNDS - 1;
 /// Words of a noise block that carry draws, as a power of two.
 pub const WORD_VARIABLES: usize = 4;
-const TAG_NOISE_BLOCK: u64 = 9;
+/// Permutations, or pairs of them, of one task.
+const TASK: usize = 1 << 9;
 
 /// Noise blocks: permutation b of (0, kappa, b, 9, 0, ..) for b below `blocks`, and the claim that the words
 /// 1..16 of all of them, word w of block b at 16 b + w - 1, extend to `value` at (word_point, block_point).
@@ -85,67 +91,6 @@ fn fifth(x: Fr) -> Fr {
     x.square().square() * x
 }
 
-#[inline(always)]
-fn fifth_on<L: Lanes<Fr>>(l: L, x: L::V) -> L::V {
-    l.mul(l.square(l.square(x)), x)
-}
-
-/// sum over i of w_i x_i^5.
-struct Full([Fr; WIDTH]);
-
-impl Gate for Full {
-    fn constants(&self) -> Vec<Fr> {
-        self.0.to_vec()
-    }
-
-    #[inline(always)]
-    fn at<L: Lanes<Fr>>(&self, l: L, weights: &[L::V], t: &[L::V]) -> L::V {
-        let mut sum = l.wide();
-        for (w, x) in weights.iter().zip(t) {
-            sum = l.mac(sum, *w, fifth_on(l, *x));
-        }
-        l.reduce(sum)
-    }
-}
-
-/// w x^5 + y.
-struct Partial(Fr);
-
-impl Gate for Partial {
-    fn constants(&self) -> Vec<Fr> {
-        vec![self.0]
-    }
-
-    #[inline(always)]
-    fn at<L: Lanes<Fr>>(&self, l: L, w: &[L::V], t: &[L::V]) -> L::V {
-        l.weak(l.add(l.mul(w[0], fifth_on(l, t[0])), t[1]))
-    }
-}
-
-/// The same sum for two functionals, each times a mask; the masks are the last tables.
-struct Outputs([[Fr; WIDTH]; 2]);
-
-impl Gate for Outputs {
-    fn constants(&self) -> Vec<Fr> {
-        self.0.concat()
-    }
-
-    #[inline(always)]
-    fn at<L: Lanes<Fr>>(&self, l: L, weights: &[L::V], t: &[L::V]) -> L::V {
-        let (first, second) = weights.split_at(WIDTH);
-        let mut sums = [l.wide(); 2];
-        for (k, x) in t[..WIDTH].iter().enumerate() {
-            let fifth = fifth_on(l, *x);
-            sums = [
-                l.mac(sums[0], first[k], fifth),
-                l.mac(sums[1], second[k], fifth),
-            ];
-        }
-        let sum = l.mac(l.wide(), t[WIDTH], l.reduce(sums[0]));
-        l.reduce(l.mac(sum, t[WIDTH + 1], l.reduce(sums[1])))
-    }
-}
-
 /// x, x^2, x^4, x^5 as hidden values with their products claimed; returns the variables of x and x^5.
 fn powers(
     session: &mut Session,
@@ -206,45 +151,37 @@ pub fn permutations(session: &mut Session, stream: Option<Stream>, calls: Vec<Ca
     let boxes = session
         .proving()
         .then(|| witness(session, stream.as_ref(), &calls, variables));
-    let layer = |round: usize| boxes.as_ref().map(|b| b[columns_of(round)].to_vec());
 
     // Outputs: the stream's words under one mask, every call's word 0 under its own.
     let gamma = session.challenge("hash outputs");
     let mut words = [Fr::ZERO; WIDTH];
     let mut claim = Expr::zero();
-    let mut masks = [
-        vec![Fr::ZERO; 1 << variables],
-        vec![Fr::ZERO; 1 << variables],
-    ];
+    let mut on_blocks = Vec::new();
     if let Some(stream) = &stream {
         words[1..].copy_from_slice(&eq_table(&stream.word_point));
         claim += &stream.value;
-        masks[0][..blocks].copy_from_slice(&eq_table(&stream.block_point)[..blocks]);
+        on_blocks = Weights::new(&stream.block_point).prefix(blocks);
     }
+    let mut call_masks = Vec::new();
     let mut power = gamma;
-    for (mask, call) in masks[1][blocks..].iter_mut().zip(&calls) {
+    for call in &calls {
         claim.add_scaled(&call.output, power);
-        *mask = power;
+        call_masks.push(power);
         power *= gamma;
     }
     let mut first = [Fr::ZERO; WIDTH];
     first[0] = Fr::ONE;
     let functionals = [words, first].map(|f| transposed_times(matrix, &f));
-    let call_masks = masks[1][blocks..blocks + calls.len()].to_vec();
-    let tables = layer(LAST).map(|mut tables| {
-        tables.extend(masks);
-        tables
-    });
     let (tau, claim) = plain(variables, claim);
-    let reduced = sumcheck(
-        session,
-        "hash layer",
-        &tau,
-        claim,
-        6,
-        tables,
-        Outputs(functionals),
-    )?;
+    let layer = boxes.as_ref().map(|boxes| Layer {
+        boxes: boxes.tables(LAST),
+        parts: vec![
+            Part::masked(0, on_blocks, functionals[0].to_vec()),
+            Part::masked(blocks, call_masks.clone(), functionals[1].to_vec()),
+        ],
+        linear: None,
+    });
+    let reduced = reduce(session, &tau, claim, 6, layer)?;
     let point = reduced.point;
     let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
     let on_stream = stream.as_ref().map_or(Fr::ZERO, |s| {
@@ -267,7 +204,7 @@ pub fn permutations(session: &mut Session, stream: Option<Stream>, calls: Vec<Ca
         combination(&sent.fifths, &factors) - reduced.claim,
     );
 
-    let (point, inputs) = descend(session, boxes.as_deref(), point, sent.inputs)?;
+    let (point, inputs) = descend(session, boxes.as_ref(), point, sent.inputs)?;
 
     // Inputs: every word of the first state, linear in what the caller holds.
     let mut states: [Expr; WIDTH] = from_fn(|_| Expr::zero());
@@ -295,35 +232,32 @@ pub fn permutations(session: &mut Session, stream: Option<Stream>, calls: Vec<Ca
 /// From the S-box inputs of the last round at `point` to those of the first: the point and the values there.
 fn descend(
     session: &mut Session,
-    boxes: Option<&[Vec<Fr>]>,
+    boxes: Option<&Boxes>,
     mut point: Vec<Fr>,
     mut inputs: Vec<Var>,
 ) -> Result<(Vec<Fr>, Vec<Var>)> {
     let (constants, matrix) = round_parameters();
-    let layer = |round: usize| boxes.map(|b| b[columns_of(round)].to_vec());
-
     // What is carried down is a functional of the state that enters a round, and its value.
     let mut carried = below(session, &inputs, &constants[LAST]);
-    // The functional at every block, through the partial rounds.
-    let mut running: Option<Vec<Fr>> = None;
-    for round in (0..LAST).rev() {
+    // What words 1..16 have of it at every block, and its factor, from one partial round to the next.
+    let mut running: Option<(Table, Fr)> = None;
+    for number in (0..LAST).rev() {
         let weights = transposed_times(matrix, &carried.0);
-        if is_partial(round) {
-            if running.is_none() {
-                running = layer(round + 1)
-                    .map(|above| functional_at(&above, &carried.0, &constants[round + 1]));
-            }
+        if is_partial(number) {
             // <weights, y> = w_0 x_0^5 + L: only L's values are needed of the words 1..16.
-            let tables = running.take().zip(layer(round)).map(|(mut f, mut column)| {
-                let x = column.remove(0);
-                f.par_iter_mut()
-                    .zip(&x)
-                    .for_each(|(f, x)| *f -= weights[0] * fifth(*x));
-                vec![x, f]
+            let linear = boxes.map(|boxes| {
+                let above = boxes.tables(number + 1).into_iter().zip(carried.0);
+                let terms: Vec<(Table, Fr)> = above.chain(running.take()).collect();
+                let shift = dot(&carried.0, &constants[number + 1]);
+                let x = &boxes.tables(number)[0];
+                combine(&terms, -shift, x, -weights[0])
             });
-            let kept = tables.clone();
-            let gate = Partial(weights[0]);
-            let reduced = sumcheck(session, "hash layer", &point, carried.1, 5, tables, gate)?;
+            let layer = boxes.zip(linear.as_ref()).map(|(boxes, linear)| Layer {
+                boxes: boxes.tables(number),
+                parts: vec![Part::new(vec![weights[0]])],
+                linear: Some(linear.borrowed()),
+            });
+            let reduced = reduce(session, &point, carried.1, 5, layer)?;
             let sent = powers(session, reduced.finals.as_deref(), 1, 1)?;
             let fifth_power = Expr::from(sent.fifths[0]) * weights[0];
             session.constrain(
@@ -333,29 +267,14 @@ fn descend(
             let gamma = session.challenge("hash functional");
             let mut functional = weights.map(|w| w * gamma);
             functional[0] = Fr::ONE;
-            let shift = dot(&functional, &constants[round]);
+            let shift = dot(&functional, &constants[number]);
             let claim =
                 Expr::from(sent.inputs[0]) + Expr::from(sent.extra[0]) * gamma - shift.into();
-            running = kept.map(|mut tables| {
-                let rest = tables.pop().unwrap_or_default();
-                let mut x = tables.pop().unwrap_or_default();
-                x.par_iter_mut()
-                    .zip(rest)
-                    .for_each(|(x, l)| *x += gamma * l - shift);
-                x
-            });
+            running = linear.map(|linear| (linear, gamma));
             (point, carried) = (reduced.point, (functional, claim));
         } else {
-            let gate = Full(weights);
-            let reduced = sumcheck(
-                session,
-                "hash layer",
-                &point,
-                carried.1,
-                5,
-                layer(round),
-                gate,
-            )?;
+            let layer = boxes.map(|boxes| Layer::full(boxes, number, weights));
+            let reduced = reduce(session, &point, carried.1, 5, layer)?;
             let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
             session.constrain(
                 "hash layer",
@@ -363,10 +282,374 @@ fn descend(
             );
             point = reduced.point;
             inputs = sent.inputs;
-            carried = below(session, &inputs, &constants[round]);
+            carried = below(session, &inputs, &constants[number]);
         }
     }
     Ok((point, inputs))
+}
+
+/// The first values of a table; all after them are `rest`.
+struct Table<'a> {
+    values: Cow<'a, [Fr]>,
+    rest: Fr,
+}
+
+impl Table<'_> {
+    fn borrowed(&self) -> Table<'_> {
+        Table {
+            values: Cow::Borrowed(&self.values),
+            rest: self.rest,
+        }
+    }
+
+    /// Gives the last value a partner.
+    fn pair_up(&mut self) {
+        if self.values.len() % 2 == 1 {
+            self.values.to_mut().push(self.rest);
+        }
+    }
+
+    /// Binds the lowest variable of a table whose values are paired.
+    fn bind(&mut self, r: Fr) {
+        let mut out = vec![Fr::ZERO; self.values.len() / 2];
+        out.par_chunks_mut(TASK)
+            .zip(self.values.par_chunks(2 * TASK))
+            .for_each(|(out, pairs)| fold(out, pairs, r));
+        self.values = Cow::Owned(out);
+    }
+
+    fn first(&self) -> Fr {
+        self.values.first().copied().unwrap_or(self.rest)
+    }
+}
+
+/// The factors of a sum of fifth powers, times a mask that is 0 outside its values.
+struct Part<'a> {
+    factors: Vec<Fr>,
+    mask: Option<(usize, Table<'a>)>,
+}
+
+impl Part<'_> {
+    fn new(factors: Vec<Fr>) -> Self {
+        Self {
+            factors,
+            mask: None,
+        }
+    }
+
+    /// The mask's values stand at `first` and after it.
+    fn masked(first: usize, mask: Vec<Fr>, factors: Vec<Fr>) -> Self {
+        let rest = Fr::ZERO;
+        let values = Cow::Owned(mask);
+        Self {
+            factors,
+            mask: Some((first, Table { values, rest })),
+        }
+    }
+
+    fn pair_up(&mut self) {
+        if let Some((first, mask)) = &mut self.mask {
+            if *first % 2 == 1 {
+                *first -= 1;
+                mask.values.to_mut().insert(0, Fr::ZERO);
+            }
+            mask.pair_up();
+        }
+    }
+}
+
+/// The gate of a layer over the blocks: sum over parts of mask sum_i factors_i boxes_i^5, plus the linear table.
+struct Layer<'a> {
+    boxes: Vec<Table<'a>>,
+    parts: Vec<Part<'a>>,
+    linear: Option<Table<'a>>,
+}
+
+impl<'a> Layer<'a> {
+    fn full(boxes: &'a Boxes, number: usize, weights: [Fr; WIDTH]) -> Self {
+        Self {
+            boxes: boxes.tables(number),
+            parts: vec![Part::new(weights.to_vec())],
+            linear: None,
+        }
+    }
+
+    /// c_1, .., c_degree of the round polynomial. Outside the stored values all steps are 0.
+    fn coefficients(&mut self, weights: &Weights, degree: usize) -> Vec<Fr> {
+        self.boxes
+            .iter_mut()
+            .chain(&mut self.linear)
+            .for_each(Table::pair_up);
+        self.parts.iter_mut().for_each(Part::pair_up);
+        let pairs = self.boxes[0].values.len() / 2;
+        let flat = (pairs <= TASK).then(|| weights.prefix(pairs));
+        let size = flat.as_ref().map_or(weights.low.len(), |_| TASK);
+        let weights_of = |chunk: usize| match &flat {
+            Some(flat) => (&flat[..], Fr::ONE),
+            None => (&weights.low[..], weights.high[chunk]),
+        };
+        let mut out = vec![Fr::ZERO; degree + 1];
+        for Part { factors, mask } in &self.parts {
+            let binomials = BINOMIALS.map(Fr::from);
+            let Some((first, mask)) = mask else {
+                let sums = fifth_sums::<false>(&self.boxes, factors, 0..pairs, size, weights_of);
+                for k in 1..=5 {
+                    out[k] += binomials[k] * sums[k];
+                }
+                continue;
+            };
+            let first = first / 2;
+            let range = first..first + mask.values.len() / 2;
+            let eq = |x: usize| {
+                let size = weights.low.len();
+                weights.low[x % size] * weights.high[x / size]
+            };
+            // The mask's value at 0, and its step.
+            for (shift, step) in [false, true].into_iter().enumerate() {
+                let pair = |(x, pair): (usize, &[Fr])| match step {
+                    false => eq(first + x) * pair[0],
+                    true => eq(first + x) * (pair[1] - pair[0]),
+                };
+                let masked: Vec<Fr> = mask.values.par_chunks(2).enumerate().map(pair).collect();
+                let of_chunk = |chunk: usize| (&masked[chunk * TASK..], Fr::ONE);
+                let sums = fifth_sums::<true>(&self.boxes, factors, range.clone(), TASK, of_chunk);
+                for k in 1 - shift..=5 {
+                    out[k + shift] += binomials[k] * sums[k];
+                }
+            }
+        }
+        if let Some(linear) = &self.linear {
+            let chunks = linear.values.par_chunks(2 * size).enumerate();
+            let step = |(chunk, pairs): (usize, &[Fr])| {
+                let (low, outer) = weights_of(chunk);
+                step_sum(pairs, &low[..pairs.len() / 2]) * outer
+            };
+            out[1] += chunks.map(step).sum::<Fr>();
+        }
+        out.remove(0);
+        out
+    }
+
+    fn bind(&mut self, r: Fr) {
+        let masks = self.parts.iter_mut().filter_map(|p| p.mask.as_mut());
+        let masks = masks.map(|(first, mask)| {
+            *first /= 2;
+            mask
+        });
+        let tables: Vec<&mut Table> = self
+            .boxes
+            .iter_mut()
+            .chain(&mut self.linear)
+            .chain(masks)
+            .collect();
+        tables.into_par_iter().for_each(|table| table.bind(r));
+    }
+}
+
+/// Reduces a layer's claim to one point, as [`sumcheck`](crate::sumcheck::sumcheck) does for any gate.
+fn reduce(
+    session: &mut Session,
+    tau: &[Fr],
+    mut claim: Expr,
+    degree: usize,
+    mut layer: Option<Layer>,
+) -> Result<Reduced> {
+    let mut weights = Weights::new(tau.get(1..).unwrap_or_default());
+    let mut point = Vec::with_capacity(tau.len());
+    for t in tau {
+        let coefficients = layer.as_mut().map(|l| l.coefficients(&weights, degree));
+        let sent = coefficients.as_deref();
+        let r = round(session, "hash layer", *t, &mut claim, degree, sent)?;
+        point.push(r);
+        if let Some(layer) = &mut layer {
+            layer.bind(r);
+            weights.bind();
+        }
+    }
+    let finals = layer.map(|layer| {
+        let tables = layer.boxes.iter().chain(&layer.linear);
+        tables.map(Table::first).collect()
+    });
+    Ok(Reduced {
+        point,
+        claim,
+        finals,
+    })
+}
+
+/// 5 over k.
+const BINOMIALS: [u64; 6] = [1, 5, 10, 10, 5, 1];
+
+/// For k = 0..5, the sum over columns i and pairs (a, a + d) of weight factors_i a^(5-k) d^k; without k = 0 unless ALL.
+/// Chunk c of `size` pairs weighs as `weights(c)` says, with a common factor.
+fn fifth_sums<'a, const ALL: bool>(
+    boxes: &[Table],
+    factors: &[Fr],
+    pairs: Range<usize>,
+    size: usize,
+    weights: impl Fn(usize) -> (&'a [Fr], Fr) + Sync,
+) -> [Fr; 6] {
+    let chunks = pairs.len().div_ceil(size);
+    let task = |i: usize| {
+        let (column, chunk) = (i / chunks, i % chunks);
+        let from = pairs.start + chunk * size;
+        let to = pairs.end.min(from + size);
+        let (low, outer) = weights(chunk);
+        let run = &boxes[column].values[2 * from..2 * to];
+        let factor = factors[column] * outer;
+        power_sums::<ALL>(run, &low[..to - from]).map(|s| s * factor)
+    };
+    (0..boxes.len() * chunks)
+        .into_par_iter()
+        .with_min_len((TASK / size).max(1))
+        .map(task)
+        .reduce(|| [Fr::ZERO; 6], |a, b| from_fn(|k| a[k] + b[k]))
+}
+
+/// The same for one column of pairs.
+fn power_sums<const ALL: bool>(pairs: &[Fr], weights: &[Fr]) -> [Fr; 6] {
+    dispatch!(l => {
+        let whole = whole(l, weights.len());
+        let sums = power_sums_lanes::<_, ALL>(l, &pairs[..2 * whole], &weights[..whole]);
+        let rest = power_sums_lanes::<_, ALL>(Portable, &pairs[2 * whole..], &weights[whole..]);
+        from_fn(|k| sums[k] + rest[k])
+    })
+}
+
+/// As many of `count` as fill all lanes.
+#[inline(always)]
+fn whole<L: Lanes<Fr>>(_: L, count: usize) -> usize {
+    count - count % L::N
+}
+
+/// At most [`TASK`] pairs. A product is below 7.1 p * 3.1 p, or 7.1 p * 1.3 p at k = 0.
+#[inline(always)]
+fn power_sums_lanes<L: Lanes<Fr>, const ALL: bool>(l: L, pairs: &[Fr], weights: &[Fr]) -> [Fr; 6] {
+    let mut out = [Fr::ZERO; 6];
+    if weights.is_empty() {
+        return out;
+    }
+    let mut sums = [l.wide(); 6];
+    for (pairs, weights) in pairs.chunks_exact(2 * L::N).zip(weights.chunks_exact(L::N)) {
+        let (a, b) = (l.load(|i| &pairs[2 * i]), l.load(|i| &pairs[2 * i + 1]));
+        let (d, weight) = (l.sub(b, a), l.load(|i| &weights[i]));
+        let (aa, ad, dd) = (l.square(a), l.mul(a, d), l.square(d));
+        let aaaa = l.square(aa);
+        if ALL {
+            sums[0] = l.mac(sums[0], l.mul(weight, a), aaaa);
+        }
+        let step = l.mul(weight, d);
+        sums[1] = l.mac(sums[1], step, aaaa);
+        sums[2] = l.mac(sums[2], step, l.mul(aa, ad));
+        sums[3] = l.mac(sums[3], step, l.mul(aa, dd));
+        sums[4] = l.mac(sums[4], step, l.mul(ad, dd));
+        sums[5] = l.mac(sums[5], step, l.square(dd));
+    }
+    for (out, sum) in out.iter_mut().zip(sums) {
+        *out = l.sum(l.reduce(sum));
+    }
+    out
+}
+
+/// The sum of the pairs' weighted steps; at most [`TASK`] pairs.
+fn step_sum(pairs: &[Fr], weights: &[Fr]) -> Fr {
+    dispatch!(l => {
+        let whole = whole(l, weights.len());
+        step_sum_lanes(l, &pairs[..2 * whole], &weights[..whole])
+            + step_sum_lanes(Portable, &pairs[2 * whole..], &weights[whole..])
+    })
+}
+
+#[inline(always)]
+fn step_sum_lanes<L: Lanes<Fr>>(l: L, pairs: &[Fr], weights: &[Fr]) -> Fr {
+    let mut sum = l.wide();
+    for (pairs, weights) in pairs.chunks_exact(2 * L::N).zip(weights.chunks_exact(L::N)) {
+        let (a, b) = (l.load(|i| &pairs[2 * i]), l.load(|i| &pairs[2 * i + 1]));
+        sum = l.mac(sum, l.load(|i| &weights[i]), l.weak(l.sub(b, a)));
+    }
+    l.sum(l.reduce(sum))
+}
+
+/// a + r (b - a) of each pair.
+fn fold(out: &mut [Fr], pairs: &[Fr], r: Fr) {
+    dispatch!(l => {
+        let (start, end) = out.split_at_mut(whole(l, out.len()));
+        let pairs = pairs.split_at(2 * start.len());
+        fold_lanes(l, start, pairs.0, r);
+        fold_lanes(Portable, end, pairs.1, r);
+    })
+}
+
+#[inline(always)]
+fn fold_lanes<L: Lanes<Fr>>(l: L, out: &mut [Fr], pairs: &[Fr], r: Fr) {
+    let r = l.splat(&r);
+    for (out, pairs) in out.chunks_exact_mut(L::N).zip(pairs.chunks_exact(2 * L::N)) {
+        let (a, b) = (l.load(|i| &pairs[2 * i]), l.load(|i| &pairs[2 * i + 1]));
+        let folded = l.add(a, l.mul(r, l.sub(b, a)));
+        l.store(
+            folded,
+            #[inline(always)]
+            |i, x| out[i] = x,
+        );
+    }
+}
+
+/// constant + sum of factors_i tables_i + factor x^5, entry by entry.
+fn combine(terms: &[(Table, Fr)], constant: Fr, x: &Table, factor: Fr) -> Table<'static> {
+    let mut values = vec![Fr::ZERO; x.values.len()];
+    values
+        .par_chunks_mut(TASK)
+        .enumerate()
+        .for_each(|(task, out)| {
+            let first = task * TASK;
+            let place = first..first + out.len();
+            let runs: Vec<(&[Fr], Fr)> = terms
+                .iter()
+                .map(|(t, f)| (&t.values[place.clone()], *f))
+                .collect();
+            let x = &x.values[place];
+            dispatch!(l => {
+                let whole = whole(l, out.len());
+                let (start, end) = out.split_at_mut(whole);
+                combine_lanes(l, start, &runs, 0, constant, &x[..whole], factor);
+                combine_lanes(Portable, end, &runs, whole, constant, &x[whole..], factor);
+            });
+        });
+    let rest: Fr = terms.iter().map(|(t, f)| t.rest * f).sum();
+    Table {
+        values: Cow::Owned(values),
+        rest: rest + constant + factor * fifth(x.rest),
+    }
+}
+
+/// The same for the entries of the terms from `first` on.
+#[inline(always)]
+fn combine_lanes<L: Lanes<Fr>>(
+    l: L,
+    out: &mut [Fr],
+    terms: &[(&[Fr], Fr)],
+    first: usize,
+    constant: Fr,
+    x: &[Fr],
+    factor: Fr,
+) {
+    let factors: Vec<L::K> = terms.iter().map(|(_, f)| l.constant(f)).collect();
+    let (constant, factor) = (l.splat(&constant), l.splat(&factor));
+    let runs = out.chunks_exact_mut(L::N).zip(x.chunks_exact(L::N));
+    for (run, (out, x)) in runs.enumerate() {
+        let x = l.load(|i| &x[i]);
+        let square = l.square(x);
+        let mut sum = l.mac(l.wide_from(constant), factor, l.mul(l.square(square), x));
+        for ((values, _), f) in terms.iter().zip(&factors) {
+            let values = &values[first + run * L::N..][..L::N];
+            sum = l.mac(sum, l.all(f), l.load(|i| &values[i]));
+        }
+        l.store(
+            l.reduce(sum),
+            #[inline(always)]
+            |i, x| out[i] = x,
+        );
+    }
 }
 
 /// Hashes of at most 16 elements with published outputs and inputs that the caller binds. The states (0, inputs, 0, ..)
@@ -377,13 +660,16 @@ fn descend(
 pub fn hashes(
     session: &mut Session,
     outputs: &[Fr],
-    states: Option<&[[Fr; WIDTH]]>,
+    states: Option<&[State]>,
 ) -> Result<(Vec<Fr>, Vec<Expr>)> {
     let (constants, matrix) = round_parameters();
     let variables = log2_ceil(outputs.len());
     let zeros = [Fr::ZERO; WIDTH];
-    let boxes =
-        states.map(|states| sbox_columns(variables, |b| states.get(b).copied().unwrap_or(zeros)));
+    let boxes = states.map(|states| {
+        Boxes::new(variables, outputs.len(), |b| {
+            states.get(b).copied().unwrap_or(zeros)
+        })
+    });
     let tau = session.challenges("hash outputs", variables);
     let eq = eq_table(&tau);
     let given: Fr = outputs.iter().zip(&eq).map(|(o, e)| *o * e).sum();
@@ -392,15 +678,16 @@ pub fn hashes(
     let mut first = zeros;
     first[0] = Fr::ONE;
     let weights = transposed_times(matrix, &first);
-    let gate = Full(weights);
-    let tables = boxes.as_ref().map(|b| b[columns_of(LAST)].to_vec());
-    let reduced = sumcheck(session, "hash layer", &tau, claim.into(), 5, tables, gate)?;
+    let layer = boxes
+        .as_ref()
+        .map(|boxes| Layer::full(boxes, LAST, weights));
+    let reduced = reduce(session, &tau, claim.into(), 5, layer)?;
     let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
     session.constrain(
         "hash outputs",
         combination(&sent.fifths, &weights) - reduced.claim,
     );
-    let (point, inputs) = descend(session, boxes.as_deref(), reduced.point, sent.inputs)?;
+    let (point, inputs) = descend(session, boxes.as_ref(), reduced.point, sent.inputs)?;
     let words = inputs.into_iter().zip(&constants[0]);
     Ok((
         point,
@@ -437,95 +724,86 @@ fn below(session: &mut Session, inputs: &[Var], constants: &[Fr; WIDTH]) -> ([Fr
     (functional, claim)
 }
 
-/// The functional of the state that enters a full round, at every block.
-fn functional_at(boxes: &[Vec<Fr>], functional: &[Fr; WIDTH], constants: &[Fr; WIDTH]) -> Vec<Fr> {
-    let shift = dot(functional, constants);
-    (0..boxes[0].len())
-        .into_par_iter()
-        .map(|b| {
-            boxes
-                .iter()
-                .zip(functional)
-                .map(|(x, f)| x[b] * f)
-                .sum::<Fr>()
-                - shift
-        })
-        .collect()
+/// The S-box inputs of many permutations, by column; those that are not stored are `rest`, of a state of zeros.
+struct Boxes {
+    columns: Vec<Vec<Fr>>,
+    rest: Vec<Fr>,
 }
 
-/// The S-box inputs of all permutations by column; those beyond the last call start from zeros.
-fn witness(
-    session: &Session,
-    stream: Option<&Stream>,
-    calls: &[Call],
-    variables: usize,
-) -> Vec<Vec<Fr>> {
+impl Boxes {
+    /// Of 2^variables states, all zeros from `count` on.
+    fn new(variables: usize, count: usize, state: impl Fn(usize) -> State + Sync) -> Self {
+        let mut rest = vec![Fr::ZERO; SBOXES];
+        let mut places: Vec<&mut [Fr]> = rest.iter_mut().map(std::slice::from_mut).collect();
+        sbox_inputs(&[[Fr::ZERO; WIDTH]], &mut places);
+        // Nothing stored lacks its partner in the first round.
+        let stored = count.next_multiple_of(2).min(1 << variables);
+        let mut columns = vec![vec![Fr::ZERO; stored]; SBOXES];
+        let mut tasks: Vec<Vec<&mut [Fr]>> = Vec::new();
+        tasks.resize_with(stored.div_ceil(TASK), || Vec::with_capacity(SBOXES));
+        for column in &mut columns {
+            let runs = column.chunks_mut(TASK);
+            tasks.iter_mut().zip(runs).for_each(|(t, run)| t.push(run));
+        }
+        tasks.par_iter_mut().enumerate().for_each(|(task, runs)| {
+            let first = task * TASK;
+            let numbers = first..first + runs[0].len();
+            let mut states: Vec<State> = numbers.map(&state).collect();
+            sbox_inputs(&states, runs);
+            states.zeroize();
+        });
+        Self { columns, rest }
+    }
+
+    fn tables(&self, round: usize) -> Vec<Table<'_>> {
+        let range = columns_of(round);
+        range
+            .map(|k| Table {
+                values: Cow::Borrowed(&self.columns[k][..]),
+                rest: self.rest[k],
+            })
+            .collect()
+    }
+}
+
+/// The S-box inputs of a stream and calls.
+fn witness(session: &Session, stream: Option<&Stream>, calls: &[Call], variables: usize) -> Boxes {
     let value = |e: &Expr| session.value(e).unwrap_or_default();
     let kappa = stream.map(|s| value(&s.kappa)).unwrap_or_default();
     let blocks = stream.map_or(0, |s| s.blocks);
-    let called: Vec<[Fr; WIDTH]> = calls
-        .iter()
-        .map(|call| {
-            let mut state = [Fr::ZERO; WIDTH];
-            state[1..]
-                .iter_mut()
-                .zip(&call.inputs)
-                .for_each(|(s, e)| *s = value(e));
-            state
-        })
-        .collect();
-    sbox_columns(variables, |b| {
+    let state_of = |call: &Call| {
         let mut state = [Fr::ZERO; WIDTH];
-        if b < blocks {
-            state[1] = kappa;
-            state[2] = Fr::from(b as u64);
-            state[3] = Fr::from(TAG_NOISE_BLOCK);
-        } else if let Some(call) = called.get(b - blocks) {
-            state = *call;
-        }
+        let inputs = state[1..].iter_mut().zip(&call.inputs);
+        inputs.for_each(|(s, e)| *s = value(e));
         state
+    };
+    let called: Vec<State> = calls.iter().map(state_of).collect();
+    Boxes::new(variables, blocks + calls.len(), |b| {
+        match b.checked_sub(blocks) {
+            None => block_state(&kappa, b),
+            Some(c) => called.get(c).copied().unwrap_or([Fr::ZERO; WIDTH]),
+        }
     })
-}
-
-/// The S-box inputs of the permutations of 2^variables states, by column.
-fn sbox_columns(variables: usize, state: impl Fn(usize) -> [Fr; WIDTH] + Sync) -> Vec<Vec<Fr>> {
-    let zeros = sbox_inputs(&[Fr::ZERO; WIDTH]);
-    let rows: Vec<[Fr; SBOXES]> = (0..1usize << variables)
-        .into_par_iter()
-        .map(|b| match state(b) {
-            s if s == [Fr::ZERO; WIDTH] => zeros,
-            s => sbox_inputs(&s),
-        })
-        .collect();
-    (0..SBOXES)
-        .into_par_iter()
-        .map(|k| rows.iter().map(|row| row[k]).collect())
-        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tests::{check, prove_anyway};
-    use ragaudit_core::poseidon::hash_list;
+    use ark_ff::{BigInt, UniformRand};
+    use ragaudit_core::lanes::tracked::Tracked;
+    use ragaudit_core::poseidon::{hash_list, permute_all};
 
-    const BLOCKS: usize = 5;
-
-    fn words(kappa: Fr) -> Vec<Fr> {
-        let block = |b: usize| {
-            let mut state = [Fr::ZERO; WIDTH];
-            state[1] = kappa;
-            state[2] = Fr::from(b as u64);
-            state[3] = Fr::from(TAG_NOISE_BLOCK);
-            permute(&state)[1..].to_vec()
-        };
-        let mut out: Vec<Fr> = (0..BLOCKS).flat_map(block).collect();
-        out.resize(16 << block_variables(BLOCKS, 3), Fr::ZERO);
+    fn words(kappa: Fr, blocks: usize) -> Vec<Fr> {
+        let mut states: Vec<State> = (0..blocks).map(|b| block_state(&kappa, b)).collect();
+        permute_all(&mut states);
+        let mut out: Vec<Fr> = states.iter().flat_map(|s| s[1..].to_vec()).collect();
+        out.resize(16 << block_variables(blocks, 3), Fr::ZERO);
         out
     }
 
     /// Proves the words of a stream and one list hash of 20 hidden elements, with lies where asked.
-    fn run(lie_word: u64, lie_kappa: u64, lie_hash: u64) -> bool {
+    fn run(blocks: usize, lie_word: u64, lie_kappa: u64, lie_hash: u64) -> bool {
         let kappa = Fr::from(77u8);
         let list: Vec<Fr> = (0..20u64).map(|i| Fr::from(i * i + 1)).collect();
         let protocol = |session: &mut Session, prover: bool| {
@@ -535,16 +813,16 @@ mod tests {
             let output = hash_list(6, &list) + Fr::from(lie_hash);
             let exprs: Vec<Expr> = hidden.into_iter().map(Expr::from).collect();
             let calls = Call::list(session, 6, &exprs, output)?;
-            let variables = block_variables(BLOCKS, calls.len());
+            let variables = block_variables(blocks, calls.len());
             let r = session.challenges("point", WORD_VARIABLES + variables);
-            let mut table = words(kappa);
+            let mut table = words(kappa, blocks);
             table[37] += Fr::from(lie_word);
             table.truncate(1 << r.len());
             let value = crate::mle::evaluate(&table, &r);
             let (word_point, block_point) = r.split_at(WORD_VARIABLES);
             let stream = Stream {
                 kappa: key.into(),
-                blocks: BLOCKS,
+                blocks,
                 word_point: word_point.to_vec(),
                 block_point: block_point.to_vec(),
                 value: value.into(),
@@ -557,17 +835,81 @@ mod tests {
 
     #[test]
     fn streams_and_hashes() {
-        assert!(run(0, 0, 0));
-        assert!(!run(1, 0, 0), "a word that is not the stream's");
-        assert!(!run(0, 1, 0), "words of another key");
-        assert!(!run(0, 0, 1), "a hash that is not the list's");
+        // Fewer blocks than lanes, an odd number, and several tasks of pairs.
+        for blocks in [1, 2 * TASK + 5] {
+            assert!(run(blocks, 0, 0, 0));
+        }
+        assert!(run(5, 0, 0, 0));
+        assert!(!run(5, 1, 0, 0), "a word that is not the stream's");
+        assert!(!run(5, 0, 1, 0), "words of another key");
+        assert!(!run(5, 0, 0, 1), "a hash that is not the list's");
+    }
+
+    /// Extreme residues and random ones.
+    fn residues(count: usize) -> Vec<Fr> {
+        let mut rng = ark_std::test_rng();
+        let extreme = [Fr::ZERO, -Fr::ONE, Fr::new_unchecked(BigInt::one())];
+        let mut out: Vec<Fr> = extreme.repeat(count / 12);
+        out.resize_with(count, || Fr::rand(&mut rng));
+        out
     }
 
     #[test]
-    fn the_gates_keep_within_their_bounds() {
-        let weights = from_fn(|i| -Fr::from(i as u64 + 1));
-        crate::rounds::tests::agree(&Full(weights), 5, WIDTH);
-        crate::rounds::tests::agree(&Partial(-Fr::ONE), 5, 2);
-        crate::rounds::tests::agree(&Outputs([weights; 2]), 6, WIDTH + 2);
+    fn kernels_agree_with_the_field_within_their_bounds() {
+        let t = residues(6 * TASK);
+        let (pairs, rest) = t.split_at(2 * TASK);
+        let (weights, rest) = rest.split_at(TASK);
+        let (x, y) = rest.split_at(TASK);
+        let r = t[1500];
+
+        let mut expected = [Fr::ZERO; 6];
+        let mut steps = Fr::ZERO;
+        for (pair, w) in pairs.chunks(2).zip(weights) {
+            let (a, d) = (pair[0], pair[1] - pair[0]);
+            for (k, sum) in expected.iter_mut().enumerate() {
+                *sum += *w * a.pow([5 - k as u64]) * d.pow([k as u64]);
+            }
+            steps += *w * d;
+        }
+        assert_eq!(
+            power_sums_lanes::<_, true>(Tracked, pairs, weights),
+            expected
+        );
+        assert_eq!(power_sums::<true>(pairs, weights), expected);
+        let short = power_sums::<true>(&pairs[..26], &weights[..13]);
+        assert_eq!(
+            power_sums_lanes::<_, true>(Portable, &pairs[..26], &weights[..13]),
+            short
+        );
+        expected[0] = Fr::ZERO;
+        assert_eq!(power_sums::<false>(pairs, weights), expected);
+        assert_eq!(step_sum_lanes(Tracked, pairs, weights), steps);
+        assert_eq!(step_sum(pairs, weights), steps);
+
+        let folded: Vec<Fr> = pairs.chunks(2).map(|p| p[0] + r * (p[1] - p[0])).collect();
+        let mut out = vec![Fr::ZERO; TASK];
+        fold_lanes(Tracked, &mut out, pairs, r);
+        assert_eq!(out, folded);
+        let mut out = vec![Fr::ZERO; TASK - 3];
+        fold(&mut out, &pairs[..2 * TASK - 6], r);
+        assert_eq!(out, folded[..TASK - 3]);
+
+        let terms: Vec<(&[Fr], Fr)> = (0..WIDTH + 1)
+            .map(|i| (&t[i..i + TASK], t[900 + i]))
+            .collect();
+        let sum =
+            |i: usize| terms.iter().map(|(v, f)| v[i] * f).sum::<Fr>() + r + y[0] * fifth(x[i]);
+        let expected: Vec<Fr> = (0..TASK).map(sum).collect();
+        let mut out = vec![Fr::ZERO; TASK];
+        combine_lanes(Tracked, &mut out, &terms, 0, r, x, y[0]);
+        assert_eq!(out, expected);
+        let table = |values: &'_ [Fr]| Table {
+            values: Cow::Owned(values[..TASK - 3].to_vec()),
+            rest: values[TASK - 1],
+        };
+        let tables: Vec<(Table, Fr)> = terms.iter().map(|(v, f)| (table(v), *f)).collect();
+        let combined = combine(&tables, r, &table(x), y[0]);
+        assert_eq!(combined.values[..], expected[..TASK - 3]);
+        assert_eq!(combined.rest, expected[TASK - 1]);
     }
 }

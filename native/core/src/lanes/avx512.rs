@@ -193,6 +193,7 @@ fn montgomery<C: MontConfig<4>>(mut w: [__m512i; 10]) -> V {
 impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
     type V = V;
     type W = [__m512i; 10];
+    type K = [u64; 5];
     const N: usize = 8;
 
     #[inline(always)]
@@ -308,13 +309,18 @@ impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
     }
 
     #[inline(always)]
-    fn splat(self, x: &Fp<MontBackend<C, 4>, 4>) -> V {
+    fn constant(self, x: &Fp<MontBackend<C, 4>, 4>) -> [u64; 5] {
         // Times 16 modulo p, once, so that a factor of many products is below p.
         let mut x = *x;
         for _ in 0..4 {
             ark_ff::AdditiveGroup::double_in_place(&mut x);
         }
-        split(&x.0 .0, 0).map(all)
+        split(&x.0 .0, 0)
+    }
+
+    #[inline(always)]
+    fn all(self, k: &[u64; 5]) -> V {
+        constant(k)
     }
 
     #[inline(always)]
@@ -390,6 +396,12 @@ impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
     #[inline(always)]
     fn wide(self) -> [__m512i; 10] {
         [all(0); 10]
+    }
+
+    #[inline(always)]
+    fn wide_from(self, x: V) -> [__m512i; 10] {
+        let zero = all(0);
+        [zero, zero, zero, zero, zero, x[0], x[1], x[2], x[3], x[4]]
     }
 
     #[inline(always)]

@@ -58,6 +58,8 @@ pub trait Lanes<F>: Copy + Send + Sync {
     type V: Copy + Send + Sync;
     /// N sums of products that are not reduced yet.
     type W: Copy;
+    /// A factor of many products, ready to stand in every lane.
+    type K: Copy + Send + Sync;
     const N: usize;
 
     /// Runs `f` as code compiled for these lanes; what is inlined into `f` is too.
@@ -69,8 +71,10 @@ pub trait Lanes<F>: Copy + Send + Sync {
         F: 'a;
     /// `put(i, lane i)`, reduced, for x below 49 p.
     fn store(self, x: Self::V, put: impl FnMut(usize, F));
-    /// x in every lane; below p.
-    fn splat(self, x: &F) -> Self::V;
+    /// What [`all`](Self::all) spreads: made once, it costs nothing to use.
+    fn constant(self, x: &F) -> Self::K;
+    /// The constant in every lane; below p.
+    fn all(self, k: &Self::K) -> Self::V;
     fn zero(self) -> Self::V;
     /// The lanes of a, then those of b, as two: every other from the first on, and from the second on.
     fn unzip(self, a: Self::V, b: Self::V) -> [Self::V; 2];
@@ -85,10 +89,18 @@ pub trait Lanes<F>: Copy + Send + Sync {
     /// The same residue, below 3 p.
     fn weak(self, a: Self::V) -> Self::V;
     fn wide(self) -> Self::W;
+    /// A sum that starts from a value: it counts as a product of 85 times x's bound.
+    fn wide_from(self, x: Self::V) -> Self::W;
     /// w + a b; at most [`PRODUCTS`] times, the bounds of all products together at most [`SUM`].
     fn mac(self, w: Self::W, a: Self::V, b: Self::V) -> Self::W;
     /// Below p + w / 84 p.
     fn reduce(self, w: Self::W) -> Self::V;
+
+    /// x in every lane; below p.
+    #[inline(always)]
+    fn splat(self, x: &F) -> Self::V {
+        self.all(&self.constant(x))
+    }
 
     /// The sum over the lanes.
     #[inline(always)]
@@ -102,10 +114,14 @@ pub trait Lanes<F>: Copy + Send + Sync {
     }
 }
 
-/// `dispatch!(l => kernel(l, ..))`: the call with the widest [`Lanes`](crate::lanes::Lanes) of this processor as `l`.
+/// `dispatch!(l => kernel(l, ..))`: the call with the widest [`Lanes`](crate::lanes::Lanes) of this processor as `l`, or
+/// with the one given as `dispatch!(l or one => ..)` where it has none.
 #[macro_export]
 macro_rules! dispatch {
-    ($l:ident => $call:expr) => {{
+    ($l:ident => $call:expr) => {
+        $crate::dispatch!($l or $crate::lanes::Portable => $call)
+    };
+    ($l:ident or $one:expr => $call:expr) => {{
         #[cfg(target_arch = "x86_64")]
         {
             if let Some($l) = $crate::lanes::Avx512::detect() {
@@ -115,13 +131,13 @@ macro_rules! dispatch {
                     || $call,
                 )
             } else {
-                let $l = $crate::lanes::Portable;
+                let $l = $one;
                 $call
             }
         }
         #[cfg(not(target_arch = "x86_64"))]
         {
-            let $l = $crate::lanes::Portable;
+            let $l = $one;
             $call
         }
     }};

@@ -9,6 +9,7 @@ pub struct Portable;
 impl<F: Field> Lanes<F> for Portable {
     type V = F;
     type W = F;
+    type K = F;
     const N: usize = 1;
 
     #[inline(always)]
@@ -27,8 +28,13 @@ impl<F: Field> Lanes<F> for Portable {
     }
 
     #[inline(always)]
-    fn splat(self, x: &F) -> F {
+    fn constant(self, x: &F) -> F {
         *x
+    }
+
+    #[inline(always)]
+    fn all(self, k: &F) -> F {
+        *k
     }
 
     #[inline(always)]
@@ -69,6 +75,11 @@ impl<F: Field> Lanes<F> for Portable {
     #[inline(always)]
     fn wide(self) -> F {
         F::ZERO
+    }
+
+    #[inline(always)]
+    fn wide_from(self, x: F) -> F {
+        x
     }
 
     #[inline(always)]

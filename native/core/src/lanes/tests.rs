@@ -61,6 +61,8 @@ fn exercise<F: Field, L: Lanes<F>>(l: L, a: &[F], b: &[F]) -> Vec<F> {
         sum = l.mac(sum, w, v);
     }
     keep(l.weak(l.reduce(sum)));
+    sum = l.mac(l.wide_from(three), x, y);
+    keep(l.weak(l.reduce(sum)));
     out.push(l.sum(four));
     out
 }

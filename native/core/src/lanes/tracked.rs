@@ -10,6 +10,8 @@ pub struct Tracked;
 const N: usize = 8;
 /// 2^260 / p, from below, for both primes of BN254.
 const SPARE: f64 = 84.0;
+/// The same from above.
+const START: f64 = 85.0;
 
 /// Residues, and what all of them are below, in multiples of p.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +33,7 @@ fn both<F: Field>(a: Value<F>, b: Value<F>, f: impl Fn(F, F) -> F) -> [F; N] {
 impl<F: Field> Lanes<F> for Tracked {
     type V = Value<F>;
     type W = Wide<F>;
+    type K = F;
     const N: usize = N;
 
     fn run<R>(self, f: impl FnOnce() -> R) -> R {
@@ -46,8 +49,12 @@ impl<F: Field> Lanes<F> for Tracked {
         x.0.into_iter().enumerate().for_each(|(i, x)| put(i, x));
     }
 
-    fn splat(self, x: &F) -> Value<F> {
-        value([*x; N], 1.0)
+    fn constant(self, x: &F) -> F {
+        *x
+    }
+
+    fn all(self, k: &F) -> Value<F> {
+        value([*k; N], 1.0)
     }
 
     fn zero(self) -> Value<F> {
@@ -83,6 +90,10 @@ impl<F: Field> Lanes<F> for Tracked {
 
     fn wide(self) -> Wide<F> {
         Wide(value([F::ZERO; N], 0.0), 0)
+    }
+
+    fn wide_from(self, x: Value<F>) -> Wide<F> {
+        Wide(Value(x.0, START * x.1), 1)
     }
 
     fn mac(self, w: Wide<F>, a: Value<F>, b: Value<F>) -> Wide<F> {
