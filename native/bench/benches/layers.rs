@@ -9,7 +9,7 @@ use ragaudit_scan::coalition::{prove_pairs, prove_records, verify_coalition};
 use ragaudit_scan::embed::{prove_embed, verify_embed};
 use ragaudit_scan::expr::Expr;
 use ragaudit_scan::group::{
-    decode_point, encode_point, small_msm, vector_generators, Fr, G1Affine,
+    decode_points, encode_point, small_msm, vector_generators, Fr, G1Affine,
 };
 use ragaudit_scan::index::{commit_index, commit_query, Link, LinkSecret};
 use ragaudit_scan::lookup::{lookups, Count, Entry, Segment};
@@ -36,8 +36,10 @@ fn group(c: &mut Criterion) {
             b.iter(|| small_msm(&points[..4096], &values))
         });
     }
-    let bytes = encode_point(&points[1]);
-    c.bench_function("group/decoding", |b| b.iter(|| decode_point(&bytes)));
+    let bytes: Vec<u8> = points[..256].iter().flat_map(encode_point).collect();
+    c.bench_function("group/decoding of 256 points", |b| {
+        b.iter(|| decode_points(&bytes))
+    });
 }
 
 fn transcript(c: &mut Criterion) {

@@ -4,6 +4,7 @@
 pub mod commitment;
 pub mod error;
 pub mod field;
+pub mod g1;
 pub mod int4;
 pub mod lanes;
 pub mod noise;

@@ -2,13 +2,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, RwLock};
 
-use ark_bn254::{g1::Config, Fq};
+use ark_bn254::Fq;
 pub use ark_bn254::{Fr, G1Affine, G1Projective};
-use ark_ec::scalar_mul::glv::GLVConfig;
 use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM};
-use ark_ff::{AdditiveGroup, BigInteger, Field, LegendreSymbol, PrimeField, Zero};
+use ark_ff::{AdditiveGroup, BigInteger, Field, PrimeField, Zero};
+pub use ragaudit_core::g1::fold as fold_points;
+use ragaudit_core::g1::{segment_sums, square_roots};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::index::log2_ceil;
 
 /// Bytes of an encoded point or scalar.
 pub const ENCODED: usize = 32;
@@ -43,27 +47,61 @@ pub fn encode_point(p: &G1Affine) -> [u8; ENCODED] {
     out
 }
 
-/// None for bytes that [`encode_point`] does not make. The cofactor is 1: on the curve is in the group.
-pub fn decode_point(bytes: &[u8; ENCODED]) -> Option<G1Affine> {
-    let mut x_bytes = *bytes;
-    x_bytes[0] &= !(SIGN | INFINITY);
-    if bytes[0] & INFINITY != 0 {
-        let canonical = bytes[0] == INFINITY && bytes[1..].iter().all(|&b| b == 0);
-        return canonical.then(G1Affine::zero);
-    }
+/// The points that `bytes` encode one after another; refuses what [`encode_point`] does not make. The cofactor is 1: on
+/// the curve is in the group.
+pub fn decode_points(bytes: &[u8]) -> Result<Vec<G1Affine>> {
+    let (encoded, rest) = bytes.as_chunks();
+    let points = decode_each(encoded)
+        .into_iter()
+        .chain((!rest.is_empty()).then_some(None));
+    let named = |(i, point): (usize, Option<G1Affine>)| {
+        point.ok_or(Error::Malformed {
+            at: i * ENCODED,
+            reason: NO_POINT,
+        })
+    };
+    points.enumerate().map(named).collect()
+}
+
+pub(crate) const NO_POINT: &str = "not the canonical encoding of a point of the curve";
+
+/// Each point, or none.
+pub(crate) fn decode_each(encoded: &[[u8; ENCODED]]) -> Vec<Option<G1Affine>> {
+    let xs: Vec<Option<Fq>> = encoded.iter().map(decode_x).collect();
+    let squares: Vec<Fq> = xs.iter().map(|x| curve(x.unwrap_or(Fq::ZERO))).collect();
+    let point = |((bytes, x), y): ((&[u8; ENCODED], &Option<Fq>), Option<Fq>)| {
+        if bytes[0] & INFINITY != 0 {
+            let canonical = bytes[0] == INFINITY && bytes[1..].iter().all(|&b| b == 0);
+            return canonical.then(G1Affine::zero);
+        }
+        let y = with_parity(y?, bytes[0] & SIGN != 0);
+        Some(G1Affine::new_unchecked((*x)?, y))
+    };
+    let roots = square_roots(&squares);
+    encoded.iter().zip(&xs).zip(roots).map(point).collect()
+}
+
+/// None for what is not below p.
+fn decode_x(bytes: &[u8; ENCODED]) -> Option<Fq> {
     let mut limbs = [0u64; 4];
-    for (limb, chunk) in limbs.iter_mut().rev().zip(x_bytes.chunks_exact(8)) {
+    for (limb, chunk) in limbs.iter_mut().rev().zip(bytes.chunks_exact(8)) {
         *limb = chunk.iter().fold(0, |acc, &b| acc << 8 | u64::from(b));
     }
-    let x = Fq::from_bigint(ark_ff::BigInt::new(limbs))?;
-    let y = (x.square() * x + Fq::from(3u8)).sqrt()?;
-    let odd = bytes[0] & SIGN != 0;
-    let y = if y.into_bigint().is_odd() == odd {
+    limbs[3] &= u64::MAX >> 2; // less sign and infinity
+    Fq::from_bigint(ark_ff::BigInt::new(limbs))
+}
+
+/// y^2 at x.
+fn curve(x: Fq) -> Fq {
+    x.square() * x + Fq::from(3u8)
+}
+
+fn with_parity(y: Fq, odd: bool) -> Fq {
+    if y.into_bigint().is_odd() == odd {
         y
     } else {
         -y
-    };
-    Some(G1Affine::new_unchecked(x, y))
+    }
 }
 
 /// RFC 9380, section 5.3.1, with SHA-256.
@@ -119,38 +157,67 @@ fn map_constants() -> &'static Map {
 }
 
 /// RFC 9380, appendix F.1 (Shallue and van de Woestijne) with Z = 1.
-fn map_to_curve(u: Fq) -> G1Affine {
+fn map_to_curve(us: &[Fq]) -> Vec<G1Affine> {
     let map = map_constants();
-    let g = |x: Fq| x.square() * x + Fq::from(3u8);
-    let is_square = |x: Fq| x.legendre() != LegendreSymbol::QuadraticNonResidue;
-    let t = u.square() * map.c1;
-    let (minus, plus) = (Fq::ONE - t, Fq::ONE + t);
-    let inverse = (minus * plus).inverse().unwrap_or(Fq::ZERO);
-    let shift = u * minus * inverse * map.c3;
-    let (x1, x2) = (map.c2 - shift, map.c2 + shift);
-    let x = if is_square(g(x1)) {
-        x1
-    } else if is_square(g(x2)) {
-        x2
-    } else {
-        (plus.square() * inverse).square() * map.c4 + Fq::ONE
+    let sides = |u: &Fq| {
+        let t = u.square() * map.c1;
+        (Fq::ONE - t, Fq::ONE + t)
     };
-    let y = g(x).sqrt().expect("one of the three is on the curve");
-    let same = y.into_bigint().is_odd() == u.into_bigint().is_odd();
-    G1Affine::new_unchecked(x, if same { y } else { -y })
+    let mut inverses: Vec<Fq> = us
+        .iter()
+        .map(sides)
+        .map(|(minus, plus)| minus * plus)
+        .collect();
+    ark_ff::batch_inversion(&mut inverses); // 0 stays
+    let candidate = |i: usize, k: usize| {
+        let (u, inverse, (minus, plus)) = (us[i], inverses[i], sides(&us[i]));
+        let shift = || u * minus * inverse * map.c3;
+        match k {
+            0 => map.c2 - shift(),
+            1 => map.c2 + shift(),
+            _ => (plus.square() * inverse).square() * map.c4 + Fq::ONE,
+        }
+    };
+    // Of three candidates the first that is on the curve.
+    let mut points = vec![G1Affine::zero(); us.len()];
+    let mut left: Vec<usize> = (0..us.len()).collect();
+    for k in 0..3 {
+        let xs: Vec<Fq> = left.iter().map(|i| candidate(*i, k)).collect();
+        let squares: Vec<Fq> = xs.iter().map(|x| curve(*x)).collect();
+        let mut roots = square_roots(&squares).into_iter().zip(xs);
+        left.retain(|i| {
+            let Some((Some(y), x)) = roots.next() else {
+                return true;
+            };
+            let y = with_parity(y, us[*i].into_bigint().is_odd());
+            points[*i] = G1Affine::new_unchecked(x, y);
+            false
+        });
+    }
+    assert!(left.is_empty(), "one of the three is on the curve");
+    points
 }
 
-fn hash_to_curve(message: &[u8], domain: &[u8]) -> G1Affine {
-    let bytes = expand_message(message, domain, 96);
-    let [a, b] =
-        [&bytes[..48], &bytes[48..]].map(|half| map_to_curve(Fq::from_be_bytes_mod_order(half)));
-    (a + b).into_affine()
+fn hash_to_curve(messages: &[String], domain: &[u8]) -> Vec<G1Affine> {
+    let halves = messages.iter().flat_map(|message| {
+        let bytes = expand_message(message.as_bytes(), domain, 96);
+        [&bytes[..48], &bytes[48..]].map(Fq::from_be_bytes_mod_order)
+    });
+    segment_sums(
+        map_to_curve(&halves.collect::<Vec<_>>()),
+        &vec![2; messages.len()],
+    )
 }
 
-fn generator(family: &str, index: usize) -> G1Affine {
-    let message = format!("{family}/{index}");
-    hash_to_curve(message.as_bytes(), GENERATORS.as_bytes())
+fn generators(family: &str, numbers: std::ops::Range<usize>) -> Vec<G1Affine> {
+    let messages: Vec<String> = numbers.map(|i| format!("{family}/{i}")).collect();
+    let runs = messages.par_chunks(HASHED);
+    runs.flat_map_iter(|run| hash_to_curve(run, GENERATORS.as_bytes()))
+        .collect()
 }
+
+/// Generators of one task.
+const HASHED: usize = 128;
 
 /// A family of generators that grows when a longer prefix is asked for.
 struct Family {
@@ -166,10 +233,7 @@ impl Family {
             return known;
         }
         // Made outside the lock: a waiting pool thread could otherwise steal a task that wants the lock.
-        let more: Vec<_> = (known.len()..count)
-            .into_par_iter()
-            .map(|i| generator(self.name, i))
-            .collect();
+        let more = generators(self.name, known.len()..count);
         let grown = Arc::new([known.as_slice(), &more].concat());
         *self
             .points
@@ -248,10 +312,14 @@ pub struct Tables {
 pub fn tables() -> &'static Tables {
     static TABLES: OnceLock<Tables> = OnceLock::new();
     // Outside the initialisation, which must not wait for the thread pool.
-    let g = vector_generators(WIDTH);
+    let (g, h, u) = (
+        vector_generators(WIDTH),
+        generators("H", 0..1),
+        generators("U", 0..1),
+    );
     TABLES.get_or_init(|| Tables {
-        h: FixedBase::new(generator("H", 0)),
-        u: FixedBase::new(generator("U", 0)),
+        h: FixedBase::new(h[0]),
+        u: FixedBase::new(u[0]),
         g: g[..WIDTH].iter().map(|p| FixedBase::new(*p)).collect(),
     })
 }
@@ -297,7 +365,7 @@ fn window_msm(points: &[G1Affine], scalars: &[Fr]) -> G1Projective {
         .collect();
     let sums: Vec<G1Projective> = digits
         .par_iter()
-        .map(|digits| weigh(&bucket_sums(points, digits)))
+        .map(|digits| weigh(bucket_sums(points, digits)))
         .collect();
     join_windows(&sums, bits)
 }
@@ -329,7 +397,7 @@ pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
                 };
                 *v = (*v - i128::from(*digit)) >> bits;
             }
-            weigh(&bucket_sums(points, &digits))
+            weigh(bucket_sums(points, &digits))
         })
         .collect();
     join_windows(&sums, bits)
@@ -364,21 +432,39 @@ fn join_windows(sums: &[G1Projective], bits: usize) -> G1Projective {
     })
 }
 
-/// sum of k times the k-th point, from 1.
-fn weigh(buckets: &[G1Affine]) -> G1Projective {
-    let (mut running, mut sum) = (G1Projective::zero(), G1Projective::zero());
-    for bucket in buckets.iter().rev() {
-        running += bucket;
-        sum += running;
+/// sum of k times the k-th point, from 1. With k = side a + b it is side times the weighed sums of the rows a and that of
+/// the columns b, which are sums without weights.
+fn weigh(mut buckets: Vec<G1Affine>) -> G1Projective {
+    if buckets.len() < 64 {
+        let (mut running, mut sum) = (G1Projective::zero(), G1Projective::zero());
+        for bucket in buckets.iter().rev() {
+            running += bucket;
+            sum += running;
+        }
+        return sum;
     }
-    sum
+    let bits = log2_ceil(buckets.len() + 1) / 2;
+    let side = 1 << bits;
+    buckets.insert(0, G1Affine::zero());
+    buckets.resize(buckets.len().next_multiple_of(side), G1Affine::zero());
+    let rows = buckets.len() / side;
+    let column = |b: usize| buckets.iter().skip(b).step_by(side).copied();
+    let list = buckets
+        .iter()
+        .copied()
+        .chain((1..side).flat_map(column))
+        .collect();
+    let lengths = [vec![side as u32; rows], vec![rows as u32; side - 1]].concat();
+    let mut sums = segment_sums(list, &lengths);
+    let columns = sums.split_off(rows);
+    let rows = weigh(sums.split_off(1));
+    (0..bits).fold(rows, |x, _| x.double()) + weigh(columns)
 }
 
 /// For k = 1, 2, .. up to the largest |digit|, the sum of the points with digit k minus that of those with digit -k.
-/// Pairs within a bucket are added in affine form, all of a round with one inversion (Montgomery's trick).
 fn bucket_sums(points: &[G1Affine], digits: &[i32]) -> Vec<G1Affine> {
     let largest = digits.iter().map(|d| d.unsigned_abs()).max().unwrap_or(0);
-    let mut lengths = vec![0usize; largest as usize];
+    let mut lengths = vec![0u32; largest as usize];
     for digit in digits.iter().filter(|d| **d != 0) {
         lengths[digit.unsigned_abs() as usize - 1] += 1;
     }
@@ -386,8 +472,8 @@ fn bucket_sums(points: &[G1Affine], digits: &[i32]) -> Vec<G1Affine> {
     let mut places: Vec<usize> = lengths
         .iter()
         .map(|l| {
-            next += l;
-            next - l
+            next += *l as usize;
+            next - *l as usize
         })
         .collect();
     let mut list = vec![G1Affine::zero(); next];
@@ -396,169 +482,13 @@ fn bucket_sums(points: &[G1Affine], digits: &[i32]) -> Vec<G1Affine> {
         list[*place] = if *digit < 0 { -*point } else { *point };
         *place += 1;
     }
-    let mut products = Vec::new();
-    while lengths.iter().any(|l| *l > 1) {
-        add_pairs(&mut list, &mut lengths, &mut products);
-    }
-    let mut sums = list.into_iter();
-    lengths
-        .iter()
-        .map(|l| (0..*l).find_map(|_| sums.next()).unwrap_or_default())
-        .collect()
-}
-
-/// Points whose multiples are made together.
-const FOLD: usize = 256;
-/// Bits of a digit of the multiples that [`fold_points`] makes, and how many odd multiples that needs.
-const DIGIT: usize = 5;
-const ODD: usize = 1 << (DIGIT - 2);
-
-/// low_i + u high_i for all i: one public multiplier, so all points are doubled and added to in step, in affine form
-/// with shared inversions. The multiplier is split along the curve's endomorphism into two of half its length.
-pub fn fold_points(low: &[G1Affine], high: &[G1Affine], u: &Fr) -> Vec<G1Affine> {
-    let (first, second) = Config::scalar_decomposition(*u);
-    let digits = [first, second].map(|(positive, part)| {
-        let digits = part.into_bigint().find_wnaf(DIGIT).unwrap_or_default();
-        let sign = if positive { 1 } else { -1 };
-        digits.into_iter().map(|d| d * sign).collect::<Vec<_>>()
-    });
-    let length = digits.iter().map(Vec::len).max().unwrap_or(0);
-    let fold = |(low, high): (&[G1Affine], &[G1Affine])| {
-        // high, 3 high, 5 high, ..
-        let mut twice = high.to_vec();
-        add_each(&mut twice, high);
-        let mut odd = vec![high.to_vec()];
-        for k in 1..ODD {
-            let mut next = odd[k - 1].clone();
-            add_each(&mut next, &twice);
-            odd.push(next);
-        }
-        let mut sums = vec![G1Affine::zero(); high.len()];
-        for bit in (0..length).rev() {
-            let same = sums.clone();
-            add_each(&mut sums, &same);
-            for (k, digits) in digits.iter().enumerate() {
-                let digit = digits.get(bit).copied().unwrap_or(0);
-                if digit != 0 {
-                    let multiples = &odd[digit.unsigned_abs() as usize / 2];
-                    let turned = |p: &G1Affine| {
-                        let p = if k == 1 {
-                            Config::endomorphism_affine(p)
-                        } else {
-                            *p
-                        };
-                        if digit < 0 {
-                            -p
-                        } else {
-                            p
-                        }
-                    };
-                    let terms: Vec<G1Affine> = multiples.iter().map(turned).collect();
-                    add_each(&mut sums, &terms);
-                }
-            }
-        }
-        add_each(&mut sums, low);
-        sums
-    };
-    let chunks = low.par_chunks(FOLD).zip(high.par_chunks(FOLD));
-    chunks.flat_map_iter(fold).collect()
-}
-
-/// p_i + q_i in the place of p_i, with one inversion for all.
-fn add_each(p: &mut [G1Affine], q: &[G1Affine]) {
-    // Of chord or tangent: the slope's denominator, none where the sum is one of the points or neutral.
-    let denominator = |p: &G1Affine, q: &G1Affine| match () {
-        () if has_chord(p, q) => Some(q.x - p.x),
-        () if p == q && !p.is_zero() => Some(p.y.double()),
-        () => None,
-    };
-    let mut product = Fq::ONE;
-    let before: Vec<Fq> = p
-        .iter()
-        .zip(q)
-        .map(|(p, q)| {
-            let before = product;
-            if let Some(d) = denominator(p, q) {
-                product *= d;
-            }
-            before
-        })
-        .collect();
-    let mut inverse = product.inverse().expect("no factor is zero");
-    for ((p, q), before) in p.iter_mut().zip(q).zip(before).rev() {
-        let Some(d) = denominator(p, q) else {
-            *p = (*p + q).into_affine();
-            continue;
-        };
-        let rise = if p.x == q.x {
-            let square = p.x.square();
-            square.double() + square
-        } else {
-            q.y - p.y
-        };
-        let slope = rise * inverse * before;
-        inverse *= d;
-        let x = slope.square() - p.x - q.x;
-        *p = G1Affine::new_unchecked(x, slope * (p.x - x) - p.y);
-    }
-}
-
-/// Whether the chord through two points is one: neither is neutral and their x differ.
-fn has_chord(p: &G1Affine, q: &G1Affine) -> bool {
-    !p.is_zero() && !q.is_zero() && p.x != q.x
-}
-
-/// Halves every bucket's run in `list` by adding neighbours.
-fn add_pairs(list: &mut Vec<G1Affine>, lengths: &mut [usize], products: &mut Vec<Fq>) {
-    // Running products of the chords' denominators, forwards.
-    products.clear();
-    let mut product = Fq::ONE;
-    let mut start = 0;
-    for length in lengths.iter() {
-        for pair in list[start..start + length].chunks_exact(2) {
-            products.push(product);
-            if has_chord(&pair[0], &pair[1]) {
-                product *= pair[1].x - pair[0].x;
-            }
-        }
-        start += length;
-    }
-    let mut inverse = product.inverse().expect("no factor is zero");
-    // Backwards: each denominator's inverse. Sums are left at their pair's first place.
-    let mut left = products.len();
-    for length in lengths.iter().rev() {
-        start -= length;
-        for k in (0..length / 2).rev() {
-            left -= 1;
-            let (p, q) = (list[start + 2 * k], list[start + 2 * k + 1]);
-            list[start + 2 * k] = if has_chord(&p, &q) {
-                let slope = (q.y - p.y) * inverse * products[left];
-                inverse *= q.x - p.x;
-                let x = slope.square() - p.x - q.x;
-                G1Affine::new_unchecked(x, slope * (p.x - x) - p.y)
-            } else {
-                (p + q).into_affine()
-            };
-        }
-    }
-    // Sums and single points move together.
-    let (mut from, mut to) = (0, 0);
-    for length in lengths.iter_mut() {
-        for k in (0..*length).step_by(2) {
-            list[to] = list[from + k];
-            to += 1;
-        }
-        from += *length;
-        *length = length.div_ceil(2);
-    }
-    list.truncate(to);
+    segment_sums(list, &lengths)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ark_ff::UniformRand;
+    use ark_ff::{LegendreSymbol, UniformRand};
 
     fn rng() -> impl ark_std::rand::Rng {
         ark_std::test_rng()
@@ -588,10 +518,43 @@ mod tests {
                 "04142f826b71ee574452dbc47e05bc3e1a647478403a7ba38b7b93948f4e151d",
             ),
         ];
-        for (message, x, y) in cases {
-            let p = hash_to_curve(message.as_bytes(), domain);
+        let messages = cases.map(|(message, ..)| message.to_owned());
+        for (p, (_, x, y)) in hash_to_curve(&messages, domain).iter().zip(cases) {
             assert_eq!((hex(p.x), hex(p.y)), (x.to_owned(), y.to_owned()));
         }
+    }
+
+    /// Appendix F.1 as it stands there, for one value.
+    fn map_one_to_curve(u: Fq) -> G1Affine {
+        let map = map_constants();
+        let t = u.square() * map.c1;
+        let (minus, plus) = (Fq::ONE - t, Fq::ONE + t);
+        let inverse = (minus * plus).inverse().unwrap_or(Fq::ZERO);
+        let shift = u * minus * inverse * map.c3;
+        let last = (plus.square() * inverse).square() * map.c4 + Fq::ONE;
+        let on_curve = |x: &Fq| curve(*x).legendre() != LegendreSymbol::QuadraticNonResidue;
+        let x = [map.c2 - shift, map.c2 + shift, last]
+            .into_iter()
+            .find(on_curve)
+            .unwrap();
+        let y = curve(x).sqrt().unwrap();
+        let same = y.into_bigint().is_odd() == u.into_bigint().is_odd();
+        G1Affine::new_unchecked(x, if same { y } else { -y })
+    }
+
+    #[test]
+    fn generators_are_those_hashed_one_by_one() {
+        let one = |i: usize| {
+            let bytes = expand_message(format!("G/{i}").as_bytes(), GENERATORS.as_bytes(), 96);
+            let map = |half| map_one_to_curve(Fq::from_be_bytes_mod_order(half));
+            (map(&bytes[..48]) + map(&bytes[48..])).into_affine()
+        };
+        let all = generators("G", 0..HASHED + 20);
+        assert!(all.iter().enumerate().all(|(i, p)| *p == one(i)));
+        // 1 - 4 u^2 or 1 + 4 u^2 is 0: the exceptional case.
+        let half = Fq::from(2u8).inverse().unwrap();
+        let us = [half, -half, Fq::ZERO, Fq::ONE];
+        assert_eq!(map_to_curve(&us), us.map(map_one_to_curve));
     }
 
     #[test]
@@ -608,24 +571,41 @@ mod tests {
 
     #[test]
     fn encodings_are_canonical() {
-        let p = generator("G", 0);
-        for point in [p, -p, G1Affine::zero()] {
-            assert_eq!(decode_point(&encode_point(&point)), Some(point));
-        }
-        let mut above = Fq::MODULUS.to_bytes_be();
-        assert_eq!(decode_point(&above.clone().try_into().unwrap()), None);
-        above[31] -= 1; // p - 1: x = -1, 2 is not on the curve unless a square
-        let x = -Fq::ONE;
-        assert_eq!(
-            decode_point(&above.try_into().unwrap()).is_some(),
-            (x.square() * x + Fq::from(3u8)).sqrt().is_some()
-        );
+        let p = vector_generators(1)[0];
+        let good = [p, -p, G1Affine::zero(), p];
+        let encoded = good.map(|p| encode_point(&p)).concat();
+        assert_eq!(decode_points(&encoded), Ok(good.to_vec()));
+        assert_eq!(decode_points(&[]), Ok(Vec::new()));
+        let refused = |bytes: &[u8], at: usize| {
+            let reason = NO_POINT;
+            assert_eq!(decode_points(bytes), Err(Error::Malformed { at, reason }));
+        };
+        refused(&encoded[..100], 96);
+        let second =
+            |bytes: [u8; ENCODED]| [&encoded[..ENCODED], &bytes[..], &encoded[ENCODED..]].concat();
+        let mut above: [u8; ENCODED] = Fq::MODULUS.to_bytes_be().try_into().unwrap();
+        refused(&second(above), ENCODED);
+        above[0] |= SIGN;
+        refused(&second(above), ENCODED);
         let mut infinity = encode_point(&G1Affine::zero());
         infinity[31] = 1;
-        assert_eq!(decode_point(&infinity), None);
+        refused(&second(infinity), ENCODED);
         infinity[31] = 0;
         infinity[0] |= SIGN;
-        assert_eq!(decode_point(&infinity), None);
+        refused(&second(infinity), ENCODED);
+        // Every small x: on the curve with the sign asked for, or refused.
+        for x in 0..200u8 {
+            let mut bytes = [0; ENCODED];
+            (bytes[0], bytes[31]) = (SIGN, x);
+            match G1Affine::get_ys_from_x_unchecked(Fq::from(x)) {
+                None => refused(&second(bytes), ENCODED),
+                Some((y, minus_y)) => {
+                    let odd = if y.into_bigint().is_odd() { y } else { minus_y };
+                    let point = G1Affine::new_unchecked(Fq::from(x), odd);
+                    assert_eq!(decode_points(&second(bytes)).unwrap()[1], point);
+                }
+            }
+        }
         assert_eq!(
             decode_scalar(&Fr::MODULUS.to_bytes_be().try_into().unwrap()),
             None

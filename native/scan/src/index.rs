@@ -9,7 +9,7 @@ use crate::closing::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Var;
 use crate::group::{
-    decode_point, encode_point, msm, query_generators, small_msm, tables, vector_generators, Fr,
+    decode_points, encode_point, msm, query_generators, small_msm, tables, vector_generators, Fr,
     G1Affine, G1Projective, ENCODED,
 };
 use crate::mle::eq_table;
@@ -235,17 +235,7 @@ impl IndexCommitment {
                 bytes.len(),
             ));
         }
-        let points = bytes
-            .par_chunks_exact(ENCODED)
-            .enumerate()
-            .map(|(i, chunk)| {
-                let array = chunk.try_into().expect("chunks are of this size");
-                decode_point(array).ok_or(Error::Malformed {
-                    at: i * ENCODED,
-                    reason: "not the canonical encoding of a point of the curve",
-                })
-            })
-            .collect::<Result<_>>()?;
+        let points = decode_points(bytes)?;
         Ok(Self {
             layout,
             dimension,

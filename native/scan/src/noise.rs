@@ -14,7 +14,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use crate::closing::{Closed, Equation};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
-use crate::group::{decode_point, encode_point, Fr, ENCODED};
+use crate::group::{decode_points, encode_point, Fr};
 use crate::index::{log2_ceil, Layout};
 use crate::lookup::{combination_at, functional, lookups, Count, Entry, Segment};
 use crate::mle::{prefix, Weight};
@@ -611,18 +611,7 @@ pub fn noise_column(
     blindings: Vec<Fr>,
     layout: Layout,
 ) -> Result<Column> {
-    let decode = |(i, chunk): (usize, &[u8])| {
-        let point = chunk.try_into().ok().and_then(decode_point);
-        point.ok_or(Error::Malformed {
-            at: i * ENCODED,
-            reason: "not the canonical encoding of a point of the curve",
-        })
-    };
-    let points = rows
-        .chunks(ENCODED)
-        .enumerate()
-        .map(decode)
-        .collect::<Result<Vec<_>>>()?;
+    let points = decode_points(rows)?;
     if points.len() != layout.rows()
         || blindings.len() != points.len()
         || values.len() != layout.capacity

@@ -4,7 +4,7 @@
 //! protocol would send in the clear it sends in Pedersen commitments, and every check that its verifier would
 //! make becomes a linear constraint, a product, or a linear claim about a committed column. [`crate::closing`]
 //! then proves all of these at once.
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ark_ec::CurveGroup;
 use ark_ff::{AdditiveGroup, Field, PrimeField};
@@ -15,8 +15,8 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
 use crate::group::{
-    decode_point, decode_scalar, encode_point, encode_scalar, small_msm, small_msms, tables,
-    vector_generators, Fr, G1Affine, G1Projective, ENCODED, WIDTH,
+    decode_each, decode_scalar, encode_point, encode_scalar, small_msm, small_msms, tables,
+    vector_generators, Fr, G1Affine, G1Projective, ENCODED, NO_POINT, WIDTH,
 };
 use crate::index::{log2_ceil, IndexCommitment};
 use crate::mle::Weight;
@@ -129,9 +129,24 @@ impl Drop for Prover {
 pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// The points that the words from `first` on encode.
+    decoded: Vec<Option<G1Affine>>,
+    first: usize,
 }
 
-impl Reader<'_> {
+/// Words that are decoded together. What they hold that is no point is decoded too, and not used.
+const DECODED: usize = 64;
+
+impl<'a> Reader<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            at: 0,
+            decoded: Vec::new(),
+            first: 0,
+        }
+    }
+
     fn take(&mut self) -> Result<[u8; ENCODED]> {
         let end = self.at + ENCODED;
         let slice = self.bytes.get(self.at..end).ok_or(Error::Malformed {
@@ -146,9 +161,15 @@ impl Reader<'_> {
 
     fn point(&mut self) -> Result<G1Affine> {
         let at = self.at;
-        decode_point(&self.take()?).ok_or(Error::Malformed {
+        self.take()?;
+        if (at - self.first) / ENCODED >= self.decoded.len() {
+            let (words, _) = self.bytes[at..].as_chunks();
+            self.decoded = decode_each(&words[..words.len().min(DECODED)]);
+            self.first = at;
+        }
+        self.decoded[(at - self.first) / ENCODED].ok_or(Error::Malformed {
             at,
-            reason: "not the canonical encoding of a point of the curve",
+            reason: NO_POINT,
         })
     }
 
@@ -213,11 +234,11 @@ impl<'a> Session<'a> {
     }
 
     pub fn verifier(transcript: Transcript, row_variables: usize, proof: &'a [u8]) -> Self {
-        let reader = Reader {
-            bytes: proof,
-            at: 0,
-        };
-        Self::new(transcript, row_variables, Role::Verifier(reader))
+        Self::new(
+            transcript,
+            row_variables,
+            Role::Verifier(Reader::new(proof)),
+        )
     }
 
     #[cfg(test)]
@@ -552,5 +573,6 @@ pub fn from_small(v: i64) -> Fr {
 
 /// 1/2, which turns a plain sum over the cube into one weighted by eq.
 pub fn half() -> Fr {
-    Fr::from(2u8).inverse().expect("2 is not zero")
+    static HALF: OnceLock<Fr> = OnceLock::new();
+    *HALF.get_or_init(|| Fr::from(2u8).inverse().expect("2 is not zero"))
 }

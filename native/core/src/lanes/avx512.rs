@@ -190,6 +190,16 @@ fn montgomery<C: MontConfig<4>>(mut w: [__m512i; 10]) -> V {
     out
 }
 
+/// The words of two elements. A function, because a closure is not always inlined.
+#[inline(always)]
+fn halves<C: MontConfig<4>>(a: &Fp<MontBackend<C, 4>, 4>, b: &Fp<MontBackend<C, 4>, 4>) -> __m512i {
+    // SAFETY: each pointer is to the four words of a field element.
+    unsafe {
+        let first = _mm512_castsi256_si512(_mm256_loadu_si256(a.0 .0.as_ptr().cast()));
+        _mm512_inserti64x4::<1>(first, _mm256_loadu_si256(b.0 .0.as_ptr().cast()))
+    }
+}
+
 impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
     type V = V;
     type W = [__m512i; 10];
@@ -203,13 +213,12 @@ impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
 
     #[inline(always)]
     fn load<'a>(self, of: impl Fn(usize) -> &'a Fp<MontBackend<C, 4>, 4>) -> V {
-        // SAFETY: each pointer is to the four words of a field element.
-        let pair = |i: usize| unsafe {
-            let (a, b) = (of(i).0 .0.as_ptr(), of(i + 4).0 .0.as_ptr());
-            let first = _mm512_castsi256_si512(_mm256_loadu_si256(a.cast()));
-            _mm512_inserti64x4::<1>(first, _mm256_loadu_si256(b.cast()))
-        };
-        let e = [pair(0), pair(1), pair(2), pair(3)];
+        let e = [
+            halves(of(0), of(4)),
+            halves(of(1), of(5)),
+            halves(of(2), of(6)),
+            halves(of(3), of(7)),
+        ];
         // Lanes stand in the order 0 1 4 5 2 3 6 7; `store` knows.
         let x = unsafe {
             let even = [
@@ -351,6 +360,11 @@ impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
     fn sub(self, a: V, b: V) -> V {
         let shift = constant(&Of::<C>::SIXTEEN_P);
         carried(std::array::from_fn(|i| minus(plus(a[i], shift[i]), b[i])))
+    }
+
+    #[inline(always)]
+    fn shl<const K: u32>(self, a: V) -> V {
+        carried(a.map(|x| unsafe { _mm512_slli_epi64(x, K) }))
     }
 
     #[inline(always)]

@@ -43,6 +43,8 @@ fn exercise<F: Field, L: Lanes<F>>(l: L, a: &[F], b: &[F]) -> Vec<F> {
     keep(three);
     keep(l.sub(x, y));
     keep(l.sub(y, x));
+    keep(l.shl::<1>(x));
+    keep(l.shl::<4>(l.weak(y)));
     keep(l.mul(x, y));
     keep(l.weak(l.mul(four, four)));
     keep(l.square(x));
@@ -86,7 +88,7 @@ fn agree<C: MontConfig<4>>() {
                 .take(one.len() - 1)
                 .map(|run| run[i])
                 .collect();
-            let differs = 9; // multiplied by the first lane's factor
+            let differs = 11; // multiplied by the first lane's factor
             for (k, (x, y)) in one.iter().zip(&lane).enumerate() {
                 assert!(k == differs && i > 0 || x == y, "operation {k}, lane {i}");
             }
