@@ -81,6 +81,9 @@ fn powers<L: Lanes<Fq>>(l: L, xs: &[Fq], out: &mut [Fq]) {
 /// Additions that share an inversion.
 const BLOCK: usize = 1 << 10;
 
+/// Affine coordinates of a vector of points, below 3 p or as loaded.
+type Points<L> = [<L as Lanes<Fq>>::V; 2];
+
 /// Whether the chord through two points is one: neither is neutral and their x differ.
 #[inline(always)]
 fn has_chord(p: &G1Affine, q: &G1Affine) -> bool {
@@ -118,17 +121,17 @@ fn add_lanes<L: Lanes<Fq>, T>(
             }
             without[v] = flags;
             before[v] = product;
-            let (p, q) = operands(l, to, &pair, first, flags);
-            product = l.mul(product, l.sub(q.0, p.0));
+            let [p, q] = operands(l, to, &pair, first, flags);
+            product = l.mul(product, l.sub(q[0], p[0]));
         }
         let mut inverse = invert(l, product);
         for v in (0..vectors).rev() {
             let (first, flags) = (start + v * L::N, without[v]);
-            let (p, q) = operands(l, to, &pair, first, flags);
-            let slope = l.mul(l.sub(q.1, p.1), l.mul(inverse, before[v]));
-            inverse = l.mul(inverse, l.sub(q.0, p.0));
-            let x = l.weak(l.sub(l.sub(l.square(slope), p.0), q.0));
-            let y = l.sub(l.mul(slope, l.sub(p.0, x)), p.1);
+            let [p, q] = operands(l, to, &pair, first, flags);
+            let slope = l.mul(l.sub(q[1], p[1]), l.mul(inverse, before[v]));
+            inverse = l.mul(inverse, l.sub(q[0], p[0]));
+            let x = l.weak(l.sub(l.sub(l.square(slope), p[0]), q[0]));
+            let y = l.sub(l.mul(slope, l.sub(p[0], x)), p[1]);
             l.store(x, |i, x| sums[i][0] = x);
             l.store(y, |i, y| sums[i][1] = y);
             for (i, [x, y]) in sums.into_iter().enumerate().take(L::N) {
@@ -152,15 +155,17 @@ fn operands<L: Lanes<Fq>, T>(
     pair: &impl for<'a> Fn(&'a T, usize) -> (&'a G1Affine, &'a G1Affine),
     first: usize,
     flags: u8,
-) -> ((L::V, L::V), (L::V, L::V)) {
+) -> [Points<L>; 2] {
     const LOW: G1Affine = G1Affine::new_unchecked(Fq::ZERO, Fq::ZERO);
     const HIGH: G1Affine = G1Affine::new_unchecked(Fq::ONE, Fq::ONE);
     let of = |i: usize| match flags >> i & 1 {
         0 => pair(to, first + i),
         _ => (&LOW, &HIGH),
     };
-    let p = (l.load(|i| &of(i).0.x), l.load(|i| &of(i).0.y));
-    (p, (l.load(|i| &of(i).1.x), l.load(|i| &of(i).1.y)))
+    [
+        [l.load(|i| &of(i).0.x), l.load(|i| &of(i).0.y)],
+        [l.load(|i| &of(i).1.x), l.load(|i| &of(i).1.y)],
+    ]
 }
 
 /// 1 / x in each lane, with one inversion; no lane is 0.
@@ -191,11 +196,9 @@ pub fn segment_sums(mut points: Vec<G1Affine>, lengths: &[u32]) -> Vec<G1Affine>
     let (mut next, mut pairs) = (Vec::new(), Vec::<[u32; 2]>::new());
     while lengths.iter().any(|n| *n > 1) {
         pairs.clear();
-        next.clear();
-        next.resize(
-            lengths.iter().map(|n| n.div_ceil(2) as usize).sum(),
-            G1Affine::zero(),
-        );
+        // Every entry is written below.
+        let count = lengths.iter().map(|n| n.div_ceil(2) as usize).sum();
+        next.resize(count, G1Affine::zero());
         let (mut from, mut to) = (0, 0);
         for n in &mut lengths {
             pairs.extend((0..*n / 2).map(|k| [from + 2 * k, to + k]));
@@ -278,9 +281,6 @@ pub fn fold(low: &[G1Affine], high: &[G1Affine], u: &Fr) -> Vec<G1Affine> {
         });
     out
 }
-
-/// Affine coordinates of a vector of points, below 3 p or as loaded.
-type Points<L> = [<L as Lanes<Fq>>::V; 2];
 
 /// [`fold`] of at most [`TASK`] points; returns the places that the formulas have no answer for.
 #[inline(always)]
