@@ -83,7 +83,13 @@ pub trait Lanes<F>: Copy + Send + Sync {
     /// For b below 16 p: below a + 16 p.
     fn sub(self, a: Self::V, b: Self::V) -> Self::V;
     /// 2^K a, for K up to 6: below 2^K a.
-    fn shl<const K: u32>(self, a: Self::V) -> Self::V;
+    #[inline(always)]
+    fn shl<const K: u32>(self, mut a: Self::V) -> Self::V {
+        for _ in 0..K {
+            a = self.add(a, a);
+        }
+        a
+    }
     /// Below p + a b / 84 p.
     fn mul(self, a: Self::V, b: Self::V) -> Self::V;
     /// Below p + a^2 / 84 p.

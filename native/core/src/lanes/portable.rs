@@ -58,14 +58,6 @@ impl<F: Field> Lanes<F> for Portable {
     }
 
     #[inline(always)]
-    fn shl<const K: u32>(self, mut a: F) -> F {
-        for _ in 0..K {
-            a.double_in_place();
-        }
-        a
-    }
-
-    #[inline(always)]
     fn mul(self, a: F, b: F) -> F {
         a * b
     }

@@ -76,12 +76,6 @@ impl<F: Field> Lanes<F> for Tracked {
         value(both(a, b, |a, b| a - b), a.1 + LOADED)
     }
 
-    fn shl<const K: u32>(self, a: Value<F>) -> Value<F> {
-        assert!(K <= 6);
-        let factor = 1u64 << K;
-        value(a.0.map(|x| x * F::from(factor)), a.1 * factor as f64)
-    }
-
     fn mul(self, a: Value<F>, b: Value<F>) -> Value<F> {
         value(both(a, b, |a, b| a * b), 1.0 + a.1 * b.1 / SPARE)
     }
