@@ -534,7 +534,7 @@ MALFORMED = {
     "proof truncated": "the proof ends early",
     "proof extended": "bytes after the proof's end",
     "proof of another version": "SchemaError: proof of another system",
-    "proof of another capacity": "not the canonical encoding of a point",
+    "proof of another capacity": "proof refused (proof: byte ",
     "point of a proof off the curve": "not the canonical encoding of a point",
     "scalar of a proof not canonical": "not a canonical scalar",
 }
