@@ -708,9 +708,13 @@ impl<'a> Session<'a> {
 }
 
 /// The product of two tables less a third.
+#[derive(Clone, Copy)]
 pub(crate) struct Multiplied;
 
 impl Gate for Multiplied {
+    type Tables<V: Copy> = [V; 3];
+    type Nodes<W: Copy> = [W; 2];
+
     #[inline(always)]
     fn at<L: Lanes<Fr>>(&self, l: L, _: &[L::V], t: &[L::V]) -> L::V {
         l.weak(l.sub(l.mul(t[0], t[1]), t[2]))

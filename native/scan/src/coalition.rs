@@ -1127,6 +1127,9 @@ struct Numbers<'a> {
 }
 
 impl Gate for Numbers<'_> {
+    type Tables<V: Copy> = Vec<V>;
+    type Nodes<W: Copy> = Vec<W>;
+
     fn constants(&self) -> Vec<Fr> {
         let factor = |a: &Fr| [Fr::ONE - a, a.double() - Fr::ONE];
         let points = self.points.iter().copied().flatten();

@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use ark_ff::{AdditiveGroup, Field};
+use ragaudit_core::dispatch;
+use ragaudit_core::lanes::Lanes;
 use rayon::prelude::*;
 
 use crate::error::Result;
@@ -10,9 +12,10 @@ use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::index::log2_ceil;
 use crate::mle::{self, eq_at, eq_table, fold, Weight, Weights};
+use crate::rounds::{weight_runs, Gate, Product, Rounds, Source, Weighing};
 use crate::session::{half, ColumnId, Session};
 use crate::small;
-use crate::sumcheck::{add, at_zero, round};
+use crate::sumcheck::{at_zero, round};
 
 /// One component of the tuples of a segment.
 pub enum Entry {
@@ -347,32 +350,62 @@ struct Layer {
     q: Vec<Fr>,
 }
 
+/// Nodes of one task.
+const TASK: usize = 1 << 11;
+
 /// The layer above: node x has the children 2x and 2x + 1.
 fn above(p: &[Fr], q: &[Fr]) -> Layer {
     let size = q.len() / 2;
     let (mut next_p, mut next_q) = (vec![Fr::ZERO; size], vec![Fr::ZERO; size]);
-    let ones = q.len() - p.len();
-    let (first, rest) = q.split_at(ones);
-    let (p_first, p_rest) = next_p.split_at_mut(ones / 2);
-    let (q_first, q_rest) = next_q.split_at_mut(ones / 2);
-    let nodes = p_first
-        .par_iter_mut()
-        .zip(q_first)
-        .zip(first.par_chunks_exact(2));
-    nodes.with_min_len(256).for_each(|((np, nq), q)| {
-        *np = q[0] + q[1];
-        *nq = q[0] * q[1];
-    });
-    let children = p.par_chunks_exact(2).zip(rest.par_chunks_exact(2));
-    let nodes = p_rest.par_iter_mut().zip(q_rest).zip(children);
-    nodes.with_min_len(256).for_each(|((np, nq), (p, q))| {
-        *np = p[0] * q[1] + p[1] * q[0];
-        *nq = q[0] * q[1];
-    });
+    let (first, rest) = q.split_at(q.len() - p.len());
+    let (p_first, p_rest) = next_p.split_at_mut(first.len() / 2);
+    let (q_first, q_rest) = next_q.split_at_mut(first.len() / 2);
+    let next = p_first
+        .par_chunks_mut(TASK)
+        .zip(q_first.par_chunks_mut(TASK));
+    let nodes = next.zip(first.par_chunks(2 * TASK));
+    nodes.for_each(|((np, nq), q)| dispatch!(l => join(l, None, q, np, nq)));
+    let children = p.par_chunks(2 * TASK).zip(rest.par_chunks(2 * TASK));
+    let next = p_rest.par_chunks_mut(TASK).zip(q_rest.par_chunks_mut(TASK));
+    let nodes = next.zip(children);
+    nodes.for_each(|((np, nq), (p, q))| dispatch!(l => join(l, Some(p), q, np, nq)));
     Layer {
         p: next_p,
         q: next_q,
     }
+}
+
+/// Sums of two fractions each; the numerators are 1 where there are none.
+#[inline(always)]
+fn join<L: Lanes<Fr>>(l: L, p: Option<&[Fr]>, q: &[Fr], next_p: &mut [Fr], next_q: &mut [Fr]) {
+    let last = next_p.len() - next_p.len() % L::N;
+    for at in (0..last).step_by(L::N) {
+        let run = 2 * at..2 * (at + L::N);
+        let out = at..at + L::N;
+        let (next_p, next_q) = (&mut next_p[out.clone()], &mut next_q[out]);
+        let q = pairs(l, &q[run.clone()]);
+        let sum = match p {
+            None => l.add(q[0], q[1]),
+            Some(p) => {
+                let p = pairs(l, &p[run]);
+                l.reduce(l.mac(l.mac(l.wide(), p[0], q[1]), p[1], q[0]))
+            }
+        };
+        l.store(sum, |i, x| next_p[i] = x);
+        l.store(l.mul(q[0], q[1]), |i, x| next_q[i] = x);
+    }
+    for x in last..next_p.len() {
+        let q = [q[2 * x], q[2 * x + 1]];
+        next_p[x] = p.map_or(q[0] + q[1], |p| p[2 * x] * q[1] + p[2 * x + 1] * q[0]);
+        next_q[x] = q[0] * q[1];
+    }
+}
+
+/// The entries of even number and those of odd, of 2 N.
+#[inline(always)]
+fn pairs<L: Lanes<Fr>>(l: L, of: &[Fr]) -> [L::V; 2] {
+    let of = &of[..2 * L::N];
+    [l.load(|i| &of[2 * i]), l.load(|i| &of[2 * i + 1])]
 }
 
 /// One entry a stored block, with `other` in the places of those that are not.
@@ -385,131 +418,258 @@ fn spread(entries: &[Fr], blocks: &[usize], of: usize, other: Fr) -> Vec<Fr> {
     out
 }
 
-/// The tables of one layer's sumcheck: the children's g and q at 2x and 2x + 1 for every x that is left, where
-/// g = mu p + q. Where p is 1, s = q + mu/2 says both.
-struct Tables {
-    s: Vec<Fr>,
-    g: Vec<Fr>,
+/// Where the numerators are 1: s = q + mu/2 of the left children, then of the right ones.
+struct Ones<V> {
     q: Vec<Fr>,
-    mu: Fr,
-    spare: Vec<Fr>,
+    halved: V,
 }
 
-impl Tables {
-    /// q(1) and q's leading coefficient of the round. `outer` weighs the runs of |inner| pairs, those of `s` first; what
-    /// it lacks of 1 is where nothing counts, and the summand there is 2.
-    fn round(&self, inner: &[Fr], outer: &[Fr]) -> [Fr; 2] {
-        let run = 4 * inner.len();
-        let zero = || [Fr::ZERO; 2];
-        let (of_s, of_g) = outer.split_at(self.s.len() / run);
-        let square = self.mu.square() * half();
-        let ones = self.s.par_chunks_exact(run).zip(of_s).map(|(s, outer)| {
-            let (mut one, mut lead) = (Fr::ZERO, Fr::ZERO);
-            for (s, w) in s.chunks_exact(4).zip(inner) {
-                one += s[2] * s[3] * w;
-                lead += (s[2] - s[0]) * (s[3] - s[1]) * w;
-            }
-            [(one.double() - square) * outer, lead.double() * outer]
-        });
-        let ones = ones.reduce(zero, add);
-        let runs = self
-            .g
-            .par_chunks_exact(run)
-            .zip(self.q.par_chunks_exact(run))
-            .zip(of_g);
-        let mixed = runs.map(|((g, q), outer)| {
-            let (mut one, mut lead) = (Fr::ZERO, Fr::ZERO);
-            for ((g, q), w) in g.chunks_exact(4).zip(q.chunks_exact(4)).zip(inner) {
-                one += (g[2] * q[3] + g[3] * q[2]) * w;
-                let (dg, dq) = ([g[2] - g[0], g[3] - g[1]], [q[2] - q[0], q[3] - q[1]]);
-                lead += (dg[0] * dq[1] + dg[1] * dq[0]) * w;
-            }
-            [one * outer, lead * outer]
-        });
-        let [one, lead] = add(ones, mixed.reduce(zero, add));
-        let elsewhere = Fr::ONE - outer.iter().sum::<Fr>();
-        [one + elsewhere.double(), lead]
+impl<L: Lanes<Fr>> Source<L> for Ones<L::V> {
+    fn tables(&self) -> usize {
+        2
     }
 
-    fn bind(&mut self, r: Fr) {
-        for table in [&mut self.s, &mut self.g, &mut self.q] {
-            self.spare.resize(table.len() / 2, Fr::ZERO);
-            let pairs = self
-                .spare
-                .par_chunks_exact_mut(2)
-                .zip(table.par_chunks_exact(4));
-            pairs.with_min_len(256).for_each(|(out, t)| {
-                out[0] = t[0] + r * (t[2] - t[0]);
-                out[1] = t[1] + r * (t[3] - t[1]);
-            });
-            std::mem::swap(table, &mut self.spare);
+    fn pairs(&self) -> usize {
+        self.q.len() / 4
+    }
+
+    #[inline(always)]
+    fn pair(&self, l: L, run: usize, k: usize) -> [L::V; 2] {
+        let [a, b] = children(l, &self.q, run, k);
+        [l.weak(l.add(a, self.halved)), l.weak(l.add(b, self.halved))]
+    }
+}
+
+/// Elsewhere: g = mu p + q of the left children and of the right ones, then q.
+struct Mixed<V> {
+    p: Vec<Fr>,
+    q: Vec<Fr>,
+    mu: V,
+}
+
+impl<L: Lanes<Fr>> Source<L> for Mixed<L::V> {
+    fn tables(&self) -> usize {
+        4
+    }
+
+    fn pairs(&self) -> usize {
+        self.q.len() / 4
+    }
+
+    #[inline(always)]
+    fn pair(&self, l: L, run: usize, k: usize) -> [L::V; 2] {
+        let [mut a, mut b] = children(l, &self.q, run, k % 2);
+        if k < 2 {
+            let p = children(l, &self.p, run, k);
+            a = l.add(a, l.mul(self.mu, p[0]));
+            b = l.add(b, l.mul(self.mu, p[1]));
+        }
+        [l.weak(a), l.weak(b)]
+    }
+}
+
+/// Of N pairs of nodes, from pair N run on: the children on one side of the first, and of the second.
+#[inline(always)]
+fn children<L: Lanes<Fr>>(l: L, of: &[Fr], run: usize, side: usize) -> [L::V; 2] {
+    let start = 4 * L::N * run;
+    match of.get(start..start + 4 * L::N) {
+        Some(of) => [
+            l.load(|i| &of[4 * i + side]),
+            l.load(|i| &of[4 * i + 2 + side]),
+        ],
+        None => {
+            let entry = |i: usize| of.get(start + side + i).unwrap_or(&Fr::ZERO);
+            [l.load(|i| entry(4 * i)), l.load(|i| entry(4 * i + 2))]
+        }
+    }
+}
+
+/// g_0 q_1 + g_1 q_0.
+#[derive(Clone, Copy)]
+struct Cross;
+
+impl Gate for Cross {
+    type Tables<V: Copy> = [V; 4];
+    type Nodes<W: Copy> = [W; 2];
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, _: &[L::V], t: &[L::V]) -> L::V {
+        l.reduce(l.mac(l.mac(l.wide(), t[0], t[3]), t[1], t[2]))
+    }
+}
+
+/// One layer's sumcheck as long as its blocks stand apart.
+struct Apart<L: Lanes<Fr>> {
+    l: L,
+    mu: Fr,
+    ones: Rounds<L, Ones<L::V>, Product>,
+    mixed: Rounds<L, Mixed<L::V>, Cross>,
+    /// Weights of a block's nodes.
+    inner: Vec<Fr>,
+    /// Weights of the blocks: of those with ones, of the others, and what they lack of 1.
+    outer: [Vec<Fr>; 2],
+    elsewhere: Fr,
+}
+
+impl<L: Lanes<Fr>> Apart<L> {
+    /// `outer` weighs the stored blocks, which have 2^within nodes each.
+    fn new(l: L, layer: Layer, mu: Fr, inner: Vec<Fr>, mut outer: Vec<Fr>, within: usize) -> Self {
+        let Layer { p, mut q } = layer;
+        let rest = q.split_off(q.len() - p.len());
+        let of_mixed = outer.split_off(q.len() >> (within + 1));
+        let halved = l.splat(&(mu * half()));
+        let sum = outer.iter().chain(&of_mixed).sum::<Fr>();
+        let mixed = Mixed {
+            p,
+            q: rest,
+            mu: l.splat(&mu),
+        };
+        Self {
+            l,
+            mu,
+            ones: Rounds::new(l, Product, 2, Ones { q, halved }),
+            mixed: Rounds::new(l, Cross, 2, mixed),
+            inner,
+            outer: [outer, of_mixed],
+            elsewhere: Fr::ONE - sum,
         }
     }
 
-    /// Gives every block its place, once each is down to its last node.
-    fn spread(&mut self, blocks: &[usize], of: usize) {
-        let halved = self.mu * half();
-        let both = |sign: Fr| self.s.iter().map(move |s| *s + sign).collect::<Vec<_>>();
-        let [g, q] = [(both(halved), &self.g), (both(-halved), &self.q)]
-            .map(|(first, rest)| spread(&[&first, rest.as_slice()].concat(), blocks, of, Fr::ONE));
-        self.s.clear();
-        (self.g, self.q) = (g, q);
+    /// The round polynomial at 1 and 2. Where nothing counts the summand is 2.
+    fn sums(&mut self) -> [Fr; 2] {
+        let [of_ones, of_mixed] = &self.outer;
+        let ones = weighed(self.l, &mut self.ones, &self.inner, of_ones);
+        let mixed = weighed(self.l, &mut self.mixed, &self.inner, of_mixed);
+        let square = self.mu.square() * half() * of_ones.iter().sum::<Fr>();
+        let all = |k: usize| (ones[k] + self.elsewhere).double() - square + mixed[k];
+        [all(0), all(1)]
     }
+
+    fn bind(&mut self, r: Fr) {
+        self.ones.bind(r);
+        self.mixed.bind(r);
+        fold(&mut self.inner);
+    }
+
+    /// g and q of the two children of each block's last node.
+    fn nodes(&self) -> Vec<Vec<Fr>> {
+        let halved = self.mu * half();
+        let ones = self.ones.values();
+        let of_ones = [halved, -halved]
+            .map(|sign| [0, 1].map(|k: usize| ones[k].iter().map(move |s| *s + sign)));
+        let of_ones = of_ones.into_iter().flatten();
+        let mixed = self.mixed.values();
+        of_ones
+            .zip(mixed)
+            .map(|(first, rest)| first.chain(rest).collect())
+            .collect()
+    }
+}
+
+/// A round's sums, with |inner| pairs a block.
+fn weighed<L: Lanes<Fr>, S: Source<L>, G: Gate>(
+    l: L,
+    rounds: &mut Rounds<L, S, G>,
+    inner: &[Fr],
+    outer: &[Fr],
+) -> Vec<Fr> {
+    if inner.len() >= L::N {
+        let runs = weight_runs(l, inner);
+        return rounds.sums(Weighing {
+            runs: &runs,
+            outer: Some(outer),
+        });
+    }
+    let all = outer.iter().flat_map(|o| inner.iter().map(move |i| *o * i));
+    let runs = weight_runs(l, &all.collect::<Vec<_>>());
+    rounds.sums(Weighing {
+        runs: &runs,
+        outer: None,
+    })
+}
+
+/// g and q of the two children of all nodes of a layer.
+fn nodes(layer: &Layer, mu: Fr) -> Vec<Vec<Fr>> {
+    let ones = layer.q.len() - layer.p.len();
+    let p = |x: usize| if x < ones { Fr::ONE } else { layer.p[x - ones] };
+    let side = |side: usize| (side..layer.q.len()).step_by(2);
+    let g = [0, 1].map(|k| side(k).map(|x| p(x) * mu + layer.q[x]).collect());
+    let q = [0, 1].map(|k| side(k).map(|x| layer.q[x]).collect());
+    [g, q].concat()
 }
 
 /// One layer's sumcheck: sum over x of eq(tau, x) (g(2x) q(2x+1) + g(2x+1) q(2x)) = claim. Returns the point, the claim
 /// there, and g and q of the two children for the prover.
-fn layer(
+fn layer<L: Lanes<Fr>>(
+    l: L,
     session: &mut Session,
     tau: &[Fr],
     mut claim: Expr,
-    mut tables: Option<Tables>,
+    stored: Option<(Layer, Fr)>,
     blocks: &[usize],
     of: usize,
-) -> Result<(Vec<Fr>, Expr, Option<[Fr; 4]>)> {
+) -> Result<(Vec<Fr>, Expr, Option<Vec<Fr>>)> {
     // Variables within a block; those above them number the blocks.
     let above = of.trailing_zeros() as usize;
     let (blockwise, within) = (tau.len() >= above, tau.len().saturating_sub(above));
-    let mut inner = Vec::new();
-    let mut outer = Vec::new();
-    let mut whole = None;
-    if tables.is_some() && within > 0 {
-        inner = eq_table(&tau[1..within]);
-        let all = eq_table(&tau[within..]);
-        outer = blocks.iter().map(|b| all[*b]).collect();
+    let placed = |nodes: Vec<Vec<Fr>>| -> Vec<Vec<Fr>> {
+        if !blockwise {
+            return nodes;
+        }
+        let place = |entries: &Vec<Fr>| spread(entries, blocks, of, Fr::ONE);
+        nodes.iter().map(place).collect()
+    };
+    let (mut apart, mut all) = (None, None);
+    match stored {
+        Some((layer, mu)) if within > 0 => {
+            let weights = eq_table(&tau[within..]);
+            let outer = blocks.iter().map(|b| weights[*b]).collect();
+            let inner = eq_table(&tau[1..within]);
+            apart = Some(Apart::new(l, layer, mu, inner, outer, within));
+        }
+        Some((layer, mu)) => all = Some(placed(nodes(&layer, mu))),
+        None => (),
     }
+    let mut whole = None;
     let mut point = Vec::with_capacity(tau.len());
     for (i, t) in tau.iter().enumerate() {
-        if let (Some(tables), true) = (&mut tables, i == within) {
-            if blockwise {
-                tables.spread(blocks, of);
-            }
-            whole = Some(Weights::new(&tau[i + 1..]));
+        if i == within {
+            let nodes = apart.take().map(|apart: Apart<L>| placed(apart.nodes()));
+            whole = nodes.or(all.take()).map(|tables| {
+                let weights = Weights::new(&tau[i + 1..]);
+                (Rounds::new(l, Cross, 2, tables), weights)
+            });
         }
-        let coefficients = tables.as_ref().map(|tables| {
-            let [one, lead] = match &whole {
-                Some(weights) => tables.round(&weights.low, &weights.high),
-                None => tables.round(&inner, &outer),
-            };
-            [one - at_zero(session, &claim, *t, one) - lead, lead]
+        let sums = match (&mut apart, &mut whole) {
+            (Some(apart), _) => Some(apart.sums()),
+            (_, Some((rounds, weights))) => {
+                let sums = weighed(l, rounds, &weights.low, &weights.high);
+                weights.bind();
+                Some([sums[0], sums[1]])
+            }
+            _ => None,
+        };
+        let coefficients = sums.map(|[one, two]| {
+            let zero = at_zero(session, &claim, *t, one);
+            let lead = (zero + two) * half() - one;
+            [one - zero - lead, lead]
         });
         let sent = coefficients.as_ref().map(|c| &c[..]);
         let r = round(session, "lookup layer", *t, &mut claim, 2, sent)?;
         point.push(r);
-        if let Some(tables) = &mut tables {
-            tables.bind(r);
-            match &mut whole {
-                Some(weights) => weights.bind(),
-                None => fold(&mut inner),
-            }
+        if let Some(apart) = &mut apart {
+            apart.bind(r);
+        }
+        if let Some((rounds, _)) = &mut whole {
+            rounds.bind(r);
         }
     }
-    let finals = tables.map(|mut tables| {
-        if blockwise && within == tau.len() {
-            tables.spread(blocks, of);
-        }
-        [tables.g[0], tables.g[1], tables.q[0], tables.q[1]]
-    });
+    let nodes = match (apart, whole) {
+        (Some(apart), _) => Some(placed(apart.nodes())),
+        (_, Some((rounds, _))) => Some(rounds.values()),
+        _ => all,
+    };
+    let finals = nodes.map(|nodes| nodes.iter().map(|t| t[0]).collect());
     Ok((point, claim, finals))
 }
 
@@ -548,26 +708,20 @@ fn fractional_sum(
         let mu = session.challenge("lookup layer");
         let inverse = mu.inverse().unwrap_or(Fr::ZERO);
         // g = mu p + q makes mu (p0 q1 + p1 q0) + 2 q0 q1 = g0 q1 + g1 q0.
-        let tables = layers.pop().map(|Layer { mut p, mut q }| {
-            let rest = q.split_off(q.len() - p.len());
-            p.par_iter_mut()
-                .zip(&rest)
-                .for_each(|(p, q)| *p = *p * mu + q);
-            let shift = mu * half();
-            q.par_iter_mut().for_each(|q| *q += shift);
-            Tables {
-                s: q,
-                g: p,
-                q: rest,
-                mu,
-                spare: Vec::new(),
-            }
-        });
+        let stored = layers.pop().map(|layer| (layer, mu));
         let claim = Expr::combination([(&p, mu), (&q, Fr::from(2u8))]);
-        let (at, claim, finals) = layer(session, &point, claim, tables, &blocks, of)?;
-        let values = finals.map(|[g0, g1, q0, q1]| {
+        let (at, claim, finals) =
+            dispatch!(l => layer(l, session, &point, claim, stored, &blocks, of))?;
+        let values = finals.map(|f| {
             let p = |g: Fr, q: Fr| (g - q) * inverse;
-            [p(g0, q0), p(g1, q1), q0, q1, g0 * q1, g1 * q0]
+            [
+                p(f[0], f[2]),
+                p(f[1], f[3]),
+                f[2],
+                f[3],
+                f[0] * f[3],
+                f[1] * f[2],
+            ]
         });
         let v = session.send("lookup children", 6, values.as_ref().map(|v| &v[..]))?;
         let [p0, p1, q0, q1, first, second] = [0, 1, 2, 3, 4, 5].map(|i| Expr::from(v[i]));
@@ -581,4 +735,91 @@ fn fractional_sum(
         point = [&[rho], &at[..]].concat();
     }
     Ok((point, p, q))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ark_ff::UniformRand;
+    use ragaudit_core::lanes::tracked::Tracked;
+    use ragaudit_core::lanes::Portable;
+
+    fn random(count: usize) -> Vec<Fr> {
+        let mut rng = ark_std::test_rng();
+        (0..count).map(|_| Fr::rand(&mut rng)).collect()
+    }
+
+    /// A layer of 3 blocks with ones and 2 others, of 16 nodes each.
+    fn stored() -> Layer {
+        let mut p = random(5 * 32);
+        let q = p.split_off(2 * 32);
+        let q = [q, p.clone()].concat();
+        Layer { p, q }
+    }
+
+    fn all_sums<L: Lanes<Fr>>(l: L) -> Vec<Fr> {
+        let at = random(20);
+        let mut apart = Apart::new(
+            l,
+            stored(),
+            at[0],
+            eq_table(&at[1..4]),
+            at[4..9].to_vec(),
+            4,
+        );
+        let mut out = Vec::new();
+        for r in &at[10..14] {
+            out.extend(apart.sums());
+            apart.bind(*r);
+        }
+        out.extend(apart.nodes().concat());
+        out
+    }
+
+    #[test]
+    fn layers_are_summed_within_bounds_on_all_lanes() {
+        crate::rounds::tests::agree(Cross, 2, 4);
+        let expected = all_sums(Portable);
+        assert_eq!(all_sums(Tracked), expected);
+        assert_eq!(dispatch!(l => all_sums(l)), expected);
+        // The first sum by the definition.
+        let (Layer { p, q }, at) = (stored(), random(20));
+        let (inner, outer) = (eq_table(&at[1..4]), &at[4..9]);
+        let fraction = |x: usize| match x.checked_sub(q.len() - p.len()) {
+            Some(y) => at[0] * p[y] + q[x],
+            None => at[0] + q[x],
+        };
+        let term = |x: usize| {
+            let (a, b) = (4 * x + 2, 4 * x + 3);
+            let sum = fraction(a) * q[b] + fraction(b) * q[a];
+            sum * inner[x % 8] * outer[x / 8]
+        };
+        let beside = (Fr::ONE - outer.iter().sum::<Fr>()).double();
+        assert_eq!(expected[0], beside + (0..40).map(term).sum::<Fr>());
+    }
+
+    #[test]
+    fn fractions_are_joined_within_bounds_on_all_lanes() {
+        let Layer { p, q } = stored();
+        let q = &q[3 * 32..];
+        let (p, q) = (&p[..38], &q[..38]);
+        let join_on = |p: Option<&[Fr]>| {
+            let of = |join: &dyn Fn(&mut [Fr], &mut [Fr])| {
+                let (mut np, mut nq) = (vec![Fr::ZERO; 19], vec![Fr::ZERO; 19]);
+                join(&mut np, &mut nq);
+                [np, nq]
+            };
+            let expected = of(&|np, nq| join(Portable, p, q, np, nq));
+            assert_eq!(of(&|np, nq| join(Tracked, p, q, np, nq)), expected);
+            assert_eq!(
+                of(&|np, nq| dispatch!(l => join(l, p, q, np, nq))),
+                expected
+            );
+            let p = |x: usize| p.map_or(Fr::ONE, |p| p[x]);
+            assert_eq!(expected[0][18], p(36) * q[37] + p(37) * q[36]);
+            assert_eq!(expected[1][18], q[36] * q[37]);
+        };
+        join_on(None);
+        join_on(Some(p));
+    }
 }

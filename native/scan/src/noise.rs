@@ -541,9 +541,13 @@ fn certify(
 }
 
 /// (2 c - 1) (T - t) - c - d for the tables c, T, t, d.
+#[derive(Clone, Copy)]
 struct Choice;
 
 impl Gate for Choice {
+    type Tables<V: Copy> = [V; 4];
+    type Nodes<W: Copy> = [W; 2];
+
     fn constants(&self) -> Vec<Fr> {
         vec![Fr::ONE]
     }
@@ -921,6 +925,6 @@ mod tests {
 
     #[test]
     fn the_choice_gate_keeps_within_its_bounds() {
-        crate::rounds::tests::agree(&Choice, 2, 4);
+        crate::rounds::tests::agree(Choice, 2, 4);
     }
 }

@@ -537,12 +537,16 @@ fn answer_protocol(
 
 /// t_3 ((2 b - 1) (y - threshold) - 1 + b - d) + chi b (b - t_3) for the tables b, y, d, and t_3, which is 1 up to the
 /// capacity.
+#[derive(Clone, Copy)]
 struct Selection {
     threshold: Fr,
     chi: Fr,
 }
 
 impl Gate for Selection {
+    type Tables<V: Copy> = [V; 4];
+    type Nodes<W: Copy> = [W; 3];
+
     fn constants(&self) -> Vec<Fr> {
         vec![self.threshold, self.chi, Fr::ONE]
     }
@@ -1167,6 +1171,6 @@ mod tests {
     #[test]
     fn the_selection_gate_keeps_within_its_bounds() {
         let [threshold, chi] = [-Fr::ONE, Fr::from(11u8)];
-        crate::rounds::tests::agree(&Selection { threshold, chi }, 3, 4);
+        crate::rounds::tests::agree(Selection { threshold, chi }, 3, 4);
     }
 }

@@ -9,6 +9,10 @@ use crate::group::Fr;
 
 /// What a sumcheck sums: a function of several tables' values in one place. Mark its methods `#[inline(always)]`.
 pub trait Gate: Sync {
+    /// One value for each table, and one for each node 1, .., degree: arrays where the numbers are fixed.
+    type Tables<V: Copy>: Row<V>;
+    type Nodes<W: Copy>: Row<W>;
+
     /// What `at` gets in all lanes.
     fn constants(&self) -> Vec<Fr> {
         Vec::new()
@@ -18,10 +22,48 @@ pub trait Gate: Sync {
     fn at<L: Lanes<Fr>>(&self, l: L, constants: &[L::V], tables: &[L::V]) -> L::V;
 }
 
+/// A vector or an array.
+pub trait Row<T>: AsMut<[T]> {
+    /// `count` times x.
+    fn filled(x: T, count: usize) -> Self;
+}
+
+impl<T: Copy> Row<T> for Vec<T> {
+    fn filled(x: T, count: usize) -> Self {
+        vec![x; count]
+    }
+}
+
+impl<T: Copy, const N: usize> Row<T> for [T; N] {
+    #[inline(always)]
+    fn filled(x: T, count: usize) -> Self {
+        assert_eq!(count, N);
+        [x; N]
+    }
+}
+
+impl<G: Gate> Gate for &G {
+    type Tables<V: Copy> = G::Tables<V>;
+    type Nodes<W: Copy> = G::Nodes<W>;
+
+    fn constants(&self) -> Vec<Fr> {
+        (**self).constants()
+    }
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, constants: &[L::V], tables: &[L::V]) -> L::V {
+        (**self).at(l, constants, tables)
+    }
+}
+
 /// The product of two tables.
+#[derive(Clone, Copy)]
 pub struct Product;
 
 impl Gate for Product {
+    type Tables<V: Copy> = [V; 2];
+    type Nodes<W: Copy> = [W; 2];
+
     #[inline(always)]
     fn at<L: Lanes<Fr>>(&self, l: L, _: &[L::V], t: &[L::V]) -> L::V {
         l.mul(t[0], t[1])
@@ -29,9 +71,13 @@ impl Gate for Product {
 }
 
 /// The square of a table.
+#[derive(Clone, Copy)]
 pub struct Square;
 
 impl Gate for Square {
+    type Tables<V: Copy> = [V; 1];
+    type Nodes<W: Copy> = [W; 2];
+
     #[inline(always)]
     fn at<L: Lanes<Fr>>(&self, l: L, _: &[L::V], t: &[L::V]) -> L::V {
         l.square(t[0])
@@ -47,19 +93,19 @@ pub(crate) trait Source<L: Lanes<Fr>>: Sync {
 }
 
 /// Tables as they are given.
-impl<L: Lanes<Fr>, T: AsRef<[Fr]> + Sync> Source<L> for [T] {
+impl<L: Lanes<Fr>> Source<L> for Vec<Vec<Fr>> {
     fn tables(&self) -> usize {
         self.len()
     }
 
     fn pairs(&self) -> usize {
-        let length = self.iter().map(|t| t.as_ref().len()).max().unwrap_or(0);
+        let length = self.iter().map(Vec::len).max().unwrap_or(0);
         length.div_ceil(2)
     }
 
     #[inline(always)]
     fn pair(&self, l: L, run: usize, k: usize) -> [L::V; 2] {
-        let (table, start) = (self[k].as_ref(), 2 * L::N * run);
+        let (table, start) = (&self[k], 2 * L::N * run);
         let [zero, one] = match table.get(start..start + 2 * L::N) {
             Some(t) => [l.load(|i| &t[2 * i]), l.load(|i| &t[2 * i + 1])],
             None => {
@@ -72,20 +118,10 @@ impl<L: Lanes<Fr>, T: AsRef<[Fr]> + Sync> Source<L> for [T] {
 }
 
 /// Tables in lanes: of every run, two vectors of each table with its entries in order.
-pub(crate) struct Packed<V> {
+struct Packed<V> {
     tables: usize,
     pairs: usize,
     vectors: Vec<V>,
-}
-
-impl<V> Packed<V> {
-    pub(crate) fn new(tables: usize) -> Self {
-        Self {
-            tables,
-            pairs: 0,
-            vectors: Vec::new(),
-        }
-    }
 }
 
 impl<L: Lanes<Fr>> Source<L> for Packed<L::V> {
@@ -126,11 +162,11 @@ pub(crate) fn weight_runs<L: Lanes<Fr>>(l: L, weights: &[Fr]) -> Vec<L::V> {
 }
 
 /// Pairs of a block at most, which bounds the sums of products.
-pub(crate) const BLOCK: usize = 512;
+const BLOCK: usize = 512;
 
 /// a + r (b - a), below 3 p for a and b below 3 p and r below p.
 #[inline(always)]
-pub(crate) fn between<L: Lanes<Fr>>(l: L, r: L::V, [a, b]: [L::V; 2]) -> L::V {
+fn between<L: Lanes<Fr>>(l: L, r: L::V, [a, b]: [L::V; 2]) -> L::V {
     l.weak(l.add(a, l.mul(r, l.sub(b, a))))
 }
 
@@ -172,30 +208,80 @@ impl<L: Lanes<Fr>, S: Source<L> + ?Sized> Pairs<L> for Binding<'_, S, L::V> {
 }
 
 /// A sumcheck on the prover's side.
-pub(crate) struct Rounds<'g, L: Lanes<Fr>, G> {
+pub(crate) struct Rounds<L: Lanes<Fr>, S, G> {
+    core: Core<L, G>,
+    /// Until they are bound the first time.
+    given: Option<S>,
+    packed: Packed<L::V>,
+    /// What takes turns with `packed`.
+    spare: Vec<L::V>,
+    /// What the lowest variable is to be bound to.
+    r: Option<Fr>,
+}
+
+struct Core<L: Lanes<Fr>, G> {
     l: L,
-    gate: &'g G,
+    gate: G,
     constants: Vec<L::V>,
     degree: usize,
 }
 
-impl<'g, L: Lanes<Fr>, G: Gate> Rounds<'g, L, G> {
-    pub(crate) fn new(l: L, gate: &'g G, degree: usize) -> Self {
+impl<L: Lanes<Fr>, S: Source<L>, G: Gate> Rounds<L, S, G> {
+    pub(crate) fn new(l: L, gate: G, degree: usize, tables: S) -> Self {
         let constants = gate.constants().iter().map(|c| l.splat(c)).collect();
         Self {
-            l,
-            gate,
-            constants,
-            degree,
+            core: Core {
+                l,
+                gate,
+                constants,
+                degree,
+            },
+            given: Some(tables),
+            packed: Packed {
+                tables: 0,
+                pairs: 0,
+                vectors: Vec::new(),
+            },
+            spare: Vec::new(),
+            r: None,
         }
     }
 
+    /// Binds the lowest variable, once the next sums or the values are asked for.
+    pub(crate) fn bind(&mut self, r: Fr) {
+        self.r = Some(r);
+    }
+
     /// The sums of weight times gate with the lowest variable at 1, .., degree.
-    pub(crate) fn sums<S: Source<L> + ?Sized>(
-        &self,
-        tables: &S,
-        weights: Weighing<L::V>,
-    ) -> Vec<Fr> {
+    pub(crate) fn sums(&mut self, weights: Weighing<L::V>) -> Vec<Fr> {
+        let (core, spare) = (&self.core, std::mem::take(&mut self.spare));
+        let (sums, bound) = match (&self.given, self.r) {
+            (Some(tables), None) => return core.sums(tables, weights),
+            (Some(tables), Some(r)) => core.bind(tables, r, spare, weights),
+            (None, r) => core.bind(&self.packed, r.unwrap_or_default(), spare, weights),
+        };
+        self.spare = match self.given.take() {
+            None => std::mem::replace(&mut self.packed, bound).vectors,
+            Some(_) => {
+                self.packed = bound;
+                Vec::new()
+            }
+        };
+        sums
+    }
+
+    /// The tables as they are bound.
+    pub(crate) fn values(&self) -> Vec<Vec<Fr>> {
+        let r = self.r.unwrap_or_default();
+        match &self.given {
+            Some(tables) => self.core.values(tables, r),
+            None => self.core.values(&self.packed, r),
+        }
+    }
+}
+
+impl<L: Lanes<Fr>, G: Gate> Core<L, G> {
+    fn sums<S: Source<L>>(&self, tables: &S, weights: Weighing<L::V>) -> Vec<Fr> {
         let runs = tables.pairs().div_ceil(L::N);
         let task = self.task(weights);
         let sums = (0..runs.div_ceil(task)).into_par_iter().map(|t| {
@@ -208,23 +294,21 @@ impl<'g, L: Lanes<Fr>, G: Gate> Rounds<'g, L, G> {
         sums.reduce(|| vec![Fr::ZERO; self.degree], add)
     }
 
-    /// Binds the lowest variable to r, into `bound`, and gives the sums of what is left.
-    pub(crate) fn bind<S: Source<L> + ?Sized>(
+    /// The sums of what is left with the lowest variable bound to r, which is made in `vectors`.
+    fn bind<S: Source<L>>(
         &self,
         tables: &S,
         r: Fr,
-        bound: &mut Packed<L::V>,
+        mut vectors: Vec<L::V>,
         weights: Weighing<L::V>,
-    ) -> Vec<Fr> {
+    ) -> (Vec<Fr>, Packed<L::V>) {
         let l = self.l;
-        let count = tables.tables();
-        bound.tables = count;
-        bound.pairs = tables.pairs().div_ceil(2);
-        let runs = bound.pairs.div_ceil(L::N);
-        bound.vectors.resize(2 * runs * count, l.zero());
+        let (count, pairs) = (tables.tables(), tables.pairs().div_ceil(2));
+        let runs = pairs.div_ceil(L::N);
+        vectors.resize(2 * runs * count, l.zero());
         let task = self.task(weights);
-        let out = bound.vectors.par_chunks_mut(2 * task * count);
-        let sums = out.enumerate().map(|(t, out)| {
+        let out = vectors.par_chunks_mut(2 * task * count).enumerate();
+        let sums = out.map(|(t, out)| {
             let start = t * task;
             l.run(
                 #[inline(always)]
@@ -240,23 +324,33 @@ impl<'g, L: Lanes<Fr>, G: Gate> Rounds<'g, L, G> {
                 },
             )
         });
-        sums.reduce(|| vec![Fr::ZERO; self.degree], add)
+        let sums = sums.reduce(|| vec![Fr::ZERO; self.degree], add);
+        let bound = Packed {
+            tables: count,
+            pairs,
+            vectors,
+        };
+        (sums, bound)
     }
 
-    /// The tables' values once the last variable is bound to r.
-    pub(crate) fn last<S: Source<L> + ?Sized>(&self, tables: &S, r: Fr) -> Vec<Fr> {
+    fn values<S: Source<L>>(&self, tables: &S, r: Fr) -> Vec<Vec<Fr>> {
         let l = self.l;
-        if tables.pairs() == 0 {
-            return vec![Fr::ZERO; tables.tables()];
-        }
         let value = |k| {
-            let (mut first, mut seen) = (Fr::ZERO, false);
-            let bound = between(l, l.splat(&r), tables.pair(l, 0, k));
-            l.store(bound, |_, x| {
-                first = if seen { first } else { x };
-                seen = true;
-            });
-            first
+            let mut out = vec![Fr::ZERO; tables.pairs()];
+            l.run(
+                #[inline(always)]
+                || {
+                    for (run, out) in out.chunks_mut(L::N).enumerate() {
+                        let bound = between(l, l.splat(&r), tables.pair(l, run, k));
+                        l.store(bound, |i, x| {
+                            if let Some(out) = out.get_mut(i) {
+                                *out = x;
+                            }
+                        });
+                    }
+                },
+            );
+            out
         };
         (0..tables.tables()).map(value).collect()
     }
@@ -281,9 +375,11 @@ impl<'g, L: Lanes<Fr>, G: Gate> Rounds<'g, L, G> {
         let l = self.l;
         let block = weights.outer.map_or(runs.len(), |_| weights.runs.len());
         assert!(block * L::N <= BLOCK.max(L::N));
-        let (mut at, mut step) = (vec![l.zero(); count], vec![l.zero(); count]);
-        let mut wide = vec![l.wide(); self.degree];
-        let mut sums = vec![l.zero(); self.degree];
+        let mut at = G::Tables::filled(l.zero(), count);
+        let mut step = G::Tables::filled(l.zero(), count);
+        let mut wide = G::Nodes::filled(l.wide(), self.degree);
+        let mut sums = G::Nodes::filled(l.zero(), self.degree);
+        let (at, step, wide, sums) = (at.as_mut(), step.as_mut(), wide.as_mut(), sums.as_mut());
         let mut start = runs.start;
         while start < runs.end {
             let end = runs.end.min(start + block);
@@ -293,29 +389,29 @@ impl<'g, L: Lanes<Fr>, G: Gate> Rounds<'g, L, G> {
             };
             wide.fill(l.wide());
             for (run, weight) in (start..end).zip(weights) {
-                for (k, (at, step)) in at.iter_mut().zip(&mut step).enumerate() {
+                for (k, (at, step)) in at.iter_mut().zip(step.iter_mut()).enumerate() {
                     let [zero, one] = tables.pair(l, run, k);
                     (*at, *step) = (one, l.weak(l.sub(one, zero)));
                 }
                 for (node, sum) in wide.iter_mut().enumerate() {
                     if node > 0 {
-                        for (at, step) in at.iter_mut().zip(&step) {
+                        for (at, step) in at.iter_mut().zip(step.iter()) {
                             *at = l.add(*at, *step);
                             if node % 4 == 0 {
                                 *at = l.weak(*at);
                             }
                         }
                     }
-                    *sum = l.mac(*sum, *weight, self.gate.at(l, &self.constants, &at));
+                    *sum = l.mac(*sum, *weight, self.gate.at(l, &self.constants, at));
                 }
             }
             let outer = l.splat(outer);
-            for (sum, wide) in sums.iter_mut().zip(&wide) {
+            for (sum, wide) in sums.iter_mut().zip(wide.iter()) {
                 *sum = l.weak(l.add(*sum, l.mul(outer, l.reduce(*wide))));
             }
             start = end;
         }
-        sums.into_iter().map(|s| l.sum(s)).collect()
+        sums.iter().map(|s| l.sum(*s)).collect()
     }
 }
 
@@ -339,35 +435,33 @@ pub(crate) mod tests {
     }
 
     /// All sums of a sumcheck, and the tables' last values.
-    fn run<L: Lanes<Fr>>(l: L, gate: &impl Gate, degree: usize, tables: &[Vec<Fr>]) -> Vec<Fr> {
+    fn run<L: Lanes<Fr>, G: Gate + Copy>(
+        l: L,
+        gate: G,
+        degree: usize,
+        tables: &[Vec<Fr>],
+    ) -> Vec<Fr> {
         let variables = 12;
         let (point, at) = (random(variables + 3)[4..].to_vec(), random(variables));
-        let rounds = Rounds::new(l, gate, degree);
+        let mut rounds = Rounds::new(l, gate, degree, tables.to_vec());
         let mut weights = Weights::new(&point);
-        let (mut packed, mut spare) = (Packed::new(0), Packed::new(0));
         let mut out = Vec::new();
-        for i in 0..variables {
+        for r in at {
             let runs = weight_runs(l, &weights.low);
             let weighing = Weighing {
                 runs: &runs,
                 outer: Some(&weights.high),
             };
-            out.extend(match i {
-                0 => rounds.sums(tables, weighing),
-                1 => rounds.bind(tables, at[0], &mut packed, weighing),
-                _ => {
-                    std::mem::swap(&mut packed, &mut spare);
-                    rounds.bind(&spare, at[i - 1], &mut packed, weighing)
-                }
-            });
+            out.extend(rounds.sums(weighing));
+            rounds.bind(r);
             weights.bind();
         }
-        out.extend(rounds.last(&packed, at[variables - 1]));
+        out.extend(rounds.values().concat());
         out
     }
 
     /// A gate keeps within its bounds and gives the same on all lanes.
-    pub(crate) fn agree(gate: &impl Gate, degree: usize, tables: usize) {
+    pub(crate) fn agree<G: Gate + Copy>(gate: G, degree: usize, tables: usize) {
         let given: Vec<Vec<Fr>> = random(3000 * tables)
             .chunks(3000)
             .map(<[Fr]>::to_vec)
@@ -379,12 +473,12 @@ pub(crate) mod tests {
 
     #[test]
     fn rounds_sum_what_is_bound() {
-        agree(&Product, 2, 2);
-        agree(&Square, 2, 1);
-        agree(&crate::closing::Multiplied, 2, 3);
+        agree(Product, 2, 2);
+        agree(Square, 2, 1);
+        agree(crate::closing::Multiplied, 2, 3);
         // Against the definition: the first round's sum at 1 and the tables' values at the end.
         let given = [random(3000), random(6000)[3000..].to_vec()];
-        let out = run(Portable, &Product, 2, &given);
+        let out = run(Portable, Product, 2, &given);
         let eq = crate::mle::eq_table(&random(15)[4..]);
         let sum = (0..1500).map(|x| given[0][2 * x + 1] * given[1][2 * x + 1] * eq[x]);
         assert_eq!(out[0], sum.sum::<Fr>());

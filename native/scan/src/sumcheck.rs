@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
 use crate::mle::Weights;
-use crate::rounds::{weight_runs, Packed, Rounds, Weighing};
+use crate::rounds::{weight_runs, Rounds, Weighing};
 pub use crate::rounds::{Gate, Product, Square};
 use crate::session::{half, Session};
 
@@ -102,58 +102,50 @@ fn sumcheck_on<L: Lanes<Fr>>(
     tables: Option<Vec<Vec<Fr>>>,
     gate: impl Gate,
 ) -> Result<Reduced> {
+    if tau.is_empty() {
+        return Ok(Reduced {
+            point: Vec::new(),
+            claim,
+            finals: tables.map(|tables| tables.iter().map(|t| first(t)).collect()),
+        });
+    }
     // The verifier needs none.
     let to_coefficients = match tables {
         Some(_) => interpolation(degree),
         None => Vec::new(),
     };
-    let rounds = Rounds::new(l, &gate, degree);
-    let mut weights = tables
-        .as_ref()
-        .map(|_| Weights::new(tau.get(1..).unwrap_or_default()));
-    // What the tables given are bound to so far, and a buffer that takes turns with it.
-    let (mut packed, mut spare) = (Packed::new(0), Packed::new(0));
-    let mut point: Vec<Fr> = Vec::with_capacity(tau.len());
+    let mut rounds = tables.map(|tables| {
+        (
+            Rounds::new(l, gate, degree, tables),
+            Weights::new(&tau[1..]),
+        )
+    });
+    let mut point = Vec::with_capacity(tau.len());
     for t in tau {
-        let coefficients = tables.as_deref().zip(weights.as_mut()).map(|(tables, w)| {
-            let runs = weight_runs(l, &w.low);
-            let weighing = Weighing {
+        let coefficients = rounds.as_mut().map(|(rounds, weights)| {
+            let runs = weight_runs(l, &weights.low);
+            let mut values = rounds.sums(Weighing {
                 runs: &runs,
-                outer: Some(&w.high),
-            };
-            let mut values = vec![Fr::ZERO];
-            values.extend(match point[..] {
-                [] => rounds.sums(tables, weighing),
-                [r] => rounds.bind(tables, r, &mut packed, weighing),
-                [.., r] => {
-                    std::mem::swap(&mut packed, &mut spare);
-                    rounds.bind(&spare, r, &mut packed, weighing)
-                }
+                outer: Some(&weights.high),
             });
-            w.bind();
-            values[0] = at_zero(session, &claim, *t, values[1]);
+            weights.bind();
+            values.insert(0, at_zero(session, &claim, *t, values[0]));
             let dot = |row: &Vec<Fr>| row.iter().zip(&values).map(|(a, b)| *a * b).sum::<Fr>();
             to_coefficients[1..].iter().map(dot).collect::<Vec<_>>()
         });
-        let r = round(
-            session,
-            label,
-            *t,
-            &mut claim,
-            degree,
-            coefficients.as_deref(),
-        )?;
+        let sent = coefficients.as_deref();
+        let r = round(session, label, *t, &mut claim, degree, sent)?;
         point.push(r);
+        if let Some((rounds, _)) = &mut rounds {
+            rounds.bind(r);
+        }
     }
-    let finals = tables.map(|tables| match point[..] {
-        [] => tables.iter().map(|t| first(t)).collect(),
-        [r] => rounds.last(&tables[..], r),
-        [.., r] => rounds.last(&packed, r),
-    });
+    let last =
+        |(rounds, _): (Rounds<_, _, _>, _)| rounds.values().iter().map(|t| first(t)).collect();
     Ok(Reduced {
         point,
         claim,
-        finals,
+        finals: rounds.map(last),
     })
 }
 

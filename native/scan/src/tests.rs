@@ -166,6 +166,9 @@ fn an_opening_is_for_its_point() {
 struct Cubic;
 
 impl Gate for Cubic {
+    type Tables<V: Copy> = [V; 3];
+    type Nodes<W: Copy> = [W; 3];
+
     #[inline(always)]
     fn at<L: Lanes<Fr>>(&self, l: L, _: &[L::V], t: &[L::V]) -> L::V {
         l.weak(l.add(l.mul(l.mul(t[0], t[1]), t[2]), t[0]))
