@@ -1,5 +1,5 @@
 //! The BN254 scalar field as the boundary sees it: 32 bytes, big-endian, canonical.
-use ark_ff::{BigInt, BigInteger, PrimeField};
+use ark_ff::{BigInt, BigInteger, MontFp, PrimeField};
 
 pub use ark_bn254::Fr;
 
@@ -49,6 +49,24 @@ pub fn elements(bytes: &[u8], field: &str) -> Result<Vec<Fr>, Error> {
         .collect()
 }
 
+/// 512 bits, little-endian, modulo r: within 2^-256 of uniform if they are.
+pub fn from_wide(bytes: &[u8; 64]) -> Fr {
+    // Runs of 31 bytes are below r.
+    let run = |bytes: &[u8]| {
+        let mut limbs = [0u64; 4];
+        for (limb, chunk) in limbs.iter_mut().zip(bytes.chunks(8)) {
+            *limb = chunk
+                .iter()
+                .rev()
+                .fold(0, |acc, &b| acc << 8 | u64::from(b));
+        }
+        Fr::from_bigint(BigInt::new(limbs)).expect("below 2^248")
+    };
+    const STEP: Fr =
+        MontFp!("452312848583266388373324160190187140051835877600158453279131187530910662656"); // 2^248
+    (run(&bytes[62..]) * STEP + run(&bytes[31..62])) * STEP + run(&bytes[..31])
+}
+
 /// The 32-byte big-endian form.
 pub fn to_bytes(x: &Fr) -> [u8; ELEMENT_BYTES] {
     let mut out = [0u8; ELEMENT_BYTES];
@@ -81,6 +99,15 @@ mod tests {
             assert_eq!(from_bytes(&to_bytes(&x), "x").unwrap(), x);
         }
         assert_eq!(to_bytes(&Fr::from(0x0102u64))[30..], [1, 2]);
+    }
+
+    #[test]
+    fn wide_integers_are_reduced() {
+        let mut bytes: [u8; 64] = std::array::from_fn(|i| (i * 37 + 11) as u8);
+        for fill in [None, Some(0), Some(0xff)] {
+            bytes = fill.map_or(bytes, |b| [b; 64]);
+            assert_eq!(from_wide(&bytes), Fr::from_le_bytes_mod_order(&bytes));
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The end of every run: all claims at once, in zero knowledge. `docs/scan/closing.md`.
 use ark_ff::{AdditiveGroup, Field};
+use ragaudit_core::dispatch;
 use ragaudit_core::lanes::Lanes;
 
 use crate::error::{Error, Result};
@@ -35,6 +36,22 @@ fn add_vector(sum: &mut Vec<Fr>, other: &[Fr], factor: Fr) {
     sum.iter_mut()
         .zip(other)
         .for_each(|(s, o)| *s += *o * factor);
+}
+
+/// low + r (high - low) in the place of low.
+#[inline(always)]
+fn bind_highest<L: Lanes<Fr>>(l: L, low: &mut [Fr], high: &[Fr], r: Fr) {
+    let by = l.splat(&r);
+    let (mut runs, highs) = (low.chunks_exact_mut(L::N), high.chunks_exact(L::N));
+    let rest = highs.remainder();
+    for (low, high) in runs.by_ref().zip(highs) {
+        let a = l.load(|i| &low[i]);
+        let step = l.mul(by, l.sub(l.load(|i| &high[i]), a));
+        l.store(l.add(a, step), |i, x| low[i] = x);
+    }
+    for (low, high) in runs.into_remainder().iter_mut().zip(rest) {
+        *low += r * (*high - *low);
+    }
 }
 
 impl Equation {
@@ -473,9 +490,7 @@ impl<'a> Session<'a> {
             at[i] = r;
             let fold = |t: &mut Vec<Fr>| {
                 let (low, high) = t.split_at_mut(keep);
-                low.iter_mut()
-                    .zip(high)
-                    .for_each(|(l, h)| *l += r * (*h - *l));
+                dispatch!(l => bind_highest(l, low, high, r));
                 t.truncate(keep);
             };
             fold(&mut factors);
@@ -728,4 +743,31 @@ struct Opened<'a> {
     /// The table's functional and how much it counts.
     table: Option<(TableClaim<'a>, Fr)>,
     single: Var,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ark_ff::UniformRand;
+    use ragaudit_core::lanes::{tracked::Tracked, Portable};
+
+    #[test]
+    fn the_highest_variable_is_bound() {
+        let mut rng = ark_std::test_rng();
+        for count in [1, 8, 19] {
+            let [low, high]: [Vec<Fr>; 2] =
+                [(); 2].map(|()| (0..count).map(|_| Fr::rand(&mut rng)).collect());
+            let r = Fr::rand(&mut rng);
+            let plain: Vec<Fr> = low
+                .iter()
+                .zip(&high)
+                .map(|(l, h)| *l + r * (*h - l))
+                .collect();
+            let mut found = [low.clone(), low.clone(), low];
+            bind_highest(Portable, &mut found[0], &high, r);
+            bind_highest(Tracked, &mut found[1], &high, r);
+            dispatch!(l => bind_highest(l, &mut found[2], &high, r));
+            assert!(found.iter().all(|f| *f == plain));
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The committed index and its link to a hidden query: `docs/scan/index.md`.
 use ark_ec::CurveGroup;
-use ark_ff::{AdditiveGroup, Field, PrimeField};
+use ark_ff::{AdditiveGroup, Field};
+use ragaudit_core::field::from_wide;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -44,7 +45,8 @@ impl Layout {
         Ok(Self {
             capacity,
             variables,
-            row_variables: variables.div_ceil(2) + 4,
+            // From 2^18 positions on a proof is mostly row commitments.
+            row_variables: variables.div_ceil(2) + 4 + usize::from(variables >= 18),
         })
     }
 
@@ -81,7 +83,7 @@ impl IndexKey {
                 .chain_update([half as u8]);
             out.copy_from_slice(&hash.finalize());
         }
-        let out = Fr::from_le_bytes_mod_order(&wide);
+        let out = from_wide(&wide);
         wide.zeroize();
         out
     }

@@ -7,7 +7,8 @@
 use std::sync::{Arc, OnceLock};
 
 use ark_ec::CurveGroup;
-use ark_ff::{AdditiveGroup, Field, PrimeField};
+use ark_ff::{AdditiveGroup, Field};
+use ragaudit_core::field::from_wide;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -92,7 +93,7 @@ impl Nonces {
             half.copy_from_slice(&hash.finalize());
             self.counter += 1;
         }
-        let out = Fr::from_le_bytes_mod_order(&wide);
+        let out = from_wide(&wide);
         wide.zeroize();
         out
     }

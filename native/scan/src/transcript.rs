@@ -2,7 +2,7 @@
 //!
 //! A running SHA-256 value absorbs (kind, label, data), each with its length, so that no two sequences of
 //! messages give the same input. A challenge hashes the value into 512 bits and becomes a message itself.
-use ark_ff::PrimeField;
+use ragaudit_core::field::from_wide;
 use sha2::{Digest, Sha256};
 
 use crate::group::{encode_point, encode_scalar, Fr, G1Affine};
@@ -108,7 +108,7 @@ impl Transcript {
             self.step(Kind::Challenge, label, &[]);
             return answer;
         }
-        Fr::from_le_bytes_mod_order(&self.squeeze(label))
+        from_wide(&self.squeeze(label))
     }
 
     #[cfg(test)]
