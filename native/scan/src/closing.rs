@@ -13,7 +13,7 @@ use crate::index::{Link, LinkClaim};
 use crate::mle::{eq_table, Weight};
 use crate::session::{commit_single, half, Role, Session, TableClaim};
 use crate::small;
-use crate::sumcheck::{products, sumcheck, Gate};
+use crate::sumcheck::{products, sumcheck, By, Gate};
 
 /// A sum of multiples of known points that has to be the neutral element.
 #[derive(Clone, Default)]
@@ -319,27 +319,33 @@ impl<'a> Session<'a> {
             .max()
             .unwrap_or(0);
         let variables = variables.max(self.row_variables);
-        let pairs = self.proving().then(|| {
-            let mut weights: Vec<Vec<Fr>> = groups.iter().map(|(w, _)| w.entries()).collect();
-            weights.extend(
-                table
-                    .iter()
-                    .map(|part| part.functional.clone().unwrap_or_default()),
-            );
-            weights
-                .into_iter()
-                .zip(&sums)
-                .map(|(weight, columns)| {
-                    let held = |(c, factor): &(usize, Fr)| (self.held(*c), *factor);
-                    let columns: Vec<(&[i64], Fr)> = columns.iter().map(held).collect();
-                    let length = columns.iter().map(|(v, _)| v.len()).max().unwrap_or(0);
-                    let mut sum = vec![Fr::ZERO; length];
-                    small::combine(Fr::ZERO, &columns, &mut sum);
-                    [weight, sum]
-                })
-                .collect()
+        let combined = |columns: &[(usize, Fr)]| {
+            let held = |(c, factor): &(usize, Fr)| (self.held(*c), *factor);
+            let columns: Vec<(&[i64], Fr)> = columns.iter().map(held).collect();
+            let length = columns.iter().map(|(v, _)| v.len()).max().unwrap_or(0);
+            let mut sum = vec![Fr::ZERO; length];
+            small::combine(Fr::ZERO, &columns, &mut sum);
+            sum
+        };
+        let tables = self.proving().then(|| {
+            let of_group = |(weight, columns): &(Weight, Vec<_>)| {
+                let sum = combined(columns);
+                let by = match weight.coefficients[..] {
+                    [c] if c == Fr::ONE && weight.items == 1 << weight.point.len() => {
+                        By::Eq(weight.point.clone())
+                    }
+                    _ => By::Table(weight.entries()),
+                };
+                (by, sum)
+            };
+            let mut tables: Vec<_> = groups.iter().map(of_group).collect();
+            if let Some(part) = &table {
+                let functional = part.functional.clone().unwrap_or_default();
+                tables.push((By::Table(functional), combined(&sums[groups.len()])));
+            }
+            tables
         });
-        let reduced = products(self, "column claims", variables, claim, pairs)?;
+        let reduced = products(self, "column claims", variables, claim, tables)?;
         let finals = reduced.finals;
         let vars = self.send("columns at the point", sums.len(), finals.as_deref())?;
         let mut rest = reduced.claim;

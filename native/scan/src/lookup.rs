@@ -15,7 +15,7 @@ use crate::mle::{self, eq_at, eq_table, fold, Weight, Weights};
 use crate::rounds::{weight_runs, Gate, Product, Rounds, Source, Weighing};
 use crate::session::{half, ColumnId, Session};
 use crate::small;
-use crate::sumcheck::{at_zero, round};
+use crate::sumcheck::{at_zero, of_degree_two, round};
 
 /// One component of the tuples of a segment.
 pub enum Entry {
@@ -649,11 +649,8 @@ fn layer<L: Lanes<Fr>>(
             }
             _ => None,
         };
-        let coefficients = sums.map(|[one, two]| {
-            let zero = at_zero(session, &claim, *t, one);
-            let lead = (zero + two) * half() - one;
-            [one - zero - lead, lead]
-        });
+        let coefficients =
+            sums.map(|[one, two]| of_degree_two(at_zero(session, &claim, *t, one), one, two));
         let sent = coefficients.as_ref().map(|c| &c[..]);
         let r = round(session, "lookup layer", *t, &mut claim, 2, sent)?;
         point.push(r);

@@ -162,7 +162,7 @@ pub(crate) fn weight_runs<L: Lanes<Fr>>(l: L, weights: &[Fr]) -> Vec<L::V> {
 }
 
 /// Pairs of a block at most, which bounds the sums of products.
-const BLOCK: usize = 512;
+pub(crate) const BLOCK: usize = 512;
 
 /// a + r (b - a), below 3 p for a and b below 3 p and r below p.
 #[inline(always)]
@@ -476,6 +476,7 @@ pub(crate) mod tests {
         agree(Product, 2, 2);
         agree(Square, 2, 1);
         agree(crate::closing::Multiplied, 2, 3);
+        agree(crate::sumcheck::Single, 2, 1);
         // Against the definition: the first round's sum at 1 and the tables' values at the end.
         let given = [random(3000), random(6000)[3000..].to_vec()];
         let out = run(Portable, Product, 2, &given);

@@ -1,6 +1,8 @@
 //! Sums of small integers times field elements, reduced once a sum instead of once a product.
 use ark_bn254::FrConfig;
 use ark_ff::{AdditiveGroup, BigInt, MontConfig, PrimeField};
+use ragaudit_core::dispatch;
+use ragaudit_core::lanes::{Integers, PRODUCTS};
 use rayon::prelude::*;
 
 use crate::group::Fr;
@@ -76,26 +78,111 @@ impl Sum {
 
 /// start + the sum of factors_c values_c row by row; values that are missing count 0.
 pub(crate) fn combine(start: Fr, columns: &[(&[i64], Fr)], out: &mut [Fr]) {
-    let columns: Vec<(&[i64], Factor)> =
-        columns.iter().map(|(v, f)| (*v, Factor::new(*f))).collect();
-    out.par_chunks_mut(TASK)
-        .enumerate()
-        .for_each(|(task, out)| {
-            let mut sums = [Sum::default(); TASK];
-            for (values, factor) in &columns {
-                let values = values.get(task * TASK..).unwrap_or_default();
-                for (sum, v) in sums.iter_mut().zip(values) {
-                    sum.add_signed(*v, factor);
-                }
+    dispatch!(l => combine_on(l, start, columns, out));
+}
+
+fn combine_on<L: Integers<Fr>>(l: L, start: Fr, columns: &[(&[i64], Fr)], out: &mut [Fr]) {
+    let long = shortening();
+    let factors: Vec<L::V> = columns.iter().map(|(_, f)| l.splat(&(long * f))).collect();
+    // The integers are raised: what that adds is taken off for the columns that reach a row.
+    let raise = Fr::from(1u64 << 51);
+    let exact: Vec<Factor> = columns.iter().map(|(_, f)| Factor::new(*f)).collect();
+    let tasks = out.par_chunks_mut(TASK).enumerate();
+    tasks.for_each(|(task, out)| {
+        let values = columns.iter().map(|(v, _)| *v);
+        let here: Vec<&[i64]> = values
+            .map(|v| v.get(task * TASK..).unwrap_or_default())
+            .collect();
+        let whole = here.iter().map(|v| v.len()).filter(|n| *n > 0).min();
+        // Rows in lanes: those that no column ends in, if all values are short.
+        let rows = out.len().min(whole.unwrap_or(0)) / L::N * L::N;
+        let short = |v: &&[i64]| v.is_empty() || are_short(&v[..rows]);
+        let rows = if L::N > 1 && here.iter().all(short) {
+            rows
+        } else {
+            0
+        };
+        let (run, rest) = out.split_at_mut(rows);
+        let reached = here.iter().zip(&factors).filter(|(v, _)| !v.is_empty());
+        let reached: Vec<(&[i64], L::V)> = reached.map(|(v, f)| (*v, *f)).collect();
+        let raised = here.iter().zip(columns).filter(|(v, _)| !v.is_empty());
+        let start_here = start - raise * raised.map(|(_, (_, f))| *f).sum::<Fr>();
+        l.run(
+            #[inline(always)]
+            || combine_lanes(l, start_here, &reached, run),
+        );
+        let mut sums = vec![Sum::default(); rest.len()];
+        for (values, factor) in here.iter().zip(&exact) {
+            for (sum, v) in sums.iter_mut().zip(values.get(rows..).unwrap_or_default()) {
+                sum.add_signed(*v, factor);
             }
-            for (out, sum) in out.iter_mut().zip(sums) {
-                *out = start + sum.reduce();
+        }
+        for (out, sum) in rest.iter_mut().zip(sums) {
+            *out = start + sum.reduce();
+        }
+    });
+}
+
+/// start + the sum of the raised integers' multiples, over 2^104.
+#[inline(always)]
+fn combine_lanes<L: Integers<Fr>>(l: L, start: Fr, columns: &[(&[i64], L::V)], out: &mut [Fr]) {
+    let start = l.splat(&start);
+    for (run, out) in out.chunks_exact_mut(L::N).enumerate() {
+        let mut total = start;
+        for columns in columns.chunks(PRODUCTS) {
+            let mut sum = l.wide();
+            for (values, factor) in columns {
+                sum = l.scale(sum, l.raised(&values[run * L::N..]), *factor);
             }
-        });
+            total = l.weak(l.add(total, l.shorten(sum)));
+        }
+        l.store(total, |i, x| out[i] = x);
+    }
+}
+
+/// Whether all are from -2^51 to 2^51 - 1.
+fn are_short(values: &[i64]) -> bool {
+    let high = |v: &i64| v.wrapping_add(1 << 51) as u64 >> 52;
+    values.iter().fold(0, |all, v| all | high(v)) == 0
+}
+
+/// What [`Integers::shorten`] divides by.
+fn shortening() -> Fr {
+    Fr::from(1u128 << 104)
 }
 
 /// sum of values_x weights_x, over the shorter of both.
 pub(crate) fn dot(values: &[i64], weights: &[Fr]) -> Fr {
+    let length = values.len().min(weights.len());
+    dispatch!(l => dot_on(l, &values[..length], &weights[..length]))
+}
+
+#[inline(always)]
+fn dot_on<L: Integers<Fr>>(l: L, values: &[i64], weights: &[Fr]) -> Fr {
+    let mut total = Fr::ZERO;
+    let chunks = values
+        .chunks(L::N * PRODUCTS)
+        .zip(weights.chunks(L::N * PRODUCTS));
+    for (values, weights) in chunks {
+        if L::N == 1 || values.len() % L::N > 0 || !are_short(values) {
+            total += dot_exact(values, weights);
+            continue;
+        }
+        // The raised integers' sum, and how much of it is the raise.
+        let (mut sums, one) = ([l.wide(); 2], l.raised(&[1 - (1 << 51); 8]));
+        let runs = values.chunks_exact(L::N).zip(weights.chunks_exact(L::N));
+        for (values, weights) in runs {
+            let w = l.load(|i| &weights[i]);
+            sums[0] = l.scale(sums[0], l.raised(values), w);
+            sums[1] = l.scale(sums[1], one, w);
+        }
+        let [all, raise] = [l.sum(l.shorten(sums[0])), l.sum(l.shorten(sums[1]))];
+        total += (all - raise * Fr::from(1u64 << 51)) * shortening();
+    }
+    total
+}
+
+fn dot_exact(values: &[i64], weights: &[Fr]) -> Fr {
     let mut sums = [Sum::default(); 2];
     for (v, w) in values.iter().zip(weights) {
         sums[usize::from(*v < 0)].add(v.unsigned_abs(), &w.0 .0);
@@ -108,26 +195,61 @@ mod tests {
     use super::*;
     use crate::session::from_small;
     use ark_ff::UniformRand;
+    use ragaudit_core::lanes::tracked::Tracked;
+    use ragaudit_core::lanes::Portable;
 
+    /// For values of which all are short, and for others.
     #[test]
     fn sums_agree_with_the_field() {
+        let short = (1 << 51) - 1;
+        for extreme in [
+            [0, 1, -1, i64::MAX, i64::MIN, 65_535, -(1 << 40)],
+            [0, 1, -1, short, -short - 1, 65_535, -(1 << 40)],
+        ] {
+            agree(extreme);
+        }
+    }
+
+    fn agree(extreme: [i64; 7]) {
         let mut rng = ark_std::test_rng();
-        let extreme = [0, 1, -1, i64::MAX, i64::MIN, 65_535, -(1 << 40)];
         let values: Vec<i64> = (0..3000).map(|i| extreme[i % 7]).collect();
         let mut weights: Vec<Fr> = (0..3000).map(|_| Fr::rand(&mut rng)).collect();
         weights[3] = -Fr::from(1u8);
-        let expected: Fr = values
-            .iter()
-            .zip(&weights)
-            .map(|(v, w)| from_small(*v) * w)
-            .sum();
-        assert_eq!(dot(&values, &weights), expected);
+        for count in [3000, 2048, 13] {
+            let products = values.iter().zip(&weights[..count]);
+            let expected: Fr = products.map(|(v, w)| from_small(*v) * w).sum();
+            assert_eq!(dot(&values, &weights[..count]), expected);
+            assert_eq!(
+                dot_on(Portable, &values[..count], &weights[..count]),
+                expected
+            );
+            assert_eq!(
+                dot_on(Tracked, &values[..count], &weights[..count]),
+                expected
+            );
+        }
         let columns: Vec<(&[i64], Fr)> = (0..30)
             .map(|k| (&values[k..1500 + k], weights[k]))
+            .chain([
+                (&values[..1024], weights[31]),
+                (&values[..1100], weights[32]),
+            ])
             .collect();
-        let mut out = vec![Fr::ZERO; 2000];
-        combine(weights[9], &columns, &mut out);
-        for x in [0, 1, 5, 6, 1023, 1024, 1499, 1500, 1999] {
+        let made = |combine: &dyn Fn(&mut [Fr])| {
+            let mut out = vec![Fr::ZERO; 2000];
+            combine(&mut out);
+            out
+        };
+        let out = made(&|out| combine(weights[9], &columns, out));
+        assert_eq!(
+            made(&|out| combine_on(Portable, weights[9], &columns, out)),
+            out
+        );
+        assert_eq!(
+            made(&|out| combine_on(Tracked, weights[9], &columns, out)),
+            out
+        );
+        for x in [0, 1, 5, 6, 1023, 1024, 1099, 1100, 1499, 1500, 1999] {
             let terms = columns
                 .iter()
                 .map(|(v, f)| from_small(v.get(x).copied().unwrap_or(0)) * f);

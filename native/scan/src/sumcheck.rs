@@ -2,17 +2,14 @@
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::dispatch;
 use ragaudit_core::lanes::Lanes;
-use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
 use crate::mle::Weights;
-use crate::rounds::{weight_runs, Rounds, Weighing};
+use crate::rounds::{weight_runs, Rounds, Weighing, BLOCK};
 pub use crate::rounds::{Gate, Product, Square};
 use crate::session::{half, Session};
-
-const TASK: usize = 1 << 9;
 
 /// What a sumcheck leaves to be shown: gate(tables at point) = claim.
 pub struct Reduced {
@@ -149,76 +146,190 @@ fn sumcheck_on<L: Lanes<Fr>>(
     })
 }
 
-/// Binds the lowest variable. `spare` is a buffer that tables take turns in.
-pub(crate) fn bind(table: &mut Vec<Fr>, spare: &mut Vec<Fr>, r: Fr) {
-    let fold = |pair: &[Fr]| pair[0] + r * (pair.get(1).copied().unwrap_or_default() - pair[0]);
-    table
-        .par_chunks(2)
-        .with_min_len(TASK)
-        .map(fold)
-        .collect_into_vec(spare);
-    std::mem::swap(table, spare);
-}
-
 /// tau and claim of a plain sum over the cube: every factor of eq is then 1/2.
 pub fn plain(variables: usize, claim: Expr) -> (Vec<Fr>, Expr) {
     let half = half();
     (vec![half; variables], claim * half.pow([variables as u64]))
 }
 
-/// A plain sum over the cube of the sum of products of two tables each, which may end early: what is missing is 0.
+/// What a table is multiplied by: eq of a point in the lowest variables, where the others are 0, or another table.
+pub(crate) enum By {
+    Eq(Vec<Fr>),
+    Table(Vec<Fr>),
+}
+
+/// A plain sum over the cube of the sum of tables multiplied, which may end early: what is missing is 0. The tables'
+/// values are those at the end.
 pub(crate) fn products(
     session: &mut Session,
     label: &str,
     variables: usize,
     claim: Expr,
-    mut pairs: Option<Vec<[Vec<Fr>; 2]>>,
+    tables: Option<Vec<(By, Vec<Fr>)>>,
+) -> Result<Reduced> {
+    dispatch!(l => products_on(l, session, label, variables, claim, tables))
+}
+
+fn products_on<L: Lanes<Fr>>(
+    l: L,
+    session: &mut Session,
+    label: &str,
+    variables: usize,
+    claim: Expr,
+    tables: Option<Vec<(By, Vec<Fr>)>>,
 ) -> Result<Reduced> {
     let (tau, mut claim) = plain(variables, claim);
-    let mut spare = Vec::new();
+    let mut parts = tables.map(|tables| {
+        let part = |(by, table)| Multiplied::new(l, variables, by, table);
+        tables.into_iter().map(part).collect::<Vec<_>>()
+    });
     let mut point = Vec::with_capacity(variables);
     for (i, t) in tau.iter().enumerate() {
-        let coefficients = pairs.as_ref().map(|pairs| {
+        let coefficients = parts.as_mut().map(|parts| {
             let scale = half().pow([(variables - 1 - i) as u64]);
-            let sums = pairs.iter().map(|[a, b]| product_values(a, b));
-            let [one, lead] = sums.fold([Fr::ZERO; 2], add).map(|x| x * scale);
-            [one - at_zero(session, &claim, *t, one) - lead, lead]
+            let (mut one, mut two) = (Fr::ZERO, Fr::ZERO);
+            for part in parts {
+                let sums = part.sums();
+                one += sums[0] * scale;
+                two += sums[1] * scale;
+            }
+            of_degree_two(at_zero(session, &claim, *t, one), one, two)
         });
         let sent = coefficients.as_ref().map(|c| &c[..]);
         let r = round(session, label, *t, &mut claim, 2, sent)?;
         point.push(r);
-        for table in pairs.iter_mut().flatten().flatten() {
-            bind(table, &mut spare, r);
-        }
+        parts.iter_mut().flatten().for_each(|part| part.bind(r));
     }
     Ok(Reduced {
         point,
         claim,
-        finals: pairs.map(|pairs| pairs.iter().map(|[_, b]| first(b)).collect()),
+        finals: parts.map(|parts| parts.iter().map(Multiplied::value).collect()),
     })
 }
 
-pub(crate) fn add(a: [Fr; 2], b: [Fr; 2]) -> [Fr; 2] {
-    [a[0] + b[0], a[1] + b[1]]
+/// A table alone.
+#[derive(Clone, Copy)]
+pub(crate) struct Single;
+
+impl Gate for Single {
+    type Tables<V: Copy> = [V; 1];
+    type Nodes<W: Copy> = [W; 2];
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, _: L, _: &[L::V], t: &[L::V]) -> L::V {
+        t[0]
+    }
+}
+
+/// One table of [`products`] with what multiplies it.
+enum Multiplied<L: Lanes<Fr>> {
+    Eq {
+        l: L,
+        rounds: Rounds<L, Vec<Vec<Fr>>, Single>,
+        /// The coordinates left, the lowest variable's last; eq of those bound; and eq of those above the lowest.
+        left: Vec<Fr>,
+        bound: Fr,
+        weights: Weights,
+    },
+    Table {
+        rounds: Rounds<L, Vec<Vec<Fr>>, Product>,
+        ones: Vec<L::V>,
+        blocks: Vec<Fr>,
+    },
+}
+
+impl<L: Lanes<Fr>> Multiplied<L> {
+    fn new(l: L, variables: usize, by: By, table: Vec<Fr>) -> Self {
+        match by {
+            By::Eq(mut point) => {
+                point.resize(variables, Fr::ZERO);
+                let weights = Weights::new(point.get(1..).unwrap_or_default());
+                point.reverse();
+                Self::Eq {
+                    l,
+                    rounds: Rounds::new(l, Single, 2, vec![table]),
+                    left: point,
+                    bound: Fr::ONE,
+                    weights,
+                }
+            }
+            By::Table(by) => {
+                let blocks = vec![Fr::ONE; by.len().max(table.len()).div_ceil(2 * BLOCK)];
+                Self::Table {
+                    rounds: Rounds::new(l, Product, 2, vec![by, table]),
+                    ones: weight_runs(l, &[Fr::ONE; BLOCK]),
+                    blocks,
+                }
+            }
+        }
+    }
+
+    /// The sums with the lowest variable at 1 and 2.
+    fn sums(&mut self) -> [Fr; 2] {
+        match self {
+            Self::Eq {
+                l,
+                rounds,
+                left,
+                bound,
+                weights,
+            } => {
+                let runs = weight_runs(*l, &weights.low);
+                let sums = rounds.sums(Weighing {
+                    runs: &runs,
+                    outer: Some(&weights.high),
+                });
+                let p = left.last().copied().unwrap_or_default();
+                let three = p.double() + p;
+                [*bound * p * sums[0], *bound * (three - Fr::ONE) * sums[1]]
+            }
+            Self::Table {
+                rounds,
+                ones,
+                blocks,
+            } => {
+                let sums = rounds.sums(Weighing {
+                    runs: ones,
+                    outer: Some(blocks),
+                });
+                [sums[0], sums[1]]
+            }
+        }
+    }
+
+    fn bind(&mut self, r: Fr) {
+        match self {
+            Self::Eq {
+                rounds,
+                left,
+                bound,
+                weights,
+                ..
+            } => {
+                let p = left.pop().unwrap_or_default();
+                *bound *= (Fr::ONE - p) * (Fr::ONE - r) + p * r;
+                weights.bind();
+                rounds.bind(r);
+            }
+            Self::Table { rounds, .. } => rounds.bind(r),
+        }
+    }
+
+    fn value(&self) -> Fr {
+        let table = match self {
+            Self::Eq { rounds, .. } => rounds.values().pop(),
+            Self::Table { rounds, .. } => rounds.values().pop(),
+        };
+        first(&table.unwrap_or_default())
+    }
+}
+
+/// The coefficients of X and X^2 of a polynomial of degree 2, from its values at 0, 1 and 2.
+pub(crate) fn of_degree_two(zero: Fr, one: Fr, two: Fr) -> [Fr; 2] {
+    let lead = (zero + two) * half() - one;
+    [one - zero - lead, lead]
 }
 
 fn first(table: &[Fr]) -> Fr {
     table.first().copied().unwrap_or_default()
-}
-
-/// Of the product of two tables in the lowest variable: the value at 1 and the leading coefficient.
-fn product_values(a: &[Fr], b: &[Fr]) -> [Fr; 2] {
-    let odd = |pair: &[Fr]| pair.get(1).copied().unwrap_or_default();
-    let task = |(a, b): (&[Fr], &[Fr])| {
-        let mut sums = [Fr::ZERO; 2];
-        for (a, b) in a.chunks(2).zip(b.chunks(2)) {
-            sums[0] += odd(a) * odd(b);
-            sums[1] += (odd(a) - a[0]) * (odd(b) - b[0]);
-        }
-        sums
-    };
-    a.par_chunks(2 * TASK)
-        .zip(b.par_chunks(2 * TASK))
-        .map(task)
-        .reduce(|| [Fr::ZERO; 2], add)
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use ark_ff::{BigInt, Fp, MontBackend, MontConfig};
 
-use super::Lanes;
+use super::{Integers, Lanes};
 
 /// Eight lanes. Only [`Avx512::detect`] makes one, where the processor has AVX-512 F and IFMA.
 #[derive(Clone, Copy, Debug)]
@@ -427,5 +427,43 @@ impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
     #[inline(always)]
     fn reduce(self, w: [__m512i; 10]) -> V {
         montgomery::<C>(w)
+    }
+}
+
+impl<C: MontConfig<4>> Integers<Fp<MontBackend<C, 4>, 4>> for Avx512 {
+    type I = __m512i;
+
+    #[inline(always)]
+    fn raised(self, of: &[i64]) -> __m512i {
+        let of: &[i64; 8] = of[..8].try_into().expect("eight integers");
+        // SAFETY: the pointer is to eight integers.
+        unsafe {
+            let order = _mm512_set_epi64(7, 6, 3, 2, 5, 4, 1, 0);
+            let x = _mm512_permutexvar_epi64(order, _mm512_loadu_si512(of.as_ptr().cast()));
+            plus(x, all(1 << 51))
+        }
+    }
+
+    #[inline(always)]
+    fn scale(self, mut w: [__m512i; 10], i: __m512i, a: V) -> [__m512i; 10] {
+        for k in 0..5 {
+            w[k] = low(w[k], i, a[k]);
+            w[k + 1] = high(w[k + 1], i, a[k]);
+        }
+        w
+    }
+
+    #[inline(always)]
+    fn shorten(self, mut w: [__m512i; 10]) -> V {
+        let p = constant(&Of::<C>::P);
+        for i in 0..2 {
+            let m = low(all(0), w[i], all(Of::<C>::INV));
+            for j in 0..5 {
+                w[i + j] = low(w[i + j], m, p[j]);
+                w[i + j + 1] = high(w[i + j + 1], m, p[j]);
+            }
+            w[i + 1] = plus(w[i + 1], unsafe { _mm512_srli_epi64(w[i], BITS) });
+        }
+        carried([w[2], w[3], w[4], w[5], w[6]])
     }
 }

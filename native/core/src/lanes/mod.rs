@@ -122,6 +122,19 @@ pub trait Lanes<F>: Copy + Send + Sync {
     }
 }
 
+/// Sums of short integers' multiples.
+pub trait Integers<F>: Lanes<F> {
+    /// N integers from 0 to 2^52 - 1.
+    type I: Copy;
+
+    /// The integers of[i] + 2^51, for of[i] from -2^51 to 2^51 - 1.
+    fn raised(self, of: &[i64]) -> Self::I;
+    /// w + i a, for a below 16 p; at most [`PRODUCTS`] times.
+    fn scale(self, w: Self::W, i: Self::I, a: Self::V) -> Self::W;
+    /// w / 2^104, for a sum that [`Self::scale`] alone has made: below 2 p.
+    fn shorten(self, w: Self::W) -> Self::V;
+}
+
 /// `dispatch!(l => kernel(l, ..))`: the call with the widest [`Lanes`](crate::lanes::Lanes) of this processor as `l`, or
 /// with the one given as `dispatch!(l or one => ..)` where it has none.
 #[macro_export]

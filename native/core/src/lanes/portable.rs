@@ -1,7 +1,7 @@
 //! One residue at a time, for every processor.
 use ark_ff::Field;
 
-use super::Lanes;
+use super::{Integers, Lanes};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Portable;
@@ -90,5 +90,24 @@ impl<F: Field> Lanes<F> for Portable {
     #[inline(always)]
     fn reduce(self, w: F) -> F {
         w
+    }
+}
+
+impl<F: Field> Integers<F> for Portable {
+    type I = F;
+
+    #[inline(always)]
+    fn raised(self, of: &[i64]) -> F {
+        F::from(of[0] + (1 << 51))
+    }
+
+    #[inline(always)]
+    fn scale(self, w: F, i: F, a: F) -> F {
+        w + i * a
+    }
+
+    #[inline(always)]
+    fn shorten(self, w: F) -> F {
+        w / F::from(1u128 << 104)
     }
 }

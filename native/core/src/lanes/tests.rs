@@ -102,6 +102,42 @@ fn lanes_agree_with_the_field() {
     agree::<ark_bn254::FqConfig>();
 }
 
+/// Sums of integers' multiples, at the largest bounds.
+#[inline(always)]
+fn scaled<L: Integers<Fr>>(l: L, integers: &[i64], a: &[Fr]) -> Vec<Fr> {
+    let (i, a) = (l.raised(integers), l.load(|i| &a[i]));
+    let mut sum = l.wide();
+    for _ in 0..PRODUCTS {
+        sum = l.scale(sum, i, a);
+    }
+    let mut out = vec![Fr::ZERO; L::N];
+    l.store(l.shorten(sum), |i, x| out[i] = x);
+    out
+}
+
+#[test]
+fn integers_scale_residues() {
+    const EXTREME: i64 = 1 << 51;
+    let integers = [EXTREME - 1, 0, -1, 1, -EXTREME, 77, 1 << 40, -65_535];
+    let values = samples::<ark_bn254::FrConfig>(20);
+    for a in values.windows(8) {
+        let expected: Vec<Fr> = integers
+            .iter()
+            .zip(a)
+            .map(|(i, a)| {
+                let all = Fr::from(*i + EXTREME) * a * Fr::from(PRODUCTS as u64);
+                all / Fr::from(1u128 << 104)
+            })
+            .collect();
+        assert_eq!(scaled(Tracked, &integers, a), expected);
+        assert_eq!(scaled(Portable, &integers[..1], a), expected[..1]);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(l) = Avx512::detect() {
+            assert_eq!(vectorize(l, || scaled(l, &integers, a)), expected);
+        }
+    }
+}
+
 #[inline(always)]
 fn unzipped<L: Lanes<Fr>>(l: L, x: &[Fr]) -> Vec<Fr> {
     let mut out = vec![Fr::ZERO; 2 * L::N];

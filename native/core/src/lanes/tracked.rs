@@ -1,7 +1,7 @@
 //! Lanes that carry the bound of every value and panic where a kernel breaks one. For tests.
 use ark_ff::Field;
 
-use super::{Lanes, BOUND, LOADED, PRODUCTS, STORED, SUM};
+use super::{Integers, Lanes, BOUND, LOADED, PRODUCTS, STORED, SUM};
 
 /// As many lanes as [`Avx512`](super::Avx512) has, so that kernels take the same path.
 #[derive(Clone, Copy, Debug)]
@@ -109,5 +109,30 @@ impl<F: Field> Lanes<F> for Tracked {
 
     fn reduce(self, w: Wide<F>) -> Value<F> {
         value(w.0 .0, 1.0 + w.0 .1 / SPARE)
+    }
+}
+
+impl<F: Field> Integers<F> for Tracked {
+    type I = [F; N];
+
+    fn raised(self, of: &[i64]) -> [F; N] {
+        std::array::from_fn(|i| {
+            let raised = of[i] + (1 << 51);
+            assert!((0..1 << 52).contains(&raised), "the integer {}", of[i]);
+            F::from(raised)
+        })
+    }
+
+    fn scale(self, w: Wide<F>, i: [F; N], a: Value<F>) -> Wide<F> {
+        assert!(a.1 <= LOADED, "a factor of up to {} p", a.1);
+        assert!(w.1 < PRODUCTS, "a sum of more than {PRODUCTS} products");
+        let product = both(Value(i, 0.0), a, |i, a| i * a);
+        let sum = both(w.0, Value(product, 0.0), |a, b| a + b);
+        Wide(Value(sum, w.0 .1), w.1 + 1)
+    }
+
+    fn shorten(self, w: Wide<F>) -> Value<F> {
+        let factor = F::from(1u128 << 104).inverse().expect("not zero");
+        value(w.0 .0.map(|x| x * factor), 2.0)
     }
 }
