@@ -311,17 +311,21 @@ pub struct Tables {
 
 pub fn tables() -> &'static Tables {
     static TABLES: OnceLock<Tables> = OnceLock::new();
-    // Outside the initialisation, which must not wait for the thread pool.
+    if let Some(known) = TABLES.get() {
+        return known;
+    }
+    // Outside the initialisation, which must not wait for the thread pool: its threads may be waiting for it.
     let (g, h, u) = (
         vector_generators(WIDTH),
         generators("H", 0..1),
         generators("U", 0..1),
     );
-    TABLES.get_or_init(|| Tables {
+    let made = Tables {
         h: FixedBase::new(h[0]),
         u: FixedBase::new(u[0]),
         g: g[..WIDTH].iter().map(|p| FixedBase::new(*p)).collect(),
-    })
+    };
+    TABLES.get_or_init(|| made)
 }
 
 /// Largest sum that is made at once: what it takes in memory is one point a point, for each thread.
