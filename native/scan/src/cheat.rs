@@ -3,6 +3,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use crate::error::Error;
+use crate::group::{query_generators, tables, vector_generators, G1Affine, G1Projective};
 
 /// What a run on this thread leaves out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,12 +16,16 @@ pub(crate) enum Without {
     Claim(String),
     /// One claim, counted from the first.
     NthClaim(usize),
+    /// The opening of one point, counted from the first: it is sent with another one added to it.
+    Opening(usize, G1Affine),
 }
 
 /// What was said in a run, and claimed, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) messages: Vec<String>,
+    pub(crate) points: Vec<String>,
+    pub(crate) challenges: Vec<String>,
     pub(crate) claims: Vec<String>,
 }
 
@@ -40,7 +45,7 @@ pub(crate) fn run<T>(without: Without, run: impl FnOnce() -> T) -> (T, Said) {
 pub(crate) fn start() -> Option<String> {
     RUN.with_borrow_mut(|run| {
         let (without, said) = run.as_mut()?;
-        said.messages.clear();
+        *said = Said::default();
         match without {
             Without::Message(label) => Some(label.clone()),
             _ => None,
@@ -54,6 +59,28 @@ pub(crate) fn message(label: &str) {
             said.messages.push(label.to_owned());
         }
     });
+}
+
+pub(crate) fn challenge(label: &str) {
+    RUN.with_borrow_mut(|run| {
+        if let Some((_, said)) = run {
+            said.challenges.push(label.to_owned());
+        }
+    });
+}
+
+/// A prover's point as it is sent.
+pub(crate) fn point(label: &str, point: G1Projective) -> G1Projective {
+    RUN.with_borrow_mut(|run| {
+        let Some((without, said)) = run else {
+            return point;
+        };
+        said.points.push(label.to_owned());
+        match without {
+            Without::Opening(n, other) if *n + 1 == said.points.len() => point + *other,
+            _ => point,
+        }
+    })
 }
 
 /// Notes a claim, and says whether the run makes it. One without a name of its own has that of the message before it.
@@ -82,7 +109,12 @@ pub(crate) fn nothing_is_forgotten(prove: impl Fn() -> Vec<u8>, verify: impl Fn(
     let (proof, said) = run(Without::Nothing, &prove);
     let (verdict, heard) = run(Without::Nothing, || verify(&proof));
     assert_eq!(verdict, Ok(()));
-    assert_eq!(said, heard, "both parties say and claim the same");
+    let both = |said: &Said| (said.messages.clone(), said.claims.clone());
+    assert_eq!(
+        both(&said),
+        both(&heard),
+        "both parties say and claim the same"
+    );
     // The last one is the weight of the verifier's equations, which no prover needs.
     let (last, messages) = said.messages.split_last().expect("a run says something");
     assert_eq!(last, "equation weight");
@@ -92,6 +124,33 @@ pub(crate) fn nothing_is_forgotten(prove: impl Fn() -> Vec<u8>, verify: impl Fn(
         let (proof, _) = run(Without::Message(label.clone()), &prove);
         assert!(verify(&proof).is_err(), "{label}");
     }
+}
+
+/// Holds that a prover is refused who cannot open a point that it sends: the first and the last of each label, each with
+/// a generator too many, of every family in turn.
+pub(crate) fn every_point_is_opened(
+    prove: impl Fn() -> Vec<u8>,
+    verify: impl Fn(&[u8]) -> Verdict,
+) {
+    let (proof, said) = run(Without::Nothing, &prove);
+    assert_eq!(verify(&proof), Ok(()));
+    let (g, q) = (vector_generators(16), query_generators(1));
+    let others = [tables().h.point, tables().u.point, g[0], g[15], q[0]];
+    let chosen = ends(&said.points);
+    assert!(chosen.len() > 20, "{chosen:?}");
+    for (n, family) in chosen.into_iter().zip((0..others.len()).cycle()) {
+        let (proof, _) = run(Without::Opening(n, others[family]), &prove);
+        assert!(verify(&proof).is_err(), "{}, {family}", said.points[n]);
+    }
+}
+
+/// Where each name stands first and last.
+fn ends(names: &[String]) -> BTreeSet<usize> {
+    let of_name = |name: &String| {
+        let first = names.iter().position(|n| n == name);
+        [first, names.iter().rposition(|n| n == name)]
+    };
+    names.iter().flat_map(of_name).flatten().collect()
 }
 
 /// Holds that a prover who skips a claim of the protocol is refused: each one in turn, or the first and the last of each
@@ -104,13 +163,9 @@ pub(crate) fn no_claim_is_skipped(
     let (proof, said) = run(Without::Nothing, &prove);
     assert_eq!(verify(&proof), Ok(()));
     let claims = said.claims;
-    let of_name = |name: &String| {
-        let first = claims.iter().position(|c| c == name);
-        [first, claims.iter().rposition(|c| c == name)]
-    };
-    let chosen: BTreeSet<usize> = match each {
+    let chosen = match each {
         true => (0..claims.len()).collect(),
-        false => claims.iter().flat_map(of_name).flatten().collect(),
+        false => ends(&claims),
     };
     assert!(chosen.len() > 20, "{chosen:?}");
     for n in chosen {

@@ -97,6 +97,8 @@ struct Shape {
     block_variables: usize,
     /// Pairs of blocks, the earlier first, with a pair of records that is compared.
     blocks: Vec<(usize, usize)>,
+    /// How many of them one run over pairs takes.
+    run_blocks: usize,
     row_variables: usize,
 }
 
@@ -205,13 +207,14 @@ impl CoalitionStatement {
             class_variables: self.class_variables,
             block_variables,
             blocks,
+            run_blocks: RUN_BLOCKS,
             row_variables: largest.max(2 * self.class_variables).div_ceil(2) + 3,
         })
     }
 
     /// How many runs over pairs a certificate has.
     pub fn runs(&self) -> Result<usize> {
-        Ok(self.shape()?.blocks.len().div_ceil(RUN_BLOCKS))
+        Ok(self.shape()?.runs())
     }
 
     fn absorb(&self, t: &mut Transcript) {
@@ -311,7 +314,14 @@ impl Shape {
     }
 
     fn run(&self, run: usize) -> &[(usize, usize)] {
-        self.blocks.chunks(RUN_BLOCKS).nth(run).unwrap_or_default()
+        self.blocks
+            .chunks(self.run_blocks)
+            .nth(run)
+            .unwrap_or_default()
+    }
+
+    fn runs(&self) -> usize {
+        self.blocks.len().div_ceil(self.run_blocks)
     }
 
     /// Variables of the columns of the run over records, in the order of [`Columns`].
@@ -715,7 +725,7 @@ pub fn prove_pairs(
 ) -> Result<Vec<u8>> {
     let shape = statement.shape()?;
     let witness = Witness::new(statement, &shape, secret)?;
-    let count = shape.blocks.len().div_ceil(RUN_BLOCKS);
+    let count = shape.runs();
     if run >= count {
         return invalid("run", format!("below {count}"), run);
     }
@@ -783,7 +793,7 @@ pub fn verify_coalition(
     pairs_proofs: &[&[u8]],
 ) -> Result<()> {
     let shape = statement.shape()?;
-    let runs = shape.blocks.len().div_ceil(RUN_BLOCKS);
+    let runs = shape.runs();
     if pairs_proofs.len() != runs {
         return invalid("runs over pairs", runs.to_string(), pairs_proofs.len());
     }
@@ -1584,7 +1594,7 @@ fn bilinear(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::cheat::{no_claim_is_skipped, nothing_is_forgotten};
+    use crate::cheat::{every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten};
     use crate::mutations::refused;
     use ragaudit_core::poseidon::hash_list;
 
@@ -1925,10 +1935,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn no_claim_is_left_out() {
+    fn claims_and_openings_are_all_needed() {
         let runs = Runs::new();
         no_claim_is_skipped(|| runs.prove_records(), |p| runs.verify_records(p), false);
         no_claim_is_skipped(|| runs.prove_pairs(), |p| runs.verify_pairs(p), false);
+        every_point_is_opened(|| runs.prove_records(), |p| runs.verify_records(p));
+        every_point_is_opened(|| runs.prove_pairs(), |p| runs.verify_pairs(p));
     }
 
     pub(crate) fn mutations(count: usize) {
@@ -2250,6 +2262,47 @@ pub(crate) mod tests {
                 .sum();
             assert_eq!(sum, salt);
         }
+    }
+
+    /// The most records that a certificate may have, each of another account, and the most classes.
+    fn simulate_full(pairs_too: bool) {
+        let public = CoalitionStatement {
+            context: [9; 32],
+            dimension: 256,
+            cq: vec![Fr::ONE; MAX_RECORDS],
+            accounts: (0..MAX_RECORDS).collect(),
+            tenants: (0..MAX_RECORDS).map(|a| a % 64).collect(),
+            first: (0..MAX_RECORDS).collect(),
+            theta: [4, 5],
+            largest: [1, 1],
+            class_variables: MAX_CLASS_VARIABLES,
+        };
+        let mut shape = public.shape().unwrap();
+        let mut session = Session::simulator(public.transcript(), shape.row_variables).unwrap();
+        records(&mut session, &public, &shape, None).unwrap();
+        let shared = Shared::new(&session.columns, &shape);
+        if pairs_too {
+            // Blocks as they are outside the tests.
+            (shape.block_variables, shape.run_blocks) = (8, 63);
+            shape.blocks = (0..63).map(|i| (i, 63)).collect();
+            let transcript = public.run_transcript(&[], 0);
+            session = Session::simulator(transcript, shape.row_variables).unwrap();
+            pairs(&mut session, &public, &shape, &shared, 0, None).unwrap();
+        }
+        session.close(None).unwrap();
+    }
+
+    pub(crate) fn largest_records() {
+        simulate_full(false);
+    }
+
+    pub(crate) fn largest_pairs() {
+        simulate_full(true);
+    }
+
+    /// Of 256 blocks of 256 records, each compared with those before it and with itself.
+    pub(crate) fn most_pair_runs() -> u64 {
+        (256 * 257 / 2u64).div_ceil(63)
     }
 
     /// Public values alone, commitments that nobody can open, and an oracle that says when it must.

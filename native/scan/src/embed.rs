@@ -646,7 +646,8 @@ fn embed_protocol<'a>(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::cheat::{caught_by, no_claim_is_skipped, nothing_is_forgotten, run, Without};
+    use crate::cheat::{caught_by, every_point_is_opened, no_claim_is_skipped};
+    use crate::cheat::{nothing_is_forgotten, run, Without};
     use crate::index::commit_table;
     use crate::mutations::refused;
     use ragaudit_core::commitment::pack_nibbles;
@@ -888,7 +889,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn no_claim_is_left_out() {
+    fn claims_and_openings_are_all_needed() {
         let case = case(9, 3, 2, &[1, 8]);
         let (statement, witness) = (case.statement(), case.witness());
         let said = Said::of(&witness);
@@ -897,6 +898,7 @@ pub(crate) mod tests {
             prove_with(&statement, &case.rows, &case.query, secret, false).unwrap()
         };
         no_claim_is_skipped(prove, |proof| verify_embed(&statement, proof), false);
+        every_point_is_opened(prove, |proof| verify_embed(&statement, proof));
     }
 
     pub(crate) fn mutations(count: usize) {
@@ -1284,6 +1286,22 @@ pub(crate) mod tests {
         let mut wide = small();
         wide.rows[0] = 8;
         assert!(matches!(wide.prove(), Err(Error::Invalid { .. })));
+    }
+
+    /// The table of `wordllama-256` and the most tokens, by the simulator.
+    pub(crate) fn largest() {
+        let rows = vec![0; 32_000 * 256];
+        let table = commit_table(&rows, 256).unwrap();
+        let public = EmbedStatement {
+            context: Fr::ONE,
+            table: &table,
+            tokens: MAX_TOKENS,
+            norm_factor: NORM_FACTOR,
+            hq: Fr::ONE,
+            cq: Fr::ONE,
+        };
+        let session = Session::simulator(public.transcript(), table.layout.row_variables);
+        embed_protocol(session.unwrap(), &public, Some(&rows), None).unwrap();
     }
 
     /// hq and cq that nobody can open.

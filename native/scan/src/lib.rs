@@ -28,6 +28,9 @@ pub use error::{Error, Result};
 mod cheat;
 
 #[cfg(test)]
+mod errors;
+
+#[cfg(test)]
 mod tests;
 
 #[cfg(test)]

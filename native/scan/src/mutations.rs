@@ -86,6 +86,10 @@ pub(crate) fn refused(
         })
         .sum();
     assert!(changed * 10 > count * 9, "{name}: only {changed} changed");
+    println!(
+        "{name}: {changed} changed proofs of {} bytes, all refused",
+        proof.len()
+    );
 }
 
 struct Case {

@@ -638,9 +638,10 @@ pub fn noise_column(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::cheat::{caught_by, no_claim_is_skipped, nothing_is_forgotten, run, Without};
+    use crate::cheat::{caught_by, every_point_is_opened, no_claim_is_skipped};
+    use crate::cheat::{nothing_is_forgotten, run, Without};
     use ark_ff::{BigInt, BigInteger};
 
     fn seed() -> Seed {
@@ -823,12 +824,13 @@ mod tests {
     }
 
     #[test]
-    fn no_claim_is_left_out() {
+    fn claims_and_openings_are_all_needed() {
         let base = statement(20, &[1, 8]);
         let kappa = noise_key(&seed(), base.beacon, base.slot);
         let draws = Draws::new(&base, &words(kappa, base.shape().unwrap().blocks)).unwrap();
         let prove = || prove_with(&base, &seed(), &draws, false).unwrap().proof;
         no_claim_is_skipped(prove, |proof| verify_noise(&base, proof).map(drop), false);
+        every_point_is_opened(prove, |proof| verify_noise(&base, proof).map(drop));
     }
 
     /// The draws end within a block of leaves and within a row; the first, the last of a position and the last of all are
@@ -885,6 +887,14 @@ mod tests {
         }
         let certificate = prove_with(&base, &seed(), &draws, false).unwrap();
         assert!(!accepted(&base, &certificate));
+        // What is lacking made negative, limb by limb: right but for its range.
+        forged.push_high(high, above - highest());
+        for (column, forged) in draws.high.iter_mut().zip(&forged.high).skip(HIGH_LIMBS) {
+            column[0] = -forged[1];
+        }
+        caught_by("constraint: lookup layer", || {
+            accepted(&base, &prove_with(&base, &seed(), &draws, false).unwrap())
+        });
         // The same with the true high part and the forged low one fails at the word itself.
         all[0][3] |= honest[3] & !0xff;
         let draws = Draws::new(&base, &all).unwrap();
@@ -892,6 +902,16 @@ mod tests {
             &base,
             &prove_with(&base, &seed(), &draws, false).unwrap()
         ));
+    }
+
+    /// 10^6 positions and three gains, by the simulator.
+    pub(crate) fn largest() {
+        let public = statement(1_000_000, &[1, 8, 64]);
+        let shape = public.shape().unwrap();
+        let rows = shape.layout.row_variables;
+        let mut session = Session::simulator(public.transcript(), rows).unwrap();
+        certify(&mut session, &public, &shape, None).unwrap();
+        session.close(None).unwrap();
     }
 
     /// Public values alone, a seed commitment that nobody can open, and an oracle that says when it must: the verifier

@@ -606,9 +606,10 @@ fn columns(statement: &QueryStatement, secret: &Secret) -> Vec<Vec<i64>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::cheat::{caught_by, no_claim_is_skipped, nothing_is_forgotten, run, Without};
+    use crate::cheat::{caught_by, every_point_is_opened, no_claim_is_skipped};
+    use crate::cheat::{nothing_is_forgotten, run, Without};
     use crate::index::commit_index;
     use crate::noise::{prove_noise, verify_noise, NoiseStatement, Seed};
     use ragaudit_core::commitment::pack_nibbles;
@@ -856,16 +857,17 @@ mod tests {
         let (witness, noise) = (case.witness(), case.noise.opening.as_ref().unwrap());
         let prove = || prove_with(&base, &case.answer, &witness, noise, &case.key, false).unwrap();
         no_claim_is_skipped(prove, |proof| verify_query(&base, proof), each);
+        every_point_is_opened(prove, |proof| verify_query(&base, proof));
     }
 
     #[test]
-    fn no_claim_is_left_out() {
+    fn claims_and_openings_are_all_needed() {
         skips_no_claim(false);
     }
 
     #[test]
     #[ignore = "a minute"]
-    fn no_claim_is_left_out_of_them_all() {
+    fn every_single_claim_is_needed() {
         skips_no_claim(true);
     }
 
@@ -1139,6 +1141,26 @@ mod tests {
         let prove =
             || prove_query(&base.statement(), &base.answer, &base.noise, &base.key).unwrap();
         assert_ne!(prove(), prove(), "nonces are fresh");
+    }
+
+    /// 10^6 positions of 256 components and the longest list, by the simulator.
+    pub(crate) fn largest() {
+        let index = commit_index(&[], 256, 1_000_000, &IndexKey([3; 32])).unwrap();
+        let noise = vec![index.points[0]; index.layout.rows()];
+        let public = QueryStatement {
+            context: [2; 32],
+            index: &index,
+            noise: &noise,
+            gains: vec![1, 8, 64],
+            cq: Fr::ONE,
+            htopk: Fr::ONE,
+            listed: MAX_LISTED,
+            lo: LO,
+            hi: HI,
+            lattice: LATTICE,
+        };
+        let session = Session::simulator(public.transcript(), index.layout.row_variables);
+        answer_protocol(session.unwrap(), &public, None).unwrap();
     }
 
     /// As for certificates: cq and htopk that nobody can open.

@@ -2,6 +2,7 @@
 use ark_ff::{AdditiveGroup, Field, UniformRand};
 use ragaudit_core::lanes::{Lanes, Portable};
 
+use crate::cheat::caught_by;
 use crate::closing::{Closed, Equation};
 use crate::error::Result;
 use crate::expr::Expr;
@@ -279,6 +280,34 @@ fn lookups_accept_only_table_rows() {
     );
 }
 
+/// 9 is a row of the other table, and counted there.
+#[test]
+fn tags_keep_tables_apart() {
+    let run = |value: i64, own: [i64; 4], other: [i64; 4]| {
+        accepted(3, |session, prover| {
+            let columns = prover.then(|| vec![vec![value, 1, 2, 3], own.to_vec(), other.to_vec()]);
+            let ids = session.commit("columns", &[2, 2, 2], columns)?;
+            let segment = |tag, entry, count| Segment {
+                variables: 2,
+                tag,
+                entries: vec![entry],
+                count,
+            };
+            let column = Entry::Columns(vec![(ids[0], Fr::ONE)]);
+            let rows = Entry::Public(vec![8, 9, 10, 11]);
+            let segments = vec![
+                segment(1, column, Count::Once),
+                segment(1, Entry::Row, Count::Table(ids[1])),
+                segment(2, rows, Count::Table(ids[2])),
+            ];
+            lookups(session, segments)?;
+            Ok(())
+        })
+    };
+    assert!(run(0, [1; 4], [0; 4]));
+    assert!(!run(9, [0, 1, 1, 1], [0, 1, 0, 0]));
+}
+
 /// Were alpha and beta known before the hidden entry is sent, a lookup could be solved for it: with the multiplicity 2
 /// for row 0, the entry v with 1 / (alpha - tag - beta v) = 2 / (alpha - tag) passes, though it is no row.
 #[test]
@@ -333,6 +362,52 @@ fn a_challenge_before_the_commitment_would_let_a_lookup_through() {
         "the forgery passes where the hash forgets the entry"
     );
     assert!(!accepted(false));
+}
+
+/// Two values of no row, and an alpha at which their fractions have no denominator: the sum is 0 / 0, whatever it is.
+#[test]
+fn no_fraction_has_a_denominator_of_zero() {
+    let lie = || {
+        let transcript = || {
+            let mut transcript = Transcript::new("test");
+            transcript.predicted = vec![
+                ("lookup alpha", Fr::from(1 + 2 * 9u64)),
+                ("lookup beta", Fr::from(2u64)),
+            ];
+            transcript
+        };
+        let protocol = |session: &mut Session, prover: bool| {
+            let columns = prover.then(|| vec![vec![9i64, 9, 1, 2], vec![0i64, 1, 1, 0]]);
+            let ids = session.commit("columns", &[2, 2], columns).unwrap();
+            let segment = |entry, count| Segment {
+                variables: 2,
+                tag: 1,
+                entries: vec![entry],
+                count,
+            };
+            let value = Entry::Columns(vec![(ids[0], Fr::ONE)]);
+            let segments = vec![
+                segment(value, Count::Once),
+                segment(Entry::Row, Count::Table(ids[1])),
+            ];
+            lookups(session, segments).unwrap();
+        };
+        let mut prover = Session::prover(transcript(), 3, b"").unwrap();
+        if let Role::Prover(prover) = &mut prover.role {
+            prover.honest = false;
+        }
+        protocol(&mut prover, true);
+        let Closed::Proof(proof) = prover.close(None).unwrap() else {
+            panic!("a prover")
+        };
+        let mut verifier = Session::verifier(transcript(), 3, &proof);
+        protocol(&mut verifier, false);
+        let Closed::Check(equation) = verifier.close(None).unwrap() else {
+            panic!("a verifier")
+        };
+        equation.holds(&[])
+    };
+    caught_by("product: lookup root", lie);
 }
 
 /// Segments that end early, longer than a block of leaves: the last row that counts is looked up, the next is not.
