@@ -45,8 +45,9 @@ impl Layout {
         Ok(Self {
             capacity,
             variables,
-            // From 2^18 positions on a proof is mostly row commitments.
-            row_variables: variables.div_ceil(2) + 4 + usize::from(variables >= 18),
+            // From 2^18 positions on a proof is mostly row commitments. The tables of lookups, up to 2^16 rows, are
+            // committed to in the same rows however few positions there are.
+            row_variables: (variables.div_ceil(2) + 4 + usize::from(variables >= 18)).max(10),
         })
     }
 
