@@ -190,7 +190,7 @@ class ScanParameters:
     ) -> Self: ...
 
 def scan_certify(
-    index: ScanIndex, parameters: ScanParameters, slot_elements: bytes, seed: bytes
+    index: ScanIndex, parameters: ScanParameters, slot_elements: bytes, seed: bytes, low_memory: bool
 ) -> tuple[bytes, bytes, bytes]:
     """Noise certificate of a slot (c_seed, beacon, slot): proof, commitments, and their secret blindings."""
 
@@ -204,6 +204,7 @@ def scan_prove(
     query: tuple[bytes, bytes],
     positions: tuple[bytes, bytes],
     key: bytes,
+    low_memory: bool,
 ) -> bytes:
     """Query proof of a record (c_seed, beacon, slot, context, cq, htopk); noise, scores and positions int32."""
 

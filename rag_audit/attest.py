@@ -231,6 +231,7 @@ def record_private(
     embedder: Embedder,
     noise: Callable[[], Int32Array],
     certificate: Callable[[], NoiseCertificate | None],
+    low_memory: bool,
 ) -> RecordPrivate:
     """What proving a record needs beside `record_public`."""
     salts = RequestSalts.derive(bytes.fromhex(retained.salt))
@@ -250,6 +251,7 @@ def record_private(
         salt_c=salts.vector,
         salt_k=salts.top_k,
         positions=retained.positions,
+        low_memory=low_memory,
     )
 
 

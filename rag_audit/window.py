@@ -91,7 +91,11 @@ def now_ms() -> int:
 
 
 class Window:
-    """One audit window on the provider's side. Safe to use from several threads, by one process at a time."""
+    """One audit window on the provider's side. Safe to use from several threads, by one process at a time.
+
+    `low_memory` may be set at any time: proofs and noise certificates of scan tenants then take less memory and more
+    time, and are the same.
+    """
 
     def __init__(
         self,
@@ -113,6 +117,7 @@ class Window:
         self._store = store
         self._lock_file = lock
         self._clock = clock
+        self.low_memory = False
         self._entries: list[Entry] = []
         self._tree = MerkleTree()
         self._state = threading.Condition()
@@ -722,7 +727,8 @@ class Window:
     def _certificate_job(self, slot: SlotKey) -> Job | None:
         beacon = self._beacons[self._enrolled_at.get(slot.account, 0)]
         public = attest.slot_public(slot, self._public(slot.tenant), opening=self.opening, beacon=beacon)
-        return self._system(slot.tenant).certificate_job(public, self._secrets.s0, self._secrets.s1)
+        s0, s1 = self._secrets.s0, self._secrets.s1
+        return self._system(slot.tenant).certificate_job(public, s0, s1, low_memory=self.low_memory)
 
     def _job(self, record: QueryRecord, name: str, retained: Retained | None = None) -> Job:
         """The job that proves one statement about a record, or about a draft whose query is not stored yet."""
@@ -739,6 +745,7 @@ class Window:
             embedder=self._embedder,
             noise=lambda: self._draw(slot),
             certificate=lambda: self._certificates.get(slot),
+            low_memory=self.low_memory,
         )
         return self._system(record.tenant).record_job(name, public, private)
 

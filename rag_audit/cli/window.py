@@ -44,6 +44,12 @@ workers_option = click.option(
     "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="prover processes here"
 )
 
+low_memory_option = click.option(
+    "--low-memory",
+    is_flag=True,
+    help="make scan proofs in less memory and more time; the proofs are the same",
+)
+
 
 def _settings(directory: Path) -> dict[str, Any]:
     path = directory / "settings.json"
@@ -62,9 +68,11 @@ def _with_settings(directory: Path, key: Path) -> Path:
     return directory
 
 
-def resume(directory: Path) -> Window:
+def resume(directory: Path, *, low_memory: bool = False) -> Window:
     """The window in a folder, with the key that it was opened with."""
-    return Window.resume(directory, key=signing_key(Path(_settings(directory)["key"])))
+    window = Window.resume(directory, key=signing_key(Path(_settings(directory)["key"])))
+    window.low_memory = low_memory
+    return window
 
 
 def _admit(window: Window) -> None:
@@ -204,12 +212,15 @@ def enrol(directory: Path, line: Path, witnesses: tuple[Path, ...], as_json: boo
     show_default=True,
     help="keep the noise certificates of this many next slots of every account made, between the queries",
 )
-def serve(directory: Path, address: Path | None, stdio: bool, eager: int, ahead: int) -> None:
+@low_memory_option
+def serve(
+    directory: Path, address: Path | None, stdio: bool, eager: int, ahead: int, low_memory: bool
+) -> None:
     """Answer signed requests, one JSON line in, one out."""
     left = iter(range(eager))
     if (address is None) == (not stdio):
         raise click.UsageError("give one of --socket and --stdio")
-    with resume(directory) as window, _certifying(window, ahead):
+    with resume(directory, low_memory=low_memory) as window, _certifying(window, ahead):
         if address is None:
             for line in sys.stdin.buffer:
                 sys.stdout.buffer.write(_reply(window, line, next(left, None) is not None) + b"\n")
@@ -318,6 +329,7 @@ def close(
     type=click.IntRange(2, MAX_QUERIES),
     help="prove up to so many records of a groth16 tenant at once (`setup new --together` makes the key)",
 )
+@low_memory_option
 @json_option
 def prove(
     directory: Path,
@@ -326,6 +338,7 @@ def prove(
     workers: int,
     ahead: int | None,
     together: int | None,
+    low_memory: bool,
     as_json: bool,
 ) -> None:
     """Make the missing proofs and add them to window.json; can be interrupted and run again.
@@ -344,7 +357,7 @@ def prove(
         count = done
         show(done, total)
 
-    with resume(directory) as window:
+    with resume(directory, low_memory=low_memory) as window:
         _admit(window)
         with open_executor(address, workers=workers) as executor:
             if ahead is not None:

@@ -273,6 +273,7 @@ class RecordPrivate:
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
+    :param low_memory: see `CertificateJob`; for systems that have it
     """
 
     s0: int = field(repr=False)
@@ -288,6 +289,7 @@ class RecordPrivate:
     salt_c: int = field(repr=False)
     salt_k: int = field(repr=False)
     positions: Sequence[int] = field(repr=False)
+    low_memory: bool = False
 
 
 class Job(Protocol):
@@ -396,7 +398,9 @@ class ProofSystem(Protocol):
         :raises WitnessError: the private values do not fit
         """
 
-    def certificate_job(self, slot: SlotPublic, s0: int, s1: int) -> CertificateJob | None:
+    def certificate_job(
+        self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
+    ) -> CertificateJob | None:
         """The job that proves a slot's noise before its query; None where only the record's own proof does."""
 
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 def test_stub_agrees_with_the_module() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "mypy.stubtest", "rag_audit._native"],
+        [sys.executable, "-m", "mypy.stubtest", "--mypy-config-file", "pyproject.toml", "rag_audit._native"],
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,
         text=True,

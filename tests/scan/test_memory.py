@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_audit.errors import MemoryLimitError
+from rag_audit.errors import MemoryLimitError, WitnessError
 from rag_audit.proofs import Statement
 from rag_audit.proofs.scan import CertificateJob, NoiseCertificate, ProofJob, ScanKey, commit_index, memory
 from rag_audit.proofs.scan.store import commit_index_file
@@ -41,7 +41,7 @@ def test_a_certificate_that_does_not_fit_is_not_started(
     monkeypatch.setattr("rag_audit._native.scan_certify", lambda *a: pytest.fail("started"))
     needed = memory.certificate_bytes(CAPACITY, GAINS)
     free(monkeypatch, needed - 1)
-    with pytest.raises(MemoryLimitError, match=r"needs 0\.\d GB, 0\.\d free; at noise certificate"):
+    with pytest.raises(MemoryLimitError, match=r"needs 0\.\d GB, 0\.\d free.* at noise certificate"):
         job.run()
 
 
@@ -77,24 +77,102 @@ def test_the_system_says_how_much_is_free() -> None:
         assert 0 < free < 1 << 50
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
-def test_a_certificate_stays_within_its_estimate() -> None:
-    program = f"""
-import re
+def test_low_memory_is_named_where_it_would_do(
+    key: ScanKey, job: CertificateJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low = memory.certificate_bytes(CAPACITY, GAINS, low_memory=True)
+    assert low < 0.7 * memory.certificate_bytes(CAPACITY, GAINS)
+    free(monkeypatch, low)
+    with pytest.raises(
+        MemoryLimitError, match=r"needs 0\.\d GB, 0\.\d free; use --low-memory; at noise cert"
+    ):
+        job.run()
+    free(monkeypatch, low - 1)
+    for each in (job, dataclasses.replace(job, low_memory=True)):
+        with pytest.raises(MemoryLimitError) as caught:
+            each.run()
+        assert "--low-memory" not in caught.value.diagnostics() and "--executor" in caught.value.diagnostics()
+    free(monkeypatch, low)
+    made = dataclasses.replace(job, low_memory=True).run()
+    assert len(made.proof) == len(dataclasses.replace(job, slot=5, low_memory=True).run().proof)
+    free(monkeypatch, memory.query_proof_bytes(CAPACITY, low_memory=True))
+    statement = Statement(**{f.name: 1 for f in dataclasses.fields(Statement)})
+    proof = ProofJob(key, statement, made, b"", b"", b"", 1, 1, [0], bytes(32))
+    with pytest.raises(MemoryLimitError, match="use --low-memory; at query proof"):
+        proof.run()
+    with pytest.raises(WitnessError):  # it starts
+        dataclasses.replace(proof, low_memory=True).run()
+
+
+PEAK = f"""
+import ctypes, dataclasses, re, sys
 from pathlib import Path
-from rag_audit.proofs.scan import CertificateJob, ScanKey, commit_index, memory
-from rag_audit.relation.commitments import seed_commitment
+import numpy as np
+from rag_audit import _native
+from rag_audit.proofs import Statement
+from rag_audit.proofs.scan import CertificateJob, ProofJob, ScanKey, commit_index, memory, parse_proof, verify_batch
+from rag_audit.proofs.scan.key import PROTOCOL
+from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
+from rag_audit.relation.field import to_bytes
 
 def size(name):
     return 1024 * int(re.search(name + r":\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 
-points = commit_index(bytes({CAPACITY * DIMENSION}), {DIMENSION}, {CAPACITY}, bytes(32))
-key = ScanKey(points, {DIMENSION}, {CAPACITY}, bytes(32), {GAINS}, 2, lo=5, hi=90, lattice=64)
-key.c_idx
-before = size("VmRSS")
-CertificateJob(key, seed_commitment(1, 2), 3, 4, 1, 2).run()
-print(size("VmHWM") - before, memory.certificate_bytes({CAPACITY}, {GAINS}))
+def taken(step):
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+    before = size("VmRSS")
+    return step(), size("VmHWM") - before
+
+CAPACITY, DIMENSION, GAINS, LISTED = {CAPACITY}, {DIMENSION}, {GAINS}, 2
+step, low = sys.argv[1], sys.argv[2] == "low"
+rows = np.ones((CAPACITY, DIMENSION), np.int8)
+points = commit_index(rows.tobytes(), DIMENSION, CAPACITY, bytes(32))
+if step == "index":
+    wide = np.ones((CAPACITY, 64), np.int8)
+    points, peak = taken(lambda: commit_index(wide.tobytes(), 64, CAPACITY, bytes(32)))
+    print(peak, memory.index_bytes(CAPACITY, 64))
+    sys.exit()
+key = ScanKey(points, DIMENSION, CAPACITY, bytes(32), GAINS, LISTED, lo=5, hi=90, lattice=64)
+c_idx, c_seed = key.c_idx, seed_commitment(1, 2)
+certificate = CertificateJob(key, c_seed, 3, 4, 1, 2, low_memory=low)
+made, peak = taken(certificate.run)
+if step == "certificate":
+    print(peak, memory.certificate_bytes(CAPACITY, GAINS, low_memory=low))
+    sys.exit()
+vector = np.ones(DIMENSION, np.int8)
+scores = _native.PackedIndex(rows.tobytes(), DIMENSION).scores(vector.tobytes())
+noise = _native.draw_noise(to_bytes(noise_key(1, 2, 3, 4)), CAPACITY, list(GAINS))
+positions = _native.noised_top_k(scores, 5, 90, 64, noise, LISTED)
+cq, htopk = vector_commitment(7, vector.tolist()), topk_commitment(8, positions)
+statement = Statement(ctx=5, c_seed=c_seed, beacon=3, slot=4, c_idx=c_idx, cq=cq, htopk=htopk)
+job = ProofJob(key, statement, made, noise, scores, vector.tobytes(), 7, 8, positions, bytes(32), low)
+proof, peak = taken(job.run)
+assert verify_batch(key, [parse_proof(proof, PROTOCOL, field="proof")], [statement]) == []
+print(peak, memory.query_proof_bytes(CAPACITY, low_memory=low))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+
+def peak(step: str, mode: str) -> tuple[int, int]:
+    """What a step took, and what it was estimated to take."""
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, step, mode], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
     taken, estimated = map(int, done.stdout.split())
-    assert estimated / 4 < taken < estimated
+    return taken, estimated
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
+@pytest.mark.parametrize("step", ["certificate", "query proof"])
+def test_a_step_stays_within_its_estimates(step: str) -> None:
+    by_default, in_low_memory = peak(step, "default"), peak(step, "low")
+    for taken, estimated in (by_default, in_low_memory):
+        assert estimated / 10 < taken < estimated
+    assert in_low_memory[0] < by_default[0] or step != "certificate"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
+def test_an_index_stays_within_its_estimate() -> None:
+    taken, estimated = peak("index", "default")
+    assert estimated / 10 < taken < estimated

@@ -27,13 +27,14 @@ from rag_audit.cli import main
 from rag_audit.cli.window import _certifying
 from rag_audit.embedders import wordllama
 from rag_audit.engine import SlotKey, select
-from rag_audit.errors import ExitCode, WindowStateError
+from rag_audit.errors import ExitCode, MemoryLimitError, WindowStateError
 from rag_audit.policy import draft_policy
 from rag_audit.proofs import EmbedStatement, groth16, proof_system, scan
 from rag_audit.proofs.scan import PROTOCOL, ScanKey, commit_index, points_json
-from rag_audit.records import QueryRecord, RequestSalts, answer_digest
+from rag_audit.records import QueryRecord, Refusal, RequestSalts, answer_digest
 from rag_audit.relation.commitments import slot_id, topk_commitment
 from rag_audit.relation.field import to_bytes, to_hex
+from rag_audit.relation.scores import ScoreWindow
 from rag_audit.verify import verify_window
 from rag_audit.window import Window
 from rag_audit.windowfile import WindowFile
@@ -152,7 +153,7 @@ def answer_again(forge: Forge, lie: Lie) -> None:
         if lie.key is not None:
             key = lie.key(key)
         vector = window._embedder.embed_query(retained.query)
-        positions = select(index, vector, noise, window.policy.noise.score_window(), 2)
+        positions = select(index, vector, noise, ScoreWindow(key.lo, key.hi, key.lattice), 2)
         documents = attest.document_openings(tenant, positions, secrets)
         salts = RequestSalts.derive(bytes.fromhex(retained.salt))
         body = forge.receipt(*SLOT).body
@@ -498,6 +499,51 @@ def test_the_command_makes_certificates_ahead(service: Service) -> None:
     assert len(list((directory / "certificates").iterdir())) == 8
     refused = CliRunner().invoke(main, ["prove", str(directory), "--ahead", "1", "--challenge", "x"])
     assert refused.exit_code == 2
+
+
+def test_low_memory_reaches_every_job_of_a_window(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where only low memory fits, proofs are made and verify; without it the error says what to do."""
+    with service.open(system="scan") as window:
+        capacity, gains = window.commitment.tenants["law"].index.capacity, window.policy.noise.gains
+        steps = (
+            scan.memory.certificate_bytes(capacity, gains, low_memory=True),
+            scan.memory.query_proof_bytes(capacity, low_memory=True),
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr(scan.memory, "available_bytes", lambda: max(steps))
+            with pytest.raises(MemoryLimitError, match="use --low-memory"):
+                window.certify_ahead(1)
+            window.low_memory = True
+            assert window.certify_ahead(1) == 4
+            service.ask(window, "law-1", QUESTIONS["law"][0], eager=True)
+            service.ask(window, "medicine-1", QUESTIONS["medicine"][0])
+            service.finish(window)
+            assert window.prove() > 0
+        file = WindowFile.load(window.directory / "public")
+    receipts = service.receipts(window, tmp_path / "receipts")
+    assert verify_window(file, trust=service.trust(window.policy), receipts=[receipts]).passed
+
+
+@pytest.mark.parametrize("low", [False, True])
+def test_the_commands_choose_low_memory(service: Service, monkeypatch: pytest.MonkeyPatch, low: bool) -> None:
+    with service.open(system="scan") as window:
+        directory = window.directory
+    service.key.save(service.root / "key")
+    (directory / "settings.json").write_bytes(jcs({"key": str(service.root / "key")}))
+    chosen = []
+    monkeypatch.setattr(Window, "certify_ahead", lambda self, *_, **__: chosen.append(self.low_memory) or 0)
+    monkeypatch.setattr(Window, "prove", lambda self, *_, **__: chosen.append(self.low_memory) or 0)
+    monkeypatch.setattr(
+        Window, "handle", lambda self, *_, **__: chosen.append(self.low_memory) or Refusal.model_construct()
+    )
+    option = ["--low-memory"] * low
+    for command in (["prove", str(directory), "--ahead"], ["prove", str(directory)]):
+        done = CliRunner().invoke(main, [*command, *option])
+        assert done.exit_code == 0, done.output
+    CliRunner().invoke(main, ["serve", str(directory), "--stdio", *option], input="{}\n")
+    assert chosen == [low] * 3
 
 
 def test_a_service_keeps_certificates_ahead_beside_its_queries(service: Service) -> None:

@@ -209,7 +209,15 @@ fn records(c: &mut Criterion) {
         group.bench_function(name("index"), |b| {
             b.iter(|| commit_index(&case.rows, case.dimension, capacity, &case.key))
         });
-        let certificate = || certify(&case.index, &case.parameters, &case.record.slot, &case.seed);
+        let certificate = || {
+            certify(
+                &case.index,
+                &case.parameters,
+                &case.record.slot,
+                &case.seed,
+                false,
+            )
+        };
         group.bench_function(name("certificate"), |b| b.iter(certificate));
         let made = certificate().expect("a true statement");
         let proof = || {
@@ -221,6 +229,7 @@ fn records(c: &mut Criterion) {
                 &made.proof,
                 &made.noise,
                 &case.key,
+                false,
             )
         };
         group.bench_function(name("query proof"), |b| b.iter(proof));

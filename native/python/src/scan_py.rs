@@ -189,6 +189,7 @@ fn scan_certify<'py>(
     parameters: &ScanParameters,
     slot_elements: &[u8],
     seed: &[u8],
+    low_memory: bool,
 ) -> PyResult<(
     Bound<'py, PyBytes>,
     Bound<'py, PyBytes>,
@@ -206,7 +207,13 @@ fn scan_certify<'py>(
                 })
             }
         };
-        let made = answer::certify(&index.0, &parameters.0, &slot(slot_elements)?, &seed)?;
+        let made = answer::certify(
+            &index.0,
+            &parameters.0,
+            &slot(slot_elements)?,
+            &seed,
+            low_memory,
+        )?;
         let rows = made.commitments();
         let blindings = made
             .noise
@@ -242,6 +249,7 @@ fn scan_prove<'py>(
     query: (Vec<u8>, Vec<u8>),
     positions: (Vec<u8>, Vec<u8>),
     key: &[u8],
+    low_memory: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let proof = guard(py, || {
         let (proof, rows, blindings) = &certificate;
@@ -269,6 +277,7 @@ fn scan_prove<'py>(
             proof,
             &column,
             &key,
+            low_memory,
         )
     })?;
     Ok(PyBytes::new(py, &proof))

@@ -88,17 +88,20 @@ fn query_statement<'a>(
     }
 }
 
-/// The certificate of a slot, before its query or after.
+/// The certificate of a slot, before its query or after. In `low_memory` the prover makes its largest tables several
+/// times instead of keeping them: the same certificate in more time.
 pub fn certify(
     index: &IndexCommitment,
     parameters: &Parameters,
     slot: &Slot,
     seed: &Seed,
+    low_memory: bool,
 ) -> Result<Certificate> {
-    prove_noise(&noise_statement(index, parameters, slot), seed)
+    prove_noise(&noise_statement(index, parameters, slot), seed, low_memory)
 }
 
-/// The query proof of a record whose slot has this certificate.
+/// The query proof of a record whose slot has this certificate; `low_memory` as for [`certify`].
+#[allow(clippy::too_many_arguments)]
 pub fn prove(
     index: &IndexCommitment,
     parameters: &Parameters,
@@ -107,9 +110,10 @@ pub fn prove(
     certificate: &[u8],
     noise: &Column,
     key: &IndexKey,
+    low_memory: bool,
 ) -> Result<Vec<u8>> {
     let statement = query_statement(index, parameters, record, certificate, noise);
-    prove_query(&statement, answer, noise, key)
+    prove_query(&statement, answer, noise, key, low_memory)
 }
 
 /// Both parts of one record's proof as sums that have to vanish.
@@ -288,7 +292,7 @@ pub(crate) mod tests {
             slot: Fr::from(slot),
         };
         let parameters = parameters();
-        let certificate = certify(&index, &parameters, &slot, &seed).unwrap();
+        let certificate = certify(&index, &parameters, &slot, &seed, false).unwrap();
         let noise = certificate.noise.opening.as_ref().unwrap().values[..CAPACITY].to_vec();
         let scores: Vec<i64> = rows
             .chunks(3)
@@ -330,6 +334,7 @@ pub(crate) mod tests {
             &certificate.proof,
             &certificate.noise,
             &key,
+            false,
         )
         .unwrap();
         (record, certificate.proof, proof)

@@ -82,7 +82,7 @@ pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<
 
     let leaves = session
         .proving()
-        .then(|| Leaves::new(session, &segments, &offsets, depth, alpha, beta));
+        .then(|| Leaves::new(&segments, &offsets, depth, [alpha, beta]));
     let (point, p, q) = fractional_sum(session, depth, leaves)?;
 
     // Both claims about the leaves as one, then each column's share at the point of its segment's size.
@@ -208,25 +208,39 @@ pub(crate) fn functional(session: &Session, weight: &Weight, columns: &[(ColumnI
 /// Leaves in blocks of this many, as a power of two. A block in which nothing counts is not stored.
 const BLOCK: usize = 10;
 
+/// Blocks of leaves that are made at a time where not all are kept.
+const RUN: usize = if cfg!(test) { 3 } else { 1 << 9 };
+/// The lowest layers, which are not kept where memory is low.
+const NOT_KEPT: usize = 3;
+/// Rounds of such a layer's sumcheck that make it again; what is kept then is smaller by as many halvings.
+const AGAIN: usize = 2;
+
+/// Rows of a segment that stand in one block.
+type Piece = (usize, Range<usize>);
+
 /// The leaves that count, block by block.
-struct Leaves {
-    /// Numbers of the stored blocks.
+struct Leaves<'a> {
+    segments: &'a [Segment],
+    offsets: &'a [usize],
+    challenges: [Fr; 2],
+    /// Leaves of a block, as a power of two.
+    bits: usize,
+    /// Numbers of the stored blocks. Those in which all numerators are 1 stand first.
     blocks: Vec<usize>,
     /// How many blocks there are, stored or not.
     of: usize,
-    /// Blocks in which all numerators are 1 stand first, and have no place here.
-    p: Vec<Fr>,
-    q: Vec<Fr>,
+    /// What the stored blocks hold.
+    pieces: Vec<Vec<Piece>>,
+    /// How many of them stand first.
+    ones: usize,
 }
 
-impl Leaves {
+impl<'a> Leaves<'a> {
     fn new(
-        session: &Session,
-        segments: &[Segment],
-        offsets: &[usize],
+        segments: &'a [Segment],
+        offsets: &'a [usize],
         depth: usize,
-        alpha: Fr,
-        beta: Fr,
+        challenges: [Fr; 2],
     ) -> Self {
         let bits = BLOCK.min(depth);
         let size = 1 << bits;
@@ -236,11 +250,12 @@ impl Leaves {
             _ if s.variables < bits => 0,
             _ => s.rows() >> bits,
         };
-        let mut blocks = Vec::new();
-        let mut mixed: BTreeMap<usize, Vec<(usize, Range<usize>)>> = BTreeMap::new();
+        let (mut blocks, mut pieces) = (Vec::new(), Vec::new());
+        let mut mixed: BTreeMap<usize, Vec<Piece>> = BTreeMap::new();
         for (k, (segment, offset)) in segments.iter().zip(offsets).enumerate() {
             let ones = full(segment);
             blocks.extend((offset >> bits)..(offset >> bits) + ones);
+            pieces.extend((0..ones).map(|b| vec![(k, b << bits..(b + 1) << bits)]));
             let mut row = ones << bits;
             while row < segment.rows() {
                 let place = offset + row;
@@ -249,31 +264,67 @@ impl Leaves {
                 row = next;
             }
         }
+        let ones = blocks.len();
         blocks.extend(mixed.keys());
-
-        let mut p = vec![Fr::ZERO; mixed.len() << bits];
-        let mut q = vec![Fr::ONE; blocks.len() << bits];
-        let mut rest = &mut q[..];
-        for segment in segments {
-            let (run, after) = rest.split_at_mut(full(segment) << bits);
-            segment.denominators(session, alpha, beta, 0, run);
-            rest = after;
-        }
-        let parts = p.chunks_exact_mut(size).zip(rest.chunks_exact_mut(size));
-        for ((p, q), pieces) in parts.zip(mixed.values()) {
-            for (k, rows) in pieces {
-                let place = (offsets[*k] + rows.start) % size;
-                let to = place..place + rows.len();
-                segments[*k].numerators(session, rows.start, &mut p[to.clone()]);
-                segments[*k].denominators(session, alpha, beta, rows.start, &mut q[to]);
-            }
-        }
+        pieces.extend(mixed.into_values());
         Self {
+            segments,
+            offsets,
+            challenges,
+            bits,
             blocks,
             of: 1 << (depth - bits),
-            p,
-            q,
+            pieces,
+            ones,
         }
+    }
+
+    /// The leaves of a run of stored blocks.
+    fn layer(&self, session: &Session, run: Range<usize>) -> Layer {
+        let size = 1 << self.bits;
+        let ones = self.ones.clamp(run.start, run.end) - run.start;
+        let mut p = vec![Fr::ZERO; (run.len() - ones) << self.bits];
+        let mut q = vec![Fr::ONE; run.len() << self.bits];
+        let (first, rest) = q.split_at_mut(ones << self.bits);
+        // Blocks of one segment that stand beside each other are made at once.
+        let mut left = &mut first[..];
+        let runs = self.pieces[run.start..run.start + ones].chunk_by(|a, b| a[0].0 == b[0].0);
+        for pieces in runs {
+            let (out, after) = left.split_at_mut(pieces.len() << self.bits);
+            let (k, rows) = &pieces[0][0];
+            self.segments[*k].denominators(session, self.challenges, rows.start, out);
+            left = after;
+        }
+        let parts = p.chunks_exact_mut(size).zip(rest.chunks_exact_mut(size));
+        for ((p, q), pieces) in parts.zip(&self.pieces[run.start + ones..run.end]) {
+            for (k, rows) in pieces {
+                let place = (self.offsets[*k] + rows.start) % size;
+                let to = place..place + rows.len();
+                self.segments[*k].numerators(session, rows.start, &mut p[to.clone()]);
+                self.segments[*k].denominators(session, self.challenges, rows.start, &mut q[to]);
+            }
+        }
+        Layer { p, q }
+    }
+
+    /// The layer at a height above the leaves, of a run of stored blocks.
+    fn layer_at(&self, session: &Session, height: usize, run: Range<usize>) -> Layer {
+        let leaves = self.layer(session, run);
+        (0..height).fold(leaves, |below, _| above(&below.p, &below.q))
+    }
+
+    /// Numerators and denominators that are stored.
+    fn sizes(&self) -> [usize; 2] {
+        let blocks = self.blocks.len();
+        [blocks - self.ones, blocks].map(|n| n << self.bits)
+    }
+
+    /// All runs of stored blocks.
+    fn runs(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let count = self.blocks.len();
+        (0..count)
+            .step_by(RUN)
+            .map(move |at| at..count.min(at + RUN))
     }
 }
 
@@ -297,7 +348,13 @@ impl Segment {
     }
 
     /// alpha - (tag + sum of beta^k entry_k) for the rows from `first` on.
-    fn denominators(&self, session: &Session, alpha: Fr, beta: Fr, first: usize, out: &mut [Fr]) {
+    fn denominators(
+        &self,
+        session: &Session,
+        [alpha, beta]: [Fr; 2],
+        first: usize,
+        out: &mut [Fr],
+    ) {
         let rows = first..first + out.len();
         let numbers = |below: usize| -> Vec<i64> {
             rows.clone()
@@ -344,7 +401,9 @@ fn tail<T>(values: &[T], first: usize) -> &[T] {
     values.get(first..).unwrap_or_default()
 }
 
-/// A layer's fractions, of the stored blocks or, when a block is down to one, of all.
+/// A layer's fractions, of the stored blocks or, when a block is down to one, of all. Where the numerators are 1 in all
+/// of a block, which stands first then, p has no place for them.
+#[derive(Default)]
 struct Layer {
     p: Vec<Fr>,
     q: Vec<Fr>,
@@ -535,6 +594,37 @@ impl<L: Lanes<Fr>> Apart<L> {
         }
     }
 
+    /// As [`Rounds::bound`], for all stored blocks.
+    fn bound(l: L, again: &Again, rounds: usize) -> Self {
+        let [of_mixed, all] = again.leaves.sizes();
+        let pairs = |nodes: usize| nodes >> (again.height + 2 + rounds);
+        let [q, p] = [Vec::new(), Vec::new()];
+        let (halved, mu) = (l.zero(), l.splat(&again.mu));
+        let ones = Ones {
+            q: q.clone(),
+            halved,
+        };
+        let mixed = Mixed { p, q, mu };
+        Self {
+            l,
+            mu: again.mu,
+            ones: Rounds::bound(l, Product, 2, ones, pairs(all - of_mixed)),
+            mixed: Rounds::bound(l, Cross, 2, mixed, pairs(of_mixed)),
+            inner: Vec::new(),
+            outer: [Vec::new(), Vec::new()],
+            elsewhere: again.elsewhere(),
+        }
+    }
+
+    fn append(&mut self, run: Self) {
+        self.ones.append(run.ones);
+        self.mixed.append(run.mixed);
+        self.inner = run.inner;
+        for (all, outer) in self.outer.iter_mut().zip(run.outer) {
+            all.extend(outer);
+        }
+    }
+
     /// The round polynomial at 1 and 2. Where nothing counts the summand is 2.
     fn sums(&mut self) -> [Fr; 2] {
         let [of_ones, of_mixed] = &self.outer;
@@ -564,6 +654,60 @@ impl<L: Lanes<Fr>> Apart<L> {
             .map(|(first, rest)| first.chain(rest).collect())
             .collect()
     }
+}
+
+/// A layer that was not kept, made again from the leaves run by run.
+struct Again<'a> {
+    leaves: &'a Leaves<'a>,
+    height: usize,
+    mu: Fr,
+    inner: Vec<Fr>,
+    outer: Vec<Fr>,
+    within: usize,
+}
+
+impl Again<'_> {
+    /// What the stored blocks' weights lack of 1.
+    fn elsewhere(&self) -> Fr {
+        Fr::ONE - self.outer.iter().sum::<Fr>()
+    }
+
+    /// [`Apart::sums`] of the layer with its lowest variables bound to `point`, and the layer itself after enough rounds.
+    fn sums<L: Lanes<Fr>>(
+        &self,
+        l: L,
+        session: &Session,
+        point: &[Fr],
+    ) -> ([Fr; 2], Option<Apart<L>>) {
+        let mut sums = [self.elsewhere().double(); 2];
+        let mut all = (point.len() == AGAIN).then(|| Apart::bound(l, self, AGAIN));
+        for run in self.leaves.runs() {
+            let outer = self.outer[run.clone()].to_vec();
+            let layer = self.leaves.layer_at(session, self.height, run);
+            let mut apart = Apart::new(l, layer, self.mu, self.inner.clone(), outer, self.within);
+            apart.elsewhere = Fr::ZERO;
+            for (round, r) in point.iter().enumerate() {
+                if round > 0 {
+                    apart.sums();
+                }
+                apart.bind(*r);
+            }
+            for (sum, of_run) in sums.iter_mut().zip(apart.sums()) {
+                *sum += of_run;
+            }
+            if let Some(all) = &mut all {
+                all.append(apart);
+            }
+        }
+        (sums, all)
+    }
+}
+
+/// Where the layer of a sumcheck comes from.
+enum Stored<'a> {
+    Kept(Layer),
+    /// At a height above the leaves.
+    Again(&'a Leaves<'a>, usize),
 }
 
 /// A round's sums, with |inner| pairs a block.
@@ -605,7 +749,7 @@ fn layer<L: Lanes<Fr>>(
     session: &mut Session,
     tau: &[Fr],
     mut claim: Expr,
-    stored: Option<(Layer, Fr)>,
+    stored: Option<(Stored, Fr)>,
     blocks: &[usize],
     of: usize,
 ) -> Result<(Vec<Fr>, Expr, Option<Vec<Fr>>)> {
@@ -619,15 +763,29 @@ fn layer<L: Lanes<Fr>>(
         let place = |entries: &Vec<Fr>| spread(entries, blocks, of, Fr::ONE);
         nodes.iter().map(place).collect()
     };
-    let (mut apart, mut all) = (None, None);
+    let (mut apart, mut again, mut all) = (None, None, None);
+    let weigh = || {
+        let weights = eq_table(&tau[within..]);
+        let outer: Vec<Fr> = blocks.iter().map(|b| weights[*b]).collect();
+        (eq_table(&tau[1..within]), outer)
+    };
     match stored {
-        Some((layer, mu)) if within > 0 => {
-            let weights = eq_table(&tau[within..]);
-            let outer = blocks.iter().map(|b| weights[*b]).collect();
-            let inner = eq_table(&tau[1..within]);
+        Some((Stored::Kept(layer), mu)) if within > 0 => {
+            let (inner, outer) = weigh();
             apart = Some(Apart::new(l, layer, mu, inner, outer, within));
         }
-        Some((layer, mu)) => all = Some(placed(nodes(&layer, mu))),
+        Some((Stored::Kept(layer), mu)) => all = Some(placed(nodes(&layer, mu))),
+        Some((Stored::Again(leaves, height), mu)) => {
+            let (inner, outer) = weigh();
+            again = Some(Again {
+                leaves,
+                height,
+                mu,
+                inner,
+                outer,
+                within,
+            });
+        }
         None => (),
     }
     let mut whole = None;
@@ -640,9 +798,14 @@ fn layer<L: Lanes<Fr>>(
                 (Rounds::new(l, Cross, 2, tables), weights)
             });
         }
-        let sums = match (&mut apart, &mut whole) {
-            (Some(apart), _) => Some(apart.sums()),
-            (_, Some((rounds, weights))) => {
+        let sums = match (&mut apart, &mut whole, &again) {
+            (Some(apart), ..) => Some(apart.sums()),
+            (None, None, Some(again)) => {
+                let (sums, bound) = again.sums(l, session, &point);
+                apart = bound;
+                Some(sums)
+            }
+            (_, Some((rounds, weights)), _) => {
                 let sums = weighed(l, rounds, &weights.low, &weights.high);
                 weights.bind();
                 Some([sums[0], sums[1]])
@@ -676,20 +839,33 @@ fn fractional_sum(
     depth: usize,
     leaves: Option<Leaves>,
 ) -> Result<(Vec<Fr>, Expr, Expr)> {
+    let leaves = leaves.as_ref();
+    let (blocks, of) = leaves.map_or((&[][..], 1), |l| (&l.blocks, l.of));
     let mut layers = Vec::new();
-    let (mut blocks, mut of) = (Vec::new(), 1);
+    // The height of the lowest layer that is kept.
+    let mut kept = 0;
     if let Some(leaves) = leaves {
-        (blocks, of) = (leaves.blocks, leaves.of);
-        layers.push(Layer {
-            p: leaves.p,
-            q: leaves.q,
-        });
-        for k in (0..depth).rev() {
+        if session.low_memory && leaves.bits == BLOCK {
+            kept = NOT_KEPT;
+            let mut lowest = Layer::default();
+            let [p, q] = leaves.sizes().map(|n| n >> kept);
+            lowest.p.reserve_exact(p);
+            lowest.q.reserve_exact(q);
+            for run in leaves.runs() {
+                let Layer { p, q } = leaves.layer_at(session, kept, run);
+                lowest.p.extend(p);
+                lowest.q.extend(q);
+            }
+            layers.push(lowest);
+        } else {
+            layers.push(leaves.layer(session, 0..leaves.blocks.len()));
+        }
+        for k in (0..depth - kept).rev() {
             let below = &layers[layers.len() - 1];
             let mut next = above(&below.p, &below.q);
             if 1 << k == of {
-                next.p = spread(&next.p, &blocks, of, Fr::ZERO);
-                next.q = spread(&next.q, &blocks, of, Fr::ONE);
+                next.p = spread(&next.p, blocks, of, Fr::ZERO);
+                next.q = spread(&next.q, blocks, of, Fr::ONE);
             }
             layers.push(next);
         }
@@ -701,14 +877,17 @@ fn fractional_sum(
 
     let (mut p, mut q) = (Expr::zero(), Expr::from(vars[0]));
     let mut point: Vec<Fr> = Vec::new();
-    for _ in 0..depth {
+    for height in (0..depth).rev() {
         let mu = session.challenge("lookup layer");
         let inverse = mu.inverse().unwrap_or(Fr::ZERO);
         // g = mu p + q makes mu (p0 q1 + p1 q0) + 2 q0 q1 = g0 q1 + g1 q0.
-        let stored = layers.pop().map(|layer| (layer, mu));
+        let stored = match layers.pop() {
+            Some(layer) => Some((Stored::Kept(layer), mu)),
+            None => leaves.map(|leaves| (Stored::Again(leaves, height), mu)),
+        };
         let claim = Expr::combination([(&p, mu), (&q, Fr::from(2u8))]);
         let (at, claim, finals) =
-            dispatch!(l => layer(l, session, &point, claim, stored, &blocks, of))?;
+            dispatch!(l => layer(l, session, &point, claim, stored, blocks, of))?;
         let values = finals.map(|f| {
             let p = |g: Fr, q: Fr| (g - q) * inverse;
             [

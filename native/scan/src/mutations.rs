@@ -114,7 +114,7 @@ impl Case {
             capacity: CAPACITY,
             gains: vec![1],
         };
-        let certificate = prove_noise(&slot, &seed).unwrap();
+        let certificate = prove_noise(&slot, &seed, false).unwrap();
         let (rows, query, key) = ([5i8, -1, 2, 7, -3, 0], vec![4i8, -6], IndexKey([5; 32]));
         let index = commit_index(&rows, 2, CAPACITY, &key).unwrap();
         let noise = &certificate.noise.opening.as_ref().unwrap().values[..CAPACITY];
@@ -148,7 +148,8 @@ impl Case {
             htopk: hash_list(5, &list),
         };
         let statement = case.statement();
-        case.proof = prove_query(&statement, &answer, &case.certificate.noise, &key).unwrap();
+        case.proof =
+            prove_query(&statement, &answer, &case.certificate.noise, &key, false).unwrap();
         case
     }
 

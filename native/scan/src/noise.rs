@@ -134,6 +134,7 @@ fn alias_row(byte: usize, choice: usize) -> (i64, i64) {
 
 /// The private columns.
 #[derive(Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Draws {
     bytes: Vec<i64>,
     choices: Vec<i64>,
@@ -188,6 +189,22 @@ impl Draws {
     /// From the words of the stream as integers.
     fn new(statement: &NoiseStatement, words: &[[u64; 4]]) -> Result<Self> {
         let mut draws = Self::default();
+        let Self {
+            bytes,
+            choices,
+            thresholds,
+            values,
+            limbs,
+            high: parts,
+            ..
+        } = &mut draws;
+        for column in [bytes, choices, thresholds, values]
+            .into_iter()
+            .chain(limbs)
+        {
+            column.reserve_exact(words.len() * DRAWS_PER_WORD);
+        }
+        parts.iter_mut().for_each(|c| c.reserve_exact(words.len()));
         let most = highest();
         for word in words {
             for (byte, t) in draws_of(word) {
@@ -251,16 +268,7 @@ impl Draws {
     }
 
     /// In the order of [`Columns`], multiplicities last.
-    fn columns(&self) -> Vec<Vec<i64>> {
-        let mut out = vec![
-            self.noise.clone(),
-            self.bytes.clone(),
-            self.choices.clone(),
-            self.thresholds.clone(),
-            self.values.clone(),
-        ];
-        out.extend(self.limbs.iter().cloned());
-        out.extend(self.high.iter().cloned());
+    fn into_columns(mut self) -> Vec<Vec<i64>> {
         let mut range = vec![0; 1 << LIMB_BITS];
         self.limbs
             .iter()
@@ -272,6 +280,21 @@ impl Draws {
             .iter()
             .zip(&self.choices)
             .for_each(|(b, c)| count(&mut alias, b + 256 * c));
+        let Self {
+            noise,
+            bytes,
+            choices,
+            thresholds,
+            values,
+            limbs,
+            high,
+        } = &mut self;
+        let mut out: Vec<Vec<i64>> = [noise, bytes, choices, thresholds, values]
+            .into_iter()
+            .chain(limbs)
+            .chain(high)
+            .map(std::mem::take)
+            .collect();
         out.extend([range, alias]);
         out
     }
@@ -314,19 +337,35 @@ pub fn noise_key(seed: &Seed, beacon: Fr, slot: Fr) -> Fr {
     hash(&[Fr::from(TAG_KEY), seed.0[0], seed.0[1], beacon, slot]).expect("five inputs fit")
 }
 
-/// Makes the certificate of a slot.
-pub fn prove_noise(statement: &NoiseStatement, seed: &Seed) -> Result<Certificate> {
+/// Makes the certificate of a slot; in `low_memory` the same in more time.
+pub fn prove_noise(
+    statement: &NoiseStatement,
+    seed: &Seed,
+    low_memory: bool,
+) -> Result<Certificate> {
     let shape = statement.shape()?;
     let kappa = noise_key(seed, statement.beacon, statement.slot);
     let draws = Draws::new(statement, &words(kappa, shape.blocks))?;
-    prove_with(statement, seed, &draws, true)
+    prove_columns(statement, seed, draws.into_columns(), true, low_memory)
 }
 
+#[cfg(test)]
 fn prove_with(
     statement: &NoiseStatement,
     seed: &Seed,
     draws: &Draws,
     honest: bool,
+) -> Result<Certificate> {
+    let columns = draws.clone().into_columns();
+    prove_columns(statement, seed, columns, honest, false)
+}
+
+fn prove_columns(
+    statement: &NoiseStatement,
+    seed: &Seed,
+    columns: Vec<Vec<i64>>,
+    honest: bool,
+    low_memory: bool,
 ) -> Result<Certificate> {
     let shape = statement.shape()?;
     let witness = [
@@ -339,7 +378,8 @@ fn prove_with(
     if let crate::session::Role::Prover(prover) = &mut session.role {
         prover.honest = honest;
     }
-    let noise = certify(&mut session, statement, &shape, Some((seed, draws)))?;
+    session.low_memory = low_memory;
+    let noise = certify(&mut session, statement, &shape, Some((seed, columns)))?;
     let noise = session.columns[noise.0].clone();
     match session.close(None)? {
         Closed::Proof(proof) => Ok(Certificate { proof, noise }),
@@ -374,7 +414,7 @@ fn certify(
     session: &mut Session,
     statement: &NoiseStatement,
     shape: &Shape,
-    secret: Option<(&Seed, &Draws)>,
+    secret: Option<(&Seed, Vec<Vec<i64>>)>,
 ) -> Result<ColumnId> {
     let (draws, words) = (shape.draws(), shape.words());
     // Byte, choice, threshold and value take no more values together than the alias table has rows.
@@ -385,7 +425,8 @@ fn certify(
         &[(1, 1 << LIMB_BITS), (1, 1 << ALIAS_VARIABLES)],
     ]
     .concat();
-    let ids = session.commit_groups("noise columns", &groups, secret.map(|(_, d)| d.columns()))?;
+    let (seed, columns) = secret.unzip();
+    let ids = session.commit_groups("noise columns", &groups, columns)?;
     let (noise, byte, choice, threshold, value) = (ids[0], ids[1], ids[2], ids[3], ids[4]);
     let (t, distance) = (&ids[5..7], &ids[7..9]);
     let (high, after) = ids[9..].split_at(HIGH_LIMBS);
@@ -393,7 +434,7 @@ fn certify(
     let (range, alias) = (tables[0], tables[1]);
 
     // Keys.
-    let keys = secret.map(|(seed, _)| {
+    let keys = seed.map(|seed| {
         [
             seed.0[0],
             seed.0[1],
@@ -642,6 +683,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::cheat::{caught_by, every_point_is_opened, no_claim_is_skipped};
     use crate::cheat::{nothing_is_forgotten, run, Without};
+    use crate::session::REPEATED;
     use ark_ff::{BigInt, BigInteger};
 
     fn seed() -> Seed {
@@ -677,6 +719,22 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn low_memory_gives_the_same_certificate() {
+        REPEATED.set(true);
+        for (capacity, gains) in [(700, &[1][..]), (3000, &[1, 8, 64])] {
+            let statement = statement(capacity, gains);
+            let [kept, anew] =
+                [false, true].map(|low| prove_noise(&statement, &seed(), low).unwrap());
+            assert!(accepted(&statement, &anew));
+            assert!(kept.proof == anew.proof);
+        }
+        REPEATED.set(false);
+        let [one, other] =
+            [(); 2].map(|()| prove_noise(&statement(7, &[1]), &seed(), true).unwrap());
+        assert_ne!(one.proof, other.proof, "nonces are fresh");
+    }
+
+    #[test]
     fn words_are_cut_below_the_modulus() {
         let largest = (-Fr::ONE).into_bigint().0;
         assert_eq!(highest(), upper(&largest) - 1);
@@ -699,7 +757,7 @@ pub(crate) mod tests {
     fn certificates_verify_and_hold_the_relation_s_noise() {
         for (capacity, gains) in [(1, &[1][..]), (30, &[1, 8, 64]), (300, &[1, 8])] {
             let statement = statement(capacity, gains);
-            let certificate = prove_noise(&statement, &seed()).unwrap();
+            let certificate = prove_noise(&statement, &seed(), false).unwrap();
             let noise = verify_noise(&statement, &certificate.proof).unwrap();
             assert_eq!(noise.rows, certificate.noise.rows);
             let kappa = noise_key(&seed(), statement.beacon, statement.slot);
@@ -717,7 +775,7 @@ pub(crate) mod tests {
     #[test]
     fn a_certificate_is_for_its_statement_only() {
         let base = statement(20, &[1, 8]);
-        let certificate = prove_noise(&base, &seed()).unwrap();
+        let certificate = prove_noise(&base, &seed(), false).unwrap();
         assert!(accepted(&base, &certificate));
         let others: [fn(&mut NoiseStatement); 7] = [
             |s| s.context[0] ^= 1,
@@ -747,7 +805,7 @@ pub(crate) mod tests {
         // The key is proved from the seed commitment: another seed makes no certificate.
         let mut other = base.clone();
         other.c_seed += Fr::ONE;
-        assert!(prove_noise(&other, &seed()).is_err());
+        assert!(prove_noise(&other, &seed(), false).is_err());
     }
 
     #[test]
@@ -810,7 +868,7 @@ pub(crate) mod tests {
     #[test]
     fn a_transcript_forgets_nothing() {
         let base = statement(20, &[1, 8]);
-        let prove = || prove_noise(&base, &seed()).unwrap().proof;
+        let prove = || prove_noise(&base, &seed(), false).unwrap().proof;
         let verify =
             |statement: &NoiseStatement, proof: &[u8]| verify_noise(statement, proof).map(drop);
         nothing_is_forgotten(prove, |proof| verify(&base, proof));
@@ -918,7 +976,7 @@ pub(crate) mod tests {
     /// accepts, so a certificate tells it nothing that it could not have written itself.
     #[test]
     fn certificates_are_simulated_without_a_seed() {
-        let real = prove_noise(&statement(40, &[1, 8]), &seed()).unwrap();
+        let real = prove_noise(&statement(40, &[1, 8]), &seed(), false).unwrap();
         let mut public = statement(40, &[1, 8]);
         public.c_seed = Fr::from(31_337u64);
         let shape = public.shape().unwrap();

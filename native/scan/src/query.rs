@@ -223,12 +223,14 @@ struct Secret<'a> {
     key: &'a IndexKey,
 }
 
-/// Proves an answer. `noise` is the column that the slot's certificate committed to, with its opening.
+/// Proves an answer; in `low_memory` the same in more time. `noise` is the column that the slot's certificate committed
+/// to, with its opening.
 pub fn prove_query(
     statement: &QueryStatement,
     answer: &Answer,
     noise: &Column,
     key: &IndexKey,
+    low_memory: bool,
 ) -> Result<Vec<u8>> {
     let window = statement.check()?;
     let opening = noise
@@ -236,7 +238,14 @@ pub fn prove_query(
         .as_ref()
         .ok_or_else(|| Error::Unsatisfied("the certificate's openings are missing".to_owned()))?;
     let witness = Witness::new(statement, window, answer, &opening.values)?;
-    prove_with(statement, answer, &witness, opening, key, true)
+    prove_with(
+        statement,
+        answer,
+        &witness,
+        opening,
+        key,
+        [true, low_memory],
+    )
 }
 
 fn prove_with(
@@ -245,7 +254,7 @@ fn prove_with(
     witness: &Witness,
     noise: &Arc<Opening>,
     key: &IndexKey,
-    honest: bool,
+    [honest, low_memory]: [bool; 2],
 ) -> Result<Vec<u8>> {
     let mut seed: Vec<u8> = answer.query.iter().map(|v| *v as u8).collect();
     seed.extend(encode_scalar(&answer.query_salt));
@@ -260,6 +269,7 @@ fn prove_with(
     if let Role::Prover(prover) = &mut session.role {
         prover.honest = honest;
     }
+    session.low_memory = low_memory;
     let secret = Secret {
         answer,
         witness,
@@ -612,6 +622,7 @@ pub(crate) mod tests {
     use crate::cheat::{nothing_is_forgotten, run, Without};
     use crate::index::commit_index;
     use crate::noise::{prove_noise, verify_noise, NoiseStatement, Seed};
+    use crate::session::REPEATED;
     use ragaudit_core::commitment::pack_nibbles;
     use ragaudit_core::poseidon::{hash, hash_list};
 
@@ -662,7 +673,7 @@ pub(crate) mod tests {
             capacity,
             gains: gains.to_vec(),
         };
-        let certificate = prove_noise(&statement, &seed).unwrap();
+        let certificate = prove_noise(&statement, &seed, false).unwrap();
         verify_noise(&statement, &certificate.proof).unwrap();
         certificate.noise
     }
@@ -745,8 +756,15 @@ pub(crate) mod tests {
         fn forged(&self, witness: &Witness) -> bool {
             let statement = self.statement();
             let noise = self.noise.opening.as_ref().unwrap();
-            let proof =
-                prove_with(&statement, &self.answer, witness, noise, &self.key, false).unwrap();
+            let proof = prove_with(
+                &statement,
+                &self.answer,
+                witness,
+                noise,
+                &self.key,
+                [false; 2],
+            )
+            .unwrap();
             verify_query(&statement, &proof).is_ok()
         }
 
@@ -771,7 +789,8 @@ pub(crate) mod tests {
             case(4, 9, 3, &[1, 8], 9),
         ] {
             let statement = case.statement();
-            let proof = prove_query(&statement, &case.answer, &case.noise, &case.key).unwrap();
+            let proof =
+                prove_query(&statement, &case.answer, &case.noise, &case.key, false).unwrap();
             verify_query(&statement, &proof).unwrap();
             assert!(case.forged(&case.witness()));
         }
@@ -781,7 +800,7 @@ pub(crate) mod tests {
     fn a_proof_is_for_its_statement_only() {
         let case = small();
         let base = case.statement();
-        let proof = prove_query(&base, &case.answer, &case.noise, &case.key).unwrap();
+        let proof = prove_query(&base, &case.answer, &case.noise, &case.key, false).unwrap();
         verify_query(&base, &proof).unwrap();
         // A new field has to be changed below.
         let QueryStatement {
@@ -840,7 +859,7 @@ pub(crate) mod tests {
     fn a_transcript_forgets_nothing() {
         let case = case(5, 6, 3, &[1, 8], 2);
         let base = case.statement();
-        let prove = || prove_query(&base, &case.answer, &case.noise, &case.key).unwrap();
+        let prove = || prove_query(&base, &case.answer, &case.noise, &case.key, false).unwrap();
         nothing_is_forgotten(prove, |proof| verify_query(&base, proof));
         // Forgotten by both sides, a field that is in no equation lets one proof stand for two records.
         let mut other = base.clone();
@@ -855,7 +874,8 @@ pub(crate) mod tests {
         let case = case(5, 6, 3, &[1, 8], 2);
         let base = case.statement();
         let (witness, noise) = (case.witness(), case.noise.opening.as_ref().unwrap());
-        let prove = || prove_with(&base, &case.answer, &witness, noise, &case.key, false).unwrap();
+        let prove =
+            || prove_with(&base, &case.answer, &witness, noise, &case.key, [false; 2]).unwrap();
         no_claim_is_skipped(prove, |proof| verify_query(&base, proof), each);
         every_point_is_opened(prove, |proof| verify_query(&base, proof));
     }
@@ -1086,7 +1106,7 @@ pub(crate) mod tests {
     fn mutated_proofs_are_refused() {
         let case = case(5, 6, 3, &[1], 2);
         let statement = case.statement();
-        let proof = prove_query(&statement, &case.answer, &case.noise, &case.key).unwrap();
+        let proof = prove_query(&statement, &case.answer, &case.noise, &case.key, false).unwrap();
         let mut at = 0;
         while at < proof.len() {
             let mut bad = proof.clone();
@@ -1117,7 +1137,15 @@ pub(crate) mod tests {
             let noise = case.noise.opening.as_ref().unwrap();
             let prove = || {
                 let witness = case.witness();
-                prove_with(&statement, &case.answer, &witness, noise, &case.key, false).unwrap()
+                prove_with(
+                    &statement,
+                    &case.answer,
+                    &witness,
+                    noise,
+                    &case.key,
+                    [false; 2],
+                )
+                .unwrap()
             };
             let (proof, said) = run(Without::Nothing, prove);
             (proof.len(), said)
@@ -1138,8 +1166,16 @@ pub(crate) mod tests {
         };
         assert_ne!(document.answer.scores, base.answer.scores);
         assert_eq!(shape(&base), shape(&document));
-        let prove =
-            || prove_query(&base.statement(), &base.answer, &base.noise, &base.key).unwrap();
+        let prove = || {
+            prove_query(
+                &base.statement(),
+                &base.answer,
+                &base.noise,
+                &base.key,
+                false,
+            )
+            .unwrap()
+        };
         assert_ne!(prove(), prove(), "nonces are fresh");
     }
 
@@ -1163,11 +1199,30 @@ pub(crate) mod tests {
         answer_protocol(session.unwrap(), &public, None).unwrap();
     }
 
+    #[test]
+    fn low_memory_gives_the_same_proof() {
+        let case = case(2900, 3000, 70, &[1, 8], 5);
+        let statement = case.statement();
+        REPEATED.set(true);
+        let [kept, anew] = [false, true]
+            .map(|low| prove_query(&statement, &case.answer, &case.noise, &case.key, low).unwrap());
+        REPEATED.set(false);
+        verify_query(&statement, &anew).unwrap();
+        assert!(kept == anew);
+    }
+
     /// As for certificates: cq and htopk that nobody can open.
     #[test]
     fn proofs_are_simulated_without_a_query() {
         let case = small();
-        let real = prove_query(&case.statement(), &case.answer, &case.noise, &case.key).unwrap();
+        let real = prove_query(
+            &case.statement(),
+            &case.answer,
+            &case.noise,
+            &case.key,
+            false,
+        )
+        .unwrap();
         let mut public = case.statement();
         (public.cq, public.htopk) = (Fr::from(31_337u64), Fr::from(31_338u64));
         let rows = public.index.layout.row_variables;

@@ -247,6 +247,23 @@ impl<L: Lanes<Fr>, S: Source<L>, G: Gate> Rounds<L, S, G> {
         }
     }
 
+    /// Room for tables that are bound already, of `pairs` pairs: see [`Rounds::append`].
+    pub(crate) fn bound(l: L, gate: G, degree: usize, tables: S, pairs: usize) -> Self {
+        let count = tables.tables();
+        let mut rounds = Self::new(l, gate, degree, tables);
+        rounds.given = None;
+        rounds.packed.tables = count;
+        rounds.packed.vectors = Vec::with_capacity(2 * count * (pairs / L::N));
+        rounds
+    }
+
+    /// Puts the tables of another one of whole runs behind these. Both have been bound, and summed since.
+    pub(crate) fn append(&mut self, other: Self) {
+        assert!(other.given.is_none() && self.packed.pairs.is_multiple_of(L::N));
+        self.packed.pairs += other.packed.pairs;
+        self.packed.vectors.extend(other.packed.vectors);
+    }
+
     /// Binds the lowest variable, once the next sums or the values are asked for.
     pub(crate) fn bind(&mut self, r: Fr) {
         self.r = Some(r);

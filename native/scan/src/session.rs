@@ -61,6 +61,12 @@ pub struct TableClaim<'a> {
     pub value: Expr,
 }
 
+#[cfg(test)]
+thread_local! {
+    /// Proofs of this thread draw the same nonces, so that two ways to the same proof can be compared.
+    pub(crate) static REPEATED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
 /// Nonces: operating-system randomness hashed with witness and statement, so that a weak generator alone does
 /// not reveal them, and one witness never gives them twice.
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -73,6 +79,10 @@ impl Nonces {
     pub fn new(transcript: &Transcript, witness: &[u8]) -> Result<Self> {
         let mut seed = [0u8; 64];
         getrandom::fill(&mut seed).map_err(|e| Error::Randomness(e.to_string()))?;
+        #[cfg(test)]
+        if REPEATED.get() {
+            seed = [7; 64];
+        }
         let key = Sha256::new()
             .chain_update(b"rag-audit/scan/v1/nonces")
             .chain_update(seed)
@@ -209,6 +219,9 @@ pub struct Session<'a> {
     pub role: Role<'a>,
     /// Columns are committed in rows of 2^row_variables.
     pub row_variables: usize,
+    /// The prover makes its largest tables again where they are needed instead of keeping them: the same proof, in less
+    /// memory and more time.
+    pub low_memory: bool,
     pub(crate) messages: Vec<G1Affine>,
     pub(crate) singles: Vec<G1Affine>,
     pub(crate) constraints: Vec<(&'static str, Expr)>,
@@ -258,6 +271,7 @@ impl<'a> Session<'a> {
             transcript,
             role,
             row_variables,
+            low_memory: false,
             messages: Vec::new(),
             singles: Vec::new(),
             constraints: Vec::new(),

@@ -85,7 +85,7 @@ def record_job(name: str, record: RecordPublic, private: RecordPrivate) -> Job:
     )
 
 
-def certificate_job(slot: SlotPublic, s0: int, s1: int) -> None:
+def certificate_job(slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> None:
     """See `ProofSystem.certificate_job`: there is none."""
 
 

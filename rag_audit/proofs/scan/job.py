@@ -44,6 +44,7 @@ class CertificateJob:
     :param slot: the slot
     :param s0: first half of the seed
     :param s1: second half of the seed
+    :param low_memory: takes less memory and more time; what is proved, and how, is the same
     """
 
     key: ScanKey
@@ -52,6 +53,7 @@ class CertificateJob:
     slot: int
     s0: int = field(repr=False)
     s1: int = field(repr=False)
+    low_memory: bool = False
 
     def run(self) -> NoiseCertificate:
         """The certificate.
@@ -59,13 +61,18 @@ class CertificateJob:
         :raises WitnessError: the seed is not that of `c_seed`, or a noise word cannot be proved (one in 2^94)
         :raises MemoryLimitError: the machine cannot hold the work
         """
-        memory.require(memory.certificate_bytes(self.key.capacity, self.key.gains), "noise certificate")
+        memory.require_proof(
+            lambda low: memory.certificate_bytes(self.key.capacity, self.key.gains, low_memory=low),
+            "noise certificate",
+            low_memory=self.low_memory,
+        )
         slot = b"".join(map(to_bytes, (self.c_seed, self.beacon, self.slot)))
         seed = to_bytes(self.s0) + to_bytes(self.s1)
         try:
-            return NoiseCertificate(*_native.scan_certify(self.key.index, self.key.parameters, slot, seed))
+            made = _native.scan_certify(self.key.index, self.key.parameters, slot, seed, self.low_memory)
         except ValueError as exc:
             raise WitnessError("no certificate for this slot", field="slot", found=str(exc)) from exc
+        return NoiseCertificate(*made)
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,7 @@ class ProofJob:
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
     :param blinding_key: what the index commitment was blinded from
+    :param low_memory: as for `CertificateJob`
     """
 
     key: ScanKey
@@ -94,6 +102,7 @@ class ProofJob:
     salt_k: int = field(repr=False)
     positions: Sequence[int] = field(repr=False)
     blinding_key: bytes = field(repr=False)
+    low_memory: bool = False
 
     def run(self) -> dict[str, Any]:
         """The proof as JSON: system, protocol, certificate, proof.
@@ -101,7 +110,11 @@ class ProofJob:
         :raises WitnessError: the private values do not satisfy the statement
         :raises MemoryLimitError: the machine cannot hold the work
         """
-        memory.require(memory.query_proof_bytes(self.key.capacity), "query proof")
+        memory.require_proof(
+            lambda low: memory.query_proof_bytes(self.key.capacity, low_memory=low),
+            "query proof",
+            low_memory=self.low_memory,
+        )
         certificate = self.certificate
         if isinstance(certificate, CertificateJob):
             certificate = certificate.run()
@@ -116,6 +129,7 @@ class ProofJob:
                 (self.vector, to_bytes(self.salt_c)),
                 (array.array("i", self.positions).tobytes(), to_bytes(self.salt_k)),
                 self.blinding_key,
+                self.low_memory,
             )
         except (ValueError, OverflowError) as exc:
             raise WitnessError("no proof for this record", field="record", found=str(exc)) from exc

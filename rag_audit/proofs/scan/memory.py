@@ -6,7 +6,7 @@ test holds them against a proof's real size.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,22 +14,23 @@ from rag_audit.errors import MemoryLimitError
 
 GB = 10**9
 _FIXED = 24 << 20
-_PER_DRAW = 900
-_PER_POSITION = 900
+_PER_DRAW = (900, 450)
+"""As proofs are made by default, and in low memory."""
+_PER_POSITION = (900, 450)
 
 
 def _padded(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def certificate_bytes(capacity: int, gains: Sequence[int]) -> int:
+def certificate_bytes(capacity: int, gains: Sequence[int], *, low_memory: bool = False) -> int:
     """Of a noise certificate, beside what the process holds already."""
-    return _FIXED + _PER_DRAW * _padded(capacity * len(gains))
+    return _FIXED + _PER_DRAW[low_memory] * _padded(capacity * len(gains))
 
 
-def query_proof_bytes(capacity: int) -> int:
+def query_proof_bytes(capacity: int, *, low_memory: bool = False) -> int:
     """Of a query proof, beside its job."""
-    return _FIXED + _PER_POSITION * _padded(capacity)
+    return _FIXED + _PER_POSITION[low_memory] * _padded(capacity)
 
 
 def index_bytes(positions: int, components: int) -> int:
@@ -49,15 +50,25 @@ def available_bytes() -> int | None:
     return max(0, min(free)) if free else None
 
 
-def require(needed: int, what: str) -> None:
+def require(needed: int, what: str, *, in_low_memory: int | None = None) -> None:
     """Refuse to start a step that the machine cannot hold.
 
+    :param in_low_memory: what the step would take if low memory were chosen, where it can be
     :raises MemoryLimitError: less than `needed` bytes are free
     """
     free = available_bytes()
     if free is not None and needed > free:
+        fits = in_low_memory is not None and in_low_memory <= free
         raise MemoryLimitError(
-            f"needs {needed / GB:.1f} GB, {free / GB:.1f} free",
+            f"needs {needed / GB:.1f} GB, {free / GB:.1f} free" + ("; use --low-memory" if fits else ""),
             field=what,
-            hint="fewer workers at a time, or a worker on a larger machine (--executor)",
+            hint=None if fits else "fewer workers at a time, or a worker on a larger machine (--executor)",
         )
+
+
+def require_proof(step: Callable[[bool], int], what: str, *, low_memory: bool) -> None:
+    """`require` of a step that low memory is made for.
+
+    :param step: what it takes, with low memory chosen or not
+    """
+    require(step(low_memory), what, in_low_memory=None if low_memory else step(True))

@@ -75,7 +75,7 @@ def record_job(name: str, record: RecordPublic, private: RecordPrivate) -> Job:
     return ProofJob(
         key=retrieve_key(record.tenant),
         statement=_retrieve_statement(record),
-        certificate=made or certificate_job(record, private.s0, private.s1),
+        certificate=made or certificate_job(record, private.s0, private.s1, low_memory=private.low_memory),
         noise=private.noise(),
         scores=private.scores(),
         vector=private.vector,
@@ -83,12 +83,14 @@ def record_job(name: str, record: RecordPublic, private: RecordPrivate) -> Job:
         salt_k=private.salt_k,
         positions=private.positions,
         blinding_key=to_bytes(private.index_salt),
+        low_memory=private.low_memory,
     )
 
 
-def certificate_job(slot: SlotPublic, s0: int, s1: int) -> CertificateJob:
+def certificate_job(slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> CertificateJob:
     """See `ProofSystem.certificate_job`."""
-    return CertificateJob(retrieve_key(slot.tenant), slot.c_seed, slot.beacon, slot.slot, s0, s1)
+    key = retrieve_key(slot.tenant)
+    return CertificateJob(key, slot.c_seed, slot.beacon, slot.slot, s0, s1, low_memory)
 
 
 def published_keys(name: str, tenant: TenantPublic) -> dict[str, Json]:
