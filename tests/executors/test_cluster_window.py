@@ -17,7 +17,7 @@ from rag_audit.engine import SlotKey
 from rag_audit.window import Window
 from rag_audit.windowfile import WindowFile
 from tests.executors.conftest import ROOT, Cluster
-from tests.window.simulator import QUESTIONS, TEXTS, Finished, Service
+from tests.window.simulator import QUESTIONS, Finished, Service
 
 INTERRUPTED = 130
 
@@ -47,7 +47,9 @@ def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     service = Service(tmp_path / "service")
-    with service.open(system="scan") as window:
+    # So many records that the command is still at work when it is interrupted, and when a worker is lost.
+    each = 10
+    with service.open(system="scan", n=each // 2) as window:
         directory = window.directory
     service.key.save(service.root / "key")
     (directory / "settings.json").write_bytes(jcs({"key": str(service.root / "key")}))
@@ -58,14 +60,14 @@ def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
     with Window.resume(directory, key=service.key, clock=service.clock) as window:
         kept = window._certificates.get(SlotKey("law", "law-1", 1))
         assert kept is not None
-        for number in range(3):
-            for tenant in TEXTS:
-                service.ask(window, f"{tenant}-{1 + number % 2}", QUESTIONS[tenant][number])
+        for number in range(each):
+            for tenant, questions in QUESTIONS.items():
+                service.ask(window, f"{tenant}-{1 + number % 2}", questions[number % len(questions)])
         service.finish(window)
         note = service.root / "challenge.txt"
         note.write_text(service.challenge(window))
     prove = ("prove", directory, "--challenge", note, "--executor", cluster.address)
-    total = 6 * 2
+    total = len(QUESTIONS) * each * 2
 
     command = start(*prove)
     while not made(directory) and command.poll() is None:
@@ -94,4 +96,4 @@ def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
     assert base64.b64decode(file.proofs[str(first)]["retrieve"]["certificate"]) == kept.proof
     verdict = Finished(service, directory, file, policy, receipts).verify(require={"a1": "proved"})
     assert verdict.passed, verdict.deciding
-    assert verdict.figures["proved"] == 6
+    assert verdict.figures["proved"] == len(QUESTIONS) * each
