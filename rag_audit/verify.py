@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,7 +14,7 @@ from rag_audit.checks import bound, coalition, ledger, opening, proof, receipt
 from rag_audit.checks import trust as trust_checks
 from rag_audit.checks.case import Case, Check, ReceiptFile, Status
 from rag_audit.embedders import Embedder, get_embedder
-from rag_audit.errors import ExitCode, RagAuditError, SchemaError, SetupError
+from rag_audit.errors import EncodingError, ExitCode, RagAuditError, SchemaError, SetupError
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.policy import Policy
 from rag_audit.records import CountersignedReceipt, Opening, RosterEntry, TenantEntry, parse_entry
@@ -120,13 +121,9 @@ def verify_window(
     trusted = trust if isinstance(trust, Trust) else Trust.load(trust)
     trusted, allowed = _options(trusted, max_epsilon, allow_unsafe_setup)
     file = window if isinstance(window, WindowFile) else WindowFile.load(window)
-    case = open_case(
-        file,
-        trusted,
-        load_receipts(receipts),
-        engine,
-        None if previous is None else WindowFile.load(previous),
-    )
+    handed_in, unread = load_receipts(receipts)
+    case = open_case(file, trusted, handed_in, engine, None if previous is None else _previous(previous))
+    case.unread = unread
     case.figures["allowed"] = allowed
     embedder, notes = _embedder(case)
     opening.check(case)
@@ -161,7 +158,7 @@ def open_case(
     trust: Trust,
     receipts: Sequence[ReceiptFile],
     engine: str,
-    previous: WindowFile | None = None,
+    previous: WindowFile | RagAuditError | None = None,
 ) -> Case:
     """Parse every part of a window file.
 
@@ -205,17 +202,53 @@ def _check_manifest(manifest: Mapping[str, Any]) -> None:
                               expected=kind.__name__, found=type(part).__name__)  # fmt: skip
 
 
-def load_receipts(paths: Sequence[Path]) -> list[ReceiptFile]:
+def load_receipts(paths: Sequence[Path]) -> tuple[list[ReceiptFile], list[str]]:
     """Countersigned receipts from files and folders (``*.json``), in name order.
 
-    :raises RagAuditError: a file that is not a receipt, named
+    :returns: the receipts, and a complaint for each file or folder that is none. Others hand receipts in: what one of
+        them made unreadable must not keep the rest of the window from being judged
     """
-    files = [f for path in paths for f in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
-    receipts = []
-    for path in files:
-        value = read_json(path, max_bytes=MAX_RECEIPT_BYTES)
-        receipts.append(ReceiptFile(path.name, CountersignedReceipt.parse(value, field=path.name)))
-    return receipts
+    receipts: list[ReceiptFile] = []
+    unread: list[str] = []
+    for path in paths:
+        try:
+            inside = (
+                sorted(f for f in path.iterdir() if f.name.endswith(".json")) if path.is_dir() else [path]
+            )
+        except OSError as exc:
+            unread.append(f"{_printable(path)}: {EncodingError('cannot be read', found=exc.strerror)}")
+            continue
+        for file in inside:
+            name = _printable(file)
+            try:
+                value = read_json(_regular(file), max_bytes=MAX_RECEIPT_BYTES)
+                receipts.append(ReceiptFile(name, CountersignedReceipt.parse(value, field=name)))
+            except RagAuditError as exc:
+                unread.append(f"{name}: {exc}")
+    return receipts, unread
+
+
+def _regular(path: Path) -> Path:
+    """The path of a file, not of a folder, pipe or device, whose reading may fail or never end.
+
+    :raises EncodingError: it is none
+    """
+    if path.exists() and not path.is_file():
+        raise EncodingError("not a regular file", field=path.name)
+    return path
+
+
+def _printable(path: Path) -> str:
+    """A file's name, which need not be Unicode."""
+    return os.fsencode(path.name).decode(errors="backslashreplace")
+
+
+def _previous(path: Path) -> WindowFile | RagAuditError:
+    """The window before this one, or why it cannot be read: `opening.chain` says so, and the others still count."""
+    try:
+        return WindowFile.load(path)
+    except RagAuditError as exc:
+        return exc
 
 
 def _embedder(case: Case) -> tuple[Embedder | None, list[str]]:

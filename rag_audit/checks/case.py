@@ -90,7 +90,10 @@ class Case:
     entries: Sequence[Entry]
     tree: MerkleTree
     final: Checkpoint
-    previous: WindowFile | None = None
+    previous: WindowFile | RagAuditError | None = None
+    """the window before this one, or why what was given for it cannot be read"""
+    unread: Sequence[str] = ()
+    """a complaint for each file that was handed in as a receipt and is none"""
     checks: list[Check] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
     """what the verdict prints besides the checks: levels, counts, bounds"""

@@ -8,7 +8,7 @@ from rag_audit.checks.case import Case, Status
 from rag_audit.checks.signatures import check_checkpoint, open_trusted
 from rag_audit.commit import check_roster, list_root
 from rag_audit.drand import DrandChain
-from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, SignatureError
+from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError, SignatureError
 from rag_audit.ledger.checkpoint import SignedCheckpoint
 from rag_audit.ledger.note import VerifierKey
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
@@ -87,6 +87,11 @@ def _complete(case: Case) -> None:
 
 def _chain(case: Case) -> None:
     previous = case.opening.previous
+    if isinstance(case.previous, RagAuditError):
+        case.record(
+            "opening.chain", Status.UNDECIDED, "the window before this one", case.previous, "previous"
+        )
+        return
     if previous is None:
         # Whether a first window is really the first is the witnesses' knowledge: they refuse to cosign a second one.
         case.report("opening.chain", case.previous is None, "the origin's first window, or its predecessor named",

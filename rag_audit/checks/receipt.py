@@ -22,7 +22,7 @@ def check(case: Case, embedder: Embedder | None) -> None:
     :param embedder: the embedder whose artefacts trust.toml pins, to re-execute A1 on disclosed queries
     """
     opened: list[tuple[ReceiptFile, OpenedReceipt]] = []
-    rejected: list[str] = []
+    rejected = list(case.unread)
     for item in case.receipts:
         try:
             opened.append((item, _open(case, item)))
@@ -32,7 +32,7 @@ def check(case: Case, embedder: Embedder | None) -> None:
         "receipt.accepted",
         Status.UNDECIDED if rejected else Status.PASS,
         "signed by provider and account, of this window",
-        rejected[0] if rejected else f"{len(opened)} receipts",
+        _first_of(rejected) if rejected else f"{len(opened)} receipts",
     )
     wrong = [f"{item.name}: {text}" for item, receipt in opened for text in _disagreements(case, receipt)]
     case.report("receipt.consistent", not wrong, "every receipt agrees with the ledger",
@@ -47,6 +47,11 @@ def check(case: Case, embedder: Embedder | None) -> None:
     case.require("receipt.independent", least is not None and independent >= least,
                  f"at least {wanted} from accounts that trust.toml names", independent)  # fmt: skip
     _re_execute(case, opened, embedder)
+
+
+def _first_of(complaints: list[str]) -> str:
+    more = len(complaints) - 1
+    return complaints[0] + (f" (and {more} more)" if more else "")
 
 
 def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ from rag_audit.errors import (
     SizeError,
     VersionError,
 )
+from rag_audit.report.text import render
 from rag_audit.trust import Trust
-from rag_audit.verify import verify_window
+from rag_audit.verify import MAX_RECEIPT_BYTES, verify_window
 from rag_audit.windowfile import MEDIA_TYPE, WindowFile
 from tests.window.simulator import Finished
 
@@ -181,37 +183,69 @@ def test_a_part_that_is_wrong_inside(
 
 # Receipts.
 
-RECEIPTS: dict[str, tuple[Callable[[dict[str, Any]], Any], type[RagAuditError] | None]] = {
-    "not a receipt": (lambda r: r.update(type="note"), SchemaError),
-    "unknown version": (lambda r: r.update(v=2), SchemaError),
-    "an unknown field": (lambda r: r.update(x=1), SchemaError),
-    "a signature of another size": (lambda r: r.update(sig="00"), SchemaError),
-    "an account that is not on the roster": (lambda r: r.update(account="nobody"), None),
-    "not a tlog-proof": (lambda r: r.update(receipt="hello"), None),
-    "a wrong signature": (lambda r: r.update(sig="00" * 64), None),
+RECEIPTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "not a receipt": lambda r: r.update(type="note"),
+    "unknown version": lambda r: r.update(v=2),
+    "an unknown field": lambda r: r.update(x=1),
+    "a signature of another size": lambda r: r.update(sig="00"),
+    "an account that is not on the roster": lambda r: r.update(account="nobody"),
+    "not a tlog-proof": lambda r: r.update(receipt="hello"),
+    "a wrong signature": lambda r: r.update(sig="00" * 64),
 }
 
 
-@pytest.mark.parametrize(("change", "error"), RECEIPTS.values(), ids=RECEIPTS.keys())
+@pytest.mark.parametrize("change", RECEIPTS.values(), ids=RECEIPTS.keys())
 def test_a_receipt_that_is_rejected(
-    change: Callable[[dict[str, Any]], Any],
-    error: type[RagAuditError] | None,
-    finished: Finished,
-    tmp_path: Path,
+    change: Callable[[dict[str, Any]], Any], finished: Finished, tmp_path: Path
 ) -> None:
     value = json.loads((finished.receipts / "law-1-1.json").read_bytes())
     change(value)
     (tmp_path / "bad.json").write_text(json.dumps(value))
-    receipts = [finished.receipts, tmp_path]
-    if error is not None:
-        with pytest.raises(error) as caught:
-            finished.verify(receipts=receipts)
-        assert caught.value.field is not None and caught.value.field.startswith("bad.json")
-        return
-    verdict = finished.verify(receipts=receipts)
+    verdict = finished.verify(receipts=[finished.receipts, tmp_path])
     assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"receipt.accepted"}
     assert verdict.exit_code is ExitCode.MALFORMED
     assert verdict.deciding is not None and "bad.json" in verdict.deciding.found
+    assert "and 1 more" not in verdict.deciding.found
+
+
+def named_in_no_alphabet(folder: Path) -> None:
+    try:
+        Path(os.fsdecode(os.fsencode(folder) + b"/\xff.json")).write_bytes(b"{}")
+    except OSError:
+        pytest.skip("this file system takes Unicode names only")
+
+
+UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "empty": (lambda d: (d / "x.json").write_bytes(b""), "x.json"),
+    "not JSON": (lambda d: (d / "x.json").write_bytes(b"\xff"), "x.json"),
+    "nested without end": (lambda d: (d / "x.json").write_bytes(b"[" * 100_000), "x.json"),
+    "too large": (lambda d: (d / "x.json").write_bytes(b" " * (MAX_RECEIPT_BYTES + 1)), "x.json"),
+    "a folder": (lambda d: (d / "x.json").mkdir(), "x.json"),
+    "a pipe that nobody writes to": (lambda d: os.mkfifo(d / "x.json"), "x.json"),
+    "a device": (lambda d: (d / "x.json").symlink_to("/dev/zero"), "x.json"),
+    "a link to nothing": (lambda d: (d / "x.json").symlink_to("nothing"), "x.json"),
+    "a name that is no text": (named_in_no_alphabet, "\\xff.json"),
+}
+
+
+@pytest.mark.parametrize(("make", "name"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_receipt_file_that_cannot_be_read_hides_no_false_check(
+    make: Callable[[Path], Any], name: str, finished: Finished, tmp_path: Path
+) -> None:
+    """Receipts come from others: one of them must not be able to turn FAIL into "could not decide"."""
+    make(tmp_path)
+    receipts = [tmp_path, finished.receipts]
+    verdict = finished.verify(receipts=receipts)
+    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"receipt.accepted"}
+    assert verdict.exit_code is ExitCode.MALFORMED
+    assert verdict.deciding is not None and name in verdict.deciding.found
+    entries = finished.value()["entries"]
+    entries[3]["ts"] += 1
+    verdict = finished.verify(finished.changed(entries=entries), receipts=receipts)
+    assert verdict.exit_code is ExitCode.FAIL
+    assert [c.status.value for c in verdict.checks if c.id == "receipt.accepted"] == ["undecided"]
+    json.dumps(verdict.as_json())
+    assert name in render(verdict)
 
 
 def test_a_receipt_of_another_window(finished: Finished, tmp_path: Path) -> None:
@@ -227,9 +261,41 @@ def test_a_receipt_of_another_window(finished: Finished, tmp_path: Path) -> None
     assert "for this window" in verdict.deciding.found
 
 
-def test_a_receipt_file_that_is_not_there(finished: Finished, tmp_path: Path) -> None:
-    with pytest.raises(EncodingError, match="cannot be read"):
-        finished.verify(receipts=[tmp_path / "none.json"])
+@pytest.mark.parametrize("missing", ["none.json", "none"])
+def test_a_receipt_file_that_is_not_there(missing: str, finished: Finished, tmp_path: Path) -> None:
+    verdict = finished.verify(receipts=[finished.receipts, tmp_path / missing])
+    assert verdict.exit_code is ExitCode.MALFORMED
+    assert verdict.deciding is not None and verdict.deciding.id == "receipt.accepted"
+    assert missing in verdict.deciding.found and "cannot be read" in verdict.deciding.found
+
+
+def test_every_rejected_receipt_is_counted(finished: Finished, tmp_path: Path) -> None:
+    for name in ("a.json", "b.json", "c.json", "d.txt"):
+        (tmp_path / name).write_bytes(b"{}")
+    verdict = finished.verify(receipts=[tmp_path])
+    (check,) = (c for c in verdict.checks if c.id == "receipt.accepted")
+    assert check.found.startswith("a.json: ") and check.found.endswith(" (and 2 more)")
+
+
+# The window before this one.
+
+
+@pytest.mark.parametrize(
+    "data", [None, b"", b"{}", b"[" * 100_000], ids=["none", "empty", "no window", "deep"]
+)
+def test_a_previous_window_that_cannot_be_read_hides_no_false_check(
+    data: bytes | None, finished: Finished, tmp_path: Path
+) -> None:
+    path = tmp_path / "window.json"
+    if data is not None:
+        path.write_bytes(data)
+    verdict = finished.verify(previous=path)
+    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"opening.chain"}
+    assert verdict.exit_code is ExitCode.MALFORMED
+    entries = finished.value()["entries"]
+    entries[3]["ts"] += 1
+    verdict = finished.verify(finished.changed(entries=entries), previous=path)
+    assert verdict.exit_code is ExitCode.FAIL
 
 
 # trust.toml and options.
