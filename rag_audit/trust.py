@@ -112,6 +112,8 @@ class Require(Model):
     beta: DecimalText | None = None
     eta: DecimalText | None = None
     allow_unsafe_setup: bool = False
+    allow_minority_quorum: bool = False
+    """a quorum of half the witnesses or fewer, under which two ledgers can each have one"""
 
 
 class Trust(Model):
@@ -132,7 +134,8 @@ class Trust(Model):
         """Read and check a trust file.
 
         :raises EncodingError: unreadable, or not TOML
-        :raises SchemaError: a wrong or missing field, or a quorum that cannot be met
+        :raises SchemaError: a wrong or missing field, a quorum that cannot be met, or one of half the witnesses or
+            fewer that the file does not allow
         """
         return cls.from_toml(read_bytes(path, max_bytes=MAX_TRUST_BYTES), source=str(path))
 
@@ -149,6 +152,13 @@ class Trust(Model):
                 "the quorum cannot be met",
                 field=f"{source}.quorum",
                 expected=f"at most {len(trust.witness)} witnesses",
+                found=trust.quorum,
+            )
+        if trust.minority_quorum and not trust.require.allow_minority_quorum:
+            raise SchemaError(
+                "two quorums need not share a witness: two ledgers could each be cosigned by honest ones",
+                field=f"{source}.quorum",
+                expected=f"more than half of {len(trust.witness)} witnesses, or allow_minority_quorum = true",
                 found=trust.quorum,
             )
         unknown = sorted(set(trust.beacon.witnesses) - {w.name for w in trust.witness})
@@ -168,6 +178,11 @@ class Trust(Model):
             if len(set(names)) != len(names):
                 raise SchemaError(f"a {what} is named twice", field=source, expected="each once", found=names)
         return trust
+
+    @property
+    def minority_quorum(self) -> bool:
+        """Whether half of the witnesses, or fewer, make a quorum."""
+        return 2 * self.quorum <= len(self.witness)
 
     def independent(self, account: str) -> AccountTrust | None:
         """The named independent account, or None."""

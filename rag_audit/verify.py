@@ -146,6 +146,8 @@ def _options(trust: Trust, max_epsilon: str | None, allow_unsafe_setup: bool) ->
         if require.max_epsilon is None:
             # Stands in for a requirement that trust.toml leaves out: whoever reads the verdict should know.
             allowed.append("max-epsilon-by-option")
+    if require.allow_minority_quorum:
+        allowed.append("minority-quorum")
     changed = type(require).parse({**require.model_dump(), **update}, field="options")
     if max_epsilon is not None and require.max_epsilon is not None:
         tighter = min(require.max_epsilon, max_epsilon, key=Decimal)

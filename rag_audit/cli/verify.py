@@ -10,7 +10,7 @@ import click
 
 from rag_audit.canonical import digest_hex, jcs, read_json
 from rag_audit.challenge import Challenge, sample_size
-from rag_audit.cli.common import PATH, Group, emit, json_option, signing_key, verifier_key
+from rag_audit.cli.common import PATH, Group, emit, json_option, say, signing_key, verifier_key
 from rag_audit.durable import replace_file
 from rag_audit.embedders import public_artefacts
 from rag_audit.errors import SchemaError, SetupError
@@ -124,7 +124,7 @@ def trust() -> None:
 @click.option("--origin", help="the provider's ledger name")
 @click.option("--provider", help="the provider's vkey, or a file with it")
 @click.option("--witness", "witnesses", multiple=True, help="a witness's vkey; repeat for each")
-@click.option("--quorum", type=click.IntRange(min=1), help="all witnesses by default")
+@click.option("--quorum", type=click.IntRange(min=1), help="all witnesses by default; more than half of them")
 @click.option("--verifier", "verifiers", multiple=True, help="a vkey whose challenges count")
 @click.option(
     "--account",
@@ -181,7 +181,11 @@ def trust_new(
         embedder=public_artefacts(embedder),
         require=_requirements(settings),
     )
-    Trust.from_toml(text.encode(), source="trust.toml")
+    if Trust.from_toml(text.encode(), source="trust.toml").minority_quorum:
+        say(
+            f"warning: a quorum of {quorum} of {len(keys)} witnesses: two different ledgers can each be cosigned by"
+            " honest ones; every verdict will say allow=minority-quorum"
+        )
     replace_file(out, text.encode())
     click.echo(str(out))
 
@@ -206,7 +210,7 @@ def _requirements(settings: tuple[str, ...]) -> Require:
             raise SetupError(
                 "not a requirement", field="--require", expected=sorted(Require.model_fields), found=setting
             )
-        values[key] = int(text) if integer else (text == "true") if key == "allow_unsafe_setup" else text
+        values[key] = int(text) if integer else (text == "true") if key.startswith("allow_") else text
     return Require.parse(values, field="--require")
 
 
