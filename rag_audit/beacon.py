@@ -17,7 +17,7 @@ from rag_audit.drand import SCHEME_CHAINED, DrandChain
 from rag_audit.errors import EncodingError, InvalidProof, SchemaError, SignatureError, VersionError
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
 from rag_audit.ledger.note import ALG_COSIGNATURE, ALG_ED25519, VerifierKey, parse_note, verify_note
-from rag_audit.records import DrandBeacon, WitnessBeacon
+from rag_audit.records import DrandBeacon, WitnessBeacon, log_origin
 
 HEADER = "rag-audit/beacon/v1"
 NONCE_SIZE = 32
@@ -70,8 +70,9 @@ def members_of(source: WitnessBeacon, *, field: str = "beacon") -> tuple[BeaconM
 class Reveal:
     """What a witness signs when it reveals its nonce.
 
-    :param origin: origin, size and root (32 bytes) are the cosigned checkpoint's over which it reveals
+    :param origin: the provider's; with the window's id it gives the origin line of the window's log
     :param window: the window's id
+    :param size: size and root (32 bytes) are the cosigned checkpoint's over which it reveals
     :param nonce: 32 bytes
     :param ts: milliseconds since the epoch
     """
@@ -195,8 +196,8 @@ def _check_reveal(
     reveal: Reveal, member: BeaconMember, window: str, head: Checkpoint, not_before: int, field: str
 ) -> None:
     for name, expected, found in (
-        ("origin", head.origin, reveal.origin),
         ("window", window, reveal.window),
+        ("origin", head.origin, log_origin(reveal.origin, reveal.window)),
         ("size", head.size, reveal.size),
         ("root", head.root, reveal.root),
     ):

@@ -23,6 +23,7 @@ from rag_audit.records import (
     SignedReceiptBody,
     TenantEntry,
     answer_digest,
+    log_origin,
     receipt_message,
 )
 from rag_audit.relation.commitments import topk_commitment
@@ -56,7 +57,7 @@ def make_receipt(
     proof = TlogProof(
         index=record.seq,
         path=tuple(tree.inclusion_path(record.seq, size)),
-        checkpoint=Checkpoint(origin, size, tree.root(size)).sign(key),
+        checkpoint=Checkpoint(log_origin(origin, record.window), size, tree.root(size)).sign(key),
         extra=signed.canonical(),
     )
     return str(proof)
@@ -76,6 +77,7 @@ def open_receipt(
 ) -> OpenedReceipt:
     """Check a receipt's own signatures and its inclusion path.
 
+    :param origin: the provider's; the checkpoint is of the log of the record's window
     :raises EncodingError: not a receipt, or openings that are not canonical
     :raises SignatureError: not signed by the provider for this window (edited openings end here)
     :raises InvalidProof: a path that does not lead from the record to the checkpoint
@@ -91,7 +93,8 @@ def open_receipt(
     leaf = leaf_hash(body.record.canonical())
     if not log_key.verifies(bytes.fromhex(signed.sig), receipt_message(origin, opening_digest, leaf, body)):
         raise SignatureError("receipt is not signed by the provider for this window", field=field)
-    head: SignedCheckpoint = proof.verify(leaf, origin=origin, log_key=log_key, field=field)
+    log = log_origin(origin, body.record.window)
+    head: SignedCheckpoint = proof.verify(leaf, origin=log, log_key=log_key, field=field)
     if proof.index != body.record.seq:
         raise SignatureError(
             "receipt's place is not its record's", field=field, expected=body.record.seq, found=proof.index

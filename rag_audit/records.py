@@ -42,6 +42,15 @@ REFUSALS = (
 """The closed list of reasons for which a provider may refuse. None depends on scores or noise."""
 
 
+def log_origin(origin: str, window: str) -> str:
+    """The origin line of a window's checkpoints: ``<origin>/<window>``.
+
+    Each window starts a tree, and a C2SP log is one tree, so each window is a log of its own. A window's id holds no
+    slash: two windows, or two origins, never share a line.
+    """
+    return f"{origin}/{window}"
+
+
 class PreviousWindow(Model):
     """The window before this one in the provider's chain."""
 
@@ -118,6 +127,11 @@ class Opening(Model):
     roster: ListRoot
     tenants: ListRoot
     ledger: Hex32
+
+    @property
+    def log(self) -> str:
+        """The origin line of this window's checkpoints (`log_origin`)."""
+        return log_origin(self.origin, self.window)
 
 
 class BeaconEntry(Model):

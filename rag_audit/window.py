@@ -267,7 +267,7 @@ class Window:
         if not self._entries or self._entries[0] != self.opening:
             raise StoreError("ledger does not start with this window's opening", field=str(self.directory))
         for path in (self.directory / "public").glob("checkpoint-*.txt"):
-            head = open_checkpoint(path.read_bytes(), origin=self.opening.origin, log_key=self._key.verifier,
+            head = open_checkpoint(path.read_bytes(), origin=self.opening.log, log_key=self._key.verifier,
                                    field=path.name).checkpoint  # fmt: skip
             if head.size > self._tree.size or self._tree.root(head.size) != head.root:
                 raise StoreError("ledger lost or changed entries that were published", field=path.name,
@@ -554,7 +554,7 @@ class Window:
             records,
             declared,
             opening_digest=self.opening_digest,
-            head=Checkpoint(self.opening.origin, size, self._tree.root(size)),
+            head=Checkpoint(self.opening.log, size, self._tree.root(size)),
             dimension=self._embedder.dimension,
             capacity=wanted.records,
         )
@@ -837,7 +837,7 @@ class Window:
     def checkpoint(self, size: int | None = None) -> str:
         """The signed checkpoint note of the ledger's first `size` entries (all by default)."""
         count = self._tree.size if size is None else size
-        return str(Checkpoint(self.opening.origin, count, self._tree.root(count)).sign(self._key))
+        return str(Checkpoint(self.opening.log, count, self._tree.root(count)).sign(self._key))
 
     def _publish(self) -> None:
         """What accounts and witnesses need; whatever of it a crash kept from being written."""
@@ -991,7 +991,7 @@ class Window:
 
     def _open_checkpoint(self, note: Note | bytes) -> SignedCheckpoint:
         return open_checkpoint(
-            note, origin=self.opening.origin, log_key=self._key.verifier, witnesses=self.witnesses
+            note, origin=self.opening.log, log_key=self._key.verifier, witnesses=self.witnesses
         )
 
     def _fully_cosigned(self, size: int) -> bool:

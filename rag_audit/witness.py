@@ -1,8 +1,9 @@
 """A witness: cosigns a provider's checkpoints, so that "published before the window opened" can be proved.
 
-Its directory holds the key and one state file, both secret: what it cosigned last for every origin, and the
-nonces that it committed to. The state is durable before a signature leaves, so a witness that crashes and
-comes back never cosigns a fork and never reveals one nonce twice. All rules are docs/protocol.md, "Phases".
+Its directory holds the key and one state file, both secret: what it cosigned last of every log (one a window), which
+window came last of every provider, and the nonces that it committed to. The state is durable before a signature
+leaves, so a witness that crashes and comes back never cosigns a fork and never reveals one nonce twice. All rules are
+docs/protocol.md, "Phases".
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pydantic import Field
 from rag_audit.beacon import NONCE_SIZE, Reveal, members_of, nonce_commitment
 from rag_audit.canonical import jcs, parse_json, sha256
 from rag_audit.durable import PRIVATE_MODE, create_private, locked, read_private, replace_file
-from rag_audit.errors import RagAuditError, StoreError
+from rag_audit.errors import RagAuditError, SizeError, StoreError
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.note import (
     ALG_COSIGNATURE,
@@ -33,7 +34,16 @@ from rag_audit.ledger.note import (
 )
 from rag_audit.ledger.tree import leaf_hash, verify_consistency, verify_inclusion
 from rag_audit.models import Count, Hex32, Millis, Model, Positive
-from rag_audit.records import MAX_ENTRY_BYTES, Closing, Enrolment, Entry, Opening, WitnessBeacon, parse_entry
+from rag_audit.records import (
+    MAX_ENTRY_BYTES,
+    Closing,
+    Enrolment,
+    Entry,
+    Opening,
+    WitnessBeacon,
+    log_origin,
+    parse_entry,
+)
 
 KEY_FILE = "key"
 STATE_FILE = "state.json"
@@ -46,8 +56,9 @@ class WitnessRefused(RagAuditError):
 
 
 class _Log(Model):
-    """The last checkpoint cosigned for an origin, and the window that it belongs to."""
+    """The last checkpoint cosigned of a window's log. It is kept for good: no log ever shrinks or starts again."""
 
+    origin: str
     window: str
     opening: Hex32
     opens_at: Millis
@@ -73,8 +84,11 @@ class _Nonce(Model):
 
 
 class _State(Model):
-    v: Literal[1] = 1
+    v: Literal[2] = 2
     logs: dict[str, _Log] = Field(default_factory=dict)
+    """by the origin line of the checkpoints"""
+    chains: dict[str, str] = Field(default_factory=dict)
+    """by the provider's origin: the log of the window whose opening was cosigned last"""
     nonces: dict[Hex32, _Nonce] = Field(default_factory=dict)
     last_time: Count = 0
 
@@ -137,15 +151,15 @@ class Witness:
         :param entry: the opening record, ledger entry 0, as its canonical bytes
         :param log_key: the provider's key, from this witness's own configuration
         :returns: the note with this witness's cosignature added
-        :raises WitnessRefused: not the root of this opening; the window opens in the past; `previous` is not
-            the origin's last opening with its closed, cosigned end; the windows overlap; the nonce that it
-            names is not a fresh one of this witness
+        :raises WitnessRefused: not the root of this opening; another opening of this window was cosigned; the window
+            opens in the past; `previous` is not the origin's last opening with its closed, cosigned end; the windows
+            overlap; the nonce that it names is not a fresh one of this witness
         :raises SignatureError: not signed by the provider
         """
         opening = _parse(entry)
         if not isinstance(opening, Opening):
             raise WitnessRefused("not an opening record", field="entry 0", found=opening.type)
-        signed = open_checkpoint(note, origin=opening.origin, log_key=log_key)
+        signed = open_checkpoint(note, origin=opening.log, log_key=log_key)
         head = signed.checkpoint
         _require(
             (head.size, head.root) == (1, leaf_hash(entry)), "not the opening's checkpoint", "checkpoint"
@@ -163,13 +177,23 @@ class Witness:
                 f"> {now}",
                 opening.opens_at,
             )
-            log = state.logs.get(opening.origin)
-            if log is None or log.opening != digest:
-                _check_chain(opening, log)
+            log = state.logs.get(opening.log)
+            if log is None:
+                last = state.chains.get(opening.origin)
+                _check_chain(opening, None if last is None else state.logs[last])
                 self._check_nonce(opening, state)
             else:
+                # A log that started once does not start again, whatever became of its window.
+                _require(
+                    log.opening == digest,
+                    "another opening of this window was cosigned",
+                    "opening.window",
+                    log.opening,
+                    digest,
+                )
                 _require(log.size == 1, "the window has gone on", "checkpoint", f"size >= {log.size}", 1)
             update = _Log(
+                origin=opening.origin,
                 window=opening.window,
                 opening=digest,
                 opens_at=opening.opens_at,
@@ -178,7 +202,9 @@ class Witness:
                 root=head.root.hex(),
                 closed=False,
             )
-            return self._sign(state, opening.origin, update, signed.note, now)
+            chains = {**state.chains, opening.origin: opening.log}
+            state = state.model_copy(update={"chains": chains})
+            return self._sign(state, opening.log, update, signed.note, now)
 
     def cosign(
         self,
@@ -188,22 +214,22 @@ class Witness:
         consistency: Sequence[bytes],
         closing: tuple[bytes, Sequence[bytes]] | None = None,
     ) -> Note:
-        """Cosign a later checkpoint of the window that this witness cosigned last for its origin.
+        """Cosign a later checkpoint of a window whose opening this witness cosigned.
 
-        :param consistency: RFC 9162 path from `last(origin)`'s size to this checkpoint's
+        :param consistency: RFC 9162 path from `last(log)`'s size to this checkpoint's
         :param closing: for the final checkpoint, the closing record's bytes and inclusion path as last entry;
             after it this window takes no further checkpoint, and the next one may open
         :returns: the note with this witness's cosignature added
-        :raises WitnessRefused: unknown origin, not an extension of what was cosigned, closed window
+        :raises WitnessRefused: unknown log, not an extension of what was cosigned, closed window
         :raises SignatureError: not signed by the provider
         """
         parsed = note if isinstance(note, Note) else parse_note(note)
-        origin = Checkpoint.parse(parsed.text).origin
-        head = open_checkpoint(parsed, origin=origin, log_key=log_key).checkpoint
+        name = Checkpoint.parse(parsed.text).origin
+        head = open_checkpoint(parsed, origin=name, log_key=log_key).checkpoint
         with self._locked() as state:
-            log = state.logs.get(origin)
+            log = state.logs.get(name)
             if log is None:
-                raise WitnessRefused("no window of this origin was cosigned", field="origin", found=origin)
+                raise WitnessRefused("no opening of this window was cosigned", field="checkpoint", found=name)
             same = (head.size, head.root.hex()) == (log.size, log.root)
             _require(
                 same or not log.closed, "the window is closed", "checkpoint", f"size {log.size}", head.size
@@ -224,13 +250,13 @@ class Witness:
                     "closed": log.closed or closing is not None,
                 }
             )
-            return self._sign(state, origin, update, parsed, self._clock())
+            return self._sign(state, name, update, parsed, self._clock())
 
-    def last(self, origin: str) -> tuple[int, bytes] | None:
-        """Size and root of the last checkpoint cosigned for an origin; None if there is none."""
+    def last(self, log: str) -> tuple[int, bytes] | None:
+        """Size and root of the last checkpoint cosigned of a log (`Opening.log`); None if there is none."""
         with self._locked() as state:
-            log = state.logs.get(origin)
-        return None if log is None else (log.size, bytes.fromhex(log.root))
+            known = state.logs.get(log)
+        return None if known is None else (known.size, bytes.fromhex(known.root))
 
     def reveal(
         self,
@@ -255,8 +281,8 @@ class Witness:
         :raises SignatureError: the log's signature or the quorum is missing
         """
         parsed = note if isinstance(note, Note) else parse_note(note)
-        origin = Checkpoint.parse(parsed.text).origin
-        signed = open_checkpoint(parsed, origin=origin, log_key=log_key, witnesses=witnesses)
+        log = Checkpoint.parse(parsed.text).origin
+        signed = open_checkpoint(parsed, origin=log, log_key=log_key, witnesses=witnesses)
         head, quorum_time = signed.checkpoint, signed.quorum_time(quorum)
         record = _parse(entry)
         if not isinstance(record, Opening | Enrolment) or isinstance(record, Opening) != (index == 0):
@@ -292,13 +318,13 @@ class Witness:
                 entries = {**state.nonces, commitment: nonce.model_copy(update={"revealed": done})}
                 self._write(state.model_copy(update={"nonces": entries}))
         _require(
-            (done.origin, done.size, done.root) == (origin, head.size, head.root.hex()),
+            (log_origin(done.origin, done.window), done.size, done.root) == (log, head.size, head.root.hex()),
             "the nonce was revealed over another root",
             "checkpoint",
             f"size {done.size}, root {done.root}",
             f"size {head.size}, root {head.root.hex()}",
         )
-        reveal = Reveal(origin, done.window, head.size, head.root, bytes.fromhex(nonce.nonce), done.ts)
+        reveal = Reveal(done.origin, done.window, head.size, head.root, bytes.fromhex(nonce.nonce), done.ts)
         return sign_note(reveal.text, self._key.with_algorithm(ALG_ED25519))
 
     def _bind(self, state: _State, signed: SignedCheckpoint, quorum_time: int) -> _Revealed:
@@ -318,7 +344,7 @@ class Witness:
             now,
             1000 * quorum_time,
         )
-        return _Revealed(origin=head.origin, window=log.window, size=head.size, root=log.root, ts=now)
+        return _Revealed(origin=log.origin, window=log.window, size=head.size, root=log.root, ts=now)
 
     def _check_nonce(self, opening: Opening, state: _State) -> None:
         if not isinstance(opening.beacon, WitnessBeacon):
@@ -338,10 +364,10 @@ class Witness:
                 member.commitment.hex(),
             )
 
-    def _sign(self, state: _State, origin: str, log: _Log, note: Note, now: int) -> Note:
+    def _sign(self, state: _State, name: str, log: _Log, note: Note, now: int) -> Note:
         # A clock that was set back must not order cosignatures differently from what was cosigned.
         stamp = max(now // 1000, state.last_time)
-        self._write(state.model_copy(update={"logs": {**state.logs, origin: log}, "last_time": stamp}))
+        self._write(state.model_copy(update={"logs": {**state.logs, name: log}, "last_time": stamp}))
         return cosign_note(note, self._key, stamp)
 
     @contextmanager
@@ -355,7 +381,12 @@ class Witness:
         return _State.parse(parse_json(data, source=str(path)), field=str(path))
 
     def _write(self, state: _State) -> None:
-        replace_file(self._directory / STATE_FILE, state.canonical(), mode=PRIVATE_MODE)
+        data = state.canonical()
+        if len(data) > MAX_STATE_BYTES:  # written, it could not be read again
+            raise SizeError(
+                "the witness's state is full", field=STATE_FILE, expected=f"at most {MAX_STATE_BYTES} bytes"
+            )
+        replace_file(self._directory / STATE_FILE, data, mode=PRIVATE_MODE)
 
 
 def _check_chain(opening: Opening, log: _Log | None) -> None:

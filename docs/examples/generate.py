@@ -30,7 +30,7 @@ from rag_audit.records import DrandBeacon  # noqa: E402
 from rag_audit.report.text import render  # noqa: E402
 from rag_audit.window import Window  # noqa: E402
 from rag_audit.windowfile import WindowFile  # noqa: E402
-from tests.window.simulator import ORIGIN, QUESTIONS, Service  # noqa: E402
+from tests.window.simulator import QUESTIONS, Service  # noqa: E402
 
 PROTOCOL = HERE.parent / "protocol.md"
 BLOCK = re.compile(
@@ -104,7 +104,7 @@ def enrol(service: Service, window: Window) -> None:
     log_key = service.key.verifier
     tree = MerkleTree(leaf_hash(jcs(e)) for e in WindowFile.load(window.export()).entries)
     for witness in service.witnesses.values():
-        last = witness.last(ORIGIN)
+        last = witness.last(window.opening.log)
         assert last is not None
         path = tree.consistency_path(last[0], size)
         window.admit([str(witness.cosign(checkpoint.read_text(), log_key=log_key, consistency=path))])

@@ -75,7 +75,7 @@ def cosigned_end(window: Window) -> list[str]:
     file = WindowFile.load(window.directory / "public")
     entries = [jcs(entry) for entry in file.entries]
     tree = MerkleTree(map(leaf_hash, entries))
-    size, _ = witness.last(window.opening.origin) or (0, b"")
+    size, _ = witness.last(window.opening.log) or (0, b"")
     closing = (entries[-1], tree.inclusion_path(tree.size - 1, tree.size))
     note = witness.cosign(parse_note(file.final_checkpoint), log_key=key.verifier,
                           consistency=tree.consistency_path(size, tree.size), closing=closing)  # fmt: skip

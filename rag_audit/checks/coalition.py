@@ -83,7 +83,7 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
                     case.queries,
                     declared,
                     opening_digest=case.opening_digest,
-                    head=Checkpoint(case.opening.origin, size, case.tree.root(size)),
+                    head=Checkpoint(case.opening.log, size, case.tree.root(size)),
                     dimension=shape["dimension"],
                     capacity=wanted.records,
                 )

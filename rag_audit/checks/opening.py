@@ -102,10 +102,16 @@ def _chain(case: Case) -> None:
                     f"opening {previous.opening[:16]}.., not given: rests on the witnesses")  # fmt: skip
         return
     with case.guarding("opening.chain"):
-        signed = open_trusted(case, case.previous.final_checkpoint, field="previous.final_checkpoint")
         first = parse_entry(case.previous.entries[0] if case.previous.entries else None, field="previous[0]")
+        if not isinstance(first, Opening):
+            raise SchemaError(
+                "the window before this one has no opening", field="previous[0]", found=first.type
+            )
+        signed = open_trusted(
+            case, case.previous.final_checkpoint, field="previous.final_checkpoint", window=first.window
+        )
         tree = MerkleTree(leaf_hash(jcs(value)) for value in case.previous.entries)
-        if not isinstance(first, Opening) or tree.root() != signed.checkpoint.root:
+        if tree.root() != signed.checkpoint.root:
             raise SchemaError("the window before this one is damaged", field="previous",
                               expected=signed.checkpoint.root.hex(), found=tree.root().hex())  # fmt: skip
         last = parse_entry(case.previous.entries[-1], field="previous[-1]")

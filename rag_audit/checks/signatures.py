@@ -6,6 +6,7 @@ from rag_audit.checks.case import Case, Status
 from rag_audit.errors import SignatureError
 from rag_audit.ledger.checkpoint import SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.note import VerifierKey
+from rag_audit.records import log_origin
 
 
 def provider_key(case: Case) -> VerifierKey:
@@ -18,14 +19,15 @@ def witness_keys(case: Case) -> list[VerifierKey]:
     return [VerifierKey.parse(w.vkey, field=f"trust.witness.{w.name}") for w in case.trust.witness]
 
 
-def open_trusted(case: Case, text: str, *, field: str) -> SignedCheckpoint:
-    """A checkpoint under trust.toml's origin, provider key and witness keys.
+def open_trusted(case: Case, text: str, *, field: str, window: str | None = None) -> SignedCheckpoint:
+    """A checkpoint of a window's log under trust.toml's origin, provider key and witness keys.
 
-    :raises SignatureError: of another origin, or a signature is missing or wrong
+    :param window: the window's id; this window's if None
+    :raises SignatureError: of another log, or a signature is missing or wrong
     """
     return open_checkpoint(
         text,
-        origin=case.trust.provider.origin,
+        origin=log_origin(case.trust.provider.origin, window or case.opening.window),
         log_key=provider_key(case),
         witnesses=witness_keys(case),
         field=field,
@@ -34,7 +36,7 @@ def open_trusted(case: Case, text: str, *, field: str) -> SignedCheckpoint:
 
 def check_checkpoint(case: Case, text: str, signature_id: str, quorum_id: str) -> SignedCheckpoint | None:
     """Report who signed a checkpoint: the provider for trust.toml's origin, and a quorum of its witnesses."""
-    origin = case.trust.provider.origin
+    origin = log_origin(case.trust.provider.origin, case.opening.window)
     try:
         signed = open_trusted(case, text, field=signature_id)
     except SignatureError as exc:

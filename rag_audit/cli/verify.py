@@ -17,6 +17,7 @@ from rag_audit.errors import SchemaError, SetupError
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.ledger.note import VerifierKey, parse_note, sign_note
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.records import Opening, log_origin, parse_entry
 from rag_audit.relation.noise import table_digest
 from rag_audit.trust import Groth16Pin, Require, Trust, decimal, trust_template
 from rag_audit.windowfile import WindowFile
@@ -83,8 +84,7 @@ def challenge(window: Path, key: Path, trust: Path, out: Path, as_json: bool) ->
         if beta is None or eta is None:
             raise SchemaError("sampled mode needs beta and eta", field="trust.require")
         sample = sample_size(beta, eta, queries)
-    opening: Any = file.entries[0] if file.entries else {}
-    drawn = Challenge.new(head.origin, str(opening.get("window")), head.size, head.root, sample)
+    drawn = Challenge.new(trusted.provider.origin, _opening(file).window, head.size, head.root, sample)
     replace_file(out, str(sign_note(drawn.text(), signing_key(key))).encode())
     emit({"challenge": str(out), "records": queries if sample is None else sample}, as_json)
 
@@ -97,7 +97,7 @@ def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
     """
     signed = open_checkpoint(
         file.final_checkpoint,
-        origin=trusted.provider.origin,
+        origin=log_origin(trusted.provider.origin, _opening(file).window),
         log_key=VerifierKey.parse(trusted.provider.vkey, field="trust.provider.vkey"),
         witnesses=[VerifierKey.parse(w.vkey, field=f"trust.witness.{w.name}") for w in trusted.witness],
         field="final_checkpoint",
@@ -112,6 +112,14 @@ def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
             found=f"{tree.size} entries, root {tree.root().hex()}",
         )
     return head
+
+
+def _opening(file: WindowFile) -> Opening:
+    """Entry 0."""
+    entry = parse_entry(file.entries[0] if file.entries else None, field="entries[0]")
+    if not isinstance(entry, Opening):
+        raise SchemaError("entry 0 is not an opening", field="entries[0].type", found=entry.type)
+    return entry
 
 
 @click.group(cls=Group)

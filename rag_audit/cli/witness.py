@@ -44,8 +44,17 @@ def nonce(directory: Path) -> None:
     click.echo(jcs({"name": member.vkey.name, "vkey": str(member.vkey), "commitment": commitment}).decode())
 
 
-def _trusted(path: Path) -> tuple[VerifierKey, list[VerifierKey], int]:
+def _trusted(path: Path, origin: str) -> tuple[VerifierKey, list[VerifierKey], int]:
+    """The provider's key, the witnesses' keys and the quorum, for a window of the provider that the file names."""
     trust = Trust.load(path)
+    if trust.provider.origin != origin:
+        # Another provider's key would otherwise be taken for this one's.
+        raise SetupError(
+            "the trust file is about another provider",
+            field="trust.provider.origin",
+            expected=origin,
+            found=trust.provider.origin,
+        )
     witnesses = [VerifierKey.parse(w.vkey, field=f"trust.witness.{w.name}") for w in trust.witness]
     return VerifierKey.parse(trust.provider.vkey, field="trust.provider.vkey"), witnesses, trust.quorum
 
@@ -77,16 +86,16 @@ def _leave(public: Path, name: str, note: Note, as_json: bool) -> None:
 def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     """Cosign the window in PUBLIC: its opening before it opens, its final checkpoint after it closed."""
     member = Witness(directory)
-    log_key, _, _ = _trusted(trust)
     window = Publication.load(public)
-    origin = window.parsed_opening().origin
+    opening = window.parsed_opening()
+    log_key, _, _ = _trusted(trust, opening.origin)
     if (public / "window.json").exists():
         file = WindowFile.load(public)
         entries = [jcs(e) for e in file.entries]
         tree = MerkleTree(leaf_hash(e) for e in entries)
-        last = member.last(origin)
+        last = member.last(opening.log)
         if last is None:
-            raise SetupError("this witness has not cosigned the opening", field="origin", found=origin)
+            raise SetupError("this witness has not cosigned the opening", field="log", found=opening.log)
         size = file.final_head().size
         if size > tree.size or last[0] > size:
             raise SetupError(
@@ -119,8 +128,8 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
 def beacon(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     """Reveal this witness's nonce, once the quorum has cosigned the opening (or an enrolment after it)."""
     member = Witness(directory)
-    log_key, witnesses, quorum = _trusted(trust)
     window = Publication.load(public)
+    log_key, witnesses, quorum = _trusted(trust, window.parsed_opening().origin)
     text, entry, index, path = _named(public, window)
     reveal = member.reveal(_notes(public, text), entry, log_key=log_key, witnesses=witnesses, quorum=quorum,
                            index=index, path=path)  # fmt: skip

@@ -137,7 +137,7 @@ def test_beacon_verifies(values: dict[str, Any], blocks: dict[str, str], trust: 
     opening = parse_entry(values["opening"], field="opening")
     keys = [m.vkey for m in members_of(opening.beacon)]
     assert {str(k) for k in keys} == {w.vkey for w in trust.witness}
-    signed = open_checkpoint(blocks["checkpoint"], origin=opening.origin,
+    signed = open_checkpoint(blocks["checkpoint"], origin=opening.log,
                              log_key=VerifierKey.parse(trust.provider.vkey), witnesses=keys)  # fmt: skip
     assert signed.checkpoint.root == leaf_hash(opening.canonical())
     value, _ = witness_beacon(

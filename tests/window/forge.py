@@ -35,6 +35,7 @@ from rag_audit.records import (
     RosterEntry,
     SignedReceiptBody,
     TenantEntry,
+    log_origin,
     receipt_message,
     request_message,
 )
@@ -77,7 +78,7 @@ class Forge:
         self.accounts = {name: a._key for name, a in service.accounts.items()}
         self.witnesses = {name: w._key for name, w in service.witnesses.items()}
         self.provider = self.opening_key = self.final_key = service.key
-        self.final_origin = ORIGIN
+        self.final_origin: str | None = None
         self.final_size_off_by = 0
         self.opening_times = self._times(self.value["opening_checkpoint"])
         self.final_times = self._times(self.value["final_checkpoint"])
@@ -99,6 +100,11 @@ class Forge:
     @property
     def opening(self) -> dict[str, Any]:
         return self.entries[0]
+
+    @property
+    def log(self) -> str:
+        """The origin line of the window's checkpoints."""
+        return log_origin(ORIGIN, self.opening["window"])
 
     @property
     def policy(self) -> dict[str, Any]:
@@ -175,7 +181,7 @@ class Forge:
         for e in self.queries:
             self._sign_request(e)
         root = MerkleTree(leaf_hash(jcs(e)) for e in self.entries[:size]).root()
-        note = Checkpoint(ORIGIN, size, root).sign(self.provider)
+        note = Checkpoint(self.log, size, root).sign(self.provider)
         for name in cosigned_by:
             note = cosign_note(note, self.witnesses[name], enrolment["ts"] // 1000)
         nonces = {n: self._nonce(enrolment["account"], n) for n in self.witnesses}
@@ -210,7 +216,7 @@ class Forge:
                     [TenantEntry.parse(t, field="tenants") for t in self.value["tenants"]]
                 ).dump(),
             )
-        first = Checkpoint(ORIGIN, 1, leaf_hash(jcs(opening)))
+        first = Checkpoint(self.log, 1, leaf_hash(jcs(opening)))
         self.value["opening_checkpoint"] = self._cosign(first, self.opening_key, self.opening_times)
         self._beacon(first)
         if self.number:
@@ -227,7 +233,7 @@ class Forge:
             asked = {name: self.policy["estimator"][name] for name in ("theta", "tau", "tau_unit")}
             estimate.update(**asked, **counts)
         tree = MerkleTree(leaf_hash(jcs(e)) for e in self.entries)
-        head = Checkpoint(self.final_origin, tree.size + self.final_size_off_by, tree.root())
+        head = Checkpoint(self.final_origin or self.log, tree.size + self.final_size_off_by, tree.root())
         self.value["final_checkpoint"] = self._cosign(head, self.final_key, self.final_times)
         self.value["proofs"] = {
             str(e["seq"]): self.proofs[e["account"], e["i"]]
@@ -255,7 +261,7 @@ class Forge:
     def _times(self, text: str) -> dict[str, int]:
         keys = [w.vkey for w in self.finished.service.witnesses.values()]
         signed = open_checkpoint(
-            text, origin=ORIGIN, log_key=self.finished.service.key.verifier, witnesses=keys
+            text, origin=self.log, log_key=self.finished.service.key.verifier, witnesses=keys
         )
         return {key.name: time for key, time in signed.cosignatures.items()}
 
@@ -315,7 +321,7 @@ class Forge:
             TlogProof(
                 index=record.seq,
                 path=tuple(tree.inclusion_path(record.seq, tree.size)),
-                checkpoint=Checkpoint(ORIGIN, tree.size, tree.root()).sign(self.provider),
+                checkpoint=Checkpoint(self.log, tree.size, tree.root()).sign(self.provider),
                 extra=signed.canonical(),
             )
         )

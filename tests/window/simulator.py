@@ -195,7 +195,7 @@ class Service:
         entries = [jcs(e) for e in file.entries]
         tree = MerkleTree(leaf_hash(e) for e in entries)
         for witness in self.witnesses.values():
-            last = witness.last(ORIGIN)
+            last = witness.last(window.opening.log)
             assert last is not None
             note = witness.cosign(
                 text,

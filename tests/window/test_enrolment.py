@@ -20,7 +20,7 @@ from rag_audit.verify import verify_window
 from rag_audit.window import Window
 from rag_audit.windowfile import WindowFile
 from rag_audit.witness import WitnessRefused
-from tests.window.simulator import ORIGIN, QUESTIONS, Service
+from tests.window.simulator import QUESTIONS, Service
 
 
 def enrol(service: Service, window: Window, name: str, tenant: str = "law") -> Enrolment:
@@ -37,7 +37,7 @@ def draw_beacon(service: Service, window: Window, enrolment: Enrolment, name: st
     entries = [jcs(e) for e in WindowFile.load(window.directory / "public").entries]
     tree = MerkleTree(leaf_hash(e) for e in entries)
     for witness in service.witnesses.values():
-        last = witness.last(ORIGIN)
+        last = witness.last(window.opening.log)
         assert last is not None
         note = witness.cosign(
             path.read_text(), log_key=log_key, consistency=tree.consistency_path(last[0], size)
@@ -190,7 +190,7 @@ def test_a_nonce_is_revealed_only_over_a_quorum(service: Service) -> None:
 
 def test_a_cosigned_checkpoint_that_was_not_published_is_not_taken(service: Service) -> None:
     with service.open() as window:
-        note = Checkpoint(ORIGIN, 7, bytes(32)).sign(service.key)
+        note = Checkpoint(window.opening.log, 7, bytes(32)).sign(service.key)
         with pytest.raises(WindowStateError, match="no such checkpoint"):
             window.admit([str(note)])
 

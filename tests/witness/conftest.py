@@ -13,6 +13,7 @@ from rag_audit.canonical import jcs, sha256
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.note import Note, SigningKey
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.records import log_origin
 from rag_audit.witness import Witness
 
 ORIGIN = "provider.example/rag"
@@ -35,6 +36,8 @@ class Ledger:
     """A window's ledger in memory."""
 
     key: SigningKey
+    log: str = log_origin(ORIGIN, "w1")
+    """the origin line of its checkpoints"""
     entries: list[bytes] = field(default_factory=list)
 
     def append(self, value: dict[str, Any]) -> bytes:
@@ -47,7 +50,7 @@ class Ledger:
 
     def checkpoint(self, size: int | None = None) -> Note:
         n = len(self.entries) if size is None else size
-        return Checkpoint(ORIGIN, n, self.tree.root(n)).sign(self.key)
+        return Checkpoint(self.log, n, self.tree.root(n)).sign(self.key)
 
     def consistency(self, m: int) -> list[bytes]:
         return self.tree.consistency_path(m)

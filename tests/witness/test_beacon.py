@@ -22,7 +22,7 @@ from rag_audit.ledger.note import SigningKey, VerifierKey, merge_signatures, par
 from rag_audit.records import WitnessBeacon
 from rag_audit.witness import Witness
 
-from .conftest import OPENS, ORIGIN, Clock, Ledger, opening, witness_beacon_of
+from .conftest import OPENS, Clock, Ledger, opening, witness_beacon_of
 
 
 class Scene:
@@ -40,7 +40,7 @@ class Scene:
             w.cosign_opening(ledger.checkpoint(), ledger.entries[0], log_key=log_key.verifier)
             for w in self.witnesses
         )
-        self.signed = open_checkpoint(note, origin=ORIGIN, log_key=log_key.verifier, witnesses=keys)
+        self.signed = open_checkpoint(note, origin=ledger.log, log_key=log_key.verifier, witnesses=keys)
         clock.now += 1500
         self.notes = [
             str(w.reveal(note, ledger.entries[0], log_key=log_key.verifier, witnesses=keys, quorum=2))

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 
 from rag_audit import witness as witness_module
-from rag_audit.errors import EncodingError, SetupError, SignatureError, StoreError
+from rag_audit.errors import EncodingError, SetupError, SignatureError, SizeError, StoreError
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.ledger.note import Note, SigningKey, cosign_note, merge_signatures, verify_note
+from rag_audit.records import log_origin
 from rag_audit.witness import Witness, WitnessRefused
 
 from .conftest import HOUR, OPENS, ORIGIN, Clock, Ledger, enrolment, opening, witness_beacon_of
 
 MakeWitness = Callable[[str], Witness]
+LOG = log_origin(ORIGIN, "w1")
 
 
 @pytest.fixture
@@ -27,8 +29,9 @@ def witness(make_witness: MakeWitness) -> Witness:
 
 
 def opened(log_key: SigningKey, **changes: Any) -> Ledger:
-    ledger = Ledger(log_key)
-    ledger.append(opening(**changes))
+    entry = opening(**changes)
+    ledger = Ledger(log_key, log_origin(entry["origin"], entry["window"]))
+    ledger.append(entry)
     return ledger
 
 
@@ -38,25 +41,29 @@ def cosign_first(witness: Witness, ledger: Ledger) -> Note:
 
 def run_window(witness: Witness, ledger: Ledger, window: str) -> None:
     cosign_first(witness, ledger)
+    end(witness, ledger, window)
+
+
+def end(witness: Witness, ledger: Ledger, window: str) -> Note:
     closing = ledger.close(window)
-    witness.cosign(
+    return witness.cosign(
         ledger.checkpoint(), log_key=ledger.key.verifier, consistency=ledger.consistency(1), closing=closing
     )
 
 
 def successor(ledger: Ledger, log_key: SigningKey, **changes: Any) -> Ledger:
     previous = {"opening": ledger.digest(), "root": ledger.tree.root().hex()}
-    fields = {"previous": previous, "opens_at": OPENS + HOUR, "closes_at": OPENS + 2 * HOUR, **changes}
-    return opened(log_key, window="w2", **fields)
+    fields = {"window": "w2", "previous": previous, "opens_at": OPENS + HOUR, "closes_at": OPENS + 2 * HOUR}
+    return opened(log_key, **{**fields, **changes})
 
 
 def test_an_opening_is_cosigned_at_the_witness_time(
     witness: Witness, log_key: SigningKey, clock: Clock
 ) -> None:
     note = cosign_first(witness, opened(log_key))
-    signed = open_checkpoint(note, origin=ORIGIN, log_key=log_key.verifier, witnesses=[witness.vkey])
+    signed = open_checkpoint(note, origin=LOG, log_key=log_key.verifier, witnesses=[witness.vkey])
     assert signed.cosignatures == {witness.vkey: clock.now // 1000}
-    assert witness.last(ORIGIN) == (1, signed.checkpoint.root)
+    assert witness.last(LOG) == (1, signed.checkpoint.root)
 
 
 def test_the_same_opening_may_be_cosigned_again(witness: Witness, log_key: SigningKey) -> None:
@@ -77,11 +84,11 @@ def test_a_first_opening_that_is_refused(
 ) -> None:
     with pytest.raises(WitnessRefused, match=message):
         cosign_first(witness, opened(log_key, **changes))
-    assert witness.last(ORIGIN) is None
+    assert witness.last(LOG) is None
 
 
 def test_an_opening_under_another_root_is_refused(witness: Witness, log_key: SigningKey) -> None:
-    other = opened(log_key, window="other")
+    other = opened(log_key, closes_at=OPENS + 2 * HOUR)
     with pytest.raises(WitnessRefused, match="not the opening's checkpoint"):
         witness.cosign_opening(opened(log_key).checkpoint(), other.entries[0], log_key=log_key.verifier)
 
@@ -111,7 +118,7 @@ def test_windows_chain(witness: Witness, log_key: SigningKey) -> None:
     run_window(witness, first, "w1")
     second = successor(first, log_key)
     run_window(witness, second, "w2")
-    assert witness.last(ORIGIN) == (2, second.tree.root())
+    assert witness.last(second.log) == (2, second.tree.root())
 
 
 def test_a_second_window_with_the_same_predecessor_is_refused(witness: Witness, log_key: SigningKey) -> None:
@@ -120,7 +127,8 @@ def test_a_second_window_with_the_same_predecessor_is_refused(witness: Witness, 
     run_window(witness, successor(first, log_key), "w2")
     with pytest.raises(WitnessRefused, match="not the last window"):
         cosign_first(
-            witness, successor(first, log_key, opens_at=OPENS + 5 * HOUR, closes_at=OPENS + 6 * HOUR)
+            witness,
+            successor(first, log_key, window="w3", opens_at=OPENS + 5 * HOUR, closes_at=OPENS + 6 * HOUR),
         )
 
 
@@ -155,11 +163,49 @@ def test_overlapping_windows_are_refused(witness: Witness, log_key: SigningKey) 
 def test_a_fork_is_refused(witness: Witness, log_key: SigningKey) -> None:
     honest = opened(log_key)
     cosign_first(witness, honest)
-    fork = opened(log_key, window="fork")
+    fork = opened(log_key, closes_at=OPENS + 2 * HOUR)
     fork.append({"x": 1})
     with pytest.raises(WitnessRefused, match="not an extension"):
         witness.cosign(fork.checkpoint(), log_key=log_key.verifier, consistency=fork.consistency(1))
-    assert witness.last(ORIGIN) == (1, honest.tree.root(1))
+    assert witness.last(LOG) == (1, honest.tree.root(1))
+
+
+def test_another_opening_of_a_cosigned_window_is_refused(witness: Witness, log_key: SigningKey) -> None:
+    """Its log would start again: a smaller tree, or another of the same size, under one origin line."""
+    first = opened(log_key)
+    cosign_first(witness, first)
+    with pytest.raises(WitnessRefused, match="another opening of this window"):
+        cosign_first(witness, opened(log_key, closes_at=OPENS + 2 * HOUR))
+    assert witness.last(LOG) == (1, first.tree.root(1))
+
+
+def test_the_id_of_a_closed_window_does_not_serve_again(witness: Witness, log_key: SigningKey) -> None:
+    first = opened(log_key)
+    run_window(witness, first, "w1")
+    with pytest.raises(WitnessRefused, match="another opening of this window"):
+        cosign_first(witness, successor(first, log_key, window="w1"))
+    assert witness.last(LOG) == (2, first.tree.root())
+
+
+def test_each_window_is_a_log_of_its_own(witness: Witness, log_key: SigningKey) -> None:
+    """What any C2SP witness holds a log to: under one origin line the tree only grows."""
+    first = opened(log_key)
+    seen = [cosign_first(witness, first), end(witness, first, "w1")]
+    second = successor(first, log_key)
+    seen += [cosign_first(witness, second), end(witness, second, "w2")]
+    heads = [Checkpoint.parse(note.text) for note in seen]
+    assert [(head.origin, head.size) for head in heads] == [
+        (f"{ORIGIN}/w1", 1), (f"{ORIGIN}/w1", 2), (f"{ORIGIN}/w2", 1), (f"{ORIGIN}/w2", 2)
+    ]  # fmt: skip
+
+
+def test_a_state_that_could_not_be_read_again_is_not_written(
+    witness: Witness, log_key: SigningKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, pytest.raises(SizeError, match="full"):
+        patch.setattr(witness_module, "MAX_STATE_BYTES", 200)
+        cosign_first(witness, opened(log_key))
+    assert witness.last(LOG) is None
 
 
 def test_a_shrunk_ledger_is_refused(witness: Witness, log_key: SigningKey) -> None:
@@ -174,9 +220,9 @@ def test_a_shrunk_ledger_is_refused(witness: Witness, log_key: SigningKey) -> No
         cosign_first(witness, ledger)
 
 
-def test_an_unknown_origin_is_refused(witness: Witness, log_key: SigningKey) -> None:
+def test_an_unknown_log_is_refused(witness: Witness, log_key: SigningKey) -> None:
     ledger = opened(log_key)
-    with pytest.raises(WitnessRefused, match="no window of this origin"):
+    with pytest.raises(WitnessRefused, match="no opening of this window"):
         witness.cosign(ledger.checkpoint(), log_key=log_key.verifier, consistency=[])
 
 
@@ -225,7 +271,7 @@ def test_no_signature_leaves_before_the_state_is_durable(
     monkeypatch.setattr(witness_module, "cosign_note", sign_anyway)
     with pytest.raises(StoreError):
         cosign_first(witness, opened(log_key))
-    assert witness.last(ORIGIN) is None
+    assert witness.last(LOG) is None
 
 
 def test_a_crash_between_state_and_signature_binds_the_witness(
@@ -354,7 +400,7 @@ def test_a_nonce_that_two_origins_name_is_revealed_for_one(witness: Witness, log
     first = opened(log_key, beacon=beacon)
     cosigned = cosign_first(witness, first)
     second = opened(log_key, beacon=beacon, origin="elsewhere.example")
-    head = Checkpoint("elsewhere.example", 1, second.tree.root()).sign(log_key)
+    head = Checkpoint(second.log, 1, second.tree.root()).sign(log_key)
     also = witness.cosign_opening(head, second.entries[0], log_key=log_key.verifier)
     ask(witness, first, cosigned)
     with pytest.raises(WitnessRefused, match="another root"):
