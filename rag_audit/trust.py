@@ -83,6 +83,10 @@ class Pins(Model):
     groth16: list[Groth16Pin] = Field(default_factory=list)
     embedder: dict[str, Hex32] = Field(default_factory=dict)
     """artefact name (weights, tokenizer, ...) to its digest: of files SHA-256, of the table what proofs commit to"""
+    manifest: Hex32 | None = None
+    """`embedders.manifest_digest` of the whole manifest; without it only this release's own embedders are known"""
+    scan: Hex32 | None = None
+    """digest of the scan protocols that are accepted (`proofs.scan.protocols_digest`)"""
 
     def key(self, circuit: str) -> Groth16Pin | None:
         """The pinned verification key of a circuit, or None."""
@@ -209,6 +213,8 @@ def trust_template(
     circuits: list[Groth16Pin],
     noise_table: str,
     embedder: dict[str, str],
+    manifest: str,
+    scan: str,
     require: Require,
 ) -> str:
     """A commented trust.toml. Every argument is the verifier's own knowledge, never read off a window unseen."""
@@ -243,6 +249,8 @@ def trust_template(
         "",
         "[pins]",
         f"noise_table = {text(noise_table)}",
+        f"manifest = {text(manifest)}  # the embedder's: quantiser, prompt and all else but the token limits",
+        f"scan = {text(scan)}  # the protocols of scan proofs: another release's may be others",
         "",
         "[pins.embedder]  # SHA-256 of public artefacts",
     ]

@@ -20,9 +20,10 @@ from rag_audit import (
     verify_window,
 )
 from rag_audit.canonical import jcs
-from rag_audit.embedders import get_embedder
+from rag_audit.embedders import get_embedder, manifest_digest
 from rag_audit.ledger.note import parse_note
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.proofs.scan import protocols_digest
 from rag_audit.relation.noise import table_digest
 from rag_audit.trust import Require, trust_template
 from rag_audit.windowfile import WindowFile
@@ -55,6 +56,8 @@ trust = trust_template(
     circuits=[],
     noise_table=table_digest(),
     embedder=get_embedder().manifest()["artefacts"],
+    manifest=manifest_digest(get_embedder().manifest()),
+    scan=protocols_digest(),
     require=Require(max_epsilon="20", max_delta="1e-5", min_k_max=2, max_theta="0.8", min_tau=0, max_K_share="0.25",
                     a1="proved", coalition="not-checked", min_receipts=1),
 )  # fmt: skip

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rag_audit.attest import record_public, tenant_public
 from rag_audit.canonical import Json, digest_hex
 from rag_audit.challenge import Challenge, sample_size
 from rag_audit.checks.case import Case, Status
-from rag_audit.errors import ExitCode, RagAuditError, SignatureError
+from rag_audit.embedders import manifest_digest, public_manifest
+from rag_audit.errors import ExitCode, RagAuditError, SetupError, SignatureError
 from rag_audit.ledger.note import VerifierKey, parse_note, verify_note
 from rag_audit.proofs import STATEMENTS, SYSTEMS, ProofSystem, PublicValues, TenantPublic, proof_system
 from rag_audit.records import QueryRecord
@@ -84,7 +86,21 @@ def _a1(case: Case, wanted: Sequence[int], valid: set[tuple[int, str]]) -> None:
     systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
     tables = {proof_system(name).TABLE_ARTEFACT for name in systems}
     pinned = all(case.trust.pins.artefact(table) == artefacts[table] for table in tables)
-    case.figures["a1"] = "proved" if pinned else "proved(unpinned)"
+    case.figures["a1"] = "proved" if pinned and known_manifest(case) else "proved(unpinned)"
+
+
+def known_manifest(case: Case) -> bool:
+    """Whether the whole manifest, less the policy's token limits, is the one that trust.toml pins or, without such a
+    pin, this release's own: a proof of `embed` is about the quantiser and the commitment that the manifest names.
+    """
+    part: Any = case.file.embedder["embedder"]
+    pin = case.trust.pins.manifest
+    if pin is None:
+        try:
+            pin = manifest_digest(public_manifest(part["kind"]))
+        except SetupError:
+            return False
+    return manifest_digest(part) == pin
 
 
 def _wanted(case: Case) -> list[int] | None:

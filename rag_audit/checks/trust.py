@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from rag_audit.checks.case import Case, Status
+from rag_audit.embedders import manifest_digest
 from rag_audit.proofs import SYSTEMS, proof_system
 from rag_audit.trust import A1_LEVELS, COALITION_LEVELS, D1_LEVELS, at_least, decimal
 
@@ -49,6 +50,15 @@ def check(case: Case) -> None:
     case.require("trust.records", len(case.queries) > 0, "at least one query record", len(case.queries))
     case.figures["records"] = len(case.queries)
     _artefacts(case)
+    _manifest(case)
+
+
+def _manifest(case: Case) -> None:
+    """Everything that the manifest says of the embedder, not its artefacts alone."""
+    pin = case.trust.pins.manifest
+    if pin is not None:
+        found = manifest_digest(cast(dict[str, Any], case.file.embedder["embedder"]))
+        case.report("trust.manifest", found == pin, pin, found, "embedder.embedder")
 
 
 def _artefacts(case: Case) -> None:

@@ -12,11 +12,12 @@ from rag_audit.canonical import digest_hex, jcs, read_json
 from rag_audit.challenge import Challenge, sample_size
 from rag_audit.cli.common import PATH, Group, emit, json_option, say, signing_key, verifier_key
 from rag_audit.durable import replace_file
-from rag_audit.embedders import public_artefacts
+from rag_audit.embedders import manifest_digest, public_artefacts, public_manifest
 from rag_audit.errors import SchemaError, SetupError
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.ledger.note import VerifierKey, parse_note, sign_note
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.proofs.scan import protocols_digest
 from rag_audit.records import Opening, log_origin, parse_entry
 from rag_audit.relation.noise import table_digest
 from rag_audit.trust import Groth16Pin, Require, Trust, decimal, trust_template
@@ -187,6 +188,8 @@ def trust_new(
         circuits=[pin for path in setups for pin in _pins(path)],
         noise_table=table_digest(),
         embedder=public_artefacts(embedder),
+        manifest=manifest_digest(public_manifest(embedder)),
+        scan=protocols_digest(),
         require=_requirements(settings),
     )
     if Trust.from_toml(text.encode(), source="trust.toml").minority_quorum:
@@ -229,5 +232,8 @@ def _show(path: Path) -> None:
     click.echo(f"  origin {opening.get('origin')}", err=True)
     for signature in parse_note(file.opening_checkpoint).signatures:
         click.echo(f"  signed by {signature.name} key id {signature.key_id.hex()}", err=True)
+    embedder: Any = file.embedder.get("embedder")
+    if isinstance(embedder, dict):
+        click.echo(f"  embedder {embedder.get('kind')} manifest {manifest_digest(embedder)}", err=True)
     for circuit, key in file.verification_keys.items():
         click.echo(f"  circuit {circuit} key {digest_hex(key)}", err=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rag_audit.canonical import digest_hex
 from rag_audit.embedders.base import Embedder, NothingToEmbed, PromptTemplate, TokenLimits, Vectors
 from rag_audit.errors import SetupError
 
@@ -16,7 +18,9 @@ __all__ = [
     "TokenLimits",
     "Vectors",
     "get_embedder",
+    "manifest_digest",
     "public_artefacts",
+    "public_manifest",
 ]
 
 DEFAULT_EMBEDDER = "wordllama-256"
@@ -34,6 +38,26 @@ def public_artefacts(name: str) -> dict[str, str]:
             "no artefacts of this embedder are known", field="embedder", expected=NAME, found=name
         )
     return dict(ARTEFACTS)
+
+
+def public_manifest(name: str) -> dict[str, Any]:
+    """An embedder's manifest without its token limits, which are the policy's: needs no extra installed.
+
+    :raises SetupError: as `public_artefacts`
+    """
+    from rag_audit.embedders.wordllama import NAME, manifest
+
+    if name != NAME:
+        raise SetupError("no manifest of this embedder is known", field="embedder", expected=NAME, found=name)
+    return manifest()
+
+
+def manifest_digest(manifest: Mapping[str, Any]) -> str:
+    """What a verifier pins of an embedder: SHA-256 of its whole manifest less the token limits, 64 hexadecimal digits.
+
+    :param manifest: with or without them
+    """
+    return digest_hex({key: value for key, value in manifest.items() if key != "tokens"})
 
 
 def get_embedder(

@@ -64,6 +64,24 @@ ARTEFACTS = {
 }
 """The public artefacts by name, as the manifest and a verifier's pins list them."""
 
+
+def manifest() -> dict[str, Any]:
+    """The embedder's manifest as far as this release fixes it: all but the token limits."""
+    return {
+        "kind": NAME,
+        "artefacts": dict(ARTEFACTS),
+        "dimension": DIMENSION,
+        "prompt": PromptTemplate().digest(),
+        "quantiser": {
+            "bits": 4,
+            "entry_clip": ENTRY_CLIP,
+            "norm_factor": NORM_FACTOR,
+            "scale": "0.22",
+        },
+        "query_commitment": "tokens",
+    }
+
+
 _HINT = "pip install 'ragaudit-zk[provider]'"
 
 
@@ -210,20 +228,7 @@ class WordLlama:
         self._tokenizer = _tokenizer()
 
     def manifest(self) -> dict[str, Any]:
-        return {
-            "kind": self.name,
-            "artefacts": dict(ARTEFACTS),
-            "dimension": self.dimension,
-            "prompt": self.template.digest(),
-            "quantiser": {
-                "bits": 4,
-                "entry_clip": ENTRY_CLIP,
-                "norm_factor": NORM_FACTOR,
-                "scale": "0.22",
-            },
-            "query_commitment": "tokens",
-            "tokens": {"document": self.limits.document, "query": self.limits.query},
-        }
+        return {**manifest(), "tokens": {"document": self.limits.document, "query": self.limits.query}}
 
     def tokenize(self, text: str) -> list[int]:
         check_text(text, field="query")

@@ -323,6 +323,10 @@ class Pins(Protocol):
     def artefact(self, name: str) -> str | None:
         """The pinned digest of an embedder's artefact."""
 
+    @property
+    def scan(self) -> str | None:
+        """The pinned digest of a release's scan protocols."""
+
 
 @dataclass(frozen=True)
 class OpenedKey:

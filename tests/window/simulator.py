@@ -14,12 +14,13 @@ from typing import Any
 from rag_audit.account import Account
 from rag_audit.canonical import jcs
 from rag_audit.challenge import Challenge
-from rag_audit.embedders import get_embedder
+from rag_audit.embedders import get_embedder, manifest_digest
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.note import SigningKey, merge_signatures, parse_note, sign_note
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.policy import Policy, draft_policy
 from rag_audit.proofs.groth16 import proving_key
+from rag_audit.proofs.scan import protocols_digest
 from rag_audit.publication import Publication
 from rag_audit.records import Answer, PreviousWindow, WitnessBeacon
 from rag_audit.relation.noise import table_digest
@@ -245,6 +246,8 @@ class Service:
             circuits=pins,
             noise_table=table_digest(),
             embedder=get_embedder().manifest()["artefacts"],
+            manifest=manifest_digest(get_embedder().manifest()),
+            scan=protocols_digest(),
             require=Require(**{**STRICT, **require}),
         )
 

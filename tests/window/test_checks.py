@@ -17,6 +17,7 @@ import pytest
 
 from rag_audit.canonical import digest_hex
 from rag_audit.challenge import Challenge
+from rag_audit.embedders import manifest_digest
 from rag_audit.errors import ExitCode
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.note import SigningKey, parse_note, sign_note
@@ -451,7 +452,8 @@ COALITION = [
     Cheat("a certificate from nowhere", "coalition.certificate", put("value", "certificate", value={}), UNDECIDED),
 ]  # fmt: skip
 
-ARTEFACTS = ("value", "embedder", "embedder", "artefacts", "tokenizer")
+MANIFEST = ("value", "embedder", "embedder")
+ARTEFACTS = (*MANIFEST, "artefacts", "tokenizer")
 
 
 def no_embed_promised(forge: Forge) -> None:
@@ -469,9 +471,20 @@ def nothing(forge: Forge) -> None:
 
 
 TRUST = [
-    Cheat("a table fitted to the tenant", "trust.embedder", put(*ARTEFACTS, value=ZERO), proofs=False),
+    Cheat("a table fitted to the tenant", "trust.embedder", put(*ARTEFACTS, value=ZERO), proofs=False,
+          also=("trust.manifest",)),
     Cheat("proofs over the provider's own table", "trust.embedder", put(*ARTEFACTS[:-1], "table-root", value=ZERO),
+          proofs=False, also=("trust.manifest",)),
+    Cheat("a manifest of another kind of embedder", "trust.manifest", put(*MANIFEST, "kind", value="wordllama-512"),
           proofs=False),
+    Cheat("a manifest with another prompt", "trust.manifest", put(*MANIFEST, "prompt", value=ZERO), proofs=False),
+    Cheat("a manifest with another dimension", "trust.manifest", put(*MANIFEST, "dimension", value=512), proofs=False),
+    Cheat("a manifest with another clip of the table", "trust.manifest",
+          put(*MANIFEST, "quantiser", "entry_clip", value="0.01"), proofs=False),
+    Cheat("a manifest with another form of hq", "trust.manifest", put(*MANIFEST, "query_commitment", value="text"),
+          proofs=False),
+    Cheat("a manifest that says more than the pinned one", "trust.manifest",
+          lambda f: f.value["embedder"]["embedder"].update(language="any"), proofs=False),
     Cheat("K share too large", "trust.max_K_share", nothing, UNMET, options={"require": {"max_K_share": "0.2"}}),
     Cheat("max_K_share absent", "trust.max_K_share", nothing, UNMET, options={"require": {"max_K_share": None}}),
     Cheat("epsilon too large", "trust.max_epsilon", nothing, UNMET, options={"require": {"max_epsilon": "1"}}),
@@ -689,6 +702,42 @@ def test_without_a_pinned_table_a1_is_proved_of_whatever_table_the_provider_comm
     assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.a1"}
     assert verdict.exit_code is UNMET and "a1=proved(unpinned)" in verdict.line
     assert any("A1 is proved(unpinned)" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize("part", ["kind", "prompt", "query_commitment"])
+def test_without_a_pinned_manifest_a1_is_proved_of_this_release_s_only(
+    part: str, finished: Finished, tmp_path: Path, proofs_taken_as_valid: Callable[[], None]
+) -> None:
+    """An older trust.toml pins artefacts alone: they say nothing of the quantiser, the prompt or the form of hq."""
+    trust = finished.service.trust(finished.policy, a1="proved")
+    unpinned = trust.model_copy(update={"pins": trust.pins.model_copy(update={"manifest": None})})
+    assert finished.verify(trust=unpinned).passed
+    forge = Forge(finished)
+    put(*MANIFEST, part, value=ZERO)(forge)
+    proofs_taken_as_valid()
+    verdict = forge.verify(tmp_path, trust=unpinned)
+    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.a1"}
+    assert verdict.exit_code is UNMET and "a1=proved(unpinned)" in verdict.line
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_an_embedder_that_this_release_does_not_know_reaches_what_it_could(
+    pinned: bool, finished: Finished, tmp_path: Path, proofs_taken_as_valid: Callable[[], None]
+) -> None:
+    """A sentence encoder has no table to prove from: its manifest may be pinned, and A1 is declared."""
+    forge = Forge(finished)
+    no_embed_promised(forge)
+    part = forge.value["embedder"]["embedder"]
+    part.update(kind="all-MiniLM-L6-v2", pooling="mean", quantiser={"bits": 4, "scale": "0.15"},
+                artefacts={"tokenizer": "11" * 32, "weights": "22" * 32}, query_commitment="text")  # fmt: skip
+    trust = finished.service.trust(finished.policy, a1="declared")
+    pins = {"embedder": part["artefacts"], "manifest": manifest_digest(part) if pinned else None}
+    trust = trust.model_copy(update={"pins": trust.pins.model_copy(update=pins)})
+    proofs_taken_as_valid()
+    verdict = forge.verify(tmp_path, trust=trust)
+    assert verdict.passed, verdict.deciding
+    assert "a1=declared" in verdict.line
+    assert ("trust.manifest" in {c.id for c in verdict.checks}) == pinned
 
 
 def test_one_record_without_a_valid_proof_of_its_embedding_keeps_a1_from_being_proved(

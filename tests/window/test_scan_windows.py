@@ -22,7 +22,7 @@ from click.testing import CliRunner
 
 from rag_audit import attest
 from rag_audit.account import Account
-from rag_audit.canonical import jcs
+from rag_audit.canonical import digest_hex, jcs
 from rag_audit.cli import main
 from rag_audit.cli.window import _certifying
 from rag_audit.embedders import wordllama
@@ -83,6 +83,25 @@ def test_a_mixed_window_says_so_and_rests_on_the_weaker_setup(mixed: Finished) -
     assert "proofs=groth16+scan setup=unsafe" in verdict.line
     strict = mixed.verify(require={"allow_unsafe_setup": False})
     assert strict.deciding is not None and strict.deciding.id == "trust.setup"
+
+
+@pytest.mark.parametrize(("pin", "found"), [(None, "are not pinned"), (ZERO, "another release's")])
+def test_scan_proofs_count_under_the_pinned_protocols_only(
+    pin: str | None, found: str, scanned: Finished, finished: Finished
+) -> None:
+    for window, asked in ((scanned, True), (finished, False)):
+        trust = window.service.trust(window.policy)
+        assert trust.pins.scan == scan.protocols_digest()
+        other = trust.model_copy(update={"pins": trust.pins.model_copy(update={"scan": pin})})
+        verdict = window.verify(trust=other)
+        if not asked:  # groth16 has pins of its own
+            assert verdict.passed, verdict.deciding
+            continue
+        assert {c.id for c in verdict.checks if c.status.value != "pass"} == {
+            f"proof{name}.key.{tenant}" for name in ("", ".embed") for tenant in ("law", "medicine")
+        }
+        assert verdict.exit_code is UNDECIDED and verdict.deciding is not None
+        assert found in verdict.deciding.found
 
 
 def test_another_groth16_verifier_leaves_scan_proofs_to_their_own(scanned: Finished) -> None:
@@ -222,6 +241,19 @@ def own_table_committed(forge: Forge) -> None:
     forge.value["verification_keys"][digest] = points
 
 
+def other_norm(forge: Forge) -> None:
+    """Claimed by manifest and policy alike: a quantiser under which every component is -7 or 7."""
+    forge.value["embedder"]["embedder"]["quantiser"]["norm_factor"] = 200_000
+    protocol = scan.EmbedArgument(4, norm_factor=200_000).digest()
+    for tenant in forge.policy["tenants"]:
+        tenant["circuits"]["embed"] = protocol
+    for record in forge.queries:
+        made = forge.proofs[record["account"], record["i"]]
+        made["embed"]["protocol"] = protocol
+        if record["proof"]:
+            record["proof"] = digest_hex(made)
+
+
 def from_other(part: str, source: tuple[str, int]) -> Callable[[Forge], None]:
     """Another record's certificate, or its query proof."""
 
@@ -300,7 +332,8 @@ CHEATS = [
     Cheat("no table points", lambda f: f.value["verification_keys"].pop(wordllama.TABLE_SCAN),
           "proof.embed.key.law", UNDECIDED, also=("proof.embed.key.medicine",)),
     Cheat("a table of the provider's own, in the manifest too", own_table_committed, "trust.embedder",
-          proofs=False),
+          proofs=False, also=("trust.manifest",)),
+    Cheat("a quantiser that saturates, in manifest and policy", other_norm, "trust.manifest", proofs=False),
     Cheat("the policy names an embedding of other constants",
           lambda f: f.policy["tenants"][0]["circuits"].update(embed=ZERO), "proof.embed.circuit.law", UNDECIDED,
           proofs=False),

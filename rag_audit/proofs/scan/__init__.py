@@ -10,6 +10,7 @@ from rag_audit.proofs.scan.key import (
     parse_points,
     points_json,
 )
+from rag_audit.proofs.scan.release import protocols_digest
 from rag_audit.proofs.scan.store import commit_index_file
 from rag_audit.proofs.scan.system import (
     TABLE_ARTEFACT,
@@ -48,6 +49,7 @@ __all__ = [
     "places",
     "points_json",
     "proof_json",
+    "protocols_digest",
     "published_keys",
     "record_job",
     "refusal",

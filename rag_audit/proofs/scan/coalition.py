@@ -47,7 +47,10 @@ def published_keys(*, records: int, dimension: int, theta: tuple[int, int]) -> d
 def open_key(
     *, records: int, dimension: int, theta: tuple[int, int], published: Mapping[str, Json], pins: Pins
 ) -> OpenedKey:
-    """See `CoalitionSystem.open_key`: nothing to pin but the protocol, which this release is."""
+    """See `CoalitionSystem.open_key`: there is no key, but the pin of the protocols."""
+    from rag_audit.proofs.scan.release import check_pin  # its digest takes in this module's
+
+    check_pin(pins)
     return OpenedKey(None, digest(records=records, dimension=dimension, theta=theta), None)
 
 

@@ -26,6 +26,7 @@ from rag_audit.proofs.scan import embed, verify
 from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey
 from rag_audit.proofs.scan.job import CertificateJob, ProofJob
 from rag_audit.proofs.scan.key import PROTOCOL, ScanKey, parse_points, points_json
+from rag_audit.proofs.scan.release import check_pin
 from rag_audit.relation.field import digest_to_field, to_bytes
 from rag_audit.relation.noise import check_gains
 from rag_audit.relation.scores import ScoreWindow
@@ -104,6 +105,7 @@ def open_key(name: str, tenant: TenantPublic, published: Mapping[str, Json], pin
     """See `ProofSystem.open_key`: points are published by their digest, which the opening commits to: the index's as
     C_idx, the table's among the embedder's artefacts.
     """
+    check_pin(pins)
     digest = tenant.table_digest(TABLE_ARTEFACT) if name == "embed" else tenant.c_idx
     place = f"verification_keys.{digest[:16]}"
     if digest not in published:

@@ -1,0 +1,38 @@
+"""The name of this release's scan protocols together: what a verifier pins in trust.toml."""
+
+from __future__ import annotations
+
+from rag_audit.canonical import digest_hex
+from rag_audit.errors import SetupError
+from rag_audit.proofs import Pins
+from rag_audit.proofs.scan import coalition
+from rag_audit.proofs.scan.embed import EmbedArgument
+from rag_audit.proofs.scan.key import PROTOCOL
+
+
+def protocols_digest() -> str:
+    """SHA-256 over the digests of the protocols for `retrieve`, `embed` (by that for one token) and the coalition
+    certificate, 64 hexadecimal digits. It moves with any of them.
+    """
+    return digest_hex(
+        {"coalition": coalition.PROTOCOL, "embed": EmbedArgument(1).digest(), "retrieve": PROTOCOL}
+    )
+
+
+def check_pin(pins: Pins) -> str:
+    """Return the digest of this release's protocols if it is the pinned one.
+
+    :raises SetupError: no pin, or that of a release with other protocols: neither says anything of this one's
+    """
+    found = protocols_digest()
+    if pins.scan is None:
+        raise SetupError("the scan protocols are not pinned", field="trust.pins.scan", expected=found)
+    if pins.scan != found:
+        raise SetupError(
+            "the pinned scan protocols are another release's",
+            field="trust.pins.scan",
+            expected=pins.scan,
+            found=found,
+            hint="verify with that release, or pin this one's once you have read what changed",
+        )
+    return found
