@@ -35,6 +35,8 @@ DOES_NOT_PROVE = (
     "selective refusal and stalling: the provider knows scores and noise",
     "behaviour of honest accounts that depends on their answers (counts, times, c) beyond the all-accounts figure",
     "a second origin over the same index",
+    "the same documents as several tenants: committed again under fresh salts they look like others, and each "
+    "figure, that for all accounts too, covers the accounts of one tenant",
     "the seed's entropy and secrecy",
     "subliminal channels: timestamps, salts drawn by the library",
     "that embeddings cannot be inverted",

@@ -29,6 +29,7 @@ def check(case: Case) -> None:
     """Run the group."""
     _signature(case)
     _complete(case)
+    _indices(case)
     with case.guarding("opening.policy"):
         try:
             case.policy.check()
@@ -83,6 +84,22 @@ def _complete(case: Case) -> None:
     else:
         name, committed, found = wrong
         case.report("opening.complete", False, f"{name} = {committed}", found, f"opening.{name}")
+
+
+def _indices(case: Case) -> None:
+    """No index and no list of documents is committed for two tenants: caps and bounds count a tenant's accounts.
+
+    Salts and blindings are drawn for each tenant, so equal commitments are one commitment under two names.
+    """
+    for name in ("c_idx", "c_docs"):
+        owner: dict[str, str] = {}
+        for tenant in case.tenants.values():
+            first = owner.setdefault(getattr(tenant, name), tenant.tenant)
+            if first != tenant.tenant:
+                case.report("opening.indices", False, "commitments of each tenant's own",
+                            f"{name} of {first} is that of {tenant.tenant} too", "tenants")  # fmt: skip
+                return
+    case.report("opening.indices", True, "commitments of each tenant's own", f"{len(case.tenants)} tenants")
 
 
 def _chain(case: Case) -> None:

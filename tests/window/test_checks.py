@@ -85,6 +85,18 @@ def previous_named(forge: Forge) -> None:
     forge.opening["previous"] = {"opening": ZERO, "root": ZERO}
 
 
+def one_index_twice(name: str) -> Callable[[Forge], None]:
+    """Both tenants answer from one index, so that each tenant's accounts count for themselves."""
+
+    def change(forge: Forge) -> None:
+        one, other = forge.value["tenants"]
+        other[name] = one[name]
+        for account in ("medicine-1", "medicine-2"):
+            forge.drop_receipts_of(account)
+
+    return change
+
+
 OPENING = [
     Cheat("opening signed by another key", "opening.signature", attribute("opening_key", STRANGER),
           also=("opening.beacon",)),
@@ -113,6 +125,8 @@ OPENING = [
     Cheat("embedder cuts elsewhere than the policy says", "opening.complete",
           put("value", "embedder", "embedder", "tokens", "query", value=3), proofs=False,
           also=("receipt.disclosed",)),
+    Cheat("one index as two tenants", "opening.indices", one_index_twice("c_idx"), proofs=False),
+    Cheat("one list of documents as two tenants", "opening.indices", one_index_twice("c_docs"), proofs=False),
     Cheat("policy not well-formed: sigma", "opening.policy", put("policy", "sigma", value="1.000000"), proofs=False),
     Cheat("policy not well-formed: queries deleted before the end", "opening.policy",
           put("policy", "delete_after", value=1), proofs=False),
@@ -323,6 +337,16 @@ def no_key(name: str) -> Callable[[Forge], Any]:
     return lambda f: f.value["verification_keys"].pop(f.policy["tenants"][0]["circuits"][name])
 
 
+def exchanged(name: str) -> Callable[[Forge], None]:
+    """Two tenants' commitments, each under the other's name."""
+
+    def change(forge: Forge) -> None:
+        one, other = forge.value["tenants"]
+        one[name], other[name] = other[name], one[name]
+
+    return change
+
+
 EVERY_PROOF = ("proof.embed.valid.law", "proof.valid.medicine", "proof.embed.valid.medicine")
 PROOF = [
     Cheat("a record without proof", "proof.present", lambda f: f.proofs.pop(("law-1", 2)), UNDECIDED),
@@ -341,7 +365,7 @@ PROOF = [
           also=("proof.embed.valid.law",)),
     Cheat("another seed", "proof.valid.law", put("opening", "c_seed", value="00" * 31 + "01"), also=EVERY_PROOF),
     Cheat("another tenant's index", "proof.valid.law",
-          lambda f: put("value", "tenants", 0, "c_idx", value=f.value["tenants"][1]["c_idx"])(f), also=EVERY_PROOF),
+          exchanged("c_idx"), also=EVERY_PROOF),
     Cheat("an eager proof other than the recorded one", "proof.pinned",
           lambda f: next(q for q in f.queries if q["proof"]).update(proof=ZERO)),
     Cheat("an eager proof of the embedding other than the recorded one", "proof.pinned", other_eager_embedding,

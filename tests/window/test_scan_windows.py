@@ -301,6 +301,11 @@ def of_the_other_tenant(forge: Forge, _: bytes) -> bytes:
     return base64.b64decode(forge.value["verification_keys"][forge.value["tenants"][1]["c_idx"]]["points"])
 
 
+def exchanged_indices(forge: Forge) -> None:
+    one, other = forge.value["tenants"]
+    one["c_idx"], other["c_idx"] = other["c_idx"], one["c_idx"]
+
+
 def negated(forge: Forge, data: bytes) -> bytes:
     """The first point's other square root: on the curve as well."""
     return bytes([data[0] ^ 0x80]) + data[1:]
@@ -375,8 +380,10 @@ CHEATS = [
     Cheat("the policy names a protocol of another version",
           lambda f: f.policy["tenants"][0]["circuits"].update(retrieve=ZERO), "proof.circuit.law", UNDECIDED,
           proofs=False),
-    Cheat("another tenant's index commitment",
-          lambda f: f.value["tenants"][0].update(c_idx=f.value["tenants"][1]["c_idx"]), "proof.key.law", proofs=False),
+    Cheat("another tenant's index commitment", exchanged_indices, "proof.key.law", proofs=False,
+          also=("proof.key.medicine",)),
+    Cheat("one index as two tenants", lambda f: f.value["tenants"][0].update(c_idx=f.value["tenants"][1]["c_idx"]),
+          "opening.indices", proofs=False, also=("proof.key.law",)),
 ]  # fmt: skip
 
 
@@ -427,7 +434,9 @@ def test_a_policy_that_names_another_system_than_the_proofs_are_of(
         record["proof"] = None
     parts[1 - tenant]["circuits"] = {"retrieve": parts[1 - tenant]["circuits"]["retrieve"]}
     if to == "scan":  # a key is there, and fits: only the proof is another system's
-        tenants[tenant]["c_idx"] = tenants[1 - tenant]["c_idx"]
+        made = commit_index(bytes(8 * 256), 256, 8, bytes(32))
+        tenants[tenant]["c_idx"] = scan.index_digest(made, 256, 8).hex()
+        forge.value["verification_keys"][tenants[tenant]["c_idx"]] = points_json(made)
     proofs_taken_as_valid()
     verdict = forge.verify(tmp_path)
     name = parts[tenant]["tenant"]
