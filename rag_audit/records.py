@@ -19,6 +19,8 @@ from rag_audit.models import Count, FieldHex, Hex32, Hex64, Identifier, Millis, 
 from rag_audit.relation.commitments import derive_salt
 
 MAX_ENTRY_BYTES = 65_535
+MAX_CHECKPOINT_BYTES = 16_384
+"""of a checkpoint with its cosignatures, as a ledger keeps it"""
 EMPTY_LEDGER = sha256(b"").hex()
 """The root of the empty ledger that an opening commits to."""
 
@@ -146,7 +148,7 @@ class BeaconEntry(Model):
     value: Hex32
     notes: list[str]
     """the signed nonce reveals, or the round's signature in hexadecimal"""
-    checkpoint: Annotated[str, Field(max_length=16_384)]
+    checkpoint: Annotated[str, Field(max_length=MAX_CHECKPOINT_BYTES)]
     """the cosigned checkpoint that contained the entry before the beacon was drawn"""
 
 

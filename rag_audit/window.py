@@ -49,6 +49,7 @@ from rag_audit.proofs.coalition import coalition_system
 from rag_audit.publication import PUBLICATION, Publication
 from rag_audit.receipts import make_receipt
 from rag_audit.records import (
+    MAX_CHECKPOINT_BYTES,
     Answer,
     AnsweredDocument,
     BeaconEntry,
@@ -291,6 +292,7 @@ class Window:
                 continue
             head = Checkpoint.parse(note.text)
             self._open_checkpoint(note)
+            keys = (self._key.verifier, *self.witnesses)
             name = self._checkpoint_file(head.size)
             path = self.directory / "public" / name
             if not path.exists():
@@ -298,7 +300,8 @@ class Window:
                     "no such checkpoint was published", field="checkpoint", found=head.size
                 )
             stored = parse_note(path.read_bytes())
-            replace_file(path, str(merge_signatures([stored, note])).encode())
+            merged = merge_signatures([stored, note], keys, max_bytes=MAX_CHECKPOINT_BYTES)
+            replace_file(path, str(merged).encode())
         for size, group in sorted(reveals.items()):
             self._admit_beacon(size - 1, size, group)
         if isinstance(self._entries[-1], Closing):

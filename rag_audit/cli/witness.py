@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from rag_audit.canonical import jcs, read_json
-from rag_audit.cli.common import PATH, Group, emit, json_option
+from rag_audit.cli.common import PATH, Group, emit, json_option, say
 from rag_audit.durable import replace_file
-from rag_audit.errors import SetupError
-from rag_audit.ledger.note import Note, VerifierKey, merge_signatures, parse_note
+from rag_audit.errors import RagAuditError, SetupError
+from rag_audit.ledger.note import Note, VerifierKey, merge_signatures, parse_note, verify_note
 from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.publication import MAX_PUBLICATION_BYTES, Publication
 from rag_audit.trust import Trust
@@ -59,14 +59,18 @@ def _trusted(path: Path, origin: str) -> tuple[VerifierKey, list[VerifierKey], i
     return VerifierKey.parse(trust.provider.vkey, field="trust.provider.vkey"), witnesses, trust.quorum
 
 
-def _notes(public: Path, text: str) -> Note:
-    """A checkpoint with every cosignature that lies beside it."""
+def _notes(public: Path, text: str, keys: Sequence[VerifierKey]) -> Note:
+    """A checkpoint with every cosignature that lies beside it; what is no good note of a known key is passed over."""
     notes = [parse_note(text)]
     for path in sorted((public / "notes").glob("*.txt")):
-        other = parse_note(path.read_text(encoding="utf-8"), field=path.name)
-        if other.text == notes[0].text:
-            notes.append(other)
-    return merge_signatures(notes)
+        try:
+            other = parse_note(path.read_text(encoding="utf-8"), field=path.name)
+            if other.text == notes[0].text:
+                verify_note(other, keys, field=path.name)
+                notes.append(other)
+        except RagAuditError as exc:
+            say(f"{path.name} is passed over: {exc.message}")
+    return merge_signatures(notes, keys)
 
 
 def _leave(public: Path, name: str, note: Note, as_json: bool) -> None:
@@ -131,7 +135,8 @@ def beacon(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     window = Publication.load(public)
     log_key, witnesses, quorum = _trusted(trust, window.parsed_opening().origin)
     text, entry, index, path = _named(public, window)
-    reveal = member.reveal(_notes(public, text), entry, log_key=log_key, witnesses=witnesses, quorum=quorum,
+    merged = _notes(public, text, (log_key, *witnesses))
+    reveal = member.reveal(merged, entry, log_key=log_key, witnesses=witnesses, quorum=quorum,
                            index=index, path=path)  # fmt: skip
     _leave(public, f"beacon-{index + 1}-{member.vkey.name.replace('/', '_')}.txt", reveal, as_json)
 

@@ -27,12 +27,12 @@ ALG_COSIGNATURE = 0x04
 ALGORITHMS = (ALG_ED25519, ALG_COSIGNATURE)
 
 MAX_NOTE_BYTES = 256 * 1024
-MAX_SIGNATURES = 64
+MAX_SIGNATURES = 100
 MAX_NAME_BYTES = 255
 MAX_KEY_BYTES = 1024
 MAX_TIMESTAMP = 2**63 - 1
 
-_SIGNATURE_LINE = re.compile(r"\A— (\S+) (\S+)\Z")
+_SIGNATURE_LINE = re.compile(r"\A— (.+) ([^ ]+)\Z")
 _KEY_ID = re.compile(r"\A[0-9a-f]{8}\Z")
 _SKEY_PREFIX = "PRIVATE+KEY+"
 _ED25519_SIGNATURE_SIZE = 64
@@ -174,7 +174,10 @@ class SigningKey:
 
 @dataclass(frozen=True)
 class NoteSignature:
-    """One signature line: the key's name and ID, and what follows the ID (unverified)."""
+    """One signature line: the key's name and ID, and what follows the ID (unverified).
+
+    A line by a key that nobody here knows may have any name, so `name` is to be escaped before it is shown.
+    """
 
     name: str
     key_id: bytes
@@ -237,20 +240,40 @@ def cosign_note(note: Note, key: SigningKey, timestamp: int) -> Note:
     return replace(note, signatures=(*others, line))
 
 
-def merge_signatures(notes: Iterable[Note]) -> Note:
-    """One note with the signatures of all, each key's first kept.
+def merge_signatures(
+    notes: Iterable[Note],
+    keys: Collection[VerifierKey] = (),
+    *,
+    max_bytes: int = MAX_NOTE_BYTES,
+    field: str = "note",
+) -> Note:
+    """One note with the signatures of all: of each of `keys` one line, its earliest; then lines by others, each once.
+
+    Lines by others are left out where the note would grow beyond `MAX_SIGNATURES` lines or `max_bytes` bytes, so that
+    nobody can crowd out a known key.
 
     :raises EncodingError: no note, or notes over different texts
+    :raises SignatureError: a signature of a known key is wrong
     """
-    merged: dict[tuple[str, bytes], NoteSignature] = {}
-    texts: list[str] = []
+    texts: set[str] = set()
+    lines: dict[NoteSignature, None] = {}
     for note in notes:
-        texts.append(note.text)
-        for s in note.signatures:
-            merged.setdefault((s.name, s.key_id), s)
-    if len(set(texts)) != 1:
-        raise EncodingError("signatures over different texts", field="note", expected="one text")
-    return Note(texts[0], tuple(merged.values()))
+        texts.add(note.text)
+        lines |= dict.fromkeys(note.signatures)
+    if len(texts) != 1:
+        raise EncodingError("signatures over different texts", field=field, expected="one text")
+    text = texts.pop()
+    earliest = _earliest(Note(text, tuple(lines)), keys, field)
+    kept = [line for line, _ in earliest.values()]
+    known = {(k.name, k.key_id) for k in keys}
+    others = [line for line in lines if (line.name, line.key_id) not in known]
+    room = max_bytes - len(str(Note(text, tuple(kept))).encode())
+    for line in others:
+        room -= len(f"{line}\n".encode())
+        if len(kept) == MAX_SIGNATURES or room < 0:
+            break
+        kept.append(line)
+    return Note(text, tuple(kept))
 
 
 def parse_note(data: str | bytes, *, field: str = "note") -> Note:
@@ -265,6 +288,8 @@ def parse_note(data: str | bytes, *, field: str = "note") -> Note:
         raise EncodingError("not a signed note", field=field, expected="text, a blank line, signature lines")
     text += "\n"
     _check_text(text, field)
+    if any(c < " " and c != "\n" for c in block):
+        raise EncodingError("control character in a note", field=field)
     lines = block[:-1].split("\n")
     if len(lines) > MAX_SIGNATURES:
         raise SizeError("too many signatures", field=field, expected=f"at most {MAX_SIGNATURES}")
@@ -274,20 +299,15 @@ def parse_note(data: str | bytes, *, field: str = "note") -> Note:
 def verify_note(
     note: Note, keys: Collection[VerifierKey], *, field: str = "note"
 ) -> tuple[VerifiedSignature, ...]:
-    """Verify the signatures made by `keys`; signatures of other keys are ignored.
+    """Verify the signatures made by `keys`; lines of other keys are ignored, whatever their names.
 
-    :returns: what verified, in the order of the note's lines; never empty
-    :raises SignatureError: a signature of a known key is wrong or repeated, or no known key signed
+    A key may have signed more than once: a line repeated, or a checkpoint cosigned again later. Each of its lines must
+    verify, and the earliest cosignature counts.
+
+    :returns: what verified, one for each key, in the order of the note's lines; never empty
+    :raises SignatureError: a signature of a known key is wrong, or no known key signed
     """
-    known = {(k.name, k.key_id): k for k in keys}
-    verified: dict[VerifierKey, VerifiedSignature] = {}
-    for signature in note.signatures:
-        key = known.get((signature.name, signature.key_id))
-        if key is None:
-            continue
-        if key in verified:
-            raise SignatureError("a key signed twice", field=field, found=key.name)
-        verified[key] = _verify_one(note.text, signature, key, field)
+    verified = {key: found for key, (_, found) in _earliest(note, keys, field).items()}
     if not verified:
         raise SignatureError(
             "no signature by a known key",
@@ -296,6 +316,22 @@ def verify_note(
             found=", ".join(s.name for s in note.signatures) or "no signature",
         )
     return tuple(verified.values())
+
+
+def _earliest(
+    note: Note, keys: Collection[VerifierKey], field: str
+) -> dict[VerifierKey, tuple[NoteSignature, VerifiedSignature]]:
+    """Of each known key that signed, the line that counts: the first one, or the cosignature with the least time."""
+    known = {(k.name, k.key_id): k for k in keys}
+    found: dict[VerifierKey, tuple[NoteSignature, VerifiedSignature]] = {}
+    for line in dict.fromkeys(note.signatures):
+        key = known.get((line.name, line.key_id))
+        if key is None:
+            continue
+        signature = _verify_one(note.text, line, key, field)
+        if key not in found or (signature.timestamp or 0) < (found[key][1].timestamp or 0):
+            found[key] = (line, signature)
+    return found
 
 
 def _verify_one(text: str, signature: NoteSignature, key: VerifierKey, field: str) -> VerifiedSignature:
@@ -321,7 +357,6 @@ def _parse_signature(line: str, field: str) -> NoteSignature:
         raise EncodingError(
             "not a signature line", field=field, expected="— <key name> <base64>", found=line[:100]
         )
-    _check_name(match[1], field)
     blob = parse_base64(match[2], field=f"{field}, signature of {match[1]}")
     if len(blob) < 5:
         raise EncodingError("signature too short", field=field, found=match[1])

@@ -95,6 +95,16 @@ def test_one_key_under_two_names_counts_once() -> None:
         signed.quorum_time(2)
 
 
+def test_a_witness_that_cosigned_again_counts_once_at_its_earlier_time() -> None:
+    text = cosigned(30, 10)
+    again = cosign_note(Checkpoint("log.example/a", 3, ROOT).sign(LOG), WITNESSES[0], 20).signatures[-1]
+    text += f"{again}\n{again}\n"
+    signed = open_checkpoint(text, origin="log.example/a", log_key=LOG.verifier, witnesses=KEYS)
+    assert [signed.quorum_time(q) for q in (1, 2)] == [10, 20]
+    with pytest.raises(SignatureError, match="too few"):
+        signed.quorum_time(3)
+
+
 def test_cosignatures_of_unknown_witnesses_do_not_count() -> None:
     signed = open_checkpoint(
         cosigned(1, 2, 3), origin="log.example/a", log_key=LOG.verifier, witnesses=KEYS[:1]

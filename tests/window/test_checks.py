@@ -20,7 +20,7 @@ from rag_audit.challenge import Challenge
 from rag_audit.embedders import manifest_digest
 from rag_audit.errors import ExitCode
 from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.note import SigningKey, parse_note, sign_note
+from rag_audit.ledger.note import Note, SigningKey, cosign_note, parse_note, sign_note
 from rag_audit.proofs import groth16
 from rag_audit.relation.commitments import topk_commitment, vector_commitment
 from rag_audit.relation.field import to_hex
@@ -908,3 +908,20 @@ def test_another_engine_gives_the_same_verdict(finished: Finished, tmp_path: Pat
     native, other = (finished.verify(file, receipts=[receipts], engine=e) for e in ("native", engine))
     assert native.line == other.line
     assert [c.as_json() for c in native.checks] == [c.as_json() for c in other.checks]
+
+
+def test_repeated_later_and_unknown_cosignatures_change_nothing(finished: Finished) -> None:
+    """All of it is what an honest witness, or a stranger, may have left on a checkpoint."""
+    witness = finished.service.witnesses["w1"]._key
+
+    def added(text: str) -> str:
+        later = cosign_note(Note(parse_note(text).text, ()), witness, 1_900_000_000).signatures[0]
+        return f"{text}{text.splitlines()[-1]}\n{later}\n— some one+else\u200b Uw2QOkn8srV1\n"
+
+    file = finished.changed(
+        opening_checkpoint=added(finished.file.opening_checkpoint),
+        final_checkpoint=added(finished.file.final_checkpoint),
+    )
+    verdict, before = finished.verify(file), finished.verify()
+    assert verdict.passed, verdict.line
+    assert verdict.as_json() == before.as_json()
