@@ -20,7 +20,7 @@ from rag_audit.durable import create_private, read_private
 from rag_audit.embedders import Embedder
 from rag_audit.engine import TenantIndex, check_capacity
 from rag_audit.errors import PolicyError, SchemaError
-from rag_audit.ledger import tree
+from rag_audit.ledger.merkle import HashTree, leaf_hash, root_of
 from rag_audit.policy import Policy, TenantPolicy
 from rag_audit.proofs import SYSTEMS, Constants, proof_system, scan
 from rag_audit.records import (
@@ -118,7 +118,7 @@ class CommittedTenant:
     entry: TenantEntry
     index: TenantIndex
     texts: Mapping[int, str]
-    documents: tree.MerkleTree
+    documents: HashTree
     points: bytes = b""
 
 
@@ -253,8 +253,8 @@ def commit_tenant(
     else:
         salt = to_bytes(drawn.index_salts[tenant])
         points, c_idx = b"", _native.index_commitment(salt, index.rows.tobytes(), index.dimension)
-    documents = tree.MerkleTree(
-        tree.leaf_hash(document_digest(drawn.document_salt(tenant, p), texts.get(p, "").encode()))
+    documents = HashTree(
+        leaf_hash(document_digest(drawn.document_salt(tenant, p), texts.get(p, "").encode()))
         for p in range(index.capacity)
     )
     entry = TenantEntry(
@@ -265,8 +265,8 @@ def commit_tenant(
 
 def list_root(items: Sequence[RosterEntry] | Sequence[TenantEntry]) -> ListRoot:
     """RFC 6962 root over the canonical JSON of the items, in order."""
-    leaves = [tree.leaf_hash(item.canonical()) for item in items]
-    return ListRoot(root=tree.root_of(leaves).hex(), count=len(leaves))
+    leaves = [leaf_hash(item.canonical()) for item in items]
+    return ListRoot(root=root_of(leaves).hex(), count=len(leaves))
 
 
 def check_roster(roster: Sequence[RosterEntry], policy: Policy) -> None:

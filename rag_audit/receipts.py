@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rag_audit.canonical import jcs, parse_json
 from rag_audit.errors import EncodingError, SignatureError
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
+from rag_audit.ledger.merkle import leaf_hash, verify_inclusion
 from rag_audit.ledger.note import SigningKey, VerifierKey
 from rag_audit.ledger.tlog_proof import TlogProof
-from rag_audit.ledger.tree import MerkleTree, leaf_hash, verify_inclusion
 from rag_audit.records import (
     DocumentOpening,
     QueryRecord,
@@ -28,6 +29,9 @@ from rag_audit.records import (
 )
 from rag_audit.relation.commitments import topk_commitment
 from rag_audit.relation.field import to_hex
+
+if TYPE_CHECKING:
+    from rag_audit.ledger.tree import MerkleTree
 
 
 def make_receipt(

@@ -15,7 +15,7 @@ from rag_audit.checks import trust as trust_checks
 from rag_audit.checks.case import Case, Check, ReceiptFile, Status
 from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.errors import EncodingError, ExitCode, RagAuditError, SchemaError, SetupError
-from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.policy import Policy
 from rag_audit.records import CountersignedReceipt, Opening, RosterEntry, TenantEntry, parse_entry
 from rag_audit.trust import Trust
@@ -187,7 +187,7 @@ def open_case(
         roster=[RosterEntry.parse(r, field=f"roster[{i}]") for i, r in enumerate(file.roster)],
         tenants={t.tenant: t for t in tenants},
         entries=entries,
-        tree=MerkleTree(leaf_hash(jcs(value)) for value in file.entries),
+        tree=HashTree(leaf_hash(jcs(value)) for value in file.entries),
         final=file.final_head(),
         previous=previous,
     )

@@ -40,9 +40,10 @@ from rag_audit.errors import (
 from rag_audit.estimate import Estimate, coalition_statement, coalition_witness, estimate_window
 from rag_audit.executors import run_jobs
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
+from rag_audit.ledger.merkle import leaf_hash
 from rag_audit.ledger.note import Note, SigningKey, VerifierKey, merge_signatures, parse_note
 from rag_audit.ledger.store import LedgerStore, SlotUsed
-from rag_audit.ledger.tree import MerkleTree, leaf_hash
+from rag_audit.ledger.tree import MerkleTree
 from rag_audit.policy import Policy
 from rag_audit.proofs import STATEMENTS, Job, ProofSystem, SharedProofs, TenantPublic, proof_system
 from rag_audit.proofs.coalition import coalition_system

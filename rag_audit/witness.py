@@ -22,6 +22,7 @@ from rag_audit.canonical import jcs, parse_json, sha256
 from rag_audit.durable import PRIVATE_MODE, create_private, locked, read_private, replace_file
 from rag_audit.errors import RagAuditError, SizeError, StoreError
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
+from rag_audit.ledger.merkle import leaf_hash, verify_consistency, verify_inclusion
 from rag_audit.ledger.note import (
     ALG_COSIGNATURE,
     ALG_ED25519,
@@ -32,7 +33,6 @@ from rag_audit.ledger.note import (
     parse_note,
     sign_note,
 )
-from rag_audit.ledger.tree import leaf_hash, verify_consistency, verify_inclusion
 from rag_audit.models import Count, Hex32, Millis, Model, Positive
 from rag_audit.records import (
     MAX_ENTRY_BYTES,

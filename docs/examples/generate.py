@@ -23,8 +23,8 @@ sys.path.insert(0, str(ROOT))
 from rag_audit.account import Account  # noqa: E402
 from rag_audit.canonical import jcs, sha256  # noqa: E402
 from rag_audit.drand import QUICKNET  # noqa: E402
+from rag_audit.ledger.merkle import HashTree, leaf_hash  # noqa: E402
 from rag_audit.ledger.note import parse_note  # noqa: E402
-from rag_audit.ledger.tree import MerkleTree, leaf_hash  # noqa: E402
 from rag_audit.publication import Publication  # noqa: E402
 from rag_audit.records import DrandBeacon  # noqa: E402
 from rag_audit.report.text import render  # noqa: E402
@@ -102,7 +102,7 @@ def enrol(service: Service, window: Window) -> None:
     size = entry.seq + 1
     checkpoint = window.directory / "public" / f"checkpoint-{size}.txt"
     log_key = service.key.verifier
-    tree = MerkleTree(leaf_hash(jcs(e)) for e in WindowFile.load(window.export()).entries)
+    tree = HashTree(leaf_hash(jcs(e)) for e in WindowFile.load(window.export()).entries)
     for witness in service.witnesses.values():
         last = witness.last(window.opening.log)
         assert last is not None

@@ -21,8 +21,8 @@ from rag_audit import (
 )
 from rag_audit.canonical import jcs
 from rag_audit.embedders import get_embedder, manifest_digest
+from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import parse_note
-from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.proofs.scan import protocols_digest
 from rag_audit.relation.noise import table_digest
 from rag_audit.trust import Require, trust_template
@@ -77,7 +77,7 @@ def cosigned_end(window: Window) -> list[str]:
     """What `rag-audit witness cosign` leaves there after the window closed."""
     file = WindowFile.load(window.directory / "public")
     entries = [jcs(entry) for entry in file.entries]
-    tree = MerkleTree(map(leaf_hash, entries))
+    tree = HashTree(map(leaf_hash, entries))
     size, _ = witness.last(window.opening.log) or (0, b"")
     closing = (entries[-1], tree.inclusion_path(tree.size - 1, tree.size))
     note = witness.cosign(parse_note(file.final_checkpoint), log_key=key.verifier,

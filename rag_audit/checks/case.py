@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_audit.errors import ExitCode, RagAuditError
 from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.tree import MerkleTree
+from rag_audit.ledger.merkle import HashTree
 from rag_audit.policy import Policy
 from rag_audit.records import (
     BeaconEntry,
@@ -88,7 +88,7 @@ class Case:
     roster: Sequence[RosterEntry]
     tenants: Mapping[str, TenantEntry]
     entries: Sequence[Entry]
-    tree: MerkleTree
+    tree: HashTree
     final: Checkpoint
     previous: WindowFile | RagAuditError | None = None
     """the window before this one, or why what was given for it cannot be read"""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rag_audit.checks.case import Case, first
 from rag_audit.checks.opening import check_beacon
 from rag_audit.checks.signatures import check_checkpoint
-from rag_audit.ledger.tree import verify_consistency
+from rag_audit.ledger.merkle import verify_consistency
 from rag_audit.records import (
     BeaconEntry,
     Closing,

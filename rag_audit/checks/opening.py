@@ -10,8 +10,8 @@ from rag_audit.commit import check_roster, list_root
 from rag_audit.drand import DrandChain
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError, SignatureError
 from rag_audit.ledger.checkpoint import SignedCheckpoint
+from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import VerifierKey
-from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.records import (
     EMPTY_LEDGER,
     BeaconEntry,
@@ -127,7 +127,7 @@ def _chain(case: Case) -> None:
         signed = open_trusted(
             case, case.previous.final_checkpoint, field="previous.final_checkpoint", window=first.window
         )
-        tree = MerkleTree(leaf_hash(jcs(value)) for value in case.previous.entries)
+        tree = HashTree(leaf_hash(jcs(value)) for value in case.previous.entries)
         if tree.root() != signed.checkpoint.root:
             raise SchemaError("the window before this one is damaged", field="previous",
                               expected=signed.checkpoint.root.hex(), found=tree.root().hex())  # fmt: skip

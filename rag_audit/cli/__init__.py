@@ -2,42 +2,59 @@
 
 from __future__ import annotations
 
+import importlib
+
 import click
 
 from rag_audit import __version__
-from rag_audit.cli import account, cumulative, demo, estimate, keys, policy, setup, verify, window, witness
 from rag_audit.cli.common import Group
 
+COMMANDS = {
+    "demo": "demo.demo",
+    "keygen": "keys.keygen",
+    "worker-key": "keys.worker_key",
+    "account": "account.account",
+    "query": "account.query",
+    "receipt": "account.receipt",
+    "witness": "witness.witness",
+    "trust": "verify.trust",
+    "policy": "policy.policy",
+    "cumulative": "cumulative.cumulative",
+    "open": "window.open_",
+    "enrol": "window.enrol",
+    "serve": "window.serve",
+    "close": "window.close",
+    "estimate": "estimate.estimate",
+    "prove": "window.prove",
+    "forget": "window.forget_",
+    "challenge": "verify.challenge",
+    "verify": "verify.verify",
+    "setup": "setup.setup",
+}
+"""Each command's module and name there: only the one that is called is loaded, so that a verifier's process holds
+nothing of the provider's."""
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+
+class Commands(Group):
+    """The group of all commands, each loaded on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The named command, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(".")
+        command: click.Command = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="rag-audit")
 def main() -> None:
     """Check, without seeing the index, how much a RAG service can leak to a coalition of accounts.
 
     Exit codes: 0 pass, 1 a check is proven false, 2 malformed or missing input, 3 not what was asked for.
     """
-
-
-for command in (
-    demo.demo,
-    keys.keygen,
-    keys.worker_key,
-    account.account,
-    account.query,
-    account.receipt,
-    witness.witness,
-    verify.trust,
-    policy.policy,
-    cumulative.cumulative,
-    window.open_,
-    window.enrol,
-    window.serve,
-    window.close,
-    estimate.estimate,
-    window.prove,
-    window.forget_,
-    verify.challenge,
-    verify.verify,
-    setup.setup,
-):
-    main.add_command(command)

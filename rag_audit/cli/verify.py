@@ -15,8 +15,8 @@ from rag_audit.durable import replace_file
 from rag_audit.embedders import manifest_digest, public_artefacts, public_manifest
 from rag_audit.errors import SchemaError, SetupError
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import VerifierKey, parse_note, sign_note
-from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.proofs.scan import protocols_digest
 from rag_audit.records import Opening, log_origin, parse_entry
 from rag_audit.relation.noise import table_digest
@@ -104,7 +104,7 @@ def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
         field="final_checkpoint",
     )
     signed.quorum_time(trusted.quorum)
-    head, tree = signed.checkpoint, MerkleTree(leaf_hash(jcs(entry)) for entry in file.entries)
+    head, tree = signed.checkpoint, HashTree(leaf_hash(jcs(entry)) for entry in file.entries)
     if (tree.size, tree.root()) != (head.size, head.root):
         raise SchemaError(
             "entries are not the ones under the final checkpoint",

@@ -12,8 +12,8 @@ from rag_audit.canonical import jcs, read_json
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
 from rag_audit.durable import replace_file
 from rag_audit.errors import RagAuditError, SetupError
+from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import Note, VerifierKey, merge_signatures, parse_note, verify_note
-from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.publication import MAX_PUBLICATION_BYTES, Publication
 from rag_audit.trust import Trust
 from rag_audit.windowfile import WindowFile
@@ -96,7 +96,7 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     if (public / "window.json").exists():
         file = WindowFile.load(public)
         entries = [jcs(e) for e in file.entries]
-        tree = MerkleTree(leaf_hash(e) for e in entries)
+        tree = HashTree(leaf_hash(e) for e in entries)
         last = member.last(opening.log)
         if last is None:
             raise SetupError("this witness has not cosigned the opening", field="log", found=opening.log)
@@ -148,7 +148,7 @@ def _named(public: Path, window: Publication) -> tuple[str, bytes, int, Sequence
         last: Any = file.entries[-1] if file.entries else None
         if isinstance(last, dict) and last.get("type") == "enrolment":
             index = len(file.entries) - 1
-            tree = MerkleTree(leaf_hash(jcs(e)) for e in file.entries)
+            tree = HashTree(leaf_hash(jcs(e)) for e in file.entries)
             return file.final_checkpoint, jcs(last), index, tree.inclusion_path(index, index + 1)
     return (public / "checkpoint-1.txt").read_text(encoding="utf-8"), jcs(window.opening), 0, ()
 

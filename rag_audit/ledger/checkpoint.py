@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from rag_audit.canonical import parse_base64
 from rag_audit.errors import EncodingError, SignatureError
+from rag_audit.ledger.merkle import HASH_SIZE
 from rag_audit.ledger.note import (
     ALG_COSIGNATURE,
     ALG_ED25519,
@@ -19,7 +20,6 @@ from rag_audit.ledger.note import (
     sign_note,
     verify_note,
 )
-from rag_audit.ledger.tree import HASH_SIZE
 
 MAX_SIZE = 2**63 - 1
 _DECIMAL = re.compile(r"\A(0|[1-9][0-9]{0,18})\Z")

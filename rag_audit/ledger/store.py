@@ -25,7 +25,7 @@ from typing import Any, Self
 
 from rag_audit.durable import PRIVATE_MODE, sync_directory
 from rag_audit.errors import EncodingError, SizeError, StoreError, VersionError
-from rag_audit.ledger.tree import leaf_hash
+from rag_audit.ledger.merkle import leaf_hash
 
 MAX_ENTRY_BYTES = 65_535
 MAX_BATCH = 1024

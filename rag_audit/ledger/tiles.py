@@ -12,8 +12,8 @@ from rag_audit.canonical import read_bytes
 from rag_audit.durable import replace_file
 from rag_audit.errors import EncodingError, InvalidProof, SizeError, StoreError
 from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.merkle import HASH_SIZE, leaf_hash, root_of
 from rag_audit.ledger.note import MAX_NOTE_BYTES, Note, parse_note
-from rag_audit.ledger.tree import HASH_SIZE, leaf_hash, root_of
 
 TILE_WIDTH = 256
 MAX_ENTRY_BYTES = 65_535

@@ -1,51 +1,19 @@
-"""RFC 9162 (RFC 6962) Merkle trees with SHA-256: roots, inclusion and consistency proofs.
+"""A growing RFC 9162 tree with SHA-256, over pymerkle: what the provider's ledger and texts stand in.
 
-Trees are built with pymerkle; only this module knows it. Its paths have another form than the RFC's (the
-leaf leads an inclusion path, and a consistency path splits the right-hand subtree up), so they are
-converted here. Verification follows RFC 9162, 2.1.3.2 and 2.1.4.2, and does not use pymerkle.
-
-Hashes are 32 bytes, indices count from 0, a path runs from the leaf's sibling to the root's child.
+Only this module knows pymerkle. Its paths have another form than the RFC's (the leaf leads an inclusion path, and a
+consistency path splits the right-hand subtree up), so they are converted here. Verifiers use `merkle` instead.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import reduce
 from threading import RLock
 
 from pymerkle import BaseMerkleTree
 
 from rag_audit.errors import EncodingError
-
-HASH_SIZE = 32
-EMPTY_ROOT = hashlib.sha256(b"").digest()
-"""Root of the tree without leaves (RFC 9162, 2.1.1)."""
-
-
-def leaf_hash(data: bytes) -> bytes:
-    """Hash of one entry: SHA-256(0x00 || data)."""
-    return hashlib.sha256(b"\x00" + data).digest()
-
-
-def node_hash(left: bytes, right: bytes) -> bytes:
-    """Hash of an inner node: SHA-256(0x01 || left || right)."""
-    return hashlib.sha256(b"\x01" + left + right).digest()
-
-
-def root_of(leaf_hashes: Iterable[bytes]) -> bytes:
-    """Root over all leaf hashes; `EMPTY_ROOT` without any."""
-    return MerkleTree(leaf_hashes).root()
-
-
-def inclusion_path(leaf_hashes: Sequence[bytes], index: int, size: int) -> list[bytes]:
-    """Path that proves leaf `index` under the root of the first `size` leaves."""
-    return MerkleTree(leaf_hashes[:size]).inclusion_path(index, size)
-
-
-def consistency_path(leaf_hashes: Sequence[bytes], m: int, n: int) -> list[bytes]:
-    """Path that proves that the tree of the first `n` leaves extends the tree of the first `m`."""
-    return MerkleTree(leaf_hashes[:n]).consistency_path(m, n)
+from rag_audit.ledger.merkle import HASH_SIZE, node_hash
 
 
 class _LeafHashes(BaseMerkleTree):  # type: ignore[misc]  # pymerkle has no type hints
@@ -150,56 +118,3 @@ class MerkleTree:
             raise EncodingError(
                 "outside the tree", field=field, expected=f"within {self.size} leaves", found=str(found)
             )
-
-
-def verify_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
-    """Whether `path` proves `leaf` (a leaf hash) at `index` under `root` (RFC 9162, 2.1.3.2)."""
-    if not 0 <= index < size or not _hashes(leaf, root, *path):
-        return False
-    fn, sn, r = index, size - 1, leaf
-    for p in path:
-        if sn == 0:
-            return False
-        if fn & 1 or fn == sn:
-            r = node_hash(p, r)
-            while not fn & 1 and fn:
-                fn, sn = fn >> 1, sn >> 1
-        else:
-            r = node_hash(r, p)
-        fn, sn = fn >> 1, sn >> 1
-    return sn == 0 and r == root
-
-
-def verify_consistency(m: int, n: int, path: Sequence[bytes], root_m: bytes, root_n: bytes) -> bool:
-    """Whether `path` proves that the tree of `n` leaves extends that of `m` (RFC 9162, 2.1.4.2).
-
-    Every tree extends the empty one: for m = 0 the path is empty and `root_m` is `EMPTY_ROOT`.
-    """
-    if not 0 <= m <= n or not _hashes(root_m, root_n, *path):
-        return False
-    if m == 0:
-        return not path and root_m == EMPTY_ROOT and (n > 0 or root_n == EMPTY_ROOT)
-    if m == n:
-        return not path and root_m == root_n
-    if not path:
-        return False
-    hashes = [root_m, *path] if m & (m - 1) == 0 else list(path)
-    fn, sn = m - 1, n - 1
-    while fn & 1:
-        fn, sn = fn >> 1, sn >> 1
-    fr = sr = hashes[0]
-    for c in hashes[1:]:
-        if sn == 0:
-            return False
-        if fn & 1 or fn == sn:
-            fr, sr = node_hash(c, fr), node_hash(c, sr)
-            while not fn & 1 and fn:
-                fn, sn = fn >> 1, sn >> 1
-        else:
-            sr = node_hash(sr, c)
-        fn, sn = fn >> 1, sn >> 1
-    return sn == 0 and fr == root_m and sr == root_n
-
-
-def _hashes(*values: bytes) -> bool:
-    return all(len(v) == HASH_SIZE for v in values)

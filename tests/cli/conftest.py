@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,16 +17,32 @@ import pytest
 
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS
 
-LEAD_SECONDS = 20
-"""From the policy to its opening: long enough for six witness commands on a busy machine."""
+LEAD_SECONDS = 3600
+"""From the policy to its opening. Nobody waits for it: the clock is put forward once the window is witnessed."""
+
+CLOCK = Path(__file__).with_name("clock")
+"""Goes on the commands' path, for its `sitecustomize`."""
 
 
 @dataclass
 class Shell:
-    """Runs the command in a folder; `trace` collects the files that the provider's processes open."""
+    """Runs the command in a folder, under a clock of the folder's own (`clock/`); `opened` collects the files that
+    the provider's processes open."""
 
     root: Path
     opened: set[Path] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.put_forward(0)
+
+    @property
+    def clock(self) -> Path:
+        """The file that says how many seconds the commands' clock is ahead."""
+        return self.root / "clock"
+
+    def put_forward(self, seconds: float) -> None:
+        """Let the commands that follow see a clock that is so much ahead of the system's."""
+        self.clock.write_text(str(seconds))
 
     def run(
         self, *arguments: object, stdin: str | None = None, traced: bool = False, **environment: str
@@ -44,7 +59,12 @@ class Shell:
             text=True,
             check=False,
             timeout=300,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(CLOCK), str(Path(__file__).parents[2])]),
+                "TESTS_CLOCK_AHEAD": str(self.clock),
+                **environment,
+            },
         )
         assert "Traceback" not in done.stderr, done.stderr
         if traced and log.exists():
@@ -120,7 +140,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
                         "max_K_share=0.25", "a1=proved", "coalition=not-checked", "min_receipts=1",
                         "allow_unsafe_setup=true") for a in ("--require", s)))  # fmt: skip
     sh.ok(*policy, "--opens-in", f"{LEAD_SECONDS}s")
-    opens_at = json.loads((sh.root / "policy.json").read_text())["opens_at"]
     first = ["open", "window", "--policy", "policy.json", "--roster", "roster.json", "--docs", "docs",
              "--key", "provider/key", "--witness", "w1.nonce", "--witness", "w2.nonce"]  # fmt: skip
     assert sh.value(*first, traced=True)["status"] == "committed"
@@ -130,7 +149,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     for name in WITNESSES:
         sh.ok("witness", "beacon", name, public, "--trust", "verifier/trust.toml")
     assert sh.value("open", "window", traced=True)["status"] == "active"
-    time.sleep(max(0.0, opens_at / 1000 - time.time() + 0.1))
+    sh.put_forward(LEAD_SECONDS + 1)
     for account, tenant in ACCOUNTS.items():
         sh.ok("query", QUESTIONS[tenant][0], "--account", f"accounts/{account}", "--window", public,
               "--provider", "provider/key.pub", "--provider-dir", "window")  # fmt: skip

@@ -15,8 +15,8 @@ from rag_audit.canonical import digest_hex, jcs, parse_json, sha256
 from rag_audit.challenge import Challenge
 from rag_audit.commit import list_root
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.ledger.merkle import leaf_hash
 from rag_audit.ledger.note import VerifierKey, parse_note, verify_note
-from rag_audit.ledger.tree import leaf_hash
 from rag_audit.policy import Policy
 from rag_audit.proofs import groth16
 from rag_audit.publication import Publication

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import EncodingError, SizeError, StoreError, VersionError
+from rag_audit.ledger.merkle import leaf_hash
 from rag_audit.ledger.store import MAX_ENTRY_BYTES, AppendResult, LedgerStore, SlotUsed
-from rag_audit.ledger.tree import leaf_hash
 
 
 @pytest.fixture

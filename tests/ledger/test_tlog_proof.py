@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from rag_audit.errors import EncodingError, InvalidProof, SignatureError, SizeError, VersionError
-from rag_audit.ledger import tree
+from rag_audit.ledger import merkle
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.note import ALG_COSIGNATURE, SigningKey, cosign_note
 from rag_audit.ledger.tlog_proof import TlogProof
 
 LOG = SigningKey("log.example/a", 1, bytes(range(32)))
 WITNESS = SigningKey("w.example", ALG_COSIGNATURE, bytes(range(1, 33)))
-LEAVES = [tree.leaf_hash(bytes([i])) for i in range(11)]
+LEAVES = [merkle.leaf_hash(bytes([i])) for i in range(11)]
 
 
 def proof(index: int = 6, extra: bytes | None = b"openings") -> TlogProof:
-    note = Checkpoint("log.example/a", len(LEAVES), tree.root_of(LEAVES)).sign(LOG)
-    path = tree.inclusion_path(LEAVES, index, len(LEAVES))
+    note = Checkpoint("log.example/a", len(LEAVES), merkle.root_of(LEAVES)).sign(LOG)
+    path = merkle.HashTree(LEAVES).inclusion_path(index)
     return TlogProof(index, tuple(path), cosign_note(note, WITNESS, 99), extra)
 
 

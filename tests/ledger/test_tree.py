@@ -1,4 +1,4 @@
-"""Merkle trees against the RFC 6962 vectors of certificate-transparency and the RFC's own recursion."""
+"""Both Merkle trees, the provider's and the verifier's, against the RFC 6962 vectors and the RFC's own recursion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_audit.errors import EncodingError
-from rag_audit.ledger import tree
+from rag_audit.ledger import merkle
+from rag_audit.ledger.merkle import HashTree
+from rag_audit.ledger.tree import MerkleTree
 
 # The eight entries and the roots of every prefix, as in certificate-transparency's merkletree tests.
 ENTRIES = [
@@ -40,7 +42,9 @@ ROOTS = [
         "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328",
     )
 ]
-LEAVES = [tree.leaf_hash(e) for e in ENTRIES]
+LEAVES = [merkle.leaf_hash(e) for e in ENTRIES]
+
+BOTH = pytest.mark.parametrize("kind", [HashTree, MerkleTree])
 
 
 def b64(*texts: str) -> list[bytes]:
@@ -108,35 +112,40 @@ CONSISTENCY = [
 ]
 
 
+@BOTH
 @pytest.mark.parametrize("size", range(9))
-def test_roots_of_every_prefix(size: int) -> None:
-    assert tree.root_of(LEAVES[:size]) == ROOTS[size]
-    assert tree.MerkleTree(LEAVES).root(size) == ROOTS[size]
+def test_roots_of_every_prefix(kind: type[HashTree | MerkleTree], size: int) -> None:
+    assert merkle.root_of(LEAVES[:size]) == ROOTS[size]
+    assert kind(LEAVES).root(size) == ROOTS[size]
 
 
 def test_empty_root_is_the_hash_of_the_empty_string() -> None:
-    assert tree.root_of([]) == hashlib.sha256(b"").digest() == tree.EMPTY_ROOT
+    assert merkle.root_of([]) == hashlib.sha256(b"").digest() == merkle.EMPTY_ROOT
 
 
+@BOTH
 @pytest.mark.parametrize(("index", "size", "path"), INCLUSION)
-def test_inclusion_vectors(index: int, size: int, path: list[bytes]) -> None:
-    assert tree.inclusion_path(LEAVES, index, size) == path
-    assert tree.verify_inclusion(LEAVES[index], index, size, path, ROOTS[size])
+def test_inclusion_vectors(
+    kind: type[HashTree | MerkleTree], index: int, size: int, path: list[bytes]
+) -> None:
+    assert kind(LEAVES).inclusion_path(index, size) == path
+    assert merkle.verify_inclusion(LEAVES[index], index, size, path, ROOTS[size])
 
 
+@BOTH
 @pytest.mark.parametrize(("m", "n", "path"), CONSISTENCY)
-def test_consistency_vectors(m: int, n: int, path: list[bytes]) -> None:
-    assert tree.consistency_path(LEAVES, m, n) == path
-    assert tree.verify_consistency(m, n, path, ROOTS[m], ROOTS[n])
+def test_consistency_vectors(kind: type[HashTree | MerkleTree], m: int, n: int, path: list[bytes]) -> None:
+    assert kind(LEAVES).consistency_path(m, n) == path
+    assert merkle.verify_consistency(m, n, path, ROOTS[m], ROOTS[n])
 
 
 def mth(leaves: list[bytes]) -> bytes:
     if not leaves:
-        return tree.EMPTY_ROOT
+        return merkle.EMPTY_ROOT
     if len(leaves) == 1:
         return leaves[0]
     k = split(len(leaves))
-    return tree.node_hash(mth(leaves[:k]), mth(leaves[k:]))
+    return merkle.node_hash(mth(leaves[:k]), mth(leaves[k:]))
 
 
 def split(n: int) -> int:
@@ -163,28 +172,29 @@ def subproof(m: int, leaves: list[bytes], known: bool) -> list[bytes]:
 
 
 def numbered(n: int) -> list[bytes]:
-    return [tree.leaf_hash(i.to_bytes(4, "big")) for i in range(n)]
+    return [merkle.leaf_hash(i.to_bytes(4, "big")) for i in range(n)]
 
 
-def test_every_proof_up_to_33_leaves_is_the_one_of_the_rfc() -> None:
+@BOTH
+def test_every_proof_up_to_33_leaves_is_the_one_of_the_rfc(kind: type[HashTree | MerkleTree]) -> None:
     leaves = numbered(33)
-    grown = tree.MerkleTree(leaves)
+    grown = kind(leaves)
     for n in range(1, 34):
         root = mth(leaves[:n])
         assert grown.root(n) == root
         for i in range(n):
             path = grown.inclusion_path(i, n)
             assert path == path_of(i, leaves[:n])
-            assert tree.verify_inclusion(leaves[i], i, n, path, root)
+            assert merkle.verify_inclusion(leaves[i], i, n, path, root)
         for m in range(1, n + 1):
             path = grown.consistency_path(m, n)
             assert path == subproof(m, leaves[:n], True)
-            assert tree.verify_consistency(m, n, path, mth(leaves[:m]), root)
+            assert merkle.verify_consistency(m, n, path, mth(leaves[:m]), root)
 
 
 def test_appending_leaves_earlier_roots_as_they_were() -> None:
     leaves = numbered(700)
-    grown = tree.MerkleTree()
+    grown = MerkleTree()
     seen = []
     for i, leaf in enumerate(leaves):
         assert grown.append(leaf) == i
@@ -199,20 +209,20 @@ def test_appending_leaves_earlier_roots_as_they_were() -> None:
 @given(st.integers(1, 64), st.data())
 def test_an_altered_inclusion_proof_does_not_verify(n: int, data: st.DataObject) -> None:
     leaves = numbered(n)
-    root = tree.root_of(leaves)
+    root = merkle.root_of(leaves)
     i = data.draw(st.integers(0, n - 1))
-    path = tree.inclusion_path(leaves, i, n)
+    path = HashTree(leaves).inclusion_path(i)
     other = data.draw(st.integers(0, n).filter(lambda j: j != i))
-    assert not tree.verify_inclusion(leaves[i], other, n, path, root)
-    assert not tree.verify_inclusion(tree.leaf_hash(b"other"), i, n, path, root)
-    assert not tree.verify_inclusion(leaves[i], i, n, [*path, root], root)
-    assert not tree.verify_inclusion(leaves[i], i, n, [root, *path], root)
+    assert not merkle.verify_inclusion(leaves[i], other, n, path, root)
+    assert not merkle.verify_inclusion(merkle.leaf_hash(b"other"), i, n, path, root)
+    assert not merkle.verify_inclusion(leaves[i], i, n, [*path, root], root)
+    assert not merkle.verify_inclusion(leaves[i], i, n, [root, *path], root)
     if path:
-        assert not tree.verify_inclusion(leaves[i], i, n, path[:-1], root)
+        assert not merkle.verify_inclusion(leaves[i], i, n, path[:-1], root)
         at = data.draw(st.integers(0, len(path) - 1))
         flipped = bytes([path[at][0] ^ 1]) + path[at][1:]
-        assert not tree.verify_inclusion(leaves[i], i, n, [*path[:at], flipped, *path[at + 1 :]], root)
-        assert not tree.verify_inclusion(leaves[i], i, n, [p[:31] for p in path], root)
+        assert not merkle.verify_inclusion(leaves[i], i, n, [*path[:at], flipped, *path[at + 1 :]], root)
+        assert not merkle.verify_inclusion(leaves[i], i, n, [p[:31] for p in path], root)
 
 
 @settings(deadline=None)
@@ -220,51 +230,69 @@ def test_an_altered_inclusion_proof_does_not_verify(n: int, data: st.DataObject)
 def test_an_altered_consistency_proof_does_not_verify(n: int, data: st.DataObject) -> None:
     leaves = numbered(n)
     m = data.draw(st.integers(1, n - 1))
-    old, new = tree.root_of(leaves[:m]), tree.root_of(leaves)
-    path = tree.consistency_path(leaves, m, n)
-    assert tree.verify_consistency(m, n, path, old, new)
-    assert not tree.verify_consistency(m, n, path, new, old)
-    assert not tree.verify_consistency(m, n, [], old, new)
-    assert not tree.verify_consistency(m, n, path[:-1], old, new)
-    assert not tree.verify_consistency(m, n, [*path, new], old, new)
-    assert not tree.verify_consistency(m, n, [old, *path], old, new)
+    old, new = merkle.root_of(leaves[:m]), merkle.root_of(leaves)
+    path = HashTree(leaves).consistency_path(m)
+    assert merkle.verify_consistency(m, n, path, old, new)
+    assert not merkle.verify_consistency(m, n, path, new, old)
+    assert not merkle.verify_consistency(m, n, [], old, new)
+    assert not merkle.verify_consistency(m, n, path[:-1], old, new)
+    assert not merkle.verify_consistency(m, n, [*path, new], old, new)
+    assert not merkle.verify_consistency(m, n, [old, *path], old, new)
     at = data.draw(st.integers(0, len(path) - 1))
     flipped = bytes([path[at][0] ^ 1]) + path[at][1:]
-    assert not tree.verify_consistency(m, n, [*path[:at], flipped, *path[at + 1 :]], old, new)
+    assert not merkle.verify_consistency(m, n, [*path[:at], flipped, *path[at + 1 :]], old, new)
 
 
 def test_a_rewritten_history_is_not_consistent() -> None:
     leaves = numbered(9)
-    forked = [tree.leaf_hash(b"forged"), *leaves[1:]]
-    old = tree.root_of(leaves[:4])
-    path = tree.consistency_path(forked, 4, 9)
-    assert not tree.verify_consistency(4, 9, path, old, tree.root_of(forked))
+    forked = [merkle.leaf_hash(b"forged"), *leaves[1:]]
+    old = merkle.root_of(leaves[:4])
+    path = HashTree(forked).consistency_path(4)
+    assert not merkle.verify_consistency(4, 9, path, old, merkle.root_of(forked))
 
 
 def test_consistency_with_the_empty_tree_and_with_itself() -> None:
-    root = tree.root_of(LEAVES)
-    assert tree.verify_consistency(0, 8, [], tree.EMPTY_ROOT, root)
-    assert not tree.verify_consistency(0, 8, [], ROOTS[1], root)
-    assert not tree.verify_consistency(0, 8, [root], tree.EMPTY_ROOT, root)
-    assert not tree.verify_consistency(0, 0, [], tree.EMPTY_ROOT, root)
-    assert tree.verify_consistency(8, 8, [], root, root)
-    assert not tree.verify_consistency(8, 8, [], root, ROOTS[7])
-    assert not tree.verify_consistency(8, 8, [root], root, root)
-    assert not tree.verify_consistency(8, 7, [], root, ROOTS[7])
+    root = merkle.root_of(LEAVES)
+    assert merkle.verify_consistency(0, 8, [], merkle.EMPTY_ROOT, root)
+    assert not merkle.verify_consistency(0, 8, [], ROOTS[1], root)
+    assert not merkle.verify_consistency(0, 8, [root], merkle.EMPTY_ROOT, root)
+    assert not merkle.verify_consistency(0, 0, [], merkle.EMPTY_ROOT, root)
+    assert merkle.verify_consistency(8, 8, [], root, root)
+    assert not merkle.verify_consistency(8, 8, [], root, ROOTS[7])
+    assert not merkle.verify_consistency(8, 8, [root], root, root)
+    assert not merkle.verify_consistency(8, 7, [], root, ROOTS[7])
 
 
+@BOTH
 @pytest.mark.parametrize(("index", "size"), [(-1, 8), (8, 8), (0, 9), (0, 0)])
-def test_inclusion_outside_the_tree_is_an_error(index: int, size: int) -> None:
+def test_inclusion_outside_the_tree_is_an_error(
+    kind: type[HashTree | MerkleTree], index: int, size: int
+) -> None:
     with pytest.raises(EncodingError):
-        tree.MerkleTree(LEAVES).inclusion_path(index, size)
+        kind(LEAVES).inclusion_path(index, size)
 
 
+@BOTH
 @pytest.mark.parametrize(("m", "n"), [(-1, 8), (5, 4), (0, 9)])
-def test_consistency_outside_the_tree_is_an_error(m: int, n: int) -> None:
+def test_consistency_outside_the_tree_is_an_error(kind: type[HashTree | MerkleTree], m: int, n: int) -> None:
     with pytest.raises(EncodingError):
-        tree.MerkleTree(LEAVES).consistency_path(m, n)
+        kind(LEAVES).consistency_path(m, n)
 
 
-def test_a_leaf_that_is_not_a_hash_is_an_error() -> None:
+@BOTH
+def test_a_leaf_that_is_not_a_hash_is_an_error(kind: type[HashTree | MerkleTree]) -> None:
     with pytest.raises(EncodingError):
-        tree.MerkleTree([b"short"])
+        kind([b"short"])
+
+
+@settings(deadline=None)
+@given(st.integers(1, 300), st.data())
+def test_the_providers_tree_and_the_verifiers_agree(n: int, data: st.DataObject) -> None:
+    leaves = [merkle.leaf_hash(data.draw(st.binary(max_size=4))) for _ in range(n)]
+    ours, theirs = HashTree(leaves), MerkleTree(leaves)
+    size = data.draw(st.integers(0, n))
+    m = data.draw(st.integers(0, size))
+    assert ours.root(size) == theirs.root(size)
+    assert ours.consistency_path(m, size) == theirs.consistency_path(m, size)
+    if m < size:
+        assert ours.inclusion_path(m, size) == theirs.inclusion_path(m, size)

@@ -18,6 +18,7 @@ from rag_audit.canonical import digest_hex, jcs, parse_json, read_json
 from rag_audit.commit import list_root
 from rag_audit.durable import replace_file
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import (
     ALG_COSIGNATURE,
     ALG_ED25519,
@@ -27,7 +28,6 @@ from rag_audit.ledger.note import (
     sign_note,
 )
 from rag_audit.ledger.tlog_proof import TlogProof
-from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.records import (
     CountersignedReceipt,
     QueryRecord,
@@ -180,7 +180,7 @@ class Forge:
         size = enrolment["seq"] + 1
         for e in self.queries:
             self._sign_request(e)
-        root = MerkleTree(leaf_hash(jcs(e)) for e in self.entries[:size]).root()
+        root = HashTree(leaf_hash(jcs(e)) for e in self.entries[:size]).root()
         note = Checkpoint(self.log, size, root).sign(self.provider)
         for name in cosigned_by:
             note = cosign_note(note, self.witnesses[name], enrolment["ts"] // 1000)
@@ -232,7 +232,7 @@ class Forge:
             counts = {name: min(estimate[name], asking) for name in ("c", "c_tenant")}
             asked = {name: self.policy["estimator"][name] for name in ("theta", "tau", "tau_unit")}
             estimate.update(**asked, **counts)
-        tree = MerkleTree(leaf_hash(jcs(e)) for e in self.entries)
+        tree = HashTree(leaf_hash(jcs(e)) for e in self.entries)
         head = Checkpoint(self.final_origin or self.log, tree.size + self.final_size_off_by, tree.root())
         self.value["final_checkpoint"] = self._cosign(head, self.final_key, self.final_times)
         self.value["proofs"] = {
@@ -301,7 +301,7 @@ class Forge:
         disclosed = None if value.disclosed is None else value.disclosed.dump()
         return HeldReceipt(value.account, body["record"]["i"], body, disclosed, value.receipt)
 
-    def _write_receipt(self, held: HeldReceipt, tree: MerkleTree, path: Path) -> None:
+    def _write_receipt(self, held: HeldReceipt, tree: HashTree, path: Path) -> None:
         text = held.text if held.frozen else self._receipt_text(held, tree)
         draft = CountersignedReceipt(
             type="receipt", v=1, account=held.by or held.account, receipt=text, disclosed=None, sig="0" * 128
@@ -310,7 +310,7 @@ class Forge:
         key = held.signer or self.accounts[held.by or held.account]
         replace_file(path, draft.model_copy(update={"sig": key.sign(draft.message()).hex()}).canonical())
 
-    def _receipt_text(self, held: HeldReceipt, tree: MerkleTree) -> str:
+    def _receipt_text(self, held: HeldReceipt, tree: HashTree) -> str:
         record = QueryRecord.parse(self.record(held.account, held.i), field="record")
         body = ReceiptBody.parse({**held.body, "record": record.dump()}, field="body")
         message = receipt_message(

@@ -16,8 +16,8 @@ from rag_audit.canonical import jcs
 from rag_audit.challenge import Challenge
 from rag_audit.embedders import get_embedder, manifest_digest
 from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import SigningKey, merge_signatures, parse_note, sign_note
-from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.policy import Policy, draft_policy
 from rag_audit.proofs.groth16 import proving_key
 from rag_audit.proofs.scan import protocols_digest
@@ -194,7 +194,7 @@ class Service:
         text = window.close()
         file = WindowFile.load(window.directory / "public")
         entries = [jcs(e) for e in file.entries]
-        tree = MerkleTree(leaf_hash(e) for e in entries)
+        tree = HashTree(leaf_hash(e) for e in entries)
         for witness in self.witnesses.values():
             last = witness.last(window.opening.log)
             assert last is not None

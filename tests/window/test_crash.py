@@ -19,8 +19,8 @@ import pytest
 from rag_audit import durable
 from rag_audit.canonical import jcs
 from rag_audit.engine import SlotKey
+from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.store import LedgerStore
-from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.proofs import scan
 from rag_audit.records import Answer, Refusal
 from rag_audit.window import Window
@@ -144,7 +144,7 @@ def close_and_cosign(service: Service, directory: Path) -> None:
     entries = file.entries
     assert [e.get("seq", 0) for e in entries] == list(range(len(entries)))
     assert entries[-1]["queries"] == len(PLAN)
-    root = MerkleTree(leaf_hash(jcs(e)) for e in entries).root()
+    root = HashTree(leaf_hash(jcs(e)) for e in entries).root()
     from rag_audit.ledger.checkpoint import Checkpoint
     from rag_audit.ledger.note import parse_note
 

@@ -11,8 +11,8 @@ from rag_audit.account import Account
 from rag_audit.canonical import digest_hex, jcs
 from rag_audit.errors import ExitCode, PolicyError, RequestRefused, SignatureError, WindowStateError
 from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import merge_signatures, parse_note
-from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.proofs import groth16
 from rag_audit.proofs.groth16 import proving_key
 from rag_audit.records import Enrolment, PreviousWindow
@@ -35,7 +35,7 @@ def draw_beacon(service: Service, window: Window, enrolment: Enrolment, name: st
     path = window.directory / "public" / f"checkpoint-{size}.txt"
     window.export()
     entries = [jcs(e) for e in WindowFile.load(window.directory / "public").entries]
-    tree = MerkleTree(leaf_hash(e) for e in entries)
+    tree = HashTree(leaf_hash(e) for e in entries)
     for witness in service.witnesses.values():
         last = witness.last(window.opening.log)
         assert last is not None
@@ -260,7 +260,7 @@ def test_an_abandoned_window_lets_the_chain_go_on(service: Service) -> None:
             witness.cosign_opening(text, entry, log_key=service.key.verifier)
         final = window.close(abandoned=True)
         entries = [jcs(e) for e in WindowFile.load(window.directory / "public").entries]
-        tree = MerkleTree(leaf_hash(e) for e in entries)
+        tree = HashTree(leaf_hash(e) for e in entries)
         for witness in service.witnesses.values():
             witness.cosign(final, log_key=service.key.verifier, consistency=tree.consistency_path(1, 2),
                            closing=(entries[1], tree.inclusion_path(1, 2)))  # fmt: skip

@@ -11,8 +11,8 @@ import pytest
 
 from rag_audit.canonical import jcs, sha256
 from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import Note, SigningKey
-from rag_audit.ledger.tree import MerkleTree, leaf_hash
 from rag_audit.records import log_origin
 from rag_audit.witness import Witness
 
@@ -45,8 +45,8 @@ class Ledger:
         return self.entries[-1]
 
     @property
-    def tree(self) -> MerkleTree:
-        return MerkleTree(leaf_hash(e) for e in self.entries)
+    def tree(self) -> HashTree:
+        return HashTree(leaf_hash(e) for e in self.entries)
 
     def checkpoint(self, size: int | None = None) -> Note:
         n = len(self.entries) if size is None else size

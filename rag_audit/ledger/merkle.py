@@ -1,0 +1,177 @@
+"""RFC 9162 (RFC 6962) Merkle trees with SHA-256, as a verifier needs them: the definitions, written down.
+
+Roots, inclusion and consistency of a list that is complete. It shares nothing with the library under `tree`, which
+grows the provider's trees: two implementations that must agree, and a verifier that installs only this one.
+
+Hashes are 32 bytes, indices count from 0, a path runs from the leaf's sibling to the root's child.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from rag_audit.errors import EncodingError
+
+HASH_SIZE = 32
+EMPTY_ROOT = hashlib.sha256(b"").digest()
+"""Root of the tree without leaves (RFC 9162, 2.1.1)."""
+
+
+def leaf_hash(data: bytes) -> bytes:
+    """Hash of one entry: SHA-256(0x00 || data)."""
+    return hashlib.sha256(b"\x00" + data).digest()
+
+
+def node_hash(left: bytes, right: bytes) -> bytes:
+    """Hash of an inner node: SHA-256(0x01 || left || right)."""
+    return hashlib.sha256(b"\x01" + left + right).digest()
+
+
+def root_of(leaf_hashes: Iterable[bytes]) -> bytes:
+    """Root over all leaf hashes; `EMPTY_ROOT` without any."""
+    return HashTree(leaf_hashes).root()
+
+
+class HashTree:
+    """A list's tree, which does not grow. It costs one hash a leaf; a root or path then costs O(log n) of them.
+
+    :param leaf_hashes: all leaves
+    :raises EncodingError: a leaf that is not 32 bytes
+    """
+
+    def __init__(self, leaf_hashes: Iterable[bytes]) -> None:
+        level = list(leaf_hashes)
+        wrong = next((leaf for leaf in level if len(leaf) != HASH_SIZE), None)
+        if wrong is not None:
+            raise EncodingError("not a leaf hash", expected=f"{HASH_SIZE} bytes", found=f"{len(wrong)} bytes")
+        self._levels = [level]
+        """level h holds the roots of the complete subtrees of 2^h leaves, from the left"""
+        while len(level) > 1:
+            level = [node_hash(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+            self._levels.append(level)
+
+    @property
+    def size(self) -> int:
+        """Number of leaves."""
+        return len(self._levels[0])
+
+    def root(self, size: int | None = None) -> bytes:
+        """MTH(D[size]) of RFC 9162, 2.1.1: the root of the first `size` leaves (of all of them if None).
+
+        :raises EncodingError: not 0 <= size <= number of leaves
+        """
+        n = self._within(size)
+        return self._hash(0, n) if n else EMPTY_ROOT
+
+    def inclusion_path(self, index: int, size: int | None = None) -> list[bytes]:
+        """PATH(index, D[size]) of RFC 9162, 2.1.3.1.
+
+        :raises EncodingError: not 0 <= index < size <= number of leaves
+        """
+        low, high, path = 0, self._within(size), []
+        if not low <= index < high:
+            raise EncodingError("outside the tree", field="index", expected=f"below {high}", found=index)
+        while high - low > 1:
+            middle = low + _split(high - low)
+            if index < middle:
+                path.append(self._hash(middle, high))
+                high = middle
+            else:
+                path.append(self._hash(low, middle))
+                low = middle
+        return path[::-1]
+
+    def consistency_path(self, m: int, n: int | None = None) -> list[bytes]:
+        """PROOF(m, D[n]) of RFC 9162, 2.1.4.1; empty for m = 0 and for m = n.
+
+        :raises EncodingError: not 0 <= m <= n <= number of leaves
+        """
+        low, high, path = 0, self._within(n), []
+        if not 0 <= m <= high:
+            raise EncodingError("outside the tree", field="m", expected=f"at most {high}", found=m)
+        if m == 0:
+            return []
+        while m != high:
+            middle = low + _split(high - low)
+            if m <= middle:
+                path.append(self._hash(middle, high))
+                high = middle
+            else:
+                path.append(self._hash(low, middle))
+                low = middle
+        # Only a subtree that starts at the left edge is the earlier tree itself, whose root is known.
+        return path[::-1] if low == 0 else [self._hash(low, high), *path[::-1]]
+
+    def _hash(self, low: int, high: int) -> bytes:
+        """Root over leaves low..high - 1, a subtree of some prefix: complete ones are kept."""
+        n = high - low
+        if n & (n - 1) == 0:
+            height = n.bit_length() - 1
+            return self._levels[height][low >> height]
+        middle = low + _split(n)
+        return node_hash(self._hash(low, middle), self._hash(middle, high))
+
+    def _within(self, size: int | None) -> int:
+        n = self.size if size is None else size
+        if not 0 <= n <= self.size:
+            raise EncodingError("outside the tree", field="size", expected=f"at most {self.size}", found=n)
+        return n
+
+
+def _split(n: int) -> int:
+    """The largest power of two below n >= 2."""
+    return 1 << (n - 1).bit_length() - 1
+
+
+def verify_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
+    """Whether `path` proves `leaf` (a leaf hash) at `index` under `root` (RFC 9162, 2.1.3.2)."""
+    if not 0 <= index < size or not _hashes(leaf, root, *path):
+        return False
+    fn, sn, r = index, size - 1, leaf
+    for p in path:
+        if sn == 0:
+            return False
+        if fn & 1 or fn == sn:
+            r = node_hash(p, r)
+            while not fn & 1 and fn:
+                fn, sn = fn >> 1, sn >> 1
+        else:
+            r = node_hash(r, p)
+        fn, sn = fn >> 1, sn >> 1
+    return sn == 0 and r == root
+
+
+def verify_consistency(m: int, n: int, path: Sequence[bytes], root_m: bytes, root_n: bytes) -> bool:
+    """Whether `path` proves that the tree of `n` leaves extends that of `m` (RFC 9162, 2.1.4.2).
+
+    Every tree extends the empty one: for m = 0 the path is empty and `root_m` is `EMPTY_ROOT`.
+    """
+    if not 0 <= m <= n or not _hashes(root_m, root_n, *path):
+        return False
+    if m == 0:
+        return not path and root_m == EMPTY_ROOT and (n > 0 or root_n == EMPTY_ROOT)
+    if m == n:
+        return not path and root_m == root_n
+    if not path:
+        return False
+    hashes = [root_m, *path] if m & (m - 1) == 0 else list(path)
+    fn, sn = m - 1, n - 1
+    while fn & 1:
+        fn, sn = fn >> 1, sn >> 1
+    fr = sr = hashes[0]
+    for c in hashes[1:]:
+        if sn == 0:
+            return False
+        if fn & 1 or fn == sn:
+            fr, sr = node_hash(c, fr), node_hash(c, sr)
+            while not fn & 1 and fn:
+                fn, sn = fn >> 1, sn >> 1
+        else:
+            sr = node_hash(sr, c)
+        fn, sn = fn >> 1, sn >> 1
+    return sn == 0 and fr == root_m and sr == root_n
+
+
+def _hashes(*values: bytes) -> bool:
+    return all(len(v) == HASH_SIZE for v in values)

@@ -1,0 +1,59 @@
+"""What `pip install .` gives, without extras, is enough for a verifier and a witness, and holds no GPL package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXAMPLES = ROOT / "docs/examples"
+
+# A process in which the packages of extras cannot be imported, and whose last line says what was loaded.
+RUN = """
+import sys
+for name in {blocked!r}:
+    sys.modules[name] = None
+from rag_audit.cli import main
+try:
+    main({arguments!r})
+except SystemExit as end:
+    print(end.code)
+"""
+
+
+def run(*arguments: str) -> tuple[str, str]:
+    extras = [
+        "pymerkle",
+        "wordllama",
+        "tokenizers",
+        "onnxruntime",
+        "faiss",
+        "matplotlib",
+        "distributed",
+        "ray",
+    ]
+    code = RUN.format(blocked=extras, arguments=list(arguments))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    return done.stdout, done.stderr
+
+
+def test_a_verifier_needs_no_extra() -> None:
+    out, err = run("verify", str(EXAMPLES / "window.json"), "--trust", str(EXAMPLES / "trust.toml"),
+                   "--receipts", str(EXAMPLES / "receipts"))  # fmt: skip
+    assert out.startswith("PASS"), err
+    assert out.rstrip().endswith("0")
+
+
+def test_a_witness_needs_no_extra(tmp_path: Path) -> None:
+    out, err = run("witness", "--help")
+    assert "cosign" in out and not err
+
+
+@pytest.mark.parametrize("name", ["pymerkle", "circom2", "snarkjs"])
+def test_no_gpl_package_is_in_the_base_install(name: str) -> None:
+    assert not any(d.lower().startswith(name) for d in PROJECT["dependencies"])
