@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from rag_audit.checks.case import Case, first
 from rag_audit.checks.opening import check_beacon
-from rag_audit.checks.signatures import check_checkpoint
+from rag_audit.checks.signatures import check_checkpoint, open_trusted
+from rag_audit.errors import RagAuditError
+from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS
 from rag_audit.ledger.merkle import verify_consistency
 from rag_audit.records import (
     BeaconEntry,
@@ -26,6 +31,7 @@ def check(case: Case) -> None:
     _sequence(case)
     _closing(case)
     _timestamps(case)
+    _clock(case)
     _accounts(case)
     _requests(case)
     _slots(case)
@@ -102,6 +108,75 @@ def _timestamps(case: Case) -> None:
         bad or "ascending",
         bad and "entries",
     )
+
+
+@dataclass(frozen=True)
+class _Witnessed:
+    """A checkpoint of this ledger that a quorum cosigned.
+
+    :param at: when the quorum was complete, in ms
+    :param before: the first entry that is known to come after it; those from `size` on may have been waiting
+    """
+
+    name: str
+    size: int
+    at: int
+    before: int
+
+
+def _clock(case: Case) -> None:
+    """The ledger's own times against the witnesses': what a quorum has seen is not stamped later than that, what
+    follows a beacon not earlier than the cosignatures under it.
+    """
+    leeway = 1000 * CLOCK_LEEWAY_SECONDS
+    stands = _witnessed(case)
+    # Times of entries ascend where `ledger.timestamps` passes; the largest so far says the same where it does not.
+    latest = list(accumulate((getattr(e, "ts", 0) for e in case.entries), max))
+
+    def wrong() -> Iterator[str]:
+        for earlier, later in pairwise(stands):
+            if later.at < earlier.at - leeway:
+                yield f"{later.name} cosigned at {later.at}, {earlier.name} at {earlier.at}"
+        for stand in stands:
+            if (ts := latest[min(stand.size, len(latest)) - 1]) > stand.at + leeway:
+                yield f"an entry of {stand.name} is stamped {ts}, the quorum cosigned it at {stand.at}"
+            for entry in case.entries[stand.before :]:
+                if isinstance(entry, QueryRecord | Enrolment | Closing):
+                    if entry.ts < stand.at - leeway:
+                        yield f"entry {entry.seq} at {entry.ts}, after a beacon over {stand.name} at {stand.at}"
+                    break
+
+    bad = first(wrong())
+    case.report(
+        "ledger.clock",
+        bad is None,
+        f"times that fit {len(stands)} quorums' within {leeway} ms",
+        bad or f"they fit {len(stands)}",
+        bad and "entries",
+    )
+
+
+def _witnessed(case: Case) -> list[_Witnessed]:
+    """What the quorum cosigned of this ledger, by size. Others' checkpoints, and those without a quorum, say nothing
+    about time; whether they may be so is other checks' question.
+    """
+    end = len(case.entries)
+    texts = [("the opening", case.file.opening_checkpoint, min(2, end))]
+    texts += [
+        (f"size {e.entry + 1}", e.checkpoint, place + 1)
+        for place, e in enumerate(case.entries)
+        if isinstance(e, BeaconEntry) and e.entry
+    ]
+    texts.append(("the end", case.file.final_checkpoint, end))
+    found = []
+    for name, text, before in texts:
+        with suppress(RagAuditError):
+            signed = open_trusted(case, text, field=name)
+            head = signed.checkpoint
+            at = 1000 * signed.quorum_time(case.trust.quorum)
+            if 0 < head.size <= end and case.tree.root(head.size) == head.root:
+                found.append(_Witnessed(name, head.size, at, before))
+    return sorted(found, key=lambda stand: stand.size)
 
 
 def _accounts(case: Case) -> None:

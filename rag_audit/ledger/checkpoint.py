@@ -22,6 +22,8 @@ from rag_audit.ledger.note import (
 )
 
 MAX_SIZE = 2**63 - 1
+CLOCK_LEEWAY_SECONDS = 60
+"""How far a provider's clock and the witnesses' may differ. It takes in that cosignatures count whole seconds."""
 _DECIMAL = re.compile(r"\A(0|[1-9][0-9]{0,18})\Z")
 
 

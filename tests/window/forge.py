@@ -176,14 +176,14 @@ class Forge:
     def answer(
         self, enrolment: dict[str, Any], cosigned_by: Sequence[str] = ("w1", "w2"), late: int = 0
     ) -> dict[str, Any]:
-        """The enrolment's beacon entry, drawn at the enrolment's own time (and `late` ms)."""
+        """The enrolment's beacon entry, cosigned and drawn at the enrolment's own time (and `late` ms)."""
         size = enrolment["seq"] + 1
         for e in self.queries:
             self._sign_request(e)
         root = HashTree(leaf_hash(jcs(e)) for e in self.entries[:size]).root()
         note = Checkpoint(self.log, size, root).sign(self.provider)
         for name in cosigned_by:
-            note = cosign_note(note, self.witnesses[name], enrolment["ts"] // 1000)
+            note = cosign_note(note, self.witnesses[name], (enrolment["ts"] + late) // 1000)
         nonces = {n: self._nonce(enrolment["account"], n) for n in self.witnesses}
         notes = [
             str(

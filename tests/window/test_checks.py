@@ -212,6 +212,37 @@ def used_before_its_enrolment(forge: Forge) -> None:
     forge.answer(forge.enrol("law-9", "law", key))
 
 
+def cosigned_at_the_end(ms: int) -> Callable[[Forge], None]:
+    """Both witnesses cosign the end in that second."""
+    return lambda f: f.final_times.update(dict.fromkeys(f.final_times, ms // 1000))
+
+
+def apart(forge: Forge) -> None:
+    """Questions of one moment, each ten minutes after the one before: with a tau of minutes none is near another."""
+    for number, record in enumerate(forge.queries):
+        record["ts"] += 600_000 * number
+    forge.closing["ts"] = forge.queries[-1]["ts"]
+
+
+def closed_later(ms: int) -> Callable[[Forge], None]:
+    """The closing record's time lies so far after the quorum that cosigned it."""
+    return lambda f: f.closing.update(ts=1000 * max(f.final_times.values()) + ms)
+
+
+def enrolled_later(forge: Forge) -> None:
+    """The quorum cosigned the enrolment's ledger a minute and two seconds before the enrolment says it was written."""
+    enrolment = forge.enrol("law-9", "law")
+    forge.answer(enrolment, late=-62_000)
+
+
+def after_a_beacon_but_before_it(forge: Forge) -> None:
+    """The quorum cosigned an enrolment ten minutes after its time; what follows its beacon is stamped as before."""
+    enrolment = forge.enrol("law-9", "law")
+    forge.answer(enrolment, late=600_000)
+    forge.another_query("law-1", 3, ("law-1", 2))
+    cosigned_at_the_end(enrolment["ts"] + 600_000)(forge)
+
+
 LEDGER = [
     Cheat("final checkpoint signed by another key", "ledger.checkpoint", attribute("final_key", STRANGER)),
     Cheat("final checkpoint of another origin", "ledger.checkpoint", attribute("final_origin", "example.org/other")),
@@ -232,13 +263,21 @@ LEDGER = [
           lambda f: (setattr(f, "count", False), put("closing", "enrolments", value=1)(f))),
     Cheat("abandoned", "ledger.closing", put("closing", "abandoned", value=True)),
     Cheat("timestamp after the window", "ledger.timestamps",
-          lambda f: f.queries[-1].update(ts=f.opening["closes_at"] + 1) or f.closing.update(ts=f.opening["closes_at"] + 2)),
+          lambda f: (f.queries[-1].update(ts=f.opening["closes_at"] + 1), f.closing.update(ts=f.opening["closes_at"] + 2),
+                     cosigned_at_the_end(f.opening["closes_at"] + 2)(f))),
     Cheat("timestamp before the window", "ledger.timestamps",
           lambda f: f.queries[0].update(ts=f.opening["opens_at"] - 1)),
     Cheat("timestamps out of order", "ledger.timestamps",
           lambda f: f.queries[3].update(ts=f.queries[2]["ts"] - 1)),
     Cheat("closed before the last query", "ledger.timestamps",
           lambda f: f.closing.update(ts=f.queries[-1]["ts"] - 1)),
+    Cheat("questions of one moment stamped ten minutes apart", "ledger.clock", apart),
+    Cheat("closed after the end was cosigned", "ledger.clock", closed_later(60_001)),
+    Cheat("the end cosigned before the opening", "ledger.clock",
+          lambda f: cosigned_at_the_end(1000 * min(f.opening_times.values()) - 3_600_000)(f)),
+    Cheat("an enrolment stamped after its ledger was cosigned", "ledger.clock", enrolled_later),
+    Cheat("a record after a beacon is stamped before it", "ledger.clock", after_a_beacon_but_before_it,
+          proofs=False),
     Cheat("account of another tenant", "ledger.accounts", stolen_tenant, proofs=False),
     Cheat("enrolments above the tenant's cap", "ledger.accounts",
           lambda f: [f.enrol(f"law-{n}", "law") for n in (7, 8)]),
@@ -561,6 +600,13 @@ def test_an_enrolled_account_with_its_beacon_passes(
     verdict = forge.verify(tmp_path)
     assert verdict.passed, verdict.deciding
     assert verdict.figures["enrolments"] == 1
+
+
+def test_clocks_may_differ_by_a_minute(finished: Finished, tmp_path: Path) -> None:
+    """The provider counts milliseconds, witnesses whole seconds, and neither's clock is exact."""
+    forge = Forge(finished)
+    closed_later(60_000)(forge)
+    assert forge.verify(tmp_path).passed
 
 
 @pytest.mark.parametrize("cheat", CHEATS, ids=lambda c: c.fault)
