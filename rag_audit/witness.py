@@ -21,7 +21,7 @@ from rag_audit.beacon import NONCE_SIZE, Reveal, members_of, nonce_commitment
 from rag_audit.canonical import jcs, parse_json, sha256
 from rag_audit.durable import PRIVATE_MODE, create_private, locked, read_private, replace_file
 from rag_audit.errors import RagAuditError, SizeError, StoreError
-from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
+from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.merkle import leaf_hash, verify_consistency, verify_inclusion
 from rag_audit.ledger.note import (
     ALG_COSIGNATURE,
@@ -242,7 +242,7 @@ class Witness:
                 f"size {head.size}, root {head.root.hex()}",
             )
             if closing is not None:
-                _check_closing(*closing, head, log.window)
+                _check_closing(*closing, head, log.window, self._clock())
             update = log.model_copy(
                 update={
                     "size": head.size,
@@ -418,7 +418,7 @@ def _check_chain(opening: Opening, log: _Log | None) -> None:
     )
 
 
-def _check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window: str) -> None:
+def _check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window: str, now: int) -> None:
     record = _parse(entry)
     last = head.size - 1
     if not isinstance(record, Closing):
@@ -429,6 +429,15 @@ def _check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window
         f"entry {last}",
         window,
         record.window,
+    )
+    # Cosigned now, the window could never pass (`ledger.clock`); the provider may ask again once its time has come.
+    latest = now + 1000 * CLOCK_LEEWAY_SECONDS
+    _require(
+        record.ts <= latest,
+        "the closing record's time is in the future: is a clock wrong?",
+        f"entry {last}, ts",
+        f"at most {latest} ms",
+        record.ts,
     )
     _require(
         verify_inclusion(leaf_hash(entry), last, head.size, path, head.root),

@@ -58,13 +58,13 @@ class Ledger:
     def digest(self) -> str:
         return sha256(self.entries[0]).hex()
 
-    def close(self, window: str) -> tuple[bytes, list[bytes]]:
+    def close(self, window: str, *, ts: int = OPENS - HOUR) -> tuple[bytes, list[bytes]]:
         entry = self.append(
             {
                 "type": "closing",
                 "v": 1,
                 "seq": len(self.entries),
-                "ts": OPENS + 1,
+                "ts": ts,
                 "window": window,
                 "queries": 0,
                 "enrolments": 0,

@@ -12,7 +12,7 @@ import pytest
 
 from rag_audit import witness as witness_module
 from rag_audit.errors import EncodingError, SetupError, SignatureError, SizeError, StoreError
-from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, open_checkpoint
 from rag_audit.ledger.note import Note, SigningKey, cosign_note, merge_signatures, verify_note
 from rag_audit.records import log_origin
 from rag_audit.witness import Witness, WitnessRefused
@@ -256,6 +256,22 @@ def test_the_closing_record_of_another_window_is_refused(witness: Witness, log_k
         witness.cosign(
             ledger.checkpoint(), log_key=log_key.verifier, consistency=ledger.consistency(1), closing=closing
         )
+
+
+def test_a_closing_record_from_the_future_waits_for_its_time(
+    witness: Witness, log_key: SigningKey, clock: Clock
+) -> None:
+    """Cosigned at once it could never pass: the verifier would find it stamped after the quorum."""
+    ledger = opened(log_key)
+    cosign_first(witness, ledger)
+    leeway = 1000 * CLOCK_LEEWAY_SECONDS
+    closing = ledger.close("w1", ts=clock() + leeway + 1)
+    ask = {"log_key": log_key.verifier, "consistency": ledger.consistency(1), "closing": closing}
+    with pytest.raises(WitnessRefused, match="in the future") as caught:
+        witness.cosign(ledger.checkpoint(), **ask)
+    assert caught.value.found == clock() + leeway + 1
+    clock.now += 1
+    assert len(witness.cosign(ledger.checkpoint(), **ask).signatures) == 2
 
 
 def test_no_signature_leaves_before_the_state_is_durable(
