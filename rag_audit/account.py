@@ -12,6 +12,7 @@ from typing import Any
 
 from rag_audit.canonical import Json, jcs, read_json
 from rag_audit.commit import list_root
+from rag_audit.commitments import vector_commitment
 from rag_audit.durable import replace_file
 from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.errors import InvalidProof, RequestRefused, SchemaError, SignatureError, StoreError
@@ -31,7 +32,6 @@ from rag_audit.records import (
     document_digest,
     request_message,
 )
-from rag_audit.relation.commitments import vector_commitment
 from rag_audit.relation.field import to_hex
 
 MAX_FILE_BYTES = 16 << 20

@@ -12,6 +12,7 @@ from typing import Any
 
 from rag_audit.canonical import jcs, parse_json, sha256
 from rag_audit.commit import CommittedTenant, WindowSecrets, proof_constants
+from rag_audit.commitments import noise_key, slot_id, topk_commitment, vector_commitment
 from rag_audit.embedders import Embedder, NothingToEmbed
 from rag_audit.engine import Int8Array, Int32Array, SlotKey, draw_noise, select
 from rag_audit.errors import RequestRefused, SchemaError
@@ -30,7 +31,6 @@ from rag_audit.records import (
     document_digest,
     verifies,
 )
-from rag_audit.relation.commitments import noise_key, slot_id, topk_commitment, vector_commitment
 from rag_audit.relation.field import digest_to_field, to_hex
 from rag_audit.sealed import seal, unseal
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag_audit.canonical import jcs, parse_json
+from rag_audit.commitments import topk_commitment
 from rag_audit.errors import EncodingError, SignatureError
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
 from rag_audit.ledger.merkle import leaf_hash, verify_inclusion
@@ -27,7 +28,6 @@ from rag_audit.records import (
     log_origin,
     receipt_message,
 )
-from rag_audit.relation.commitments import topk_commitment
 from rag_audit.relation.field import to_hex
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ import numpy as np
 
 from rag_audit.canonical import Json, digest_hex, jcs, read_json
 from rag_audit.commit import Commitment, CommittedTenant, WindowSecrets, commit_tenant, list_root
+from rag_audit.commitments import seed_commitment
 from rag_audit.documents import DocumentStore
 from rag_audit.durable import PRIVATE_MODE, replace_file, sync_directory
 from rag_audit.embedders import Embedder
@@ -31,7 +32,6 @@ from rag_audit.models import Model
 from rag_audit.policy import Policy, TenantPolicy
 from rag_audit.proofs import scan
 from rag_audit.records import Opening, RosterEntry, TenantEntry
-from rag_audit.relation.commitments import seed_commitment
 from rag_audit.relation.field import to_bytes, to_hex
 
 MAX_COMMITMENT_BYTES = 64 << 20

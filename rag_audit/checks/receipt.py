@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from rag_audit.checks.case import Case, ReceiptFile, Status
 from rag_audit.checks.signatures import provider_key
+from rag_audit.commitments import vector_commitment
 from rag_audit.embedders import Embedder
 from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.receipts import OpenedReceipt, contradictions, open_receipt
 from rag_audit.records import QueryRecord, RequestSalts, verifies
-from rag_audit.relation.commitments import vector_commitment
 from rag_audit.relation.field import to_hex
 
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from rag_audit.commitments import text_query_commitment
 from rag_audit.embedders.base import NothingToEmbed, PromptTemplate, TokenLimits, Vectors, check_text
 from rag_audit.errors import EncodingError, SetupError
-from rag_audit.relation.commitments import text_query_commitment
 from rag_audit.relation.vectors import MAX_COMPONENT
 
 if TYPE_CHECKING:

@@ -1,25 +1,8 @@
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from rag_audit import _native
-from rag_audit.relation import poseidon
-from rag_audit.relation.field import to_bytes
 from tests.window.simulator import Finished, Service, finished_window
-
-
-@pytest.fixture(scope="session", autouse=True)
-def native_poseidon() -> Iterator[None]:
-    """Time: the reference permutation takes 9 ms. The native one is the same function (tests/native)."""
-
-    def permute(state: Sequence[int]) -> list[int]:
-        data = _native.poseidon_permute(b"".join(to_bytes(x) for x in state))
-        return [int.from_bytes(data[i : i + 32], "big") for i in range(0, len(data), 32)]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(poseidon, "permute", permute)
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from math import gcd
 from typing import Any, cast
 
 from rag_audit.canonical import Json
+from rag_audit.commitments import hash_list, vector_commitment
 from rag_audit.errors import InvalidProof, WitnessError
 from rag_audit.executors import run_jobs
 from rag_audit.proofs import CoalitionDigest, OpenedKey, Pins
@@ -20,8 +21,7 @@ from rag_audit.proofs.groth16.job import parse_key, parse_proof, prove
 from rag_audit.proofs.groth16.job import verify as verify_proof
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.groth16.system import pinned_key
-from rag_audit.relation.commitments import vector_commitment
-from rag_audit.relation.poseidon import TAG_COALITION, hash_list
+from rag_audit.relation.poseidon import TAG_COALITION
 from rag_audit.relation.vectors import pack_nibbles
 
 MASK_BITS = 252
