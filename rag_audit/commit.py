@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +17,13 @@ from typing import Any
 
 from rag_audit import _native
 from rag_audit.canonical import digest_hex, jcs, parse_hex, parse_json
+from rag_audit.commitments import seed_commitment
 from rag_audit.durable import create_private, read_private
 from rag_audit.embedders import Embedder
 from rag_audit.engine import TenantIndex, check_capacity
 from rag_audit.errors import PolicyError, SchemaError
 from rag_audit.ledger.merkle import HashTree, leaf_hash, root_of
+from rag_audit.models import repeated
 from rag_audit.policy import Policy, TenantPolicy
 from rag_audit.proofs import SYSTEMS, Constants, proof_system, scan
 from rag_audit.records import (
@@ -33,7 +36,6 @@ from rag_audit.records import (
     TenantEntry,
     document_digest,
 )
-from rag_audit.relation.commitments import seed_commitment
 from rag_audit.relation.field import from_hex, random_element, to_bytes, to_hex
 
 
@@ -274,20 +276,17 @@ def check_roster(roster: Sequence[RosterEntry], policy: Policy) -> None:
 
     :raises PolicyError: naming the account or tenant
     """
-    for what, values in (("account", [r.account for r in roster]), ("key", [r.key for r in roster])):
-        repeated = sorted({v for v in values if values.count(v) > 1})
-        if repeated:
-            raise PolicyError(
-                f"roster repeats an {what}", field="roster", expected="each once", found=repeated
-            )
+    for what, values in (("account", (r.account for r in roster)), ("key", (r.key for r in roster))):
+        if twice := repeated(values):
+            raise PolicyError(f"roster repeats an {what}", field="roster", expected="each once", found=twice)
     for entry in roster:
         if policy.tenant(entry.tenant) is None:
             raise PolicyError(
                 "roster names an unknown tenant", field=f"roster.{entry.account}", found=entry.tenant
             )
+    counts = Counter(r.tenant for r in roster)
     for tenant in policy.tenants:
-        enrolled = sum(r.tenant == tenant.tenant for r in roster)
-        if enrolled > tenant.accounts_max:
+        if (enrolled := counts[tenant.tenant]) > tenant.accounts_max:
             raise PolicyError(
                 "more accounts than the tenant's cap",
                 field=f"roster.{tenant.tenant}",

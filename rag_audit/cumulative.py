@@ -16,6 +16,7 @@ from rag_audit import accounting
 from rag_audit.accounting.values import Real, text
 from rag_audit.canonical import digest_hex, read_json
 from rag_audit.errors import PolicyError, SchemaError
+from rag_audit.models import repeated
 from rag_audit.policy import Policy
 from rag_audit.windowfile import MAX_WINDOW_BYTES, WindowFile
 
@@ -100,7 +101,7 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
     :raises PolicyError: no window, one given twice, windows without a tenant in common, a bad delta
     """
     names = [part.policy.window for part in windows]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    if twice := repeated(names):
         raise PolicyError(
             "a window is given twice", field="windows", expected="each window once", found=twice[0]
         )

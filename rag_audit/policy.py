@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -129,7 +130,11 @@ class Policy(Model):
 
     def tenant(self, tenant: str) -> TenantPolicy | None:
         """The named tenant's part, or None."""
-        return next((t for t in self.tenants if t.tenant == tenant), None)
+        return self._by_name.get(tenant)
+
+    @cached_property
+    def _by_name(self) -> dict[str, TenantPolicy]:
+        return {t.tenant: t for t in reversed(self.tenants)}
 
     def constants(self, tenant: TenantPolicy, dimension: int, norm_factor: int | None) -> Constants:
         """What fixes the circuits of one tenant's proofs.

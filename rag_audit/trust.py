@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -190,7 +191,11 @@ class Trust(Model):
 
     def independent(self, account: str) -> AccountTrust | None:
         """The named independent account, or None."""
-        return next((a for a in self.account if a.id == account), None)
+        return self._by_id.get(account)
+
+    @cached_property
+    def _by_id(self) -> dict[str, AccountTrust]:
+        return {a.id: a for a in self.account}
 
 
 def at_least(level: str, wanted: str, order: tuple[str, ...]) -> bool:

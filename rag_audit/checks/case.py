@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from rag_audit.errors import ExitCode, RagAuditError
@@ -76,7 +77,10 @@ class ReceiptFile:
 
 @dataclass
 class Case:
-    """One window under verification. The parsed parts are facts about the file, not yet trusted."""
+    """One window under verification. The parsed parts are facts about the file, not yet trusted.
+
+    What checks look up once a record is an index here, made once: a window may have 10^5 records and accounts.
+    """
 
     file: WindowFile
     trust: Trust
@@ -98,7 +102,7 @@ class Case:
     figures: dict[str, Any] = field(default_factory=dict)
     """what the verdict prints besides the checks: levels, counts, bounds"""
 
-    @property
+    @cached_property
     def queries(self) -> list[QueryRecord]:
         """The query records, in ledger order."""
         return [e for e in self.entries if isinstance(e, QueryRecord)]
@@ -109,19 +113,51 @@ class Case:
         last = self.entries[-1]
         return last if isinstance(last, Closing) else None
 
-    def accounts(self) -> dict[str, RosterEntry]:
-        """Every account of the window, enrolled ones included."""
-        enrolled = [e.roster_entry() for e in self.entries if isinstance(e, Enrolment)]
-        return {r.account: r for r in [*self.roster, *enrolled]}
+    @cached_property
+    def enrolments(self) -> list[Enrolment]:
+        """The enrolments, in ledger order."""
+        return [e for e in self.entries if isinstance(e, Enrolment)]
 
-    def beacons(self) -> dict[int, BeaconEntry]:
-        """Beacon entries by the entry they answer."""
+    @cached_property
+    def everyone(self) -> list[RosterEntry]:
+        """A line for each account: the roster's, then those that enrolled."""
+        return [*self.roster, *(e.roster_entry() for e in self.enrolments)]
+
+    @cached_property
+    def _accounts(self) -> dict[str, RosterEntry]:
+        return {r.account: r for r in self.everyone}
+
+    @cached_property
+    def _beacons(self) -> dict[int, BeaconEntry]:
         return {e.entry: e for e in self.entries if isinstance(e, BeaconEntry)}
+
+    @cached_property
+    def _sources(self) -> dict[str, int]:
+        return {e.account: e.seq for e in reversed(self.enrolments)}
+
+    @cached_property
+    def _first_uses(self) -> dict[int, QueryRecord]:
+        return {self.source_of(q.account): q for q in reversed(self.queries)}
+
+    def accounts(self) -> Mapping[str, RosterEntry]:
+        """Every account of the window, enrolled ones included."""
+        return self._accounts
+
+    def beacons(self) -> Mapping[int, BeaconEntry]:
+        """Beacon entries by the entry they answer."""
+        return self._beacons
+
+    def source_of(self, account: str) -> int:
+        """The entry whose beacon an account's slots use: its enrolment, or the opening."""
+        return self._sources.get(account, 0)
+
+    def first_use(self, source: int) -> QueryRecord | None:
+        """The first record whose slot uses the beacon that entry `source` named."""
+        return self._first_uses.get(source)
 
     def beacon_of(self, account: str) -> bytes | None:
         """The beacon value of an account's slots: its enrolment's, or the window's."""
-        source = next((e.seq for e in self.entries if isinstance(e, Enrolment) and e.account == account), 0)
-        beacon = self.beacons().get(source)
+        beacon = self._beacons.get(self.source_of(account))
         return None if beacon is None else bytes.fromhex(beacon.value)
 
     def report(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -14,10 +14,12 @@ from rag_audit.checks.signatures import check_checkpoint, open_trusted
 from rag_audit.errors import RagAuditError
 from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS
 from rag_audit.ledger.merkle import verify_consistency
+from rag_audit.models import repeated
 from rag_audit.records import (
     BeaconEntry,
     Closing,
     Enrolment,
+    Entry,
     Opening,
     QueryRecord,
     request_message,
@@ -77,7 +79,7 @@ def _closing(case: Case) -> None:
     if closing is None:
         case.report("ledger.closing", False, "a closing record", "none: the window is not closed")
         return
-    enrolments = sum(isinstance(e, Enrolment) for e in case.entries)
+    enrolments = len(case.enrolments)
     found = f"{closing.queries} queries, {closing.enrolments} enrolments"
     expected = f"{len(case.queries)} queries, {enrolments} enrolments"
     case.report("ledger.closing", found == expected and not closing.abandoned, expected,
@@ -132,6 +134,7 @@ def _clock(case: Case) -> None:
     stands = _witnessed(case)
     # Times of entries ascend where `ledger.timestamps` passes; the largest so far says the same where it does not.
     latest = list(accumulate((getattr(e, "ts", 0) for e in case.entries), max))
+    following = _following(case.entries)
 
     def wrong() -> Iterator[str]:
         for earlier, later in pairwise(stands):
@@ -140,11 +143,9 @@ def _clock(case: Case) -> None:
         for stand in stands:
             if (ts := latest[min(stand.size, len(latest)) - 1]) > stand.at + leeway:
                 yield f"an entry of {stand.name} is stamped {ts}, the quorum cosigned it at {stand.at}"
-            for entry in case.entries[stand.before :]:
-                if isinstance(entry, QueryRecord | Enrolment | Closing):
-                    if entry.ts < stand.at - leeway:
-                        yield f"entry {entry.seq} at {entry.ts}, after a beacon over {stand.name} at {stand.at}"
-                    break
+            entry = following[stand.before]
+            if entry is not None and entry.ts < stand.at - leeway:
+                yield f"entry {entry.seq} at {entry.ts}, after a beacon over {stand.name} at {stand.at}"
 
     bad = first(wrong())
     case.report(
@@ -154,6 +155,14 @@ def _clock(case: Case) -> None:
         bad or f"they fit {len(stands)}",
         bad and "entries",
     )
+
+
+def _following(entries: Sequence[Entry]) -> list[QueryRecord | Enrolment | Closing | None]:
+    """For each place, and for the one after the last, the first entry from there on that has a time."""
+    found: list[QueryRecord | Enrolment | Closing | None] = [None]
+    for entry in reversed(entries):
+        found.append(entry if isinstance(entry, QueryRecord | Enrolment | Closing) else found[-1])
+    return found[::-1]
 
 
 def _witnessed(case: Case) -> list[_Witnessed]:
@@ -180,16 +189,14 @@ def _witnessed(case: Case) -> list[_Witnessed]:
 
 
 def _accounts(case: Case) -> None:
-    enrolled = [e.roster_entry() for e in case.entries if isinstance(e, Enrolment)]
-    everyone = [*case.roster, *enrolled]
+    everyone = case.everyone
 
     def wrong() -> Iterator[str]:
         for attribute in ("account", "key"):
-            values = [getattr(r, attribute) for r in everyone]
-            yield from (f"{attribute} {v} twice" for v in {v for v in values if values.count(v) > 1})
+            yield from (f"{attribute} {v} twice" for v in repeated(getattr(r, attribute) for r in everyone))
+        counts = Counter(r.tenant for r in everyone)
         for tenant in case.policy.tenants:
-            count = sum(r.tenant == tenant.tenant for r in everyone)
-            if count > tenant.accounts_max:
+            if (count := counts[tenant.tenant]) > tenant.accounts_max:
                 yield f"{count} accounts of {tenant.tenant}, cap {tenant.accounts_max}"
         known = {r.account: r.tenant for r in case.roster}
         for entry in case.entries:
@@ -211,7 +218,7 @@ def _accounts(case: Case) -> None:
 
 
 def _enrolment_beacons(case: Case) -> None:
-    enrolments = [e for e in case.entries if isinstance(e, Enrolment)]
+    enrolments = case.enrolments
     used = {q.account for q in case.queries}
     beacons = case.beacons()
     case.figures["enrolments_void_or_unused"] = sum(
@@ -223,10 +230,10 @@ def _enrolment_beacons(case: Case) -> None:
                 case, "ledger.enrolment", enrolment.beacon, beacons.get(enrolment.seq), enrolment.seq
             )
     answered = {0, *(e.seq for e in enrolments)}
-    entries = [e.entry for e in case.entries if isinstance(e, BeaconEntry)]
-    extra = sorted({e for e in entries if e not in answered or entries.count(e) > 1})
+    entries = Counter(e.entry for e in case.entries if isinstance(e, BeaconEntry))
+    extra = sorted(e for e, count in entries.items() if e not in answered or count > 1)
     case.report(
-        "ledger.beacons", not extra, "one beacon for each opening or enrolment", extra or len(entries)
+        "ledger.beacons", not extra, "one beacon for each opening or enrolment", extra or entries.total()
     )
 
 

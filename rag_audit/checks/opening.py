@@ -18,9 +18,7 @@ from rag_audit.records import (
     BeaconSource,
     Closing,
     DrandBeacon,
-    Enrolment,
     Opening,
-    QueryRecord,
     parse_entry,
 )
 
@@ -177,18 +175,11 @@ def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconE
         if value.hex() != entry.value:
             case.report(check_id, False, value.hex(), entry.value, f"entries[{entry.seq}].value")
             return
-        used = next((q for q in case.queries if _uses(case, q, of)), None)
+        used = case.first_use(of)
         in_order = used is None or (drawn_at <= used.ts and entry.seq < used.seq)
         first = "none" if used is None else f"{used.ts} at {used.seq}"
         case.report(check_id, in_order, "drawn after the quorum, before the first query",
                     f"quorum {quorum_at * 1000}, drawn {drawn_at} at {entry.seq}, first query {first}")  # fmt: skip
-
-
-def _uses(case: Case, record: QueryRecord, of: int) -> bool:
-    enrolled = next(
-        (e.seq for e in case.entries if isinstance(e, Enrolment) and e.account == record.account), 0
-    )
-    return enrolled == of
 
 
 def beacon_value(

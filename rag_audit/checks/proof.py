@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from rag_audit.attest import record_public, tenant_public
@@ -77,7 +77,7 @@ def _strangers(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> list[str
     ]
 
 
-def _a1(case: Case, wanted: Sequence[int], valid: set[tuple[int, str]]) -> None:
+def _a1(case: Case, wanted: Set[int], valid: set[tuple[int, str]]) -> None:
     """The level of A1, where every record that needs proofs has a valid one of `embed`."""
     if not wanted or any((seq, "embed") not in valid for seq in wanted):
         return
@@ -103,13 +103,13 @@ def known_manifest(case: Case) -> bool:
     return manifest_digest(part) == pin
 
 
-def _wanted(case: Case) -> list[int] | None:
+def _wanted(case: Case) -> Set[int] | None:
     """The records that must have proofs: all, or those that a trusted challenge names."""
     every = [q.seq for q in case.queries]
     require = case.trust.require
     case.figures["mode"] = require.mode
     if require.mode == "full":
-        return every
+        return frozenset(every)
     beta, eta = decimal(require.beta), decimal(require.eta)
     if beta is None or eta is None or not (0 < beta < 1 and 0 < eta < 1):
         case.record("proof.challenge", Status.UNMET, "beta and eta in (0, 1) in trust.toml", f"{beta}, {eta}")
@@ -142,7 +142,7 @@ def _wanted(case: Case) -> list[int] | None:
     if not case.record("proof.challenge", Status.PASS if enough else Status.UNDECIDED, expected, found):
         return None
     case.figures["sampled"] = len(positions)
-    return sorted(positions)
+    return positions
 
 
 def _eager(case: Case) -> None:

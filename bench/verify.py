@@ -1,0 +1,349 @@
+"""Verification of large windows, proofs aside: `python -m bench.verify --records 1000 10000 100000 [--json]`.
+
+A process of its own writes a window of so many records: really signed by accounts, provider and witnesses, with
+enrolments, their beacons and receipts, but with stand-ins where proofs would be. Another one measures reading the file
+and verifying it, down to the statements of proofs; only decoding a proof and its verification are left out. The
+verdict must be PASS. Target: 10^5 records in 60 s and 1.5 GB.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from bench.common import Cost, by_figure, emit, measured, parser
+from rag_audit import attest
+from rag_audit.beacon import Reveal, combine, nonce_commitment
+from rag_audit.canonical import digest_hex, sha256
+from rag_audit.commit import Commitment, WindowSecrets, check_inputs, commit, commit_tenant
+from rag_audit.durable import replace_file
+from rag_audit.embedders import Embedder, get_embedder, manifest_digest
+from rag_audit.engine import build_index
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.merkle import leaf_hash
+from rag_audit.ledger.note import ALG_COSIGNATURE, ALG_ED25519, SigningKey, cosign_note, sign_note
+from rag_audit.ledger.tree import MerkleTree
+from rag_audit.policy import Policy, draft_policy
+from rag_audit.proofs import scan
+from rag_audit.receipts import make_receipt
+from rag_audit.records import (
+    BeaconEntry,
+    BeaconSource,
+    BeaconWitness,
+    Closing,
+    CoalitionEstimate,
+    CountersignedReceipt,
+    Enrolment,
+    Entry,
+    QueryRecord,
+    RequestSalts,
+    RosterEntry,
+    WitnessBeacon,
+    answer_digest,
+    request_message,
+)
+from rag_audit.relation.field import MODULUS, to_bytes, to_hex
+from rag_audit.relation.noise import table_digest
+from rag_audit.trust import Require, trust_template
+from rag_audit.verify import Verdict, verify_window
+from rag_audit.windowfile import MEDIA_TYPE, WindowFile
+
+ORIGIN = "bench.example/rag"
+START, STEP, DAY = 1_800_000_000_000, 10, 86_400_000
+TENANTS = ("law", "medicine")
+WITNESSES = ("w1", "w2")
+CAPACITY, TOP_K = 8, 2
+TEXTS = ("One thing.", "Another thing.", "A third thing.")
+
+
+class Builder:
+    """A window whose parties are all here. Everything but proofs is as a service makes it.
+
+    :param enrolments: how many of the accounts join while the window is open, evenly between the records
+    """
+
+    def __init__(self, folder: Path, records: int, accounts: int, enrolments: int, receipts: int) -> None:
+        self.folder, self.rng = folder, random.Random(records)
+        self.provider = SigningKey.generate(ORIGIN)
+        self.witnesses = {name: SigningKey.generate(name, ALG_COSIGNATURE) for name in WITNESSES}
+        names = [(f"account-{n}", TENANTS[n % len(TENANTS)]) for n in range(accounts)]
+        self.keys = {name: SigningKey.generate(name) for name, _ in names}
+        lines = [RosterEntry(account=a, tenant=t, key=self.keys[a].verifier.public.hex()) for a, t in names]
+        self.enrolled, self.roster = lines[:enrolments], lines[enrolments:]
+        self.tenant_of = dict(names)
+        self.embedder = get_embedder(query_tokens=4)
+        self.made = self._commit(records, accounts)
+        self.opening = self.made.opening
+        self.opening_digest = digest_hex(self.opening.dump())
+        self.entries: list[Entry] = []
+        self.tree = MerkleTree()
+        self.receipts: list[tuple[QueryRecord, bytes, tuple[int, ...]]] = []
+        self._fill(records, receipts)
+
+    def _commit(self, records: int, accounts: int) -> Commitment:
+        policy = _policy(self.embedder, records, accounts)
+        documents = dict.fromkeys(TENANTS, TEXTS)
+        manifest = check_inputs(policy, self.roster, documents, self.embedder)
+        drawn = WindowSecrets.draw(TENANTS)
+        vectors = self.embedder.embed_documents(TEXTS)
+        tenants = {}
+        for tenant in TENANTS:
+            index = build_index(vectors, CAPACITY)
+            points = scan.commit_index(
+                index.rows.tobytes(), index.dimension, CAPACITY, to_bytes(drawn.index_salts[tenant])
+            )
+            texts = dict(zip(index.positions, TEXTS, strict=True))
+            tenants[tenant] = commit_tenant(tenant, index, texts, drawn, points=points)
+        return commit(origin=ORIGIN, policy=policy, roster=self.roster, manifest=manifest, tenants=tenants,
+                      drawn=drawn, beacon=self._source("opening"), previous=None)  # fmt: skip
+
+    # -- the ledger ------------------------------------------------------------------------------------------
+
+    def _fill(self, records: int, receipts: int) -> None:
+        self._append(self.opening)
+        self.opening_checkpoint = self._cosigned(self.opening.opens_at - 10_000)
+        self._beacon(0, "opening", self.opening_checkpoint, self.opening.opens_at - 5_000)
+        waiting = list(self.enrolled)
+        every = max(1, records // (len(waiting) + 1))
+        asking = [line.account for line in self.roster]
+        asked = dict.fromkeys(self.keys, 0)
+        ts = self.opening.opens_at
+        for number in range(records):
+            if number % every == 0 and waiting:
+                # The beacon's witnesses need whole seconds: nothing happens in the window meanwhile.
+                line = waiting.pop()
+                ts += 2_000
+                self._enrol(line, ts)
+                asking.append(line.account)
+            ts += STEP
+            account = asking[number % len(asking)]
+            asked[account] += 1
+            self._query(account, asked[account], ts, keep=number < receipts)
+        self._append(
+            Closing(type="closing", v=1, seq=len(self.entries), ts=ts, window=self.opening.window, queries=records,
+                    enrolments=len(self.enrolled), coalition=_estimate(self.made.policy), abandoned=False)
+        )  # fmt: skip
+        self.final_checkpoint = self._cosigned(ts + 10_000)
+
+    def _append(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.tree.append(leaf_hash(entry.canonical()))
+
+    def _query(self, account: str, i: int, ts: int, *, keep: bool) -> None:
+        salt, tenant = self.rng.randbytes(32), self.made.tenants[self.tenant_of[account]]
+        opened = {"hq": self._element(), "cq": self._element(), "htopk": self._element(), "hans": salt.hex()}
+        positions = (0, 1)
+        if keep:
+            salts = RequestSalts.derive(salt)
+            documents = attest.document_openings(tenant, positions, self.made.secrets)
+            digests = [bytes.fromhex(d.hash) for d in documents]
+            opened["htopk"] = to_hex(attest.topk_commitment(salts.top_k, positions))
+            opened["hans"] = answer_digest(salts.answer, digests).hex()
+        name = tenant.entry.tenant
+        message = request_message(ORIGIN, self.opening_digest, name, account, i, opened["hq"])
+        record = QueryRecord(
+            type="query", v=1, window=self.opening.window, seq=len(self.entries), account=account, tenant=name, i=i,
+            ts=ts, sig=self.keys[account].sign(message).hex(), proof=None, **opened,
+        )  # fmt: skip
+        self._append(record)
+        if keep:
+            self.receipts.append((record, salt, positions))
+
+    def _element(self) -> str:
+        return to_hex(self.rng.randrange(MODULUS))
+
+    # -- witnesses -------------------------------------------------------------------------------------------
+
+    def _enrol(self, line: RosterEntry, ts: int) -> None:
+        source = self._source(line.account)
+        entry = Enrolment(type="enrolment", v=1, seq=len(self.entries), ts=ts, beacon=source, **line.dump())
+        self._append(entry)
+        self._beacon(entry.seq, line.account, self._cosigned(ts), ts)
+
+    def _nonce(self, of: str, witness: str) -> bytes:
+        return sha256(f"{of} {witness}".encode())
+
+    def _source(self, of: str) -> BeaconSource:
+        members = [
+            BeaconWitness(name=n, vkey=str(k.verifier), commitment=nonce_commitment(self._nonce(of, n)).hex())
+            for n, k in self.witnesses.items()
+        ]
+        return WitnessBeacon(source="witnesses", witnesses=members)
+
+    def _head(self) -> Checkpoint:
+        return Checkpoint(self.opening.log, self.tree.size, self.tree.root())
+
+    def _cosigned(self, ts: int) -> str:
+        note = self._head().sign(self.provider)
+        for key in self.witnesses.values():
+            note = cosign_note(note, key, ts // 1000)
+        return str(note)
+
+    def _beacon(self, of: int, name: str, checkpoint: str, ts: int) -> None:
+        head, window = self._head(), self.made.policy.window
+        nonces = {n: self._nonce(name, n) for n in self.witnesses}
+        notes = [
+            str(sign_note(Reveal(ORIGIN, window, head.size, head.root, nonces[n], ts).text,
+                          key.with_algorithm(ALG_ED25519)))
+            for n, key in self.witnesses.items()
+        ]  # fmt: skip
+        self._append(
+            BeaconEntry(type="beacon", v=1, seq=len(self.entries), entry=of, source="witnesses",
+                        value=combine(nonces, head.root).hex(), notes=notes, checkpoint=checkpoint)
+        )  # fmt: skip
+
+    # -- what a verifier gets --------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write window.json, trust.toml and the receipts."""
+        keys = {t.entry.c_idx: scan.points_json(t.points) for t in self.made.tenants.values()}
+        table = self.embedder.table
+        assert table is not None
+        keys[self.embedder.manifest()["artefacts"][scan.TABLE_ARTEFACT]] = scan.points_json(table.columns())
+        proofs = {
+            str(e.seq): {"retrieve": "none", "embed": "none"}
+            for e in self.entries
+            if isinstance(e, QueryRecord)
+        }
+        file = WindowFile(
+            mediaType=MEDIA_TYPE,
+            entries=[e.dump() for e in self.entries],
+            opening_checkpoint=self.opening_checkpoint,
+            final_checkpoint=self.final_checkpoint,
+            policy=self.made.policy.dump(),
+            embedder=self.made.manifest,
+            roster=[r.dump() for r in self.roster],
+            tenants=[t.entry.dump() for t in self.made.tenants.values()],
+            verification_keys=keys,
+            proofs=proofs,
+            challenges=[],
+            certificate=None,
+        )
+        file.save(self.folder / "window.json")
+        for record, salt, positions in self.receipts:
+            self._save_receipt(record, salt, positions)
+        (self.folder / "trust.toml").write_text(self._trust())
+
+    def _save_receipt(self, record: QueryRecord, salt: bytes, positions: tuple[int, ...]) -> None:
+        tenant = self.made.tenants[record.tenant]
+        text = make_receipt(
+            record,
+            salt=salt,
+            positions=positions,
+            documents=attest.document_openings(tenant, positions, self.made.secrets),
+            tree=self.tree,
+            origin=ORIGIN,
+            opening_digest=self.opening_digest,
+            key=self.provider,
+        )
+        draft = CountersignedReceipt(type="receipt", v=1, account=record.account, receipt=text, disclosed=None,
+                                     sig="0" * 128)  # fmt: skip
+        signed = draft.model_copy(update={"sig": self.keys[record.account].sign(draft.message()).hex()})
+        replace_file(self.folder / "receipts" / f"{record.seq}.json", signed.canonical())
+
+    def _trust(self) -> str:
+        require = Require(
+            max_epsilon="1000", max_delta="1e-5", min_k_max=1, max_theta="0.8", min_tau=0, max_K_share="0.25",
+            a1="proved", coalition="not-checked", min_receipts=1,
+        )  # fmt: skip
+        named = [(line.account, line.key) for line in self.roster[:1000]]
+        return trust_template(
+            origin=ORIGIN,
+            vkey=str(self.provider.verifier),
+            witnesses=[(n, str(k.verifier)) for n, k in self.witnesses.items()],
+            quorum=len(self.witnesses),
+            verifiers=[],
+            accounts=named,
+            circuits=[],
+            noise_table=table_digest(),
+            embedder=self.embedder.manifest()["artefacts"],
+            manifest=manifest_digest(self.embedder.manifest()),
+            scan=scan.protocols_digest(),
+            require=require,
+        )
+
+
+def _policy(embedder: Embedder, records: int, accounts: int) -> Policy:
+    # Of those that enrol late each asks at most what the first ones do.
+    return draft_policy(
+        window="bench",
+        opens_at=START,
+        closes_at=START + 30 * DAY,
+        capacities=dict.fromkeys(TENANTS, CAPACITY),
+        n=2 * -(-records // accounts),
+        k_max=2,
+        eps_acc="14",
+        accounts_max=accounts,
+        gains=(1, 8),
+        lattice=64,
+        dimension=embedder.dimension,
+        top_k=TOP_K,
+        tokens=(embedder.limits.query, embedder.limits.document),
+    )
+
+
+def _estimate(policy: Policy) -> CoalitionEstimate:
+    part = policy.estimator
+    return CoalitionEstimate(
+        c=1, c_tenant=1, theta=list(part.theta), tau=part.tau, tau_unit=part.tau_unit, certificate=None
+    )
+
+
+def build(folder: str, records: int, accounts: int, enrolments: int, receipts: int) -> int:
+    """Write a window, its trust file and receipts; how many bytes it has."""
+    (Path(folder) / "receipts").mkdir()
+    Builder(Path(folder), records, accounts, enrolments, receipts).save()
+    return sum(p.stat().st_size for p in Path(folder).glob("*.json"))
+
+
+def check(folder: str) -> tuple[dict[str, Cost], str]:
+    """Cost of reading and of verifying what `build` wrote, and the verdict's line."""
+    place, costs = Path(folder), {}
+    nothing: dict[str, Any] = {"parse_proof": lambda *_, **__: b"", "verify_batch": lambda *_, **__: []}
+    with mock.patch.multiple(scan, **nothing):
+        costs["read"], window = measured(lambda: WindowFile.load(place))
+
+        def work() -> Verdict:
+            return verify_window(window, trust=place / "trust.toml", receipts=[place / "receipts"])
+
+        costs["verify"], verdict = measured(work)
+    return costs, verdict.line
+
+
+def main() -> None:
+    """Measure and print."""
+    options = parser(__doc__)
+    options.add_argument("--records", type=int, nargs="+", default=[1000, 10_000])
+    options.add_argument("--accounts", type=int, help="a tenth of the records")
+    options.add_argument("--enrolments", type=int, help="a hundredth of the records")
+    options.add_argument("--receipts", type=int, help="a hundredth of the records")
+    args = options.parse_args()
+    windows: dict[str, Any] = {}
+    for records in args.records:
+        accounts = args.accounts or max(4, records // 10)
+        counts = [records // 100 if n is None else n for n in (args.enrolments, args.receipts)]
+        with (
+            tempfile.TemporaryDirectory(prefix=".bench-", dir=".") as folder,
+            ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as alone,
+        ):
+            size = alone.submit(build, folder, records, accounts, *counts).result()
+            costs, line = alone.submit(check, folder).result()
+        if not line.startswith("PASS "):
+            raise SystemExit(f"the window of {records} records does not pass: {line}")
+        windows[str(records)] = {
+            "accounts": accounts,
+            "enrolments": counts[0],
+            "receipts": counts[1],
+            "bytes": size,
+            **by_figure(costs),
+        }
+    emit({"records": args.records, "windows": windows}, as_json=args.json)
+
+
+if __name__ == "__main__":
+    main()
