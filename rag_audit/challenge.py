@@ -1,22 +1,24 @@
 """Challenges: which records must be proved, drawn by a verifier after the ledger can no longer change.
 
-A challenge is a signed note over the cosigned final root and a fresh nonce; the positions follow from both by the
-public draw below (vectors/v1/challenge.json), so neither side chooses them.
+A challenge is a signed note over the cosigned final root and a nonce that only the verifier's key gives; the positions
+follow from both by the public draw below (vectors/v1/challenge.json), so neither side chooses them, and asking a
+verifier twice gives the same draw.
 """
 
 from __future__ import annotations
 
 import base64
 import math
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from rag_audit.canonical import parse_base64, parse_hex, sha256
+from rag_audit.canonical import jcs, parse_base64, parse_hex, sha256
 from rag_audit.errors import SchemaError, VersionError
+from rag_audit.ledger.note import SigningKey
 
 DOMAIN = "rag-audit/challenge/v1"
+NONCE_DOMAIN = b"rag-audit/challenge-nonce/v1"
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Challenge:
 
     :param size: ledger size of the final checkpoint
     :param root: its root, 32 bytes
-    :param nonce: the verifier's 32 random bytes
+    :param nonce: 32 bytes that nobody but the verifier could know before
     :param sample: how many query records are drawn; None asks for all
     """
 
@@ -37,9 +39,17 @@ class Challenge:
     sample: int | None
 
     @classmethod
-    def new(cls, origin: str, window: str, size: int, root: bytes, sample: int | None) -> Challenge:
-        """With a fresh nonce from the operating system."""
-        return cls(origin, window, size, root, secrets.token_bytes(32), sample)
+    def new(
+        cls, key: SigningKey, origin: str, window: str, size: int, root: bytes, sample: int | None
+    ) -> Challenge:
+        """The draw of a verifier's key over a ledger: the same however often it is asked for.
+
+        The nonce is SHA-256 of an Ed25519 signature (RFC 8032, deterministic) that is never shown, so it is as hard to
+        foresee as the signature is to forge. `sample` is not under it: a larger draw contains every smaller one.
+        """
+        over = {"origin": origin, "window": window, "size": size, "root": root.hex()}
+        nonce = sha256(NONCE_DOMAIN + key.sign(NONCE_DOMAIN + jcs(over)))
+        return cls(origin, window, size, root, nonce, sample)
 
     def text(self) -> str:
         """The note's text: six lines and the mode."""

@@ -21,6 +21,7 @@ from rag_audit.models import Count, DecimalText, Hex32, Identifier, Model, Posit
 MAX_TRUST_BYTES = 1 << 20
 A1_LEVELS = ("declared", "re-executed", "proved(unpinned)", "proved")
 D1_LEVELS = ("declared", "re-executed", "proved")
+CHALLENGE_LEVELS = ("published", "own", "full")
 COALITION_LEVELS = ("not-checked", "checked")
 
 
@@ -116,6 +117,8 @@ class Require(Model):
     min_receipts: Positive | None = None
     beta: DecimalText | None = None
     eta: DecimalText | None = None
+    challenge: Literal["published", "own", "full"] = "own"
+    """(sampled mode) whose draw must have been answered: one that the provider published, or the verifier's own"""
     allow_unsafe_setup: bool = False
     allow_minority_quorum: bool = False
     """a quorum of half the witnesses or fewer, under which two ledgers can each have one"""

@@ -9,13 +9,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from rag_audit.canonical import digest_hex, jcs, read_json
+from rag_audit.canonical import bounded_text, digest_hex, jcs, read_bytes, read_json
+from rag_audit.challenge import Challenge
 from rag_audit.checks import bound, coalition, ledger, opening, proof, receipt
 from rag_audit.checks import trust as trust_checks
 from rag_audit.checks.case import Case, Check, ReceiptFile, Status
+from rag_audit.checks.challenge import NamedChallenge, open_challenge
 from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.errors import EncodingError, ExitCode, RagAuditError, SchemaError, SetupError
 from rag_audit.ledger.merkle import HashTree, leaf_hash
+from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.policy import Policy
 from rag_audit.records import CountersignedReceipt, Opening, RosterEntry, TenantEntry, parse_entry
 from rag_audit.trust import Trust
@@ -84,7 +87,14 @@ class Verdict:
             parts.append(self.deciding.id)
         if self.exit_code in (ExitCode.PASS, ExitCode.UNMET):
             parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={f.get('eps_audit')}")
-            keys = ["delta", "k_max", *(("beta", "eta") if sampled else ()), "mode", "records", "receipts"]
+            keys = [
+                "delta",
+                "k_max",
+                *(("beta", "eta", "challenge") if sampled else ()),
+                "mode",
+                "records",
+                "receipts",
+            ]
             parts += [f"{k}={f.get(k)}" for k in [*keys, "a1", "d1", "coalition", "proofs", "setup"]]
             parts += [f"allow={name}" for name in f.get("allowed", [])]
         return " ".join(parts)
@@ -110,6 +120,7 @@ def verify_window(
     engine: str = "native",
     max_epsilon: str | None = None,
     allow_unsafe_setup: bool = False,
+    challenges: Sequence[Path] = (),
 ) -> Verdict:
     """Verify a window as a third party that trusts nothing but `trust`.
 
@@ -118,14 +129,16 @@ def verify_window(
     :param engine: which Groth16 verifier decides: native, py_ecc or snarkjs
     :param max_epsilon: a tighter limit than trust.toml's
     :param allow_unsafe_setup: accept one-party keys; printed in the verdict
-    :raises RagAuditError: the window or the trust file cannot be read at all (exit code 2)
+    :param challenges: notes that the verifier drew itself: they must be answered, whatever others the window has
+    :raises RagAuditError: the window, the trust file or one's own challenge cannot be read at all (exit code 2)
     """
     trusted = trust if isinstance(trust, Trust) else Trust.load(trust)
     trusted, allowed = _options(trusted, max_epsilon, allow_unsafe_setup)
+    own = [NamedChallenge(_printable(path), _own_challenge(path, trusted)) for path in challenges]
     file = window if isinstance(window, WindowFile) else WindowFile.load(window)
     handed_in, unread = load_receipts(receipts)
     case = open_case(file, trusted, handed_in, engine, None if previous is None else _previous(previous))
-    case.unread = unread
+    case.unread, case.challenges = unread, own
     case.figures["allowed"] = allowed
     embedder, notes = _embedder(case)
     opening.check(case)
@@ -136,6 +149,12 @@ def verify_window(
     bound.check(case)
     trust_checks.check(case)
     return _verdict(case, notes)
+
+
+def _own_challenge(path: Path, trust: Trust) -> Challenge:
+    data = read_bytes(path, max_bytes=MAX_NOTE_BYTES)
+    text = bounded_text(data, what="note", field=path.name, max_bytes=MAX_NOTE_BYTES)
+    return open_challenge(text, trust, field=path.name)
 
 
 def _options(trust: Trust, max_epsilon: str | None, allow_unsafe_setup: bool) -> tuple[Trust, list[str]]:
@@ -295,6 +314,12 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
             *notes,
             f"A1 is {case.figures.get('a1')}: eps_audit is conditional on query vectors that do not depend"
             " on the index",
+        ]
+    if case.figures.get("challenge") == "published":
+        notes = [
+            *notes,
+            "the challenge is the window file's: of several that were drawn, the provider may have published the one"
+            " that it liked, and eta is the chance for a single one; --challenge names the verifier's own",
         ]
     limit = case.policy.tokens.query
     notes = [

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_audit.errors import ExitCode, RagAuditError
 from rag_audit.ledger.checkpoint import Checkpoint
@@ -26,6 +26,9 @@ from rag_audit.records import (
 )
 from rag_audit.trust import Trust
 from rag_audit.windowfile import WindowFile
+
+if TYPE_CHECKING:
+    from rag_audit.checks.challenge import NamedChallenge
 
 
 class Status(StrEnum):
@@ -96,6 +99,8 @@ class Case:
     final: Checkpoint
     previous: WindowFile | RagAuditError | None = None
     """the window before this one, or why what was given for it cannot be read"""
+    challenges: Sequence[NamedChallenge] = ()
+    """those that the verifier names itself"""
     unread: Sequence[str] = ()
     """a complaint for each file that was handed in as a receipt and is none"""
     checks: list[Check] = field(default_factory=list)

@@ -8,38 +8,21 @@ from typing import Any
 
 from rag_audit.attest import record_public, tenant_public
 from rag_audit.canonical import Json, digest_hex
-from rag_audit.challenge import Challenge, sample_size
 from rag_audit.checks.case import Case, Status
+from rag_audit.checks.challenge import wanted
 from rag_audit.embedders import manifest_digest, public_manifest
-from rag_audit.errors import ExitCode, RagAuditError, SetupError, SignatureError
-from rag_audit.ledger.note import VerifierKey, parse_note, verify_note
+from rag_audit.errors import ExitCode, RagAuditError, SetupError
 from rag_audit.proofs import STATEMENTS, SYSTEMS, ProofSystem, PublicValues, TenantPublic, proof_system
 from rag_audit.records import QueryRecord
-from rag_audit.trust import decimal
 
 
 def check(case: Case) -> None:
     """Run the group."""
     case.figures["proofs"] = "none"
-    wanted = _wanted(case)
-    if wanted is None:
-        return
+    asked = wanted(case)
     proofs = {q.seq: _proofs_of(case, q) for q in case.queries}
-    missing = [
-        (q.seq, name)
-        for q in case.queries
-        if q.seq in wanted
-        for name in _statements(case, q.tenant)
-        if name not in proofs[q.seq]
-    ]
-    short = {seq for seq, _ in missing}
-    case.record(
-        "proof.present",
-        Status.UNDECIDED if missing else Status.PASS,
-        f"proofs of every statement for each of {len(wanted)} records",
-        f"{len(wanted) - len(short)} of {len(wanted)}",
-        f"record {missing[0][0]} has no {missing[0][1]} proof" if missing else None,
-    )
+    if asked is not None:
+        _present(case, asked, proofs)
     strangers = _strangers(case, proofs)
     case.record("proof.records", Status.UNDECIDED if strangers else Status.PASS,
                 "proofs of query records only, for their tenants' statements",
@@ -51,7 +34,26 @@ def check(case: Case) -> None:
     systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
     case.figures["proofs"] = "+".join(sorted(systems)) or "none"
     case.figures["proved"] = len(proved)
-    _a1(case, wanted, valid)
+    if asked is not None:
+        _a1(case, asked, valid)
+
+
+def _present(case: Case, asked: Set[int], proofs: Mapping[int, Mapping[str, Json]]) -> None:
+    missing = [
+        (q.seq, name)
+        for q in case.queries
+        if q.seq in asked
+        for name in _statements(case, q.tenant)
+        if name not in proofs[q.seq]
+    ]
+    short = {seq for seq, _ in missing}
+    case.record(
+        "proof.present",
+        Status.UNDECIDED if missing else Status.PASS,
+        f"proofs of every statement for each of {len(asked)} records",
+        f"{len(asked) - len(short)} of {len(asked)}",
+        f"record {missing[0][0]} has no {missing[0][1]} proof" if missing else None,
+    )
 
 
 def _statements(case: Case, tenant: str) -> list[str]:
@@ -77,12 +79,12 @@ def _strangers(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> list[str
     ]
 
 
-def _a1(case: Case, wanted: Set[int], valid: set[tuple[int, str]]) -> None:
+def _a1(case: Case, asked: Set[int], valid: set[tuple[int, str]]) -> None:
     """The level of A1, where every record that needs proofs has a valid one of `embed`."""
-    if not wanted or any((seq, "embed") not in valid for seq in wanted):
+    if not asked or any((seq, "embed") not in valid for seq in asked):
         return
     artefacts = case.file.embedder["embedder"]["artefacts"]
-    tenants = {q.tenant for q in case.queries if q.seq in wanted}
+    tenants = {q.tenant for q in case.queries if q.seq in asked}
     systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
     tables = {proof_system(name).TABLE_ARTEFACT for name in systems}
     pinned = all(case.trust.pins.artefact(table) == artefacts[table] for table in tables)
@@ -101,48 +103,6 @@ def known_manifest(case: Case) -> bool:
         except SetupError:
             return False
     return manifest_digest(part) == pin
-
-
-def _wanted(case: Case) -> Set[int] | None:
-    """The records that must have proofs: all, or those that a trusted challenge names."""
-    every = [q.seq for q in case.queries]
-    require = case.trust.require
-    case.figures["mode"] = require.mode
-    if require.mode == "full":
-        return frozenset(every)
-    beta, eta = decimal(require.beta), decimal(require.eta)
-    if beta is None or eta is None or not (0 < beta < 1 and 0 < eta < 1):
-        case.record("proof.challenge", Status.UNMET, "beta and eta in (0, 1) in trust.toml", f"{beta}, {eta}")
-        return None
-    needed = sample_size(beta, eta, len(every))
-    keys = [VerifierKey.parse(v.vkey, field=f"trust.verifier.{v.name}") for v in case.trust.verifier]
-    found = "no challenge by a key that trust.toml names"
-    # Every challenge over this ledger is answered in full: else the provider could publish the one that it likes.
-    positions: set[int] = set()
-    largest = 0
-    for number, text in enumerate(case.file.challenges):
-        with case.guarding("proof.challenge"):
-            note = parse_note(text, field=f"challenges[{number}]")
-            try:
-                verify_note(note, keys, field=f"challenges[{number}]")
-            except SignatureError as exc:
-                found = str(exc)
-                continue
-            challenge = Challenge.parse(note.text, field=f"challenges[{number}]")
-            named = (challenge.origin, challenge.window, challenge.size, challenge.root)
-            if named != (case.opening.origin, case.opening.window, case.final.size, case.final.root):
-                found = "a challenge over another ledger"
-                continue
-            drawn = challenge.positions(every)
-            positions.update(drawn)
-            largest = max(largest, len(drawn))
-            found = f"a challenge of {largest} records"
-    expected = f"a signed challenge of at least {needed} records"
-    enough = largest >= needed and (largest > 0 or not every)
-    if not case.record("proof.challenge", Status.PASS if enough else Status.UNDECIDED, expected, found):
-        return None
-    case.figures["sampled"] = len(positions)
-    return positions
 
 
 def _eager(case: Case) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 from rag_audit.checks.case import Case, Status
 from rag_audit.embedders import manifest_digest
 from rag_audit.proofs import SYSTEMS, proof_system
-from rag_audit.trust import A1_LEVELS, COALITION_LEVELS, D1_LEVELS, at_least, decimal
+from rag_audit.trust import A1_LEVELS, CHALLENGE_LEVELS, COALITION_LEVELS, D1_LEVELS, at_least, decimal
 
 
 def check(case: Case) -> None:
@@ -41,6 +41,9 @@ def check(case: Case) -> None:
         level = case.figures.get(name, order[0])
         asked = getattr(require, name)
         case.require(f"trust.{name}", at_least(level, asked, order), f"{asked} or better", level)
+    if (drawn_by := case.figures.get("challenge")) is not None:
+        case.require("trust.challenge", at_least(drawn_by, require.challenge, CHALLENGE_LEVELS),
+                     f"{require.challenge} or better; --challenge names the verifier's own", drawn_by)  # fmt: skip
     setups = case.figures.pop("setups", set())
     # The weakest of those that the proofs rest on; scan proofs rest on none.
     setup = next((s for s in ("unsafe", "ceremony", "transparent") if s in setups), "none")

@@ -32,6 +32,13 @@ from rag_audit.windowfile import WindowFile
 @click.option(
     "--engine", type=click.Choice(["native", "py_ecc", "snarkjs"]), default="native", show_default=True
 )
+@click.option(
+    "--challenge",
+    "challenges",
+    type=PATH,
+    multiple=True,
+    help="the challenge that this verifier drew itself; the one in WINDOW may be of the provider's choice",
+)
 @click.option("--max-epsilon", help="a tighter limit than trust.toml's")
 @click.option("--allow-unsafe-setup", is_flag=True, help="accept one-party keys; printed in the verdict")
 @click.option("--offline", is_flag=True, default=True, help="no network (the default, and the only mode)")
@@ -44,6 +51,7 @@ def verify(
     receipts: tuple[Path, ...],
     previous: Path | None,
     engine: str,
+    challenges: tuple[Path, ...],
     max_epsilon: str | None,
     allow_unsafe_setup: bool,
     offline: bool,
@@ -59,6 +67,7 @@ def verify(
         receipts=receipts,
         previous=previous,
         engine=engine,
+        challenges=challenges,
         max_epsilon=max_epsilon,
         allow_unsafe_setup=allow_unsafe_setup,
     )
@@ -85,8 +94,11 @@ def challenge(window: Path, key: Path, trust: Path, out: Path, as_json: bool) ->
         if beta is None or eta is None:
             raise SchemaError("sampled mode needs beta and eta", field="trust.require")
         sample = sample_size(beta, eta, queries)
-    drawn = Challenge.new(trusted.provider.origin, _opening(file).window, head.size, head.root, sample)
-    replace_file(out, str(sign_note(drawn.text(), signing_key(key))).encode())
+    signer = signing_key(key)
+    drawn = Challenge.new(
+        signer, trusted.provider.origin, _opening(file).window, head.size, head.root, sample
+    )
+    replace_file(out, str(sign_note(drawn.text(), signer)).encode())
     emit({"challenge": str(out), "records": queries if sample is None else sample}, as_json)
 
 

@@ -13,6 +13,7 @@ import pytest
 from rag_audit.canonical import sha256
 from rag_audit.challenge import Challenge, draw, sample_size
 from rag_audit.errors import RagAuditError
+from rag_audit.ledger.note import SigningKey
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).resolve().parents[2] / "vectors/v1/challenge.json").read_text()
@@ -71,6 +72,33 @@ def test_note_that_is_refused(case: dict[str, Any]) -> None:
         Challenge.parse(case["text"], field="challenge")
 
 
-def test_fresh_challenges_differ() -> None:
-    one, other = (Challenge.new("o", "w", 3, bytes(32), 1) for _ in range(2))
-    assert one.nonce != other.nonce
+def test_a_verifier_that_is_asked_twice_draws_the_same() -> None:
+    """Else a provider that dislikes a draw loses the note, asks again, and publishes what it likes."""
+    key = SigningKey.generate("v")
+    over = ("o", "w", 3, bytes(32))
+    one = Challenge.new(key, *over, 7)
+    assert Challenge.new(key, *over, 7) == one
+    seqs = list(range(50))
+    larger = Challenge.new(key, *over, 20)
+    assert set(one.positions(seqs)) < set(larger.positions(seqs))
+
+
+def test_nobody_else_draws_the_same() -> None:
+    key = SigningKey.generate("v")
+    others = [
+        Challenge.new(SigningKey.generate("v"), "o", "w", 3, bytes(32), 1),
+        Challenge.new(key, "p", "w", 3, bytes(32), 1),
+        Challenge.new(key, "o", "x", 3, bytes(32), 1),
+        Challenge.new(key, "o", "w", 4, bytes(32), 1),
+        Challenge.new(key, "o", "w", 3, bytes([1]) * 32, 1),
+        Challenge.new(key, "o", "w", 3, bytes(32), 1),
+    ]
+    assert len({c.nonce for c in others}) == len(others)
+
+
+def test_the_nonce_is_no_signature_of_anything_shown() -> None:
+    """Known from the note alone, it would be known to whoever sees an earlier note."""
+    key = SigningKey.generate("v")
+    drawn = Challenge.new(key, "o", "w", 3, bytes(32), 1)
+    shown = drawn.text().encode()
+    assert drawn.nonce not in {sha256(key.sign(shown)), sha256(shown), key.sign(shown)[:32]}

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -241,9 +242,8 @@ def test_challenge_and_its_draw(blocks: dict[str, str], trust: Trust, generator:
             pass
         k = j + word % bound
         order[j], order[k] = order[k], order[j]
-    sampled = Challenge.new(challenge.origin, challenge.window, challenge.size, challenge.root, sample)
     seqs = [10 * n for n in range(count)]
-    same = Challenge(sampled.origin, sampled.window, sampled.size, sampled.root, challenge.nonce, sample)
+    same = replace(challenge, sample=sample)
     assert same.positions(seqs) == sorted(10 * n for n in order[:sample])
 
 

@@ -210,7 +210,7 @@ class Service:
         """A signed challenge over the final checkpoint."""
         file = WindowFile.load(window.directory / "public")
         head = Checkpoint.parse(parse_note(file.final_checkpoint).text)
-        drawn = Challenge.new(ORIGIN, window.opening.window, head.size, head.root, sample)
+        drawn = Challenge.new(self.verifier_key, ORIGIN, window.opening.window, head.size, head.root, sample)
         return str(sign_note(drawn.text(), self.verifier_key))
 
     def receipts(self, window: Window, folder: Path, *, disclose: bool = True) -> Path:

@@ -18,13 +18,14 @@ import pytest
 from rag_audit.canonical import digest_hex
 from rag_audit.challenge import Challenge
 from rag_audit.embedders import manifest_digest
-from rag_audit.errors import ExitCode
+from rag_audit.errors import ExitCode, RagAuditError
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.note import Note, SigningKey, cosign_note, parse_note, sign_note
 from rag_audit.proofs import groth16
 from rag_audit.relation.commitments import topk_commitment, vector_commitment
 from rag_audit.relation.field import to_hex
 from rag_audit.trust import Trust
+from rag_audit.windowfile import WindowFile
 from tests.window.forge import Forge
 from tests.window.simulator import ORIGIN, Finished
 
@@ -874,29 +875,135 @@ def test_a_key_in_the_window_is_not_trusted(finished: Finished, tmp_path: Path) 
 def challenge(
     finished: Finished, sample: int | None, *, key: SigningKey | None = None, **changes: Any
 ) -> str:
+    """A note over the window's end; another `nonce` is another draw."""
     head = Checkpoint.parse(parse_note(finished.file.final_checkpoint).text)
-    values = {"origin": ORIGIN, "window": "w-1", "size": head.size, "root": head.root, **changes}
-    drawn = Challenge.new(sample=sample, **values)
+    values = {"origin": ORIGIN, "window": "w-1", "size": head.size, "root": head.root, "nonce": b"n" * 32}
+    drawn = Challenge(sample=sample, **{**values, **changes})
     return str(sign_note(drawn.text(), key or finished.service.verifier_key))
 
 
-SAMPLED = {"mode": "sampled", "beta": "0.5", "eta": "0.3"}
+SAMPLED = {"mode": "sampled", "beta": "0.5", "eta": "0.3", "challenge": "published"}
 
 
 def test_sampled_mode_has_its_own_verdict(finished: Finished) -> None:
     verdict = finished.verify(finished.changed(challenges=[challenge(finished, 3)]), require=SAMPLED)
     assert verdict.passed
     assert verdict.line.startswith("PASS-SAMPLED eps_if_conforming=")
-    assert "eps_audit" not in verdict.line and "beta=0.5 eta=0.3" in verdict.line
+    assert "eps_audit" not in verdict.line and "beta=0.5 eta=0.3 challenge=published" in verdict.line
+    assert any("--challenge" in note for note in verdict.notes)
+
+
+def drawn(finished: Finished, note: str) -> list[int]:
+    seqs = [e["seq"] for e in finished.value()["entries"] if e["type"] == "query"]
+    return Challenge.parse(parse_note(note).text, field="c").positions(seqs)
+
+
+def answered(finished: Finished, note: str) -> WindowFile:
+    """The window with that challenge and the proofs that it asks for, and no others."""
+    proofs = {k: p for k, p in finished.value()["proofs"].items() if int(k) in drawn(finished, note)}
+    return finished.changed(challenges=[note], proofs=proofs)
+
+
+def two_draws(finished: Finished) -> tuple[str, str]:
+    """By one verifier, of other records each."""
+    first = challenge(finished, 3)
+    others = (challenge(finished, 3, nonce=bytes([n]) * 32) for n in range(99))
+    return first, next(o for o in others if set(drawn(finished, o)) - set(drawn(finished, first)))
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> Callable[..., list[Path]]:
+    def write(*notes: str) -> list[Path]:
+        paths = [tmp_path / f"note-{number}.txt" for number in range(len(notes))]
+        for path, note in zip(paths, notes, strict=True):
+            path.write_text(note)
+        return paths
+
+    return write
+
+
+def test_of_two_draws_the_provider_publishes_the_one_it_likes(
+    finished: Finished, named: Callable[..., list[Path]]
+) -> None:
+    """It cannot prove a record that the other one names. Only who names the draw itself sees that."""
+    liked, other = two_draws(finished)
+    file = answered(finished, liked)
+    strict = {k: v for k, v in SAMPLED.items() if k != "challenge"}
+    unmet = finished.verify(file, require=strict)
+    assert unmet.exit_code is UNMET
+    assert {c.id for c in unmet.checks if c.status.value != "pass"} == {"trust.challenge"}
+    assert "challenge=published" in unmet.line
+    own = finished.verify(file, require=strict, challenges=named(other))
+    assert own.exit_code is UNDECIDED and own.deciding is not None
+    assert own.deciding.id == "proof.present" and own.deciding.at is not None
+    assert int(own.deciding.at.split(" ")[1]) in set(drawn(finished, other)) - set(drawn(finished, liked))
+    same = finished.verify(file, require=strict, challenges=named(liked))
+    assert same.passed, same.deciding
+    assert "eta=0.3 challenge=own" in same.line
+
+
+def test_a_challenge_of_all_records_leaves_nothing_to_choose(finished: Finished) -> None:
+    file = finished.changed(challenges=[challenge(finished, None)])
+    verdict = finished.verify(file, require={**SAMPLED, "challenge": "own"})
+    assert verdict.passed and "challenge=full" in verdict.line
+
+
+def test_the_verifier_s_own_challenge_must_be_large_enough_itself(
+    finished: Finished, named: Callable[..., list[Path]]
+) -> None:
+    file = finished.changed(challenges=[challenge(finished, 3)])
+    verdict = finished.verify(file, require=SAMPLED, challenges=named(challenge(finished, 1)))
+    assert verdict.exit_code is UNDECIDED
+    assert verdict.deciding is not None and verdict.deciding.id == "proof.challenge"
+    assert "a challenge by this verifier of at least 3" in verdict.deciding.expected
+
+
+@pytest.mark.parametrize("mode", ["full", "sampled"])
+@pytest.mark.parametrize(
+    "changes", [{"root": bytes(32)}, {"size": 3}, {"window": "w-2"}, {"origin": "example.com"}]
+)
+def test_the_verifier_s_own_challenge_over_another_ledger_is_not_answered(
+    changes: dict[str, Any], mode: str, finished: Finished, named: Callable[..., list[Path]]
+) -> None:
+    """In full mode too: whoever names a draw wants to know that this is the ledger that it was over."""
+    file = finished.changed(challenges=[challenge(finished, 6)])
+    require = {**SAMPLED, "mode": mode}
+    verdict = finished.verify(file, require=require, challenges=named(challenge(finished, 6, **changes)))
+    assert verdict.exit_code is UNDECIDED
+    assert verdict.deciding is not None and verdict.deciding.id == "proof.challenge"
+    assert verdict.deciding.at == "note-0.txt"
+
+
+@pytest.mark.parametrize("kind", ["not a note", "by a stranger", "not there"])
+def test_an_own_challenge_that_is_none_is_the_verifier_s_mistake(
+    kind: str, finished: Finished, named: Callable[..., list[Path]], tmp_path: Path
+) -> None:
+    paths = {
+        "not a note": lambda: named("hello"),
+        "by a stranger": lambda: named(challenge(finished, 3, key=finished.service.key)),
+        "not there": lambda: [tmp_path / "none.txt"],
+    }[kind]()
+    with pytest.raises(RagAuditError) as caught:
+        finished.verify(challenges=paths)
+    assert caught.value.exit_code is UNDECIDED
+    assert caught.value.field is not None and paths[0].name in caught.value.field
+
+
+def test_a_challenge_that_does_not_count_hides_no_false_proof(finished: Finished, tmp_path: Path) -> None:
+    forge = Forge(finished)
+    swapped_proofs("retrieve")(forge)
+    forge.value["challenges"] = ["hello"]
+    for require in (SAMPLED, {"mode": "sampled"}):
+        folder = tmp_path / str(len(require))
+        folder.mkdir()
+        verdict = forge.verify(folder, require=require)
+        assert verdict.exit_code is FAIL
+        assert verdict.deciding is not None and verdict.deciding.id == "proof.valid.law"
+        assert "proof.challenge" in {c.id for c in verdict.checks if c.status.value != "pass"}
 
 
 def test_a_sampled_window_does_not_pass_in_full_mode(finished: Finished) -> None:
-    note = challenge(finished, 3)
-    positions = Challenge.parse(parse_note(note).text, field="c").positions(
-        [e["seq"] for e in finished.value()["entries"] if e["type"] == "query"]
-    )
-    proofs = {k: p for k, p in finished.value()["proofs"].items() if int(k) in positions}
-    file = finished.changed(challenges=[note], proofs=proofs)
+    file = answered(finished, challenge(finished, 3))
     assert finished.verify(file, require=SAMPLED).passed
     verdict = finished.verify(file)
     assert verdict.exit_code is UNDECIDED
