@@ -301,6 +301,16 @@ class Witness:
             1,
             head.size,
         )
+        if isinstance(record, Enrolment):
+            # A beacon over it would be proof that the ledger's times are wrong (`ledger.clock`); without, it is void.
+            latest = 1000 * (quorum_time + CLOCK_LEEWAY_SECONDS)
+            _require(
+                record.ts <= latest,
+                "the enrolment is stamped after its quorum: is a clock wrong?",
+                f"entry {index}, ts",
+                f"at most {latest} ms",
+                record.ts,
+            )
         if not isinstance(record.beacon, WitnessBeacon):
             raise WitnessRefused("the entry's beacon is not one of witnesses", field="beacon.source")
         commitment = next(

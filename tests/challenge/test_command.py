@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from rag_audit.challenge import Challenge
 from rag_audit.cli import main
-from rag_audit.ledger.note import SigningKey, parse_note, verify_note
+from rag_audit.ledger.note import SigningKey, parse_note, sign_note, verify_note
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs/examples"
 
@@ -37,6 +39,29 @@ def test_a_cosigned_ledger_is_challenged(key: Path) -> None:
     note = parse_note((key.parent / "note.txt").read_text())
     verify_note(note, [SigningKey.load(key).verifier])
     assert Challenge.parse(note.text, field="note").sample is None
+
+
+def test_the_command_draws_once_and_its_note_can_be_named(key: Path, tmp_path: Path) -> None:
+    """In full mode nothing depends on the draw; over another ledger the named note is still not answered."""
+    shutil.copy(EXAMPLES / "trust.toml", tmp_path / "trust.toml")
+    vkey = SigningKey.load(key).verifier
+    with (tmp_path / "trust.toml").open("a") as file:
+        file.write(f'\n[[verifier]]\nname = "own"\nvkey = "{vkey}"\n')
+    notes = []
+    for _ in range(2):
+        assert run(EXAMPLES / "window.json", key).exit_code == 0
+        notes.append((tmp_path / "note.txt").read_text())
+    assert notes[0] == notes[1]
+    verify = ["verify", EXAMPLES / "window.json", "--trust", tmp_path / "trust.toml", "--json"]
+    verify += ["--receipts", EXAMPLES / "receipts", "--challenge", tmp_path / "note.txt"]
+    done = CliRunner().invoke(main, [str(a) for a in verify])
+    assert done.exit_code == 0, done.output
+    asked = Challenge.parse(parse_note(notes[0]).text, field="note")
+    other = replace(asked, root=bytes(32))
+    (tmp_path / "note.txt").write_text(str(sign_note(other.text(), SigningKey.load(key))))
+    done = CliRunner().invoke(main, [str(a) for a in verify])
+    assert done.exit_code == 2
+    assert json.loads(done.stdout)["verdict"] == "UNDECIDED proof.challenge"
 
 
 def test_without_a_quorum_there_is_no_challenge(key: Path, tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
+from rag_audit.embedders import manifest_digest, public_manifest
 from rag_audit.errors import SchemaError
 from rag_audit.ledger.note import ALG_COSIGNATURE, SigningKey
+from rag_audit.proofs import scan
 from rag_audit.trust import Trust
 from tests.window.forge import Forge
 from tests.window.simulator import ORIGIN, Finished
@@ -80,3 +82,10 @@ def test_trust_new_refuses_a_minority_quorum_or_warns_of_it(tmp_path: Path) -> N
     assert Trust.load(tmp_path / "trust.toml").minority_quorum
     quiet = trust_new(tmp_path)
     assert quiet.exit_code == 0 and "warning" not in quiet.stderr
+
+
+def test_trust_new_pins_this_release_s_manifest_and_scan_protocols(tmp_path: Path) -> None:
+    assert trust_new(tmp_path).exit_code == 0
+    pins = Trust.load(tmp_path / "trust.toml").pins
+    assert pins.manifest == manifest_digest(public_manifest("wordllama-256"))
+    assert pins.scan == scan.protocols_digest()

@@ -96,13 +96,13 @@ def opening(window: str = "w1", **changes: Any) -> dict[str, Any]:
     }
 
 
-def enrolment(seq: int, beacon: dict[str, Any]) -> dict[str, Any]:
+def enrolment(seq: int, beacon: dict[str, Any], *, ts: int = OPENS - HOUR) -> dict[str, Any]:
     """An enrolment entry."""
     return {
         "type": "enrolment",
         "v": 1,
         "seq": seq,
-        "ts": OPENS,
+        "ts": ts,
         "account": "a",
         "tenant": "t",
         "key": "00" * 32,

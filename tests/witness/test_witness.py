@@ -468,6 +468,27 @@ def test_an_enrolment_gets_its_own_nonce(witness: Witness, log_key: SigningKey) 
     assert "\nw1\n3\n" in witness.reveal(note, entry, **args, index=2, path=path).text
 
 
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_an_enrolment_from_the_future_gets_no_beacon(
+    ahead: int, witness: Witness, log_key: SigningKey, clock: Clock
+) -> None:
+    """Its ledger was cosigned before the time that it states: with a beacon, no verifier would pass the window."""
+    ledger = opened(log_key)
+    cosign_first(witness, ledger)
+    ledger.append({"type": "beacon"})
+    beacon = witness_beacon_of([(witness, witness.nonce_commitment())])
+    latest = clock() // 1000 * 1000 + 1000 * CLOCK_LEEWAY_SECONDS
+    entry = ledger.append(enrolment(2, beacon, ts=latest + ahead))
+    note = witness.cosign(ledger.checkpoint(), log_key=log_key.verifier, consistency=ledger.consistency(1))
+    args: dict[str, Any] = {"log_key": log_key.verifier, "witnesses": [witness.vkey], "quorum": 1}
+    args.update(index=2, path=ledger.tree.inclusion_path(2))
+    if not ahead:
+        assert witness.reveal(note, entry, **args).signatures
+        return
+    with pytest.raises(WitnessRefused, match="stamped after its quorum"):
+        witness.reveal(note, entry, **args)
+
+
 def test_a_quorum_in_the_future_is_refused(witness: Witness, log_key: SigningKey, clock: Clock) -> None:
     ledger = beacon_window(witness, log_key)
     cosigned = cosign_first(witness, ledger)
