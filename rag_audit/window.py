@@ -71,6 +71,7 @@ from rag_audit.records import (
     parse_entry,
 )
 from rag_audit.relation.field import to_hex
+from rag_audit.release import Release
 from rag_audit.stored import (
     OpenProgress,
     commit_tenants,
@@ -96,7 +97,7 @@ class Window:
     """One audit window on the provider's side. Safe to use from several threads, by one process at a time.
 
     `low_memory` may be set at any time: proofs and noise certificates of scan tenants then take less memory and more
-    time, and are the same.
+    time, and are the same. `release` is the schedule by which answers leave that are proved at once.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class Window:
         self._lock_file = lock
         self._clock = clock
         self.low_memory = False
+        self.release = Release()
         self._entries: list[Entry] = []
         self._tree = MerkleTree()
         self._state = threading.Condition()
@@ -383,10 +385,13 @@ class Window:
     def query(self, request: SignedRequest, *, eager: bool = False) -> Answer:
         """Answer a signed request: embed, score, add noise, select, make the record durable, hand back.
 
+        An answer that is proved first gets its record's time, and leaves, in a slot of `release`.
+
         :param eager: prove before answering, even where the policy lets proofs wait for a challenge
         :raises RequestRefused: with a reason from `records.REFUSALS`
         :raises StoreError: the record could not be made durable; nothing was answered and the slot is unused
         """
+        arrived = self.release.now()
         account = self._accounts.get(request.account)
         attest.check_request(request, opening=self.opening, opening_digest=self.opening_digest, account=account,
                              policy=self.policy, embedder=self._embedder)  # fmt: skip
@@ -405,6 +410,10 @@ class Window:
             retained = Retained(request.query, request.salt, selection.positions)
             proof = self._prove_now(draft, retained) if at_once else None
             blob = attest.seal_retained(retained, self._secrets.retention_key, self._context(draft))
+            if at_once:
+                # Before the record gets its time, which its account and the window file show.
+                self.release.hold(arrived, capacity=tenant.index.capacity,
+                                  components=len(self.policy.noise.gains))  # fmt: skip
             record = self._append(
                 lambda seq: draft.model_copy(
                     update={"seq": seq, "ts": self._timestamp_inside(), "proof": proof}

@@ -27,6 +27,7 @@ from rag_audit.policy import Policy
 from rag_audit.proofs.groth16.instance import MAX_QUERIES
 from rag_audit.publication import MAX_PUBLICATION_BYTES
 from rag_audit.records import DrandBeacon, PreviousWindow, RosterEntry, WitnessBeacon
+from rag_audit.release import LEAST_PERIOD_S, MAX_PERIOD_S
 from rag_audit.stored import forget, unfinished
 from rag_audit.texts import load_directory
 from rag_audit.window import Window
@@ -212,15 +213,29 @@ def enrol(directory: Path, line: Path, witnesses: tuple[Path, ...], as_json: boo
     show_default=True,
     help="keep the noise certificates of this many next slots of every account made, between the queries",
 )
+@click.option(
+    "--release-every",
+    "period",
+    type=click.FloatRange(LEAST_PERIOD_S, MAX_PERIOD_S),
+    help="answers that are proved first leave at multiples of so many seconds after their request; by default by the "
+    "tenant's size",
+)
 @low_memory_option
 def serve(
-    directory: Path, address: Path | None, stdio: bool, eager: int, ahead: int, low_memory: bool
+    directory: Path,
+    address: Path | None,
+    stdio: bool,
+    eager: int,
+    ahead: int,
+    period: float | None,
+    low_memory: bool,
 ) -> None:
     """Answer signed requests, one JSON line in, one out."""
     left = iter(range(eager))
     if (address is None) == (not stdio):
         raise click.UsageError("give one of --socket and --stdio")
     with resume(directory, low_memory=low_memory) as window, _certifying(window, ahead):
+        window.release.period_s = period
         if address is None:
             for line in sys.stdin.buffer:
                 sys.stdout.buffer.write(_reply(window, line, next(left, None) is not None) + b"\n")
