@@ -5,6 +5,8 @@
 //! doublings once; all columns of a block share the inversions of the affine additions. The bits of a packed
 //! number have columns that are each other's multiples by powers of two: one of them is computed, the others
 //! follow from its doublings.
+//!
+//! Coefficients are a circuit's and public: they are copied freely. Secrets have `crate::secret`.
 use std::collections::HashMap;
 
 use ark_bn254::Fr;
@@ -360,15 +362,4 @@ impl Columns {
         add_assign(&mut totals, &mut scratch, |i| sums[i]);
         [totals, sums]
     }
-}
-
-/// factor * p_i for every point.
-pub fn scale<P: Group + GLVConfig>(points: &[Affine<P>], factor: Fr) -> Vec<Affine<P>> {
-    let columns = Columns::new(points.len(), |emit| {
-        for i in 0..points.len() as u32 {
-            emit(i, i, 0);
-        }
-    });
-    let coefficients = [factor];
-    columns.combine(points, &coefficients, &Actions::new::<P>(&coefficients))
 }

@@ -18,6 +18,9 @@ pub enum Error {
     /// The operating system gave no randomness.
     #[error("no randomness from the operating system: {0}")]
     Randomness(String),
+    /// The operating system gave no threads.
+    #[error("no threads from the operating system: {0}")]
+    Threads(String),
 }
 
 pub type Result<T> = std::result::Result<T, Error>;

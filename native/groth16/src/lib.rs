@@ -13,6 +13,7 @@ pub mod msm;
 pub mod prove;
 pub mod ptau;
 pub mod r1cs;
+pub mod secret;
 pub mod transcript;
 mod unreduced;
 pub mod verify;

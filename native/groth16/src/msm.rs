@@ -7,6 +7,7 @@ use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{AdditiveGroup, BigInt, BigInteger, PrimeField, Zero};
 use rayon::prelude::*;
+use zeroize::Zeroize;
 
 use crate::affine::{add_assign, segment_sums, BATCH};
 use crate::field::Group;
@@ -235,7 +236,8 @@ impl<P: Group> FixedBase<P> {
                         digits[w * out.len() + i] = d;
                     });
                 }
-                let mut scratch = Vec::new();
+                // Scalars may be secret: the digits and what shows them are wiped, so nothing may grow.
+                let mut scratch = Vec::with_capacity(out.len());
                 for (row, digits) in self.table.iter().zip(digits.chunks_exact(out.len())) {
                     add_assign(out, &mut scratch, |i| {
                         let d = digits[i];
@@ -246,7 +248,8 @@ impl<P: Group> FixedBase<P> {
                         }
                     });
                 }
-                zeroize::Zeroize::zeroize(&mut digits);
+                digits.zeroize();
+                scratch.zeroize();
             });
         out
     }

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use ark_bn254::{g1, g2, Fq, Fr, G1Affine, G2Affine};
 use ark_ec::short_weierstrass::Affine;
-use ark_ec::{AffineRepr, CurveGroup};
+use ark_ec::AffineRepr;
 use ark_ff::{FftField, Field, One, PrimeField, Zero};
 use rayon::prelude::*;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::binfile::{Cursor, Section, Sections, Writer};
 use crate::error::{malformed, Error, Result};
@@ -20,7 +20,8 @@ use crate::field::{
     Coordinate, Group,
 };
 use crate::msm::FixedBase;
-use crate::transcript::{blake2b, random_scalar, Blake2b, Digest, KeyProof, Parameters};
+use crate::secret::{invert_all, isolated, Secret};
+use crate::transcript::{blake2b, Blake2b, Digest, KeyProof, Parameters};
 
 /// The largest power whose Lagrange forms exist at p + 1 too: r - 1 has 28 factors of two.
 pub const MAX_POWER: u32 = 27;
@@ -107,27 +108,24 @@ pub fn first_challenge(power: u32) -> Digest {
 
 /// Secrets of the ceremony, wiped when they go out of scope.
 pub struct Secrets {
-    pub tau: Fr,
-    pub alpha: Fr,
-    pub beta: Fr,
+    pub tau: Secret,
+    pub alpha: Secret,
+    pub beta: Secret,
 }
 
 impl Secrets {
     /// From the operating system's randomness.
     pub fn new() -> Result<Self> {
         Ok(Self {
-            tau: random_scalar()?,
-            alpha: random_scalar()?,
-            beta: random_scalar()?,
+            tau: Secret::draw()?,
+            alpha: Secret::draw()?,
+            beta: Secret::draw()?,
         })
     }
-}
 
-impl Drop for Secrets {
-    fn drop(&mut self) {
-        self.tau.zeroize();
-        self.alpha.zeroize();
-        self.beta.zeroize();
+    /// tau, alpha, beta.
+    pub fn values(&self) -> (&Fr, &Fr, &Fr) {
+        (self.tau.value(), self.alpha.value(), self.beta.value())
     }
 }
 
@@ -164,12 +162,12 @@ impl<P: Group> Emitter<P> {
 }
 
 /// factor^0 .. factor^(n-1), each times `first`.
-pub fn powers(first: Fr, factor: Fr, n: usize) -> Zeroizing<Vec<Fr>> {
+pub fn powers(first: &Fr, factor: &Fr, n: usize) -> Zeroizing<Vec<Fr>> {
     let mut out = Zeroizing::new(vec![Fr::zero(); n]);
     out.par_chunks_mut(POINTS)
         .enumerate()
         .for_each(|(i, chunk)| {
-            let mut x = first * factor.pow([(i * POINTS) as u64]);
+            let mut x = *first * factor.pow([(i * POINTS) as u64]);
             for slot in chunk {
                 *slot = x;
                 x *= factor;
@@ -180,7 +178,7 @@ pub fn powers(first: Fr, factor: Fr, n: usize) -> Zeroizing<Vec<Fr>> {
 
 /// The Lagrange polynomials of the n-th roots of unity at tau, n = 2^k:
 /// L_i(tau) = (tau^n - 1)/n * w^i/(tau - w^i). With `truncated`, the coefficient of tau^(n-1) counts as zero.
-pub fn lagrange_at(tau: Fr, k: u32, truncated: bool) -> Result<Zeroizing<Vec<Fr>>> {
+pub fn lagrange_at(tau: &Fr, k: u32, truncated: bool) -> Result<Zeroizing<Vec<Fr>>> {
     let n = 1u64 << k;
     let root = Fr::get_root_of_unity(n).expect("k is at most 28");
     let tau_n = tau.pow([n]);
@@ -194,13 +192,13 @@ pub fn lagrange_at(tau: Fr, k: u32, truncated: bool) -> Result<Zeroizing<Vec<Fr>
     } else {
         Fr::zero()
     };
-    let mut out = powers(Fr::one(), root, n as usize);
+    let mut out = powers(&Fr::one(), &root, n as usize);
     out.par_chunks_mut(POINTS).for_each(|chunk| {
-        let roots = Zeroizing::new(chunk.to_vec());
+        let roots = chunk.to_vec();
         for x in chunk.iter_mut() {
-            *x = tau - *x;
+            *x = *tau - *x;
         }
-        ark_ff::fields::serial_batch_inversion_and_mul(chunk, &scale);
+        invert_all(chunk, &scale);
         for (x, root) in chunk.iter_mut().zip(roots.iter()) {
             // w^(-i(n-1)) = w^i, so the missing term has the same factor.
             *x = (*x - missing) * root;
@@ -212,15 +210,15 @@ pub fn lagrange_at(tau: Fr, k: u32, truncated: bool) -> Result<Zeroizing<Vec<Fr>
 /// A phase 1 of 2^power made by one party, with its secrets drawn here and wiped, written as a `.ptau` file with
 /// one contribution and prepared for phase 2: `snarkjs powersoftau verify` and `groth16 setup` accept it.
 pub fn new(power: u32, path: &Path) -> Result<()> {
-    write(power, path, &Secrets::new()?)
+    isolated(|| write(power, path, &Secrets::new()?))
 }
 
-/// `new` for given secrets.
+/// `new` for given secrets; to be called inside `isolated`.
 pub fn write(power: u32, path: &Path, secrets: &Secrets) -> Result<()> {
     if !(1..=MAX_POWER).contains(&power) {
         return malformed("power", format!("expected 1..{MAX_POWER}, found {power}"));
     }
-    let Secrets { tau, alpha, beta } = secrets;
+    let (tau, alpha, beta) = secrets.values();
     let n = 1usize << power;
     let width = if power < 10 { 8 } else { 13 };
     let g1 = Emitter::<g1::Config> {
@@ -243,7 +241,7 @@ pub fn write(power: u32, path: &Path, secrets: &Secrets) -> Result<()> {
     out.end()?;
 
     let mut sections: Vec<(Section, bool)> = Vec::new();
-    let mut monomials = powers(Fr::one(), *tau, 2 * n - 1);
+    let mut monomials = powers(&Fr::one(), tau, 2 * n - 1);
     out.begin(2)?;
     g1.emit(&mut out, &monomials, Some(&mut response))?;
     sections.push((out.end()?, false));
@@ -251,34 +249,34 @@ pub fn write(power: u32, path: &Path, secrets: &Secrets) -> Result<()> {
     g2.emit(&mut out, &monomials[..n], Some(&mut response))?;
     sections.push((out.end()?, true));
     for (id, factor) in [(4, alpha), (5, beta)] {
-        monomials = powers(*factor, *tau, n);
+        monomials = powers(factor, tau, n);
         out.begin(id)?;
         g1.emit(&mut out, &monomials, Some(&mut response))?;
         sections.push((out.end()?, false));
     }
     drop(monomials);
     out.begin(6)?;
-    g2.emit(&mut out, &[*beta], Some(&mut response))?;
+    g2.emit(&mut out, std::slice::from_ref(beta), Some(&mut response))?;
     sections.push((out.end()?, true));
 
     contribution(&mut out, secrets, &challenge, &response, &sections)?;
 
-    for (id, factor) in [(12, Fr::one()), (14, *alpha), (15, *beta)] {
+    for (id, factor) in [(12, &Fr::one()), (14, alpha), (15, beta)] {
         // snarkjs looks sections up by number, so 13 may follow 15.
         out.begin(id)?;
         for k in 0..=power {
-            let mut scalars = lagrange_at(*tau, k, false)?;
+            let mut scalars = lagrange_at(tau, k, false)?;
             scalars.par_iter_mut().for_each(|x| *x *= factor);
             g1.emit(&mut out, &scalars, None)?;
         }
         if id == 12 {
-            g1.emit(&mut out, &lagrange_at(*tau, power + 1, true)?, None)?;
+            g1.emit(&mut out, &lagrange_at(tau, power + 1, true)?, None)?;
         }
         out.end()?;
     }
     out.begin(13)?;
     for k in 0..=power {
-        g2.emit(&mut out, &lagrange_at(*tau, k, false)?, None)?;
+        g2.emit(&mut out, &lagrange_at(tau, k, false)?, None)?;
     }
     out.end()?;
     out.finish()
@@ -293,7 +291,7 @@ fn contribution(
     sections: &[(Section, bool)],
 ) -> Result<()> {
     let Secrets { tau, alpha, beta } = secrets;
-    let key = |personalisation: u8, secret: &Fr| {
+    let key = |personalisation: u8, secret: &Secret| {
         KeyProof::new(secret, |s, sx| {
             blake2b(&[&[personalisation], challenge, s, sx])
         })
@@ -315,8 +313,8 @@ fn contribution(
         hash_section(out, *section, *in_g2, &mut next)?;
     }
 
-    let g1 = |secret: &Fr| (G1Affine::generator() * secret).into_affine();
-    let g2 = |secret: &Fr| (G2Affine::generator() * secret).into_affine();
+    let g1 = |secret: &Secret| secret.times(G1Affine::generator());
+    let g2 = |secret: &Secret| secret.times(G2Affine::generator());
     out.begin(7)?;
     out.write(&1u32.to_le_bytes())?;
     out.write(&encode(&[g1(tau)], 64, point_to_montgomery))?;

@@ -2,13 +2,14 @@
 //! records store one, and the map from a digest to a point of G2 through ChaCha20 blocks.
 use ark_bn254::{g1, g2, Fq2, Fr, G1Affine, G2Affine};
 use ark_ec::short_weierstrass::Affine;
-use ark_ec::{AffineRepr, CurveGroup};
+use ark_ec::AffineRepr;
 use ark_ff::{BigInt, Field, Fp, MontBackend, MontConfig, PrimeField};
 use sha2::{Digest as _, Sha256};
 
 use crate::binfile::{le64, Cursor};
 use crate::error::{Error, Result};
 use crate::field::{g1_be, g2_be, Coordinate, Group};
+use crate::secret::Secret;
 
 const IV: [u64; 8] = [
     0x6a09e667f3bcc908,
@@ -263,7 +264,7 @@ pub fn hash_to_g2(digest: &Digest) -> G2Affine {
         .mul_by_cofactor()
 }
 
-/// Uniform below the group order, not zero, from the operating system.
+/// Uniform below the group order, not zero, from the operating system. A ceremony's secrets are `Secret::draw`'s.
 pub fn random_scalar() -> Result<Fr> {
     loop {
         let mut limbs = [0u64; 4];
@@ -306,22 +307,22 @@ pub struct KeyProof {
 
 impl KeyProof {
     /// `digest` gives what Q is hashed from, out of (s, x s).
-    pub fn new(secret: &Fr, digest: impl Fn(&[u8; 64], &[u8; 64]) -> Digest) -> Result<Self> {
-        let g1_s = (G1Affine::generator() * random_scalar()?).into_affine();
+    pub fn new(secret: &Secret, digest: impl Fn(&[u8; 64], &[u8; 64]) -> Digest) -> Result<Self> {
+        let g1_s = Secret::draw()?.times(G1Affine::generator());
         Ok(Self::from_point(g1_s, secret, digest))
     }
 
     pub fn from_point(
         g1_s: G1Affine,
-        secret: &Fr,
+        secret: &Secret,
         digest: impl Fn(&[u8; 64], &[u8; 64]) -> Digest,
     ) -> Self {
-        let g1_sx = (g1_s * secret).into_affine();
+        let g1_sx = secret.times(g1_s);
         let q = hash_to_g2(&digest(&g1_be(&g1_s), &g1_be(&g1_sx)));
         Self {
             g1_s,
             g1_sx,
-            g2_spx: (q * secret).into_affine(),
+            g2_spx: secret.times(q),
         }
     }
 }

@@ -8,14 +8,14 @@ use std::path::Path;
 
 use ark_bn254::{g1, g2, Fq, Fr, G1Affine, G2Affine};
 use ark_ec::short_weierstrass::Affine;
-use ark_ec::{AffineRepr, CurveGroup};
+use ark_ec::AffineRepr;
 use ark_ff::{Field, One, PrimeField, Zero};
 use rayon::prelude::*;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::affine::differences;
 use crate::binfile::{Cursor, Sections, Writer};
-use crate::combine::{scale, Actions, Columns};
+use crate::combine::{Actions, Columns};
 use crate::error::{malformed, Error, Result};
 use crate::field::{
     encode, g1_be, g2_be, limbs_to_le, point_from_montgomery, point_to_be, point_to_montgomery,
@@ -24,9 +24,9 @@ use crate::field::{
 use crate::msm::FixedBase;
 use crate::ptau::{self, lagrange_at, powers, PowersOfTau, Secrets};
 use crate::r1cs::{Matrix, R1cs};
+use crate::secret::{isolated, Chain, Secret};
 use crate::transcript::{
-    hash_contribution, random_scalar, Beacon, Blake2b, Digest, KeyProof, Parameters,
-    BEACON_EXPONENTS,
+    hash_contribution, Beacon, Blake2b, Digest, KeyProof, Parameters, BEACON_EXPONENTS,
 };
 use crate::unreduced;
 
@@ -258,6 +258,10 @@ impl Key {
     /// The key with one contribution, by a party that draws all secrets itself and wipes them: every point is a
     /// multiple of a generator. With `ptau`, the powers of tau are written too, so that others can check it.
     pub fn one_party(r1cs: &R1cs, ptau: Option<&Path>) -> Result<Self> {
+        isolated(|| Self::by_one_party(r1cs, ptau))
+    }
+
+    fn by_one_party(r1cs: &R1cs, ptau: Option<&Path>) -> Result<Self> {
         let domain = domain(r1cs);
         if domain > 1 << ptau::MAX_POWER {
             return Err(Error::Mismatch(format!(
@@ -270,8 +274,8 @@ impl Key {
         if let Some(path) = ptau {
             ptau::write(domain.ilog2(), path, &secrets)?;
         }
-        let Secrets { tau, alpha, beta } = &secrets;
-        let lagrange = lagrange_at(*tau, domain.ilog2(), false)?;
+        let (tau, alpha, beta) = secrets.values();
+        let lagrange = lagrange_at(tau, domain.ilog2(), false)?;
         let at_tau = |matrix: &Matrix| {
             let mut out = Zeroizing::new(vec![Fr::zero(); r1cs.wires]);
             for (row, point) in matrix.rows().zip(lagrange.iter()) {
@@ -294,9 +298,10 @@ impl Key {
         c.par_iter_mut()
             .zip(a.par_iter().zip(b.par_iter()))
             .for_each(|(c, (a, b))| *c += *beta * a + *alpha * b);
-        let mut h = lagrange_at(*tau, domain.ilog2() + 1, true)?;
-        let mut odd = Zeroizing::new(h.iter().skip(1).step_by(2).copied().collect::<Vec<Fr>>());
-        h.zeroize();
+        let mut odd = Zeroizing::new(Vec::with_capacity(domain));
+        let doubled = lagrange_at(tau, domain.ilog2() + 1, true)?;
+        odd.extend(doubled.iter().skip(1).step_by(2).copied());
+        drop(doubled);
 
         let g1 = FixedBase::<g1::Config>::new(G1Affine::generator(), 13);
         let g2 = FixedBase::<g2::Config>::new(G2Affine::generator(), 12);
@@ -306,9 +311,9 @@ impl Key {
             wires: r1cs.wires,
             public: r1cs.public,
             domain,
-            alpha1: g1.multiply(&[*alpha])[0],
-            beta1: g1.multiply(&[*beta])[0],
-            beta2: g2.multiply(&[*beta])[0],
+            alpha1: secrets.alpha.times(G1Affine::generator()),
+            beta1: secrets.beta.times(G1Affine::generator()),
+            beta2: secrets.beta.times(G2Affine::generator()),
             gamma2: G2Affine::generator(),
             delta1: G1Affine::generator(),
             delta2: G2Affine::generator(),
@@ -325,7 +330,7 @@ impl Key {
             circuit_hash: [0; 64],
             contributions: Vec::new(),
         };
-        let multiples = powers(tau.pow([domain as u64]) - Fr::one(), *tau, domain - 1);
+        let multiples = powers(&(tau.pow([domain as u64]) - Fr::one()), tau, domain - 1);
         let mut vanishing = g1.multiply(&multiples);
         if hashed_multiples(domain) == domain {
             let last = g1.multiply(&[tau.pow([domain as u64 - 1])])[0];
@@ -333,21 +338,20 @@ impl Key {
             vanishing.push(unreduced::subtract(&raw, &last));
         }
         key.circuit_hash = key.hash(&vanishing);
-        let mut delta = random_scalar()?;
-        let base = (G1Affine::generator() * random_scalar()?).into_affine();
+        let delta = Secret::draw()?;
+        let base = Secret::draw()?.times(G1Affine::generator());
         key.multiply(
             Parameters::named(CONTRIBUTION),
             &delta,
             base,
             |key, inverse| {
                 for scalars in [&mut c, &mut odd] {
-                    scalars.par_iter_mut().for_each(|x| *x *= inverse);
+                    scalars.par_iter_mut().for_each(|x| *x *= inverse.value());
                 }
                 key.c = g1.multiply(&c[r1cs.public + 1..]);
                 key.h = g1.multiply(&odd);
             },
         );
-        delta.zeroize();
         Ok(key)
     }
 
@@ -391,11 +395,12 @@ impl Key {
 
     /// Multiply delta by a fresh secret and add the record that proves it. The secret is wiped.
     pub fn contribute(&mut self, name: &str) -> Result<()> {
-        let mut secret = random_scalar()?;
-        let base = (G1Affine::generator() * random_scalar()?).into_affine();
-        self.multiply(Parameters::named(name), &secret, base, Self::rescale);
-        secret.zeroize();
-        Ok(())
+        isolated(|| {
+            let secret = Secret::draw()?;
+            let base = Secret::draw()?.times(G1Affine::generator());
+            self.multiply(Parameters::named(name), &secret, base, Self::rescale);
+            Ok(())
+        })
     }
 
     /// End the ceremony with a public value that nobody could choose: as a contribution, but without a secret.
@@ -405,12 +410,13 @@ impl Key {
             name: name.to_owned(),
             beacon: Some(beacon),
         };
-        self.multiply(parameters, &secret, base, Self::rescale);
+        self.multiply(parameters, &Secret::known(secret), base, Self::rescale);
     }
 
-    fn rescale(&mut self, inverse: Fr) {
-        self.c = scale(&self.c, inverse);
-        self.h = scale(&self.h, inverse);
+    fn rescale(&mut self, inverse: &Secret) {
+        let chain = Chain::new(inverse);
+        self.c = chain.multiply(&self.c);
+        self.h = chain.multiply(&self.h);
     }
 
     /// The hash that the next contribution answers, before its own points.
@@ -427,9 +433,9 @@ impl Key {
     fn multiply(
         &mut self,
         parameters: Parameters,
-        secret: &Fr,
+        secret: &Secret,
         base: G1Affine,
-        rescale: impl FnOnce(&mut Self, Fr),
+        rescale: impl FnOnce(&mut Self, &Secret),
     ) {
         let mut transcript = self.transcript(&self.contributions);
         let key = KeyProof::from_point(base, secret, |s, sx| {
@@ -438,11 +444,9 @@ impl Key {
         transcript
             .update(&g1_be(&key.g1_s))
             .update(&g1_be(&key.g1_sx));
-        self.header.delta1 = (self.header.delta1 * secret).into_affine();
-        self.header.delta2 = (self.header.delta2 * secret).into_affine();
-        let mut inverse = secret.inverse().expect("drawn non-zero");
-        rescale(self, inverse);
-        inverse.zeroize();
+        self.header.delta1 = secret.times(self.header.delta1);
+        self.header.delta2 = secret.times(self.header.delta2);
+        rescale(self, &secret.inverse());
         self.contributions.push(Contribution {
             delta_after: self.header.delta1,
             key,

@@ -3,8 +3,9 @@ use ark_bn254::{g1, g2, Fr, G1Affine, G1Projective, G2Affine, G2Projective};
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{BigInt, PrimeField, Zero};
 use ragaudit_groth16::affine::{differences, segment_sums};
-use ragaudit_groth16::combine::{scale, Actions, Columns};
+use ragaudit_groth16::combine::{Actions, Columns};
 use ragaudit_groth16::msm::{msm, msm_digits, recode, Digits, FixedBase};
+use ragaudit_groth16::secret::{invert_all, Chain, Secret};
 use ragaudit_groth16::transcript::{blake2b, random_scalar, Blake2b};
 
 /// Zero, units, small, powers of two, the middle of the field and its ends, and random ones.
@@ -97,8 +98,41 @@ fn sums_in_the_second_group() {
         .collect();
     let expected: G2Projective = p.iter().zip(&k).map(|(p, k)| *p * k).sum();
     assert_eq!(msm::<g2::Config>(&p, &plain(&k)), expected);
-    let scaled = scale::<g2::Config>(&p, k[1]);
-    assert!(p.iter().zip(&scaled).all(|(p, s)| *p * k[1] == *s));
+}
+
+/// One chain multiplies points of either group by any scalar, its ends included.
+#[test]
+fn multiples_by_one_secret() {
+    let p = points(3000);
+    let q: Vec<G2Affine> = (1..=20u64)
+        .map(|i| (G2Affine::generator() * Fr::from(i % 7)).into_affine())
+        .collect();
+    for (i, k) in scalars(90).into_iter().enumerate() {
+        if k.is_zero() {
+            continue;
+        }
+        let secret = Secret::known(k);
+        let count = if i < 2 { p.len() } else { 30 };
+        let chain = Chain::<g1::Config>::new(&secret);
+        let multiples = chain.multiply(&p[..count]);
+        assert!(p.iter().zip(multiples).all(|(p, m)| *p * k == m));
+        let multiples = Chain::<g2::Config>::new(&secret).multiply(&q);
+        assert!(q.iter().zip(multiples).all(|(q, m)| *q * k == m));
+        assert_eq!(secret.times(p[0]), p[0] * k);
+        assert_eq!(*secret.inverse().value() * k, Fr::from(1u64));
+    }
+}
+
+#[test]
+fn inverses_of_many() {
+    let values: Vec<Fr> = scalars(100);
+    let scale = random_scalar().unwrap();
+    let mut inverses = values.clone();
+    invert_all(&mut inverses, &scale);
+    for (x, inverse) in values.iter().zip(inverses) {
+        let expected = if x.is_zero() { Fr::zero() } else { scale };
+        assert_eq!(*x * inverse, expected);
+    }
 }
 
 #[test]
