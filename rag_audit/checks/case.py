@@ -13,6 +13,7 @@ from rag_audit.errors import ExitCode, RagAuditError
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree
 from rag_audit.policy import Policy
+from rag_audit.proofs import RecordPublic
 from rag_audit.records import (
     BeaconEntry,
     Closing,
@@ -106,6 +107,8 @@ class Case:
     checks: list[Check] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
     """what the verdict prints besides the checks: levels, counts, bounds"""
+    publics: dict[int, RecordPublic] = field(default_factory=dict)
+    """by a record's seq what its statements are made of, which cost a slot and a context each"""
 
     @cached_property
     def queries(self) -> list[QueryRecord]:

@@ -48,6 +48,12 @@ def test_coalition_certificates() -> None:
     assert all(set(value[name]) == {"certify", "verify"} for name in COST)
 
 
+def test_verification_of_large_windows() -> None:
+    value = run("verify", "--records", "40")
+    assert value["records"] == [40] and set(value["windows"]) == {"40"}
+    assert all(set(value["windows"]["40"][name]) == {"read", "verify"} for name in COST)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "options", "expected"),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bench.verify import build
+from rag_audit import attest
 from rag_audit.checks import coalition, ledger, opening, proof, receipt
 from rag_audit.checks import trust as trust_checks
 from rag_audit.checks.case import Case, Status
@@ -141,6 +142,16 @@ def test_lists_of_records_are_not_searched(windows: dict[int, Path]) -> None:
     assert case.figures["proved"] == SIZES[-1]
     # An order's mark in a set of this many: some comparisons a record, not one with every other.
     assert CountedNumber.compared <= 20 * SIZES[-1]
+
+
+def test_each_slot_is_hashed_once(windows: dict[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[tuple[Any, ...]] = []
+    slot_id = attest.slot_id
+    monkeypatch.setattr(attest, "slot_id", lambda *slot: hashed.append(slot) or slot_id(*slot))
+    case = opened(windows[SIZES[0]])
+    proof.check(case)
+    assert {"retrieve", "embed"} <= {name for t in case.policy.tenants for name in t.circuits}
+    assert sorted(hashed) == sorted((q.window, q.tenant, q.account, q.i) for q in case.queries)
 
 
 def counted(roster: Iterable[RosterEntry]) -> list[RosterEntry]:
