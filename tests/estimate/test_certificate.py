@@ -103,12 +103,17 @@ def test_nothing_that_is_published_names_a_coalition(certified: Certified) -> No
 
 
 def test_a_certificate_by_the_scan_argument(tmp_path: Path) -> None:
-    """No key and no pin of one; its lies are refused like the circuit's."""
+    """No key, but the pin of the protocols; its lies are refused like the circuit's."""
     made = Certified(tmp_path, certificate=("scan", 64))
     assert made.value["verification_keys"] == {}
     case = made.judge(made.value)
     assert outcome(case) == {}
     assert (case.figures["coalition"], case.figures["c"]) == ("checked", {"all": 2, "tenant": 2})
+    for pin in (None, "00" * 32):
+        pins = made.trust.pins.model_copy(update={"scan": pin})
+        assert outcome(made.judge(made.value, made.trust.model_copy(update={"pins": pins}))) == {
+            "coalition.key": UNDECIDED
+        }
     for lie in ("dropped record", "altered vector", "record under another account", "later entry changed",
                 "smaller c", "smaller c in one tenant", "wrong tau"):  # fmt: skip
         value = made.value
