@@ -58,6 +58,8 @@ class PreviousWindow(Model):
 
     opening: Hex32
     root: Hex32
+    abandoned: Count
+    """openings of this origin since the last complete window: this one and those before it, if they came to nothing"""
 
 
 class BeaconWitness(Model):

@@ -114,6 +114,8 @@ class Require(Model):
     a1: Literal["declared", "re-executed", "proved(unpinned)", "proved"] = "proved"
     d1: Literal["declared", "re-executed", "proved"] = "declared"
     coalition: Literal["not-checked", "checked"] = "checked"
+    max_abandoned: Count | None = None
+    """windows of the origin that were opened since the last complete one and came to nothing"""
     min_receipts: Positive | None = None
     beta: DecimalText | None = None
     eta: DecimalText | None = None

@@ -40,6 +40,8 @@ DOES_NOT_PROVE = (
     "a second origin over the same index",
     "the same documents as several tenants: committed again under fresh salts they look like others, and each "
     "figure, that for all accounts too, covers the accounts of one tenant",
+    "windows that the provider filled with queries of its own, closed and showed to nobody: they do not count as "
+    "abandoned",
     "the seed's entropy and secrecy",
     "subliminal channels: timestamps, salts drawn by the library",
     "that embeddings cannot be inverted",
@@ -87,15 +89,11 @@ class Verdict:
             parts.append(self.deciding.id)
         if self.exit_code in (ExitCode.PASS, ExitCode.UNMET):
             parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={f.get('eps_audit')}")
-            keys = [
-                "delta",
-                "k_max",
-                *(("beta", "eta", "challenge") if sampled else ()),
-                "mode",
-                "records",
-                "receipts",
+            keys = ["delta", "k_max", *(("beta", "eta", "challenge") if sampled else ())]
+            keys += ["mode", "records", "receipts"]
+            parts += [
+                f"{k}={f.get(k)}" for k in [*keys, "a1", "d1", "coalition", "proofs", "setup", "abandoned"]
             ]
-            parts += [f"{k}={f.get(k)}" for k in [*keys, "a1", "d1", "coalition", "proofs", "setup"]]
             parts += [f"allow={name}" for name in f.get("allowed", [])]
         return " ".join(parts)
 
@@ -116,7 +114,7 @@ def verify_window(
     *,
     trust: Path | Trust,
     receipts: Sequence[Path] = (),
-    previous: Path | None = None,
+    previous: Sequence[Path] = (),
     engine: str = "native",
     max_epsilon: str | None = None,
     allow_unsafe_setup: bool = False,
@@ -125,7 +123,7 @@ def verify_window(
     """Verify a window as a third party that trusts nothing but `trust`.
 
     :param receipts: countersigned receipt files, or folders of them
-    :param previous: the window before this one, to check the chain instead of resting on the witnesses
+    :param previous: windows before this one, in any order, to check the chain instead of resting on the witnesses
     :param engine: which Groth16 verifier decides: native, py_ecc or snarkjs
     :param max_epsilon: a tighter limit than trust.toml's
     :param allow_unsafe_setup: accept one-party keys; printed in the verdict
@@ -137,7 +135,7 @@ def verify_window(
     own = [NamedChallenge(_printable(path), _own_challenge(path, trusted)) for path in challenges]
     file = window if isinstance(window, WindowFile) else WindowFile.load(window)
     handed_in, unread = load_receipts(receipts)
-    case = open_case(file, trusted, handed_in, engine, None if previous is None else _previous(previous))
+    case = open_case(file, trusted, handed_in, engine, [_previous(path) for path in previous])
     case.unread, case.challenges = unread, own
     case.figures["allowed"] = allowed
     embedder, notes = _embedder(case)
@@ -181,7 +179,7 @@ def open_case(
     trust: Trust,
     receipts: Sequence[ReceiptFile],
     engine: str,
-    previous: WindowFile | RagAuditError | None = None,
+    previous: Sequence[WindowFile | RagAuditError] = (),
 ) -> Case:
     """Parse every part of a window file.
 
@@ -267,7 +265,7 @@ def _printable(path: Path) -> str:
 
 
 def _previous(path: Path) -> WindowFile | RagAuditError:
-    """The window before this one, or why it cannot be read: `opening.chain` says so, and the others still count."""
+    """A window before this one, or why it cannot be read: `opening.chain` says so, and the others still count."""
     try:
         return WindowFile.load(path)
     except RagAuditError as exc:

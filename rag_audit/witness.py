@@ -13,14 +13,12 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
-
-from pydantic import Field
 
 from rag_audit.beacon import NONCE_SIZE, Reveal, members_of, nonce_commitment
-from rag_audit.canonical import jcs, parse_json, sha256
+from rag_audit.canonical import parse_json, sha256
+from rag_audit.chain import is_complete
 from rag_audit.durable import PRIVATE_MODE, create_private, locked, read_private, replace_file
-from rag_audit.errors import RagAuditError, SizeError, StoreError
+from rag_audit.errors import SizeError, StoreError
 from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.merkle import leaf_hash, verify_consistency, verify_inclusion
 from rag_audit.ledger.note import (
@@ -33,64 +31,32 @@ from rag_audit.ledger.note import (
     parse_note,
     sign_note,
 )
-from rag_audit.models import Count, Hex32, Millis, Model, Positive
 from rag_audit.records import (
-    MAX_ENTRY_BYTES,
-    Closing,
     Enrolment,
-    Entry,
     Opening,
     WitnessBeacon,
     log_origin,
-    parse_entry,
 )
+from rag_audit.witness_rules import (
+    Log,
+    Nonce,
+    Revealed,
+    State,
+    WitnessRefused,
+    check_chain,
+    check_closing,
+    check_link,
+    count_of,
+    parse_canonical,
+    require,
+)
+
+__all__ = ["Witness", "WitnessRefused"]
 
 KEY_FILE = "key"
 STATE_FILE = "state.json"
 MAX_STATE_BYTES = 64 * 1024 * 1024
 MAX_OPEN_NONCES = 4096
-
-
-class WitnessRefused(RagAuditError):
-    """The witness does not sign: what it was shown breaks one of its rules."""
-
-
-class _Log(Model):
-    """The last checkpoint cosigned of a window's log. It is kept for good: no log ever shrinks or starts again."""
-
-    origin: str
-    window: str
-    opening: Hex32
-    opens_at: Millis
-    closes_at: Millis
-    size: Positive
-    root: Hex32
-    closed: bool
-
-
-class _Revealed(Model):
-    """The one root over which a nonce was revealed."""
-
-    origin: str
-    window: str
-    size: Positive
-    root: Hex32
-    ts: Millis
-
-
-class _Nonce(Model):
-    nonce: Hex32
-    revealed: _Revealed | None
-
-
-class _State(Model):
-    v: Literal[2] = 2
-    logs: dict[str, _Log] = Field(default_factory=dict)
-    """by the origin line of the checkpoints"""
-    chains: dict[str, str] = Field(default_factory=dict)
-    """by the provider's origin: the log of the window whose opening was cosigned last"""
-    nonces: dict[Hex32, _Nonce] = Field(default_factory=dict)
-    last_time: Count = 0
 
 
 def _now() -> int:
@@ -123,7 +89,7 @@ class Witness:
         except OSError as exc:
             raise StoreError("cannot be made", field=str(directory), found=exc.strerror or str(exc)) from exc
         key.save(directory / KEY_FILE)
-        create_private(directory / STATE_FILE, _State().canonical())
+        create_private(directory / STATE_FILE, State().canonical())
         return cls(directory, clock=clock)
 
     @property
@@ -141,7 +107,7 @@ class Witness:
                 raise WitnessRefused("too many unrevealed nonces", expected=f"at most {MAX_OPEN_NONCES}")
             nonce = secrets.token_bytes(NONCE_SIZE)
             commitment = nonce_commitment(nonce)
-            entry = _Nonce(nonce=nonce.hex(), revealed=None)
+            entry = Nonce(nonce=nonce.hex(), revealed=None)
             self._write(state.model_copy(update={"nonces": {**state.nonces, commitment.hex(): entry}}))
         return commitment
 
@@ -152,25 +118,24 @@ class Witness:
         :param log_key: the provider's key, from this witness's own configuration
         :returns: the note with this witness's cosignature added
         :raises WitnessRefused: not the root of this opening; another opening of this window was cosigned; the window
-            opens in the past; `previous` is not the origin's last opening with its closed, cosigned end; the windows
-            overlap; the nonce that it names is not a fresh one of this witness
+            opens in the past; `previous` is not the origin's last opening with its closed, cosigned end, or counts
+            other windows as abandoned than this witness does; the windows overlap; the nonce that it names is not a
+            fresh one of this witness
         :raises SignatureError: not signed by the provider
         """
-        opening = _parse(entry)
+        opening = parse_canonical(entry)
         if not isinstance(opening, Opening):
             raise WitnessRefused("not an opening record", field="entry 0", found=opening.type)
         signed = open_checkpoint(note, origin=opening.log, log_key=log_key)
         head = signed.checkpoint
-        _require(
-            (head.size, head.root) == (1, leaf_hash(entry)), "not the opening's checkpoint", "checkpoint"
-        )
+        require((head.size, head.root) == (1, leaf_hash(entry)), "not the opening's checkpoint", "checkpoint")
         digest = sha256(entry).hex()
         with self._locked() as state:
             now = self._clock()
-            _require(
+            require(
                 opening.opens_at < opening.closes_at, "the window ends before it opens", "opening.closes_at"
             )
-            _require(
+            require(
                 now < opening.opens_at,
                 "the window opens in the past",
                 "opening.opens_at",
@@ -180,19 +145,19 @@ class Witness:
             log = state.logs.get(opening.log)
             if log is None:
                 last = state.chains.get(opening.origin)
-                _check_chain(opening, None if last is None else state.logs[last])
+                check_chain(opening, None if last is None else state.logs[last])
                 self._check_nonce(opening, state)
             else:
                 # A log that started once does not start again, whatever became of its window.
-                _require(
+                require(
                     log.opening == digest,
                     "another opening of this window was cosigned",
                     "opening.window",
                     log.opening,
                     digest,
                 )
-                _require(log.size == 1, "the window has gone on", "checkpoint", f"size >= {log.size}", 1)
-            update = _Log(
+                require(log.size == 1, "the window has gone on", "checkpoint", f"size >= {log.size}", 1)
+            update = Log(
                 origin=opening.origin,
                 window=opening.window,
                 opening=digest,
@@ -201,6 +166,8 @@ class Witness:
                 size=1,
                 root=head.root.hex(),
                 closed=False,
+                complete=False,
+                abandoned=count_of(opening),
             )
             chains = {**state.chains, opening.origin: opening.log}
             state = state.model_copy(update={"chains": chains})
@@ -231,26 +198,89 @@ class Witness:
             if log is None:
                 raise WitnessRefused("no opening of this window was cosigned", field="checkpoint", found=name)
             same = (head.size, head.root.hex()) == (log.size, log.root)
-            _require(
+            require(
                 same or not log.closed, "the window is closed", "checkpoint", f"size {log.size}", head.size
             )
-            _require(
+            require(
                 verify_consistency(log.size, head.size, consistency, bytes.fromhex(log.root), head.root),
                 "not an extension of the last cosigned checkpoint",
                 "checkpoint",
                 f"consistency with size {log.size}, root {log.root}",
                 f"size {head.size}, root {head.root.hex()}",
             )
+            update = {"size": head.size, "root": head.root.hex()}
             if closing is not None:
-                _check_closing(*closing, head, log.window, self._clock())
-            update = log.model_copy(
-                update={
-                    "size": head.size,
-                    "root": head.root.hex(),
-                    "closed": log.closed or closing is not None,
-                }
-            )
-            return self._sign(state, name, update, parsed, self._clock())
+                record = check_closing(*closing, head, log.window, self._clock())
+                update |= {"closed": True, "complete": is_complete(record, head.size)}
+            return self._sign(state, name, log.model_copy(update=update), parsed, self._clock())
+
+    def follow(
+        self,
+        note: Note | str | bytes,
+        opening: tuple[bytes, Sequence[bytes]],
+        closing: tuple[bytes, Sequence[bytes]],
+        *,
+        log_key: VerifierKey,
+        witnesses: Collection[VerifierKey],
+        quorum: int,
+        consistency: Sequence[bytes] = (),
+    ) -> None:
+        """Take up a closed window that this witness did not see to its end, on the word of a quorum of the others.
+
+        A witness that joins late, or was away, goes on from there; windows that follow one another are taken up in
+        their order. It signs nothing for them, and what it later says of a chain rests, up to here, on that quorum.
+
+        :param note: the window's final checkpoint, cosigned by a quorum of `witnesses`
+        :param opening: the opening record's bytes, and its inclusion path as entry 0
+        :param closing: the closing record's bytes, and its inclusion path as last entry
+        :param consistency: RFC 9162 path from `last(log)`'s size, if this witness cosigned the opening
+        :raises WitnessRefused: another opening of this window, or another tree, than it cosigned itself; not the
+            window after the last one that it knows of this origin
+        :raises SignatureError: the provider's signature or the quorum is missing
+        """
+        record = parse_canonical(opening[0])
+        if not isinstance(record, Opening):
+            raise WitnessRefused("not an opening record", field="entry 0", found=record.type)
+        signed = open_checkpoint(note, origin=record.log, log_key=log_key, witnesses=witnesses)
+        signed.quorum_time(quorum)
+        head, digest = signed.checkpoint, sha256(opening[0]).hex()
+        require(
+            verify_inclusion(leaf_hash(opening[0]), 0, head.size, opening[1], head.root),
+            "the opening is not in the checkpointed tree",
+            "entry 0",
+        )
+        end = check_closing(*closing, head, record.window, self._clock())
+        made = Log(
+            origin=record.origin,
+            window=record.window,
+            opening=digest,
+            opens_at=record.opens_at,
+            closes_at=record.closes_at,
+            size=head.size,
+            root=head.root.hex(),
+            closed=True,
+            complete=is_complete(end, head.size),
+            abandoned=count_of(record),
+        )
+        with self._locked() as state:
+            known, last = state.logs.get(record.log), state.chains.get(record.origin)
+            if known is not None:
+                require(
+                    known.opening == digest
+                    and (not known.closed or known.size == head.size)
+                    and verify_consistency(
+                        known.size, head.size, consistency, bytes.fromhex(known.root), head.root
+                    ),
+                    "not an extension of the last cosigned checkpoint",
+                    "checkpoint",
+                    f"consistency with size {known.size}, root {known.root}",
+                    f"size {head.size}, root {head.root.hex()}",
+                )
+            elif last is not None:
+                check_link(record, state.logs[last])
+            logs = {**state.logs, record.log: made}
+            chains = state.chains if known is not None else {**state.chains, record.origin: record.log}
+            self._write(state.model_copy(update={"logs": logs, "chains": chains}))
 
     def last(self, log: str) -> tuple[int, bytes] | None:
         """Size and root of the last checkpoint cosigned of a log (`Opening.log`); None if there is none."""
@@ -284,17 +314,17 @@ class Witness:
         log = Checkpoint.parse(parsed.text).origin
         signed = open_checkpoint(parsed, origin=log, log_key=log_key, witnesses=witnesses)
         head, quorum_time = signed.checkpoint, signed.quorum_time(quorum)
-        record = _parse(entry)
+        record = parse_canonical(entry)
         if not isinstance(record, Opening | Enrolment) or isinstance(record, Opening) != (index == 0):
             raise WitnessRefused(
                 "not an opening or enrolment in its place", field=f"entry {index}", found=record.type
             )
-        _require(
+        require(
             verify_inclusion(leaf_hash(entry), index, head.size, path, head.root),
             "the entry is not in the checkpointed tree",
             f"entry {index}",
         )
-        _require(
+        require(
             index > 0 or head.size == 1,
             "an opening's beacon is drawn over it alone",
             "checkpoint",
@@ -304,7 +334,7 @@ class Witness:
         if isinstance(record, Enrolment):
             # A beacon over it would be proof that the ledger's times are wrong (`ledger.clock`); without, it is void.
             latest = 1000 * (quorum_time + CLOCK_LEEWAY_SECONDS)
-            _require(
+            require(
                 record.ts <= latest,
                 "the enrolment is stamped after its quorum: is a clock wrong?",
                 f"entry {index}, ts",
@@ -327,7 +357,7 @@ class Witness:
                 done = self._bind(state, signed, quorum_time)
                 entries = {**state.nonces, commitment: nonce.model_copy(update={"revealed": done})}
                 self._write(state.model_copy(update={"nonces": entries}))
-        _require(
+        require(
             (log_origin(done.origin, done.window), done.size, done.root) == (log, head.size, head.root.hex()),
             "the nonce was revealed over another root",
             "checkpoint",
@@ -337,7 +367,7 @@ class Witness:
         reveal = Reveal(done.origin, done.window, head.size, head.root, bytes.fromhex(nonce.nonce), done.ts)
         return sign_note(reveal.text, self._key.with_algorithm(ALG_ED25519))
 
-    def _bind(self, state: _State, signed: SignedCheckpoint, quorum_time: int) -> _Revealed:
+    def _bind(self, state: State, signed: SignedCheckpoint, quorum_time: int) -> Revealed:
         head, now = signed.checkpoint, self._clock()
         log = state.logs.get(head.origin)
         if log is None or (log.size, log.root) != (head.size, head.root.hex()):
@@ -347,26 +377,26 @@ class Witness:
                 expected="none" if log is None else f"size {log.size}, root {log.root}",
                 found=f"size {head.size}, root {head.root.hex()}",
             )
-        _require(
+        require(
             1000 * quorum_time <= now,
             "the quorum's time is in the future",
             "checkpoint",
             now,
             1000 * quorum_time,
         )
-        return _Revealed(origin=log.origin, window=log.window, size=head.size, root=log.root, ts=now)
+        return Revealed(origin=log.origin, window=log.window, size=head.size, root=log.root, ts=now)
 
-    def _check_nonce(self, opening: Opening, state: _State) -> None:
+    def _check_nonce(self, opening: Opening, state: State) -> None:
         if not isinstance(opening.beacon, WitnessBeacon):
             return
         for member in members_of(opening.beacon):
             if member.vkey.name != self.vkey.name:
                 continue
-            _require(
+            require(
                 member.vkey == self.vkey, "another key under this witness's name", "beacon", str(self.vkey)
             )
             nonce = state.nonces.get(member.commitment.hex())
-            _require(
+            require(
                 nonce is not None and nonce.revealed is None,
                 "not a fresh nonce of this witness",
                 "beacon",
@@ -374,97 +404,26 @@ class Witness:
                 member.commitment.hex(),
             )
 
-    def _sign(self, state: _State, name: str, log: _Log, note: Note, now: int) -> Note:
+    def _sign(self, state: State, name: str, log: Log, note: Note, now: int) -> Note:
         # A clock that was set back must not order cosignatures differently from what was cosigned.
         stamp = max(now // 1000, state.last_time)
         self._write(state.model_copy(update={"logs": {**state.logs, name: log}, "last_time": stamp}))
         return cosign_note(note, self._key, stamp)
 
     @contextmanager
-    def _locked(self) -> Iterator[_State]:
+    def _locked(self) -> Iterator[State]:
         with locked(self._directory / "lock"):
             yield self._read()
 
-    def _read(self) -> _State:
+    def _read(self) -> State:
         path = self._directory / STATE_FILE
         data = read_private(path, max_bytes=MAX_STATE_BYTES)
-        return _State.parse(parse_json(data, source=str(path)), field=str(path))
+        return State.parse(parse_json(data, source=str(path)), field=str(path))
 
-    def _write(self, state: _State) -> None:
+    def _write(self, state: State) -> None:
         data = state.canonical()
         if len(data) > MAX_STATE_BYTES:  # written, it could not be read again
             raise SizeError(
                 "the witness's state is full", field=STATE_FILE, expected=f"at most {MAX_STATE_BYTES} bytes"
             )
         replace_file(self._directory / STATE_FILE, data, mode=PRIVATE_MODE)
-
-
-def _check_chain(opening: Opening, log: _Log | None) -> None:
-    previous = opening.previous
-    if log is None:
-        _require(
-            previous is None,
-            "no earlier window of this origin was cosigned",
-            "opening.previous",
-            None,
-            previous,
-        )
-        return
-    _require(log.closed, "the previous window is not closed by a cosigned checkpoint", "opening.previous")
-    found = None if previous is None else (previous.opening, previous.root)
-    _require(
-        found == (log.opening, log.root),
-        "not the last window",
-        "opening.previous",
-        (log.opening, log.root),
-        found,
-    )
-    _require(
-        opening.opens_at >= log.closes_at,
-        "the windows overlap",
-        "opening.opens_at",
-        f">= {log.closes_at}",
-        opening.opens_at,
-    )
-
-
-def _check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window: str, now: int) -> None:
-    record = _parse(entry)
-    last = head.size - 1
-    if not isinstance(record, Closing):
-        raise WitnessRefused("not a closing record", field=f"entry {last}", found=record.type)
-    _require(
-        record.window == window,
-        "the closing record of another window",
-        f"entry {last}",
-        window,
-        record.window,
-    )
-    # Cosigned now, the window could never pass (`ledger.clock`); the provider may ask again once its time has come.
-    latest = now + 1000 * CLOCK_LEEWAY_SECONDS
-    _require(
-        record.ts <= latest,
-        "the closing record's time is in the future: is a clock wrong?",
-        f"entry {last}, ts",
-        f"at most {latest} ms",
-        record.ts,
-    )
-    _require(
-        verify_inclusion(leaf_hash(entry), last, head.size, path, head.root),
-        "the closing record is not the last entry",
-        f"entry {last}",
-    )
-
-
-def _parse(entry: bytes) -> Entry:
-    value = parse_json(entry, source="entry", max_bytes=MAX_ENTRY_BYTES)
-    record = parse_entry(value, field="entry")
-    _require(jcs(value) == entry, "not canonical JSON", "entry")
-    return record
-
-
-def _require(
-    condition: bool, message: str, field: str, expected: object = None, found: object = None
-) -> None:
-    if not condition:
-        raise WitnessRefused(message, field=field, expected=expected, found=found)

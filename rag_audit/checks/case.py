@@ -98,7 +98,8 @@ class Case:
     entries: Sequence[Entry]
     tree: HashTree
     final: Checkpoint
-    previous: WindowFile | RagAuditError | None = None
+    previous: Sequence[WindowFile | RagAuditError] = ()
+    """windows before this one as the verifier was given them, or why one cannot be read"""
     """the window before this one, or why what was given for it cannot be read"""
     challenges: Sequence[NamedChallenge] = ()
     """those that the verifier names itself"""

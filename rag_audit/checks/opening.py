@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from rag_audit.beacon import drand_beacon, witness_beacon
-from rag_audit.canonical import digest_hex, jcs
+from rag_audit.canonical import digest_hex
+from rag_audit.checks import chain
 from rag_audit.checks.case import Case, Status
 from rag_audit.checks.signatures import check_checkpoint, open_trusted
 from rag_audit.commit import check_roster, list_root
 from rag_audit.drand import DrandChain
-from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError, SignatureError
+from rag_audit.errors import InvalidProof, PolicyError, SetupError, SignatureError
 from rag_audit.ledger.checkpoint import SignedCheckpoint
-from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import VerifierKey
 from rag_audit.records import (
     EMPTY_LEDGER,
     BeaconEntry,
     BeaconSource,
-    Closing,
     DrandBeacon,
-    Opening,
-    parse_entry,
 )
 
 
@@ -35,7 +32,7 @@ def check(case: Case) -> None:
             case.report("opening.policy", True, "well-formed", "well-formed")
         except PolicyError as exc:
             case.report("opening.policy", False, exc.expected or "well-formed", exc, exc.field)
-    _chain(case)
+    chain.check(case)
     first = case.entries[1] if len(case.entries) > 1 else None
     check_beacon(
         case, "opening.beacon", case.opening.beacon, first if isinstance(first, BeaconEntry) else None, 0
@@ -98,44 +95,6 @@ def _indices(case: Case) -> None:
                             f"{name} of {first} is that of {tenant.tenant} too", "tenants")  # fmt: skip
                 return
     case.report("opening.indices", True, "commitments of each tenant's own", f"{len(case.tenants)} tenants")
-
-
-def _chain(case: Case) -> None:
-    previous = case.opening.previous
-    if isinstance(case.previous, RagAuditError):
-        case.record(
-            "opening.chain", Status.UNDECIDED, "the window before this one", case.previous, "previous"
-        )
-        return
-    if previous is None:
-        # Whether a first window is really the first is the witnesses' knowledge: they refuse to cosign a second one.
-        case.report("opening.chain", case.previous is None, "the origin's first window, or its predecessor named",
-                    "no previous window" if case.previous is None else "names no predecessor")  # fmt: skip
-        return
-    if case.previous is None:
-        case.report("opening.chain", True, "a predecessor that the quorum had cosigned last",
-                    f"opening {previous.opening[:16]}.., not given: rests on the witnesses")  # fmt: skip
-        return
-    with case.guarding("opening.chain"):
-        first = parse_entry(case.previous.entries[0] if case.previous.entries else None, field="previous[0]")
-        if not isinstance(first, Opening):
-            raise SchemaError(
-                "the window before this one has no opening", field="previous[0]", found=first.type
-            )
-        signed = open_trusted(
-            case, case.previous.final_checkpoint, field="previous.final_checkpoint", window=first.window
-        )
-        tree = HashTree(leaf_hash(jcs(value)) for value in case.previous.entries)
-        if tree.root() != signed.checkpoint.root:
-            raise SchemaError("the window before this one is damaged", field="previous",
-                              expected=signed.checkpoint.root.hex(), found=tree.root().hex())  # fmt: skip
-        last = parse_entry(case.previous.entries[-1], field="previous[-1]")
-        case.figures["previous_abandoned"] = isinstance(last, Closing) and last.abandoned
-        expected = (first.digest(), signed.checkpoint.root.hex())
-        overlap = first.closes_at > case.opening.opens_at
-        found = (previous.opening, previous.root)
-        case.report("opening.chain", found == expected and not overlap, f"{expected}, intervals apart",
-                    f"{found}{', overlapping' if overlap else ''}")  # fmt: skip
 
 
 def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconEntry | None, of: int) -> None:

@@ -25,6 +25,8 @@ def check(case: Case) -> None:
     _maximum(case, "max_theta", decimal(require.max_theta), Decimal(p) / Decimal(q))
     share = max(Decimal(policy.top_k) / t.capacity for t in policy.tenants)
     _maximum(case, "max_K_share", decimal(require.max_K_share), share)
+    limit = None if require.max_abandoned is None else Decimal(require.max_abandoned)
+    _maximum(case, "max_abandoned", limit, Decimal(case.figures["abandoned"]))
     least = require.min_k_max
     case.require(
         "trust.min_k_max",

@@ -28,7 +28,12 @@ from rag_audit.windowfile import WindowFile
 @click.argument("window", type=PATH)
 @click.option("--trust", type=PATH, required=True, help="what this verifier trusts (`rag-audit trust new`)")
 @click.option("--receipts", type=PATH, multiple=True, help="countersigned receipts: files or folders")
-@click.option("--previous", type=PATH, help="the window before this one, to check the chain")
+@click.option(
+    "--previous",
+    type=PATH,
+    multiple=True,
+    help="a window before this one, to check the chain; repeat for each",
+)
 @click.option(
     "--engine", type=click.Choice(["native", "py_ecc", "snarkjs"]), default="native", show_default=True
 )
@@ -49,7 +54,7 @@ def verify(
     window: Path,
     trust: Path,
     receipts: tuple[Path, ...],
-    previous: Path | None,
+    previous: tuple[Path, ...],
     engine: str,
     challenges: tuple[Path, ...],
     max_epsilon: str | None,
@@ -225,10 +230,10 @@ def _pins(path: Path) -> list[Groth16Pin]:
 
 
 def _requirements(settings: tuple[str, ...]) -> Require:
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"max_abandoned": 0}
     for setting in settings:
         key, _, text = setting.partition("=")
-        integer = key in ("min_k_max", "min_tau", "min_receipts")
+        integer = key in ("min_k_max", "min_tau", "max_abandoned", "min_receipts")
         if key not in Require.model_fields or not text or (integer and not text.isdigit()):
             raise SetupError(
                 "not a requirement", field="--require", expected=sorted(Require.model_fields), found=setting

@@ -16,12 +16,13 @@ import click
 
 from rag_audit.account import load_roster
 from rag_audit.beacon import members_of
-from rag_audit.canonical import digest_hex, jcs, parse_json, read_json
+from rag_audit.canonical import jcs, parse_json, read_json
+from rag_audit.chain import ClosedWindow
 from rag_audit.cli.common import PATH, emit, json_option, progress, say, signing_key, stages
 from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.drand import QUICKNET
 from rag_audit.durable import replace_file
-from rag_audit.errors import EncodingError, RagAuditError, SetupError
+from rag_audit.errors import EncodingError, PolicyError, RagAuditError, SetupError
 from rag_audit.executors import open_executor
 from rag_audit.policy import Policy
 from rag_audit.proofs.groth16.instance import MAX_QUERIES
@@ -154,7 +155,7 @@ def open_(
             documents=documents,
             beacon=beacon,
             witnesses=[m.vkey for m in members_of(nonces)],
-            previous=None if previous is None else previous_window(previous),
+            previous=None if previous is None else previous_window(previous, policy),
             progress=stages(),
         )
     else:
@@ -171,10 +172,15 @@ def open_(
     emit(result, as_json)
 
 
-def previous_window(public: Path) -> PreviousWindow:
-    """Name a closed window as the predecessor."""
-    file = WindowFile.load(public)
-    return PreviousWindow(opening=digest_hex(file.entries[0]), root=file.final_head().root.hex())
+def previous_window(public: Path, policy: Policy) -> PreviousWindow:
+    """Name a closed window as the predecessor.
+
+    :raises PolicyError: the policy gives the new window the id of that one: witnesses refuse it
+    """
+    before = ClosedWindow.of(WindowFile.load(public), field="--previous")
+    if before.opening.window == policy.window:
+        raise PolicyError("a window's id serves once", field="policy.window", found=policy.window)
+    return before.as_previous()
 
 
 @click.command()

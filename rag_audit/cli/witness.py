@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from rag_audit.canonical import jcs, read_json
+from rag_audit.chain import ClosedWindow
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
 from rag_audit.durable import replace_file
 from rag_audit.errors import RagAuditError, SetupError
@@ -120,6 +121,41 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
         note = member.cosign_opening(text, jcs(window.opening), log_key=log_key)
         size = 1
     _leave(public, f"cosign-{size}-{member.vkey.name.replace('/', '_')}.txt", note, as_json)
+
+
+@witness.command("follow")
+@click.argument("directory", type=PATH)
+@click.argument("window", type=PATH)
+@click.option(
+    "--trust", type=PATH, required=True, help="this witness's trust file: its fellow witnesses, the quorum"
+)
+@json_option
+def follow(directory: Path, window: Path, trust: Path, as_json: bool) -> None:
+    """Take up a closed WINDOW that this witness did not see to its end, on the word of a quorum of the others.
+
+    For a witness that joins a provider's chain late, or was away: once for each window, in their order. Nothing is
+    signed; the next opening can then be cosigned.
+    """
+    member = Witness(directory)
+    file = WindowFile.load(window)
+    closed = ClosedWindow.of(file, field=window.name)
+    log_key, witnesses, quorum = _trusted(trust, closed.opening.origin)
+    entries = [jcs(e) for e in file.entries]
+    tree = HashTree(leaf_hash(e) for e in entries)
+    size = tree.size
+    last = member.last(closed.opening.log)
+    known = 0 if last is None else last[0]
+    member.follow(
+        file.final_checkpoint,
+        (entries[0], tree.inclusion_path(0, size)),
+        (entries[-1], tree.inclusion_path(size - 1, size)),
+        log_key=log_key,
+        witnesses=witnesses,
+        quorum=quorum,
+        consistency=tree.consistency_path(known, size) if 0 < known <= size else (),
+    )
+    emit({"window": closed.opening.window, "abandoned": closed.as_previous().abandoned}, as_json,
+         f"follows {closed.opening.log} to its end at {size} entries")  # fmt: skip
 
 
 @witness.command("beacon")

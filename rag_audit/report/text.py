@@ -61,8 +61,8 @@ def _figures(verdict: Verdict) -> list[str]:
         f"  accounts {f.get('accounts')}, of which {f.get('accounts_holding_their_keys')} hold their own keys;"
         f" enrolments void or unused {f.get('enrolments_void_or_unused', 0)}"
     )
-    if f.get("previous_abandoned"):
-        lines.append("  the window before this one was abandoned")
+    if f.get("abandoned"):
+        lines.append(f"  windows opened since the last complete one that came to nothing: {f['abandoned']}")
     return lines
 
 

@@ -65,6 +65,7 @@ STRICT: dict[str, Any] = {
     "max_theta": "0.8",
     "min_tau": 0,
     "max_K_share": "0.25",
+    "max_abandoned": 0,
     "a1": "re-executed",
     "coalition": "not-checked",
     "min_receipts": 1,
@@ -188,10 +189,10 @@ class Service:
 
         return self.accounts[account].ask(publication, text, self.key.verifier, send)
 
-    def finish(self, window: Window) -> None:
+    def finish(self, window: Window, *, abandoned: bool = False) -> None:
         """Close, and let the witnesses cosign the end."""
         self.clock.advance(7)
-        text = window.close()
+        text = window.close(abandoned=abandoned)
         file = WindowFile.load(window.directory / "public")
         entries = [jcs(e) for e in file.entries]
         tree = HashTree(leaf_hash(e) for e in entries)

@@ -289,12 +289,12 @@ def test_a_previous_window_that_cannot_be_read_hides_no_false_check(
     path = tmp_path / "window.json"
     if data is not None:
         path.write_bytes(data)
-    verdict = finished.verify(previous=path)
+    verdict = finished.verify(previous=[path])
     assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"opening.chain"}
     assert verdict.exit_code is ExitCode.MALFORMED
     entries = finished.value()["entries"]
     entries[3]["ts"] += 1
-    verdict = finished.verify(finished.changed(entries=entries), previous=path)
+    verdict = finished.verify(finished.changed(entries=entries), previous=[path])
     assert verdict.exit_code is ExitCode.FAIL
 
 

@@ -83,7 +83,8 @@ ZERO = "00" * 32
 
 
 def previous_named(forge: Forge) -> None:
-    forge.opening["previous"] = {"opening": ZERO, "root": ZERO}
+    """Nothing of the chain is given, so its checks rest on the witnesses."""
+    forge.opening["previous"] = {"opening": ZERO, "root": ZERO, "abandoned": 1}
 
 
 def one_index_twice(name: str) -> Callable[[Forge], None]:
@@ -564,6 +565,8 @@ TRUST = [
     Cheat("min_k_max absent", "trust.min_k_max", nothing, UNMET, options={"require": {"min_k_max": None}}),
     Cheat("tau too small", "trust.min_tau", put("policy", "estimator", "tau", value=5), UNMET, proofs=False),
     Cheat("min_tau absent", "trust.min_tau", nothing, UNMET, options={"require": {"min_tau": None}}),
+    Cheat("an abandoned window before this one", "trust.max_abandoned", previous_named, UNMET, proofs=False),
+    Cheat("max_abandoned absent", "trust.max_abandoned", nothing, UNMET, options={"require": {"max_abandoned": None}}),
     Cheat("A1 not proved", "trust.a1", no_embed_promised, UNMET, options={"require": {"a1": "proved"}}, proofs=False),
     Cheat("D1 not proved", "trust.d1", nothing, UNMET, options={"require": {"d1": "proved"}}),
     Cheat("coalition not checked", "trust.coalition", nothing, UNMET, options={"require": {"coalition": "checked"}}),
@@ -639,7 +642,8 @@ def test_every_check_has_its_cheater(finished: Finished) -> None:
         "ledger.root": "below: a change without new signatures",
         "ledger.consistency": "a tree that is not the final one is found by ledger.root at the same time",
         "opening.root": "below: another opening under a good checkpoint",
-        "opening.chain": "tests of windows in a row",
+        "opening.chain": "test_chain: windows in a row",
+        "opening.abandoned": "test_chain: windows in a row",
         "bound.computed": "a policy without bound is not well-formed: opening.policy",
         "trust.noise_table": "below: pins",
         "trust.records": "below: a window without queries",

@@ -8,18 +8,17 @@ from typing import Any
 import pytest
 
 from rag_audit.account import Account
-from rag_audit.canonical import digest_hex, jcs
-from rag_audit.errors import ExitCode, PolicyError, RequestRefused, SignatureError, WindowStateError
+from rag_audit.canonical import jcs
+from rag_audit.errors import PolicyError, RequestRefused, SignatureError, WindowStateError
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import merge_signatures, parse_note
 from rag_audit.proofs import groth16
 from rag_audit.proofs.groth16 import proving_key
-from rag_audit.records import Enrolment, PreviousWindow
+from rag_audit.records import Enrolment
 from rag_audit.verify import verify_window
 from rag_audit.window import Window
 from rag_audit.windowfile import WindowFile
-from rag_audit.witness import WitnessRefused
 from tests.window.simulator import QUESTIONS, Service
 
 
@@ -193,79 +192,3 @@ def test_a_cosigned_checkpoint_that_was_not_published_is_not_taken(service: Serv
         note = Checkpoint(window.opening.log, 7, bytes(32)).sign(service.key)
         with pytest.raises(WindowStateError, match="no such checkpoint"):
             window.admit([str(note)])
-
-
-# Windows in a row.
-
-
-def closed(
-    service: Service, name: str, previous: PreviousWindow | None = None
-) -> tuple[Path, PreviousWindow]:
-    window = service.commit(name, previous=previous, window=name)
-    service.cosign_opening(window)
-    service.clock.now = window.opening.opens_at
-    service.ask(window, "law-1", QUESTIONS["law"][0])
-    directory = finish(service, window)
-    service.clock.now = window.opening.closes_at + 1
-    return directory, predecessor(directory)
-
-
-def predecessor(directory: Path) -> PreviousWindow:
-    file = WindowFile.load(directory / "public")
-    root = Checkpoint.parse(parse_note(file.final_checkpoint).text).root
-    return PreviousWindow(opening=digest_hex(file.entries[0]), root=root.hex())
-
-
-def test_windows_chain(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, previous = closed(service, "w-1")
-    second, _ = closed(service, "w-2", previous)
-    files = first / "public" / "window.json", second / "public" / "window.json"
-    found = verdict(service, second, monkeypatch, previous=files[0])
-    assert found.passed, found.deciding
-    assert "intervals apart" in next(c.expected for c in found.checks if c.id == "opening.chain")
-    # Another window than the named predecessor, and a predecessor where none is named.
-    for window, wrong in ((second, files[1]), (first, files[1])):
-        found = verdict(service, window, monkeypatch, previous=wrong)
-        assert found.exit_code is ExitCode.FAIL
-        assert {c.id for c in found.checks if c.status.value != "pass"} == {"opening.chain"}
-    # A damaged predecessor is no evidence against this window.
-    value = WindowFile.load(files[0]).dump()
-    value["entries"][2]["ts"] += 1
-    damaged = service.root / "damaged.json"
-    damaged.write_bytes(jcs(value))
-    found = verdict(service, second, monkeypatch, previous=damaged)
-    assert found.exit_code is ExitCode.MALFORMED
-    assert {c.id for c in found.checks if c.status.value != "pass"} == {"opening.chain"}
-
-
-def test_a_second_window_with_the_same_predecessor_gets_no_witness(service: Service) -> None:
-    _, previous = closed(service, "w-1")
-    with service.commit("w-2", previous=previous, window="w-2") as one:
-        service.cosign_opening(one)
-        with service.commit("w-3", previous=previous, window="w-3") as other, pytest.raises(WitnessRefused):
-            service.cosign_opening(other)
-
-
-def test_a_first_window_twice_gets_no_witness(service: Service) -> None:
-    closed(service, "w-1")
-    with service.commit("w-2", window="w-2") as window, pytest.raises(WitnessRefused, match="not the last"):
-        service.cosign_opening(window)
-
-
-def test_an_abandoned_window_lets_the_chain_go_on(service: Service) -> None:
-    with service.commit("w-1") as window:
-        entry = jcs(window.opening.dump())
-        text = (window.directory / "public" / "checkpoint-1.txt").read_text()
-        for witness in service.witnesses.values():
-            witness.cosign_opening(text, entry, log_key=service.key.verifier)
-        final = window.close(abandoned=True)
-        entries = [jcs(e) for e in WindowFile.load(window.directory / "public").entries]
-        tree = HashTree(leaf_hash(e) for e in entries)
-        for witness in service.witnesses.values():
-            witness.cosign(final, log_key=service.key.verifier, consistency=tree.consistency_path(1, 2),
-                           closing=(entries[1], tree.inclusion_path(1, 2)))  # fmt: skip
-        previous = predecessor(window.directory)
-        service.clock.now = window.opening.closes_at + 1
-    with service.commit("w-2", previous=previous, window="w-2") as window:
-        service.cosign_opening(window)
-        assert window.status == "active"

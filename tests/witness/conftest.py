@@ -58,18 +58,19 @@ class Ledger:
     def digest(self) -> str:
         return sha256(self.entries[0]).hex()
 
-    def close(self, window: str, *, ts: int = OPENS - HOUR) -> tuple[bytes, list[bytes]]:
+    def close(self, window: str, **changes: Any) -> tuple[bytes, list[bytes]]:
         entry = self.append(
             {
                 "type": "closing",
                 "v": 1,
                 "seq": len(self.entries),
-                "ts": ts,
+                "ts": OPENS - HOUR,
                 "window": window,
                 "queries": 0,
                 "enrolments": 0,
                 "coalition": None,
                 "abandoned": False,
+                **changes,
             }
         )
         return entry, self.tree.inclusion_path(len(self.entries) - 1)

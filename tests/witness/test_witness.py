@@ -44,15 +44,23 @@ def run_window(witness: Witness, ledger: Ledger, window: str) -> None:
     end(witness, ledger, window)
 
 
-def end(witness: Witness, ledger: Ledger, window: str) -> Note:
-    closing = ledger.close(window)
+def end(witness: Witness, ledger: Ledger, window: str, **changes: Any) -> Note:
+    """A closing record, cosigned: of a window with its beacon and one query, unless `changes` say otherwise."""
+    if not changes:
+        ledger.append({"type": "beacon"})
+        ledger.append({"type": "query"})
+    closing = ledger.close(window, **(changes or {"queries": 1}))
     return witness.cosign(
         ledger.checkpoint(), log_key=ledger.key.verifier, consistency=ledger.consistency(1), closing=closing
     )
 
 
+def named(ledger: Ledger, abandoned: int = 0) -> dict[str, Any]:
+    return {"opening": ledger.digest(), "root": ledger.tree.root().hex(), "abandoned": abandoned}
+
+
 def successor(ledger: Ledger, log_key: SigningKey, **changes: Any) -> Ledger:
-    previous = {"opening": ledger.digest(), "root": ledger.tree.root().hex()}
+    previous = named(ledger)
     fields = {"window": "w2", "previous": previous, "opens_at": OPENS + HOUR, "closes_at": OPENS + 2 * HOUR}
     return opened(log_key, **{**fields, **changes})
 
@@ -76,7 +84,7 @@ def test_the_same_opening_may_be_cosigned_again(witness: Witness, log_key: Signi
     [
         ({"opens_at": OPENS - HOUR}, "in the past"),
         ({"closes_at": OPENS}, "before it opens"),
-        ({"previous": {"opening": "00" * 32, "root": "00" * 32}}, "no earlier window"),
+        ({"previous": {"opening": "00" * 32, "root": "00" * 32, "abandoned": 0}}, "no earlier window"),
     ],
 )
 def test_a_first_opening_that_is_refused(
@@ -118,7 +126,7 @@ def test_windows_chain(witness: Witness, log_key: SigningKey) -> None:
     run_window(witness, first, "w1")
     second = successor(first, log_key)
     run_window(witness, second, "w2")
-    assert witness.last(second.log) == (2, second.tree.root())
+    assert witness.last(second.log) == (4, second.tree.root())
 
 
 def test_a_second_window_with_the_same_predecessor_is_refused(witness: Witness, log_key: SigningKey) -> None:
@@ -148,7 +156,7 @@ def test_a_predecessor_that_is_not_closed_is_refused(witness: Witness, log_key: 
 def test_a_predecessor_with_another_end_is_refused(witness: Witness, log_key: SigningKey) -> None:
     first = opened(log_key)
     run_window(witness, first, "w1")
-    root = {"opening": first.digest(), "root": first.tree.root(1).hex()}
+    root = {**named(first), "root": first.tree.root(1).hex()}
     with pytest.raises(WitnessRefused, match="not the last window"):
         cosign_first(witness, successor(first, log_key, previous=root))
 
@@ -184,7 +192,7 @@ def test_the_id_of_a_closed_window_does_not_serve_again(witness: Witness, log_ke
     run_window(witness, first, "w1")
     with pytest.raises(WitnessRefused, match="another opening of this window"):
         cosign_first(witness, successor(first, log_key, window="w1"))
-    assert witness.last(LOG) == (2, first.tree.root())
+    assert witness.last(LOG) == (4, first.tree.root())
 
 
 def test_each_window_is_a_log_of_its_own(witness: Witness, log_key: SigningKey) -> None:
@@ -195,7 +203,7 @@ def test_each_window_is_a_log_of_its_own(witness: Witness, log_key: SigningKey) 
     seen += [cosign_first(witness, second), end(witness, second, "w2")]
     heads = [Checkpoint.parse(note.text) for note in seen]
     assert [(head.origin, head.size) for head in heads] == [
-        (f"{ORIGIN}/w1", 1), (f"{ORIGIN}/w1", 2), (f"{ORIGIN}/w2", 1), (f"{ORIGIN}/w2", 2)
+        (f"{ORIGIN}/w1", 1), (f"{ORIGIN}/w1", 4), (f"{ORIGIN}/w2", 1), (f"{ORIGIN}/w2", 4)
     ]  # fmt: skip
 
 
@@ -233,7 +241,7 @@ def test_a_closed_window_does_not_go_on(witness: Witness, log_key: SigningKey) -
     assert witness.cosign(final, log_key=log_key.verifier, consistency=[]).text == final.text
     ledger.append({"late": True})
     with pytest.raises(WitnessRefused, match="closed"):
-        witness.cosign(ledger.checkpoint(), log_key=log_key.verifier, consistency=ledger.consistency(2))
+        witness.cosign(ledger.checkpoint(), log_key=log_key.verifier, consistency=ledger.consistency(4))
 
 
 def test_only_a_closing_record_in_last_place_closes(witness: Witness, log_key: SigningKey) -> None:
@@ -397,10 +405,7 @@ def test_no_reveal_over_what_this_witness_did_not_cosign(
 def test_a_nonce_does_not_serve_a_second_window(witness: Witness, log_key: SigningKey) -> None:
     first = beacon_window(witness, log_key)
     ask(witness, first, cosign_first(witness, first))
-    closing = first.close("w1")
-    witness.cosign(
-        first.checkpoint(), log_key=log_key.verifier, consistency=first.consistency(1), closing=closing
-    )
+    end(witness, first, "w1")
     beacon = opening_beacon(first)
     with pytest.raises(WitnessRefused, match="not a fresh nonce"):
         cosign_first(witness, successor(first, log_key, beacon=beacon))

@@ -1,0 +1,210 @@
+"""Windows in a row: what the next opening says of those before it, and what a verifier who has them finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit import witness as witness_module
+from rag_audit.canonical import jcs
+from rag_audit.chain import ClosedWindow
+from rag_audit.errors import ExitCode
+from rag_audit.ledger.note import Note, parse_note
+from rag_audit.records import PreviousWindow
+from rag_audit.verify import Verdict
+from rag_audit.windowfile import WindowFile
+from rag_audit.witness import WitnessRefused
+from tests.window.simulator import QUESTIONS, Service
+from tests.window.test_enrolment import verdict
+
+
+@dataclass
+class Chain:
+    """One origin's windows, in folders named by their ids."""
+
+    service: Service
+
+    def run(
+        self, name: str, previous: PreviousWindow | None, *, how: str = "complete", wait: bool = True
+    ) -> PreviousWindow:
+        """One window to its cosigned end.
+
+        :param how: complete; empty, opened and closed without a query; abandoned before its beacon
+        :param wait: until its interval is over
+        """
+        service = self.service
+        window = service.commit(name, previous=previous, window=name)
+        if how == "abandoned":
+            text = (window.directory / "public" / "checkpoint-1.txt").read_text()
+            for witness in service.witnesses.values():
+                note = witness.cosign_opening(text, jcs(window.opening.dump()), log_key=service.key.verifier)
+                window.admit([str(note)])
+        else:
+            service.cosign_opening(window)
+            service.clock.now = window.opening.opens_at
+        if how == "complete":
+            service.ask(window, "law-1", QUESTIONS["law"][0])
+        service.finish(window, abandoned=how == "abandoned")
+        window.shut()
+        if wait:
+            service.clock.now = window.opening.closes_at + 1
+        return self.previous(name)
+
+    def file(self, name: str) -> Path:
+        return self.service.root / name / "public" / "window.json"
+
+    def previous(self, name: str) -> PreviousWindow:
+        return ClosedWindow.of(WindowFile.load(self.file(name)), field="window.json").as_previous()
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
+    """A complete window, two that came to nothing, and a complete one; then one whose count lies."""
+    made = Chain(Service(tmp_path_factory.mktemp("chain")))
+    first = made.run("w-1", None)
+    second = made.run("w-2", first, how="abandoned")
+    third = made.run("w-3", second, how="empty")
+    assert [p.abandoned for p in (first, second, third)] == [0, 1, 2]
+    assert made.run("w-4", third).abandoned == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(witness_module, "check_chain", lambda *_: None)  # witnesses that look away
+        made.run("w-5", third.model_copy(update={"abandoned": 0}))
+    return made
+
+
+def verify(chain: Chain, name: str, patch: pytest.MonkeyPatch, *given: Path | str, **options: Any) -> Verdict:
+    files = [chain.file(g) if isinstance(g, str) else g for g in given]
+    return verdict(chain.service, chain.service.root / name, patch, previous=files, **options)
+
+
+def faults(found: Verdict) -> set[str]:
+    return {c.id for c in found.checks if c.status.value != "pass"}
+
+
+def line(found: Verdict, check: str) -> str:
+    return next(c.found for c in found.checks if c.id == check)
+
+
+@pytest.mark.parametrize(
+    ("given", "reach", "count"),
+    [
+        ((), "rests on the witnesses", "2, rests on the witnesses"),
+        (("w-3",), "1 before this one, what came before rests on the witnesses", "2, rests on the witnesses"),
+        (("w-2", "w-3"), "2 before this one, what", "2, rests on the witnesses"),
+        (("w-2", "w-3", "w-1"), "3 before this one, back to the origin's first", "2"),
+    ],
+    ids=["none", "the last", "those that came to nothing", "all"],
+)
+def test_what_came_to_nothing_is_counted_and_printed(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], reach: str, count: str
+) -> None:
+    found = verify(chain, "w-4", monkeypatch, *given)
+    assert found.exit_code is ExitCode.UNMET and faults(found) == {"trust.max_abandoned"}
+    assert " abandoned=2" in found.line and found.figures["abandoned"] == 2
+    assert reach in line(found, "opening.chain")
+    assert line(found, "opening.abandoned") == count
+
+
+def test_a_complete_window_ends_the_count(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a complete window in hand nothing of the count rests on the witnesses, first window or not."""
+    service = chain.service
+    sixth = Chain(service)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(witness_module, "check_chain", lambda *_: None)
+        sixth.run("w-6", chain.previous("w-4"))
+    found = verify(chain, "w-6", monkeypatch, "w-4")
+    assert found.passed, found.deciding
+    assert "abandoned=0" in found.line and line(found, "opening.abandoned") == "0"
+
+
+@pytest.mark.parametrize("given", [("w-3",), ("w-3", "w-2", "w-1")], ids=["the last", "all"])
+def test_a_count_that_hides_windows(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]
+) -> None:
+    """The witnesses looked away; whoever has the window before this one sees it."""
+    assert verify(chain, "w-5", monkeypatch).passed
+    found = verify(chain, "w-5", monkeypatch, *given)
+    assert found.exit_code is ExitCode.FAIL and faults(found) == {"opening.abandoned"}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "status"),
+    [
+        ("w-4", ("w-2",), ExitCode.FAIL),
+        ("w-1", ("w-2",), ExitCode.FAIL),
+        ("w-4", ("w-3", "w-1"), ExitCode.MALFORMED),
+    ],
+    ids=["another than the named predecessor", "a predecessor where none is named", "a gap"],
+)
+def test_windows_that_are_not_the_ones_before(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch, name: str, given: tuple[str, ...], status: ExitCode
+) -> None:
+    found = verify(chain, name, monkeypatch, *given)
+    assert found.exit_code is status
+    assert faults(found) - {"trust.max_abandoned"} == {"opening.chain"}
+
+
+def test_a_damaged_predecessor_is_no_evidence_against_this_window(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    value = WindowFile.load(chain.file("w-3")).dump()
+    value["policy"]["n"] += 1  # not under the checkpoint: this window's verifier does not look
+    (tmp_path / "other.json").write_bytes(jcs(value))
+    found = verify(chain, "w-4", monkeypatch, tmp_path / "other.json")
+    assert faults(found) == {"trust.max_abandoned"}
+    value["entries"][1]["value"] = "00" * 32
+    (tmp_path / "damaged.json").write_bytes(jcs(value))
+    found = verify(chain, "w-4", monkeypatch, tmp_path / "damaged.json")
+    assert found.exit_code is ExitCode.MALFORMED
+    assert faults(found) == {"opening.chain", "trust.max_abandoned"}
+
+
+def test_a_predecessor_that_no_quorum_cosigned_shows_nothing(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its provider alone could have signed any end."""
+    file = WindowFile.load(chain.file("w-3"))
+    note = parse_note(file.final_checkpoint)
+    alone = str(Note(note.text, note.signatures[:-1]))
+    (tmp_path / "alone.json").write_bytes(jcs({**file.dump(), "final_checkpoint": alone}))
+    found = verify(chain, "w-4", monkeypatch, tmp_path / "alone.json")
+    assert found.exit_code is ExitCode.MALFORMED
+    assert faults(found) == {"opening.chain", "trust.max_abandoned"}
+
+
+def test_overlapping_windows(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = Chain(service)
+    previous = chain.run("w-1", None, wait=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(witness_module, "check_chain", lambda *_: None)
+        chain.run("w-2", previous)
+    found = verify(chain, "w-2", monkeypatch, "w-1")
+    assert found.exit_code is ExitCode.FAIL and faults(found) == {"opening.chain"}
+    assert "overlapping" in line(found, "opening.chain")
+
+
+def test_a_second_window_with_the_same_predecessor_gets_no_witness(service: Service) -> None:
+    previous = Chain(service).run("w-1", None)
+    with service.commit("w-2", previous=previous, window="w-2") as one:
+        service.cosign_opening(one)
+        with service.commit("w-3", previous=previous, window="w-3") as other, pytest.raises(WitnessRefused):
+            service.cosign_opening(other)
+
+
+def test_a_first_window_twice_gets_no_witness(service: Service) -> None:
+    Chain(service).run("w-1", None)
+    with service.commit("w-2", window="w-2") as window, pytest.raises(WitnessRefused, match="not the last"):
+        service.cosign_opening(window)
+
+
+def test_an_abandoned_window_lets_the_chain_go_on(service: Service) -> None:
+    previous = Chain(service).run("w-1", None, how="abandoned")
+    hidden = previous.model_copy(update={"abandoned": 0})
+    with service.commit("w-2", previous=hidden, window="w-2") as window, pytest.raises(WitnessRefused):
+        service.cosign_opening(window)
+    with service.commit("w-3", previous=previous, window="w-3") as window:
+        service.cosign_opening(window)
+        assert window.status == "active"
