@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rag_audit.canonical import Json, jcs, read_json
+from rag_audit.canonical import Json, digest_hex, jcs, read_json
 from rag_audit.commit import list_root
 from rag_audit.commitments import vector_commitment
 from rag_audit.durable import replace_file
@@ -18,6 +18,7 @@ from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.errors import InvalidProof, RequestRefused, SchemaError, SignatureError, StoreError
 from rag_audit.ledger.note import SigningKey, VerifierKey
 from rag_audit.models import Hex32, Identifier, Model, Positive
+from rag_audit.policy import Policy
 from rag_audit.publication import Publication
 from rag_audit.receipts import OpenedReceipt, contradictions, open_receipt
 from rag_audit.records import (
@@ -289,7 +290,9 @@ def check_receipt(
     tenant = next((t for t in tenants if t.tenant == record.tenant), None)
     if tenant is None:
         raise InvalidProof("receipt names an unknown tenant", field="receipt.record", found=record.tenant)
-    wrong = contradictions(receipt, tenant)
+    if digest_hex(window.policy) != opening.c_policy:
+        raise InvalidProof("policy is not the committed one", field="opening.c_policy")
+    wrong = contradictions(receipt, tenant, Policy.parse(window.policy, field="policy").top_k)
     if wrong:
         raise InvalidProof("receipt contradicts its own record", field="receipt", found=wrong[0])
     if request is not None:

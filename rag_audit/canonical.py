@@ -12,18 +12,24 @@ import binascii
 import hashlib
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any, NoReturn
 
 import rfc8785
 
-from rag_audit.errors import EncodingError, SizeError
+from rag_audit.durable import open_regular
+from rag_audit.errors import EncodingError, RagAuditError, SizeError
 
 Json = Any
 """A JSON value as Python holds it: dict, list, str, int, bool or None; never float."""
 
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 64
+MAX_VALUES = 1 << 25
+"""JSON values in one document: a value of two bytes takes a hundred in memory."""
+MAX_TOML_DEPTH = 8
+MAX_TOML_LINE = 16_384
 _HEX = re.compile(r"\A[0-9a-f]*\Z")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -67,45 +73,61 @@ def _plain(value: Any, depth: int) -> bool:
 
 
 def _check(value: Json, where: str, depth: int) -> None:
-    if depth > MAX_DEPTH:
-        raise EncodingError("JSON nested too deeply", field=where, expected=f"depth <= {MAX_DEPTH}")
+    wrong = _wrong(value, depth)
+    if wrong is not None:
+        place, error = wrong
+        error.field = where + "".join(reversed(place))
+        raise error
+
+
+def _wrong(value: Json, depth: int) -> tuple[list[str], RagAuditError] | None:
+    """What is wrong with a value, and the steps to it, last first: places are written only where one is needed."""
     if value is None or isinstance(value, bool):
-        return
+        return None
     if isinstance(value, int):
         if abs(value) > MAX_SAFE_INTEGER:
-            raise EncodingError(
-                "integer too large for JSON", field=where, expected="below 2^53", found=str(value)
-            )
-        return
+            return [], EncodingError("integer too large for JSON", expected="below 2^53", found=value)
+        return None
     if isinstance(value, str):
         if not value.isascii() and _SURROGATE.search(value):
-            raise EncodingError("lone surrogate in a string", field=where)
-        return
+            return [], EncodingError("lone surrogate in a string")
+        return None
+    if depth > MAX_DEPTH:
+        return [], EncodingError("JSON nested too deeply", expected=f"depth <= {MAX_DEPTH}")
     if isinstance(value, list | tuple):
         for i, item in enumerate(value):
-            _check(item, f"{where}[{i}]", depth + 1)
-        return
+            if (wrong := _wrong(item, depth + 1)) is not None:
+                wrong[0].append(f"[{i}]")
+                return wrong
+        return None
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise EncodingError("JSON keys must be strings", field=where, found=repr(key))
-            _check(key, where, depth + 1)
-            _check(item, f"{where}.{key}", depth + 1)
-        return
-    raise EncodingError("not a JSON value", field=where, found=type(value).__name__)
+                return [], EncodingError("JSON keys must be strings", found=key)
+            if not key.isascii() and _SURROGATE.search(key):
+                return [], EncodingError("lone surrogate in a string")
+            if (wrong := _wrong(item, depth + 1)) is not None:
+                wrong[0].append(f".{key[:80]}")
+                return wrong
+        return None
+    return [], EncodingError("not a JSON value", found=type(value).__name__)
 
 
 def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None) -> Json:
     """Parse JSON strictly.
 
     :param source: what the data is, for the error's `field`
-    :raises SizeError: more than `max_bytes`
+    :raises SizeError: more than `max_bytes`, or more than `MAX_VALUES` values
     :raises EncodingError: invalid UTF-8 or JSON, duplicate keys, floats, integers from 2^53 on, surrogates
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if max_bytes is not None and len(raw) > max_bytes:
         raise SizeError(
             "input too large", field=source, expected=f"at most {max_bytes} bytes", found=f"{len(raw)}"
+        )
+    if (most := count_values(raw)) > MAX_VALUES:
+        raise SizeError(
+            "too many JSON values", field=source, expected=f"at most {MAX_VALUES}", found=f"up to {most}"
         )
     try:
         text = raw.decode("utf-8")
@@ -151,6 +173,56 @@ def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None) 
     return value
 
 
+def count_values(data: bytes) -> int:
+    """At most how many values a JSON text holds: every value but the outermost follows a comma or opens a bracket."""
+    return 1 + data.count(b",") + data.count(b"[") + data.count(b"{")
+
+
+_TOML_PART = re.compile(r"""#[^\n]*|\"{3}|'{3}|"(?:\\[^\n]|[^"\\\n])*+("?)|'[^'\n]*+('?)""")
+_TOML_DOTS = re.compile(rf"(?:[\w-]++[ \t]*+\.[ \t]*+){{{MAX_TOML_DEPTH},}}")
+_TOML_NUMBER = re.compile(r"[0-9_]{32}|0x[0-9a-fA-F_]{32}")
+
+
+def parse_toml(data: bytes, *, source: str, max_bytes: int) -> dict[str, Any]:
+    """Parse TOML 1.0 within bounds that are checked before the parser sees it.
+
+    Python's parser takes memory with the square of a dotted key's parts, recurses with nested brackets, and refuses
+    long integers by an error of its own kind. What settings files have no use for is refused here: keys and brackets
+    deeper than `MAX_TOML_DEPTH`, numbers of 32 digits, strings over several lines, lines above `MAX_TOML_LINE`.
+
+    :param source: what the data is, for the error's `field`
+    :raises SizeError: beyond one of these bounds
+    :raises EncodingError: not TOML
+    """
+    text = bounded_text(data, what="TOML", field=source, max_bytes=max_bytes)
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > MAX_TOML_LINE:
+            raise SizeError("TOML line too long", field=f"{source}, line {number}",
+                            expected=f"at most {MAX_TOML_LINE} characters", found=f"{len(line)}")  # fmt: skip
+
+    def plain(match: re.Match[str]) -> str:
+        part = match[0]
+        if part in ('"' * 3, "'" * 3) or (part[0] in "\"'" and not (match[1] or match[2])):
+            line = text.count("\n", 0, match.start()) + 1
+            raise EncodingError("not a string on one line", field=f"{source}, line {line}",
+                                expected='"text" or \'text\'')  # fmt: skip
+        return "" if part[0] == "#" else "s"
+
+    skeleton = _TOML_PART.sub(plain, text)
+    depth = deepest = 0
+    for character in re.findall(r"[\[\]{}]", skeleton):
+        depth += 1 if character in "[{" else -1
+        deepest = max(deepest, depth)
+    if deepest > MAX_TOML_DEPTH or _TOML_DOTS.search(skeleton):
+        raise SizeError("TOML nested too deeply", field=source, expected=f"depth <= {MAX_TOML_DEPTH}")
+    if _TOML_NUMBER.search(skeleton):
+        raise SizeError("TOML number too long", field=source, expected="fewer than 32 digits")
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise EncodingError("not valid TOML", field=source, found=str(exc)) from exc
+
+
 def bounded_text(data: str | bytes, *, what: str, field: str, max_bytes: int) -> str:
     """Text that is UTF-8 and within a format's limit.
 
@@ -168,15 +240,30 @@ def bounded_text(data: str | bytes, *, what: str, field: str, max_bytes: int) ->
 
 
 def read_bytes(path: Path, *, max_bytes: int) -> bytes:
-    """Read a whole file, refusing more than `max_bytes` before they are in memory."""
+    """Read a whole regular file, refusing more than `max_bytes` before they are in memory.
+
+    :raises EncodingError: cannot be read, or is a FIFO, a device or a folder
+    :raises SizeError: more than `max_bytes`
+    """
     try:
-        with path.open("rb") as handle:
+        with open_regular(path) as handle:
             data = handle.read(max_bytes + 1)
     except OSError as exc:
         raise EncodingError("cannot be read", field=str(path), found=exc.strerror or str(exc)) from exc
     if len(data) > max_bytes:
         raise SizeError("file too large", field=str(path), expected=f"at most {max_bytes} bytes")
     return data
+
+
+def read_text(path: Path, *, max_bytes: int) -> str:
+    """`read_bytes` as UTF-8 text.
+
+    :raises EncodingError: also if it is not UTF-8
+    """
+    try:
+        return read_bytes(path, max_bytes=max_bytes).decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise EncodingError("not UTF-8", field=str(path), found=f"byte {exc.start}") from exc
 
 
 def read_json(path: Path, *, max_bytes: int) -> Json:

@@ -11,7 +11,7 @@ import base64
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal, localcontext
 
 from rag_audit.canonical import jcs, parse_base64, parse_hex, sha256
 from rag_audit.errors import SchemaError, VersionError
@@ -103,8 +103,19 @@ def _natural(text: str, field: str) -> int:
 
 
 def sample_size(beta: Decimal, eta: Decimal, count: int) -> int:
-    """s = ceil(ln(1/eta) / beta), at most `count`: a beta fraction of bad records goes unseen with at most eta."""
-    return min(count, math.ceil(math.log(1 / eta) / float(beta)))
+    """s = ceil(ln(1/eta) / beta), at most `count`: a beta fraction of bad records goes unseen with at most eta.
+
+    :param beta: in (0, 1)
+    :param eta: in (0, 1)
+    :raises SchemaError: one of them is not
+    """
+    if not (0 < beta < 1 and 0 < eta < 1):
+        raise SchemaError("beta and eta are not probabilities", field="beta, eta", expected="both in (0, 1)",
+                          found=f"{beta}, {eta}")  # fmt: skip
+    # Floats have no 1e-999; rounded up, so that the sample is never too small.
+    with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
+        wanted = -eta.ln() / beta
+        return count if wanted >= count else math.ceil(wanted)
 
 
 def draw(root: bytes, nonce: bytes, count: int, sample: int) -> list[int]:

@@ -6,12 +6,14 @@ once `replace_file` has returned: the temporary file and the directory are both 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +22,37 @@ from rag_audit.errors import SetupError, SizeError, StoreError
 PRIVATE_MODE = 0o600
 
 Content = bytes | Callable[[BinaryIO], object]
+
+
+_KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a character device",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a file for reading, and nothing else: a FIFO or a device would hang, or answer without end.
+
+    :raises OSError: cannot be opened, or is not a regular file; `strerror` says what it is
+    """
+    _check_regular(os.stat(path).st_mode, path)
+    # What the name stands for may have changed since: opened without waiting, and looked at again.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        _check_regular(os.fstat(handle).st_mode, path)
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def _check_regular(mode: int, path: Path) -> None:
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+        raise OSError(errno.EINVAL, f"not a regular file but {kind}", str(path))
 
 
 def replace_file(path: Path, data: Content, *, mode: int = 0o644) -> None:
@@ -67,7 +100,7 @@ def read_private(path: Path, *, max_bytes: int) -> bytes:
     :raises SizeError: more than `max_bytes`
     """
     try:
-        with path.open("rb") as handle:
+        with open_regular(path) as handle:
             mode = stat.S_IMODE(os.fstat(handle.fileno()).st_mode)
             if mode & 0o077:
                 raise SetupError(

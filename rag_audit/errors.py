@@ -1,13 +1,20 @@
 """Errors that a person can act on, and the exit codes that go with them.
 
 Every error names the place (`field`), what was expected there and what was found. The command prints
-`diagnostics()` and leaves with `exit_code`; nothing in this package lets a traceback reach a user.
+`diagnostics()` and leaves with `exit_code`; nothing in this package lets a traceback reach a user. Place and findings
+come from files that others wrote: they are shortened, and escaped wherever they are printed.
 """
 
 from __future__ import annotations
 
+import reprlib
 from enum import IntEnum
 from typing import ClassVar
+
+from rag_audit.printable import printable
+
+MAX_SHOWN = 200
+"""Characters of one part of an error."""
 
 
 class ExitCode(IntEnum):
@@ -20,6 +27,8 @@ class ExitCode(IntEnum):
     """could not decide: malformed or missing input, unknown version, usage"""
     UNMET = 3
     """sound, but what the relying party asked for is not met"""
+    INTERNAL = 70
+    """a fault of this program (EX_SOFTWARE): it says nothing about its input"""
 
 
 class RagAuditError(Exception):
@@ -57,15 +66,15 @@ class RagAuditError(Exception):
 
     def diagnostics(self) -> str:
         """The error for people: one line each for message, place, expected, found and hint."""
-        lines = [self.message]
+        lines = [printable(self.message)]
         if self.field is not None:
-            lines.append(f"  at: {self.field}")
+            lines.append(f"  at: {_short(self.field)}")
         if self.expected is not None:
             lines.append(f"  expected: {_short(self.expected)}")
         if self.found is not None:
             lines.append(f"  found: {_short(self.found)}")
         if self.hint is not None:
-            lines.append(f"  hint: {self.hint}")
+            lines.append(f"  hint: {printable(self.hint)}")
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, object]:
@@ -73,7 +82,7 @@ class RagAuditError(Exception):
         pairs = {
             "error": self.name,
             "message": self.message,
-            "field": self.field,
+            "field": None if self.field is None else _short(self.field),
             "expected": None if self.expected is None else _short(self.expected),
             "found": None if self.found is None else _short(self.found),
             "hint": self.hint,
@@ -81,9 +90,9 @@ class RagAuditError(Exception):
         return {k: v for k, v in pairs.items() if v is not None}
 
     def __str__(self) -> str:
-        parts = [self.message]
+        parts = [printable(self.message)]
         if self.field is not None:
-            parts.append(f"at {self.field}")
+            parts.append(f"at {_short(self.field)}")
         if self.expected is not None:
             parts.append(f"expected {_short(self.expected)}")
         if self.found is not None:
@@ -91,9 +100,33 @@ class RagAuditError(Exception):
         return "; ".join(parts)
 
 
-def _short(value: object, limit: int = 200) -> str:
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+class _Brief(reprlib.Repr):
+    """A repr that neither a large nor a deep value can make large."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 4
+        self.maxstring = self.maxother = self.maxlong = MAX_SHOWN
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = 16
+
+    def repr_int(self, x: int, level: int) -> str:
+        # Python refuses to write integers of thousands of digits.
+        return repr(x) if x.bit_length() <= 4 * MAX_SHOWN else f"an integer of {x.bit_length()} bits"
+
+
+_BRIEF = _Brief()
+
+
+def brief(value: object) -> str:
+    """What a value is, for an error's `found`: its repr, shortened where it is made."""
+    return _BRIEF.repr(value)
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else brief(value)
+    # Cut first: the escapes of a long text would be made in vain.
+    shown = printable(text[: MAX_SHOWN + 1])
+    return shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 3] + "..."
 
 
 class EncodingError(RagAuditError):

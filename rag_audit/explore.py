@@ -26,6 +26,7 @@ import numpy.typing as npt
 from rag_audit import _native, accounting
 from rag_audit.accounting.values import Real, check_delta_split, count, epsilon, probability, text
 from rag_audit.canonical import parse_json, read_bytes
+from rag_audit.durable import open_regular
 from rag_audit.embedders import Embedder, NothingToEmbed
 from rag_audit.engine import Int8Array, Int32Array, TenantIndex, build_index, select
 from rag_audit.errors import EncodingError, PolicyError, RagAuditError, SchemaError, SetupError, SizeError
@@ -556,7 +557,7 @@ def _records(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
 
 def _inflate(path: Path) -> bytes:
     try:
-        with gzip.open(path) as handle:
+        with open_regular(path) as file, gzip.open(file) as handle:
             data = handle.read(MAX_TEXT_BYTES + 1)
     except (OSError, EOFError, zlib.error) as exc:
         raise EncodingError("cannot be read", field=str(path), found=str(exc)) from exc

@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from rag_audit.canonical import MAX_SAFE_INTEGER, digest_hex, jcs
-from rag_audit.errors import SchemaError
+from rag_audit.errors import SchemaError, brief
+from rag_audit.printable import is_line
 from rag_audit.relation.field import MODULUS
 
 
@@ -34,6 +43,23 @@ def _decimal(text: str) -> str:
     return text
 
 
+def _exactly_int(value: Any) -> Any:
+    # A literal is compared by ==, for which true and 1.0 are 1; in every other integer field strict mode sees to it.
+    if type(value) is not int:
+        raise ValueError("not an integer")
+    return value
+
+
+def _line(text: str) -> str:
+    if not is_line(text):
+        raise ValueError("not one line of visible characters")
+    return text
+
+
+Line = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_line)]
+"""A name: one line of visible characters, because it stands as one in signed notes and in reports."""
+One = Annotated[Literal[1], BeforeValidator(_exactly_int)]
+"""The integer 1, the version of a format: not true, not 1.0."""
 Hex32 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 """32 bytes as 64 lowercase hex digits."""
 Hex64 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]
@@ -78,8 +104,10 @@ class Model(BaseModel):
             raise SchemaError(
                 f"{cls.__name__} is not well-formed",
                 field=f"{field}{place}",
-                expected="the field to be present" if missing else first["msg"],
-                found=None if missing else repr(first.get("input")),
+                expected=cls._presence(first["loc"])
+                if missing
+                else first["msg"].removeprefix("Value error, "),
+                found=None if missing else brief(first.get("input")),
             ) from exc
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -88,6 +116,13 @@ class Model(BaseModel):
         for name in copied.__dict__.keys() - type(self).model_fields.keys():
             del copied.__dict__[name]
         return copied
+
+    @classmethod
+    def _presence(cls, place: tuple[int | str, ...]) -> str:
+        """What is expected where a field is missing: the choices too, where they are few words."""
+        field = cls.model_fields.get(str(place[0])) if len(place) == 1 else None
+        choices = get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
+        return "the field to be present" + (f": {' or '.join(map(repr, choices))}" if choices else "")
 
     def dump(self) -> dict[str, Any]:
         """The document as a JSON value."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from rag_audit.errors import PolicyError, VersionError
-from rag_audit.models import Count, DecimalText, Hex32, Identifier, Millis, Model, Positive
+from rag_audit.models import Count, DecimalText, Hex32, Identifier, Millis, Model, One, Positive
 from rag_audit.proofs import STATEMENTS, Constants, proof_system
 from rag_audit.proofs.coalition import coalition_system
 from rag_audit.proofs.groth16 import EmbedInstance, coalition, instances, many_instance
@@ -103,7 +103,7 @@ class TokenLimits(Model):
 class Policy(Model):
     """See docs/protocol.md, "Policy", for each field with a worked example."""
 
-    v: Literal[1]
+    v: One
     window: Identifier
     opens_at: Millis
     closes_at: Millis

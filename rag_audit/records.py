@@ -15,7 +15,7 @@ from pydantic import Field
 
 from rag_audit.canonical import jcs, sha256
 from rag_audit.errors import EncodingError, SchemaError, SizeError, VersionError
-from rag_audit.models import Count, FieldHex, Hex32, Hex64, Identifier, Millis, Model, Positive
+from rag_audit.models import Count, FieldHex, Hex32, Hex64, Identifier, Line, Millis, Model, One, Positive
 from rag_audit.relation.commitments import derive_salt
 
 MAX_ENTRY_BYTES = 65_535
@@ -65,7 +65,7 @@ class PreviousWindow(Model):
 class BeaconWitness(Model):
     """A witness whose committed nonce is part of the beacon."""
 
-    name: Annotated[str, Field(min_length=1, max_length=255)]
+    name: Line
     vkey: Annotated[str, Field(min_length=1, max_length=512)]
     commitment: Hex32
 
@@ -111,15 +111,15 @@ class RosterEntry(Model):
     account: Identifier
     tenant: Identifier
     key: Hex32
-    custody: Literal["account", "provider"] = "account"
+    custody: Literal["account", "provider"]
 
 
 class Opening(Model):
     """Entry 0."""
 
     type: Literal["opening"]
-    v: Literal[1]
-    origin: Annotated[str, Field(min_length=1, max_length=255)]
+    v: One
+    origin: Line
     window: Identifier
     opens_at: Millis
     closes_at: Millis
@@ -142,7 +142,7 @@ class BeaconEntry(Model):
     """The beacon that an earlier entry (the opening, or an enrolment) named."""
 
     type: Literal["beacon"]
-    v: Literal[1]
+    v: One
     seq: Positive
     entry: Count
     """the ledger index of the opening or enrolment that named it"""
@@ -158,7 +158,7 @@ class Enrolment(Model):
     """An account added while the window is open; its slots use its own beacon."""
 
     type: Literal["enrolment"]
-    v: Literal[1]
+    v: One
     seq: Positive
     ts: Millis
     account: Identifier
@@ -176,7 +176,7 @@ class QueryRecord(Model):
     """One answered query. hq, cq, htopk and hans are salted: the ledger is public and queries are guessable."""
 
     type: Literal["query"]
-    v: Literal[1]
+    v: One
     window: Identifier
     seq: Positive
     account: Identifier
@@ -219,7 +219,7 @@ class Closing(Model):
     """The last entry."""
 
     type: Literal["closing"]
-    v: Literal[1]
+    v: One
     seq: Positive
     ts: Millis
     window: Identifier
@@ -247,14 +247,14 @@ def parse_entry(value: Any, *, field: str) -> Entry:
     :raises VersionError: a version this release does not know
     :raises SizeError: above 65,535 bytes
     """
-    if not isinstance(value, dict) or value.get("type") not in _ENTRY_TYPES:
-        kind = value.get("type") if isinstance(value, dict) else value
+    kind = value.get("type") if isinstance(value, dict) else value
+    if not isinstance(value, dict) or not isinstance(kind, str) or kind not in _ENTRY_TYPES:
         raise SchemaError(
             "unknown ledger entry", field=f"{field}.type", expected=sorted(_ENTRY_TYPES), found=kind
         )
     if value.get("v") != 1:
         raise VersionError("unknown entry version", field=f"{field}.v", expected=1, found=value.get("v"))
-    entry = _ENTRY_TYPES[value["type"]].parse(value, field=field)
+    entry = _ENTRY_TYPES[kind].parse(value, field=field)
     if (size := len(jcs(value))) > MAX_ENTRY_BYTES:
         raise SizeError(
             "ledger entry too large", field=field, expected=f"<= {MAX_ENTRY_BYTES} bytes", found=str(size)
@@ -266,7 +266,7 @@ class SignedRequest(Model):
     """A query request. The signature covers everything but the openings `query` and `salt`, which hq binds."""
 
     type: Literal["request"]
-    v: Literal[1]
+    v: One
     origin: str
     opening: Hex32
     tenant: Identifier
@@ -300,7 +300,7 @@ class DocumentOpening(Model):
 class ReceiptBody(Model):
     """The openings in a receipt's `extra` field (docs/protocol.md, "Receipts")."""
 
-    v: Literal[1]
+    v: One
     record: QueryRecord
     salt_k: FieldHex
     """opens htopk"""
@@ -334,7 +334,7 @@ class CountersignedReceipt(Model):
     """A receipt as an account hands it to a verifier, who learns the query only if the account discloses it."""
 
     type: Literal["receipt"]
-    v: Literal[1]
+    v: One
     account: Identifier
     receipt: Annotated[str, Field(max_length=262_144)]
     disclosed: DisclosedQuery | None
@@ -357,7 +357,7 @@ class Answer(Model):
     """What an account gets back: documents in htopk order without scores, and the receipt."""
 
     type: Literal["answer"]
-    v: Literal[1]
+    v: One
     documents: list[AnsweredDocument]
     receipt: str
 
@@ -366,7 +366,7 @@ class Refusal(Model):
     """A provider-signed refusal from the closed list; after it a client may replace its request."""
 
     type: Literal["refusal"]
-    v: Literal[1]
+    v: One
     origin: str
     opening: Hex32
     account: str

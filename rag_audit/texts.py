@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from rag_audit.canonical import parse_json, read_bytes
+from rag_audit.durable import open_regular
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError
 from rag_audit.models import Identifier
 
@@ -108,7 +109,8 @@ def _text_files(path: Path) -> Iterator[Path]:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text("utf-8-sig")
+        with open_regular(file) as handle:
+            return handle.read().decode("utf-8-sig")
     except OSError as exc:
         raise DocumentsError("file cannot be read", field=str(file), found=exc.strerror) from exc
     except UnicodeDecodeError as exc:

@@ -6,36 +6,55 @@ requirement or an absent ``max_``/``min_`` is exit 3.
 
 from __future__ import annotations
 
-import tomllib
+import re
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
 
-from rag_audit.canonical import read_bytes
-from rag_audit.errors import EncodingError, SchemaError
-from rag_audit.models import Count, DecimalText, Hex32, Identifier, Model, Positive
+from rag_audit.canonical import parse_toml, read_bytes
+from rag_audit.errors import SchemaError
+from rag_audit.models import DecimalText, Hex32, Identifier, Line, Model, One, Positive
 
 MAX_TRUST_BYTES = 1 << 20
 A1_LEVELS = ("declared", "re-executed", "proved(unpinned)", "proved")
 D1_LEVELS = ("declared", "re-executed", "proved")
 CHALLENGE_LEVELS = ("published", "own", "full")
 COALITION_LEVELS = ("not-checked", "checked")
+WHOLE_WINDOW = "0"
+_TAU = re.compile(r"\A([1-9][0-9]{0,14}) (positions|seconds)\Z")
+_TAU_FORMS = '0 (the whole window), or a text with its unit: "500 positions", "3600 seconds"'
+
+
+def _tau(value: Any) -> int | str:
+    if (type(value) is int and value == 0) or (isinstance(value, str) and _TAU.match(value)):
+        return value
+    raise ValueError(_TAU_FORMS)
+
+
+Tau = Annotated[
+    int | str,
+    PlainValidator(_tau),
+    WithJsonSchema(
+        {"anyOf": [{"const": 0}, {"type": "string", "pattern": "^[1-9][0-9]{0,14} (positions|seconds)$"}]}
+    ),
+]
+"""A span with its unit; the integer 0 is the whole window, which has none."""
 
 
 class ProviderTrust(Model):
     """Who signs the ledger."""
 
-    origin: str
+    origin: Line
     vkey: str
 
 
 class WitnessTrust(Model):
     """A cosigner whose signature counts towards the quorum."""
 
-    name: str
+    name: Line
     vkey: str
 
 
@@ -43,7 +62,8 @@ class DrandTrust(Model):
     """A pinned drand chain."""
 
     chain: Hex32
-    public_key: str
+    public_key: Annotated[str, StringConstraints(pattern="^([0-9a-f]{96}|[0-9a-f]{192})$")]
+    """a compressed point, of G1 or G2"""
     scheme: str
     genesis: Positive
     period: Positive
@@ -59,7 +79,7 @@ class BeaconTrust(Model):
 class VerifierTrust(Model):
     """A key whose challenges count."""
 
-    name: str
+    name: Line
     vkey: str
 
 
@@ -107,8 +127,8 @@ class Require(Model):
     max_delta: DecimalText | None = None
     min_k_max: Positive | None = None
     max_theta: DecimalText | None = None
-    min_tau: Count | None = None
-    """0 asks for the whole window"""
+    min_tau: Tau | None = None
+    """positions are compared with positions, seconds with seconds; 0 asks for the whole window"""
     max_K_share: DecimalText | None = None
     """top K over capacity"""
     a1: Literal["declared", "re-executed", "proved(unpinned)", "proved"] = "proved"
@@ -129,7 +149,7 @@ class Require(Model):
 class Trust(Model):
     """The whole file."""
 
-    version: Literal[1]
+    version: One
     quorum: Positive
     provider: ProviderTrust
     witness: Annotated[list[WitnessTrust], Field(min_length=1)]
@@ -144,6 +164,7 @@ class Trust(Model):
         """Read and check a trust file.
 
         :raises EncodingError: unreadable, or not TOML
+        :raises SizeError: above the stated limits
         :raises SchemaError: a wrong or missing field, a quorum that cannot be met, or one of half the witnesses or
             fewer that the file does not allow
         """
@@ -152,11 +173,7 @@ class Trust(Model):
     @classmethod
     def from_toml(cls, data: bytes, *, source: str) -> Trust:
         """`load` from bytes."""
-        try:
-            value = tomllib.loads(data.decode("utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-            raise EncodingError("not valid TOML", field=source, found=str(exc)) from exc
-        trust = cls.parse(value, field=source)
+        trust = cls.parse(parse_toml(data, source=source, max_bytes=MAX_TRUST_BYTES), field=source)
         if trust.quorum > len(trust.witness):
             raise SchemaError(
                 "the quorum cannot be met",
@@ -203,13 +220,22 @@ class Trust(Model):
         return {a.id: a for a in self.account}
 
 
+def tau_of(value: int | str) -> tuple[int, str]:
+    """A `Tau` as (span, unit); the whole window has no unit."""
+    match = _TAU.match(str(value))
+    return (0, "") if match is None else (int(match[1]), match[2])
+
+
 def at_least(level: str, wanted: str, order: tuple[str, ...]) -> bool:
     """Whether `level` is as strong as `wanted`; levels may carry a detail in parentheses (``re-executed(3/12)``)."""
     base = level if level in order else level.split("(")[0]
     return order.index(base) >= order.index(wanted)
 
 
-_ADVICE = {"max_theta": ": what `rag-audit estimate calibrate` says of public questions at the policy's size"}
+_ADVICE = {
+    "max_theta": ": what `rag-audit estimate calibrate` says of public questions at the policy's size",
+    "min_tau": f": {_TAU_FORMS}",
+}
 
 
 def trust_template(

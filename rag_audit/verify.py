@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from rag_audit.canonical import bounded_text, digest_hex, jcs, read_bytes, read_json
+from rag_audit.canonical import bounded_text, digest_hex, jcs, parse_hex, read_bytes, read_json
 from rag_audit.challenge import Challenge
 from rag_audit.checks import bound, coalition, ledger, opening, proof, receipt
 from rag_audit.checks import trust as trust_checks
@@ -20,6 +20,7 @@ from rag_audit.errors import EncodingError, ExitCode, RagAuditError, SchemaError
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.policy import Policy
+from rag_audit.printable import printable
 from rag_audit.records import CountersignedReceipt, Opening, RosterEntry, TenantEntry, parse_entry
 from rag_audit.trust import Trust
 from rag_audit.windowfile import WindowFile
@@ -95,7 +96,7 @@ class Verdict:
                 f"{k}={f.get(k)}" for k in [*keys, "a1", "d1", "coalition", "proofs", "setup", "abandoned"]
             ]
             parts += [f"allow={name}" for name in f.get("allowed", [])]
-        return " ".join(parts)
+        return printable(" ".join(parts))
 
     def as_json(self) -> dict[str, Any]:
         """The whole verdict for programs."""
@@ -212,8 +213,9 @@ def open_case(
 
 def _check_manifest(manifest: Mapping[str, Any]) -> None:
     """The parts of the manifest under C_emb that the checks read are there, with their types."""
-    needed = {"embedder": dict, "embedder.kind": str, "embedder.tokens": dict, "embedder.tokens.query": int,
-              "embedder.tokens.document": int, "schema": dict, "schema.dimension": int}  # fmt: skip
+    needed = {"embedder": dict, "embedder.kind": str, "embedder.artefacts": dict, "embedder.tokens": dict,
+              "embedder.tokens.query": int, "embedder.tokens.document": int, "schema": dict,
+              "schema.dimension": int}  # fmt: skip
     for place, kind in needed.items():
         part: Any = manifest
         for name in place.split("."):
@@ -221,6 +223,8 @@ def _check_manifest(manifest: Mapping[str, Any]) -> None:
         if type(part) is not kind:
             raise SchemaError("embedder manifest is not well-formed", field=f"embedder.{place}",
                               expected=kind.__name__, found=type(part).__name__)  # fmt: skip
+    for name, digest in manifest["embedder"]["artefacts"].items():
+        parse_hex(digest, 32, field=f"embedder.embedder.artefacts.{name}")
 
 
 def load_receipts(paths: Sequence[Path]) -> tuple[list[ReceiptFile], list[str]]:

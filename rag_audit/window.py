@@ -441,6 +441,14 @@ class Window:
             reason, detail = "malformed", str(exc)
         except RagAuditError as exc:
             reason, detail = "unavailable", exc.message
+        return self.refuse(reason, detail, account=account, i=i, hq=hq)
+
+    def refuse(self, reason: str, detail: str, *, account: str = "", i: int = 0, hq: str = "") -> Refusal:
+        """A signed refusal.
+
+        :param reason: one of `records.REFUSALS`
+        :param account: this, `i` and `hq` as the request has them, as far as it has
+        """
         refusal = Refusal(type="refusal", v=1, origin=self.opening.origin, opening=self.opening_digest,
                           account=account, i=i, hq=hq, reason=reason, detail=detail, sig="0" * 128)  # fmt: skip
         return refusal.model_copy(update={"sig": self._key.sign(refusal.message()).hex()})

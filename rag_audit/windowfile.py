@@ -11,16 +11,17 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from rag_audit.canonical import Json, jcs, parse_json, read_bytes, sha256
+from rag_audit.canonical import MAX_VALUES, Json, count_values, jcs, parse_json, read_bytes, sha256
 from rag_audit.durable import replace_file
-from rag_audit.errors import EncodingError, SchemaError, VersionError
+from rag_audit.errors import EncodingError, SchemaError, SizeError, VersionError
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.note import parse_note
 from rag_audit.models import Hex32, Model
 
 MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=1"
 MAX_WINDOW_BYTES = 256 << 20
-MAX_SIBLING_BYTES = 1 << 30
+MAX_SIBLINGS_BYTES = 1 << 30
+"""all siblings together, one that several parts name counted for each"""
 INLINE_BYTES = 16 << 20
 """parts larger than this are written as siblings"""
 _SIBLING = re.compile(r"\A[0-9a-f]{64}\.json\Z")
@@ -54,7 +55,7 @@ class WindowFile(Model):
         :raises EncodingError: unreadable, truncated, duplicate keys, non-canonical values, bad sibling names
         :raises SchemaError: missing or unknown fields
         :raises VersionError: another media type or version
-        :raises SizeError: above the stated limits
+        :raises SizeError: above the stated limits, the siblings' together before any of them is read
         """
         path = path / "window.json" if path.is_dir() else path
         value = parse_json(read_bytes(path, max_bytes=MAX_WINDOW_BYTES), source=path.name)
@@ -67,9 +68,7 @@ class WindowFile(Model):
                 expected=MEDIA_TYPE,
                 found=value.get("mediaType"),
             )
-        for key, part in value.items():
-            if isinstance(part, dict) and set(part) == {"sibling"}:
-                value[key] = _read_sibling(path.parent, part["sibling"], field=f"{path.name}.{key}")
+        value.update(_read_siblings(path, value))
         return cls.parse(value, field=path.name)
 
     def final_head(self) -> Checkpoint:
@@ -91,14 +90,43 @@ class WindowFile(Model):
         replace_file(path, jcs(value) + b"\n")
 
 
-def _read_sibling(folder: Path, name: Any, *, field: str) -> Json:
+def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
+    """The parts of a window file that lie beside it, by key."""
+    named = [
+        (key, _sibling_name(part["sibling"], field=f"{path.name}.{key}"))
+        for key, part in value.items()
+        if isinstance(part, dict) and set(part) == {"sibling"}
+    ]
+    total = 0
+    for key, name in named:
+        try:
+            total += (path.parent / name).stat().st_size
+        except OSError as exc:
+            raise EncodingError("cannot be read", field=str(path.parent / name), expected=f"the part {key}",
+                                found=exc.strerror) from exc  # fmt: skip
+    _limit(total, MAX_SIBLINGS_BYTES, "bytes", path)
+    raw: dict[str, bytes] = {}
+    values = total = 0
+    for key, name in named:
+        data = read_bytes(path.parent / name, max_bytes=MAX_SIBLINGS_BYTES - total)
+        if sha256(data).hex() != name[:64]:
+            raise EncodingError("sibling file does not match its name", field=f"{path.name}.{key}",
+                                expected=name[:64], found=sha256(data).hex())  # fmt: skip
+        total, values = total + len(data), values + count_values(data)
+        _limit(values, MAX_VALUES, "JSON values", path)
+        raw[key] = data
+    return {key: parse_json(raw.pop(key), source=name) for key, name in named}
+
+
+def _limit(found: int, most: int, unit: str, path: Path) -> None:
+    if found > most:
+        raise SizeError("siblings too large together", field=path.name, expected=f"at most {most} {unit}",
+                        found=f"{found}")  # fmt: skip
+
+
+def _sibling_name(name: Any, *, field: str) -> str:
     if not isinstance(name, str) or not _SIBLING.match(name):
         raise EncodingError(
             "bad sibling name", field=field, expected="<sha256>.json beside window.json", found=name
         )
-    data = read_bytes(folder / name, max_bytes=MAX_SIBLING_BYTES)
-    if sha256(data).hex() != name[:64]:
-        raise EncodingError(
-            "sibling file does not match its name", field=field, expected=name[:64], found=sha256(data).hex()
-        )
-    return parse_json(data, source=name)
+    return name

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
 from rag_audit.accounting import closed_form, rdp
@@ -183,7 +184,8 @@ def cumulative(parts: Sequence[Part], delta: Real) -> Bound:
 
 def gaussian_epsilon(sigma_over_delta: float, compositions: int, delta: float) -> float:
     """The analytic Gaussian's eps (Balle and Wang 2018) for m queries: a comparison, not a bound."""
-    return float(get_epsilon_gaussian(sigma_over_delta / math.sqrt(compositions), delta))
+    with np.errstate(all="ignore"):  # the library probes beyond what it returns
+        return float(get_epsilon_gaussian(sigma_over_delta / math.sqrt(compositions), delta))
 
 
 def _finite(name: str, eps: float, delta: float, *notes: str) -> Bound:

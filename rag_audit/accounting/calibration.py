@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 from scipy.optimize import brentq
 
@@ -59,10 +60,15 @@ def required_sigma_over_delta(method: str, *, n: int, eps_acc: float, delta_acc:
     if method == "theorem-3.9":
         return 1 / closed_form.query_epsilon(eps_acc, delta_acc, n)
     if method in ("analytic", "exact"):
-        return float(get_sigma_gaussian(eps_acc, delta_acc)) * math.sqrt(n)
+        return _gaussian_sigma(eps_acc, delta_acc) * math.sqrt(n)
     raise PolicyError(
         "unknown calibration", field="calibration", expected=", ".join(METHODS), found=repr(method)
     )
+
+
+def _gaussian_sigma(eps: float, delta: float) -> float:
+    with np.errstate(all="ignore"):  # the library probes beyond what it returns
+        return float(get_sigma_gaussian(eps, delta))
 
 
 def meets(method: str, mechanism: Mechanism, *, n: int, eps_acc: float, delta_acc: float) -> bool:
@@ -133,7 +139,7 @@ def calibrate(
     assert eps_joint is not None
     joint = epsilon(eps_joint, "eps_joint")
     if method in ("analytic", "exact"):
-        required = float(get_sigma_gaussian(joint, total)) * math.sqrt(k * n)
+        required = _gaussian_sigma(joint, total) * math.sqrt(k * n)
         found = fits.least(
             lambda mechanism: (
                 mechanism.fits(k * n, total)
@@ -165,9 +171,14 @@ def _required(method: str, found: Mechanism, formula: float) -> float:
 def _account_share(eps_joint: float, *, n: int, k: int, delta_acc: float, delta: float) -> float:
     """The eps_acc at which the closed form for k accounts is eps_joint, rounded down to five digits."""
 
+    slack = delta - k * delta_acc
+    if slack <= 0:
+        raise PolicyError("k_max delta_acc leaves nothing of delta_policy", field="delta_policy",
+                          expected=f"> {k * delta_acc}", found=str(delta))  # fmt: skip
+
     def excess(log_eps: float) -> float:
         eps_q = closed_form.query_epsilon(math.exp(log_eps), delta_acc, n)
-        return math.log(closed_form.advanced_composition(eps_q, k * n, delta - k * delta_acc) / eps_joint)
+        return math.log(closed_form.advanced_composition(eps_q, k * n, slack) / eps_joint)
 
     low = high = math.log(eps_joint)
     while excess(low) > 0:

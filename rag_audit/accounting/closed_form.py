@@ -11,8 +11,14 @@ def query_epsilon(eps_acc: float, delta_acc: float, n: int) -> float:
 
 
 def advanced_composition(eps_q: float, m: int, slack: float) -> float:
-    """eps of m adaptive queries that are eps_q each (Lemma 3.2), delta = slack + the queries' own."""
-    return math.sqrt(2 * m * math.log(1 / slack)) * eps_q + m * eps_q * math.expm1(eps_q)
+    """eps of m adaptive queries that are eps_q each (Lemma 3.2), delta = slack + the queries' own.
+
+    Infinite where floats end.
+    """
+    try:
+        return math.sqrt(2 * m * math.log(1 / slack)) * eps_q + m * eps_q * math.expm1(eps_q)
+    except OverflowError:
+        return math.inf
 
 
 def leading_term(eps_acc: float, k: int) -> float:

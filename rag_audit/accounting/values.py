@@ -3,54 +3,71 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
 from typing import overload
 
-from rag_audit.errors import PolicyError
+from rag_audit.errors import PolicyError, brief
 
 Real = Decimal | str | int | float
 """A real parameter. Policies carry decimal strings; a float stands for its shortest decimal form."""
 
+EPSILON_RANGE = (Decimal("1e-9"), Decimal("1e9"))
+LEAST_PROBABILITY = Decimal("1e-100")
+"""Beyond these the formulas leave the range of floating point, and no policy has a use for them."""
+_WRITTEN = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?\Z")
 SIGNIFICANT_DIGITS = 5
 _UP = Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_CEILING)
 
 
 def decimal(value: Real, field: str) -> Decimal:
-    """A finite real, exactly as written.
+    """A finite real, exactly as written, in digits 0 to 9: Python itself would read those of any script.
 
     :raises PolicyError: not a number, or not finite
     """
     try:
         if isinstance(value, bool):
             raise TypeError
+        if isinstance(value, str) and not _WRITTEN.match(value):
+            raise ValueError
         number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     except (InvalidOperation, TypeError, ValueError) as exc:
-        raise PolicyError("not a decimal number", field=field, found=repr(value)) from exc
+        raise PolicyError("not a decimal number", field=field, found=brief(value)) from exc
     if not number.is_finite() or not math.isfinite(float(number)):
         raise PolicyError("not a finite number", field=field, found=str(value))
     return number
 
 
 def epsilon(value: Real, field: str) -> float:
-    """A privacy parameter epsilon, above 0.
+    """A privacy parameter epsilon, within `EPSILON_RANGE`.
 
-    :raises PolicyError: not a finite number above 0
+    :raises PolicyError: not a number in it
     """
-    number = float(decimal(value, field))
+    number = decimal(value, field)
     if number <= 0:
         raise PolicyError("epsilon is not above 0", field=field, expected="> 0", found=str(value))
-    return number
+    low, high = EPSILON_RANGE
+    if not low <= number <= high:
+        raise PolicyError(
+            "epsilon is out of range", field=field, expected=f"{low} .. {high}", found=str(value)
+        )
+    return float(number)
 
 
 def probability(value: Real, field: str) -> float:
-    """A privacy parameter delta, strictly between 0 and 1.
+    """A privacy parameter delta, strictly between 0 and 1 and at least `LEAST_PROBABILITY`.
 
-    :raises PolicyError: not a number in (0, 1)
+    :raises PolicyError: not a number in that range
     """
-    number = float(decimal(value, field))
-    if not 0 < number < 1:
+    exact = decimal(value, field)
+    number = float(exact)
+    if not 0 < exact < 1 or number == 1:
         raise PolicyError(
             "delta is not strictly between 0 and 1", field=field, expected="0 < delta < 1", found=str(value)
+        )
+    if exact < LEAST_PROBABILITY:
+        raise PolicyError(
+            "delta is out of range", field=field, expected=f"at least {LEAST_PROBABILITY}", found=str(value)
         )
     return number
 

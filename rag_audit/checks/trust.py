@@ -8,7 +8,15 @@ from typing import Any, cast
 from rag_audit.checks.case import Case, Status
 from rag_audit.embedders import manifest_digest
 from rag_audit.proofs import SYSTEMS, proof_system
-from rag_audit.trust import A1_LEVELS, CHALLENGE_LEVELS, COALITION_LEVELS, D1_LEVELS, at_least, decimal
+from rag_audit.trust import (
+    A1_LEVELS,
+    CHALLENGE_LEVELS,
+    COALITION_LEVELS,
+    D1_LEVELS,
+    at_least,
+    decimal,
+    tau_of,
+)
 
 
 def check(case: Case) -> None:
@@ -34,10 +42,7 @@ def check(case: Case) -> None:
         _or_absent("at least", least),
         policy.k_max,
     )
-    # tau 0 is the whole window: larger than any finite tau.
-    tau, wanted = policy.estimator.tau, require.min_tau
-    met = wanted is not None and (tau == 0 or (wanted != 0 and tau >= wanted))
-    case.require("trust.min_tau", met, _or_absent("at least", wanted), "whole window" if tau == 0 else tau)
+    _minimal_tau(case)
     case.figures["d1"] = "declared"
     for name, order in (("a1", A1_LEVELS), ("d1", D1_LEVELS), ("coalition", COALITION_LEVELS)):
         level = case.figures.get(name, order[0])
@@ -64,6 +69,19 @@ def _manifest(case: Case) -> None:
     if pin is not None:
         found = manifest_digest(cast(dict[str, Any], case.file.embedder["embedder"]))
         case.report("trust.manifest", found == pin, pin, found, "embedder.embedder")
+
+
+def _minimal_tau(case: Case) -> None:
+    """Spans in positions and in seconds cannot be compared; the whole window is larger than any finite one."""
+    estimator, wanted = case.policy.estimator, case.trust.require.min_tau
+    met = wanted is not None and estimator.tau == 0
+    if wanted is not None and not met:
+        least, unit = tau_of(wanted)
+        met = 0 < least <= estimator.tau and unit == estimator.tau_unit
+    found = "whole window" if estimator.tau == 0 else f"{estimator.tau} {estimator.tau_unit}"
+    case.require(
+        "trust.min_tau", met, _or_absent("at least", "the whole window" if wanted == 0 else wanted), found
+    )
 
 
 def _artefacts(case: Case) -> None:

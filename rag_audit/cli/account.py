@@ -7,18 +7,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
 from rag_audit.account import Account, add_to_roster, check_receipt, tokens_beyond
 from rag_audit.canonical import Json, jcs, parse_json, read_bytes, read_json
-from rag_audit.cli.common import PATH, Group, emit, json_option, say, verifier_key
+from rag_audit.cli.common import PATH, SOCKET, Group, emit, json_option, say, verifier_key
 from rag_audit.errors import SetupError
+from rag_audit.printable import printable_text
 from rag_audit.publication import Publication
 from rag_audit.records import CountersignedReceipt, RosterEntry, SignedRequest
 
 MAX_REPLY_BYTES = 16 << 20
+MAX_LINE_BYTES = 65_536
 
 
 @click.group(cls=Group)
@@ -37,13 +38,14 @@ def account_new(directory: Path, name: str, tenant: str) -> None:
 
 @account.command("add")
 @click.argument("roster", type=PATH)
-@click.argument("line", type=click.File("rb"))
+@click.argument("line", type=PATH)
 @json_option
-def account_add(roster: Path, line: BinaryIO, as_json: bool) -> None:
+def account_add(roster: Path, line: Path, as_json: bool) -> None:
     """Add a roster LINE (a file, or - for stdin) to the provider's ROSTER."""
-    entry = RosterEntry.parse(
-        parse_json(line.read(), source="roster line", max_bytes=65_536), field="roster line"
-    )
+    given = str(line) == "-"
+    data = sys.stdin.buffer.read(MAX_LINE_BYTES + 1) if given else read_bytes(line, max_bytes=MAX_LINE_BYTES)
+    value = parse_json(data, source="roster line", max_bytes=MAX_LINE_BYTES)
+    entry = RosterEntry.parse(value, field="roster line")
     count = len(add_to_roster(roster, entry))
     emit({"account": entry.account, "tenant": entry.tenant, "accounts": count}, as_json)
 
@@ -53,7 +55,7 @@ def account_add(roster: Path, line: BinaryIO, as_json: bool) -> None:
 @click.option("--account", "directory", type=PATH, required=True, help="the account's folder")
 @click.option("--window", "public", type=PATH, required=True, help="the window's public folder")
 @click.option("--provider", required=True, help="the provider's vkey, or a file with it")
-@click.option("--socket", "address", type=PATH, help="the provider's socket (`rag-audit serve --socket`)")
+@click.option("--socket", "address", type=SOCKET, help="the provider's socket (`rag-audit serve --socket`)")
 @click.option(
     "--provider-dir", type=PATH, help="the provider's window folder, on one machine: starts the service"
 )
@@ -77,8 +79,11 @@ def query(
     beyond = tokens_beyond(window, text)
     if beyond:
         say(f"the question was cut: its last {beyond} tokens lie beyond the window's limit")
-    shown = "\n\n".join(d.text for d in answer.documents) or "(only empty positions were selected)"
-    emit({"documents": [d.dump() for d in answer.documents], "tokens_beyond": beyond}, as_json, shown)
+    value = {"documents": [d.dump() for d in answer.documents], "tokens_beyond": beyond}
+    if as_json or not answer.documents:
+        emit(value, as_json, "(only empty positions were selected)")
+    else:  # texts keep their own lines
+        click.echo("\n\n".join(printable_text(d.text) for d in answer.documents))
 
 
 def _over_socket(path: Path) -> Callable[[SignedRequest], Json]:
@@ -146,4 +151,4 @@ def receipt_verify(file: Path, public: Path, provider: str, as_json: bool) -> No
 def receipt_export(directory: Path, public: Path, out: Path, disclose: bool, as_json: bool) -> None:
     """Countersign an account's receipts of a window and write them for a verifier."""
     written = Account(directory).export_receipts(Publication.load(public), out, disclose=disclose)
-    emit({"receipts": [str(p) for p in written]}, as_json, "\n".join(map(str, written)))
+    emit({"receipts": [str(p) for p in written]}, as_json, [str(p) for p in written])

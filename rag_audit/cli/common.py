@@ -1,37 +1,99 @@
-"""What every command shares: errors without tracebacks, results on stdout, everything else on stderr."""
+"""What every command shares: errors without tracebacks, results on stdout, everything else on stderr.
+
+Whatever is printed is escaped here (`printable`): lines are the program's own, whatever a file holds.
+"""
 
 from __future__ import annotations
 
-import json
+import io
+import os
+import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
-from rag_audit.errors import EncodingError, ExitCode, RagAuditError, SetupError, StoreError
-from rag_audit.ledger.note import SigningKey, VerifierKey
+from rag_audit.canonical import read_text
+from rag_audit.cli.internal import WHERE, write_report
+from rag_audit.errors import (
+    EncodingError,
+    ExitCode,
+    MemoryLimitError,
+    RagAuditError,
+    SetupError,
+    StoreError,
+)
+from rag_audit.ledger.note import MAX_KEY_BYTES, SigningKey, VerifierKey
+from rag_audit.printable import json_text, printable
 
-PATH = click.Path(path_type=Path)
 LOGGED_EVERY_S = 30.0
 json_option = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
+
+
+class FilePath(click.Path):
+    """The path of a file or folder, or of one to be made. Pipes and devices are refused: reading them may not end."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        try:
+            mode = os.stat(path).st_mode
+        except (OSError, ValueError):
+            return path  # the command says what is missing, or makes it
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise EncodingError("neither a file nor a folder", field=str(path), expected="a regular file")
+        return path
+
+
+PATH = FilePath(path_type=Path)
+SOCKET = click.Path(path_type=Path)
 
 
 class Group(click.Group):
     """A group whose commands end in named errors and documented exit codes."""
 
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **kwargs: Any) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 is no reason to fail
+        try:
+            return super().main(args, *rest, **kwargs)
+        except Exception as exc:
+            _internal(exc, self._path(sys.argv[1:] if args is None else args))
+
+    def _path(self, words: Sequence[str]) -> list[str]:
+        """Which command was asked for: its names alone, since any other word may be a secret or somebody's text."""
+        path: list[str] = []
+        command: click.Command | None = self
+        for word in words:
+            command = command.commands.get(word) if isinstance(command, click.Group) else None
+            if command is None:
+                break
+            path.append(word)
+        return path
+
     def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return self._reported(ctx)
+        except BrokenPipeError:
+            # Whoever read the output, or the error, has left; click itself would leave with 1, which here says that a
+            # check failed. What Python would still flush at its end has no reader either.
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(int(ExitCode.MALFORMED))
+
+    def _reported(self, ctx: click.Context) -> Any:
+        """Run the command; a named error is printed and gives the exit code."""
         try:
             return self._named(ctx)
         except RagAuditError as exc:
             if "--json" in sys.argv:
-                click.echo(json.dumps(exc.as_json()))
+                click.echo(json_text(exc.as_json()))
             click.echo(f"rag-audit: {exc.name}: {exc.diagnostics()}", err=True)
             ctx.exit(int(exc.exit_code))
-        except BrokenPipeError:
-            ctx.exit(int(ExitCode.MALFORMED))
         except click.Abort:
             # An unanswered question; click itself would leave with 1, which here says that a check failed.
             click.echo("rag-audit: no answer was given; give it as an option (--help)", err=True)
@@ -43,11 +105,13 @@ class Group(click.Group):
             ctx.exit(130)
 
     def _named(self, ctx: click.Context) -> Any:
-        """Run the command; what the system refuses to read or write is named like everything else."""
+        """Run the command; what the system refuses to read, write or give is named like everything else."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             raise
+        except MemoryError as exc:
+            raise MemoryLimitError("not enough memory", field="command") from exc
         except UnicodeDecodeError as exc:
             raise EncodingError("not UTF-8 text", field="input", found=f"byte {exc.start}") from exc
         except OSError as exc:
@@ -57,20 +121,46 @@ class Group(click.Group):
             ) from exc
 
 
-def emit(value: dict[str, Any], as_json: bool, text: str | None = None) -> None:
-    """The command's result: one JSON object, or text for people."""
-    click.echo(
-        json.dumps(value, ensure_ascii=False) if as_json else (text if text is not None else _lines(value))
-    )
+def internal_error(exc: BaseException, command: Sequence[str]) -> list[str]:
+    """Report an exception that has no name of its own; lines that say so and where the report is.
+
+    :param command: the names of command and subcommands
+    """
+    text, path = write_report(exc, command)
+    place = [f"  report: {path}"] if path is not None else ["  report:", *text.rstrip().split("\n")]
+    name = type(exc).__name__
+    return [f"InternalError: a fault of this program, not of its input ({name})", *place, f"  {WHERE}"]
 
 
-def _lines(value: dict[str, Any]) -> str:
-    return "\n".join(f"{key}: {item}" for key, item in value.items())
+def _internal(exc: Exception, command: Sequence[str]) -> NoReturn:
+    found = internal_error(exc, command)
+    if "--json" in sys.argv:
+        message = found[0].removeprefix("InternalError: ")
+        click.echo(json_text({"error": "InternalError", "message": message, "hint": WHERE}))
+    click.echo(lines([f"rag-audit: {found[0]}", *found[1:]]), err=True)
+    sys.exit(int(ExitCode.INTERNAL))
+
+
+def emit(value: dict[str, Any], as_json: bool, text: str | Sequence[str] | None = None) -> None:
+    """The command's result: one JSON object, or text for people.
+
+    :param text: one line, or several; what files hold cannot add any
+    """
+    click.echo(json_text(value) if as_json else lines(_pairs(value) if text is None else text))
+
+
+def lines(text: str | Sequence[str]) -> str:
+    """Lines for people, each of which stays one."""
+    return printable(text) if isinstance(text, str) else "\n".join(printable(line) for line in text)
+
+
+def _pairs(value: dict[str, Any]) -> list[str]:
+    return [f"{key}: {item}" for key, item in value.items()]
 
 
 def say(text: str) -> None:
     """A remark for people, on stderr."""
-    click.echo(f"rag-audit: {text}", err=True)
+    click.echo(f"rag-audit: {printable(text)}", err=True)
 
 
 def progress(what: str) -> Callable[[int, int], None]:
@@ -80,7 +170,7 @@ def progress(what: str) -> Callable[[int, int], None]:
     def show(done: int, total: int) -> None:
         nonlocal shown
         now = time.monotonic()
-        line = f"{what} {done}/{total}  {now - started:.0f} s"
+        line = f"{printable(what)} {done}/{total}  {now - started:.0f} s"
         if sys.stderr.isatty():
             click.echo(f"\r{line}", err=True, nl=done == total)
         elif now - shown >= LOGGED_EVERY_S:
@@ -107,9 +197,10 @@ def verifier_key(text: str, *, field: str) -> VerifierKey:
     path = Path(text)
     if "+" not in text or path.exists():
         try:
-            text = path.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as exc:
-            raise SetupError("no such key file", field=field, found=str(path)) from exc
+            text = read_text(path, max_bytes=MAX_KEY_BYTES).strip()
+        except RagAuditError as exc:
+            raise SetupError("no such key file", field=field, expected="a vkey or a file that holds it",
+                             found=str(path)) from exc  # fmt: skip
     return VerifierKey.parse(text, field=field)
 
 

@@ -34,4 +34,4 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
         *(f"  - {assumption}" for assumption in found.bound.assumptions),
         "not verified here: run `rag-audit verify` on each window",
     ]
-    emit({"covers": COVERS, **found.as_json()}, as_json, "\n".join(lines))
+    emit({"covers": COVERS, **found.as_json()}, as_json, lines)

@@ -41,7 +41,7 @@ def window_(directory: Path, as_json: bool) -> None:
         *(f"cluster of {len(cluster)}: {', '.join(cluster)}" for cluster in found.clusters),
         *(f"  records {j.earlier} and {j.later} join {' and '.join(j.accounts)}" for j in found.joins),
     ]
-    emit({**found.evidence(), "k_max": k_max}, as_json, "\n".join(lines))
+    emit({**found.evidence(), "k_max": k_max}, as_json, lines)
 
 
 @estimate.command()
@@ -114,27 +114,21 @@ def _paper(trials: int, out: Path | None, as_json: bool) -> None:
     }
     rows = [f"{c.pattern} k={c.k_true:<2}  TPR {c.detected:.3f}  c exact in {c.exact:.3f}" for c in at]
     null = "  ".join(f"{t}: {rate:.3f}" for t, rate in fpr.items())
-    emit(
-        value,
-        as_json,
-        "\n".join([f"null FPR by theta, {trials} trials", f"  {null}", "at theta 0.80", *rows]),
-    )
+    emit(value, as_json, [f"null FPR by theta, {trials} trials", f"  {null}", "at theta 0.80", *rows])
 
 
-def _explain(report: calibration.QuestionReport, embedder: str) -> str:
+def _explain(report: calibration.QuestionReport, embedder: str) -> list[str]:
     def at(theta: float | None) -> str:
         return "no theta up to 0.999 holds it" if theta is None else f"theta = {theta:.3f} holds it"
 
-    return "\n".join(
-        [
-            f"{report.accounts} honest accounts, {report.queries} of {report.questions} questions each "
-            f"({report.distinct} distinct vectors of {embedder}), {report.trials} trials",
-            f"theta {report.theta}: a false cluster in {report.fpr:.3f} of windows, mean c {report.c_mean:.2f}",
-            f"  c above k_max = {report.k_max} in {report.gate_fpr:.3f} of windows",
-            f"at most {calibration.ALPHA:.0%} of windows with a false cluster: {at(report.theta_fpr)}",
-            f"at most {calibration.ALPHA:.0%} of windows failed by k_max = {report.k_max}: {at(report.theta_gate)}",
-        ]
-    )
+    return [
+        f"{report.accounts} honest accounts, {report.queries} of {report.questions} questions each "
+        f"({report.distinct} distinct vectors of {embedder}), {report.trials} trials",
+        f"theta {report.theta}: a false cluster in {report.fpr:.3f} of windows, mean c {report.c_mean:.2f}",
+        f"  c above k_max = {report.k_max} in {report.gate_fpr:.3f} of windows",
+        f"at most {calibration.ALPHA:.0%} of windows with a false cluster: {at(report.theta_fpr)}",
+        f"at most {calibration.ALPHA:.0%} of windows failed by k_max = {report.k_max}: {at(report.theta_gate)}",
+    ]
 
 
 def load_questions(path: Path) -> list[str]:

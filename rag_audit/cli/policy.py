@@ -404,9 +404,13 @@ def new(
             **figures,
         },
         as_json,
-        f"{text}\n{out}: C_policy {made.digest()}\n{explained}: this explanation\n"
-        "what it leaves of retrieval, which no bound says:"
-        f" rag-audit policy explore --policy {out} --index .. --questions ..",
+        [
+            *text.split("\n"),
+            f"{out}: C_policy {made.digest()}",
+            f"{explained}: this explanation",
+            "what it leaves of retrieval, which no bound says:"
+            f" rag-audit policy explore --policy {out} --index .. --questions ..",
+        ],
     )
 
 
@@ -441,7 +445,7 @@ def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options
             mechanism, options["n"] * options["k"], probability(options["delta"], "delta_policy")
         )
         figures = policy_figures(mechanism, accounts_max=accounts_max, **options)
-    emit({"covers": COVERS, **figures}, as_json, figures_text(figures))
+    emit({"covers": COVERS, **figures}, as_json, figures_text(figures).split("\n"))
 
 
 @policy.command("explore")
@@ -564,8 +568,7 @@ def explore(
         replace_file(csv_file, _csv([point.as_json() for point in found.points]))
     if picture is not None:
         explorer.draw(found, picture)
-    sentences = "\n".join(found.headlines(own))
-    emit(found.as_json(), as_json, f"{explorer.table(found)}\n\n{sentences}")
+    emit(found.as_json(), as_json, [*explorer.table(found).split("\n"), "", *found.headlines(own)])
 
 
 def _grid(

@@ -74,7 +74,7 @@ def start(
     instance = _instance(policy, circuit, dimension, together)
     ceremony.start(instance, ptau, out)
     value = {"circuit": instance.digest(), "name": instance.name, "key": str(out)}
-    emit(value, as_json, f"{out}\n  {instance.name}\n  circuit {instance.digest()}")
+    emit(value, as_json, [str(out), f"  {instance.name}", f"  circuit {instance.digest()}"])
 
 
 @setup.command("contribute")
@@ -88,7 +88,8 @@ def contribute(old: Path, new: Path, name: str, as_json: bool) -> None:
     Publish the digest that is printed: with it you find your contribution in the final key (`setup verify`).
     """
     made = ceremony.contribute(old, new, name)
-    emit({"key": str(new), **made.as_json()}, as_json, f"{new}\n  {made.name}\n  digest {made.digest}")
+    value = {"key": str(new), **made.as_json()}
+    emit(value, as_json, [str(new), f"  {made.name}", f"  digest {made.digest}"])
 
 
 @setup.command("verify")
@@ -118,8 +119,9 @@ def verify(
     assert r1cs is not None
     found = ceremony.check_key(r1cs, ptau, zkey)
     lines = [f"phase 1: {c.name or '(no name)'}{_beacon(c)}" for c in found.phase1]
-    lines += [f"phase 2: {c.name or '(no name)'}{_beacon(c)}\n  digest {c.digest}" for c in found.phase2]
-    emit(found.as_json(), as_json, "\n".join([*lines, f"setup: {found.setup}"]))
+    for c in found.phase2:
+        lines += [f"phase 2: {c.name or '(no name)'}{_beacon(c)}", f"  digest {c.digest}"]
+    emit(found.as_json(), as_json, [*lines, f"setup: {found.setup}"])
 
 
 @setup.command("finalise")
@@ -178,11 +180,8 @@ def _show(made: Sequence[tuple[Instance, KeyFiles]], as_json: bool) -> None:
         keys.append(
             {"circuit": instance.digest(), "name": instance.name, "vk": files.vk_digest, "setup": label}
         )
-    emit(
-        {"keys": keys},
-        as_json,
-        "\n".join(f"{k['name']}\n  circuit {k['circuit']}\n  vk {k['vk']} {k['setup']}" for k in keys),
-    )
+    shown = [(k["name"], f"  circuit {k['circuit']}", f"  vk {k['vk']} {k['setup']}") for k in keys]
+    emit({"keys": keys}, as_json, [line for part in shown for line in part])
 
 
 def _beacon(contribution: ceremony.Contribution) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +10,21 @@ import click
 
 from rag_audit.canonical import digest_hex, jcs, read_json
 from rag_audit.challenge import Challenge, sample_size
-from rag_audit.cli.common import PATH, Group, emit, json_option, say, signing_key, verifier_key
+from rag_audit.cli.common import PATH, Group, emit, json_option, lines, say, signing_key, verifier_key
 from rag_audit.durable import replace_file
 from rag_audit.embedders import manifest_digest, public_artefacts, public_manifest
-from rag_audit.errors import SchemaError, SetupError
+from rag_audit.errors import SchemaError, SetupError, brief
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import VerifierKey, parse_note, sign_note
+from rag_audit.printable import json_text
 from rag_audit.proofs.scan import protocols_digest
-from rag_audit.records import Opening, log_origin, parse_entry
+from rag_audit.records import Opening, RosterEntry, log_origin, parse_entry
 from rag_audit.relation.noise import table_digest
-from rag_audit.trust import Groth16Pin, Require, Trust, decimal, trust_template
+from rag_audit.trust import WHOLE_WINDOW, Groth16Pin, Require, Trust, decimal, trust_template
 from rag_audit.windowfile import WindowFile
+
+COUNT = re.compile(r"[0-9]{1,15}")
 
 
 @click.command()
@@ -76,7 +79,7 @@ def verify(
         max_epsilon=max_epsilon,
         allow_unsafe_setup=allow_unsafe_setup,
     )
-    click.echo(json.dumps(verdict.as_json(), default=str) if as_json else render(verdict), nl=as_json)
+    click.echo(json_text(verdict.as_json()) if as_json else render(verdict), nl=as_json)
     ctx.exit(int(verdict.exit_code))
 
 
@@ -96,8 +99,9 @@ def challenge(window: Path, key: Path, trust: Path, out: Path, as_json: bool) ->
     sample = None
     if require.mode == "sampled":
         beta, eta = decimal(require.beta), decimal(require.eta)
-        if beta is None or eta is None:
-            raise SchemaError("sampled mode needs beta and eta", field="trust.require")
+        if beta is None or eta is None or not (0 < beta < 1 and 0 < eta < 1):
+            raise SchemaError("sampled mode needs beta and eta", field="trust.require", expected="both in (0, 1)",
+                              found=f"beta {beta}, eta {eta}")  # fmt: skip
         sample = sample_size(beta, eta, queries)
     signer = signing_key(key)
     drawn = Challenge.new(
@@ -194,14 +198,17 @@ def trust_new(
     if not witnesses:
         witnesses = tuple(click.prompt("the witnesses' vkeys, separated by spaces", err=True).split())
     keys = [verifier_key(text, field="--witness") for text in witnesses]
-    lines = [read_json(path, max_bytes=65_536) for path in accounts]
+    independent = [
+        RosterEntry.parse(read_json(path, max_bytes=65_536), field=f"--account {path.name}")
+        for path in accounts
+    ]
     text = trust_template(
         origin=str(origin),
         vkey=str(verifier_key(str(provider), field="--provider")),
         witnesses=[(key.name, str(key)) for key in keys],
         quorum=quorum or len(keys),
         verifiers=[(k.name, str(k)) for k in (verifier_key(v, field="--verifier") for v in verifiers)],
-        accounts=[(line["account"], line["key"]) for line in lines],
+        accounts=[(line.account, line.key) for line in independent],
         circuits=[pin for path in setups for pin in _pins(path)],
         noise_table=table_digest(),
         embedder=public_artefacts(embedder),
@@ -215,42 +222,51 @@ def trust_new(
             " honest ones; every verdict will say allow=minority-quorum"
         )
     replace_file(out, text.encode())
-    click.echo(str(out))
+    emit({"trust": str(out)}, False, str(out))
 
 
 def _pins(path: Path) -> list[Groth16Pin]:
     value = read_json(path, max_bytes=1 << 20)
     keys = value.get("keys") if isinstance(value, dict) else None
-    if not isinstance(keys, list):
-        raise SchemaError("not the output of setup", field=str(path), expected="{keys: [..]}")
+    if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
+        raise SchemaError("not the output of setup", field=str(path),
+                          expected="{keys: [{circuit, vk, setup}, ..]}")  # fmt: skip
     return [
-        Groth16Pin.parse({k: v for k, v in key.items() if k in ("circuit", "vk", "setup")}, field=path.name)
-        for key in keys
-    ]
+        Groth16Pin.parse({k: v for k, v in key.items() if k in ("circuit", "vk", "setup")},
+                         field=f"{path.name}.keys[{i}]")
+        for i, key in enumerate(keys)
+    ]  # fmt: skip
 
 
 def _requirements(settings: tuple[str, ...]) -> Require:
     values: dict[str, Any] = {"max_abandoned": 0}
     for setting in settings:
         key, _, text = setting.partition("=")
-        integer = key in ("min_k_max", "min_tau", "max_abandoned", "min_receipts")
-        if key not in Require.model_fields or not text or (integer and not text.isdigit()):
+        integer = key in ("min_k_max", "max_abandoned", "min_receipts")
+        integer = integer or (key, text) == ("min_tau", WHOLE_WINDOW)
+        if key not in Require.model_fields or not text or (integer and not COUNT.fullmatch(text)):
             raise SetupError(
                 "not a requirement", field="--require", expected=sorted(Require.model_fields), found=setting
             )
-        values[key] = int(text) if integer else (text == "true") if key.startswith("allow_") else text
+        flag = key.startswith("allow_")
+        if flag and text not in ("true", "false"):
+            raise SetupError(
+                "not true or false", field=f"--require {key}", expected="true or false", found=text
+            )
+        values[key] = int(text) if integer else (text == "true") if flag else text
     return Require.parse(values, field="--require")
 
 
 def _show(path: Path) -> None:
     file = WindowFile.load(path)
-    opening: Any = file.entries[0]
-    click.echo("found in the window, UNVERIFIED, not adopted:", err=True)
-    click.echo(f"  origin {opening.get('origin')}", err=True)
-    for signature in parse_note(file.opening_checkpoint).signatures:
-        click.echo(f"  signed by {signature.name} key id {signature.key_id.hex()}", err=True)
+    signatures = parse_note(file.opening_checkpoint, field="opening_checkpoint").signatures
+    shown = [
+        "found in the window, UNVERIFIED, not adopted:",
+        f"  origin {_opening(file).origin}",
+        *(f"  signed by {signature.name} key id {signature.key_id.hex()}" for signature in signatures),
+    ]
     embedder: Any = file.embedder.get("embedder")
     if isinstance(embedder, dict):
-        click.echo(f"  embedder {embedder.get('kind')} manifest {manifest_digest(embedder)}", err=True)
-    for circuit, key in file.verification_keys.items():
-        click.echo(f"  circuit {circuit} key {digest_hex(key)}", err=True)
+        shown.append(f"  embedder {brief(embedder.get('kind'))} manifest {manifest_digest(embedder)}")
+    shown += [f"  circuit {circuit} key {digest_hex(key)}" for circuit, key in file.verification_keys.items()]
+    click.echo(lines(shown), err=True)

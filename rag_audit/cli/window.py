@@ -8,26 +8,38 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
 from rag_audit.account import load_roster
 from rag_audit.beacon import members_of
-from rag_audit.canonical import jcs, parse_json, read_json
+from rag_audit.canonical import jcs, parse_json, read_json, read_text
 from rag_audit.chain import ClosedWindow
-from rag_audit.cli.common import PATH, emit, json_option, progress, say, signing_key, stages
+from rag_audit.cli.common import (
+    PATH,
+    SOCKET,
+    emit,
+    internal_error,
+    json_option,
+    progress,
+    say,
+    signing_key,
+    stages,
+)
 from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.drand import QUICKNET
 from rag_audit.durable import replace_file
 from rag_audit.errors import EncodingError, PolicyError, RagAuditError, SetupError
 from rag_audit.executors import open_executor
+from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.policy import Policy
 from rag_audit.proofs.groth16.instance import MAX_QUERIES
 from rag_audit.publication import MAX_PUBLICATION_BYTES
-from rag_audit.records import DrandBeacon, PreviousWindow, RosterEntry, WitnessBeacon
+from rag_audit.records import Answer, DrandBeacon, PreviousWindow, Refusal, RosterEntry, WitnessBeacon
 from rag_audit.release import LEAST_PERIOD_S, MAX_PERIOD_S
 from rag_audit.stored import forget, unfinished
 from rag_audit.texts import load_directory
@@ -81,7 +93,11 @@ def _admit(window: Window) -> None:
     """Take what the witnesses left in public/notes: cosignatures one by one, then each beacon's reveals together."""
     reveals = defaultdict(list)
     for path in sorted((window.directory / "public" / "notes").glob("*.txt")):
-        text = path.read_text(encoding="utf-8")
+        try:
+            text = read_text(path, max_bytes=MAX_NOTE_BYTES)
+        except RagAuditError as exc:
+            say(f"{path.name} not taken: {exc}")
+            continue
         if path.name.startswith("beacon-"):
             reveals[path.name.split("-")[1]].append(text)
             continue
@@ -204,7 +220,7 @@ def enrol(directory: Path, line: Path, witnesses: tuple[Path, ...], as_json: boo
 
 @click.command()
 @click.argument("directory", type=PATH)
-@click.option("--socket", "address", type=PATH, help="listen on this Unix socket until interrupted")
+@click.option("--socket", "address", type=SOCKET, help="listen on this Unix socket until interrupted")
 @click.option("--stdio", is_flag=True, help="answer requests from stdin, one JSON line each")
 @click.option(
     "--eager",
@@ -243,19 +259,27 @@ def serve(
     with resume(directory, low_memory=low_memory) as window, _certifying(window, ahead):
         window.release.period_s = period
         if address is None:
-            for line in sys.stdin.buffer:
-                sys.stdout.buffer.write(_reply(window, line, next(left, None) is not None) + b"\n")
-                sys.stdout.buffer.flush()
+            _answer(window, sys.stdin.buffer, sys.stdout.buffer, left)
             return
-        address.unlink(missing_ok=True)
+        _free(address)
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
-                while line := self.rfile.readline(MAX_REQUEST_BYTES + 1):
-                    self.wfile.write(_reply(window, line, next(left, None) is not None) + b"\n")
+                _answer(window, self.rfile, self.wfile, left)
+
+            def finish(self) -> None:
+                with suppress(OSError):  # a reply that nobody is there for
+                    super().finish()
 
         class Server(socketserver.ThreadingUnixStreamServer):
             daemon_threads = True
+
+            def handle_error(self, request: object, client_address: object) -> None:
+                # A client that leaves early may repeat its request; whatever else it was, the others are served on.
+                exc = sys.exception() if sys.version_info >= (3, 12) else sys.exc_info()[1]
+                if exc is not None and not isinstance(exc, OSError):
+                    for line in internal_error(exc, ["serve"]):
+                        say(line)
 
         with Server(str(address), Handler) as server:
             os.chmod(address, 0o600)
@@ -294,12 +318,43 @@ def _certifying(window: Window, ahead: int) -> Iterator[None]:
             thread.join()
 
 
-def _reply(window: Window, line: bytes, eager: bool) -> bytes:
+def _free(address: Path) -> None:
+    """Remove the socket that an earlier service left, and nothing else that may lie there.
+
+    :raises SetupError: it is no socket
+    """
+    if address.exists() and not address.is_socket():
+        raise SetupError("not a socket", field="--socket", expected="a new path", found=str(address))
+    address.unlink(missing_ok=True)
+
+
+def _answer(
+    window: Window,
+    requests: BinaryIO | BufferedIOBase,
+    replies: BinaryIO | BufferedIOBase,
+    eager: Iterator[int],
+) -> None:
+    """Answer requests, a line each, until their sender ends; a line above the limit is passed over in parts."""
+    while line := requests.readline(MAX_REQUEST_BYTES + 1):
+        long = len(line.removesuffix(b"\n")) > MAX_REQUEST_BYTES
+        while long and not line.endswith(b"\n") and (rest := requests.readline(MAX_REQUEST_BYTES)):
+            line = rest
+        if long:
+            reply: Answer | Refusal = window.refuse(
+                "malformed", f"request line above {MAX_REQUEST_BYTES} bytes"
+            )
+        else:
+            reply = _reply(window, line.removesuffix(b"\n"), next(eager, None) is not None)
+        replies.write(reply.canonical() + b"\n")
+        replies.flush()
+
+
+def _reply(window: Window, line: bytes, eager: bool) -> Answer | Refusal:
     try:
         value = parse_json(line, source="request", max_bytes=MAX_REQUEST_BYTES)
-    except RagAuditError:
-        value = None
-    return window.handle(value, eager=eager).canonical()
+    except RagAuditError as exc:
+        return window.refuse("malformed", str(exc))
+    return window.handle(value, eager=eager)
 
 
 @click.command()
@@ -388,7 +443,7 @@ def prove(
             if note is None:
                 made = window.prove(together=together, executor=executor, progress=counted)
             else:
-                text = note.read_text(encoding="utf-8") if note.exists() else ""
+                text = read_text(note, max_bytes=MAX_NOTE_BYTES)
                 made = window.answer_challenge(text, together=together, executor=executor, progress=counted)
         emit({"made": made, "proofs": count, "window": str(directory / "public" / "window.json")}, as_json)
 

@@ -8,13 +8,20 @@ from typing import Any
 
 import click
 
-from rag_audit.canonical import jcs, read_json
+from rag_audit.canonical import jcs, read_bytes, read_json, read_text
 from rag_audit.chain import ClosedWindow
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
 from rag_audit.durable import replace_file
 from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import Note, VerifierKey, merge_signatures, parse_note, verify_note
+from rag_audit.ledger.note import (
+    MAX_NOTE_BYTES,
+    Note,
+    VerifierKey,
+    merge_signatures,
+    parse_note,
+    verify_note,
+)
 from rag_audit.publication import MAX_PUBLICATION_BYTES, Publication
 from rag_audit.trust import Trust
 from rag_audit.windowfile import WindowFile
@@ -65,7 +72,7 @@ def _notes(public: Path, text: str, keys: Sequence[VerifierKey]) -> Note:
     notes = [parse_note(text)]
     for path in sorted((public / "notes").glob("*.txt")):
         try:
-            other = parse_note(path.read_text(encoding="utf-8"), field=path.name)
+            other = parse_note(read_bytes(path, max_bytes=MAX_NOTE_BYTES), field=path.name)
             if other.text == notes[0].text:
                 verify_note(other, keys, field=path.name)
                 notes.append(other)
@@ -117,7 +124,7 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
             closing=closing,
         )
     else:
-        text = (public / "checkpoint-1.txt").read_text(encoding="utf-8")
+        text = read_text(public / "checkpoint-1.txt", max_bytes=MAX_NOTE_BYTES)
         note = member.cosign_opening(text, jcs(window.opening), log_key=log_key)
         size = 1
     _leave(public, f"cosign-{size}-{member.vkey.name.replace('/', '_')}.txt", note, as_json)
@@ -186,7 +193,7 @@ def _named(public: Path, window: Publication) -> tuple[str, bytes, int, Sequence
             index = len(file.entries) - 1
             tree = HashTree(leaf_hash(jcs(e)) for e in file.entries)
             return file.final_checkpoint, jcs(last), index, tree.inclusion_path(index, index + 1)
-    return (public / "checkpoint-1.txt").read_text(encoding="utf-8"), jcs(window.opening), 0, ()
+    return read_text(public / "checkpoint-1.txt", max_bytes=MAX_NOTE_BYTES), jcs(window.opening), 0, ()
 
 
 def load_nonce_lines(paths: tuple[Path, ...]) -> list[dict[str, Any]]:

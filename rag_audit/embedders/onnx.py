@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit.commitments import text_query_commitment
+from rag_audit.durable import open_regular
 from rag_audit.embedders.base import NothingToEmbed, PromptTemplate, TokenLimits, Vectors, check_text
 from rag_audit.errors import EncodingError, SetupError
 from rag_audit.relation.vectors import MAX_COMPONENT
@@ -188,7 +189,8 @@ class OnnxEmbedder:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with open_regular(path) as handle:
+            return handle.read()
     except OSError as exc:
         raise SetupError(
             "embedder file cannot be read",

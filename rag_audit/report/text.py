@@ -1,10 +1,14 @@
-"""The verdict for people: one line, the table of checks, the figures, and what is not proved."""
+"""The verdict for people: one line, the table of checks, the figures, and what is not proved.
+
+What files hold is in it, so each of its lines is escaped: none can be added, and no terminal acts on one.
+"""
 
 from __future__ import annotations
 
 import textwrap
 
 from rag_audit.explain import COVERS
+from rag_audit.printable import printable
 from rag_audit.verify import DOES_NOT_PROVE, Verdict
 
 _WIDTH = 100
@@ -27,7 +31,7 @@ def render(verdict: Verdict, *, every_check: bool = True) -> str:
     if verdict.notes:
         lines += ["", "notes", *_bullets(verdict.notes)]
     lines += ["", "this does not prove", *_bullets(DOES_NOT_PROVE)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(printable(line) for line in lines) + "\n"
 
 
 def _figures(verdict: Verdict) -> list[str]:

@@ -59,6 +59,19 @@ FILES: dict[str, tuple[Callable[[dict[str, Any]], bytes], type[RagAuditError], s
     "no entries": (edited(lambda v: v["entries"].clear()), SchemaError, "entries[0]"),
     "entry 0 is no opening": (edited(lambda v: v["entries"].pop(0)), SchemaError, "entries[0]"),
     "an entry of unknown type": (edited(lambda v: v["entries"][2].update(type="note")), SchemaError, "entries[2].type"),
+    "an entry whose type is a list": (edited(lambda v: v["entries"][2].update(type=["query"])), SchemaError, "entries[2].type"),
+    "an entry whose type is an object": (edited(lambda v: v["entries"][2].update(type={})), SchemaError, "entries[2].type"),
+    "an entry of version true": (edited(lambda v: v["entries"][2].update(v=True)), SchemaError, "entries[2].v"),
+    "an opening of version true": (edited(lambda v: v["entries"][0].update(v=True)), SchemaError, "entries[0].v"),
+    "a policy of version true": (edited(lambda v: v["policy"].update(v=True)), SchemaError, "policy.v"),
+    "an origin of two lines": (edited(lambda v: v["entries"][0].update(origin="example.org\nPASS")), SchemaError, "entries[0].origin"),
+    "an origin that turns the line around": (edited(lambda v: v["entries"][0].update(origin="\u202eexample")), SchemaError, "entries[0].origin"),
+    "an id in digits of another script": (edited(lambda v: v["policy"].update(window="w-\u0663")), SchemaError, "policy.window"),
+    "eps in digits of another script": (edited(lambda v: v["policy"].update(eps_acc="\u0661\u0664")), SchemaError, "policy.eps_acc"),
+    "a roster line that does not say who holds the key": (edited(lambda v: v["roster"][1].pop("custody")), SchemaError, "roster[1].custody"),
+    "an artefact that is a number": (edited(lambda v: v["embedder"]["embedder"]["artefacts"].update({"table-scan": 5})), EncodingError, "embedder.embedder.artefacts.table-scan"),
+    "an artefact that is no digest": (edited(lambda v: v["embedder"]["embedder"]["artefacts"].update({"table-scan": "xyz"})), EncodingError, "embedder.embedder.artefacts.table-scan"),
+    "artefacts are text": (edited(lambda v: v["embedder"]["embedder"].update(artefacts="x")), SchemaError, "embedder.embedder.artefacts"),
     "an entry of unknown version": (edited(lambda v: v["entries"][2].update(v=2)), VersionError, "entries[2].v"),
     "an entry that is no object": (edited(lambda v: v["entries"].__setitem__(2, 7)), SchemaError, "entries[2].type"),
     "an entry with an unknown field": (edited(lambda v: v["entries"][2].update(x=1)), SchemaError, "entries[2].x"),
@@ -163,7 +176,9 @@ DEEP: dict[str, tuple[Callable[[dict[str, Any]], Any], ExitCode]] = {
     "eps_acc 0": (lambda v: v["policy"].update(eps_acc="0"), ExitCode.FAIL),
     "eps_acc 1e999": (lambda v: v["policy"].update(eps_acc="1e999"), ExitCode.FAIL),
     "noise table unknown": (lambda v: v["policy"]["noise"].update(table="00" * 32), ExitCode.FAIL),
-    "artefacts are text": (lambda v: v["embedder"]["embedder"].update(artefacts="x"), ExitCode.FAIL),
+    "eps_acc 100,000": (lambda v: v["policy"].update(eps_acc="100000"), ExitCode.FAIL),
+    "eps_acc 1e-999": (lambda v: v["policy"].update(eps_acc="1e-999"), ExitCode.FAIL),
+    "delta_acc 1e-320": (lambda v: v["policy"].update(delta_acc="1e-320"), ExitCode.FAIL),
     "token limits of 0": (lambda v: v["embedder"]["embedder"]["tokens"].update(query=0), ExitCode.FAIL),
     "embedder unknown": (lambda v: v["embedder"]["embedder"].update(kind="word2vec"), ExitCode.FAIL),
     "a challenge is no note": (lambda v: v.update(challenges=["hello"]), ExitCode.PASS),
@@ -300,6 +315,10 @@ def test_a_previous_window_that_cannot_be_read_hides_no_false_check(
 
 # trust.toml and options.
 
+DRAND = (
+    f'[beacon.drand]\nchain = "{"0" * 64}"\npublic_key = "{"zz" * 48}"\nscheme = "pedersen-bls-chained"\n'
+    "genesis = 1\nperiod = 3\n\n[[witness]]"
+)
 TRUST: dict[str, tuple[Callable[[str], str], type[RagAuditError]]] = {
     "not TOML": (lambda t: t + "[[", EncodingError),
     "another version": (lambda t: t.replace("version = 1", "version = 2"), SchemaError),
@@ -313,6 +332,15 @@ TRUST: dict[str, tuple[Callable[[str], str], type[RagAuditError]]] = {
     "a witness twice": (lambda t: t.replace('name = "w2"', 'name = "w1"').replace('["w1", "w2"]', '["w1"]'), SchemaError),
     "an unknown mode": (lambda t: t.replace('mode = "full"', 'mode = "quick"'), SchemaError),
     "a limit that is a number": (lambda t: t.replace('max_epsilon = "60"', "max_epsilon = 60.0"), SchemaError),
+    "an integer of 5,000 digits": (lambda t: t.replace("quorum = 2", "quorum = " + "2" * 5_000), SizeError),
+    "a quorum that is true": (lambda t: t.replace("quorum = 2", "quorum = true"), SchemaError),
+    "a version that is true": (lambda t: t.replace("version = 1", "version = true"), SchemaError),
+    "min_tau without a unit": (lambda t: t.replace("min_tau = 0", "min_tau = 500"), SchemaError),
+    "min_tau that is false": (lambda t: t.replace("min_tau = 0", "min_tau = false"), SchemaError),
+    "min_tau in hours": (lambda t: t.replace("min_tau = 0", 'min_tau = "5 hours"'), SchemaError),
+    "an origin of two lines": (lambda t: t.replace('origin = "', 'origin = "PASS\\n'), SchemaError),
+    "a witness's name of two lines": (lambda t: t.replace('name = "w1"', 'name = "w1\\n"'), SchemaError),
+    "a drand key that is not hexadecimal": (lambda t: t.replace("[[witness]]", DRAND, 1), SchemaError),
     "a limit that is no number": (lambda t: t.replace('max_epsilon = "60"', 'max_epsilon = "nan"'), SchemaError),
     "an unknown requirement": (lambda t: t + "max_eps = 1\n", SchemaError),
     "a pin that is no digest": (lambda t: t.replace('noise_table = "', 'noise_table = "zz'), SchemaError),

@@ -17,6 +17,7 @@ from typing import Any
 
 from rag_audit import _native
 from rag_audit.canonical import Json, digest_hex, jcs, parse_hex, read_json
+from rag_audit.durable import open_regular
 from rag_audit.errors import SchemaError, SetupError
 from rag_audit.proofs.groth16.circuit import compile_circuit
 from rag_audit.proofs.groth16.encoding import (
@@ -247,7 +248,7 @@ def load_keys(folder: Path, circuit: str) -> KeyFiles:
 def file_digest(path: Path) -> str:
     """SHA-256 of a file of powers of tau."""
     try:
-        with path.open("rb") as handle:
+        with open_regular(path) as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()
     except OSError as exc:
         raise SetupError("powers of tau cannot be read", field=str(path), found=exc.strerror) from exc

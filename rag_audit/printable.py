@@ -1,0 +1,53 @@
+"""How text from a file or another party reaches a terminal or a report: one line stays one line, and nothing acts.
+
+A name in a file may hold a line break, a terminal's control sequence or a change of writing direction, and would then
+print what this package never said. Everything that is printed passes through here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+_JOINERS = "\u200c\u200d"
+"""Zero-width joiners: several scripts and emoji need them inside words, and they move nothing."""
+_ASCII = re.compile(r"[ -~]*\Z")
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """One line of visible characters: any other is written as its escape, ``\\x1b``, ``\\n`` or ``\\u202e``.
+
+    Escaped are control characters (C0, C1), line and paragraph separators, spaces other than the common one,
+    bidirectional and other format characters, surrogates, and what Unicode has not assigned.
+
+    :param keep: further characters that may stay
+    """
+    if _ASCII.match(text):
+        return text
+    return "".join(c if c.isprintable() or c in keep else _escape(c) for c in text)
+
+
+def printable_text(text: str) -> str:
+    """A text of several lines, a document say: as `printable`, but lines, tabs and joiners stay."""
+    return printable(text, keep="\n\t" + _JOINERS)
+
+
+def json_text(value: Any) -> str:
+    """JSON for programs that a terminal can show too: what `printable` would escape is escaped in JSON's own way.
+
+    Values that JSON does not know are written as their text.
+    """
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    if _ASCII.match(text):
+        return text
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def is_line(text: str) -> bool:
+    """Whether a name can stand in a line of output as it is: not empty, not blank, every character visible."""
+    return bool(text.strip()) and text.isprintable()
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

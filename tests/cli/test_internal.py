@@ -1,0 +1,154 @@
+"""What nobody foresaw: exit 70, a named internal error, and a report without anybody's data."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_audit.cli import main
+from rag_audit.errors import ExitCode, MemoryLimitError
+
+ROOT = Path(__file__).parents[2]
+SECRET = "s3cret-of-a-tenant"
+
+
+def run(monkeypatch: pytest.MonkeyPatch, cache: Path, error: BaseException) -> Result:
+    """`trust new` with a fault inside."""
+
+    def fault(*_: object, **__: object) -> None:
+        local = SECRET  # noqa: F841
+        raise error
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setattr("rag_audit.cli.verify._show", fault)
+    words = ["trust", "new", SECRET, "--show", SECRET]
+    monkeypatch.setattr(sys, "argv", ["rag-audit", *words])
+    return CliRunner().invoke(main, words)
+
+
+def chained() -> BaseException:
+    error = KeyError(SECRET)
+    error.__cause__ = ValueError(SECRET)
+    return error
+
+
+FAULTS: dict[str, Callable[[], BaseException]] = {
+    "KeyError": chained,
+    "TypeError": lambda: TypeError(SECRET),
+    "RecursionError": lambda: RecursionError(SECRET),
+    "OverflowError": lambda: OverflowError(SECRET),
+    "AssertionError": lambda: AssertionError(SECRET),
+    "RuntimeError": lambda: RuntimeError(SECRET),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_ends_in_70_with_a_report_without_data(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run(monkeypatch, tmp_path, FAULTS[name]())
+    assert done.exit_code == ExitCode.INTERNAL == 70 and done.stdout == ""
+    assert done.stderr.startswith("rag-audit: InternalError: a fault of this program, not of its input")
+    assert "CONTRIBUTING.md" in done.stderr and "Traceback" not in done.stderr
+    (report,) = tmp_path.rglob("*.txt")
+    assert str(report) in done.stderr
+    text = report.read_text()
+    assert f"builtins.{name}" in text and "rag_audit/cli/verify.py:" in text and " in trust_new" in text
+    assert ("caused by builtins.ValueError" in text) == (name == "KeyError")
+    assert SECRET not in text + done.stderr
+    assert str(ROOT) not in text and str(tmp_path) not in text
+    assert report.stat().st_mode & 0o077 == 0
+
+
+def test_the_same_fault_makes_one_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        run(monkeypatch, tmp_path, TypeError(SECRET))
+    assert len(list(tmp_path.rglob("*.txt"))) == 1
+
+
+def test_a_report_that_cannot_be_written_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "file"
+    cache.write_text("")
+    done = run(monkeypatch, cache, TypeError(SECRET))
+    assert done.exit_code == 70 and "builtins.TypeError" in done.stderr and SECRET not in done.stderr
+
+
+def test_a_fault_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(*_: object) -> None:
+        raise TypeError(SECRET)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("rag_audit.cumulative.load_window", fault)
+    words = ["cumulative", SECRET, "--json"]
+    monkeypatch.setattr(sys, "argv", ["rag-audit", *words])
+    done = CliRunner().invoke(main, words)
+    value: dict[str, Any] = json.loads(done.stdout)
+    assert value["error"] == "InternalError" and value["hint"]
+    assert SECRET not in done.output
+
+
+def test_the_systems_refusals_are_no_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for error, name in (
+        (MemoryError(), MemoryLimitError.__name__),
+        (OSError(errno.ENOSPC, "No space left on device"), "StoreError"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "x"), "EncodingError"),
+    ):
+        done = run(monkeypatch, tmp_path, error)
+        assert done.exit_code == 2 and f"rag-audit: {name}: " in done.stderr
+    done = run(monkeypatch, tmp_path, BrokenPipeError())
+    assert done.exit_code == 2 and done.stderr == ""
+    assert not list(tmp_path.rglob("*.txt"))
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    if isinstance(command, click.Group):
+        return [p for n, c in command.commands.items() for p in leaves(c, (*path, n))]
+    return [path]
+
+
+@pytest.mark.parametrize("path", leaves(main), ids=" ".join)
+def test_every_command_is_guarded(
+    path: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever breaks in any of them, at whatever depth of groups, ends in 70 and never in 1."""
+    command: click.Command = main
+    for word in path:
+        assert isinstance(command, click.Group)
+        command = command.commands[word]
+
+    def fault(*_: object, **__: object) -> None:
+        raise ZeroDivisionError(SECRET)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(command, "invoke", fault)
+    monkeypatch.setattr(command, "params", [])
+    done = CliRunner().invoke(main, list(path))
+    assert done.exit_code == 70, done.output
+    assert "rag-audit: InternalError: " in done.stderr
+    (report,) = tmp_path.rglob("*.txt")
+    assert f"command: {' '.join(path)}\n" in report.read_text()
+    assert SECRET not in report.read_text() + done.output
+
+
+def test_results_are_lines_that_the_command_made() -> None:
+    """A text with line breaks in it would hide one that came from a file: `emit` takes the lines apart."""
+    wrong = []
+    for path in sorted((ROOT / "rag_audit/cli").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
+                text = node.args[2] if len(node.args) > 2 else None
+                if text is not None and not isinstance(text, ast.List | ast.ListComp):
+                    constants = (n.value for n in ast.walk(text) if isinstance(n, ast.Constant))
+                    split = isinstance(text, ast.Call) and ast.unparse(text.func).endswith(".split")
+                    if not split and any(isinstance(c, str) and "\n" in c for c in constants):
+                        wrong.append(f"{path.name}:{node.lineno}")
+    assert wrong == []
