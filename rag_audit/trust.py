@@ -16,7 +16,7 @@ from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
 
 from rag_audit.canonical import parse_toml, read_bytes
 from rag_audit.errors import SchemaError
-from rag_audit.models import DecimalText, Hex32, Identifier, Line, Model, One, Positive
+from rag_audit.models import Count, DecimalText, Hex32, Identifier, Line, Model, One, Positive
 
 MAX_TRUST_BYTES = 1 << 20
 A1_LEVELS = ("declared", "re-executed", "proved(unpinned)", "proved")

@@ -68,8 +68,9 @@ class Group(click.Group):
         """Which command was asked for: its names alone, since any other word may be a secret or somebody's text."""
         path: list[str] = []
         command: click.Command | None = self
+        context = click.Context(self)
         for word in words:
-            command = command.commands.get(word) if isinstance(command, click.Group) else None
+            command = command.get_command(context, word) if isinstance(command, click.Group) else None
             if command is None:
                 break
             path.append(word)

@@ -215,8 +215,15 @@ def test_usage_errors_exit_with_2(shell: Shell) -> None:
 
 def commands(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     if isinstance(command, click.Group):
-        return [path, *(p for n, c in command.commands.items() for p in commands(c, (*path, n)))]
+        context = click.Context(command)
+        found = ((name, command.get_command(context, name)) for name in command.list_commands(context))
+        return [path, *(p for name, c in found if c is not None for p in commands(c, (*path, name)))]
     return [path]
+
+
+def test_commands_are_found() -> None:
+    """They are loaded on use: a list of those that happen to be loaded would be empty."""
+    assert {("verify",), ("trust", "new"), ("setup", "verify")} <= set(commands(main))
 
 
 @pytest.mark.parametrize("path", commands(main), ids=" ".join)
