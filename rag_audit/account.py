@@ -16,6 +16,7 @@ from rag_audit.commitments import vector_commitment
 from rag_audit.durable import replace_file
 from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.errors import InvalidProof, RequestRefused, SchemaError, SignatureError, StoreError
+from rag_audit.export import FinalLog
 from rag_audit.ledger.note import SigningKey, VerifierKey
 from rag_audit.models import Hex32, Identifier, Model, Positive
 from rag_audit.policy import Policy
@@ -34,6 +35,7 @@ from rag_audit.records import (
     request_message,
 )
 from rag_audit.relation.field import to_hex
+from rag_audit.windowfile import WindowFile
 
 MAX_FILE_BYTES = 16 << 20
 MAX_TOKENS = 1 << 20
@@ -209,6 +211,43 @@ class Account:
             folder.mkdir(parents=True, exist_ok=True)
             replace_file(path, signed.canonical())
             written.append(path)
+        return written
+
+    def export_tlog_proofs(
+        self, window: Publication, file: WindowFile, folder: Path, provider: VerifierKey
+    ) -> list[Path]:
+        """Write, for each receipt of this window, a C2SP ``.tlog-proof`` of its record and the record's bytes.
+
+        The proof is against the window's final checkpoint with its cosignatures, so whoever trusts the provider's key
+        and the witnesses needs nothing else to see that the record is in the log. Nothing that the receipt opens is
+        in it.
+
+        :param file: the closed window, its final checkpoint cosigned
+        :raises InvalidProof: it does not hold a receipt's record: then the receipt itself is the evidence
+        :raises SchemaError: another window, not closed, or not the entries under its checkpoint
+        :raises SignatureError: its final checkpoint is not the provider's
+        :raises WindowStateError: nobody has cosigned the final checkpoint
+        """
+        log = FinalLog.of(file, log_key=provider)
+        digest = window.opening_digest()
+        if log.closed.digest != digest:
+            raise SchemaError(
+                "another window than the published one",
+                field="window.json",
+                expected=digest,
+                found=log.closed.digest,
+            )
+        written = []
+        for kept in self._receipts(digest):
+            receipt = check_receipt(kept.receipt, window, provider)
+            for suffix, data in (
+                ("tlog-proof", str(log.proof(receipt.record)).encode()),
+                ("entry", receipt.record.canonical()),
+            ):
+                path = folder / f"{self.account}-{kept.i}.{suffix}"
+                folder.mkdir(parents=True, exist_ok=True)
+                replace_file(path, data)
+                written.append(path)
         return written
 
     def _pending_path(self, digest: str) -> Path:

@@ -20,6 +20,7 @@ COMMANDS = {
     "trust": "verify.trust",
     "policy": "policy.policy",
     "cumulative": "cumulative.cumulative",
+    "export": "export.export",
     "open": "window.open_",
     "enrol": "window.enrol",
     "serve": "window.serve",

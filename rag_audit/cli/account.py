@@ -17,6 +17,7 @@ from rag_audit.errors import SetupError
 from rag_audit.printable import printable_text
 from rag_audit.publication import Publication
 from rag_audit.records import CountersignedReceipt, RosterEntry, SignedRequest
+from rag_audit.windowfile import WindowFile
 
 MAX_REPLY_BYTES = 16 << 20
 MAX_LINE_BYTES = 65_536
@@ -147,8 +148,34 @@ def receipt_verify(file: Path, public: Path, provider: str, as_json: bool) -> No
 @click.option(
     "--disclose", is_flag=True, help="also show query texts, so that the embedder can be re-executed"
 )
+@click.option(
+    "--tlog-proof",
+    "tlog",
+    is_flag=True,
+    help="write C2SP .tlog-proof files against the cosigned final checkpoint instead; needs --provider",
+)
+@click.option("--provider", help="with --tlog-proof: the provider's vkey, or a file with it")
 @json_option
-def receipt_export(directory: Path, public: Path, out: Path, disclose: bool, as_json: bool) -> None:
-    """Countersign an account's receipts of a window and write them for a verifier."""
-    written = Account(directory).export_receipts(Publication.load(public), out, disclose=disclose)
+def receipt_export(
+    directory: Path,
+    public: Path,
+    out: Path,
+    disclose: bool,
+    tlog: bool,
+    provider: str | None,
+    as_json: bool,
+) -> None:
+    """Countersign an account's receipts of a window and write them for a verifier.
+
+    With --tlog-proof, for any reader of C2SP logs: for each receipt a proof that its record is in the closed window's
+    log, and the record's own bytes (.entry). Neither shows what the receipt opens.
+    """
+    account, window = Account(directory), Publication.load(public)
+    if tlog:
+        if provider is None or disclose:
+            raise click.UsageError("--tlog-proof needs --provider, and discloses nothing")
+        key = verifier_key(provider, field="--provider")
+        written = account.export_tlog_proofs(window, WindowFile.load(public), out, key)
+    else:
+        written = account.export_receipts(window, out, disclose=disclose)
     emit({"receipts": [str(p) for p in written]}, as_json, [str(p) for p in written])

@@ -26,9 +26,10 @@ def export_tiles(directory: Path, entries: Iterable[bytes], checkpoint: Note) ->
     :param entries: the ledger's entries in order
     :raises InvalidProof: the entries are not the ones under the checkpoint's root
     :raises SizeError: an entry above 65,535 bytes
-    :raises StoreError: a file cannot be written
+    :raises StoreError: the folder holds another log, or a longer one; a file cannot be written
     """
     head = Checkpoint.parse(checkpoint.text)
+    _check_folder(directory / "checkpoint", head)
     hashes: list[bytes] = []
     bundle: list[bytes] = []
     for entry in entries:
@@ -127,6 +128,20 @@ def _parse_bundle(data: bytes, field: str) -> list[bytes]:
         entries.append(data[at + 2 : end])
         at = end
     return entries
+
+
+def _check_folder(path: Path, head: Checkpoint) -> None:
+    """What the folder publishes so far is of the same log and no longer: a log never shrinks."""
+    if not path.exists():
+        return
+    there = Checkpoint.parse(parse_note(read_bytes(path, max_bytes=MAX_NOTE_BYTES), field=str(path)).text)
+    if there.origin != head.origin or there.size > head.size:
+        raise StoreError(
+            "the folder holds another log, or a longer one",
+            field=str(path),
+            expected=f"{head.origin}, at most {head.size} entries",
+            found=f"{there.origin}, {there.size} entries",
+        )
 
 
 def _check_root(hashes: list[bytes], head: Checkpoint) -> None:

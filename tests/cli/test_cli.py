@@ -14,6 +14,7 @@ import pytest
 
 from rag_audit.cli import main
 from tests.cli.conftest import ACCOUNTS, WITNESSES, Shell, arguments
+from tests.window.simulator import ORIGIN
 
 
 def test_a_window_from_keys_to_verdict(service: Shell) -> None:
@@ -259,3 +260,38 @@ def test_verifying_needs_no_node(service: Shell, tmp_path: Path) -> None:
     done = service.run(*arguments(), PATH="", XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "cache").exists() or not any((tmp_path / "cache").rglob("*.zkey"))
+
+
+def test_a_window_for_other_tools(service: Shell, tmp_path: Path) -> None:
+    done = service.value(
+        "export", "window/public", "--tiles", tmp_path / "tiles", "--snarkjs", tmp_path / "snarkjs"
+    )
+    entries = json.loads((service.root / "window/public/window.json").read_text())["entries"]
+    # Two records of law share a proof of retrieve: three and two of each statement.
+    assert (done["entries"], done["proofs"]) == (len(entries), 5)
+    assert (tmp_path / "tiles/checkpoint").exists() and (tmp_path / "snarkjs/verify.sh").exists()
+    index = json.loads((tmp_path / "snarkjs/index.json").read_text())
+    assert sorted(len(part["records"]) for part in index["proofs"]) == [1, 1, 1, 1, 2]
+    out = ["--account", "accounts/law-1", "--window", "window/public", "--out", tmp_path / "out"]
+    written = service.value("receipt", "export", *out, "--tlog-proof", "--provider", "provider/key.pub")[
+        "receipts"
+    ]
+    assert [Path(p).name for p in written] == ["law-1-1.tlog-proof", "law-1-1.entry"]
+    assert service.run("export", "window/public").returncode == 2
+    assert service.run("receipt", "export", *out, "--tlog-proof").returncode == 2
+
+
+def test_a_new_witness_follows_a_closed_window(service: Shell, tmp_path: Path) -> None:
+    service.ok("witness", "init", tmp_path / "w9", "--name", "w9")
+    follow = ["witness", "follow", tmp_path / "w9", "window/public", "--trust", "verifier/trust.toml"]
+    assert service.value(*follow) == {"window": "w-1", "abandoned": 0}
+    trust = (service.root / "verifier/trust.toml").read_text()
+    (tmp_path / "other.toml").write_text(
+        trust.replace(f'origin = "{ORIGIN}"', 'origin = "example.org/other"')
+    )
+    found = service.fails(2, "SetupError", *follow[:-1], tmp_path / "other.toml")
+    assert found["field"] == "trust.provider.origin"
+
+
+def test_a_new_trust_file_allows_no_abandoned_window(service: Shell) -> None:
+    assert "\nmax_abandoned = 0\n" in (service.root / "verifier/trust.toml").read_text()

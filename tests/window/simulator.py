@@ -17,7 +17,7 @@ from rag_audit.challenge import Challenge
 from rag_audit.embedders import get_embedder, manifest_digest
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import SigningKey, merge_signatures, parse_note, sign_note
+from rag_audit.ledger.note import SigningKey, VerifierKey, merge_signatures, parse_note, sign_note
 from rag_audit.policy import Policy, draft_policy
 from rag_audit.proofs.groth16 import proving_key
 from rag_audit.proofs.scan import protocols_digest
@@ -139,9 +139,13 @@ class Service:
         previous: PreviousWindow | None = None,
         documents: Mapping[str, Sequence[str]] = TEXTS,
         progress: OpenProgress | None = None,
+        witnesses: Sequence[VerifierKey] = (),
         **changes: Any,
     ) -> Window:
-        """Phase A up to the provider's signature."""
+        """Phase A up to the provider's signature.
+
+        :param witnesses: whose cosignatures are waited for; those of the beacon if empty
+        """
         return Window.open(
             self.root / name,
             key=self.key,
@@ -150,6 +154,7 @@ class Service:
             roster=[a.roster_entry for a in self.accounts.values()],
             documents=documents,
             beacon=self.beacon(),
+            witnesses=witnesses,
             previous=previous,
             clock=self.clock,
             progress=progress,

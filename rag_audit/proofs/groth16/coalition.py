@@ -82,12 +82,19 @@ def verify(
     :raises SchemaError: other fields, another system or circuit
     :raises WitnessError: a statement that the circuit has no place for
     """
-    places = Places.of(statement)
-    circuit = places.instance.digest()
+    circuit, public = certificate_statement(statement)
     proof = parse_proof(certificate, circuit, field="certificate")
-    public = CoalitionDigest(places.digest())
     if not verify_proof(key, proof, public, engine=engine):
         raise InvalidProof("the coalition certificate does not verify", field="certificate")
+
+
+def certificate_statement(statement: CoalitionStatement) -> tuple[str, CoalitionDigest]:
+    """The circuit's digest and the public value of a statement's certificate.
+
+    :raises WitnessError: a statement that the circuit has no place for
+    """
+    places = Places.of(statement)
+    return places.instance.digest(), CoalitionDigest(places.digest())
 
 
 @dataclass(frozen=True)

@@ -219,6 +219,18 @@ def verify_batch(
         raise EncodingError("proof or key refused by the verifier", field=engine, found=str(exc)) from exc
 
 
+def public_inputs(statement: PublicValues) -> tuple[list[str], bytes]:
+    """A statement's public inputs as the circuit's `main` takes them: a name for each, and 32 bytes big-endian each.
+
+    :raises EncodingError: a value that is not a field element
+    """
+    names = []
+    for name in _ORDER[type(statement)]:
+        value = getattr(statement, name)
+        names += [name] if isinstance(value, int) else [f"{name}[{i}]" for i in range(len(value))]
+    return names, statement.encode(_ORDER[type(statement)])
+
+
 def refusal(key: VerificationKey, proof: bytes, statement: PublicValues) -> RagAuditError:
     """See `ProofSystem.refusal`: `parse_proof` has refused whatever is no proof."""
     return InvalidProof("the pairing equation does not hold")

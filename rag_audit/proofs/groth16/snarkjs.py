@@ -30,13 +30,12 @@ def verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
         malformed parts no more than that the proof is invalid
     :raises SetupError: Node or snarkjs is missing, fails or does not end in time
     """
-    values = parse(vk_json, proof, inputs).inputs
+    written = files(vk_json, proof, inputs)
     with tempfile.TemporaryDirectory(prefix="rag-audit-") as name:
         folder = Path(name)
-        (folder / "vk.json").write_text(vk_json, encoding="utf-8")
-        (folder / "public.json").write_text(json.dumps([str(v) for v in values]), encoding="utf-8")
-        (folder / "proof.json").write_text(json.dumps(_proof_json(proof)), encoding="utf-8")
-        arguments = ["groth16", "verify", "vk.json", "public.json", "proof.json"]
+        for part, text in written.items():
+            (folder / f"{part}.json").write_text(text, encoding="utf-8")
+        arguments = ["groth16", "verify", "key.json", "public.json", "proof.json"]
         try:
             out = _run(arguments, folder, VERIFY_SECONDS)
         except NodeFailed as exc:
@@ -46,6 +45,21 @@ def verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
     if "OK!" not in out:
         raise SetupError("snarkjs gave no verdict", field="snarkjs", found=last_lines(out))
     return True
+
+
+def files(vk_json: str, proof: bytes, inputs: bytes) -> dict[str, str]:
+    """What ``snarkjs groth16 verify`` reads: the texts of `key`, `public` and `proof`.
+
+    :param proof: 256 bytes in EIP-197 order
+    :param inputs: public inputs, 32 bytes big-endian each
+    :raises EncodingError: as `verify`
+    """
+    values = parse(vk_json, proof, inputs).inputs
+    return {
+        "key": vk_json,
+        "public": json.dumps([str(v) for v in values]),
+        "proof": json.dumps(_proof_json(proof)),
+    }
 
 
 def prove(zkey: Path, witness: bytes) -> bytes:

@@ -1,0 +1,147 @@
+// Reads what rag-audit exports with the tools of the Go ecosystem alone.
+//
+//	reader tlog-proof FILE ENTRY ORIGIN LOG-VKEY WITNESS-VKEY..   prints the index, the size and how many cosigned
+//	reader tiles FOLDER ORIGIN LOG-VKEY                           prints the size and the SHA-256 of all entries in order
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+
+	f_log "github.com/transparency-dev/formats/log"
+	f_note "github.com/transparency-dev/formats/note"
+	"github.com/transparency-dev/formats/proof"
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+func main() {
+	if len(os.Args) < 2 {
+		log.Fatal("reader tlog-proof | tiles ..")
+	}
+	var err error
+	switch arguments := os.Args[2:]; {
+	case os.Args[1] == "tlog-proof" && len(arguments) >= 4:
+		err = readProof(arguments[0], arguments[1], arguments[2], arguments[3], arguments[4:])
+	case os.Args[1] == "tiles" && len(arguments) == 3:
+		err = readTiles(arguments[0], arguments[1], arguments[2])
+	default:
+		err = errors.New("usage")
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func readProof(file, entryFile, origin, vkey string, witnesses []string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var read proof.TLogProof
+	if err := read.Unmarshal(data); err != nil {
+		return err
+	}
+	entry, err := os.ReadFile(entryFile)
+	if err != nil {
+		return err
+	}
+	verifier, err := note.NewVerifier(vkey)
+	if err != nil {
+		return err
+	}
+	var others []note.Verifier
+	for _, text := range witnesses {
+		other, err := f_note.NewVerifierForCosignatureV1(text)
+		if err != nil {
+			return err
+		}
+		others = append(others, other)
+	}
+	head, _, opened, err := f_log.ParseCheckpoint(read.Checkpoint, origin, verifier, others...)
+	if err != nil {
+		return err
+	}
+	path := make(tlog.RecordProof, len(read.Hashes))
+	for i, hash := range read.Hashes {
+		path[i] = hash
+	}
+	leaf := tlog.RecordHash(entry)
+	if err := tlog.CheckRecord(path, int64(head.Size), tlog.Hash(head.Hash), int64(read.Index), leaf); err != nil {
+		return err
+	}
+	fmt.Println(read.Index, head.Size, len(opened.Sigs)-1)
+	return nil
+}
+
+// folder is a tlog.TileReader of a C2SP tlog-tiles folder: Go's paths name the height too.
+type folder string
+
+func (folder) Height() int                         { return 8 }
+func (folder) SaveTiles(_ []tlog.Tile, _ [][]byte) {}
+func (f folder) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
+	var all [][]byte
+	for _, tile := range tiles {
+		data, err := os.ReadFile(filepath.Join(string(f), "tile", strings.TrimPrefix(tile.Path(), "tile/8/")))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, data)
+	}
+	return all, nil
+}
+
+func readTiles(root, origin, vkey string) error {
+	verifier, err := note.NewVerifier(vkey)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(root, "checkpoint"))
+	if err != nil {
+		return err
+	}
+	head, _, _, err := f_log.ParseCheckpoint(text, origin, verifier)
+	if err != nil {
+		return err
+	}
+	tree := tlog.Tree{N: int64(head.Size), Hash: tlog.Hash(head.Hash)}
+	hashes := tlog.TileHashReader(tree, folder(root))
+	all := sha256.New()
+	for at := int64(0); at < tree.N; {
+		width := min(256, tree.N-at)
+		// A tile of level 0 and the bundle of the same entries have one number.
+		name := (tlog.Tile{H: 8, L: 0, N: at / 256, W: int(width)}).Path()
+		bundle, err := os.ReadFile(filepath.Join(root, "tile", "entries", strings.TrimPrefix(name, "tile/8/0/")))
+		if err != nil {
+			return err
+		}
+		for ; width > 0; width-- {
+			if len(bundle) < 2 || len(bundle) < 2+int(bundle[0])<<8+int(bundle[1]) {
+				return errors.New("truncated entry bundle")
+			}
+			size := 2 + int(bundle[0])<<8 + int(bundle[1])
+			entry := bundle[2:size]
+			bundle = bundle[size:]
+			path, err := tlog.ProveRecord(tree.N, at, hashes)
+			if err != nil {
+				return err
+			}
+			if err := tlog.CheckRecord(path, tree.N, tree.Hash, at, tlog.RecordHash(entry)); err != nil {
+				return fmt.Errorf("entry %d: %w", at, err)
+			}
+			all.Write(entry)
+			at++
+		}
+		if len(bundle) != 0 {
+			return errors.New("entry bundle with more entries")
+		}
+	}
+	fmt.Println(head.Size, hex.EncodeToString(all.Sum(nil)))
+	return nil
+}

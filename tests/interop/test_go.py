@@ -1,0 +1,221 @@
+"""Tools that nobody here wrote, from the Go ecosystem: a C2SP witness, and readers of proofs, checkpoints and tiles.
+
+The programs are in `witness/` and `reader/`; their modules come from the Go module proxy, pinned by `go.sum`. Without
+Go, or without a proxy that has them, these tests say so and are skipped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rag_audit.canonical import jcs
+from rag_audit.chain import ClosedWindow
+from rag_audit.export import write_tiles
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.merkle import HashTree, leaf_hash
+from rag_audit.ledger.note import VerifierKey, parse_note
+from rag_audit.ledger.tlog_proof import TlogProof
+from rag_audit.publication import Publication
+from rag_audit.records import PreviousWindow
+from rag_audit.trust import Trust, WitnessTrust
+from rag_audit.verify import verify_window
+from rag_audit.window import Window
+from rag_audit.windowfile import WindowFile
+from tests.window.simulator import ORIGIN, QUESTIONS, Clock, Service
+from tests.window.test_export import LINE
+
+pytestmark = pytest.mark.full
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the programs `witness` and `reader`."""
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("NOT RUN: no Go toolchain, so no independent witness and no independent reader")
+    environment = {**os.environ, "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
+    # Which modules the programs need, without others that their authors' go.mod files name.
+    fetched = subprocess.run(
+        [go, "list", "-deps", "./witness", "./reader"],
+        cwd=HERE, env=environment, capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    if fetched.returncode and "reading http" in fetched.stderr:
+        pytest.skip(f"NOT RUN: the Go module proxy does not give the pinned modules: {fetched.stderr[-400:]}")
+    folder = tmp_path_factory.mktemp("go")
+    built = subprocess.run(
+        [go, "build", "-o", f"{folder}{os.sep}", "./witness", "./reader"],
+        cwd=HERE, env=environment, capture_output=True, text=True, check=False, timeout=1800,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+@dataclass
+class GoWitness:
+    """transparency-dev's witness, which speaks c2sp.org/tlog-witness over HTTP."""
+
+    address: str
+    vkey: VerifierKey
+
+    def ask(self, note: str, old: int = 0, proof: Sequence[bytes] = ()) -> str:
+        """The checkpoint with its cosignature added.
+
+        :raises urllib.error.HTTPError: it refuses
+        """
+        lines = [f"old {old}", *(base64.b64encode(h).decode() for h in proof), "", note]
+        request = urllib.request.Request(
+            f"http://{self.address}/add-checkpoint", data="\n".join(lines).encode()
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return note + answer.read().decode()
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Service:
+    # The Go witness has a clock of its own: the others' is a little ahead, so that windows open in its future.
+    return Service(tmp_path, clock=Clock(int(time.time() * 1000) + 600_000))
+
+
+@pytest.fixture
+def go_witness(programs: Path, service: Service) -> Iterator[GoWitness]:
+    arguments = ["--origin", ORIGIN, "--vkey", str(service.key.verifier), "--name", "witness.example.net"]
+    process = subprocess.Popen(
+        [programs / "witness", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line, "the witness did not start"
+        said = json.loads(line)
+        yield GoWitness(said["address"], VerifierKey.parse(said["vkey"]))
+    finally:
+        process.stdin.close()
+        process.wait(timeout=60)
+        process.stdout.close()
+
+
+def trust_with(service: Service, window: Window, witness: GoWitness) -> Trust:
+    """All three witnesses must have cosigned; the beacon is the two that know our rules."""
+    trust = service.trust(window.policy)
+    third = WitnessTrust(name=witness.vkey.name, vkey=str(witness.vkey))
+    return trust.model_copy(update={"quorum": 3, "witness": [*trust.witness, third]})
+
+
+def run(service: Service, witness: GoWitness, name: str, previous: PreviousWindow | None) -> Window:
+    """One window with three witnesses, from its opening to its proofs."""
+    known = [*(w.vkey for w in service.witnesses.values()), witness.vkey]
+    window = service.commit(name, previous=previous, window=name, witnesses=known)
+    public = window.directory / "public"
+    window.admit([witness.ask((public / "checkpoint-1.txt").read_text())])
+    service.cosign_opening(window)
+    assert window.status == "active"
+    service.clock.now = window.opening.opens_at
+    service.ask(window, "law-1", QUESTIONS["law"][0])
+    service.finish(window)
+    assert window.status == "closed"  # not final: the third is still to cosign
+    file = WindowFile.load(public)
+    tree = HashTree(leaf_hash(jcs(e)) for e in file.entries)
+    window.admit([witness.ask(file.final_checkpoint, 1, tree.consistency_path(1, tree.size))])
+    assert window.status == "final"
+    window.prove()
+    service.clock.now = window.opening.closes_at + 1
+    return window
+
+
+def test_an_independent_witness_cosigns_two_windows_in_a_row(service: Service, go_witness: GoWitness) -> None:
+    with run(service, go_witness, "w-1", None) as first:
+        before = WindowFile.load(first.directory / "public")
+    previous = ClosedWindow.of(before, field="window.json").as_previous()
+    with run(service, go_witness, "w-2", previous) as second:
+        receipts = service.receipts(second, service.root / "receipts")
+        trust = trust_with(service, second, go_witness)
+        verdict = verify_window(second.directory / "public", trust=trust, receipts=[receipts],
+                                previous=[first.directory / "public"])  # fmt: skip
+    assert verdict.passed, verdict.deciding
+    quorums = {c.id: c.found for c in verdict.checks if c.id.endswith(".quorum")}
+    assert quorums == dict.fromkeys(("opening.quorum", "ledger.quorum"), "w1, w2, witness.example.net")
+
+
+def test_an_independent_witness_refuses_what_is_no_log(service: Service, go_witness: GoWitness) -> None:
+    """What it says of two trees under one line, as all windows of a provider once were."""
+    with run(service, go_witness, "w-1", None) as window:
+        final = Checkpoint.parse(
+            parse_note(WindowFile.load(window.directory / "public").final_checkpoint).text
+        )
+    fresh = Checkpoint(final.origin, 1, hashlib.sha256(b"the next window's opening").digest())
+    for head, old in ((fresh, 0), (fresh, 1), (fresh, final.size)):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            go_witness.ask(str(head.sign(service.key)), old)
+        assert refused.value.code in (400, 409)
+        refused.value.close()
+    other = Checkpoint("example.org/other/w-1", 1, fresh.root)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        go_witness.ask(str(other.sign(service.key)))
+    assert refused.value.code == 404
+    refused.value.close()
+
+
+def read(programs: Path, *arguments: object) -> str:
+    done = subprocess.run(
+        [programs / "reader", *map(str, arguments)], capture_output=True, text=True, check=False, timeout=60
+    )
+    return done.stdout.strip() if done.returncode == 0 else f"refused: {done.stderr.strip()}"
+
+
+def test_independent_readers_read_proofs_and_tiles(programs: Path, service: Service, tmp_path: Path) -> None:
+    window = service.open()
+    for number in range(2):
+        service.ask(window, "law-1", QUESTIONS["law"][number])
+    service.finish(window)
+    public, log, key = window.directory / "public", window.opening.log, str(service.key.verifier)
+    window.shut()
+    file = WindowFile.load(public)
+    witnesses = [str(w.vkey) for w in service.witnesses.values()]
+    folder = tmp_path / "proofs"
+    service.accounts["law-1"].export_tlog_proofs(Publication.load(public), file, folder, service.key.verifier)
+    for number, index in ((1, 2), (2, 3)):
+        proof, entry = folder / f"law-1-{number}.tlog-proof", folder / f"law-1-{number}.entry"
+        found = read(programs, "tlog-proof", proof, entry, log, key, *witnesses)
+        assert found == f"{index} {len(file.entries)} 2"
+    swapped = read(programs, "tlog-proof", proof, folder / "law-1-1.entry", log, key, *witnesses)
+    assert swapped.startswith("refused")
+    assert read(programs, "tlog-proof", proof, entry, ORIGIN, key).startswith("refused")
+    # The same ledger as static files.
+    tiles = tmp_path / "tiles"
+    write_tiles(file, tiles)
+    digest = hashlib.sha256(b"".join(jcs(e) for e in file.entries)).hexdigest()
+    assert read(programs, "tiles", tiles, log, key) == f"{len(file.entries)} {digest}"
+    bundle = next((tiles / "tile" / "entries").rglob("*.p/*"))
+    bundle.write_bytes(bundle.read_bytes().replace(b'"closing"', b'"cloSing"'))
+    assert read(programs, "tiles", tiles, log, key).startswith("refused")
+
+
+def test_the_line_limit_of_gos_reader_is_the_one_in_the_docs(
+    programs: Path, service: Service, tmp_path: Path
+) -> None:
+    entry = tmp_path / "entry"
+    entry.write_bytes(b"{}")
+    note = Checkpoint("log.example", 1, leaf_hash(b"{}")).sign(service.key)
+    for line, passes in ((LINE, True), (LINE + 3, False)):
+        extra = bytes((line - len("extra ")) // 4 * 3)
+        text = str(TlogProof(0, (), note, extra))
+        longest = max(len(part) for part in text.encode().split(b"\n"))
+        assert LINE - 4 < longest <= LINE if passes else longest > LINE
+        path = tmp_path / "receipt"
+        path.write_text(text)
+        found = read(programs, "tlog-proof", path, entry, "log.example", str(service.key.verifier))
+        assert (found == "0 1 0") is passes, found
