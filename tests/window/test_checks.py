@@ -245,6 +245,15 @@ def after_a_beacon_but_before_it(forge: Forge) -> None:
     cosigned_at_the_end(enrolment["ts"] + 600_000)(forge)
 
 
+def ended_before_an_enrolment(forge: Forge) -> None:
+    """The closing record's time is within a minute of both quorums, but these are in the wrong order."""
+    enrolment = forge.enrol("law-9", "law")
+    forge.answer(enrolment, late=600_000)
+    cosigned = (enrolment["ts"] + 600_000) // 1000 * 1000
+    forge.closing["ts"] = cosigned - 30_000
+    cosigned_at_the_end(cosigned - 80_000)(forge)
+
+
 LEDGER = [
     Cheat("final checkpoint signed by another key", "ledger.checkpoint", attribute("final_key", STRANGER)),
     Cheat("final checkpoint of another origin", "ledger.checkpoint", attribute("final_origin", "example.org/other")),
@@ -280,6 +289,7 @@ LEDGER = [
     Cheat("an enrolment stamped after its ledger was cosigned", "ledger.clock", enrolled_later),
     Cheat("a record after a beacon is stamped before it", "ledger.clock", after_a_beacon_but_before_it,
           proofs=False),
+    Cheat("the end cosigned before an enrolment's ledger", "ledger.clock", ended_before_an_enrolment),
     Cheat("account of another tenant", "ledger.accounts", stolen_tenant, proofs=False),
     Cheat("enrolments above the tenant's cap", "ledger.accounts",
           lambda f: [f.enrol(f"law-{n}", "law") for n in (7, 8)]),
