@@ -161,7 +161,7 @@ def check_inputs(
     :raises PolicyError: the policy is not well-formed, or roster and documents do not fit it
     :raises CapacityError: more documents than positions
     """
-    policy.check()
+    policy.check(embedder.dimension)
     policy.check_certificate(embedder.dimension)
     check_roster(roster, policy)
     if set(documents) != (named := {t.tenant for t in policy.tenants}):

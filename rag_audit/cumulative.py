@@ -75,10 +75,13 @@ def load_window(path: Path) -> WindowPart:
 
     :raises RagAuditError: unreadable, malformed, or not the policy that the opening commits to
     """
+    dimension: object = None
     value = None if path.is_dir() else read_json(path, max_bytes=MAX_WINDOW_BYTES)
     if path.is_dir() or (isinstance(value, dict) and "mediaType" in value):
         file = WindowFile.load(path)
         policy = Policy.parse(file.policy, field=f"{path.name}.policy")
+        schema = file.embedder.get("schema")
+        dimension = schema.get("dimension") if isinstance(schema, dict) else None
         opening = file.entries[0] if file.entries else None
         committed = opening.get("c_policy") if isinstance(opening, dict) else None
         if digest_hex(file.policy) != committed:
@@ -90,7 +93,7 @@ def load_window(path: Path) -> WindowPart:
             )
     else:
         policy = Policy.parse(value, field=path.name)
-    policy.check()
+    policy.check(dimension if type(dimension) is int else None)
     return WindowPart(str(path), policy)
 
 

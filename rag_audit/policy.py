@@ -20,7 +20,7 @@ from rag_audit.proofs.coalition import coalition_system
 from rag_audit.proofs.groth16 import EmbedInstance, coalition, instances, many_instance
 from rag_audit.proofs.groth16.instance import Instance
 from rag_audit.relation import noise
-from rag_audit.relation.scores import ScoreWindow
+from rag_audit.relation.scores import LARGEST_PRODUCT, MAX_DIMENSION, MAX_LATTICE, ScoreWindow
 
 if TYPE_CHECKING:
     from rag_audit import accounting
@@ -31,7 +31,11 @@ Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic"
 SystemName: TypeAlias = Literal["groth16", "scan"]
 """A proof system (`proofs.SYSTEMS`)."""
 
+DEFAULT_SCORE_WINDOW = (101, 810)
+"""In raw units, for scale 0.22 (docs/relation.md, "Scores")."""
 DAY_MS = 86_400_000
+MAX_TOKENS = 1 << 16
+"""Most tokens of a text: the sum of squares that normalises its vector stays within 64 bits."""
 
 
 class NoisePolicy(Model):
@@ -201,12 +205,15 @@ class Policy(Model):
             raise PolicyError("another circuit than this release's", field="policy.estimator.certificate.circuit",
                               expected=made, found=wanted.circuit)  # fmt: skip
 
-    def check(self) -> None:
+    def check(self, dimension: int | None) -> None:
         """Refuse a policy that is not well-formed (docs/protocol.md, "Policy").
 
+        :param dimension: components of the embedder's vectors, which the manifest has and the policy has not; None
+            where no manifest is at hand, and the score window is held against the largest dimension
         :raises PolicyError: naming the field, what was expected and what was found
         """
         from rag_audit import accounting
+        from rag_audit.accounting.exact import MAX_COMPOSITIONS
 
         def need(ok: bool, field: str, expected: str, found: object) -> None:
             if not ok:
@@ -226,7 +233,18 @@ class Policy(Model):
             )
         need(self.noise.lo < self.noise.hi, "noise.hi", "greater than lo", self.noise.hi)
         lattice = self.noise.lattice
-        need(lattice & (lattice - 1) == 0, "noise.lattice", "a power of two", lattice)
+        need(
+            lattice <= MAX_LATTICE and lattice & (lattice - 1) == 0,
+            "noise.lattice",
+            f"a power of two up to {MAX_LATTICE}",
+            lattice,
+        )
+        components = MAX_DIMENSION if dimension is None else dimension
+        need(1 <= components <= MAX_DIMENSION, "dimension", f"an embedder of 1..{MAX_DIMENSION}", components)
+        most = LARGEST_PRODUCT * components
+        need(self.noise.hi <= most, "noise.hi", f"at most {most}, the largest score", self.noise.hi)
+        for name, limit in (("query", self.tokens.query), ("document", self.tokens.document)):
+            need(limit <= MAX_TOKENS, f"tokens.{name}", f"at most {MAX_TOKENS}", limit)
         names = [t.tenant for t in self.tenants]
         need(len(set(names)) == len(names), "tenants", "each tenant once", names)
         need(names == sorted(names), "tenants", "sorted by id", names)
@@ -242,6 +260,22 @@ class Policy(Model):
             )
             unknown = sorted(set(tenant.circuits) - set(STATEMENTS))
             need(not unknown, f"tenants.{tenant.tenant}.circuits", f"digests for {list(STATEMENTS)}", unknown)
+            counted = tenant.accounts_max * self.n
+            need(counted <= MAX_COMPOSITIONS, f"tenants.{tenant.tenant}.accounts_max",
+                 f"at most {MAX_COMPOSITIONS} queries of all accounts", counted)  # fmt: skip
+            try:
+                proof_system(tenant.system).check_constants(self.constants(tenant, components, None))
+            except PolicyError as exc:
+                raise PolicyError(f"policy is not well-formed: {exc.message}",
+                                  field=f"policy.tenants.{tenant.tenant} ({exc.field})",
+                                  expected=exc.expected, found=exc.found) from exc  # fmt: skip
+        composed = self.k_max * self.n
+        need(
+            composed <= MAX_COMPOSITIONS,
+            "k_max",
+            f"at most {MAX_COMPOSITIONS} queries of a coalition",
+            composed,
+        )
         p, q = self.estimator.theta
         need(0 < p < q <= 1000, "estimator.theta", "a fraction p/q in (0, 1) with q <= 1000", f"{p}/{q}")
         expected_sigma = sigma_text(self.noise.gains)
@@ -286,7 +320,7 @@ def draft_policy(
     accounts_max: int = 16,
     gains: Sequence[int] = (1, 8),
     lattice: int = 64,
-    score_window: tuple[int, int] = (101, 810),
+    score_window: tuple[int, int] = DEFAULT_SCORE_WINDOW,
     dimension: int = 256,
     norm_factor: int | None = EmbedInstance.norm_factor,
     top_k: int = 5,
@@ -304,7 +338,7 @@ def draft_policy(
 
     :param capacities: committed positions by tenant
     :param system: proof system of all tenants, or of each
-    :param score_window: lo and hi in raw units (the default is the one for scale 0.22, docs/relation.md, "Scores")
+    :param score_window: lo and hi in raw units (`DEFAULT_SCORE_WINDOW`)
     :param norm_factor: of the embedder's integer normalisation; None where it has none, and A1 is not proved
     :param certificate: system of the coalition certificate, and the most query records that it takes
     """

@@ -13,8 +13,8 @@ include "scores.circom";
 /// @param v components in -8..7; NOT checked here (`Coalition`, through Nibbles)
 /// @param a bits of a norm: **checked here**; at most W - 1
 template InnerProducts(N, d, a) {
-    var W = bit_length(64 * d - 1) + 1;
-    assert(N % 4 == 0 && 16 * W <= 252 && a < W);
+    var W = bit_length(64 * d - 1) + 1;  // at most 15
+    assert(4 <= N && N <= 1 << 16 && N % 4 == 0 && 1 <= d && d <= 256 && 1 <= a && a < W);
     var groups = N \ 4;
     var blocks = groups * (groups + 1) \ 2;
     signal input v[N][d];
@@ -182,14 +182,19 @@ template Coalition(N, d, p, q, a) {
         }
     }
 
-    // Sizes: both counts in one equation. Each side of a part lies in -(N - 1)..2^(count_bits + 1) - 1 around the
-    // other, less than `shift` apart, so the parts agree one by one.
+    // Sizes: both counts in one equation of two slots.
     component left[N];
     component left_tenant[N];
+    component equal[N];
     for (var i = 0; i < N; i++) {
         left[i] = Bits(count_bits);
         left_tenant[i] = Bits(count_bits);
-        left[i].in <-- (c - 1 + shift * (c_tenant - 1) - others[i]) % shift;
-        left_tenant[i].in <== (c - 1 + shift * (c_tenant - 1) - others[i] - left[i].in) / shift;
+        var counts = c - 1 + shift * (c_tenant - 1) - others[i];
+        left[i].in <-- counts % shift;
+        left_tenant[i].in <-- (counts - left[i].in) / shift;
+        equal[i] = SlotEquality(count_bits + 1, 2, 1 - N, N - 1, 0, (1 << count_bits) - 1);
+        equal[i].packed <== counts;
+        equal[i].value[0] <== left[i].in;
+        equal[i].value[1] <== left_tenant[i].in;
     }
 }

@@ -143,6 +143,10 @@ template Draw() {
 ///      200 bits of words 1..16 are 5 draws each.
 /// @param kappa any field element; the caller binds it to the seed, the beacon and the slot
 template Noise(N, m, gains) {
+    assert(1 <= N && 1 <= m && m <= 6);
+    for (var c = 0; c < m; c++) {
+        assert(1 <= gains[c] && gains[c] <= 32768);
+    }
     signal input kappa;
     signal output z[N];
     var draws = N * m;

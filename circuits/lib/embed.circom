@@ -1,6 +1,7 @@
 pragma circom 2.2.0;
 
 include "poseidon.circom";
+include "slots.circom";
 include "../utils/bits.circom";
 
 /// @title One of eight
@@ -124,16 +125,18 @@ function threshold_at(threshold, k) {
 ///         w = isqrt(2^16 sum e_j^2); there is no witness for e = 0.
 /// @dev v_j >= k if and only if |e_j| >= t_k = ceil(w (2 k - 1) / (2 A)), so v_j is the k with
 ///      t_k <= |e_j| < t_{k+1}, t_0 = 0 and t_8 = reach + 1. A wrong sign makes |e_j| negative, which no k
-///      allows. Both thresholds are looked up at once, as t_k + 2^shift t_{k+1}: what is subtracted from either
-///      is so small that the two parts must agree one by one.
+///      allows. Both thresholds are looked up at once, as two slots of `shift` bits.
 /// @param e integers in -reach..reach; NOT checked here
 template Normalise(d, A, reach) {
-    assert(d <= 256 && reach <= 512);
+    assert(1 <= d && d <= 256 && 1 <= reach && reach <= 512 && 1 <= A && A <= 1 << 20);
     // w <= 2^8 sqrt(256) reach, and t_7 follows from it.
     var root_max = 4096 * reach;
     var threshold_max = (root_max * 13 + 2 * A - 1) \ (2 * A);
     var threshold_bits = bit_length(threshold_max > reach + 1 ? threshold_max : reach + 1);
     var shift = threshold_bits + 2;
+    var above_bits = bit_length(reach);
+    var least = -reach - ((1 << above_bits) - 1);
+    var most = reach + (1 << threshold_bits);
     signal input e[d];
     signal output nibble[d];
     var norm = 0;
@@ -166,6 +169,7 @@ template Normalise(d, A, reach) {
     component step[d];
     component above[d];
     component below[d];
+    component equal[d];
     for (var j = 0; j < d; j++) {
         positive[j] <-- e[j] >= 0 ? 1 : 0;
         positive[j] * (positive[j] - 1) === 0;
@@ -183,11 +187,14 @@ template Normalise(d, A, reach) {
         for (var k = 0; k < 8; k++) {
             step[j].value[k] <== threshold[k] + threshold[k + 1] * (1 << shift);
         }
-        above[j] = Bits(bit_length(reach));
+        above[j] = Bits(above_bits);
         below[j] = Bits(threshold_bits);
         above[j].in <-- magnitude[j] - threshold_at(threshold, steps);
         below[j].in <-- threshold_at(threshold, steps + 1) - 1 - magnitude[j];
-        step[j].out === magnitude[j] - above[j].in + (magnitude[j] + 1 + below[j].in) * (1 << shift);
+        equal[j] = SlotEquality(shift, 2, 0, (1 << threshold_bits) - 1, least, most);
+        equal[j].packed <== step[j].out;
+        equal[j].value[0] <== magnitude[j] - above[j].in;
+        equal[j].value[1] <== magnitude[j] + 1 + below[j].in;
         signed[j] <== (2 * positive[j] - 1) * value[j].in;
         nibble[j] <== signed[j] + 8;
     }
@@ -204,7 +211,8 @@ template Normalise(d, A, reach) {
 /// @param count, token any field elements; checked here: 1..T tokens below 8^depth, none in unused places
 /// @param ctx public; binds the proof to its record
 template Embed(T, d, depth, zero_row, A) {
-    assert(T <= 64 && 3 * depth <= 15 && zero_row < 1 << (3 * depth));
+    assert(1 <= T && T <= 64 && 1 <= depth && depth <= 5);
+    assert(0 <= zero_row && zero_row < 1 << (3 * depth));
     var wide = (d + 24) \ 25;
     var packs = (T + 15) \ 16;
     var query_elements = (d + 62) \ 63;
@@ -274,20 +282,23 @@ template Embed(T, d, depth, zero_row, A) {
 
     // Sum of rows, unpacked once; a row's slots are component + 8, in every one of T places.
     component slot[d];
+    component equal[wide];
     component normalised = Normalise(d, A, 8 * T);
     for (var k = 0; k < wide; k++) {
         var wide_sum = 0;
         for (var i = 0; i < T; i++) {
             wide_sum += row[i][k];
         }
-        var slots = 0;
-        for (var j = 25 * k; j < 25 * k + 25 && j < d; j++) {
+        var slots = 25 * k + 25 < d ? 25 : d - 25 * k;
+        equal[k] = SlotEquality(10, slots, 0, 15 * T, 0, (1 << slot_bits) - 1);
+        equal[k].packed <== wide_sum;
+        for (var i = 0; i < slots; i++) {
+            var j = 25 * k + i;
             slot[j] = Bits(slot_bits);
-            slot[j].in <-- (wide_sum >> (10 * (j - 25 * k))) & 1023;
-            slots += slot[j].in * (1 << (10 * (j - 25 * k)));
+            slot[j].in <-- (wide_sum >> (10 * i)) & 1023;
+            equal[k].value[i] <== slot[j].in;
             normalised.e[j] <== slot[j].in - 8 * T;
         }
-        wide_sum === slots;
     }
 
     component query_hash = ListHash(4, 1 + query_elements);

@@ -1,5 +1,6 @@
 pragma circom 2.2.0;
 
+include "slots.circom";
 include "../utils/bits.circom";
 
 /// @title int4 components of one packed element
@@ -25,8 +26,14 @@ template Nibbles(count) {
 
 /// @notice Largest h for which a scaled score's quotient may lie in (-(h + 1) R)..(h + 1) R - 1: enough for
 ///         every score of d components in -8..7, which lies in -56 d..64 d.
+/// @dev Outside the asserted bounds a division would be one of residues: with lo above 64 d the quotients would get
+///      nearly the whole field, and every score could be any. Each number here and in the templates is below 2^46.
 function quotient_groups(d, lo, hi, R) {
+    assert(1 <= d && d <= 4096);
+    assert(0 <= lo && lo < hi && hi <= 64 * d);
+    assert(1 <= R && R <= 1 << 24);
     var width = hi - lo;
+    assert(width >= 2);
     var above = ((64 * d - lo) * R + width \ 2) \ width;
     var below = ((56 * d + lo) * R) \ width + 1;
     var h = above \ R;
@@ -36,12 +43,21 @@ function quotient_groups(d, lo, hi, R) {
     return h > 0 ? h : 1;
 }
 
+/// @notice What `scaled` may be in Quantise: offset - quotient_reach .. offset + quotient_reach - 1.
+function quotient_reach(d, lo, hi, R) {
+    return (hi - lo) * (quotient_groups(d, lo, hi, R) + 1) * R;
+}
+
+/// @notice R s at the lattice's point 0, less what rounds to the nearest.
+function quotient_offset(lo, hi, R) {
+    return lo * R - (hi - lo) \ 2;
+}
+
 /// @notice Bits of a slot: a power of two above the difference of any two values that a slot may hold, the
 ///         scaled score R s on one side and width * quotient + remainder + offset on the other.
 function slot_bits(d, lo, hi, R) {
-    var width = hi - lo;
-    var reach = width * (quotient_groups(d, lo, hi, R) + 1) * R;
-    var offset = lo * R - width \ 2;
+    var reach = quotient_reach(d, lo, hi, R);
+    var offset = quotient_offset(lo, hi, R);
     var up = reach + offset + R * 56 * d;
     var down = R * 64 * d + reach - offset;
     return bit_length(up > down ? up : down);
@@ -49,17 +65,17 @@ function slot_bits(d, lo, hi, R) {
 
 /// @title Clamp and scale one score
 /// @notice u = floor(((clamp(s, lo, hi) - lo) R + floor((hi - lo) / 2)) / (hi - lo)) for scaled = R s,
-///         and `scaled` is an integer in the range that slot_bits allows for.
+///         and `scaled` is an integer in offset - reach .. offset + reach - 1 (quotient_offset, quotient_reach).
 /// @dev The floor comes first and the clamp after it: the quotient of s is quotient = low + R high, and
 ///      clamping to 0..R is reading off its sign, whether high is zero, and low. The remainder's range is
 ///      exact, so the quotient is the floor.
 /// @param scaled any field element; range checked here. That it is R times an integer is the caller's duty.
 template Quantise(d, lo, hi, R) {
-    var width = hi - lo;
-    var offset = lo * R - width \ 2;
-    var log_R = bit_length(R) - 1;
-    assert(lo >= 0 && width > 0 && R == 1 << log_R);
     var h = quotient_groups(d, lo, hi, R);
+    var width = hi - lo;
+    var offset = quotient_offset(lo, hi, R);
+    var log_R = bit_length(R) - 1;
+    assert(R == 1 << log_R);
     signal input scaled;
     signal output u;
 
@@ -113,9 +129,8 @@ template PackedRows(N, d, W, G) {
 
 /// @title Quantised scores of all positions
 /// @notice u[i] = the policy's quantiser on <q, e_i>, for the rows in `packed` and the vector in `query`.
-/// @dev sum over j of q_j packed_gj holds G positions' scores and costs d products. R times that sum must equal
-///      the sum of the scaled scores in slots of W bits; W exceeds the width of any difference of two slots and
-///      W G <= 252, so the slots are equal one by one.
+/// @dev sum over j of q_j packed_gj holds G positions' scores, each in -56 d..64 d, and costs d products. R times that
+///      sum must equal the scaled scores slot by slot.
 /// @param packed outputs of PackedRows with W = slot_bits(..) and G = 252 \ W; NOT checked here
 /// @param query nibbles of d components; checked here
 template Scores(N, d, lo, hi, R) {
@@ -123,6 +138,8 @@ template Scores(N, d, lo, hi, R) {
     var G = 252 \ W;
     var groups = (N + G - 1) \ G;
     var elements = (d + 62) \ 63;
+    var reach = quotient_reach(d, lo, hi, R);
+    var offset = quotient_offset(lo, hi, R);
     signal input packed[groups][d];
     signal input query[elements];
     signal output u[N];
@@ -133,6 +150,7 @@ template Scores(N, d, lo, hi, R) {
         q[n].packed <== query[n];
     }
     component quantised[N];
+    component equal[groups];
     signal product[groups][d];
     for (var g = 0; g < groups; g++) {
         var sum = 0;
@@ -140,18 +158,20 @@ template Scores(N, d, lo, hi, R) {
             product[g][j] <== q[j \ 63].value[j % 63] * packed[g][j];
             sum += product[g][j];
         }
+        var first = g * G;
+        var count = first + G < N ? G : N - first;
         // In hints: scores are at least -56 d, so that with 56 d more a slot holds a natural number below 2^W.
         var raised = sum;
-        for (var i = g * G; i < (g + 1) * G && i < N; i++) {
-            raised += 56 * d * (1 << (W * (i - g * G)));
+        for (var i = 0; i < count; i++) {
+            raised += 56 * d * (1 << (W * i));
         }
-        var slots = 0;
-        for (var i = g * G; i < (g + 1) * G && i < N; i++) {
-            quantised[i] = Quantise(d, lo, hi, R);
-            quantised[i].scaled <-- R * (((raised >> (W * (i - g * G))) & ((1 << W) - 1)) - 56 * d);
-            slots += quantised[i].scaled * (1 << (W * (i - g * G)));
-            u[i] <== quantised[i].u;
+        equal[g] = SlotEquality(W, count, -56 * d * R, 64 * d * R, offset - reach, offset + reach - 1);
+        equal[g].packed <== R * sum;
+        for (var i = 0; i < count; i++) {
+            quantised[first + i] = Quantise(d, lo, hi, R);
+            quantised[first + i].scaled <-- R * (((raised >> (W * i)) & ((1 << W) - 1)) - 56 * d);
+            equal[g].value[i] <== quantised[first + i].scaled;
+            u[first + i] <== quantised[first + i].u;
         }
-        R * sum === slots;
     }
 }

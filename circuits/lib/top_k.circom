@@ -1,5 +1,6 @@
 pragma circom 2.2.0;
 
+include "slots.circom";
 include "../utils/bits.circom";
 
 /// @notice values[index], or 0 where there is none. Hints only.
@@ -39,14 +40,15 @@ function contains(values, K, value) {
 /// @param position any field elements; checked here: distinct integers in 0..N - 1
 template TopK(N, K, y_min, y_max) {
     var groups = N \ 8;
-    assert(N == 8 * groups && K >= 1 && K <= N);
+    assert(N == 8 * groups && N <= 1 << 17 && 1 <= K && K <= N);
+    assert(-(1 << 32) < y_min && y_min <= y_max && y_max < 1 << 32);
     var y_bits = bit_length(y_max - y_min);
     var n_bits = bit_length(N - 1);
-    // A slot holds chosen + 2^f excess. At most K listed positions fall into one slot, so with 2^f > K the
-    // count is read off modulo 2^f, and a slot's two sides differ by less than 2^V.
+    // A slot holds chosen + 2^f excess, at most `reach` in magnitude. At most K listed positions fall into one slot,
+    // so with 2^f > K the count is read off modulo 2^f, and a slot's two sides differ by less than 2^V.
     var f = bit_length(K);
     var V = y_bits + 2 * f + 2;
-    assert(8 * V <= 252);
+    var reach = 1 + (1 << (y_bits + f));
     signal input y[N];
     signal input position[K];
 
@@ -98,16 +100,16 @@ template TopK(N, K, y_min, y_max) {
     signal chosen[N];
     signal chosen_excess[N];
     component not_better[N];
-    var slots[groups];
+    component equal[groups];
     for (var c = 0; c < groups; c++) {
-        slots[c] = 0;
+        equal[c] = SlotEquality(V, 8, -K * reach, K * reach, -reach, reach);
     }
     for (var i = 0; i < N; i++) {
         chosen[i] <-- contains(position, K, i);
         chosen[i] * (chosen[i] - 1) === 0;
         var excess = offset_y[i] + before[i] - listed[K - 1];
         chosen_excess[i] <== chosen[i] * excess;
-        slots[i \ 8] += (chosen[i] + chosen_excess[i] * (1 << f)) * (1 << (V * (i % 8)));
+        equal[i \ 8].value[i % 8] <== chosen[i] + chosen_excess[i] * (1 << f);
         not_better[i] = Bits(y_bits);
         not_better[i].in <== chosen_excess[i] - excess;
     }
@@ -129,11 +131,14 @@ template TopK(N, K, y_min, y_max) {
         value[k] <== weight[k] * (1 + excess * (1 << f));
         for (var c = 0; c < groups; c++) {
             share[k][c] <== group[k][c] * value[k];
-            slots[c] -= share[k][c];
         }
     }
     for (var c = 0; c < groups; c++) {
-        slots[c] === 0;
+        var listed_here = 0;
+        for (var k = 0; k < K; k++) {
+            listed_here += share[k][c];
+        }
+        equal[c].packed <== listed_here;
     }
 
     // 5. Keys y N + (N - 1 - position) decrease strictly.

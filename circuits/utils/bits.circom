@@ -1,6 +1,6 @@
 pragma circom 2.2.0;
 
-/// @notice Number of bits of a non-negative integer: 0 for 0. Compile time and hints.
+/// @notice Number of bits of a non-negative integer: 0 for 0, and for what counts as negative. Compile time and hints.
 function bit_length(x) {
     var n = 0;
     while ((x >> n) > 0) {
@@ -38,8 +38,8 @@ template Bits(n) {
 ///      weights lies in 0..max and every integer there is such a sum. The digits need not be unique.
 /// @param in any field element; range checked here
 template Bounded(max) {
-    var n = bit_length(max);
-    assert(n >= 1 && n <= 253);
+    var n = bit_length(max);  // at most 253: a larger maximum counts as negative
+    assert(n >= 1);
     signal input in;
     signal bit[n];
     var last = max - ((1 << (n - 1)) - 1);

@@ -27,7 +27,8 @@ def check(case: Case) -> None:
     _indices(case)
     with case.guarding("opening.policy"):
         try:
-            case.policy.check()
+            # Checked to be an integer; C_emb commits to it.
+            case.policy.check(case.file.embedder["schema"]["dimension"])
             check_roster(case.roster, case.policy)
             case.report("opening.policy", True, "well-formed", "well-formed")
         except PolicyError as exc:

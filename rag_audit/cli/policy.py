@@ -18,7 +18,7 @@ from rag_audit.cli.common import PATH, Group, emit, json_option, progress
 from rag_audit.durable import replace_file
 from rag_audit.errors import PolicyError
 from rag_audit.estimate.clusters import MAX_DENOMINATOR
-from rag_audit.policy import Policy, SystemName, draft_policy
+from rag_audit.policy import DEFAULT_SCORE_WINDOW, Policy, SystemName, draft_policy
 from rag_audit.publication import MAX_PUBLICATION_BYTES
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.window import now_ms
@@ -138,7 +138,7 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
 
 def _read(file: Path) -> Policy:
     made = Policy.parse(read_json(file, max_bytes=MAX_PUBLICATION_BYTES), field=file.name)
-    made.check()
+    made.check(None)
     return made
 
 
@@ -298,7 +298,7 @@ def _choose(
     "--score-window",
     metavar="LO:HI",
     callback=_range,
-    default="101:810",
+    default="{}:{}".format(*DEFAULT_SCORE_WINDOW),
     show_default=True,
     help="raw scores that count",
 )
@@ -384,7 +384,7 @@ def new(
         tau_unit=tau[1],
         **options,
     )
-    made.check()
+    made.check(options["dimension"])
     figures = _figures(made)
     text = explain(made, figures, chosen.why)
     explained = out.with_name(f"{out.name}.explained.txt")

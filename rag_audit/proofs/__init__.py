@@ -384,6 +384,12 @@ class ProofSystem(Protocol):
     TABLE_ARTEFACT: str
     """name of the artefact that commits to the embedder's table in the statement of A1"""
 
+    def check_constants(self, constants: Constants) -> None:
+        """Refuse what `retrieve` cannot be proved for, whatever the embedder's normalisation.
+
+        :raises PolicyError: the constant, with its bounds
+        """
+
     def circuits(self, constants: Constants) -> dict[str, str]:
         """Digests of the circuits (or protocols) of a tenant, by statement; none for what it cannot prove.
 

@@ -13,6 +13,13 @@ from fractions import Fraction
 from rag_audit.errors import PolicyError
 from rag_audit.relation.vectors import MAX_COMPONENT
 
+MAX_LATTICE = 1 << 24
+"""Largest R: more than twice what any admitted noise covers, so that no score arithmetic comes near r."""
+MAX_DIMENSION = 4096
+"""Most components of a vector."""
+LARGEST_PRODUCT = 64
+"""Of two components in -8..7: every score of d components lies in -56 d..64 d."""
+
 
 def dot(q: Sequence[int], e: Sequence[int]) -> int:
     """<q, e>.
@@ -30,7 +37,7 @@ def _round_half_up(x: Fraction) -> int:
 class ScoreWindow:
     """The policy's score window lo..hi in raw units and its lattice 0..R.
 
-    :raises PolicyError: not 0 <= lo < hi, or R is not a power of two
+    :raises PolicyError: not 0 <= lo < hi, or R is not a power of two up to 2^24
     """
 
     lo: int
@@ -45,12 +52,32 @@ class ScoreWindow:
                 expected="0 <= lo < hi",
                 found=f"{self.lo}..{self.hi}",
             )
-        if self.lattice < 1 or self.lattice & (self.lattice - 1):
+        if not 1 <= self.lattice <= MAX_LATTICE or self.lattice & (self.lattice - 1):
             raise PolicyError(
                 "score lattice not well-formed",
                 field="lattice",
-                expected="a power of two",
+                expected=f"a power of two up to {MAX_LATTICE}",
                 found=self.lattice,
+            )
+
+    def check_reach(self, dimension: int) -> None:
+        """Refuse a window that scores of this dimension do not reach.
+
+        A score of d components is at most 64 d. Beyond that a window means nothing, and arithmetic that was laid out
+        for scores within reach (the circuits' slots) would prove anything.
+
+        :raises PolicyError: the dimension is not in 1..4096, or hi is above 64 d
+        """
+        if not 1 <= dimension <= MAX_DIMENSION:
+            raise PolicyError(
+                "dimension out of range", field="dimension", expected=f"1..{MAX_DIMENSION}", found=dimension
+            )
+        if self.hi > LARGEST_PRODUCT * dimension:
+            raise PolicyError(
+                "score window beyond reach",
+                field="hi",
+                expected=f"at most {LARGEST_PRODUCT * dimension}, the largest score of {dimension} components",
+                found=self.hi,
             )
 
     @classmethod

@@ -96,10 +96,10 @@ def test_index_scored_is_not_the_index_hashed(cases: list[Case]) -> None:
 def test_score_that_is_not_the_products_sum(cases: list[Case]) -> None:
     lie = (
         "lib/scores.circom",
-        "quantised[i].scaled <-- R * (((raised",
-        "quantised[i].scaled <-- R * (i == 0 ? 1 : 0) + R * (((raised",
+        "quantised[first + i].scaled <-- R * (((raised",
+        "quantised[first + i].scaled <-- R * (first + i == 0 ? 1 : 0) + R * (((raised",
     )
-    assert_caught(forged(many_job(PAIR, cases).inputs(), cases, lie), "answer[].scores.quantised[].scaled")
+    assert_caught(forged(many_job(PAIR, cases).inputs(), cases, lie), "answer[].scores.equal[].value[]")
 
 
 @pytest.mark.full

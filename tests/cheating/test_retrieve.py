@@ -149,10 +149,10 @@ def test_query_element_longer_than_its_components(case: Case) -> None:
 def test_score_moved_between_positions(case: Case) -> None:
     lie = (
         "lib/scores.circom",
-        "quantised[i].scaled <-- R * (((raised >> (W * (i - g * G)))",
-        "quantised[i].scaled <-- R * (((raised >> (W * ((i - g * G) == 0 ? 1 : 0)))",
+        "quantised[first + i].scaled <-- R * (((raised >> (W * i))",
+        "quantised[first + i].scaled <-- R * (((raised >> (W * (i == 0 ? 1 : 0)))",
     )
-    assert_caught(forged(case, lie), {"answer[].scores.quantised[].scaled"})
+    assert_caught(forged(case, lie), {"answer[].scores.equal[].value[]"})
 
 
 def test_quotient_one_too_small_with_a_remainder_too_large(case: Case) -> None:
@@ -200,7 +200,7 @@ def test_dropped_position_hidden_from_the_comparison(case: Case) -> None:
         "chosen[i] <-- contains(position, K, i);",
         "chosen[i] <-- offset_y[i] + before[i] > listed[K - 1] ? 1 : contains(position, K, i);",
     )
-    assert_caught(forge(TINY, cheat.inputs(), lie), {"answer[].top_k.share[][]"})
+    assert_caught(forge(TINY, cheat.inputs(), lie), {"answer[].top_k.equal[].packed"})
 
 
 @pytest.mark.parametrize("at", range(TINY.top_k - 1))
@@ -220,7 +220,7 @@ def test_duplicate_position(case: Case) -> None:
     cheat = with_positions(case, lambda c: (c.positions[0], *c.positions[:-1]))
     assert_caught(
         forge(TINY, cheat.inputs()),
-        {"answer[].top_k.decreasing[].in", "answer[].top_k.share[][]", "answer[].top_k.not_better[].in"},
+        {"answer[].top_k.decreasing[].in", "answer[].top_k.equal[].packed", "answer[].top_k.not_better[].in"},
     )
 
 
@@ -231,7 +231,7 @@ def test_listed_score_that_is_not_the_positions(case: Case) -> None:
         "listed[k] <-- pick(offset_y, N, position[k]);",
         "listed[k] <-- pick(offset_y, N, position[k]) + (k == 0 ? 1 : 0);",
     )
-    assert_caught(forge(TINY, case.inputs(), lie), {"answer[].top_k.share[][]"})
+    assert_caught(forge(TINY, case.inputs(), lie), {"answer[].top_k.equal[].packed"})
 
 
 def test_position_beyond_the_capacity(case: Case) -> None:
@@ -264,7 +264,9 @@ def test_tie_rule_switched_off() -> None:
     rival = top_k(case.keys(), TINY.top_k + 1)[-1]
     cheat = with_positions(case, lambda c: (*c.positions[:-1], rival))
     lie = ("lib/top_k.circom", "before[i] <-- i < position[K - 1] ? 1 : 0;", "before[i] <-- 0;")
-    assert_caught(forge(TINY, cheat.inputs(), lie), {"answer[].top_k.before[]", "answer[].top_k.share[][]"})
+    assert_caught(
+        forge(TINY, cheat.inputs(), lie), {"answer[].top_k.before[]", "answer[].top_k.equal[].packed"}
+    )
 
 
 # A4: index

@@ -30,6 +30,7 @@ Patch = tuple[str, str, str]
 """File below circuits/, text there (exactly once), replacement."""
 
 _CHECK = re.compile(r"^.*[^=!<>]===[^=].*;$", re.MULTILINE)
+_BOUND = re.compile(r"^ *assert\(.*\);$", re.MULTILINE)
 
 
 def forge(instance: Instance, inputs: Inputs, *patches: Patch) -> list[int]:
@@ -42,27 +43,43 @@ def forge(instance: Instance, inputs: Inputs, *patches: Patch) -> list[int]:
 
 @cache
 def _generator(instance: Instance, patches: Sequence[Patch]) -> Circuit:
-    sources: dict[str, str] = {
-        path.relative_to(circuits_dir()).as_posix(): path.read_text()
-        for folder in ("lib", "utils")
-        for path in sorted((circuits_dir() / folder).glob("*.circom"))
-    }
+    sources = _sources()
     for name, old, new in patches:
         assert sources[name].count(old) == 1, f"{name}: {old!r} is there {sources[name].count(old)} times"
         assert "<" in old and "===" not in old + new, "a patch replaces an assignment"
         sources[name] = sources[name].replace(old, new)
-    silenced = {name: _CHECK.sub("", text) for name, text in sources.items()}
-    key = hashlib.sha256(repr((instance.main_source(), sorted(silenced.items()))).encode()).hexdigest()
+    return _build(instance, {name: _BOUND.sub("", _CHECK.sub("", text)) for name, text in sources.items()})
+
+
+def _sources() -> dict[str, str]:
+    """The templates by their path below circuits/."""
+    return {
+        path.relative_to(circuits_dir()).as_posix(): path.read_text()
+        for folder in ("lib", "utils")
+        for path in sorted((circuits_dir() / folder).glob("*.circom"))
+    }
+
+
+def _build(instance: Instance, sources: Mapping[str, str]) -> Circuit:
+    """The literal circuit of these templates instead of the shipped ones."""
+    key = hashlib.sha256(repr((instance.main_source(), sorted(sources.items()))).encode()).hexdigest()
 
     def build(folder: Path) -> None:
         copy = folder / "patched"
-        for name, text in silenced.items():
+        for name, text in sources.items():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             (copy / name).write_text(text)
         run_compiler(copy, instance.main_source(), folder, LITERAL)
         shutil.rmtree(copy)
 
     return Circuit(build_once(cache_dir("forgers") / key, build))
+
+
+@cache
+def unbounded_system(instance: Instance) -> System:
+    """The literal circuit with every constraint and without the bounds that templates assert of their parameters."""
+    circuit = _build(instance, {name: _BOUND.sub("", text) for name, text in _sources().items()})
+    return System.read(circuit.r1cs, circuit.symbols)
 
 
 @cache
@@ -86,9 +103,14 @@ def shipped_witness(instance: Instance, literal: Sequence[int]) -> list[int]:
     return [1] + [literal[wires[shipped.names[i]]] for i in range(1, len(shipped.names) + 1)]
 
 
-def selected(inputs: Inputs, cases: Sequence[Case], instance: Instance, *patches: Patch) -> list[int]:
-    """A forged witness of `retrieve` whose positions are, record by record, the top K of the forged scores and noise."""
-    wires = literal_system(instance).wires
+def selected(
+    inputs: Inputs, cases: Sequence[Case], instance: Instance, *patches: Patch, judge: System | None = None
+) -> list[int]:
+    """A forged witness of `retrieve` whose positions are, record by record, the top K of the forged scores and noise.
+
+    :param judge: whose wires the witness has; the untouched circuit's unless given
+    """
+    wires = (judge or literal_system(instance)).wires
     witness = forge(instance, inputs, *patches)
 
     def signed(name: str) -> int:

@@ -100,7 +100,7 @@ def test_ledger_entries(values: dict[str, Any], generator: ModuleType) -> None:
 def test_opening_commits_to_the_lists_beside_it(values: dict[str, Any]) -> None:
     opening = parse_entry(values["opening"], field="opening")
     policy = Policy.parse(values["policy"], field="policy")
-    policy.check()
+    policy.check(256)
     assert opening.c_policy == digest_hex(values["policy"])
     assert opening.c_emb == digest_hex(values["embedder"])
     assert opening.roster == list_root([RosterEntry.parse(r, field="roster") for r in values["roster"]])

@@ -37,7 +37,7 @@ def made(path: Path, *arguments: object) -> tuple[Policy, dict[str, Any]]:
     result = run("policy", "new", path, "--window", "w-1", "--tenant", "law=64", "--json", *arguments)
     assert result.exit_code == 0, result.output
     policy = Policy.parse(json.loads(path.read_text()), field="policy")
-    policy.check()
+    policy.check(256)
     return policy, json.loads(result.stdout)
 
 

@@ -23,6 +23,7 @@ from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many
 from rag_audit.proofs.groth16.system import (
     TABLE_ARTEFACT,
     certificate_job,
+    check_constants,
     circuits,
     instances,
     many_instance,
@@ -48,6 +49,7 @@ __all__ = [
     "RetrieveManyJob",
     "VerificationKey",
     "certificate_job",
+    "check_constants",
     "circuits",
     "instances",
     "load_verification_key",

@@ -28,6 +28,10 @@ PUBLIC_INPUTS = ("ctx", "c_seed", "beacon", "slot", "c_idx", "cq", "htopk")
 """The public inputs of `retrieve`, in the order of the verification key."""
 EMBED_INPUTS = ("ctx", "table", "hq", "cq")
 """The public inputs of `embed`."""
+MAX_CAPACITY = 1 << 17
+"""Most positions: a position takes more than 1,024 constraints, and the field has domains up to 2^28."""
+MAX_NORM_FACTOR = 1 << 20
+"""Largest A of the integer normalisation."""
 MAX_QUERIES = 16
 """Most records of one proof."""
 COALITION_INPUTS = ("statement",)
@@ -78,26 +82,22 @@ class RetrieveInstance:
 
     def __post_init__(self) -> None:
         check_gains(self.gains)
-        ScoreWindow(self.lo, self.hi, self.lattice)
-        if self.capacity < 8 or self.capacity % 8:
-            raise PolicyError(
-                "capacity does not fit the circuit", expected="a multiple of 8", found=self.capacity
-            )
+        # All bounds of the templates (circuits/lib), which the compiler would refuse with less words; and numbers of r
+        # or more, which it would take modulo r.
+        ScoreWindow(self.lo, self.hi, self.lattice).check_reach(self.dimension)
+        if self.hi - self.lo < 2:
+            raise PolicyError("score window too narrow for the circuit", field="hi", expected=f"at least {self.lo + 2}",
+                              found=self.hi)  # fmt: skip
+        if not 8 <= self.capacity <= MAX_CAPACITY or self.capacity % 8:
+            raise PolicyError("capacity does not fit the circuit", field="capacity",
+                              expected=f"a multiple of 8, at most {MAX_CAPACITY}", found=self.capacity)  # fmt: skip
         if not 2 <= self.top_k <= self.capacity:
-            raise PolicyError("K does not fit the circuit", expected=f"2..{self.capacity}", found=self.top_k)
-        if self.dimension < 1:
-            raise PolicyError(
-                "dimension does not fit the circuit", expected="at least 1", found=self.dimension
-            )
-        # The slot widths of TopK and Scores (circuits/lib), which the compiler would refuse with less words.
+            raise PolicyError("K does not fit the circuit", field="top_k", expected=f"2..{self.capacity}",
+                              found=self.top_k)  # fmt: skip
         span = (self.lattice + 2 * MAX_MAGNITUDE * sum(self.gains)).bit_length()
         if 8 * (span + 2 * self.top_k.bit_length() + 2) > 252:
             raise PolicyError(
                 "noise or K too large for the circuit", found=f"K {self.top_k}, gains {self.gains}"
-            )
-        if (self.lattice * (64 * self.dimension + self.hi) * 4).bit_length() > 126:
-            raise PolicyError(
-                "scores too large for the circuit", found=f"lattice {self.lattice}, hi {self.hi}"
             )
 
     @property
@@ -194,6 +194,9 @@ class EmbedInstance:
             )
         if not 250 < self.dimension <= 256:
             raise PolicyError("dimension does not fit the circuit", expected="251..256", found=self.dimension)
+        if not 1 <= self.norm_factor <= MAX_NORM_FACTOR:
+            raise PolicyError("norm factor does not fit the circuit", field="norm_factor",
+                              expected=f"1..{MAX_NORM_FACTOR}", found=self.norm_factor)  # fmt: skip
         if not 1 <= self.depth <= 5 or not 0 <= self.zero_row < ARITY**self.depth:
             raise PolicyError("table tree does not fit the circuit", found=f"{self.depth}, {self.zero_row}")
 

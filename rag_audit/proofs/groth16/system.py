@@ -49,6 +49,11 @@ def instances(constants: Constants) -> dict[str, Instance]:
     return made
 
 
+def check_constants(constants: Constants) -> None:
+    """See `ProofSystem.check_constants`."""
+    _retrieve(constants)
+
+
 def circuits(constants: Constants) -> dict[str, str]:
     """See `ProofSystem.circuits`."""
     return {name: instance.digest() for name, instance in instances(constants).items()}

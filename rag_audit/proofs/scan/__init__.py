@@ -15,6 +15,7 @@ from rag_audit.proofs.scan.store import commit_index_file
 from rag_audit.proofs.scan.system import (
     TABLE_ARTEFACT,
     certificate_job,
+    check_constants,
     circuits,
     open_key,
     parse_proof,
@@ -39,6 +40,7 @@ __all__ = [
     "ProofJob",
     "ScanKey",
     "certificate_job",
+    "check_constants",
     "circuits",
     "commit_index",
     "commit_index_file",

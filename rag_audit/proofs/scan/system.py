@@ -33,21 +33,24 @@ from rag_audit.relation.scores import ScoreWindow
 
 TABLE_ARTEFACT = "table-scan"
 MAX_CAPACITY = 1 << 24
-MAX_DIMENSION = 4096
 MAX_LISTED = 1024
 
 
-def circuits(constants: Constants) -> dict[str, str]:
-    """See `ProofSystem.circuits`."""
+def check_constants(constants: Constants) -> None:
+    """See `ProofSystem.check_constants`."""
     check_gains(constants.gains)
-    ScoreWindow(constants.lo, constants.hi, constants.lattice)
+    ScoreWindow(constants.lo, constants.hi, constants.lattice).check_reach(constants.dimension)
     for name, found, most in (
         ("capacity", constants.capacity, MAX_CAPACITY),
-        ("dimension", constants.dimension, MAX_DIMENSION),
         ("top_k", constants.top_k, min(MAX_LISTED, constants.capacity)),
     ):
         if not 1 <= found <= most:
             raise PolicyError("does not fit the argument", field=name, expected=f"1..{most}", found=found)
+
+
+def circuits(constants: Constants) -> dict[str, str]:
+    """See `ProofSystem.circuits`."""
+    check_constants(constants)
     made = {"retrieve": PROTOCOL}
     # Other embedders and limits do not fit the argument: their A1 is not proved.
     with suppress(PolicyError):
