@@ -131,6 +131,10 @@ class Require(Model):
     """positions are compared with positions, seconds with seconds; 0 asks for the whole window"""
     max_K_share: DecimalText | None = None
     """top K over capacity"""
+    max_score_hi: Positive | None = None
+    """upper end of the score window, in raw units: a window above the embedder's scores makes answers of noise alone"""
+    min_score_width: Positive | None = None
+    """hi - lo, in raw units: a narrow window makes scores yes or no, at a threshold that the provider chose"""
     a1: Literal["declared", "re-executed", "proved(unpinned)", "proved"] = "proved"
     d1: Literal["declared", "re-executed", "proved"] = "declared"
     coalition: Literal["not-checked", "checked"] = "checked"

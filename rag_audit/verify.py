@@ -91,10 +91,8 @@ class Verdict:
         if self.exit_code in (ExitCode.PASS, ExitCode.UNMET):
             parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={f.get('eps_audit')}")
             keys = ["delta", "k_max", *(("beta", "eta", "challenge") if sampled else ())]
-            keys += ["mode", "records", "receipts"]
-            parts += [
-                f"{k}={f.get(k)}" for k in [*keys, "a1", "d1", "coalition", "proofs", "setup", "abandoned"]
-            ]
+            keys += ["mode", "records", "receipts", "a1", "d1", "coalition", "proofs", "setup", "abandoned"]
+            parts += [f"{k}={f.get(k)}" for k in [*keys, "scores"]]
             parts += [f"allow={name}" for name in f.get("allowed", [])]
         return printable(" ".join(parts))
 
@@ -306,6 +304,9 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
         "delta": case.policy.delta_policy,
         "k_max": case.policy.k_max,
         "n": case.policy.n,
+        "scores": f"{case.policy.noise.lo}..{case.policy.noise.hi}",
+        "lattice": case.policy.noise.lattice,
+        "dimension": case.file.embedder["schema"]["dimension"],
         "beta": require.beta,
         "eta": require.eta,
         "window": case.opening.window,

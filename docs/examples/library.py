@@ -59,7 +59,8 @@ trust = trust_template(
     manifest=manifest_digest(get_embedder().manifest()),
     scan=protocols_digest(),
     require=Require(max_epsilon="20", max_delta="1e-5", min_k_max=2, max_theta="0.8", min_tau=0, max_K_share="0.25",
-                    max_abandoned=0, a1="proved", coalition="not-checked", min_receipts=1),
+                    max_abandoned=0, max_score_hi=810, min_score_width=709,
+                    a1="proved", coalition="not-checked", min_receipts=1),
 )  # fmt: skip
 Path("trust.toml").write_text(trust, encoding="utf-8")
 

@@ -35,6 +35,14 @@ def check(case: Case) -> None:
     _maximum(case, "max_K_share", decimal(require.max_K_share), share)
     limit = None if require.max_abandoned is None else Decimal(require.max_abandoned)
     _maximum(case, "max_abandoned", limit, Decimal(case.figures["abandoned"]))
+    highest, hi = require.max_score_hi, policy.noise.hi
+    case.require(
+        "trust.max_score_hi", highest is not None and hi <= highest, _or_absent("at most", highest), hi
+    )
+    wide, width = require.min_score_width, hi - policy.noise.lo
+    case.require(
+        "trust.min_score_width", wide is not None and width >= wide, _or_absent("at least", wide), width
+    )
     least = require.min_k_max
     case.require(
         "trust.min_k_max",

@@ -17,6 +17,7 @@ from rag_audit.errors import SchemaError, SetupError, brief
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import VerifierKey, parse_note, sign_note
+from rag_audit.policy import DEFAULT_SCORE_WINDOW
 from rag_audit.printable import json_text
 from rag_audit.proofs.scan import protocols_digest
 from rag_audit.records import Opening, RosterEntry, log_origin, parse_entry
@@ -239,10 +240,12 @@ def _pins(path: Path) -> list[Groth16Pin]:
 
 
 def _requirements(settings: tuple[str, ...]) -> Require:
-    values: dict[str, Any] = {"max_abandoned": 0}
+    # What a policy has unless it says otherwise; the other limits are the relying party's to set.
+    lo, hi = DEFAULT_SCORE_WINDOW
+    values: dict[str, Any] = {"max_score_hi": hi, "min_score_width": hi - lo, "max_abandoned": 0}
     for setting in settings:
         key, _, text = setting.partition("=")
-        integer = key in ("min_k_max", "max_abandoned", "min_receipts")
+        integer = key in ("min_k_max", "max_score_hi", "min_score_width", "max_abandoned", "min_receipts")
         integer = integer or (key, text) == ("min_tau", WHOLE_WINDOW)
         if key not in Require.model_fields or not text or (integer and not COUNT.fullmatch(text)):
             raise SetupError(

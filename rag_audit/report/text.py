@@ -9,6 +9,7 @@ import textwrap
 
 from rag_audit.explain import COVERS
 from rag_audit.printable import printable
+from rag_audit.relation.scores import LARGEST_PRODUCT
 from rag_audit.verify import DOES_NOT_PROVE, Verdict
 
 _WIDTH = 100
@@ -55,6 +56,10 @@ def _figures(verdict: Verdict) -> list[str]:
         lines.append(
             f"  realised       eps {f['eps_realised']}  (the ledger's own counts, odometer-corrected)"
         )
+    lines.append(
+        f"  scores         {f['scores']} of at most {LARGEST_PRODUCT * f['dimension']}, in {f['lattice']} steps;"
+        " what lies outside counts as the nearer end"
+    )
     membership = f.get("membership", {})
     if membership:
         lines.append(

@@ -66,6 +66,8 @@ STRICT: dict[str, Any] = {
     "min_tau": 0,
     "max_K_share": "0.25",
     "max_abandoned": 0,
+    "max_score_hi": 810,
+    "min_score_width": 709,
     "a1": "re-executed",
     "coalition": "not-checked",
     "min_receipts": 1,

@@ -99,6 +99,9 @@ def one_index_twice(name: str) -> Callable[[Forge], None]:
     return change
 
 
+NO_CIRCUIT = tuple(f"proof.{of}circuit.{t}" for of in ("", "embed.") for t in ("law", "medicine"))
+"""What cannot be decided of proofs where the policy's constants fit no circuit."""
+
 OPENING = [
     Cheat("opening signed by another key", "opening.signature", attribute("opening_key", STRANGER),
           also=("opening.beacon",)),
@@ -137,6 +140,13 @@ OPENING = [
     Cheat("policy not well-formed: delta_policy at k_max delta_acc", "opening.policy",
           put("policy", "delta_acc", value="5e-6"),
           also=("bound.computed", "trust.max_epsilon"), proofs=False),
+    Cheat("policy not well-formed: the score window is beyond reach", "opening.policy",
+          lambda f: f.policy["noise"].update(lo=64 * 256, hi=64 * 256 + 709),
+          also=(*NO_CIRCUIT, "trust.max_score_hi"), proofs=False),
+    Cheat("policy not well-formed: no score reaches the top of the window", "opening.policy",
+          put("policy", "noise", "hi", value=64 * 256 + 1), also=(*NO_CIRCUIT, "trust.max_score_hi"), proofs=False),
+    Cheat("policy not well-formed: a window too narrow for the circuit", "opening.policy",
+          put("policy", "noise", "lo", value=809), also=(*NO_CIRCUIT, "trust.min_score_width"), proofs=False),
     Cheat("more accounts than the cap", "opening.policy", put("policy", "tenants", 0, "accounts_max", value=1),
           also=("ledger.accounts",), proofs=False),
     Cheat("one key for two accounts", "opening.policy",
@@ -571,6 +581,12 @@ TRUST = [
     Cheat("max_delta absent", "trust.max_delta", nothing, UNMET, options={"require": {"max_delta": None}}),
     Cheat("theta too large", "trust.max_theta", nothing, UNMET, options={"require": {"max_theta": "0.79"}}),
     Cheat("max_theta absent", "trust.max_theta", nothing, UNMET, options={"require": {"max_theta": None}}),
+    Cheat("score window too high", "trust.max_score_hi", nothing, UNMET, options={"require": {"max_score_hi": 809}}),
+    Cheat("max_score_hi absent", "trust.max_score_hi", nothing, UNMET, options={"require": {"max_score_hi": None}}),
+    Cheat("score window too narrow", "trust.min_score_width", nothing, UNMET,
+          options={"require": {"min_score_width": 710}}),
+    Cheat("min_score_width absent", "trust.min_score_width", nothing, UNMET,
+          options={"require": {"min_score_width": None}}),
     Cheat("k_max too small", "trust.min_k_max", nothing, UNMET, options={"require": {"min_k_max": 3}}),
     Cheat("min_k_max absent", "trust.min_k_max", nothing, UNMET, options={"require": {"min_k_max": None}}),
     Cheat("tau too small", "trust.min_tau", put("policy", "estimator", "tau", value=5), UNMET, proofs=False),

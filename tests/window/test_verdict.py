@@ -9,5 +9,12 @@ def test_an_honest_window_passes(finished: Finished) -> None:
     assert [c for c in verdict.checks if c.status.value != "pass"] == []
     assert verdict.exit_code is ExitCode.PASS
     assert verdict.line.startswith("PASS eps_audit=")
-    for part in ("mode=full", "records=6", "a1=proved", "coalition=not-checked", "setup=unsafe"):
+    for part in (
+        "mode=full",
+        "records=6",
+        "scores=101..810",
+        "a1=proved",
+        "coalition=not-checked",
+        "setup=unsafe",
+    ):
         assert part in verdict.line
