@@ -32,6 +32,7 @@ __all__ = [
     "ptau_contributions",
     "ptau_fault",
     "ptau_new",
+    "ptau_powers",
     "r1cs_unsatisfied",
     "scan_certify",
     "scan_embed_prove",
@@ -136,13 +137,18 @@ def zkey_fault(r1cs_path: _Path, ptau_path: _Path, zkey_path: _Path) -> str | No
     """Why a .zkey is not the circuit's under these powers, changed only by its contributions; None if it is."""
 
 def ptau_contributions(ptau_path: _Path) -> list[tuple[str, bytes | None, bytes]]:
-    """The contributions of a .ptau, unchecked: name, value of the beacon if it is one, nothing."""
+    """The contributions of a .ptau, unchecked: name, value of the beacon if it is one, hash of the response."""
 
-def ptau_fault(ptau_path: _Path) -> str | None:
-    """Why a .ptau, prepared for phase 2, is not what its contributions make; None if it is."""
+def ptau_fault(ptau_path: _Path, part: bool = False) -> str | None:
+    """Why a .ptau, prepared for phase 2, is not what its contributions make; None if it is. With `part` it may be cut
+    from a larger ceremony's file.
+    """
+
+def ptau_powers(ptau_path: _Path) -> tuple[int, int]:
+    """The power of a .ptau, and that of the ceremony which it says it is from; unchecked."""
 
 def groth16_verification_key(zkey_path: _Path) -> str:
-    """The text of snarkjs's verification_key.json."""
+    """The text of snarkjs's verification_key.json; ValueError before a contribution, where delta is gamma."""
 
 def r1cs_unsatisfied(r1cs_path: _Path, witness: bytes, limit: int = 16) -> list[int]:
     """Indices of the constraints that the content of a .wtns file breaks, ascending, at most `limit`."""

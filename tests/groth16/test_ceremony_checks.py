@@ -63,7 +63,8 @@ def test_own_files_pass(setup: Setup, two: Path, tmp_path: Path) -> None:
         ("local contribution", None),
         ("second", None),
     ]
-    assert _native.ptau_contributions(setup.ptau) == [("one-party phase 1 (unsafe)", None, b"")]
+    ((name, beacon, digest),) = _native.ptau_contributions(setup.ptau)
+    assert (name, beacon, len(digest)) == ("one-party phase 1 (unsafe)", None, 64)
 
 
 def test_hash_names_a_contribution_in_later_keys(setup: Setup, tmp_path: Path) -> None:
@@ -286,9 +287,46 @@ def test_powers_of_another_tau(setup: Setup, tmp_path: Path) -> None:
     assert "section 2: not powers" in (_native.ptau_fault(powers) or "")
 
 
+def claim_ceremony(power: int) -> Callable[[dict[int, bytearray]], None]:
+    """The header says that the file is from a ceremony for so many powers."""
+    return lambda parts: parts[1].__setitem__(slice(40, 44), struct.pack("<I", power))
+
+
 def test_powers_without_contributions(setup: Setup, tmp_path: Path) -> None:
-    powers = rewrite(setup.ptau, tmp_path / "p.ptau", lambda p: p.__setitem__(7, bytearray(4)))
-    assert _native.ptau_fault(powers) is not None
+    """tau, alpha and beta are one, and nobody had to know a secret: all points are generators."""
+
+    def montgomery(value: int) -> bytes:
+        return (value * 2**256 % pyecc.P).to_bytes(32, "little")
+
+    x, y = pyecc.curve.normalize(pyecc.curve.G2)
+    g1 = montgomery(1) + montgomery(2)
+    g2 = b"".join(montgomery(int(c)) for v in (x, y) for c in v.coeffs)
+
+    def change(parts: dict[int, bytearray]) -> None:
+        n = 64
+        for number, point, count in ((2, g1, 2 * n - 1), (3, g2, n), (4, g1, n), (5, g1, n), (6, g2, 1)):
+            parts[number][:] = point * count
+        for number, point, top in ((12, g1, 7), (13, g2, 6), (14, g1, 6), (15, g1, 6)):
+            # At tau = 1 the first Lagrange form of each domain is one, the others are zero.
+            parts[number][:] = b"".join(point + bytes(len(point)) * (2**k - 1) for k in range(top + 1))
+        parts[7][:] = bytes(4)
+
+    for ceremony in (6, 7):
+        powers = tmp_path / f"{ceremony}.ptau"
+        rewrite(setup.ptau, powers, lambda p, c=ceremony: (change(p), claim_ceremony(c)(p)))  # type: ignore[misc]
+        assert "nobody contributed" in (_native.ptau_fault(powers, part=True) or "")
+
+
+def test_powers_that_claim_a_larger_ceremony(setup: Setup, tmp_path: Path) -> None:
+    """They would not have to be the points that the last contribution hashed."""
+    powers = rewrite(setup.ptau, tmp_path / "p.ptau", claim_ceremony(7))
+    assert _native.ptau_powers(powers) == (6, 7)
+    fault = _native.ptau_fault(powers) or ""
+    assert "from a ceremony for 2^7, and holds 2^6" in fault
+    # The first contribution answered another ceremony's challenge.
+    assert "proof of knowledge of tau" in (_native.ptau_fault(powers, part=True) or "")
+    with pytest.raises(ValueError, match="power 6 of a ceremony of 29"):
+        _native.ptau_fault(rewrite(setup.ptau, tmp_path / "29.ptau", claim_ceremony(29)))
 
 
 def test_truncated_powers(setup: Setup, tmp_path: Path) -> None:
@@ -309,11 +347,11 @@ def test_a_ceremony_of_both_programs(setup: Setup, tmp_path: Path) -> None:
     ):
         snarkjs.run(["powersoftau", *arguments], cwd=tmp_path)
     assert _native.ptau_fault(tmp_path / "p.ptau") is None
-    assert [(n, b) for n, b, _ in _native.ptau_contributions(tmp_path / "p.ptau")] == [
-        ("one", None),
-        ("two", None),
-        ("b", BEACON),
-    ]
+    phase1 = _native.ptau_contributions(tmp_path / "p.ptau")
+    assert [(n, b) for n, b, _ in phase1] == [("one", None), ("two", None), ("b", BEACON)]
+    out = snarkjs.run(["powersoftau", "verify", "p.ptau"], cwd=tmp_path)
+    printed = "".join(re.findall(r"(?:[0-9a-f]{8} ){3}[0-9a-f]{8}", out)).replace(" ", "")
+    assert all(digest.hex() in printed for _, _, digest in phase1)
     shutil.copy(setup.r1cs, tmp_path / "c.r1cs")
     _native.zkey_new(tmp_path / "c.r1cs", tmp_path / "p.ptau", tmp_path / "0.zkey")
     snarkjs.run(["zkey", "contribute", "0.zkey", "1.zkey", "--name=one", "-e=x"], cwd=tmp_path)
@@ -338,7 +376,8 @@ def test_powers_cut_from_a_larger_ceremony(setup: Setup, tmp_path: Path) -> None
     shutil.copy(setup.ptau, tmp_path / "cut.ptau")
     snarkjs.run(["powersoftau", "truncate", "cut.ptau"], cwd=tmp_path)
     (cut,) = tmp_path.glob("cut*05*.ptau")
-    assert _native.ptau_fault(cut) is None
+    assert "from a ceremony for 2^6, and holds 2^5" in (_native.ptau_fault(cut) or "")
+    assert _native.ptau_fault(cut, part=True) is None
     (tmp_path / "c.r1cs").write_bytes(random_system(20).r1cs())
     _native.groth16_setup(tmp_path / "c.r1cs", cut, tmp_path / "k.zkey")
     assert _native.zkey_fault(tmp_path / "c.r1cs", cut, tmp_path / "k.zkey") is None
@@ -347,4 +386,4 @@ def test_powers_cut_from_a_larger_ceremony(setup: Setup, tmp_path: Path) -> None
         (2, 3, "section 2: not powers"),
     ):
         false = rewrite(cut, tmp_path / "p.ptau", lift(number, POINT1, index, index + 1))
-        assert reason in (_native.ptau_fault(false) or "")
+        assert reason in (_native.ptau_fault(false, part=True) or "")

@@ -86,8 +86,39 @@ def test_swapped_inputs(setup: Setup, verify: Verifier) -> None:
 @pytest.mark.parametrize("verify", ALL)
 def test_key_of_another_delta(setup: Setup, verify: Verifier) -> None:
     vk = json.loads(setup.vk)
-    vk["vk_delta_2"] = vk["vk_gamma_2"]
+    vk["vk_delta_2"] = vk["vk_beta_2"]
     assert not verify(json.dumps(vk), setup.proof, setup.inputs)
+
+
+def negated(point: list[list[str]]) -> list[list[str]]:
+    """A point of G2 in snarkjs's JSON, negated."""
+    return [point[0], [str(P - int(c)) for c in point[1]], point[2]]
+
+
+@pytest.mark.parametrize("verify", STRICT)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_forged_proof_under_a_key_without_a_secret(setup: Setup, verify: Verifier, sign: int) -> None:
+    """Where delta is gamma, or its negative, A = alpha, B = beta, C = -+IC(x) satisfy the equation for any x."""
+    vk = json.loads(setup.vk)
+    del vk["vk_alphabeta_12"]
+    vk["vk_delta_2"] = vk["vk_gamma_2"] if sign == 1 else negated(vk["vk_gamma_2"])
+    values = [1, 2, 3]
+    alpha, *ic = (pyecc._g1_json(point, "test") for point in (vk["vk_alpha_1"], *vk["IC"]))
+    total = ic[0]
+    for value, point in zip(values, ic[1:], strict=True):
+        total = add(total, multiply(point, value))
+    forged = g1_bytes(neg(total) if sign == 1 else total)
+    proof = g1_bytes(alpha) + g2_bytes(pyecc._g2_json(vk["vk_beta_2"], "test")) + forged
+    with pytest.raises(REFUSED, match="delta is gamma"):
+        verify(json.dumps(vk), proof, encode(values))
+
+
+def test_no_verification_key_before_a_contribution(setup: Setup, tmp_path: Any) -> None:
+    _native.zkey_new(setup.r1cs, setup.ptau, tmp_path / "0.zkey")
+    with pytest.raises(ValueError, match="delta is gamma"):
+        _native.groth16_verification_key(tmp_path / "0.zkey")
+    with pytest.raises(ValueError, match="delta is gamma"):
+        _native.groth16_prove(tmp_path / "0.zkey", setup.system.wtns())
 
 
 def test_proofs_are_randomised(setup: Setup) -> None:

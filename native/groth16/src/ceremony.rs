@@ -13,7 +13,7 @@ use ark_ff::{BigInt, PrimeField, Zero};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 
 use crate::binfile::Cursor;
-use crate::error::{Error, Result};
+use crate::error::{malformed, Error, Result};
 use crate::field::{encode, g1_be, g2_be, point_to_be, Group};
 use crate::msm::msm;
 use crate::ptau::{first_challenge, PowersOfTau};
@@ -106,9 +106,11 @@ pub fn verify_key(r1cs: &Path, ptau: &Path, zkey: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Delta is what the contributions make of the generator, and each of them knew its factor.
+/// Delta is what the contributions make of the generator, each of them knew its factor, and none of them leads back to
+/// where the product has been: the secrets in between would not count.
 fn verify_contributions(key: &Key) -> Result<()> {
     let mut delta = G1Affine::generator();
+    let mut been = Been::default();
     for (i, c) in key.contributions.iter().enumerate() {
         let place = || format!("contribution {} ({:?})", i + 1, c.parameters.name);
         let mut transcript = key.transcript(&key.contributions[..i]);
@@ -135,6 +137,12 @@ fn verify_contributions(key: &Key) -> Result<()> {
                 format!("{}: it does not follow from its beacon", place())
             })?;
         }
+        been.leads_on(&delta, &c.delta_after).or_else(|earlier| {
+            refute(format!(
+                "{}: delta is back where it was {earlier}: secrets cancel each other",
+                place()
+            ))
+        })?;
         delta = c.delta_after;
     }
     claim(delta == key.header.delta1, || {
@@ -145,6 +153,23 @@ fn verify_contributions(key: &Key) -> Result<()> {
         same_ratio(&g1, &key.header.delta1, &g2, &key.header.delta2),
         || "delta in G1 and delta in G2 differ".into(),
     )
+}
+
+/// The values of one product of secrets, in G1, that later contributions must not come back to.
+#[derive(Default)]
+struct Been(Vec<G1Affine>);
+
+impl Been {
+    /// `before` and all values before it are neither `after` nor its negative, whose factors anyone knows; otherwise
+    /// which of them is.
+    fn leads_on(&mut self, before: &G1Affine, after: &G1Affine) -> std::result::Result<(), String> {
+        self.0.push(*before);
+        match self.0.iter().position(|p| p.x == after.x) {
+            None => Ok(()),
+            Some(0) => Err("before any contribution".into()),
+            Some(i) => Err(format!("after contribution {i}")),
+        }
+    }
 }
 
 /// One phase-1 contribution: the points after it, its proofs of knowledge of tau, alpha and beta.
@@ -222,7 +247,7 @@ impl Powers {
         Some(hasher.digest())
     }
 
-    fn follows(&self, before: &Self) -> std::result::Result<(), String> {
+    fn follows(&self, before: &Self, been: &mut [Been; 3]) -> std::result::Result<(), String> {
         let holds = |ok: bool, reason: String| if ok { Ok(()) } else { Err(reason) };
         let moved = [
             (&before.tau1, &self.tau1),
@@ -240,6 +265,9 @@ impl Powers {
                 same_ratio(old, new, &q, &key.g2_spx),
                 format!("{name} is not multiplied by its secret"),
             )?;
+            been[i].leads_on(old, new).map_err(|earlier| {
+                format!("{name} is back where it was {earlier}: secrets cancel each other")
+            })?;
         }
         for (key, old, new, name) in [
             (&self.keys[0], &before.tau2, &self.tau2, "tau"),
@@ -263,10 +291,27 @@ impl Powers {
     }
 }
 
-/// What the contributions of a phase 1 say of themselves; unchecked.
-pub fn phase1_contributions(ptau: &Path) -> Result<Vec<Parameters>> {
-    let (_, contributions) = read_powers(&PowersOfTau::open(ptau)?)?;
-    Ok(contributions.into_iter().map(|c| c.parameters).collect())
+/// What the contributions of a phase 1 say of themselves, each with the hash of its response; unchecked.
+pub fn phase1_contributions(ptau: &Path) -> Result<Vec<(Parameters, Digest)>> {
+    let ptau = PowersOfTau::open(ptau)?;
+    let (_, contributions) = read_powers(&ptau)?;
+    contributions
+        .into_iter()
+        .map(|c| match c.response() {
+            Some(response) => Ok((c.parameters, response)),
+            None => malformed(
+                ptau.file.place("contributions"),
+                "a hash's state with more bytes than a block has",
+            ),
+        })
+        .collect()
+}
+
+/// The power of a file, and that of the ceremony which it says that it is from.
+pub fn powers_claimed(ptau: &Path) -> Result<(u32, u32)> {
+    let ptau = PowersOfTau::open(ptau)?;
+    let (ceremony, _) = read_powers(&ptau)?;
+    Ok((ptau.power, ceremony))
 }
 
 /// The power of the ceremony, of which a file may be a part, and its contributions.
@@ -289,12 +334,25 @@ fn read_powers(ptau: &PowersOfTau) -> Result<(u32, Vec<Powers>)> {
 
 /// Check powers of tau: each contribution follows from the one before and knew its secrets, the powers are powers of
 /// one tau (and of alpha and beta) that the last one left, and the Lagrange forms are theirs.
-pub fn verify_powers(path: &Path) -> Result<()> {
+///
+/// A file that says that it is from a larger ceremony than it holds is false, unless `part`: then it counts as cut from
+/// that ceremony's file, and cannot show that its last contribution hashed these points.
+pub fn verify_powers(path: &Path, part: bool) -> Result<()> {
     let ptau = PowersOfTau::open(path)?;
     let (ceremony, contributions) = read_powers(&ptau)?;
+    claim(part || ceremony == ptau.power, || {
+        format!(
+            "phase 1: the file says that it is from a ceremony for 2^{ceremony}, and holds 2^{}",
+            ptau.power
+        )
+    })?;
+    claim(!contributions.is_empty(), || {
+        "phase 1: nobody contributed: tau, alpha and beta are one".into()
+    })?;
     let mut last = Powers::start(ceremony);
+    let mut been = [(); 3].map(|()| Been::default());
     for (i, c) in contributions.into_iter().enumerate() {
-        c.follows(&last).or_else(|reason| {
+        c.follows(&last, &mut been).or_else(|reason| {
             refute(format!(
                 "phase 1, contribution {} ({:?}): {reason}",
                 i + 1,
@@ -462,3 +520,7 @@ fn in_subgroup<P: Group>(points: &[Affine<P>]) -> Result<bool> {
     }
     Ok(true)
 }
+
+#[cfg(test)]
+#[path = "ceremony_tests.rs"]
+mod tests;

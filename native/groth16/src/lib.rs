@@ -14,6 +14,8 @@ pub mod prove;
 pub mod ptau;
 pub mod r1cs;
 pub mod secret;
+#[cfg(test)]
+mod testing;
 pub mod transcript;
 mod unreduced;
 pub mod verify;

@@ -9,7 +9,7 @@ use ark_ff::{BigInt, Field, PrimeField};
 
 use super::decompose;
 use crate::ptau;
-use crate::r1cs::R1cs;
+use crate::testing::{system, Folder};
 use crate::zkey::Key;
 
 /// The next word of the secrets, if a test says what they are.
@@ -54,23 +54,6 @@ fn drawn(from: u64, to: u64) -> Vec<Fr> {
         }
     }
     out
-}
-
-/// A folder that goes when the test ends.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("rag-audit-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Everything that this process can write to, stacks and freed memory included, as a file.
@@ -151,39 +134,6 @@ fn forms(name: &str, x: Fr, needles: &mut Vec<(String, u64)>) {
             add(&format!("half in {group}"), magnitude.0);
         }
     }
-}
-
-/// A chain of squarings, as an `.r1cs` file: `steps` constraints.
-fn system(folder: &Folder, steps: u32) -> R1cs {
-    let section = |id: u32, body: &[u8]| {
-        let head = [&id.to_le_bytes()[..], &(body.len() as u64).to_le_bytes()].concat();
-        [head, body.to_vec()].concat()
-    };
-    let mut header = 32u32.to_le_bytes().to_vec();
-    header.extend(crate::field::limbs_to_le(&Fr::MODULUS));
-    for n in [steps + 2, 0, 1, 1] {
-        header.extend(n.to_le_bytes());
-    }
-    header.extend(0u64.to_le_bytes());
-    header.extend(steps.to_le_bytes());
-    let one = crate::field::limbs_to_le(&BigInt::from(1u64));
-    let mut body = Vec::new();
-    for i in 0..steps {
-        let result = if i + 1 == steps { 1 } else { 3 + i };
-        for wire in [2 + i, 2 + i, result] {
-            body.extend(1u32.to_le_bytes());
-            body.extend(wire.to_le_bytes());
-            body.extend(one);
-        }
-    }
-    let mut data = b"r1cs".to_vec();
-    data.extend(1u32.to_le_bytes());
-    data.extend(2u32.to_le_bytes());
-    data.extend(section(1, &header));
-    data.extend(section(2, &body));
-    let path = folder.0.join("c.r1cs");
-    std::fs::write(&path, data).unwrap();
-    R1cs::read(&path).unwrap()
 }
 
 /// Run `work` with dictated secrets from word `first` on, then look for them: how many there were, and what is left.

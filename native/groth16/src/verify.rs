@@ -120,9 +120,20 @@ fn point2(text: &Json2, place: &str) -> Result<G2Affine> {
     checked_point::<g2::Config>(x, y).or_else(|reason| malformed(place, reason))
 }
 
-/// snarkjs's `verification_key.json` for a proving key, byte for byte.
+/// gamma, or its negative: with such a delta anyone forges proofs, C = -+IC(x) beside alpha and beta. It is what a key
+/// has that nobody contributed to, or whose secrets cancel.
+fn delta_is_gamma(delta: &G2Affine, gamma: &G2Affine) -> bool {
+    delta.x == gamma.x
+}
+
+const FORGEABLE: &str = "delta is gamma: anyone can forge proofs under this key";
+
+/// snarkjs's `verification_key.json` for a proving key, byte for byte. There is none before a contribution.
 pub fn key_json(key: &KeyFile) -> Result<String> {
     let h = &key.header;
+    if delta_is_gamma(&h.delta2, &h.gamma2) {
+        return malformed(key.file.place("header"), FORGEABLE);
+    }
     let alpha_beta = Bn254::pairing(h.alpha1, h.beta2).0;
     let json = KeyJson {
         protocol: "groth16".into(),
@@ -182,17 +193,16 @@ impl VerifyingKey {
     /// The key that belongs to a proving key.
     pub fn of(key: &KeyFile) -> Result<Self> {
         let h = &key.header;
-        Ok(Self::new(
-            h.alpha1,
-            h.beta2,
-            h.gamma2,
-            h.delta2,
-            input_points(key)?,
-        ))
+        if delta_is_gamma(&h.delta2, &h.gamma2) {
+            return malformed(key.file.place("header"), FORGEABLE);
+        }
+        let ic = input_points(key)?;
+        Ok(Self::new(h.alpha1, h.beta2, h.gamma2, h.delta2, ic))
     }
 
     /// Parse snarkjs's JSON: known keys once each, canonical decimals below the modulus, points on the curve and
-    /// in the subgroup and not at infinity, `vk_alphabeta_12`, if given, the pairing that it claims to be.
+    /// in the subgroup and not at infinity, delta not gamma, `vk_alphabeta_12`, if given, the pairing that it claims to
+    /// be.
     pub fn parse(text: &str) -> Result<Self> {
         let place = |field: &str| format!("verification key: {field}");
         let json: KeyJson = serde_json::from_str(text).map_err(|e| Error::Malformed {
@@ -224,13 +234,14 @@ impl VerifyingKey {
             .enumerate()
             .map(|(i, p)| point1(p, &place(&format!("IC[{i}]"))))
             .collect::<Result<Vec<_>>>()?;
-        let key = Self::new(
-            point1(&json.vk_alpha_1, &place("vk_alpha_1"))?,
-            point2(&json.vk_beta_2, &place("vk_beta_2"))?,
-            point2(&json.vk_gamma_2, &place("vk_gamma_2"))?,
-            point2(&json.vk_delta_2, &place("vk_delta_2"))?,
-            ic,
-        );
+        let alpha1 = point1(&json.vk_alpha_1, &place("vk_alpha_1"))?;
+        let beta2 = point2(&json.vk_beta_2, &place("vk_beta_2"))?;
+        let gamma2 = point2(&json.vk_gamma_2, &place("vk_gamma_2"))?;
+        let delta2 = point2(&json.vk_delta_2, &place("vk_delta_2"))?;
+        if delta_is_gamma(&delta2, &gamma2) {
+            return malformed(place("vk_delta_2"), FORGEABLE);
+        }
+        let key = Self::new(alpha1, beta2, gamma2, delta2, ic);
         if let Some([c0, c1]) = &json.vk_alphabeta_12 {
             let place = place("vk_alphabeta_12");
             let sixth = |x: &[Pair; 3]| -> Result<Fq6> {

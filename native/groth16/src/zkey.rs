@@ -413,7 +413,7 @@ impl Key {
         self.multiply(parameters, &Secret::known(secret), base, Self::rescale);
     }
 
-    fn rescale(&mut self, inverse: &Secret) {
+    pub(crate) fn rescale(&mut self, inverse: &Secret) {
         let chain = Chain::new(inverse);
         self.c = chain.multiply(&self.c);
         self.h = chain.multiply(&self.h);
@@ -430,7 +430,7 @@ impl Key {
     }
 
     /// Multiply delta by `secret`, with a proof of knowledge on `base`; `rescale` multiplies C and H by its inverse.
-    fn multiply(
+    pub(crate) fn multiply(
         &mut self,
         parameters: Parameters,
         secret: &Secret,

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use ragaudit_groth16::ceremony::{phase1_contributions, verify_key, verify_powers};
+use ragaudit_groth16::ceremony::{phase1_contributions, powers_claimed, verify_key, verify_powers};
 use ragaudit_groth16::prove::prove;
 use ragaudit_groth16::r1cs::{R1cs, Witness};
 use ragaudit_groth16::transcript::{Beacon, Parameters};
@@ -24,6 +24,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(zkey_fault, m)?)?;
     m.add_function(wrap_pyfunction!(ptau_contributions, m)?)?;
     m.add_function(wrap_pyfunction!(ptau_fault, m)?)?;
+    m.add_function(wrap_pyfunction!(ptau_powers, m)?)?;
     m.add_function(wrap_pyfunction!(groth16_verification_key, m)?)?;
     m.add_function(wrap_pyfunction!(r1cs_unsatisfied, m)?)?;
     m.add_function(wrap_pyfunction!(groth16_prove, m)?)?;
@@ -106,7 +107,7 @@ fn zkey_beacon<'py>(
     Ok(PyBytes::new(py, &digest))
 }
 
-/// Name, value of the beacon if it is one, hash (empty in phase 1).
+/// Name, value of the beacon if it is one, hash of the contribution (in phase 1, of its response).
 type Contribution<'py> = (String, Option<Bound<'py, PyBytes>>, Bound<'py, PyBytes>);
 
 fn contribution<'py>(py: Python<'py>, parameters: Parameters, digest: &[u8]) -> Contribution<'py> {
@@ -133,7 +134,7 @@ fn ptau_contributions(py: Python<'_>, ptau_path: PathBuf) -> PyResult<Vec<Contri
     let found = guard(py, || phase1_contributions(&ptau_path))?;
     Ok(found
         .into_iter()
-        .map(|p| contribution(py, p, &[]))
+        .map(|(parameters, digest)| contribution(py, parameters, &digest))
         .collect())
 }
 
@@ -157,10 +158,18 @@ fn zkey_fault(
     guard(py, || fault(verify_key(&r1cs_path, &ptau_path, &zkey_path)))
 }
 
-/// Why powers of tau are not what their contributions make; None if they are.
+/// Why powers of tau are not what their contributions make; None if they are. With `part`, they may be cut from the file
+/// of a larger ceremony.
 #[pyfunction]
-fn ptau_fault(py: Python<'_>, ptau_path: PathBuf) -> PyResult<Option<String>> {
-    guard(py, || fault(verify_powers(&ptau_path)))
+#[pyo3(signature = (ptau_path, part = false))]
+fn ptau_fault(py: Python<'_>, ptau_path: PathBuf, part: bool) -> PyResult<Option<String>> {
+    guard(py, || fault(verify_powers(&ptau_path, part)))
+}
+
+/// (power, power of the ceremony that the file says it is from); unchecked.
+#[pyfunction]
+fn ptau_powers(py: Python<'_>, ptau_path: PathBuf) -> PyResult<(u32, u32)> {
+    guard(py, || powers_claimed(&ptau_path))
 }
 
 /// The text of snarkjs's verification_key.json.

@@ -75,7 +75,8 @@ def parse(vk_json: str, proof: bytes, inputs: bytes) -> Parsed:
     :param proof: 256 bytes: A.x A.y, B.x1 B.x0 B.y1 B.y0, C.x C.y, each 32 bytes big-endian
     :param inputs: public inputs, 32 bytes big-endian each
     :raises EncodingError: a part that is not canonical, a point at infinity, off the curve or outside the
-        subgroup of order r, an input from r on, or another number of inputs than the key has
+        subgroup of order r, delta equal to gamma or its negative, an input from r on, or another number of inputs than
+        the key has
     """
     key = _object(vk_json)
     if key["protocol"] != "groth16" or key["curve"] != "bn128":
@@ -86,6 +87,8 @@ def parse(vk_json: str, proof: bytes, inputs: bytes) -> Parsed:
     beta, gamma, delta = (
         _g2_json(key[name], f"vk.{name}") for name in ("vk_beta_2", "vk_gamma_2", "vk_delta_2")
     )
+    if curve.normalize(delta)[0] == curve.normalize(gamma)[0]:
+        raise EncodingError("delta is gamma: anyone can forge proofs under this key", field="vk.vk_delta_2")
     if not isinstance(key["IC"], list) or type(key["nPublic"]) is not int:
         raise EncodingError("IC and nPublic are not a list and an integer", field="vk.IC")
     ic = [_g1_json(point, f"vk.IC[{i}]") for i, point in enumerate(key["IC"])]
