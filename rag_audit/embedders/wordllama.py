@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_audit.cache import build_once, cache_dir
 from rag_audit.commitments import query_commitment
 from rag_audit.embedders.base import NothingToEmbed, PromptTemplate, TokenLimits, Vectors, check_text
 from rag_audit.errors import EncodingError, SetupError
@@ -26,7 +27,7 @@ from rag_audit.proofs import StaticTable
 from rag_audit.proofs.groth16.embed import EmbedTable
 from rag_audit.proofs.scan.embed import EmbedArgument, EmbedKey
 from rag_audit.relation.vectors import MAX_COMPONENT
-from rag_audit.toolchain import build_once, cache_dir, progress
+from rag_audit.toolchain import progress
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

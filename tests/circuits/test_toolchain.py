@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from rag_audit import toolchain
+from rag_audit import cache, toolchain
 from rag_audit.errors import SetupError, WitnessError
 from rag_audit.proofs.groth16 import generator
 from rag_audit.proofs.groth16.circuit import Circuit, compile_circuit, compute_witness, run_compiler
@@ -38,7 +38,7 @@ def fresh_node() -> Iterator[None]:
 
 
 def test_cache_follows_xdg_cache_home(own_cache: Path) -> None:
-    assert toolchain.cache_dir("circuits") == own_cache / "circuits"
+    assert cache.cache_dir("circuits") == own_cache / "circuits"
     assert (own_cache / "circuits").is_dir()
 
 
@@ -46,7 +46,7 @@ def test_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(SetupError, match="cache folder cannot be written") as caught:
-        toolchain.cache_dir("circuits")
+        cache.cache_dir("circuits")
     assert "XDG_CACHE_HOME" in str(caught.value.hint)
 
 
@@ -57,8 +57,8 @@ def test_build_happens_once_for_threads_that_ask_together(own_cache: Path) -> No
         built.append(folder)
         (folder / "file").write_text("whole")
 
-    target = toolchain.cache_dir("things") / "thing"
-    threads = [threading.Thread(target=toolchain.build_once, args=(target, build)) for _ in range(8)]
+    target = cache.cache_dir("things") / "thing"
+    threads = [threading.Thread(target=cache.build_once, args=(target, build)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -68,16 +68,16 @@ def test_build_happens_once_for_threads_that_ask_together(own_cache: Path) -> No
 
 
 def test_interrupted_build_leaves_nothing_to_trust(own_cache: Path) -> None:
-    target = toolchain.cache_dir("things") / "thing"
+    target = cache.cache_dir("things") / "thing"
 
     def interrupted(folder: Path) -> None:
         (folder / "half").write_text("")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        toolchain.build_once(target, interrupted)
+        cache.build_once(target, interrupted)
     assert not target.exists()
-    toolchain.build_once(target, lambda folder: (folder / "whole").touch())
+    cache.build_once(target, lambda folder: (folder / "whole").touch())
     assert [path.name for path in target.iterdir()] == ["whole"]
 
 
@@ -86,7 +86,7 @@ def test_full_disk_is_a_setup_error(own_cache: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(SetupError, match="cannot write to the cache") as caught:
-        toolchain.build_once(toolchain.cache_dir("things") / "thing", full)
+        cache.build_once(cache.cache_dir("things") / "thing", full)
     assert caught.value.found == "No space left on device"
 
 

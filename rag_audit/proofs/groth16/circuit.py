@@ -8,18 +8,19 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from rag_audit.cache import build_once, cache_dir, read_manifest, write_manifest
 from rag_audit.canonical import digest_hex
 from rag_audit.errors import SetupError
 from rag_audit.proofs.groth16.generator import generate
 from rag_audit.proofs.groth16.instance import COMPILER_FLAGS, Instance
 from rag_audit.toolchain import (
     NodeFailed,
-    build_once,
-    cache_dir,
     circuits_dir,
     last_lines,
     npm_packages,
@@ -29,6 +30,9 @@ from rag_audit.toolchain import (
 
 Inputs = Mapping[str, int | Sequence[int]]
 """Witness inputs by signal name."""
+
+FOLDER = "circuits2"
+"""of the cache; `circuits` has what releases left that listed no files in their manifests"""
 
 _COUNT = re.compile(r"^(non-linear constraints|linear constraints|wires): (\d+)$", re.MULTILINE)
 
@@ -56,22 +60,37 @@ class Circuit:
 
 
 def compile_circuit(instance: Instance, *, flags: Sequence[str] = COMPILER_FLAGS) -> Circuit:
-    """Compile an instance, or take it from the cache.
+    """Compile an instance, or take it from the cache, whose files are compared with their manifest.
 
     :param flags: circom's; others than the default give a circuit that is cached apart and has no keys
-    :raises SetupError: Node is missing, or the compiler refuses the sources
+    :raises SetupError: Node is missing, the compiler refuses the sources, or a cached file was altered
     """
     key = instance.digest()
     if tuple(flags) != COMPILER_FLAGS:
         key = digest_hex({"circuit": key, "flags": list(flags)})
+    folder = build_once(cache_dir(FOLDER) / key, lambda folder: _compile(instance, folder, flags, key))
+    found = read_manifest(folder).get("circuit")
+    if found != key:
+        raise SetupError("cached circuit is another one", field=str(folder), expected=key, found=found)
+    return Circuit(folder)
 
-    def build(folder: Path) -> None:
-        progress(f"compiling {instance.name}")
-        counts = run_compiler(circuits_dir(), instance.main_source(), folder, flags)
-        manifest = {"circuit": key, "name": instance.name, **counts}
-        (folder / "manifest.json").write_text(json.dumps(manifest))
 
-    return Circuit(build_once(cache_dir("circuits") / key, build))
+@contextmanager
+def compiled_anew(instance: Instance) -> Iterator[Circuit]:
+    """An instance compiled now, from the installed sources, in a folder that goes with the context: for checks that
+    must not rest on what the cache says the circuit is.
+
+    :raises SetupError: Node is missing, or the compiler refuses the sources
+    """
+    with tempfile.TemporaryDirectory(prefix="rag-audit-") as name:
+        _compile(instance, Path(name), COMPILER_FLAGS, instance.digest())
+        yield Circuit(Path(name))
+
+
+def _compile(instance: Instance, folder: Path, flags: Sequence[str], key: str) -> None:
+    progress(f"compiling {instance.name}")
+    counts = run_compiler(circuits_dir(), instance.main_source(), folder, flags)
+    write_manifest(folder, {"circuit": key, "name": instance.name, **counts})
 
 
 def run_compiler(sources: Path, main: str, folder: Path, flags: Sequence[str]) -> dict[str, int]:

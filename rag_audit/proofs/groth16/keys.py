@@ -7,7 +7,6 @@ parties made (`ceremony`) is installed beside it and preferred.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit import _native
+from rag_audit.cache import build_once, cache_dir, read_manifest, write_manifest
 from rag_audit.canonical import Json, digest_hex, jcs, parse_hex, read_json
-from rag_audit.durable import open_regular
-from rag_audit.errors import SchemaError, SetupError
+from rag_audit.errors import CeremonyError, SchemaError, SetupError
 from rag_audit.proofs.groth16.circuit import compile_circuit
 from rag_audit.proofs.groth16.encoding import (
     g1_json,
@@ -28,10 +27,13 @@ from rag_audit.proofs.groth16.encoding import (
     parse_g2,
 )
 from rag_audit.proofs.groth16.instance import Instance
-from rag_audit.toolchain import build_once, cache_dir, progress
+from rag_audit.proofs.groth16.powers import check_powers, file_digest
+from rag_audit.toolchain import progress
 
 MAX_KEY_BYTES = 1 << 20
 MAX_INPUTS = 127
+FOLDER = "keys2"
+"""of the cache; `keys` has what releases left that listed no files in their manifests"""
 _G2 = ("beta", "gamma", "delta")
 
 
@@ -50,6 +52,7 @@ class VerificationKey:
 
         :raises SchemaError: other fields or another system
         :raises EncodingError: a point that is not canonical or not on the curve
+        :raises CeremonyError: delta is gamma or its negative: nobody's secret is in the key
         """
         parse_fields(value, ("system", "circuit", "alpha", "ic", *_G2), field=field)
         if value["system"] != "groth16":
@@ -67,6 +70,13 @@ class VerificationKey:
             raise SchemaError("wrong number of points", field=f"{field}.ic", expected=f"2..{MAX_INPUTS + 1}")
         for i, point in enumerate(value["ic"]):
             parse_g1(point, field=f"{field}.ic[{i}]")
+        # C = -IC(x), or IC(x), beside alpha and beta would verify for any x.
+        if value["delta"][0] == value["gamma"][0]:
+            raise CeremonyError(
+                "delta is gamma: anyone can forge proofs under this key",
+                field=f"{field}.delta",
+                expected="a key with at least one contribution",
+            )
         return cls(value)
 
     @classmethod
@@ -154,21 +164,26 @@ def load_verification_key(path: Path) -> VerificationKey:
 
 def installed(circuit: str) -> Path:
     """The folder of the key that a person chose for a circuit; it may not exist."""
-    return cache_dir("keys") / f"{circuit}-installed"
+    return cache_dir(FOLDER) / f"{circuit}-installed"
 
 
-def proving_key(instance: Instance, *, ptau: Path | None = None) -> KeyFiles:
+def proving_key(instance: Instance, *, ptau: Path | None = None, ptau_digest: str | None = None) -> KeyFiles:
     """The keys of an instance: the installed one, else one that is made here on first use, which is unsafe.
 
     :param ptau: powers of tau of a public ceremony: a key that is made here comes from them, with one contribution,
         and is installed; without them, one party makes the powers too
-    :raises SetupError: the circuit cannot be compiled, the powers do not fit, or an installed key has others
+    :param ptau_digest: see `check_powers`
+    :raises SetupError: the circuit cannot be compiled, the powers do not fit, an installed key has others, or a cached
+        file was altered
+    :raises CeremonyError: the powers are false
     """
     circuit_digest = instance.digest()
     phase1 = "native-one-party" if ptau is None else f"sha256:{file_digest(ptau)}"
     chosen = installed(circuit_digest)
 
     def build(folder: Path) -> None:
+        if ptau is not None:
+            check_powers(ptau, digest=ptau_digest)
         circuit = compile_circuit(instance)
         progress(f"making keys of {instance.name} ({circuit.constraints} constraints)")
         try:
@@ -191,7 +206,14 @@ def proving_key(instance: Instance, *, ptau: Path | None = None) -> KeyFiles:
                 hint=f"windows that name it need it; if there are none: rm -r {chosen}",
             )
         return files
-    return load_keys(build_once(cache_dir("keys") / circuit_digest, build), circuit_digest)
+    earlier = cache_dir() / "keys" / chosen.name
+    if earlier.exists():  # or the next window would be proved with a key that nobody chose
+        raise SetupError(
+            "the installed key is one of an earlier release, whose files cannot be checked",
+            field=str(earlier),
+            hint=f"install it again (rag-audit setup finalise {earlier / 'key.zkey'} ..), then: rm -r {earlier}",
+        )
+    return load_keys(build_once(cache_dir(FOLDER) / circuit_digest, build), circuit_digest)
 
 
 def write_keys(
@@ -224,31 +246,22 @@ def write_keys(
         **(extra or {}),
     }
     (folder / "verification_key.json").write_bytes(jcs(key.value))
-    (folder / "manifest.json").write_bytes(jcs(manifest))
+    write_manifest(folder, manifest)
 
 
 def load_keys(folder: Path, circuit: str) -> KeyFiles:
-    """The keys in a folder of the cache.
+    """The keys in a folder of the cache, every file of which is compared with the manifest.
 
     :raises SetupError: they are another circuit's, or were altered
     """
+    manifest = read_manifest(folder)
     key = load_verification_key(folder / "verification_key.json")
-    manifest = read_json(folder / "manifest.json", max_bytes=MAX_KEY_BYTES)
-    if manifest["vk"] != key.digest or key.circuit != circuit:
+    if manifest.get("vk") != key.digest or key.circuit != circuit:
         raise SetupError(
             "cached key does not match its manifest",
             field=str(folder),
-            expected=manifest["vk"],
-            found=key.digest,
+            expected=f"circuit {circuit}, vk {manifest.get('vk')}",
+            found=f"circuit {key.circuit}, vk {key.digest}",
             hint=f"remove it, it will be made again: rm -r {folder}",
         )
     return KeyFiles(folder / "key.zkey", key.value, key.digest, manifest)
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file of powers of tau."""
-    try:
-        with open_regular(path) as handle:
-            return hashlib.file_digest(handle, "sha256").hexdigest()
-    except OSError as exc:
-        raise SetupError("powers of tau cannot be read", field=str(path), found=exc.strerror) from exc
