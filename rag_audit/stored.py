@@ -25,7 +25,7 @@ from rag_audit.documents import DocumentStore
 from rag_audit.durable import PRIVATE_MODE, replace_file, sync_directory
 from rag_audit.embedders import Embedder
 from rag_audit.engine import TenantIndex, check_vectors, draw_positions
-from rag_audit.errors import RagAuditError, StoreError, WindowStateError
+from rag_audit.errors import RagAuditError, SetupError, StoreError, WindowStateError
 from rag_audit.ledger.note import VerifierKey
 from rag_audit.ledger.store import LedgerStore
 from rag_audit.models import Model
@@ -35,8 +35,10 @@ from rag_audit.records import Opening, RosterEntry, TenantEntry
 from rag_audit.relation.field import to_bytes, to_hex
 
 MAX_COMMITMENT_BYTES = 64 << 20
+MAX_KEYS_BYTES = 1 << 20
 SECRETS_FILE = "secrets.json"
 UNFINISHED_FILE = "unfinished.json"
+KEYS_FILE = "verification-keys.json"
 EMBED_RUN = 4096
 """Documents embedded at a time."""
 
@@ -84,6 +86,30 @@ def unfinished(directory: Path) -> bool:
         return True
     with LedgerStore(ledger) as store:
         return len(store) == 0
+
+
+def fix_keys(directory: Path, keys: Mapping[str, str]) -> None:
+    """Remember the verification keys that a window's proofs are made under, the first time that they are named: all
+    proofs of a circuit verify under the one key that the window file publishes.
+
+    :param keys: digest of the verification key by circuit
+    :raises SetupError: the window has another key of one of the circuits
+    """
+    path = directory / KEYS_FILE
+    known = read_json(path, max_bytes=MAX_KEYS_BYTES) if path.exists() else {}
+    if not isinstance(known, dict):
+        raise StoreError("not the keys of a window", field=str(path))
+    for circuit, vk in keys.items():
+        if known.get(circuit, vk) != vk:
+            raise SetupError(
+                "the installed key is another than this window's",
+                field=f"circuit {circuit}",
+                expected=f"vk {known[circuit]}",
+                found=f"vk {vk}",
+                hint="keys change between windows; put the window's own key back into the cache",
+            )
+    if not known.keys() >= keys.keys():
+        replace_file(path, jcs({**known, **keys}))
 
 
 def forget_unfinished(directory: Path) -> None:

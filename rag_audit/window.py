@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from rag_audit import attest
 from rag_audit.attest import Retained
@@ -75,6 +75,7 @@ from rag_audit.release import Release
 from rag_audit.stored import (
     OpenProgress,
     commit_tenants,
+    fix_keys,
     forget_unfinished,
     load_commitment,
     lock_folder,
@@ -682,7 +683,15 @@ class Window:
     def _group_job(self, records: Sequence[QueryRecord], name: str, together: int | None) -> Job:
         jobs = {f"record {record.seq}": self._job(record, name) for record in records}
         shared = self._shared(records[0].tenant, name, together) if len(jobs) > 1 else None
-        return next(iter(jobs.values())) if shared is None else shared.job(jobs)
+        job = next(iter(jobs.values())) if shared is None else shared.job(jobs)
+        return self._keyed(records[0].tenant, job)
+
+    def _keyed(self, tenant: str, job: Job) -> Job:
+        """The job under the verification key that this window publishes."""
+        named, keys = self._system(tenant).keyed(job)
+        with self._state:
+            fix_keys(self.directory, keys)
+        return cast("Job", named)
 
     def _shared(self, tenant: str, name: str, places: int | None) -> SharedProofs | None:
         if places is None:
@@ -771,7 +780,8 @@ class Window:
         return self._system(record.tenant).record_job(name, public, private)
 
     def _prove_now(self, draft: QueryRecord, retained: Retained) -> str:
-        proofs = {name: self._job(draft, name, retained).run() for name in self._statements(draft.tenant)}
+        jobs = {name: self._job(draft, name, retained) for name in self._statements(draft.tenant)}
+        proofs = {name: self._keyed(draft.tenant, job).run() for name, job in jobs.items()}
         digest = digest_hex(proofs)
         replace_file(self.directory / "proofs" / f"{digest}.json", jcs(proofs))
         return digest
@@ -822,6 +832,8 @@ class Window:
             keys |= coalition_system(wanted.system).published_keys(
                 records=wanted.records, dimension=self._embedder.dimension, theta=(p, q)
             )
+        by_setup = {c: k for c, k in keys.items() if isinstance(k, dict) and k.get("circuit") == c}
+        fix_keys(self.directory, {c: digest_hex(k) for c, k in by_setup.items()})
         challenges = sorted(p.read_text() for p in (public / "challenges").glob("*.txt"))
         file = WindowFile(
             mediaType=MEDIA_TYPE,

@@ -413,6 +413,11 @@ class ProofSystem(Protocol):
     ) -> CertificateJob | None:
         """The job that proves a slot's noise before its query; None where only the record's own proof does."""
 
+    def keyed(self, job: Any) -> tuple[Any, dict[str, str]]:
+        """The job with the verification key that it must prove under, wherever it runs: the one of this machine's
+        cache; and this key's digest by circuit. Where no set-up makes keys, the job as it is, and none.
+        """
+
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
         """What the window file carries for verifiers of these proofs, by digest."""
 

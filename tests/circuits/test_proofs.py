@@ -5,19 +5,33 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import shutil
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from rag_audit.canonical import digest_hex, jcs
-from rag_audit.errors import EncodingError, SchemaError, SetupError, VersionError, WitnessError
+from rag_audit import _native
+from rag_audit.cache import write_manifest
+from rag_audit.canonical import digest_hex, jcs, read_json
+from rag_audit.errors import (
+    CeremonyError,
+    EncodingError,
+    InvalidProof,
+    SchemaError,
+    SetupError,
+    VersionError,
+    WitnessError,
+)
 from rag_audit.proofs import Statement, proof_system
 from rag_audit.proofs import groth16 as package
 from rag_audit.proofs.groth16 import (
     VerificationKey,
+    keyed,
     load_verification_key,
     parse_proof,
     proof_json,
@@ -25,9 +39,13 @@ from rag_audit.proofs.groth16 import (
     verify,
     verify_batch,
 )
+from rag_audit.proofs.groth16.circuit import FOLDER as CIRCUITS
+from rag_audit.proofs.groth16.circuit import compile_circuit
 from rag_audit.proofs.groth16.encoding import BASE_MODULUS
 from rag_audit.proofs.groth16.job import ENGINES
+from rag_audit.proofs.groth16.system import pinned_key
 from rag_audit.relation.field import MODULUS
+from rag_audit.toolchain import npm_packages
 from tests.circuits.many_case import proof_job
 from tests.circuits.retrieve_case import TINY, Case, random_case
 
@@ -194,13 +212,20 @@ def off_subgroup() -> list[list[str]]:
     raise AssertionError("no point found")
 
 
+def negative(point: list[list[str]]) -> list[list[str]]:
+    """A point of G2 in our JSON, negated."""
+    return [point[0], [f"{BASE_MODULUS - int(c, 16):064x}" for c in point[1]]]
+
+
 def test_key_is_pinned_with_its_circuit(key: VerificationKey) -> None:
     files = proving_key(TINY)
     assert key.circuit == CIRCUIT
     assert key.digest == files.vk_digest == digest_hex(files.vk)
+    names = ["key.zkey", "verification_key.json"]
     assert files.manifest == {
         "circuit": CIRCUIT,
         "contributions": 1,
+        "files": {name: sha256((files.zkey.parent / name).read_bytes()).hexdigest() for name in names},
         "name": TINY.name,
         "phase1": "native-one-party",
         "setup": "unsafe",
@@ -220,6 +245,8 @@ def test_key_is_pinned_with_its_circuit(key: VerificationKey) -> None:
         (lambda k: k["ic"].__setitem__(3, ["00" * 32] * 2), EncodingError),
         (lambda k: k["alpha"].reverse(), EncodingError),
         (lambda k: k["gamma"][0].__setitem__(0, p_hex()), EncodingError),
+        (lambda k: k.update(delta=k["gamma"]), CeremonyError),
+        (lambda k: k.update(delta=negative(k["gamma"])), CeremonyError),
     ],
 )
 def test_key_that_is_refused(
@@ -241,17 +268,117 @@ def test_key_with_fewer_inputs_than_the_statement(
         verify(short, raw[0], statements[0])
 
 
-def test_altered_cached_key_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = proving_key(TINY)
-    folder = tmp_path / "rag-audit" / "keys" / CIRCUIT
-    folder.mkdir(parents=True)
-    value = copy.deepcopy(files.vk)
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own, with copies of TINY's circuit and key; the latter's folder."""
+    compiled, key = compile_circuit(TINY).folder, proving_key(TINY).zkey.parent
+    packages = npm_packages().parent
+    own = tmp_path / "cache" / "rag-audit"
+    for source in (compiled, key):
+        shutil.copytree(source, own / source.parent.name / source.name)
+    (own / packages.name).symlink_to(packages)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return own / key.parent.name / key.name
+
+
+def swap_inputs(path: Path) -> None:
+    value = json.loads(path.read_bytes())
     value["ic"][1], value["ic"][2] = value["ic"][2], value["ic"][1]
-    (folder / "verification_key.json").write_bytes(jcs(value))
-    (folder / "manifest.json").write_bytes(jcs(files.manifest))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(SetupError, match="does not match its manifest"):
+    path.write_bytes(jcs(value))
+
+
+def flip_middle(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "name, change", [("verification_key.json", swap_inputs), ("key.zkey", flip_middle)], ids=["vk", "zkey"]
+)
+def test_altered_cached_key_is_noticed(copied: Path, name: str, change: Callable[[Path], None]) -> None:
+    proving_key(TINY)
+    change(copied / name)
+    with pytest.raises(SetupError, match="cached file does not match its manifest") as caught:
         proving_key(TINY)
+    assert caught.value.field == str(copied / name)
+    assert caught.value.hint is not None and str(copied) in caught.value.hint
+
+
+def test_altered_verification_key_under_an_altered_manifest_is_noticed(copied: Path) -> None:
+    swap_inputs(copied / "verification_key.json")
+    write_manifest(copied, read_json(copied / "manifest.json", max_bytes=1 << 20))
+    with pytest.raises(SetupError, match="cached key does not match its manifest"):
+        proving_key(TINY)
+
+
+@pytest.mark.parametrize(
+    "name", ["main.r1cs", "main.sym", "main_js/main.wasm", "main_js/witness_calculator.js"]
+)
+def test_altered_cached_circuit_is_noticed(copied: Path, name: str) -> None:
+    path = copied.parents[1] / CIRCUITS / CIRCUIT / name
+    flip_middle(path)
+    with pytest.raises(SetupError, match="cached file does not match its manifest") as caught:
+        compile_circuit(TINY)
+    assert caught.value.field == str(path)
+
+
+def test_cached_circuit_of_another_digest_is_noticed(copied: Path) -> None:
+    folder = copied.parents[1] / CIRCUITS / CIRCUIT
+    manifest = read_json(folder / "manifest.json", max_bytes=1 << 20)
+    write_manifest(folder, {**manifest, "circuit": "00" * 32})
+    with pytest.raises(SetupError, match="cached circuit is another one"):
+        compile_circuit(TINY)
+
+
+def test_a_proof_is_checked_under_the_published_key(cases: list[Case], copied: Path) -> None:
+    """The cache's proving key is a whole and working one of the circuit, but not the verification key's."""
+    _native.groth16_setup_one_party(compile_circuit(TINY).r1cs, copied / "key.zkey")
+    write_manifest(copied, read_json(copied / "manifest.json", max_bytes=1 << 20))
+    with pytest.raises(SetupError, match="the proof does not verify under the published key") as caught:
+        proof_job(cases[0]).run()
+    assert caught.value.field == str(copied / "key.zkey")
+
+
+def test_a_job_proves_under_no_other_key_than_its_own(cases: list[Case]) -> None:
+    """On a machine whose cache has another key than the one that the window publishes."""
+    job, keys = keyed(proof_job(cases[0]))
+    assert keys == {CIRCUIT: proving_key(TINY).vk_digest} == {CIRCUIT: job.vk}
+    with pytest.raises(SetupError, match="another than the published one") as caught:
+        replace(job, vk="ab" * 32).run()
+    assert caught.value.expected == f"vk {'ab' * 32}"
+
+
+def test_key_that_an_earlier_release_installed(copied: Path) -> None:
+    """It is not passed over in silence: a key that nobody chose would be made in its place."""
+    earlier = copied.parents[1] / "keys" / f"{CIRCUIT}-installed"
+    earlier.mkdir(parents=True)
+    with pytest.raises(SetupError, match="installed key is one of an earlier release"):
+        proving_key(TINY)
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """Accepts one digest for one circuit."""
+
+    circuit: str
+    vk: str
+    setup: Literal["unsafe", "ceremony"] = "ceremony"
+
+    def key(self, circuit: str) -> Pinned | None:
+        return self if circuit == self.circuit else None
+
+    def artefact(self, name: str) -> str | None:
+        return None
+
+
+def test_key_that_names_another_circuit(key: VerificationKey) -> None:
+    """Even if it is the pinned one: whoever made the pin was given another circuit's key."""
+    assert pinned_key(CIRCUIT, {CIRCUIT: key.value}, Pinned(CIRCUIT, key.digest)).key == key
+    other = "ab" * 32
+    with pytest.raises(InvalidProof, match="another circuit's") as caught:
+        pinned_key(other, {other: key.value}, Pinned(other, key.digest))
+    assert (caught.value.expected, caught.value.found) == (other, CIRCUIT)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rag_audit.canonical import digest_hex
-from rag_audit.errors import PolicyError, StoreError, WitnessError
+from rag_audit.errors import PolicyError, SetupError, StoreError, WitnessError
 from rag_audit.policy import Policy, draft_policy
 from rag_audit.proofs import RecordPrivate, RecordPublic, groth16
 from rag_audit.window import Window
@@ -43,6 +43,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
         return Canned(name, public.slot, len(private.tokens))
 
     monkeypatch.setattr(groth16, "record_job", record_job)
+    monkeypatch.setattr(groth16, "keyed", lambda job: (job, {}))
     monkeypatch.setattr(groth16, "published_keys", lambda name, tenant: {"00" * 32: name})
     return made
 
@@ -67,6 +68,34 @@ def test_every_record_gets_a_proof_of_every_statement(service: Service, asked: l
         assert all(p[name]["name"] == name for p in made.values() for name in p)
         assert len(set(asked)) == 4
         assert window.prove() == 0 and len(asked) == 4
+
+
+def test_a_window_s_proofs_are_made_under_one_key(
+    service: Service, asked: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is installed in the meantime: the window file publishes one key of a circuit."""
+    circuit, first, second = "00" * 32, "aa" * 32, "bb" * 32
+    under: list[str] = []
+
+    def install(vk: str) -> None:
+        monkeypatch.setattr(groth16, "keyed", lambda job: (under.append(vk) or job, {circuit: vk}))
+
+    with closed(service) as window:
+        install(first)
+        seqs = [record.seq for record in window.records]
+        assert window.prove(seqs[:1]) == 2
+        install(second)
+        with pytest.raises(SetupError, match="another than this window's") as caught:
+            window.prove()
+        assert (caught.value.expected, caught.value.found) == (f"vk {first}", f"vk {second}")
+        install(first)
+        assert window.prove() == 2
+        # Nor is another published beside proofs that are there.
+        key = {"circuit": circuit}
+        monkeypatch.setattr(groth16, "published_keys", lambda name, tenant: {circuit: key})
+        with pytest.raises(SetupError, match="another than this window's"):
+            window.export()
+    assert under == [first, first, second, first, first]
 
 
 def test_a_stop_between_the_two_proofs_of_a_record_loses_neither(

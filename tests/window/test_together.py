@@ -264,6 +264,7 @@ def pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 
     monkeypatch.setattr(groth16, "record_job", record_job)
     monkeypatch.setattr(groth16, "shared", shared)
+    monkeypatch.setattr(groth16, "keyed", lambda job: (job, {}))
     monkeypatch.setattr(groth16, "published_keys", lambda name, tenant: {"00" * 32: name})
     return made
 

@@ -7,19 +7,21 @@ file can show: their names are their own words, and a contributor finds its cont
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from rag_audit import _native
+from rag_audit.cache import build_once
 from rag_audit.canonical import Json
+from rag_audit.durable import replace_file
 from rag_audit.errors import CeremonyError, SetupError
-from rag_audit.proofs.groth16.circuit import compile_circuit
+from rag_audit.proofs.groth16.circuit import compile_circuit, compiled_anew
 from rag_audit.proofs.groth16.instance import Instance
-from rag_audit.proofs.groth16.keys import KeyFiles, file_digest, installed, load_keys, write_keys
-from rag_audit.toolchain import build_once
+from rag_audit.proofs.groth16.keys import KeyFiles, VerificationKey, installed, load_keys, write_keys
+from rag_audit.proofs.groth16.powers import Contribution, check_powers, file_digest, named, secret
 
 MAX_NAME_BYTES = 64
 BEACON_EXPONENT = 10
@@ -28,45 +30,46 @@ MIN_CONTRIBUTIONS = 2
 
 
 @dataclass(frozen=True)
-class Contribution:
-    """What one contribution says of itself.
-
-    :param name: in its contributor's words
-    :param beacon: the public value, if it is one in place of a contributor's secret
-    :param digest: BLAKE2b-512 of a phase-2 contribution, in hexadecimal, as snarkjs prints it; empty in phase 1
-    """
-
-    name: str
-    beacon: str | None
-    digest: str
-
-    def as_json(self) -> dict[str, Json]:
-        """For programs."""
-        return {"name": self.name, "beacon": self.beacon, "digest": self.digest}
-
-
-@dataclass(frozen=True)
 class Ceremony:
-    """Both phases of a key that was checked.
+    """Both phases of a key that was checked, and the digests of what it was checked against.
 
     :param phase1: of the powers of tau
     :param phase1_digest: SHA-256 of their file
     :param phase2: of the key
+    :param r1cs_digest: SHA-256 of the constraints' file
+    :param zkey_digest: SHA-256 of the key's file
+    :param vk: the verification key under its circuit's digest; None where nobody contributed a secret, or no circuit is
+        named
+    :param snarkjs_digest: SHA-256 of verification_key.json as `snarkjs zkey export verificationkey` writes it; None
+        where nobody contributed a secret
     """
 
     phase1: tuple[Contribution, ...]
     phase1_digest: str
     phase2: tuple[Contribution, ...]
+    r1cs_digest: str
+    zkey_digest: str
+    vk: VerificationKey | None
+    snarkjs_digest: str | None
+
+    @property
+    def contributed(self) -> int:
+        """How many gave phase 2 a secret; with none, anyone can forge proofs under the key."""
+        return secret(self.phase2)
 
     @property
     def setup(self) -> str:
         """`ceremony` if two parties or more gave a secret in each phase, else `unsafe`. Beacons have no secret."""
-        fewest = min(_secret(self.phase1), _secret(self.phase2))
+        fewest = min(secret(self.phase1), self.contributed)
         return "ceremony" if fewest >= MIN_CONTRIBUTIONS else "unsafe"
 
     def as_json(self) -> dict[str, Json]:
         """For programs."""
         return {
+            "vk": None if self.vk is None else self.vk.digest,
+            "verification_key": {"sha256": self.snarkjs_digest},
+            "r1cs": {"sha256": self.r1cs_digest},
+            "zkey": {"sha256": self.zkey_digest},
             "phase1": {
                 "sha256": self.phase1_digest,
                 "contributions": [c.as_json() for c in self.phase1],
@@ -76,17 +79,18 @@ class Ceremony:
         }
 
 
-def start(instance: Instance, ptau: Path, out: Path) -> None:
+def start(instance: Instance, ptau: Path, out: Path, *, ptau_digest: str | None = None) -> None:
     """Write an instance's key before any contribution; nobody may prove with it.
 
     :param ptau: powers of tau, prepared for phase 2
-    :raises CeremonyError: the powers are proven false
+    :param ptau_digest: see `check_powers`
+    :raises CeremonyError: the powers are proven false, or not the named ones
     :raises SetupError: `out` exists, or a file cannot be read or written
     """
     _refuse_existing(out)
-    check_powers(ptau)
+    check_powers(ptau, digest=ptau_digest)
     circuit = compile_circuit(instance)
-    with _named(ptau):
+    with named(ptau):
         _native.zkey_new(circuit.r1cs, ptau, out)
 
 
@@ -104,50 +108,90 @@ def contribute(old: Path, new: Path, name: str) -> Contribution:
             found=ascii(name),
         )
     _refuse_existing(new)
-    with _named(old):
+    with named(old):
         digest = _native.zkey_contribute(old, new, name)
     return Contribution(name, None, digest.hex())
 
 
-def check_powers(ptau: Path) -> None:
-    """Check powers of tau: contributions, powers, and the forms that were made of them for phase 2.
-
-    :raises CeremonyError: proven false
-    :raises SetupError: malformed or unreadable
-    """
-    with _named(ptau):
-        fault = _native.ptau_fault(ptau)
-    if fault is not None:
-        raise CeremonyError("the powers of tau are false", field=str(ptau), found=fault)
-
-
-def check_key(r1cs: Path, ptau: Path, zkey: Path, *, shown: Path | None = None) -> Ceremony:
+def check_key(
+    r1cs: Path,
+    ptau: Path,
+    zkey: Path,
+    *,
+    circuit: str | None = None,
+    ptau_digest: str | None = None,
+    shown: Path | None = None,
+) -> Ceremony:
     """Check that a key is the circuit's under these powers but for its contributions, and check all of them.
 
     :param r1cs: the circuit's constraints
+    :param circuit: digest that the verification key names; that the constraints are its is the caller's to know
+    :param ptau_digest: see `check_powers`
     :param shown: what errors call the key, if it is a copy
     :raises CeremonyError: proven false
     :raises SetupError: malformed or unreadable
     """
-    check_powers(ptau)
+    powers = check_powers(ptau, digest=ptau_digest)
     shown = shown or zkey
-    with _named(zkey, shown):
+    with named(zkey, shown):
         fault = _native.zkey_fault(r1cs, ptau, zkey)
-        phase2 = _native.zkey_contributions(zkey)
-        phase1 = _native.ptau_contributions(ptau)
-    if fault is not None:
-        raise CeremonyError("the key is false", field=str(shown), found=fault)
-    return Ceremony(tuple(map(_contribution, phase1)), file_digest(ptau), tuple(map(_contribution, phase2)))
+        if fault is not None:
+            raise CeremonyError("the key is false", field=str(shown), found=fault)
+        phase2 = tuple(map(Contribution.of, _native.zkey_contributions(zkey)))
+        text = _native.groth16_verification_key(zkey) if secret(phase2) else None
+    return Ceremony(
+        powers.contributions,
+        powers.digest,
+        phase2,
+        file_digest(r1cs, what="constraints"),
+        file_digest(zkey, what="key"),
+        None if text is None or circuit is None else VerificationKey.from_snarkjs(text, circuit),
+        None if text is None else hashlib.sha256(text.encode()).hexdigest(),
+    )
 
 
-def finalise(instance: Instance, ptau: Path, zkey: Path, *, beacon: bytes | None = None) -> KeyFiles:
+def check_instance_key(
+    instance: Instance, ptau: Path, zkey: Path, *, ptau_digest: str | None = None, shown: Path | None = None
+) -> Ceremony:
+    """`check_key` for an instance, which is compiled now: nothing in the cache is believed.
+
+    :raises CeremonyError, SetupError: as `check_key`; the circuit cannot be compiled
+    """
+    with compiled_anew(instance) as circuit:
+        return check_key(
+            circuit.r1cs, ptau, zkey, circuit=instance.digest(), ptau_digest=ptau_digest, shown=shown
+        )
+
+
+def refuse_without_secret(found: Ceremony, zkey: Path) -> VerificationKey:
+    """The verification key of a checked key of an instance.
+
+    :raises CeremonyError: nobody contributed a secret
+    """
+    if found.vk is None:
+        raise CeremonyError("nobody contributed: anyone can forge proofs under this key", field=str(zkey))
+    return found.vk
+
+
+def finalise(
+    instance: Instance,
+    ptau: Path,
+    zkey: Path,
+    *,
+    beacon: bytes | None = None,
+    out: Path | None = None,
+    ptau_digest: str | None = None,
+) -> KeyFiles:
     """Check a key and install it in the user cache: `proving_key` gives it from now on.
 
     :param beacon: a public value that nobody could know before the last contribution, added as the last one
+    :param out: where the installed key is written too, for relying parties to check
+    :param ptau_digest: see `check_powers`
     :raises CeremonyError: the key or the powers are proven false, or nobody contributed
-    :raises SetupError: malformed or unreadable, or another key is installed
+    :raises SetupError: malformed or unreadable, `out` exists, or another key is installed
     """
-    circuit = compile_circuit(instance)
+    if out is not None:
+        _refuse_existing(out)
     digest = instance.digest()
     folder = installed(digest)
     if folder.exists():
@@ -160,48 +204,30 @@ def finalise(instance: Instance, ptau: Path, zkey: Path, *, beacon: bytes | None
 
     def build(partial: Path) -> None:
         key = partial / "key.zkey"
-        with _named(zkey):
+        with named(zkey):
             if beacon is None:
                 shutil.copyfile(zkey, key)
             else:
                 _native.zkey_beacon(zkey, key, "final beacon", beacon, BEACON_EXPONENT)
         # The copy is checked, not the original, which could change in between.
-        ceremony = check_key(circuit.r1cs, ptau, key, shown=zkey)
-        if _secret(ceremony.phase2) == 0:
-            raise CeremonyError("nobody contributed: anyone can forge proofs under this key", field=str(zkey))
+        ceremony = check_instance_key(instance, ptau, key, ptau_digest=ptau_digest, shown=zkey)
+        refuse_without_secret(ceremony, zkey)
         write_keys(
             partial,
             instance,
             phase1=f"sha256:{ceremony.phase1_digest}",
-            contributions=_secret(ceremony.phase2),
+            contributions=ceremony.contributed,
             setup=ceremony.setup,
             extra={"contributors": [c.as_json() for c in ceremony.phase2]},
         )
 
-    return load_keys(build_once(folder, build), digest)
-
-
-def _secret(contributions: Sequence[Contribution]) -> int:
-    return sum(c.beacon is None for c in contributions)
-
-
-def _contribution(found: tuple[str, bytes | None, bytes]) -> Contribution:
-    name, beacon, digest = found
-    # Others wrote the name: nothing of it may steer a terminal.
-    printable = "".join(c if c.isprintable() else "?" for c in name)
-    return Contribution(printable, None if beacon is None else beacon.hex(), digest.hex())
+    files = load_keys(build_once(folder, build), digest)
+    if out is not None:
+        with files.zkey.open("rb") as key:
+            replace_file(out, lambda handle: shutil.copyfileobj(key, handle, 1 << 20))
+    return files
 
 
 def _refuse_existing(path: Path) -> None:
-    if path.exists():
+    if os.path.lexists(path):
         raise SetupError("the file exists already", field=str(path), hint="give another name")
-
-
-@contextmanager
-def _named(path: Path, shown: Path | None = None) -> Iterator[None]:
-    """Errors of the native core under this package's names; they name the file and the place in it."""
-    try:
-        yield
-    except (ValueError, OSError) as exc:
-        reason = str(exc).removeprefix(f"{path}: ")
-        raise SetupError("not a usable setup file", field=str(shown or path), found=reason) from exc

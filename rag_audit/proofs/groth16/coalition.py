@@ -218,7 +218,7 @@ class CoalitionJob:
         :raises WitnessError: the claim is false
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
-        return prove(self.places.instance, self.inputs())
+        return prove(self.places.instance, self.inputs(), CoalitionDigest(self.places.digest()))
 
 
 def instance(records: int, dimension: int, theta: tuple[int, int]) -> CoalitionInstance:

@@ -81,6 +81,7 @@ class EmbedJob:
     :param salt_c: salt of cq
     :param rows: the opened rows, one a place of the circuit, int8
     :param paths: the opened rows' paths, one after the other
+    :param vk: see `prove`
     """
 
     instance: EmbedInstance
@@ -90,6 +91,7 @@ class EmbedJob:
     salt_c: int = field(repr=False)
     rows: bytes = field(repr=False)
     paths: bytes = field(repr=False)
+    vk: str | None = None
 
     @classmethod
     def of(
@@ -162,4 +164,4 @@ class EmbedJob:
         :raises WitnessError: the private values do not satisfy the statement
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
-        return prove(self.instance, self.inputs())
+        return prove(self.instance, self.inputs(), self.statement, vk=self.vk)

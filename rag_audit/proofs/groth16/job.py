@@ -56,6 +56,7 @@ class ProofJob:
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
+    :param vk: see `prove`
     """
 
     instance: RetrieveInstance
@@ -68,6 +69,7 @@ class ProofJob:
     salt_c: int = field(repr=False)
     salt_k: int = field(repr=False)
     positions: Sequence[int] = field(repr=False)
+    vk: str | None = None
 
     def inputs(self) -> Inputs:
         """Witness inputs by signal name.
@@ -101,7 +103,7 @@ class ProofJob:
         :raises WitnessError: the private values do not satisfy the statement
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
-        return prove(self.instance, self.inputs())
+        return prove(self.instance, self.inputs(), self.statement, vk=self.vk)
 
     def misfit(self) -> str | None:
         """Why there is no witness: the first public value that the private ones do not give, or "positions" where
@@ -127,18 +129,38 @@ class ProofJob:
         return None if top_k(y, instance.top_k) == list(self.positions) else "positions"
 
 
-def prove(instance: Instance, inputs: Inputs) -> dict[str, Any]:
-    """A proof for these witness inputs, as JSON.
+def prove(
+    instance: Instance, inputs: Inputs, statement: PublicValues, *, vk: str | None = None
+) -> dict[str, Any]:
+    """A proof for these witness inputs, as JSON, which verifies under the published key.
 
+    :param statement: the public values, under which verifiers will check it
+    :param vk: digest of the verification key that is published; the one of this machine's cache if None
     :raises WitnessError: the circuit has no witness for them
-    :raises SetupError: Node, circuit or keys are missing and cannot be made
+    :raises SetupError: Node, circuit or keys are missing and cannot be made, the key in the cache is another than the
+        published one, or the proof does not verify under it
     """
     keys = proving_key(instance)
+    if vk is not None and keys.vk_digest != vk:
+        raise SetupError(
+            "the key in the cache is another than the published one",
+            field=str(keys.zkey.parent),
+            expected=f"vk {vk}",
+            found=f"vk {keys.vk_digest}",
+            hint="give this machine the circuit's folder of the cache of the machine that published the key",
+        )
     witness = compute_witness(compile_circuit(instance), inputs)
     try:
         proof = _native.groth16_prove(str(keys.zkey), witness)
     except (ValueError, OSError) as exc:
         raise SetupError("the prover failed", field=str(keys.zkey), found=str(exc)) from exc
+    # The proving key has a verification key of its own, which need not be the one that verifiers are given.
+    if not verify(parse_key(keys.vk, field="verification key"), proof, statement):
+        raise SetupError(
+            "the proof does not verify under the published key",
+            field=str(keys.zkey),
+            expected=f"the proving key of vk {keys.vk_digest}",
+        )
     return proof_json(proof, keys.manifest["circuit"])
 
 

@@ -27,11 +27,13 @@ class RetrieveManyJob:
     :param instance: which circuit
     :param records: one job a record, of `instance.each`; places that are left over repeat the last
     :param names: what errors call the records; their places if empty
+    :param vk: see `prove`
     """
 
     instance: RetrieveManyInstance
     records: tuple[ProofJob, ...]
     names: tuple[str, ...] = ()
+    vk: str | None = None
 
     def _name(self, number: int) -> str:
         return self.names[number] if self.names else f"records[{number}]"
@@ -81,7 +83,7 @@ class RetrieveManyJob:
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
         try:
-            proof = prove(self.instance, self.inputs())
+            proof = prove(self.instance, self.inputs(), self.statement, vk=self.vk)
         except WitnessError as exc:
             for number, job in enumerate(self.records if exc.field is None else ()):
                 misfit = job.misfit()

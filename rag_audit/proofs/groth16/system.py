@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from rag_audit.canonical import Json, digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError
@@ -94,6 +95,12 @@ def certificate_job(slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = Fa
     """See `ProofSystem.certificate_job`: there is none."""
 
 
+def keyed(job: Any) -> tuple[Any, dict[str, str]]:
+    """See `ProofSystem.keyed`."""
+    keys = proving_key(job.instance)
+    return replace(job, vk=keys.vk_digest), {job.instance.digest(): keys.vk_digest}
+
+
 def published_keys(name: str, tenant: TenantPublic) -> dict[str, Json]:
     """See `ProofSystem.published_keys`."""
     instance = instances(tenant.constants)[name]
@@ -109,7 +116,7 @@ def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> Opene
     """A circuit's verification key: published by circuit, and accepted by pin.
 
     :raises SetupError: no pin, or not published
-    :raises InvalidProof: another key than the pinned one
+    :raises InvalidProof: another key than the pinned one, or a key that names another circuit
     """
     place = f"verification_keys.{circuit[:16]}"
     pin = pins.key(circuit)
@@ -121,7 +128,11 @@ def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> Opene
     if found != pin.vk:
         raise InvalidProof("another verification key than the pinned one", field=place, expected=pin.vk,
                            found=found)  # fmt: skip
-    return OpenedKey(parse_key(published[circuit], field=place), found, pin.setup)
+    key = parse_key(published[circuit], field=place)
+    if key.circuit != circuit:  # a pin can be wrong, and such a key proves another circuit's statements
+        raise InvalidProof("the verification key is another circuit's", field=place, expected=circuit,
+                           found=key.circuit)  # fmt: skip
+    return OpenedKey(key, found, pin.setup)
 
 
 def places(name: str, value: Json) -> int:

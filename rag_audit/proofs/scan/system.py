@@ -97,6 +97,11 @@ def certificate_job(slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = Fa
     return CertificateJob(key, slot.c_seed, slot.beacon, slot.slot, s0, s1, low_memory)
 
 
+def keyed(job: Any) -> tuple[Any, dict[str, str]]:
+    """See `ProofSystem.keyed`."""
+    return job, {}
+
+
 def published_keys(name: str, tenant: TenantPublic) -> dict[str, Json]:
     """See `ProofSystem.published_keys`."""
     if name == "embed":
