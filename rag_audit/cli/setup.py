@@ -7,14 +7,15 @@ from pathlib import Path
 
 import click
 
-from rag_audit.canonical import parse_hex, read_json
+from rag_audit.canonical import Json, parse_hex, read_json
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
 from rag_audit.errors import SetupError
 from rag_audit.policy import Policy
 from rag_audit.proofs.groth16 import KeyFiles, ceremony, proving_key
-from rag_audit.proofs.groth16.circuit import compile_circuit
 from rag_audit.proofs.groth16.instance import MAX_QUERIES, Instance
+from rag_audit.proofs.groth16.powers import Contribution
 from rag_audit.publication import MAX_PUBLICATION_BYTES
+from rag_audit.trust import Groth16Pin
 
 dimension_option = click.option(
     "--dimension", default=256, show_default=True, help="components of the embedder's vectors"
@@ -27,6 +28,12 @@ together_option = click.option(
 )
 ptau_option = click.option(
     "--ptau", type=PATH, required=True, help="the ceremony's powers of tau, prepared for phase 2"
+)
+ptau_digest_option = click.option(
+    "--ptau-sha256",
+    "ptau_digest",
+    help="SHA-256 that the powers' file must have, as their ceremony publishes it; a file that was cut from a larger"
+    " ceremony's is accepted by it alone",
 )
 
 
@@ -44,13 +51,23 @@ def setup() -> None:
 @dimension_option
 @together_option
 @click.option("--ptau", type=PATH, help="powers of tau of a public ceremony, in snarkjs's format")
+@ptau_digest_option
 @json_option
-def new(policy: Path, dimension: int, together: int | None, ptau: Path | None, as_json: bool) -> None:
+def new(
+    policy: Path,
+    dimension: int,
+    together: int | None,
+    ptau: Path | None,
+    ptau_digest: str | None,
+    as_json: bool,
+) -> None:
     """Compile the circuits of POLICY and make their keys, in the user cache.
 
     Keys made on one machine are UNSAFE: whoever ran this could forge proofs with what it threw away.
     """
-    _show([(i, proving_key(i, ptau=ptau)) for i in _instances(policy, dimension, together)], as_json)
+    _check_digest(ptau_digest)
+    every = _instances(policy, dimension, together)
+    _show([(i, proving_key(i, ptau=ptau, ptau_digest=ptau_digest)) for i in every], as_json)
 
 
 @setup.command("start")
@@ -59,6 +76,7 @@ def new(policy: Path, dimension: int, together: int | None, ptau: Path | None, a
 @dimension_option
 @together_option
 @ptau_option
+@ptau_digest_option
 @click.option("--out", type=PATH, required=True, help="the key before any contribution, say 0000.zkey")
 @json_option
 def start(
@@ -67,12 +85,13 @@ def start(
     dimension: int,
     together: int | None,
     ptau: Path,
+    ptau_digest: str | None,
     out: Path,
     as_json: bool,
 ) -> None:
     """Check the powers of tau and write the first key of a circuit of POLICY, for the first contributor."""
     instance = _instance(policy, circuit, dimension, together)
-    ceremony.start(instance, ptau, out)
+    ceremony.start(instance, ptau, out, ptau_digest=_check_digest(ptau_digest))
     value = {"circuit": instance.digest(), "name": instance.name, "key": str(out)}
     emit(value, as_json, [str(out), f"  {instance.name}", f"  circuit {instance.digest()}"])
 
@@ -95,11 +114,12 @@ def contribute(old: Path, new: Path, name: str, as_json: bool) -> None:
 @setup.command("verify")
 @click.argument("zkey", type=PATH)
 @click.option("--policy", type=PATH, help="compile the key's circuit from this policy")
-@click.option("--r1cs", type=PATH, help="or take these constraints")
+@click.option("--r1cs", type=PATH, help="or take these constraints, which --circuit may give a digest")
 @circuit_option
 @dimension_option
 @together_option
 @ptau_option
+@ptau_digest_option
 @json_option
 def verify(
     zkey: Path,
@@ -109,19 +129,53 @@ def verify(
     dimension: int,
     together: int | None,
     ptau: Path,
+    ptau_digest: str | None,
     as_json: bool,
 ) -> None:
-    """Check that ZKEY is the circuit's key under these powers, and every contribution in both phases."""
+    """Check that ZKEY is the circuit's key under these powers, and every contribution in both phases.
+
+    The circuit is compiled anew from the installed sources. Prints the digests of all that was checked: compare them,
+    and look for your own contribution's. A verification key is pinned with its circuit's digest, so that --r1cs alone
+    gives none.
+    """
     if (policy is None) == (r1cs is None):
         raise SetupError("one circuit is needed", field="--policy, --r1cs", expected="exactly one of them")
+    _check_digest(ptau_digest)
+    instance = None
     if policy is not None:
-        r1cs = compile_circuit(_instance(policy, circuit, dimension, together)).r1cs
-    assert r1cs is not None
-    found = ceremony.check_key(r1cs, ptau, zkey)
-    lines = [f"phase 1: {c.name or '(no name)'}{_beacon(c)}" for c in found.phase1]
-    for c in found.phase2:
-        lines += [f"phase 2: {c.name or '(no name)'}{_beacon(c)}", f"  digest {c.digest}"]
-    emit(found.as_json(), as_json, [*lines, f"setup: {found.setup}"])
+        instance = _instance(policy, circuit, dimension, together)
+        found = ceremony.check_instance_key(instance, ptau, zkey, ptau_digest=ptau_digest)
+        circuit = instance.digest()
+    else:
+        assert r1cs is not None
+        if circuit is not None:
+            parse_hex(circuit, 32, field="--circuit")
+        found = ceremony.check_key(r1cs, ptau, zkey, circuit=circuit, ptau_digest=ptau_digest)
+    if found.contributed == 0:
+        say("nobody has contributed a secret to this key: anyone can forge proofs under it")
+    value = {
+        "circuit": circuit,
+        "name": None if instance is None else instance.name,
+        **found.as_json(),
+        "keys": []
+        if instance is None or found.vk is None
+        else [_listed(instance, found.vk.digest, found.setup)],
+    }
+    lines = [
+        f"circuit {circuit or '(not named)'}" + ("" if instance is None else f"  {instance.name}"),
+        f"verification key {_or_none(None if found.vk is None else found.vk.digest)}",
+        f"  as snarkjs writes it: SHA-256 {_or_none(found.snarkjs_digest)}",
+        f"constraints: SHA-256 {found.r1cs_digest}",
+        f"key file: SHA-256 {found.zkey_digest}",
+        f"powers of tau: SHA-256 {found.phase1_digest}",
+    ]
+    for number, contributions in ((1, found.phase1), (2, found.phase2)):
+        lines += [
+            text
+            for c in contributions
+            for text in (f"phase {number}: {c.name or '(no name)'}{_beacon(c)}", f"  digest {c.digest}")
+        ]
+    emit(value, as_json, [*lines, f"setup: {found.setup}"])
 
 
 @setup.command("finalise")
@@ -131,7 +185,9 @@ def verify(
 @dimension_option
 @together_option
 @ptau_option
+@ptau_digest_option
 @click.option("--beacon", help="public random value in hexadecimal, drawn after the last contribution")
+@click.option("--out", type=PATH, help="write the installed key here too, for relying parties to check")
 @json_option
 def finalise(
     zkey: Path,
@@ -140,16 +196,63 @@ def finalise(
     dimension: int,
     together: int | None,
     ptau: Path,
+    ptau_digest: str | None,
     beacon: str | None,
+    out: Path | None,
     as_json: bool,
 ) -> None:
     """Check ZKEY as `verify` does and install it: windows are proved with it from now on, so do it between windows.
 
-    Prints what `trust new --setup` reads. The setup is a `ceremony` if two parties or more gave a secret in each phase.
+    Relying parties check the file of --out with `trust new --zkey`. The setup is a `ceremony` if two parties or more
+    gave a secret in each phase.
     """
     value = None if beacon is None else parse_hex(beacon, max(1, len(beacon) // 2), field="--beacon")
+    _check_digest(ptau_digest)
     instance = _instance(policy, circuit, dimension, together)
-    _show([(instance, ceremony.finalise(instance, ptau, zkey, beacon=value))], as_json)
+    made = ceremony.finalise(instance, ptau, zkey, beacon=value, out=out, ptau_digest=ptau_digest)
+    _show([(instance, made)], as_json)
+
+
+def checked_pins(
+    zkeys: Sequence[str],
+    *,
+    policy: Path | None,
+    dimension: int,
+    together: int | None,
+    ptau: Path | None,
+    ptau_digest: str | None,
+) -> list[Groth16Pin]:
+    """Pins of keys that are checked here as `setup verify` checks them, labelled with what their files show.
+
+    :param zkeys: `FILE`, or `CIRCUIT=FILE` where the policy has several circuits
+    :raises SetupError: policy or powers are missing, no such circuit, or a file cannot be read
+    :raises CeremonyError: a key is proven false, is another circuit's, or nobody contributed to it
+    """
+    if not zkeys:
+        return []
+    if policy is None or ptau is None:
+        raise SetupError(
+            "a key is pinned only once it was checked",
+            field="--zkey",
+            expected="--policy and --ptau beside it",
+        )
+    _check_digest(ptau_digest)
+    every = _instances(policy, dimension, together)
+    pins = []
+    for text in zkeys:
+        circuit, _, rest = text.partition("=")
+        known = any(circuit in (i.name, i.digest()) for i in every)
+        zkey = Path(rest if known else text)
+        instance = _instance(policy, circuit if known else None, dimension, together)
+        say(f"checking {zkey}: {instance.name}")
+        found = ceremony.check_instance_key(instance, ptau, zkey, ptau_digest=ptau_digest)
+        key = ceremony.refuse_without_secret(found, zkey)
+        pins.append(
+            Groth16Pin.parse(
+                {"circuit": key.circuit, "vk": key.digest, "setup": found.setup}, field=str(zkey)
+            )
+        )
+    return pins
 
 
 def _instances(policy: Path, dimension: int, together: int | None) -> list[Instance]:
@@ -171,18 +274,31 @@ def _instance(policy: Path, circuit: str | None, dimension: int, together: int |
     return named[0]
 
 
+def _check_digest(text: str | None) -> str | None:
+    if text is not None:
+        parse_hex(text, 32, field="--ptau-sha256")
+    return text
+
+
 def _show(made: Sequence[tuple[Instance, KeyFiles]], as_json: bool) -> None:
     keys = []
     for instance, files in made:
         label = str(files.manifest["setup"])
         if label == "unsafe":
             say(f"UNSAFE key for {instance.name}: verifiers refuse it without --allow-unsafe-setup")
-        keys.append(
-            {"circuit": instance.digest(), "name": instance.name, "vk": files.vk_digest, "setup": label}
-        )
+        keys.append(_listed(instance, files.vk_digest, label))
     shown = [(k["name"], f"  circuit {k['circuit']}", f"  vk {k['vk']} {k['setup']}") for k in keys]
     emit({"keys": keys}, as_json, [line for part in shown for line in part])
 
 
-def _beacon(contribution: ceremony.Contribution) -> str:
+def _listed(instance: Instance, vk: str, label: str) -> dict[str, Json]:
+    """A key as `trust new --setup` reads it."""
+    return {"circuit": instance.digest(), "name": instance.name, "vk": vk, "setup": label}
+
+
+def _or_none(digest: str | None) -> str:
+    return digest or "(none)"
+
+
+def _beacon(contribution: Contribution) -> str:
     return "" if contribution.beacon is None else f" (beacon {contribution.beacon})"

@@ -11,6 +11,7 @@ import click
 from rag_audit.canonical import digest_hex, jcs, read_json
 from rag_audit.challenge import Challenge, sample_size
 from rag_audit.cli.common import PATH, Group, emit, json_option, lines, say, signing_key, verifier_key
+from rag_audit.cli.setup import checked_pins, dimension_option, ptau_digest_option, together_option
 from rag_audit.durable import replace_file
 from rag_audit.embedders import manifest_digest, public_artefacts, public_manifest
 from rag_audit.errors import SchemaError, SetupError, brief
@@ -169,8 +170,20 @@ def trust() -> None:
     "setups",
     multiple=True,
     type=PATH,
-    help="output of `rag-audit setup new --json`: circuits and keys",
+    help="output of `rag-audit setup new --json`: circuits and keys in someone else's words, so pinned as unsafe",
 )
+@click.option(
+    "--zkey",
+    "zkeys",
+    multiple=True,
+    metavar="[CIRCUIT=]FILE",
+    help="a proving key, which is checked here against --policy and --ptau (`setup verify`) and pinned",
+)
+@click.option("--policy", type=PATH, help="the policy whose circuits the --zkey are for")
+@click.option("--ptau", type=PATH, help="the powers of tau of the --zkey")
+@ptau_digest_option
+@dimension_option
+@together_option
 @click.option(
     "--embedder", default="wordllama-256", show_default=True, help="pin this release's public artefacts of it"
 )
@@ -187,6 +200,12 @@ def trust_new(
     verifiers: tuple[str, ...],
     accounts: tuple[Path, ...],
     setups: tuple[Path, ...],
+    zkeys: tuple[str, ...],
+    policy: Path | None,
+    ptau: Path | None,
+    ptau_digest: str | None,
+    dimension: int,
+    together: int | None,
     embedder: str,
     show: Path | None,
     settings: tuple[str, ...],
@@ -203,6 +222,9 @@ def trust_new(
         RosterEntry.parse(read_json(path, max_bytes=65_536), field=f"--account {path.name}")
         for path in accounts
     ]
+    checked = checked_pins(
+        zkeys, policy=policy, dimension=dimension, together=together, ptau=ptau, ptau_digest=ptau_digest
+    )
     text = trust_template(
         origin=str(origin),
         vkey=str(verifier_key(str(provider), field="--provider")),
@@ -210,7 +232,7 @@ def trust_new(
         quorum=quorum or len(keys),
         verifiers=[(k.name, str(k)) for k in (verifier_key(v, field="--verifier") for v in verifiers)],
         accounts=[(line.account, line.key) for line in independent],
-        circuits=[pin for path in setups for pin in _pins(path)],
+        circuits=[*checked, *(pin for path in setups for pin in _pins(path))],
         noise_table=table_digest(),
         embedder=public_artefacts(embedder),
         manifest=manifest_digest(public_manifest(embedder)),
@@ -227,16 +249,26 @@ def trust_new(
 
 
 def _pins(path: Path) -> list[Groth16Pin]:
+    """Pins in someone else's words. That a key is a ceremony's is what a verifier finds out itself (`--zkey`), or
+    writes into its own trust.toml.
+    """
     value = read_json(path, max_bytes=1 << 20)
     keys = value.get("keys") if isinstance(value, dict) else None
     if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
         raise SchemaError("not the output of setup", field=str(path),
                           expected="{keys: [{circuit, vk, setup}, ..]}")  # fmt: skip
-    return [
+    pins = [
         Groth16Pin.parse({k: v for k, v in key.items() if k in ("circuit", "vk", "setup")},
                          field=f"{path.name}.keys[{i}]")
         for i, key in enumerate(keys)
     ]  # fmt: skip
+    for pin in pins:
+        if pin.setup != "unsafe":
+            say(
+                f"{path.name}: circuit {pin.circuit[:16]} is pinned as unsafe:"
+                f" that it is a {pin.setup} is not checked here (--zkey does)"
+            )
+    return [pin.model_copy(update={"setup": "unsafe"}) for pin in pins]
 
 
 def _requirements(settings: tuple[str, ...]) -> Require:

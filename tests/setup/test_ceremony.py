@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +14,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from rag_audit import _native
+from rag_audit import _native, cache
+from rag_audit.canonical import read_json
 from rag_audit.cli import main
 from rag_audit.cli import setup as commands
-from rag_audit.cli.verify import _pins
-from rag_audit.proofs.groth16 import proving_key, snarkjs
+from rag_audit.ledger.note import SigningKey
+from rag_audit.proofs.groth16 import VerificationKey, proving_key, snarkjs
 from rag_audit.proofs.groth16.circuit import compile_circuit
 from rag_audit.proofs.groth16.instance import circuit_digest
 from rag_audit.toolchain import npm_packages
+from rag_audit.trust import Trust
 
 pytestmark = pytest.mark.circuits
 
@@ -96,6 +100,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["contribute", "0.ptau", "1.ptau", "--name=one", "-e=x"],
         ["contribute", "1.ptau", "2.ptau", "--name=two", "-e=y"],
         ["prepare", "phase2", "2.ptau", "p.ptau"],
+        ["beacon", "0.ptau", "b.ptau", BEACON, "10", "--name=only"],
+        ["prepare", "phase2", "b.ptau", "public.ptau"],
     ):
         snarkjs.run(["powersoftau", *arguments], cwd=root)
     _native.ptau_new(4, root / "alone.ptau")
@@ -134,10 +140,7 @@ def test_two_parties_make_a_ceremony(place: Place) -> None:
     (pinned,) = printed["keys"]
     assert (pinned["circuit"], pinned["name"]) == (CIRCUIT.digest(), CIRCUIT.name)
     assert pinned["setup"] == "ceremony"
-    # The label's way on: what `trust new` pins, and the key that windows are proved with.
-    place.path("setup.json").write_text(json.dumps(printed))
-    (pin,) = _pins(place.path("setup.json"))
-    assert (pin.circuit, pin.vk, pin.setup) == (CIRCUIT.digest(), pinned["vk"], "ceremony")
+    # The key that windows are proved with.
     used = proving_key(CIRCUIT)
     assert used.vk_digest == pinned["vk"]
     assert used.manifest["contributions"] == 2
@@ -164,6 +167,183 @@ def test_verify_by_constraints(place: Place) -> None:
     r1cs = compile_circuit(CIRCUIT).r1cs
     text = place.run("verify", key, "--r1cs", r1cs, *place.powers).stdout
     assert "phase 1: one\n" in text and "phase 2: party 0\n" in text and text.endswith("setup: unsafe\n")
+    # A verification key is pinned with its circuit's digest.
+    assert "circuit (not named)\nverification key (none)\n" in text
+    unnamed = place.ok("verify", key, "--r1cs", r1cs, *place.powers)
+    assert (unnamed["vk"], unnamed["keys"]) == (None, [])
+    named = place.ok("verify", key, "--r1cs", r1cs, "--circuit", CIRCUIT.digest(), *place.powers)
+    assert named["vk"] == place.ok("verify", key, *place.policy, *place.powers)["vk"]
+    # It may be another circuit's constraints, so that it is nothing to pin.
+    assert named["keys"] == []
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_verify_prints_digests_of_all_that_it_checked(place: Place) -> None:
+    key = ceremony(place)
+    found = place.ok("verify", key, *place.policy, *place.powers)
+    snarkjs.run(["zkey", "export", "verificationkey", str(key), "vk.json"], cwd=place.root)
+    exported = place.path("vk.json")
+    vk = VerificationKey.from_snarkjs(exported.read_text(), CIRCUIT.digest()).digest
+    expected = {
+        "circuit": CIRCUIT.digest(),
+        "name": CIRCUIT.name,
+        "vk": vk,
+        "verification_key": {"sha256": sha256(exported)},
+        "r1cs": {"sha256": sha256(compile_circuit(CIRCUIT).r1cs)},
+        "zkey": {"sha256": sha256(key)},
+        "keys": [{"circuit": CIRCUIT.digest(), "name": CIRCUIT.name, "vk": vk, "setup": "ceremony"}],
+        "setup": "ceremony",
+    }
+    assert {name: found[name] for name in expected} == expected
+    assert found["phase1"]["sha256"] == sha256(place.path("p.ptau"))
+    contributions = [*found["phase1"]["contributions"], *found["contributions"]]
+    digests = [c["digest"] for c in contributions]
+    assert len(set(digests)) == 4 and {len(digest) for digest in digests} == {128}
+    # snarkjs prints them in groups of eight digits.
+    printed = ""
+    for arguments in (
+        ["powersoftau", "verify", "p.ptau"],
+        ["zkey", "verify", str(compile_circuit(CIRCUIT).r1cs), "p.ptau", str(key)],
+    ):
+        out = snarkjs.run(arguments, cwd=place.root)
+        printed += "".join(re.findall(r"(?:[0-9a-f]{8} ){3}[0-9a-f]{8}", out)).replace(" ", "")
+    assert all(digest in printed for digest in digests)
+    text = place.run("verify", key, *place.policy, *place.powers).stdout
+    for digest in (
+        *digests,
+        vk,
+        sha256(exported),
+        sha256(key),
+        expected["r1cs"]["sha256"],
+        sha256(place.path("p.ptau")),
+    ):  # type: ignore[index]
+        assert digest in text
+
+
+def test_verify_compiles_again(place: Place) -> None:
+    """A cache that says that the circuit's constraints are another's, under a manifest that fits."""
+    for name, instance in (("c.r1cs", CIRCUIT), ("o.r1cs", OTHER)):
+        shutil.copy(compile_circuit(instance).r1cs, place.path(name))
+    folder = compile_circuit(CIRCUIT).folder
+    shutil.copy(place.path("o.r1cs"), folder / "main.r1cs")
+    cache.write_manifest(folder, read_json(folder / "manifest.json", max_bytes=1 << 20))
+    key = ceremony(place)  # `start` takes the cached constraints
+    assert _native.zkey_fault(place.path("o.r1cs"), place.path("p.ptau"), key) is None
+    for command in ("verify", "finalise"):
+        error = place.fails(1, "CeremonyError", command, key, *place.policy, *place.powers)
+        assert "another circuit" in error
+    assert "another circuit" in trust_fails(place, 1, "CeremonyError", f"{CIRCUIT.name}={key}")
+
+
+def trust(place: Place, *arguments: object) -> Any:
+    """`trust new` for two made-up parties."""
+    vkeys = [str(SigningKey.generate(name).verifier) for name in ("provider", "witness")]
+    parties = ("--origin", "example.org/rag", "--provider", vkeys[0], "--witness", vkeys[1])
+    words = ["trust", "new", place.path("trust.toml"), *parties, *arguments]
+    return CliRunner().invoke(main, list(map(str, words)))
+
+
+def checked(place: Place, *zkeys: object) -> tuple[object, ...]:
+    return (*(word for z in zkeys for word in ("--zkey", z)), "--policy", "policy.json", *place.powers)
+
+
+def trust_fails(place: Place, code: int, error: str, *zkeys: object) -> str:
+    done = trust(place, *checked(place, *zkeys))
+    assert done.exit_code == code and f"rag-audit: {error}: " in done.stderr, done.output
+    assert not place.path("trust.toml").exists()
+    return str(done.stderr)
+
+
+@pytest.mark.parametrize("parties, label", [(1, "unsafe"), (2, "ceremony")])
+def test_trust_pins_a_key_that_it_checked(place: Place, parties: int, label: str) -> None:
+    key = ceremony(place, parties)
+    final = place.path("final.zkey")
+    made = place.ok("finalise", key, *place.policy, *place.powers, "--beacon", BEACON, "--out", final)
+    assert final.read_bytes() == proving_key(CIRCUIT).zkey.read_bytes()
+    done = trust(place, *checked(place, f"{CIRCUIT.digest()}={final}"))
+    assert done.exit_code == 0, done.output
+    (pin,) = Trust.load(place.path("trust.toml")).pins.groth16
+    assert (pin.circuit, pin.vk, pin.setup) == (CIRCUIT.digest(), made["keys"][0]["vk"], label)
+
+
+def test_trust_pins_no_key_that_it_cannot_check(place: Place) -> None:
+    key, false = ceremony(place), place.path("false.zkey")
+    done = trust(place, "--zkey", key, "--policy", "policy.json")
+    assert done.exit_code == 2 and "pinned only once it was checked" in done.stderr, done.output
+    assert "which of the policy's circuits" in trust_fails(place, 2, "SetupError", key)
+    assert "another circuit" in trust_fails(place, 1, "CeremonyError", f"{OTHER.name}={key}")
+    false.write_bytes(flip(place, key, -30).read_bytes())
+    assert "does not continue" in trust_fails(place, 1, "CeremonyError", f"{CIRCUIT.name}={false}")
+    first = f"{CIRCUIT.name}={place.path('0.zkey')}"
+    assert "nobody contributed" in trust_fails(place, 1, "CeremonyError", first)
+    missing = f"{CIRCUIT.name}={place.path('none.zkey')}"
+    assert "No such file" in trust_fails(place, 2, "SetupError", missing)
+
+
+def test_trust_takes_nobody_s_word_for_a_ceremony(place: Place) -> None:
+    """The provider's file says so, of whatever key it likes."""
+    vk = "ab" * 32
+    said = {"keys": [{"circuit": CIRCUIT.digest(), "name": "x", "vk": vk, "setup": "ceremony"}]}
+    place.path("setup.json").write_text(json.dumps(said))
+    done = trust(place, "--setup", place.path("setup.json"))
+    assert done.exit_code == 0 and "pinned as unsafe" in done.stderr, done.output
+    (pin,) = Trust.load(place.path("trust.toml")).pins.groth16
+    assert (pin.vk, pin.setup) == (vk, "unsafe")
+
+
+def test_key_that_nobody_has_contributed_to_is_said_to_be_one(place: Place) -> None:
+    """Its first contributor may check it; there is no verification key of it to pin."""
+    key = ceremony(place, 0)
+    done = place.run("verify", key, *place.policy, *place.powers)
+    assert done.exit_code == 0 and "nobody has contributed a secret" in done.stderr, done.output
+    assert "verification key (none)" in done.stdout
+    found = place.ok("verify", key, *place.policy, *place.powers)
+    assert (found["vk"], found["verification_key"]["sha256"], found["keys"]) == (None, None, [])
+    # A beacon's factor is known to all.
+    _native.zkey_beacon(key, place.path("b.zkey"), "b", bytes.fromhex(BEACON), 10)
+    found = place.ok("verify", place.path("b.zkey"), *place.policy, *place.powers)
+    assert (found["vk"], found["keys"], found["setup"]) == (None, [], "unsafe")
+    named = f"{CIRCUIT.name}={place.path('b.zkey')}"
+    assert "nobody contributed" in trust_fails(place, 1, "CeremonyError", named)
+
+
+def test_final_key_is_not_written_over_another_file(place: Place) -> None:
+    key = ceremony(place)
+    error = place.fails(2, "SetupError", "finalise", key, *place.policy, *place.powers, "--out", key)
+    assert "exists already" in error and proving_key(CIRCUIT).manifest["phase1"] == "native-one-party"
+
+
+def test_powers_to_which_only_a_beacon_contributed(place: Place) -> None:
+    """Everyone knows tau."""
+    shutil.copy(place.path("public.ptau"), place.path("p.ptau"))
+    out = ("--out", place.path("0.zkey"))
+    start = ("start", "policy.json", "--circuit", CIRCUIT.name, *place.powers, *out)
+    assert "nobody gave the powers of tau a secret" in place.fails(1, "CeremonyError", *start)
+    made = ("new", "policy.json", *place.powers)
+    assert "nobody gave the powers of tau a secret" in place.fails(1, "CeremonyError", *made)
+
+
+def test_powers_cut_from_a_larger_ceremony_are_taken_by_their_digest_only(place: Place) -> None:
+    shutil.copy(place.path("p.ptau"), place.path("cut.ptau"))
+    snarkjs.run(["powersoftau", "truncate", "cut.ptau"], cwd=place.root)
+    (cut,) = place.root.glob("cut*03*.ptau")
+    digest = sha256(cut)
+    start = ("start", "policy.json", "--circuit", CIRCUIT.name, "--ptau", cut, "--out", place.path("0.zkey"))
+    error = place.fails(1, "CeremonyError", *start)
+    assert "claim a larger ceremony than they hold" in error and f"--ptau-sha256 {digest}" in error
+    wrong = place.fails(1, "CeremonyError", *start, "--ptau-sha256", "ab" * 32)
+    assert "other powers of tau than the named ones" in wrong
+    assert "hexadecimal" in place.fails(2, "EncodingError", *start, "--ptau-sha256", "AB")
+    place.ok(*start, "--ptau-sha256", digest)
+    named = ("--ptau", cut, "--ptau-sha256", digest)
+    place.ok("contribute", place.path("0.zkey"), place.path("1.zkey"), "--name", "x")
+    assert place.ok("verify", place.path("1.zkey"), *place.policy, *named)["phase1"]["sha256"] == digest
+    place.fails(1, "CeremonyError", "verify", place.path("1.zkey"), *place.policy, "--ptau", cut)
+    words = ("--zkey", f"{CIRCUIT.name}={place.path('1.zkey')}", "--policy", "policy.json")
+    assert trust(place, *words, *named).exit_code == 0
 
 
 def test_one_party_of_phase_2_is_unsafe(place: Place) -> None:
