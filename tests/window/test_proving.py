@@ -197,9 +197,9 @@ def test_a_policy_that_names_an_unknown_statement_is_refused() -> None:
     part = made.tenants[0]
     circuits = {**part.circuits, "taste": "00" * 32}
     changed = made.model_copy(update={"tenants": [part.model_copy(update={"circuits": circuits})]})
-    made.check()
+    made.check(256)
     with pytest.raises(PolicyError) as caught:
-        changed.check()
+        changed.check(256)
     assert caught.value.field == "policy.tenants.law.circuits" and "taste" in str(caught.value.found)
 
 
