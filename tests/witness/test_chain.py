@@ -78,6 +78,7 @@ def test_a_window_that_is_never_closed_ends_the_chain(witness: Witness, log_key:
         (4, {"queries": 1}, True),
         (3, {"queries": 1}, False),
         (5, {"queries": 1}, False),
+        (3, {"queries": 0}, False),
         (4, {"queries": 0}, False),
         (4, {"queries": 1, "abandoned": True}, False),
         (5, {"queries": 1, "enrolments": 1}, True),
