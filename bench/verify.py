@@ -326,7 +326,7 @@ def main() -> None:
     windows: dict[str, Any] = {}
     for records in args.records:
         accounts = args.accounts or max(4, records // 10)
-        counts = [records // 100 if n is None else n for n in (args.enrolments, args.receipts)]
+        counts = [max(1, records // 100) if n is None else n for n in (args.enrolments, args.receipts)]
         with (
             tempfile.TemporaryDirectory(prefix=".bench-", dir=".") as folder,
             ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as alone,
