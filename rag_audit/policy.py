@@ -140,6 +140,20 @@ class Policy(Model):
     def _by_name(self) -> dict[str, TenantPolicy]:
         return {t.tenant: t for t in reversed(self.tenants)}
 
+    def moved(self, opens_at: int) -> Policy:
+        """The same policy at another time: its other dates move by as much as its opening does.
+
+        :param opens_at: milliseconds since the epoch
+        """
+        by = opens_at - self.opens_at
+        return self.model_copy(
+            update={
+                "opens_at": opens_at,
+                "closes_at": self.closes_at + by,
+                "delete_after": self.delete_after + by,
+            }
+        )
+
     def constants(self, tenant: TenantPolicy, dimension: int, norm_factor: int | None) -> Constants:
         """What fixes the circuits of one tenant's proofs.
 

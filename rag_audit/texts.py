@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +18,13 @@ from rag_audit.models import Identifier
 MAX_LINES_BYTES = 4 << 30
 MAX_CHUNK = 800
 """Characters of a chunk of the user's own text: well below the 512 tokens at which documents are cut."""
+CUTS = (
+    re.compile(r"\r?\n[^\S\n]*\n\s*"),
+    re.compile(r"\n\s*"),
+    re.compile(r"(?<=[.!?])\s+|(?<=[。！？])"),
+    re.compile(r"\s+"),
+)
+"""Where a text is cut: between paragraphs, lines, sentences, words."""
 SUFFIXES = frozenset({".md", ".rst", ".txt"})
 DEFAULT_TENANT = "default"
 
@@ -44,7 +50,8 @@ class Document:
 
 def load_directory(path: Path) -> dict[str, list[Document]]:
     """Texts by tenant: ``<tenant>.jsonl`` files at the top of `path`, with one ``{"text": ..}`` a line and taken as
-    they are; without any, .txt, .md and .rst files below it, cut into chunks of whole paragraphs.
+    they are; without any, .txt, .md and .rst files below it, cut into chunks of whole paragraphs. A chunk is a part of
+    its file's text, line for line.
 
     Each folder at the top is a tenant; files at the top belong to the tenant `default`. Hidden files and
     folders are passed over, links to folders are not followed.
@@ -120,16 +127,35 @@ def _read(file: Path) -> str:
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Neighbouring paragraphs joined up to `MAX_CHUNK` characters; a longer paragraph is cut between words."""
-    chunk = ""
-    for paragraph in re.split(r"\n\s*\n", text):
-        piece = paragraph.strip()
-        if not any(character.isalnum() for character in piece):
+    """Parts of the text as it stands, up to `MAX_CHUNK` characters each: neighbouring paragraphs together, a longer
+    paragraph cut between lines, a longer line between sentences, a longer sentence between words.
+
+    What has no letter or digit is left out at the edges of a chunk.
+    """
+    start = end = 0
+    for first, last in _parts(text, 0, len(text), CUTS):
+        if not any(map(str.isalnum, text[first:last])):
             continue
-        for part in [piece] if len(piece) <= MAX_CHUNK else textwrap.wrap(piece, MAX_CHUNK):
-            if chunk and len(chunk) + 2 + len(part) > MAX_CHUNK:
-                yield chunk
-                chunk = ""
-            chunk = f"{chunk}\n\n{part}" if chunk else part
-    if chunk:
-        yield chunk
+        if end and last - start > MAX_CHUNK:
+            yield text[start:end]
+            end = 0
+        start, end = (start if end else first), last
+    if end:
+        yield text[start:end]
+
+
+def _parts(text: str, start: int, end: int, cuts: Sequence[re.Pattern[str]]) -> Iterator[tuple[int, int]]:
+    """Where the parts of text[start:end] begin and end, without the space around them: none above `MAX_CHUNK`."""
+    start += len(text[start:end]) - len(text[start:end].lstrip())
+    end = start + len(text[start:end].rstrip())
+    if not cuts:
+        yield from ((at, min(at + MAX_CHUNK, end)) for at in range(start, end, MAX_CHUNK))
+        return
+    if end - start <= MAX_CHUNK and cuts is not CUTS:
+        if start < end:
+            yield start, end
+        return
+    # A whole text is always taken apart into paragraphs: whether they are joined again is `_chunks`' question.
+    edges = [(m.start(), m.end()) for m in cuts[0].finditer(text, start, end)]
+    for first, last in zip([start, *(e for _, e in edges)], [*(s for s, _ in edges), end], strict=True):
+        yield from _parts(text, first, last, cuts[1:])

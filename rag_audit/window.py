@@ -94,6 +94,13 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _require_future(policy: Policy, now: int) -> None:
+    if policy.opens_at <= now:
+        raise PolicyError("a window must be committed before it opens", field="policy.opens_at",
+                          expected=f"later than {now}", found=policy.opens_at,
+                          hint="`open --opens-in` dates it once everything is committed")  # fmt: skip
+
+
 class Window:
     """One audit window on the provider's side. Safe to use from several threads, by one process at a time.
 
@@ -158,6 +165,7 @@ class Window:
         witnesses: Sequence[VerifierKey] = (),
         embedder: Embedder | None = None,
         previous: PreviousWindow | None = None,
+        opens_in: int | None = None,
         clock: Callable[[], int] = now_ms,
         progress: OpenProgress | None = None,
     ) -> Window:
@@ -168,6 +176,8 @@ class Window:
 
         :param directory: a new or empty folder; private to the provider but for its `public` part
         :param witnesses: whose cosignatures are waited for; those that `beacon` names if empty
+        :param opens_in: dates the window once everything is committed: it opens so many milliseconds after that, and
+            the policy's dates move with it (`Policy.moved`); without it they stand
         :param progress: called with (step, done, total) while documents are embedded and indices committed
         :raises PolicyError: the policy is not well-formed, or roster or documents do not fit it
         :raises WindowStateError: the folder already holds a window
@@ -176,9 +186,8 @@ class Window:
         embedder = embedder or get_embedder(
             query_tokens=policy.tokens.query, document_tokens=policy.tokens.document
         )
-        if policy.opens_at <= clock():
-            raise PolicyError("a window must be committed before it opens", field="policy.opens_at",
-                              expected=f"later than {clock()}", found=policy.opens_at)  # fmt: skip
+        if opens_in is None:
+            _require_future(policy, clock())
         manifest = check_inputs(policy, roster, documents, embedder)
         if not witnesses and isinstance(beacon, WitnessBeacon):
             witnesses = [m.vkey for m in members_of(beacon)]
@@ -200,6 +209,11 @@ class Window:
                     "folder already holds a window", field=str(directory), hint="use Window.resume"
                 )
             drawn, tenants = commit_tenants(directory, policy, manifest, documents, embedder, progress)
+            if opens_in is not None:
+                policy = policy.moved(clock() + opens_in)
+                policy.check()
+            # Large indices take longer than their provider thought; witnesses would not sign what opens in the past.
+            _require_future(policy, clock())
             made = commit(origin=origin, policy=policy, roster=roster, manifest=manifest, tenants=tenants,
                           drawn=drawn, beacon=beacon, previous=previous)  # fmt: skip
             store_commitment(directory, made, witnesses)

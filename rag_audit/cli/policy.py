@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +15,7 @@ import click
 
 from rag_audit.canonical import jcs, read_json
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
+from rag_audit.cli.options import duration, parsed
 from rag_audit.durable import replace_file
 from rag_audit.errors import PolicyError
 from rag_audit.estimate.clusters import MAX_DENOMINATOR
@@ -39,32 +40,21 @@ DEFAULT_LATTICE = 32
 DEFAULT_EPS_ACC = "4"
 
 
-def _parsed(read: Callable[[str, str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """An option's callback that reads its text, or each of its texts, and refuses by this package's errors."""
-
-    def callback(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(read(item, param.opts[0]) for item in value)
-        return None if value is None else read(value, param.opts[0])
-
-    return callback
-
-
-@_parsed
+@parsed
 def _whole(text: str, option: str) -> int:
     if re.fullmatch(r"0*[1-9][0-9]{0,14}", text) is None:
         raise PolicyError("not a positive integer", field=option, expected="an integer >= 1", found=text)
     return int(text)
 
 
-@_parsed
+@parsed
 def _gains(text: str, option: str) -> tuple[int, ...]:
     if re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", text) is None:
         raise PolicyError("not a list of integers", field=option, expected="1,8,64", found=text)
     return tuple(int(part) for part in text.split(","))
 
 
-@_parsed
+@parsed
 def _range(text: str, option: str) -> tuple[int, int]:
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
     if match is None or int(match[1]) >= int(match[2]):
@@ -72,7 +62,7 @@ def _range(text: str, option: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-@_parsed
+@parsed
 def _theta(text: str, option: str) -> tuple[int, int]:
     """p/q of 0.974 or 4/5."""
     if re.fullmatch(r"0?\.[0-9]{1,9}|[0-9]{1,9}/0*[1-9][0-9]{0,8}", text):
@@ -83,7 +73,7 @@ def _theta(text: str, option: str) -> tuple[int, int]:
                       found=text)  # fmt: skip
 
 
-@_parsed
+@parsed
 def _tau(text: str, option: str) -> tuple[int, str]:
     """(tau, unit) of 500 (positions), 90s or 12h; 0 is the whole window."""
     match = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
@@ -94,7 +84,7 @@ def _tau(text: str, option: str) -> tuple[int, str]:
     return int(match[1]) * seconds.get(match[2], 1), "seconds" if match[2] else "positions"
 
 
-@_parsed
+@parsed
 def _certificate(text: str, option: str) -> tuple[str, int] | None:
     """(system, records) of groth16:64; None of none."""
     if text == "none":
@@ -104,15 +94,6 @@ def _certificate(text: str, option: str) -> tuple[str, int] | None:
         raise PolicyError("not a certificate", field=option, expected="none, groth16:RECORDS or scan:RECORDS",
                           found=text)  # fmt: skip
     return match[1], int(match[2])
-
-
-@_parsed
-def _duration(text: str, option: str) -> int:
-    """Milliseconds of 30s, 15m, 12h or 7d."""
-    match = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
-    if match is None:
-        raise PolicyError("not a duration", field=option, expected="30s, 15m, 12h or 7d", found=text)
-    return int(match[1]) * {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}[match[2]]
 
 
 @click.group(cls=Group)
@@ -252,10 +233,10 @@ def _choose(
     "--opens-in",
     default="15m",
     show_default=True,
-    callback=_duration,
+    callback=duration,
     help="time for the witnesses to cosign before it opens",
 )
-@click.option("--lasts", default="7d", show_default=True, callback=_duration)
+@click.option("--lasts", default="7d", show_default=True, callback=duration)
 @click.option("--n", callback=_whole, default="200", show_default=True, help="queries an account")
 @click.option(
     "--k-max",

@@ -7,7 +7,7 @@ import socketserver
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedIOBase
 from pathlib import Path
@@ -30,9 +30,11 @@ from rag_audit.cli.common import (
     signing_key,
     stages,
 )
+from rag_audit.cli.options import duration
 from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.drand import QUICKNET
 from rag_audit.durable import replace_file
+from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.errors import EncodingError, PolicyError, RagAuditError, SetupError
 from rag_audit.executors import open_executor
 from rag_audit.ledger.note import MAX_NOTE_BYTES
@@ -41,7 +43,7 @@ from rag_audit.proofs.groth16.instance import MAX_QUERIES
 from rag_audit.publication import MAX_PUBLICATION_BYTES
 from rag_audit.records import Answer, DrandBeacon, PreviousWindow, Refusal, RosterEntry, WitnessBeacon
 from rag_audit.release import LEAST_PERIOD_S, MAX_PERIOD_S
-from rag_audit.stored import forget, unfinished
+from rag_audit.stored import EMBED_RUN, forget, unfinished
 from rag_audit.texts import load_directory
 from rag_audit.window import Window
 from rag_audit.windowfile import WindowFile
@@ -131,6 +133,12 @@ def _admit(window: Window) -> None:
 )
 @click.option("--drand-signature", help="the round's signature in hexadecimal, once it is out")
 @click.option("--previous", type=PATH, help="the public folder of the window before this one")
+@click.option(
+    "--opens-in",
+    callback=duration,
+    help="date the window once everything is committed: it opens so long after (30s, 15m), and lasts as long as the "
+    "policy says",
+)
 @json_option
 def open_(
     directory: Path,
@@ -143,6 +151,7 @@ def open_(
     drand: int | None,
     drand_signature: str | None,
     previous: Path | None,
+    opens_in: int | None,
     as_json: bool,
 ) -> None:
     """Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder.
@@ -162,6 +171,8 @@ def open_(
             nonces if drand is None else DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=drand)
         )
         documents = {tenant: [d.text for d in texts] for tenant, texts in load_directory(docs).items()}
+        embedder = get_embedder(query_tokens=policy.tokens.query, document_tokens=policy.tokens.document)
+        _warn_of_cuts(embedder, documents)
         window = Window.open(
             _with_settings(directory, key),
             key=signer,
@@ -172,6 +183,8 @@ def open_(
             beacon=beacon,
             witnesses=[m.vkey for m in members_of(nonces)],
             previous=None if previous is None else previous_window(previous, policy),
+            embedder=embedder,
+            opens_in=opens_in,
             progress=stages(),
         )
     else:
@@ -183,9 +196,25 @@ def open_(
         result = {
             "status": window.status,
             "opening": window.opening_digest,
+            "opens_at": window.opening.opens_at,
             "public": str(directory / "public"),
         }
     emit(result, as_json)
+
+
+def _warn_of_cuts(embedder: Embedder, documents: Mapping[str, Sequence[str]]) -> None:
+    """Say how many documents are longer than what is embedded of them."""
+    limit = embedder.limits.document
+    for tenant, texts in documents.items():
+        cut = sum(
+            embedder.cut_documents(texts[first : first + EMBED_RUN])
+            for first in range(0, len(texts), EMBED_RUN)
+        )
+        if cut:
+            say(
+                f"{cut} of {len(texts)} documents of {tenant} are longer than {limit} tokens: they are found by their"
+                f" first {limit} only, and handed back whole"
+            )
 
 
 def previous_window(public: Path, policy: Policy) -> PreviousWindow:

@@ -7,33 +7,33 @@ The verifier's process gets window.json, the receipts and its own trust.toml, an
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from rag_audit.canonical import jcs, read_json
 from rag_audit.demo.corpus import SMALL_TENANTS, Question, collect, load_questions, small_tenants
+from rag_audit.demo.own import MAX_TEXTS, capacity, own_questions, own_texts, turns
+from rag_audit.demo.recall import recall
+from rag_audit.demo.stage import Demo, say
 from rag_audit.embedders import Embedder, get_embedder
-from rag_audit.engine import build_index, draw_noise, select
 from rag_audit.errors import ExitCode, SetupError, StoreError
 from rag_audit.policy import Policy, SystemName, draft_policy
-from rag_audit.relation.field import random_element
-from rag_audit.texts import Document, load_directory
+from rag_audit.texts import Document
 from rag_audit.window import now_ms
 
 ORIGIN = "rag-audit.demo/docstrings"
 WHOLE = "stdlib"
 """the tenant that holds all docstrings, proved by the scan argument"""
-CAPACITIES = {"scan": 4096, "groth16": 64}
+SMALL_CAPACITY = 64
 WITNESSES = ("witness-a", "witness-b")
 ACCOUNTS_A_TENANT = 2
 QUERIES = 6
@@ -42,63 +42,12 @@ CERTIFIED = 8
 """records that the coalition certificate's circuit has places for"""
 QUERY_TOKENS = 24
 """where questions are cut: a proof of the embedding costs by the token"""
-OPENS_IN_MS = 12_000
-"""and twelve times what reading and embedding the corpus took here: committing takes longer on a busy machine"""
+QUERIES_AN_ACCOUNT = 4
+"""n of the policy"""
+COSIGNED_IN = 5
+"""times what the slowest small command took so far: so long after it is dated the window opens"""
+LEAST_LEAD_S = 5
 LASTS_MS = 3_600_000
-
-
-@dataclass
-class Demo:
-    """Folders of the parties, timings, and how their commands are run."""
-
-    root: Path
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def provider(self) -> Path:
-        """The provider's own folder."""
-        return self.root / "provider"
-
-    @property
-    def window(self) -> Path:
-        """The provider's window."""
-        return self.provider / "window"
-
-    @property
-    def public(self) -> Path:
-        """What the provider publishes."""
-        return self.window / "public"
-
-    @property
-    def verifier(self) -> Path:
-        """The verifier's own folder."""
-        return self.root / "verifier"
-
-    def run(self, *arguments: str | Path, expect: Sequence[int] = (0,)) -> subprocess.CompletedProcess[str]:
-        """One command in a process of its own; its standard error is shown."""
-        command = [sys.executable, "-m", "rag_audit", *map(str, arguments)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode not in expect:
-            raise SetupError(
-                "a step of the demo failed",
-                field=f"rag-audit {' '.join(map(str, arguments))}",
-                expected=f"exit code {expect[0]}",
-                found=f"{done.returncode}: {done.stdout[-2000:]}",
-            )
-        return done
-
-    @contextmanager
-    def phase(self, name: str) -> Any:
-        """Announce and time a phase."""
-        say(f"\n== {name}")
-        started = time.monotonic()
-        yield
-        self.seconds[name] = time.monotonic() - started
-
-
-def say(text: str = "") -> None:
-    """To the person watching."""
-    print(text, flush=True)
 
 
 def run_demo(directory: Path, *, docs: Path | None, keep: bool) -> int:
@@ -114,11 +63,15 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool) -> int:
     with demo.phase("corpus"):
         tenants, questions = _corpus(demo, docs, embedder)
     with demo.phase("keys, circuits and proving keys (cached after the first run)"):
-        policy = _parties(demo, tenants)
+        # The person's own folders are large or small as they come: only the demo's own small tenant goes to Groth16.
+        systems: dict[str, SystemName] = {
+            name: "groth16" if docs is None and name in SMALL_TENANTS else "scan" for name in tenants
+        }
+        policy = _parties(demo, tenants, systems)
     with demo.phase("commit"):
         _open(demo, policy)
-    with demo.phase(f"attest: {QUERIES} queries, the first proved before its answer leaves"):
-        _query(demo, questions)
+    with demo.phase(f"attest: up to {QUERIES} queries, the first proved before its answer leaves"):
+        _query(demo, policy, embedder, tenants, questions)
     with demo.phase("close, challenge, prove"):
         _close(demo)
     with demo.phase("verify, in a process that gets window.json, the receipts and trust.toml"):
@@ -135,7 +88,7 @@ def _corpus(
 ) -> tuple[dict[str, list[Document]], list[Question]]:
     if docs is None:
         everything, questions = collect(), load_questions()
-        small, texts = next(iter(small_tenants(CAPACITIES["groth16"]).items()))
+        small, texts = next(iter(small_tenants(SMALL_CAPACITY).items()))
         tenants = {WHOLE: everything, small: texts}
         _whole_corpus(everything, questions, embedder)
         questions = [q for q in questions if q.tenant == small] + [
@@ -145,11 +98,16 @@ def _corpus(
             f"tenants: {WHOLE}, all of them, proved by the scan argument; {small}, {len(texts)} of them, by Groth16"
         )
     else:
-        tenants = {name: texts[: CAPACITIES["scan"]] for name, texts in load_directory(docs).items()}
-        questions = [
-            Question(d.text[:200], name, d.title) for name, texts in tenants.items() for d in texts[:8]
-        ]
-        say(f"your own texts: {', '.join(f'{n} ({len(t)})' for n, t in tenants.items())}")
+        tenants, left_out = own_texts(docs)
+        questions = own_questions(tenants, embedder)
+        named = ", ".join(f"{name} ({len(texts)})" for name, texts in tenants.items())
+        say(f"your own texts: {named}; questions are sentences of them")
+        for name, count in left_out.items():
+            print(
+                f"rag-audit: {count} texts of {name} beyond {MAX_TEXTS} are left out",
+                file=sys.stderr,
+                flush=True,
+            )
     for name, texts in tenants.items():
         folder = demo.provider / "docs"
         folder.mkdir(parents=True, exist_ok=True)
@@ -167,7 +125,7 @@ def _whole_corpus(everything: list[Document], questions: list[Question], embedde
     say(f"recall@5 over all {len(everything)} docstrings without noise: {hits}/{len(questions)}")
 
 
-def _parties(demo: Demo, tenants: Mapping[str, list[Document]]) -> Policy:
+def _parties(demo: Demo, tenants: Mapping[str, list[Document]], systems: Mapping[str, SystemName]) -> Policy:
     demo.verifier.mkdir()
     demo.run("keygen", demo.provider / "provider.skey", "--name", ORIGIN)
     demo.run("keygen", demo.verifier / "verifier.skey", "--name", "verifier.demo")
@@ -183,7 +141,7 @@ def _parties(demo: Demo, tenants: Mapping[str, list[Document]]) -> Policy:
             demo.run(
                 "account", "add", demo.provider / "roster.json", demo.root / "accounts" / f"{account}.json"
             )
-    policy = _policy(demo, tenants)
+    policy = _policy(tenants, systems)
     path = demo.provider / "policy.json"
     path.write_bytes(jcs(policy.dump()))
     keys = demo.run("setup", "new", path, "--json").stdout
@@ -191,16 +149,19 @@ def _parties(demo: Demo, tenants: Mapping[str, list[Document]]) -> Policy:
     return policy
 
 
-def _policy(demo: Demo, tenants: Iterable[str]) -> Policy:
+def _policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str, SystemName]) -> Policy:
+    """The window's policy. Its dates are drafts: `open --opens-in` dates the window once everything is committed."""
     now = now_ms()
-    systems: dict[str, SystemName] = {t: "groth16" if t in SMALL_TENANTS else "scan" for t in tenants}
     # Gains and lattice where some questions still find their passage: the figures say what that costs in epsilon.
     return draft_policy(
         window="demo",
-        opens_at=now + OPENS_IN_MS + round(12_000 * demo.seconds["corpus"]),
+        opens_at=now,
         closes_at=now + LASTS_MS,
-        capacities={tenant: CAPACITIES[system] for tenant, system in systems.items()},
-        n=4,
+        capacities={
+            name: SMALL_CAPACITY if systems[name] == "groth16" else capacity(len(texts))
+            for name, texts in tenants.items()
+        },
+        n=QUERIES_AN_ACCOUNT,
         k_max=2,
         eps_acc="14",
         accounts_max=4,
@@ -218,11 +179,10 @@ def _open(demo: Demo, policy: Policy) -> None:
         path = demo.provider / f"{name}.nonce.json"
         path.write_text(demo.run("witness", "nonce", demo.root / name).stdout)
         lines += ["--witness", str(path)]
-    # Made again, because making keys may have taken minutes.
-    policy = _policy(demo, [t.tenant for t in policy.tenants])
-    (demo.provider / "policy.json").write_bytes(jcs(policy.dump()))
     for party in [demo.verifier, *(demo.root / name for name in WITNESSES)]:
         _trust(demo, party, policy)
+    # What is left to do between the window's date and its opening is two cosignatures, on this machine as it is now.
+    lead = LEAST_LEAD_S + math.ceil(COSIGNED_IN * demo.slowest)
     demo.run(
         "open",
         demo.window,
@@ -234,6 +194,8 @@ def _open(demo: Demo, policy: Policy) -> None:
         demo.provider / "docs",
         "--key",
         demo.provider / "provider.skey",
+        "--opens-in",
+        f"{lead}s",
         *lines,
     )
     for step in ("cosign", "beacon"):
@@ -245,7 +207,7 @@ def _open(demo: Demo, policy: Policy) -> None:
     say(
         f"window {opened['opening'][:16]}.. is {opened['status']}: cosigned by {len(WITNESSES)} witnesses, beacon drawn"
     )
-    wait = max(0.0, (policy.opens_at - now_ms()) / 1000)
+    wait = max(0.0, (opened["opens_at"] - now_ms()) / 1000)
     if wait:
         say(f"it opens in {wait:.0f} s")
         time.sleep(wait + 0.01)
@@ -294,8 +256,14 @@ def _trust(demo: Demo, party: Path, policy: Policy) -> None:
     )
 
 
-def _query(demo: Demo, questions: list[Question]) -> None:
-    accounts = sorted(p.name for p in (demo.root / "accounts").iterdir() if p.is_dir())
+def _query(
+    demo: Demo, policy: Policy, embedder: Embedder, tenants: Iterable[str], questions: list[Question]
+) -> None:
+    accounts = sorted((f"{t}-{n}", t) for t in tenants for n in range(1, ACCOUNTS_A_TENANT + 1))
+    p, q = policy.estimator.theta
+    plan = turns(
+        accounts, questions, embedder, queries=QUERIES, each=policy.n, k_max=policy.k_max, theta=(p, q)
+    )
     address = demo.provider / "socket"
     service = subprocess.Popen(
         [
@@ -312,20 +280,16 @@ def _query(demo: Demo, questions: list[Question]) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 60
+        # However long it takes here: it is there, or it has ended.
         while not address.exists():
-            if service.poll() is not None or time.monotonic() > deadline:
-                raise SetupError("the provider's service did not start", field=str(demo.window))
+            if service.poll() is not None:
+                raise SetupError("the provider's service did not start", field=str(demo.window),
+                                 found=f"exit code {service.returncode}")  # fmt: skip
             time.sleep(0.05)
-        for number in range(QUERIES):
-            account = accounts[number % len(accounts)]
-            tenant = account.rsplit("-", 1)[0]
-            own = [q for q in questions if q.tenant == tenant]
-            question = own[number // len(accounts) * ACCOUNTS_A_TENANT + int(account[-1]) - 1]
+        for number, (account, _, question) in enumerate(plan):
             started = time.monotonic()
             done = demo.run(
                 "query",
-                question.question,
                 "--account",
                 demo.root / "accounts" / account,
                 "--window",
@@ -335,6 +299,8 @@ def _query(demo: Demo, questions: list[Question]) -> None:
                 "--socket",
                 os.path.relpath(address),
                 "--json",
+                "--",
+                question.question,
             )
             documents = json.loads(done.stdout)["documents"]
             waited = f"{time.monotonic() - started:.1f} s" + (", proof included" if number < EAGER else "")
@@ -427,7 +393,7 @@ def _summary(
     questions: list[Question],
 ) -> None:
     say("\n== what it costs and what it takes")
-    plain, noised, trials = _recall(policy, embedder, tenants, questions)
+    plain, noised, trials = recall(policy, embedder, tenants, questions)
     share = round(trials / noised) if noised else 0
     sentence = f"1 question in {share}" if noised else "no question"
     say(f"recall@{policy.top_k} over the questions: {plain:.0%} without noise, {noised / trials:.0%} with it")
@@ -443,31 +409,3 @@ def _summary(
     say(f"{'a proof':24} {proofs[0].stat().st_size:>9} bytes")
     for name, seconds in demo.seconds.items():
         say(f"{name[:72]:72} {seconds:6.1f} s")
-
-
-def _recall(
-    policy: Policy,
-    embedder: Embedder,
-    tenants: Mapping[str, list[Document]],
-    questions: list[Question],
-    draws: int = 20,
-) -> tuple[float, int, int]:
-    """(recall without noise, noised hits, noised trials) over the tenants' own questions, fresh noise each time."""
-    window, k = policy.noise.score_window(), policy.top_k
-    plain, noised, asked = 0, 0, 0
-    for tenant, texts in tenants.items():
-        part = policy.tenant(tenant)
-        assert part is not None
-        index = build_index(embedder.embed_documents([d.text for d in texts]), part.capacity)
-        for question in (q for q in questions if q.tenant == tenant):
-            targets = {index.positions[i] for i, d in enumerate(texts) if d.title == question.answer}
-            if not targets:
-                continue
-            asked += 1
-            vector = embedder.embed_query(question.question)
-            silent = np.zeros(part.capacity, np.int32)
-            plain += bool(targets & set(select(index, vector, silent, window, k)))
-            for _ in range(draws):
-                fresh = draw_noise(random_element(), part.capacity, policy.noise.gains)
-                noised += bool(targets & set(select(index, vector, fresh, window, k)))
-    return plain / max(asked, 1), noised, max(asked, 1) * draws

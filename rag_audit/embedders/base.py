@@ -100,6 +100,9 @@ class Embedder(Protocol):
         :raises NothingToEmbed: naming the first document without a direction
         """
 
+    def cut_documents(self, texts: Sequence[str]) -> int:
+        """How many of the documents are longer than the document limit, beyond which nothing of them is embedded."""
+
     def query_commitment(self, text: str, salt: int) -> int:
         """hq: over the tokens where A1 can be proved from them, over the UTF-8 bytes elsewhere."""
 

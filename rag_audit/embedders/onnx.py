@@ -155,6 +155,12 @@ class OnnxEmbedder:
             out[number] = self._embed(tokens, field=field)
         return out
 
+    def cut_documents(self, texts: Sequence[str]) -> int:
+        for number, text in enumerate(texts):
+            check_text(text, field=f"documents[{number}]")
+        encodings = (self._document.encode(self.template.document + text) for text in texts)
+        return sum(bool(encoding.overflowing) for encoding in encodings)
+
     def query_commitment(self, text: str, salt: int) -> int:
         return text_query_commitment(salt, check_text(text, field="query"))
 

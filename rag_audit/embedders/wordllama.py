@@ -252,6 +252,12 @@ class WordLlama:
             out[number] = self._embed(encoding.ids[: self.limits.document], field=field)
         return out
 
+    def cut_documents(self, texts: Sequence[str]) -> int:
+        for number, text in enumerate(texts):
+            check_text(text, field=f"documents[{number}]")
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return sum(len(encoding.ids) > self.limits.document for encoding in encodings)
+
     def query_commitment(self, text: str, salt: int) -> int:
         return query_commitment(salt, self.tokenize(text))
 

@@ -37,8 +37,51 @@ def test_chunks_are_whole_paragraphs_up_to_their_size(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n\n".join(paragraphs) + "\n\n---\n\n", "utf-8")
     chunks = [d.text for d in load_directory(tmp_path)["default"]]
     assert max(map(len, chunks)) <= MAX_CHUNK
-    assert "\n\n".join(chunks) == "\n\n".join(p.strip() for p in paragraphs)
+    assert [p.strip() for chunk in chunks for p in chunk.split("\n\n")] == [p.strip() for p in paragraphs]
     assert len(chunks) == 5
+
+
+def dialogue(turns: int) -> str:
+    return "\n".join(f"{'Doctor' if n % 2 else 'Patient'}: What was said in turn {n}?" for n in range(turns))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        dialogue(3),
+        dialogue(200),
+        dialogue(100).replace("\n", "\r\n"),
+        "# Title\n\n    indented\n\tcode\n\n\n\nand a line  \nwith breaks\n",
+        " ".join(f"Sentence number {n} ends here." for n in range(200)),
+        "。".join("これは長い文章です" for _ in range(300)),
+        "x" * 5_000,
+        "a b\n" * 3_000 + "\n \n" * 3_000 + "end",
+    ],
+)
+def test_chunks_are_the_files_text(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.txt").write_bytes(text.encode())
+    chunks = [d.text for d in load_directory(tmp_path)["default"]]
+    assert all(0 < len(chunk) <= MAX_CHUNK and chunk == chunk.strip() for chunk in chunks)
+    place, left_out = 0, ""
+    for chunk in chunks:
+        found = text.find(chunk, place)
+        assert found >= 0, chunk
+        left_out += text[place:found]
+        place = found + len(chunk)
+    assert (left_out + text[place:]).strip() == ""
+
+
+def test_a_dialogue_is_cut_between_its_turns(tmp_path: Path) -> None:
+    text = dialogue(200)
+    (tmp_path / "a.txt").write_text(text)
+    chunks = [d.text for d in load_directory(tmp_path)["default"]]
+    assert len(chunks) > 5 and [line for chunk in chunks for line in chunk.split("\n")] == text.split("\n")
+
+
+def test_sentences_are_kept_whole_where_they_fit(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(" ".join(f"Sentence number {n} ends here." for n in range(200)))
+    chunks = [d.text for d in load_directory(tmp_path)["default"]]
+    assert len(chunks) > 5 and all(c.startswith("Sentence") and c.endswith("here.") for c in chunks)
 
 
 def test_a_long_paragraph_is_cut_between_words(tmp_path: Path) -> None:
