@@ -16,7 +16,8 @@ from rag_audit.embedders import Embedder, NothingToEmbed
 from rag_audit.estimate import estimate
 from rag_audit.texts import Document, DocumentsError, load_directory
 
-LEAST_CAPACITY = 4096
+LEAST_CAPACITY = 64
+"""Empty positions get noise too: among many, few texts would hardly ever be found."""
 MAX_TEXTS = 1 << 16
 """Texts a tenant that the demo commits to: more take minutes. The rest is left out, and said to be."""
 QUESTIONS = 8

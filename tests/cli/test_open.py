@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 from rag_audit.cli import main
 from rag_audit.proofs.scan import store as index_store
 from rag_audit.proofs.scan.store import RUN
+from rag_audit.window import now_ms
 from tests.cli.conftest import Shell
 
 PLACE = ("index of law", 3 * RUN)
@@ -97,3 +99,27 @@ def test_progress_is_shown_on_a_terminal(command: list[str]) -> None:
     os.close(master)
     for line in (b"documents of law 5/5", b"index of law 48/256", b"index of medicine 256/256"):
         assert line in shown
+
+
+def test_a_window_is_dated_on_request_once_it_is_prepared(command: list[str], tmp_path: Path) -> None:
+    began = now_ms()
+    done = CliRunner().invoke(main, [*command, "--opens-in", "20s", "--json"])
+    result = json.loads(done.stdout)
+    # The policy alone says in an hour.
+    assert began + 20_000 <= result["opens_at"] <= now_ms() + 20_000
+    published = json.loads((tmp_path / "window" / "public" / "opening.json").read_text())
+    assert published["policy"]["opens_at"] == published["opening"]["opens_at"] == result["opens_at"]
+    assert published["policy"]["closes_at"] - result["opens_at"] == 3_600_000
+
+
+def test_documents_beyond_the_limit_are_counted_on_standard_error(
+    command: list[str], service: Shell, tmp_path: Path
+) -> None:
+    shutil.copytree(service.root / "docs", tmp_path / "docs")
+    with (tmp_path / "docs" / "law.jsonl").open("a") as lines:
+        lines.write(json.dumps({"text": "whereas " * 600}) + "\n")
+    command[command.index("--docs") + 1] = str(tmp_path / "docs")
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0, done.output
+    said = [line for line in done.stderr.splitlines() if "tokens" in line]
+    assert len(said) == 1 and "1 of 6 documents of law are longer than 512 tokens" in said[0]

@@ -128,6 +128,11 @@ def test_limits_cut_and_keep_the_closing_token(folder: Path) -> None:
     assert embedder.manifest()["tokens"] == {"document": 256, "query": 4}
 
 
+def test_documents_that_are_cut_are_counted(folder: Path) -> None:
+    embedder = minilm(folder, document_tokens=4)  # two of them are special tokens
+    assert embedder.cut_documents(["red", "red blue", "red blue red", "red blue red blue"]) == 2
+
+
 @pytest.mark.parametrize("text", ["", "   "])
 def test_empty_query_is_refused(folder: Path, text: str) -> None:
     with pytest.raises(NothingToEmbed, match="nothing to embed"):

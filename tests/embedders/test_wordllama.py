@@ -199,6 +199,13 @@ def test_queries_and_documents_are_cut_at_their_limits(embedder: wordllama.WordL
     assert len(get_embedder(query_tokens=24).tokenize(words)) == 24
 
 
+def test_documents_that_are_cut_are_counted(embedder: wordllama.WordLlama) -> None:
+    whole = " ".join(["disk"] * 512)
+    assert len(embedder._tokenizer.encode(whole, add_special_tokens=False).ids) == 512
+    assert embedder.cut_documents([]) == embedder.cut_documents(["a short text", whole]) == 0
+    assert embedder.cut_documents([whole + " disk", "a short text", whole * 3]) == 2
+
+
 def test_documents_and_queries_share_one_space(embedder: wordllama.WordLlama) -> None:
     texts = ["a short text", "the ledger is public"]
     rows = embedder.embed_documents(texts)

@@ -140,6 +140,7 @@ class Service:
         *,
         previous: PreviousWindow | None = None,
         documents: Mapping[str, Sequence[str]] = TEXTS,
+        opens_in: int | None = None,
         progress: OpenProgress | None = None,
         witnesses: Sequence[VerifierKey] = (),
         **changes: Any,
@@ -158,6 +159,7 @@ class Service:
             beacon=self.beacon(),
             witnesses=witnesses,
             previous=previous,
+            opens_in=opens_in,
             clock=self.clock,
             progress=progress,
         )

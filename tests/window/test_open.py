@@ -16,7 +16,7 @@ import pytest
 
 from rag_audit.commit import WindowSecrets
 from rag_audit.embedders import wordllama
-from rag_audit.errors import StoreError, WindowStateError
+from rag_audit.errors import PolicyError, StoreError, WindowStateError
 from rag_audit.proofs.scan import store as index_store
 from rag_audit.proofs.scan.store import RUN
 from rag_audit.verify import verify_window
@@ -185,3 +185,41 @@ def test_a_window_that_lost_a_file_is_not_opened_over(service: Service, lost: st
     with pytest.raises(WindowStateError, match="already holds a window"):
         service.commit(system="scan")
     assert kept(directory) == before
+
+
+def hours_a_step(service: Service) -> Any:
+    """Progress of an opening each of whose steps takes an hour."""
+
+    def step(name: str, done: int, total: int) -> None:
+        service.clock.advance(3_600_000)
+
+    return step
+
+
+def test_a_window_is_dated_once_it_is_prepared(service: Service) -> None:
+    draft = service.policy(system="scan")
+    began = service.clock()
+    with service.commit(system="scan", opens_in=30_000, progress=hours_a_step(service)) as window:
+        assert service.clock() > began + 3_600_000
+        assert window.opening.opens_at == service.clock() + 30_000
+        assert window.opening.closes_at - window.opening.opens_at == draft.closes_at - draft.opens_at
+        assert window.policy == draft.moved(window.opening.opens_at)
+        assert window.policy.delete_after - draft.delete_after == window.opening.opens_at - draft.opens_at
+        assert window.opening.c_policy == window.policy.digest()
+        service.cosign_opening(window)
+        assert window.status == "active"
+
+
+def test_a_window_that_took_longer_than_its_date_is_not_opened_and_goes_on_with_another(
+    service: Service, work: list[Any]
+) -> None:
+    with pytest.raises(PolicyError, match="committed before it opens") as caught:
+        service.commit(system="scan", progress=hours_a_step(service))
+    assert caught.value.field == "policy.opens_at" and "--opens-in" in str(caught.value.hint)
+    directory = service.root / "window"
+    assert not list((directory / "public").iterdir()) and not (directory / "ledger.sqlite").exists()
+    before = kept(directory)
+    assert TEXTS["law"] in work
+    work.clear()
+    with service.commit(system="scan"):
+        assert work == [] and kept(directory) == before
