@@ -24,7 +24,7 @@ QUESTIONS = 8
 """questions a tenant"""
 FEWEST_WORDS, MOST_WORDS = 4, 20
 
-_ENDS = re.compile(r"\n|(?<=[.!?])\s+|(?<=[。！？])")
+_ENDS = re.compile(r"\n|(?<=[.!?])(?<![0-9]\.)\s+|(?<=[。！？])")
 _MARKS = re.compile(r"\A(?:[#>*+\-=\s|]+|[0-9]{1,3}[.)]\s)+")
 """What leads a heading, a quotation or an item of a list."""
 _SPEAKER = re.compile(r"\A[A-Z]\w{0,19}(?: \w{1,12})?:\s+")
@@ -132,7 +132,9 @@ def turns(
     done: list[_Turn] = []
     vectors: list[npt.NDArray[np.int8]] = []
     asked: set[tuple[str, str]] = set()
-    for number in range(min(queries, each * len(accounts))):
+    for number in range(each * len(accounts)):
+        if len(done) == queries:
+            return
         account, tenant = accounts[number % len(accounts)]
         own = [q for q in questions if q.tenant == tenant]
         for question in sorted(own, key=lambda q: (q.tenant, q.question) in asked):
