@@ -211,7 +211,7 @@ class Window:
             drawn, tenants = commit_tenants(directory, policy, manifest, documents, embedder, progress)
             if opens_in is not None:
                 policy = policy.moved(clock() + opens_in)
-                policy.check()
+                policy.check(embedder.dimension)
             # Large indices take longer than their provider thought; witnesses would not sign what opens in the past.
             _require_future(policy, clock())
             made = commit(origin=origin, policy=policy, roster=roster, manifest=manifest, tenants=tenants,
