@@ -2,7 +2,7 @@
 use super::*;
 use crate::ptau;
 use crate::secret::Secret;
-use crate::testing::{system, Folder};
+use crate::testing::{locked, system, Folder, TURN};
 use crate::transcript::random_scalar;
 
 /// What `verify_key` says of a key with these contributions to delta.
@@ -28,6 +28,7 @@ fn fault(name: &str, factors: &[Fr]) -> Option<String> {
 
 #[test]
 fn factors_of_delta_that_cancel_are_refused() {
+    let _turn = locked(&TURN);
     let draw = || random_scalar().unwrap();
     let inverse = |x: &Fr| ark_ff::Field::inverse(x).unwrap();
     let (x, y) = (draw(), draw());
@@ -88,6 +89,7 @@ fn contributed(before: &Powers, factors: [Fr; 3]) -> Powers {
 
 #[test]
 fn factors_of_phase_1_that_cancel_are_refused() {
+    let _turn = locked(&TURN);
     let draw = || random_scalar().unwrap();
     let inverse = |x: &Fr| ark_ff::Field::inverse(x).unwrap();
     let start = Powers::start(3);

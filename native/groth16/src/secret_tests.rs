@@ -2,25 +2,18 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use ark_bn254::{g1, g2, Fr};
 use ark_ff::{BigInt, Field, PrimeField};
 
 use super::decompose;
 use crate::ptau;
-use crate::testing::{system, Folder};
+use crate::testing::{locked, system, Folder, TURN};
 use crate::zkey::Key;
 
 /// The next word of the secrets, if a test says what they are.
 static NEXT: Mutex<Option<u64>> = Mutex::new(None);
-/// One test at a time has secrets and looks for them.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// One word of a stream that can be drawn again (Steele, Lea, Flood 2014, SplitMix64).
 fn word(index: u64) -> u64 {
     let mut z = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);

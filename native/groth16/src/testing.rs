@@ -1,11 +1,19 @@
 //! What unit tests share.
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ark_bn254::Fr;
 use ark_ff::{BigInt, PrimeField};
 
 use crate::field::limbs_to_le;
 use crate::r1cs::R1cs;
+
+/// Tests that draw secrets, or dictate and look for them, run one at a time: all draw from one place.
+pub static TURN: Mutex<()> = Mutex::new(());
+
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A folder that goes when the test ends.
 pub struct Folder(pub PathBuf);
