@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rag_audit.errors import EncodingError, InvalidProof, RagAuditError, SchemaError, WitnessError
+from rag_audit.errors import (
+    EncodingError,
+    InvalidProof,
+    MemoryLimitError,
+    RagAuditError,
+    SchemaError,
+    WitnessError,
+)
 from rag_audit.proofs import Statement
 from rag_audit.proofs.scan import (
     PROTOCOL,
@@ -109,6 +116,59 @@ def test_records_of_the_reference_verify(key: ScanKey, made: list[Made]) -> None
     for m in made:
         verify(key, wire(m.proof), m.job.statement)
     assert verify_batch(key, [wire(m.proof) for m in made], [m.job.statement for m in made]) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lattice": 48},
+        {"lattice": 0},
+        {"lattice": 1 << 25},
+        {"lattice": 1 << 80},
+        {"lo": -1},
+        {"lo": 90},
+        {"hi": 64 * DIMENSION + 1},
+        {"hi": 1 << 31},
+        {"hi": FQ},
+        {"listed": 0},
+        {"listed": CAPACITY + 1},
+        {"gains": ()},
+        {"gains": (1, 9)},
+        {"capacity": 1 << 11},
+        {"capacity": 0},
+        {"capacity": (1 << 24) + 1},
+        {"dimension": DIMENSION - 1},
+        {"dimension": 0},
+        {"dimension": 4097},
+    ],
+    ids=str,
+)
+def test_constants_out_of_range_are_refused(key: ScanKey, made: list[Made], change: dict[str, Any]) -> None:
+    """By name, for the verifier; a prover runs out of memory first at some sizes."""
+    other = dataclasses.replace(key, **change)
+    with pytest.raises(EncodingError):
+        verify(other, wire(made[0].proof), made[0].job.statement)
+    with pytest.raises(RagAuditError) as caught:
+        dataclasses.replace(made[0].job, key=other).run()
+    assert isinstance(caught.value, EncodingError | WitnessError | MemoryLimitError)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [{"lo": 64 * DIMENSION - 1, "hi": 64 * DIMENSION}, {"lo": 10, "hi": 11}, {"lattice": 1 << 24}],
+    ids=str,
+)
+def test_an_extreme_window_proves_the_reference_and_no_more(key: ScanKey, window: dict[str, int]) -> None:
+    """No window takes a score out of the table of scores."""
+    record = make(dataclasses.replace(key, **window), 104)
+    verify(record.job.key, wire(record.proof), record.job.statement)
+    others = [p for p in range(CAPACITY) if p not in record.job.positions]
+    positions = [others[0], *record.job.positions[1:]]
+    statement = dataclasses.replace(record.job.statement, htopk=topk_commitment(8, positions))
+    with pytest.raises(WitnessError):
+        dataclasses.replace(record.job, statement=statement, positions=positions).run()
+    with pytest.raises(InvalidProof):
+        verify(record.job.key, wire(record.proof), statement)
 
 
 @pytest.mark.parametrize("name", [f.name for f in dataclasses.fields(Statement)])

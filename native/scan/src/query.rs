@@ -625,6 +625,7 @@ pub(crate) mod tests {
     use crate::session::REPEATED;
     use ragaudit_core::commitment::pack_nibbles;
     use ragaudit_core::poseidon::{hash, hash_list};
+    use ragaudit_core::selection::MAX_LATTICE;
 
     struct Case {
         index: IndexCommitment,
@@ -634,6 +635,8 @@ pub(crate) mod tests {
         gains: Vec<u32>,
         cq: Fr,
         htopk: Fr,
+        /// lo, hi, lattice.
+        window: [i64; 3],
     }
 
     const LO: i64 = 10;
@@ -685,6 +688,15 @@ pub(crate) mod tests {
         gains: &[u32],
         listed: usize,
     ) -> Case {
+        let sizes = [documents, capacity, dimension, listed];
+        case_in([LO, HI, LATTICE], sizes, gains)
+    }
+
+    fn case_in(
+        window: [i64; 3],
+        [documents, capacity, dimension, listed]: [usize; 4],
+        gains: &[u32],
+    ) -> Case {
         let rows = components(5, documents * dimension);
         let query = components(77, dimension);
         let key = IndexKey([3; 32]);
@@ -700,13 +712,14 @@ pub(crate) mod tests {
             .collect();
         scores.resize(capacity, 0);
         let noise = certificate(capacity, gains, 4);
-        let window = ScoreWindow::new(LO, HI, LATTICE).unwrap();
+        let [lo, hi, lattice] = window;
+        let steps = ScoreWindow::new(lo, hi, lattice).unwrap();
         let drawn = &noise.opening.as_ref().unwrap().values;
         let mut order: Vec<i64> = (0..capacity as i64).collect();
         order.sort_by_key(|p| {
             let p = *p as usize;
             (
-                std::cmp::Reverse(window.quantise(scores[p] as i32) + drawn[p]),
+                std::cmp::Reverse(steps.quantise(scores[p] as i32) + drawn[p]),
                 p,
             )
         });
@@ -719,6 +732,7 @@ pub(crate) mod tests {
             gains: gains.to_vec(),
             cq: vector_hash(query_salt, &query),
             htopk: list_hash(list_salt, &positions),
+            window,
             answer: Answer {
                 query,
                 query_salt,
@@ -739,9 +753,9 @@ pub(crate) mod tests {
                 cq: self.cq,
                 htopk: self.htopk,
                 listed: self.answer.positions.len(),
-                lo: LO,
-                hi: HI,
-                lattice: LATTICE,
+                lo: self.window[0],
+                hi: self.window[1],
+                lattice: self.window[2],
             }
         }
 
@@ -976,6 +990,32 @@ pub(crate) mod tests {
             assert!(!case.forged(&witness), "{mark}");
             witness.distances[row] = -1 - witness.distances[row];
             assert!(!case.forged(&witness), "{mark}");
+        }
+    }
+
+    /// Scores are looked up in a table of all that the components admit, so no window takes a score out of it: not one
+    /// beyond reach, where all are 0, nor one unit wide, nor the largest lattice.
+    #[test]
+    fn false_scores_are_refused_in_every_window() {
+        let reach = 64 * 70;
+        let most = i64::from(i32::MAX);
+        for window in [
+            [reach + 1, reach + 709, LATTICE],
+            [most - 1, most, LATTICE],
+            [0, most, MAX_LATTICE],
+            [10, 11, LATTICE],
+            [LO, HI, MAX_LATTICE],
+            [LO, HI, 1],
+        ] {
+            let case = case_in(window, [30, 37, 70, 4], &[1, 8]);
+            assert!(case.forged(&case.witness()), "{window:?}: the honest one");
+            let out = (0..37)
+                .find(|p| !case.answer.positions.contains(p))
+                .unwrap() as usize;
+            let mut witness = case.witness();
+            witness.quantised[out] -= 1;
+            witness.distances[out] += 1 << case.index.layout.variables;
+            caught_by("constraint: lookup layer", || case.forged(&witness));
         }
     }
 

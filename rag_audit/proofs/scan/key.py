@@ -9,12 +9,16 @@ from typing import Any
 
 from rag_audit import _native
 from rag_audit.canonical import Json, digest_hex, parse_base64
-from rag_audit.errors import EncodingError, SchemaError
+from rag_audit.errors import EncodingError, PolicyError, SchemaError
 from rag_audit.proofs.scan import memory
 from rag_audit.relation.field import digest_to_field
+from rag_audit.relation.noise import check_gains
+from rag_audit.relation.scores import ScoreWindow
 
 PROTOCOL = digest_hex({"system": "scan", "version": 1, "claims": ["A2", "A3", "A4"]})
 """Names the argument where groth16 names a circuit."""
+MAX_LISTED = 1024
+"""Largest K."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,20 @@ class ScanKey:
     def parameters(self) -> _native.ScanParameters:
         """The other constants, in native form.
 
-        :raises EncodingError: a constant out of range
+        :raises EncodingError: a constant out of range, or a score window beyond reach
         """
+        try:
+            check_gains(self.gains)
+            ScoreWindow(self.lo, self.hi, self.lattice).check_reach(self.dimension)
+        except PolicyError as exc:
+            raise EncodingError(
+                "policy constants refused", field=exc.field, expected=exc.expected, found=exc.found
+            ) from exc
+        most = min(MAX_LISTED, self.capacity)
+        if not 1 <= self.listed <= most:
+            raise EncodingError(
+                "policy constants refused", field="listed", expected=f"1..{most}", found=self.listed
+            )
         try:
             return _native.ScanParameters(
                 self.window, list(self.gains), self.listed, self.lo, self.hi, self.lattice

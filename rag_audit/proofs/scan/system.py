@@ -25,7 +25,7 @@ from rag_audit.proofs import (
 from rag_audit.proofs.scan import embed, verify
 from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey
 from rag_audit.proofs.scan.job import CertificateJob, ProofJob
-from rag_audit.proofs.scan.key import PROTOCOL, ScanKey, parse_points, points_json
+from rag_audit.proofs.scan.key import MAX_LISTED, PROTOCOL, ScanKey, parse_points, points_json
 from rag_audit.proofs.scan.release import check_pin
 from rag_audit.relation.field import digest_to_field, to_bytes
 from rag_audit.relation.noise import check_gains
@@ -33,7 +33,6 @@ from rag_audit.relation.scores import ScoreWindow
 
 TABLE_ARTEFACT = "table-scan"
 MAX_CAPACITY = 1 << 24
-MAX_LISTED = 1024
 
 
 def check_constants(constants: Constants) -> None:
