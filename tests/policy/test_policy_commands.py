@@ -51,6 +51,19 @@ def refused(result: Result, error: str, field: str) -> None:
 # -- new -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("system", ["scan", "groth16"])
+@pytest.mark.parametrize(("window", "dimension"), [("20000:20709", 256), ("2000:2200", 16), ("20:1025", 16)])
+def test_a_score_window_beyond_reach_is_refused(
+    tmp_path: Path, system: str, window: str, dimension: int
+) -> None:
+    refused(
+        run("policy", "new", tmp_path / "p.json", "--window", "w-1", "--tenant", "law=64", "--system", system,
+            "--score-window", window, "--dimension", dimension),
+        "PolicyError", "hi",
+    )  # fmt: skip
+    assert not (tmp_path / "p.json").exists()
+
+
 @pytest.mark.parametrize("method", ["classical", "split", "analytic", "exact"])
 def test_a_joint_target_is_met(tmp_path: Path, method: str) -> None:
     policy, told = made(

@@ -12,6 +12,7 @@ from rag_audit.cli import main
 from rag_audit.embedders import manifest_digest, public_manifest
 from rag_audit.errors import SchemaError
 from rag_audit.ledger.note import ALG_COSIGNATURE, SigningKey
+from rag_audit.policy import DEFAULT_SCORE_WINDOW
 from rag_audit.proofs import scan
 from rag_audit.trust import Trust
 from tests.window.forge import Forge
@@ -82,6 +83,17 @@ def test_trust_new_refuses_a_minority_quorum_or_warns_of_it(tmp_path: Path) -> N
     assert Trust.load(tmp_path / "trust.toml").minority_quorum
     quiet = trust_new(tmp_path)
     assert quiet.exit_code == 0 and "warning" not in quiet.stderr
+
+
+def test_trust_new_limits_the_score_window_to_a_policy_s_default(tmp_path: Path) -> None:
+    assert trust_new(tmp_path).exit_code == 0
+    require, (lo, hi) = Trust.load(tmp_path / "trust.toml").require, DEFAULT_SCORE_WINDOW
+    assert (require.max_score_hi, require.min_score_width) == (hi, hi - lo)
+    assert (
+        trust_new(tmp_path, "--require", "max_score_hi=1742", "--require", "min_score_width=1").exit_code == 0
+    )
+    require = Trust.load(tmp_path / "trust.toml").require
+    assert (require.max_score_hi, require.min_score_width) == (1742, 1)
 
 
 def test_trust_new_pins_this_release_s_manifest_and_scan_protocols(tmp_path: Path) -> None:
