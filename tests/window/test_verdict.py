@@ -1,6 +1,7 @@
 """The thread: commit, attest, verify on real text, with real proofs."""
 
 from rag_audit.errors import ExitCode
+from rag_audit.report.text import render
 from tests.window.simulator import Finished
 
 
@@ -18,3 +19,10 @@ def test_an_honest_window_passes(finished: Finished) -> None:
         "setup=unsafe",
     ):
         assert part in verdict.line
+
+
+def test_the_score_window_is_in_line_figures_and_report(finished: Finished) -> None:
+    verdict = finished.verify()
+    assert " scores=101..810" in verdict.line
+    assert (verdict.figures["scores"], verdict.figures["dimension"]) == ("101..810", 256)
+    assert f"scores         101..810 of at most {64 * 256}, in " in render(verdict)
