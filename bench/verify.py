@@ -73,7 +73,10 @@ class Builder:
         self.witnesses = {name: SigningKey.generate(name, ALG_COSIGNATURE) for name in WITNESSES}
         names = [(f"account-{n}", TENANTS[n % len(TENANTS)]) for n in range(accounts)]
         self.keys = {name: SigningKey.generate(name) for name, _ in names}
-        lines = [RosterEntry(account=a, tenant=t, key=self.keys[a].verifier.public.hex()) for a, t in names]
+        lines = [
+            RosterEntry(account=a, tenant=t, key=self.keys[a].verifier.public.hex(), custody="account")
+            for a, t in names
+        ]
         self.enrolled, self.roster = lines[:enrolments], lines[enrolments:]
         self.tenant_of = dict(names)
         self.embedder = get_embedder(query_tokens=4)
@@ -248,7 +251,7 @@ class Builder:
 
     def _trust(self) -> str:
         require = Require(
-            max_epsilon="1000", max_delta="1e-5", min_k_max=1, max_theta="0.8", min_tau=0, max_K_share="0.25",
+            max_epsilon="1000", max_abandoned=0, max_score_hi=810, min_score_width=709, max_delta="1e-5", min_k_max=1, max_theta="0.8", min_tau=0, max_K_share="0.25",
             a1="proved", coalition="not-checked", min_receipts=1,
         )  # fmt: skip
         named = [(line.account, line.key) for line in self.roster[:1000]]
