@@ -251,9 +251,19 @@ class Builder:
 
     def _trust(self) -> str:
         require = Require(
-            max_epsilon="1000", max_abandoned=0, max_score_hi=810, min_score_width=709, max_delta="1e-5", min_k_max=1, max_theta="0.8", min_tau=0, max_K_share="0.25",
-            a1="proved", coalition="not-checked", min_receipts=1,
-        )  # fmt: skip
+            max_epsilon="1000",
+            max_delta="1e-5",
+            min_k_max=1,
+            max_theta="0.8",
+            min_tau=0,
+            max_K_share="0.25",
+            max_score_hi=810,
+            min_score_width=709,
+            max_abandoned=0,
+            a1="proved",
+            coalition="not-checked",
+            min_receipts=1,
+        )
         named = [(line.account, line.key) for line in self.roster[:1000]]
         return trust_template(
             origin=ORIGIN,
