@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from rag_audit.proofs.scan import store as index_store
 from rag_audit.proofs.scan.store import RUN
 from rag_audit.window import now_ms
 from tests.cli.conftest import Shell
+from tests.window.simulator import TEXTS
 
 PLACE = ("index of law", 3 * RUN)
 
@@ -112,12 +112,11 @@ def test_a_window_is_dated_on_request_once_it_is_prepared(command: list[str], tm
     assert published["policy"]["closes_at"] - result["opens_at"] == 3_600_000
 
 
-def test_documents_beyond_the_limit_are_counted_on_standard_error(
-    command: list[str], service: Shell, tmp_path: Path
-) -> None:
-    shutil.copytree(service.root / "docs", tmp_path / "docs")
-    with (tmp_path / "docs" / "law.jsonl").open("a") as lines:
-        lines.write(json.dumps({"text": "whereas " * 600}) + "\n")
+def test_documents_beyond_the_limit_are_counted_on_standard_error(command: list[str], tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for tenant, texts in {**TEXTS, "law": [*TEXTS["law"], "whereas " * 600]}.items():
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+        (tmp_path / "docs" / f"{tenant}.jsonl").write_text(lines)
     command[command.index("--docs") + 1] = str(tmp_path / "docs")
     done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output
