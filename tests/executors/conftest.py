@@ -62,12 +62,21 @@ class DaskCluster(Cluster):
         options = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", file)
         self.scheduler = self.start("-m", "dask", "scheduler", *options, "--port", "0",
                                     DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")  # fmt: skip
-        worker = ("-m", "dask", "worker", *options, "--no-nanny", "--nthreads", "1", "--name")
-        self.workers = {name: self.start(*worker, name) for name in ("one", "two")}
-        while not file.exists():
+        while (address := self._address(file)) is None:
             assert self.scheduler.poll() is None
             time.sleep(0.05)
-        self.address = json.loads(file.read_text())["address"].replace("tcp://", "dask://")
+        self.address = address.replace("tcp://", "dask://")
+        # Only now: workers read the file too.
+        worker = ("-m", "dask", "worker", *options, "--no-nanny", "--nthreads", "1", "--name")
+        self.workers = {name: self.start(*worker, name) for name in ("one", "two")}
+
+    @staticmethod
+    def _address(file: Path) -> str | None:
+        """The scheduler's, once its file is there as a whole."""
+        try:
+            return str(json.loads(file.read_text())["address"])
+        except (FileNotFoundError, ValueError):
+            return None
 
     def kill_a_busy_worker(self, running: Callable[[], bool]) -> bool:
         from distributed import Client
