@@ -1,0 +1,145 @@
+"""Receipts as verifiers and accounts read them: what they cost, and whose count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit import receipts
+from rag_audit.account import check_receipt
+from rag_audit.canonical import read_json
+from rag_audit.errors import ExitCode, InvalidProof
+from rag_audit.publication import Publication
+from rag_audit.records import CountersignedReceipt
+from tests.window.forge import Forge
+from tests.window.simulator import Finished
+
+HASHED = receipts.topk_commitment
+
+
+@pytest.fixture
+def only_k_hashed(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashing more positions than K ends the test."""
+
+    def watched(salt: int, positions: Sequence[int]) -> int:
+        assert len(positions) == finished.policy.top_k, "positions were hashed before they were counted"
+        return HASHED(salt, positions)
+
+    monkeypatch.setattr(receipts, "topk_commitment", watched)
+
+
+@pytest.mark.parametrize("count", [0, 1, 90_000])
+def test_another_number_of_positions_is_a_contradiction_and_is_not_hashed(
+    count: int, finished: Finished, tmp_path: Path, only_k_hashed: None
+) -> None:
+    """90,000 of them cost half a minute."""
+    forge = Forge(finished)
+    forge.receipt("law-1", 1).body["positions"] = [0] * count
+    verdict = forge.verify(tmp_path)
+    assert verdict.exit_code is ExitCode.FAIL and verdict.deciding is not None
+    assert verdict.deciding.id == "receipt.consistent"
+    assert f"{count} positions and 2 document openings, where K = 2" in verdict.deciding.found
+
+
+def test_another_number_of_openings_is_a_contradiction(finished: Finished, tmp_path: Path) -> None:
+    forge = Forge(finished)
+    forge.receipt("law-1", 1).body["documents"].pop()
+    verdict = forge.verify(tmp_path)
+    assert verdict.deciding is not None and verdict.deciding.id == "receipt.consistent"
+    assert "2 positions and 1 document openings" in verdict.deciding.found
+
+
+def test_an_account_counts_before_it_hashes_too(
+    finished: Finished, tmp_path: Path, only_k_hashed: None
+) -> None:
+    forge = Forge(finished)
+    forge.receipt("law-1", 1).body["positions"] = [0] * 1_000
+    _, folder = forge.seal(tmp_path)
+    path = next(folder.glob("law-1-1-*.json"))
+    text = CountersignedReceipt.parse(read_json(path, max_bytes=1 << 20), field="receipt").receipt
+    public = Publication.load(finished.window / "public")
+    with pytest.raises(InvalidProof, match="contradicts") as caught:
+        check_receipt(text, public, finished.service.key.verifier)
+    assert "1000 positions" in str(caught.value.found)
+
+
+def test_a_receipt_is_checked_under_the_committed_policy_only(finished: Finished) -> None:
+    """K comes from it."""
+    path = finished.receipts / "law-1-1.json"
+    text = CountersignedReceipt.parse(read_json(path, max_bytes=1 << 20), field="receipt").receipt
+    public = Publication.load(finished.window / "public")
+    changed = public.model_copy(update={"policy": {**public.policy, "top_k": 3}})
+    with pytest.raises(InvalidProof, match="policy is not the committed one"):
+        check_receipt(text, changed, finished.service.key.verifier)
+
+
+# What A1 rests on where it is re-executed: accounts that the verifier knows.
+
+
+def without_embedding(finished: Finished) -> Forge:
+    """A1 is not proved: one record has no proof of it."""
+    forge = Forge(finished)
+    forge.proofs["law-1", 2].pop("embed")
+    return forge
+
+
+@pytest.mark.parametrize(
+    ("independent", "level"),
+    [
+        (("law-1", "medicine-1"), "re-executed(4/6)"),
+        (("law-2",), "re-executed(1/6)"),
+        ((), "declared"),
+    ],
+    ids=["two accounts", "one account", "nobody"],
+)
+def test_only_queries_that_somebody_independent_disclosed_are_re_executed(
+    independent: tuple[str, ...], level: str, finished: Finished, tmp_path: Path
+) -> None:
+    """A provider's own accounts ask what suits it, and disclose that."""
+    verdict = without_embedding(finished).verify(
+        tmp_path, trust=finished.service.trust(finished.policy, independent=independent)
+    )
+    assert verdict.figures["a1"] == level
+    found = {c.id: c for c in verdict.checks}
+    assert found["proof.a1"].found.startswith("6 of 6 re-executed")
+    assert (found["trust.a1"].status.value == "pass") == (level != "declared")
+
+
+def test_an_account_whose_key_the_provider_holds_vouches_for_nothing(
+    finished: Finished, tmp_path: Path
+) -> None:
+    forge = without_embedding(finished)
+    line: Any = next(line for line in forge.value["roster"] if line["account"] == "law-1")
+    line["custody"] = "provider"
+    verdict = forge.verify(tmp_path)
+    assert verdict.figures["a1"] == "re-executed(2/6)"
+
+
+# tau, with its unit.
+
+
+@pytest.mark.parametrize(
+    ("tau", "unit", "wanted", "met"),
+    [
+        (500, "positions", "500 positions", True),
+        (3_600, "seconds", "3599 seconds", True),
+        (3_600, "seconds", "500 positions", False),
+        (3_600, "positions", "500 seconds", False),
+        (499, "positions", "500 positions", False),
+        (0, "positions", "9 seconds", True),
+        (0, "seconds", 0, True),
+        (3_600, "seconds", 0, False),
+    ],
+)
+def test_tau_is_compared_in_its_own_unit(
+    tau: int, unit: str, wanted: int | str, met: bool, finished: Finished
+) -> None:
+    value = finished.value()
+    value["policy"]["estimator"].update(tau=tau, tau_unit=unit)
+    verdict = finished.verify(finished.changed(policy=value["policy"]), require={"min_tau": wanted})
+    found = next(c for c in verdict.checks if c.id == "trust.min_tau")
+    assert (found.status.value == "pass") == met
+    assert found.found == ("whole window" if tau == 0 else f"{tau} {unit}")
