@@ -26,8 +26,8 @@ Json = Any
 
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 64
-MAX_VALUES = 1 << 25
-"""JSON values in one document: a value of two bytes takes a hundred in memory."""
+MAX_VALUES = 1 << 24
+"""JSON values in one document: one that is written in six bytes may take two hundred in memory."""
 MAX_TOML_DEPTH = 8
 MAX_TOML_LINE = 16_384
 _HEX = re.compile(r"\A[0-9a-f]*\Z")

@@ -77,9 +77,11 @@ def test_a_name_that_changes_into_a_fifo_is_not_waited_for(
     regular.write_text("{}")
     fifo(path)
     seen = os.stat(regular)
-    monkeypatch.setattr("rag_audit.durable.os.stat", lambda _: seen)
-    with pytest.raises(EncodingError, match="a FIFO"):
-        read_bytes(path, max_bytes=100)
+    with monkeypatch.context() as patch:
+        patch.setattr("rag_audit.durable.os.stat", lambda _: seen)
+        with pytest.raises(EncodingError) as caught:
+            read_bytes(path, max_bytes=100)
+    assert "a FIFO" in str(caught.value)
 
 
 def test_a_regular_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
