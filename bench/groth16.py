@@ -134,7 +134,7 @@ def batch(folder: Path) -> dict[str, Any]:
     assert bad == []
     encoded[777] = b"".join(map(to_bytes, [*inputs[:-1], inputs[-1] ^ 1]))
     costs["one_bad"], bad = measured(lambda: _native.groth16_verify_batch(vk, proofs, encoded))
-    assert bad == [777]
+    assert bad == [(777, None)]
     return {"proofs": BATCH, **by_figure(costs)}
 
 

@@ -7,11 +7,13 @@ or written raises OSError.
 """
 
 from os import PathLike
-from typing import Self, final
+from typing import ClassVar, Self, final
 
 __all__ = [
     "PackedIndex",
+    "ScanBatch",
     "ScanCoalition",
+    "ScanEmbedBatch",
     "ScanIndex",
     "ScanParameters",
     "ScanTable",
@@ -37,10 +39,10 @@ __all__ = [
     "scan_certify",
     "scan_embed_prove",
     "scan_embed_verify",
-    "scan_embed_verify_batch",
+    "scan_limits",
+    "scan_protocol",
     "scan_prove",
     "scan_verify",
-    "scan_verify_batch",
     "set_threads",
     "table_tree",
     "threads",
@@ -161,8 +163,11 @@ def groth16_prove(zkey_path: _Path, witness: bytes) -> bytes:
 def groth16_verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
     """Check one proof (256 bytes) against the concatenated public inputs; ValueError if malformed."""
 
-def groth16_verify_batch(vk_json: str, proofs: list[bytes], inputs: list[bytes]) -> list[int]:
-    """Check many proofs under one key by a random linear combination; the indices of the bad ones."""
+def groth16_verify_batch(
+    vk_json: str, proofs: list[bytes], inputs: list[bytes]
+) -> list[tuple[int, str | None]]:
+    """Check many proofs under one key by a random linear combination. The indices of the bad ones, ascending: with the
+    reason where proof or inputs are malformed, None where the equation fails. ValueError if the key is malformed."""
 
 @final
 class ScanIndex:
@@ -219,10 +224,51 @@ def scan_verify(
 ) -> None:
     """ValueError with the reason unless certificate and query proof hold for the record."""
 
-def scan_verify_batch(
-    index: ScanIndex, parameters: ScanParameters, records: list[tuple[bytes, bytes, bytes]]
-) -> list[int]:
-    """Indices of the (record, certificate, proof) triples that do not verify, ascending."""
+@final
+class ScanBatch:
+    """Records of one tenant, verified a chunk at a time in memory that does not grow with their number."""
+
+    CHUNK: ClassVar[int]
+    def __new__(cls, index: ScanIndex, parameters: ScanParameters) -> Self:
+        """An empty batch."""
+
+    def add(self, records: list[tuple[bytes, bytes, bytes]]) -> list[tuple[int, str]]:
+        """Add (record, certificate, proof) triples; the indices of those that are no proof at all, with the reason."""
+
+    def holds(self) -> bool:
+        """Whether everything that was added and not refused is proved."""
+
+    def search(self, records: list[tuple[bytes, bytes, bytes]]) -> list[tuple[int, str]]:
+        """The indices of the triples that do not verify, with the reason, whatever was added before."""
+
+    def kept(self) -> int:
+        """Points and scalars that are kept between chunks."""
+
+@final
+class ScanEmbedBatch:
+    """Proofs of A1 about one table; as `ScanBatch`. `parameters`: most tokens of a query, and A."""
+
+    CHUNK: ClassVar[int]
+    def __new__(cls, table: ScanTable, parameters: tuple[int, int]) -> Self:
+        """An empty batch."""
+
+    def add(self, records: list[tuple[bytes, bytes]]) -> list[tuple[int, str]]:
+        """Add (statement, proof) pairs; the indices of those that are no proof at all, with the reason."""
+
+    def holds(self) -> bool:
+        """Whether everything that was added and not refused is proved."""
+
+    def search(self, records: list[tuple[bytes, bytes]]) -> list[tuple[int, str]]:
+        """The indices of the pairs that do not verify, with the reason, whatever was added before."""
+
+    def kept(self) -> int:
+        """Points and scalars that are kept between chunks."""
+
+def scan_protocol() -> bytes:
+    """The protocol's digest: of its rules of layout, its limits, and what every kind of run says."""
+
+def scan_limits() -> dict[str, int]:
+    """The largest value of every public parameter, by name."""
 
 @final
 class ScanTable:
@@ -253,11 +299,6 @@ def scan_embed_prove(
 
 def scan_embed_verify(table: ScanTable, parameters: tuple[int, int], statement: bytes, proof: bytes) -> None:
     """ValueError with the reason unless the proof of A1 holds for (context, hq, cq)."""
-
-def scan_embed_verify_batch(
-    table: ScanTable, parameters: tuple[int, int], records: list[tuple[bytes, bytes]]
-) -> list[int]:
-    """Indices of the (statement, proof) pairs that do not verify, ascending."""
 
 @final
 class ScanCoalition:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from rag_audit.attest import record_public, tenant_public
@@ -13,6 +13,7 @@ from rag_audit.checks.challenge import wanted
 from rag_audit.embedders import manifest_digest, public_manifest
 from rag_audit.errors import ExitCode, RagAuditError, SetupError
 from rag_audit.proofs import STATEMENTS, SYSTEMS, ProofSystem, PublicValues, TenantPublic, proof_system
+from rag_audit.proofs.batch import Lazy, Refusals
 from rag_audit.records import QueryRecord
 
 
@@ -188,37 +189,46 @@ def _verify_kind(
         case.report(f"{prefix}.key.{tenant}", True, opened.digest, opened.digest)
         case.figures.setdefault("setups", set()).add(opened.setup or "transparent")
         with case.guarding(f"{prefix}.valid.{tenant}"):
-            fields = [(value, f"proofs.{record.seq}.{name}") for record, value in proved]
-            reasons: Iterable[tuple[int, RagAuditError]]
+            bad: Refusals
             if shared is None:
                 circuit = system.circuits(public.constants)[name]
-                proofs = [system.parse_proof(value, circuit, field=field) for value, field in fields]
-                statements = [stated(record) for record, _ in proved]
-                bad = system.verify_batch(key, proofs, statements, engine=case.engine)
-                reasons = ((i, system.refusal(key, proofs[i], statements[i])) for i in bad)
+
+                def proof(i: int) -> bytes:
+                    record, value = proved[i]
+                    return system.parse_proof(value, circuit, field=f"proofs.{record.seq}.{name}")
+
+                # Made as they are needed: no more of them are held than are verified at a time.
+                proofs = Lazy(len(proved), proof)
+                statements = Lazy(len(proved), lambda i: stated(proved[i][0]))
+                bad = system.refusals(key, proofs, statements, engine=case.engine)
             else:
-                parsed = [shared.parse_proof(value, field=field) for value, field in fields]
                 every = [stated(record) for record in case.queries if record.tenant == tenant]
-                own = [stated(record) for record, _ in proved]
-                refused = shared.verify(key, parsed, own, every, engine=case.engine)
-                bad, reasons = list(refused), refused.items()
+                bad, read = {}, {}
+                for i, (record, value) in enumerate(proved):
+                    try:
+                        read[i] = shared.parse_proof(value, field=f"proofs.{record.seq}.{name}")
+                    except RagAuditError as exc:
+                        bad[i] = exc
+                own = [stated(proved[i][0]) for i in read]
+                refused = shared.verify(key, list(read.values()), own, every, engine=case.engine)
+                bad.update((place, refused[n]) for n, place in enumerate(read) if n in refused)
             found, at, status = f"{len(proved)} valid", None, Status.PASS
             if bad:
-                first, reason = _refusal(reasons)
-                found = f"{len(bad)} invalid: {reason.message}" + (
+                first, reason = _refusal(bad)
+                found = f"{len(bad)} invalid: {reason.name}: {reason.message}" + (
                     f" ({reason.found})" if reason.found else ""
                 )
                 at = f"record {proved[first][0].seq}"
+                if reason.field is not None and reason.field.startswith("proofs."):
+                    at += f", {reason.field}"
                 status = Status.FAIL if reason.exit_code is ExitCode.FAIL else Status.UNDECIDED
             case.record(f"{prefix}.valid.{tenant}", status, f"{len(proved)} valid proofs", found, at)
             return {r.seq for i, (r, _) in enumerate(proved) if i not in bad}
     return set()
 
 
-def _refusal(reasons: Iterable[tuple[int, RagAuditError]]) -> tuple[int, RagAuditError]:
+def _refusal(bad: Mapping[int, RagAuditError]) -> tuple[int, RagAuditError]:
     """The first proof that is proven false, or the first of those that are none at all; and why."""
-    every = iter(reasons)
-    first = next(every)
-    if first[1].exit_code is ExitCode.FAIL:
-        return first
-    return next((reason for reason in every if reason[1].exit_code is ExitCode.FAIL), first)
+    false = (i for i in sorted(bad) if bad[i].exit_code is ExitCode.FAIL)
+    first = next(false, min(bad))
+    return first, bad[first]

@@ -332,7 +332,7 @@ class Pins(Protocol):
 class OpenedKey:
     """What a verifier needs beside proofs and statements, checked against what it pins.
 
-    :param key: for `ProofSystem.verify_batch`
+    :param key: for `ProofSystem.refusals`
     :param digest: what was compared, for the report
     :param setup: how the key came about; None where there is no setup that anybody could have kept
     """
@@ -438,10 +438,16 @@ class ProofSystem(Protocol):
         :raises SchemaError: other fields, another system or circuit
         """
 
-    def verify_batch(
+    def refusals(
         self, key: Any, proofs: Sequence[bytes], statements: Sequence[PublicValues], *, engine: str
-    ) -> list[int]:
-        """Indices of the proofs that do not verify, ascending."""
+    ) -> dict[int, RagAuditError]:
+        """Why proofs do not verify, by their index, ascending: `InvalidProof` where one is false, `EncodingError` where
+        the bytes are no proof at all. None hides another: each has its own outcome.
+
+        :param proofs: read as they are needed; where reading one raises `RagAuditError`, that is its outcome
+        :param statements: likewise
+        :raises SetupError: the engine is not installed
+        """
 
     def places(self, name: str, value: Json) -> int:
         """How many records a proof from a file is for, by its form alone; 1 where it is one record's own."""
@@ -451,9 +457,6 @@ class ProofSystem(Protocol):
 
         :raises PolicyError: a number of records that no circuit is built for
         """
-
-    def refusal(self, key: Any, proof: bytes, statement: PublicValues) -> RagAuditError:
-        """Why one of them does not: `InvalidProof`, or `EncodingError` where the bytes are no proof at all."""
 
 
 def proof_system(name: str) -> ProofSystem:

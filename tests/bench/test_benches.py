@@ -31,6 +31,13 @@ def run(name: str, *options: str) -> dict[str, Any]:
     return value
 
 
+def test_batches() -> None:
+    value = run("batch", "--documents", "100", "--dimension", "16", "--records", "3,70", "--threads", "1")
+    assert value["documents"] == 100 and value["bytes"] > 0
+    for name in COST:
+        assert set(value[name]) == {"3", "70"}
+
+
 def test_the_scan_argument() -> None:
     value = run(
         "scan", "--documents", "100", "--dimension", "16", "--gains", "1,8", "--batch", "2", "--threads", "1"

@@ -277,7 +277,7 @@ def test_batch_names_the_bad_ones(setup: Setup, bad: list[int]) -> None:
     proofs, inputs = batch(setup, 13)
     wrong = encode([v ^ 1 for v in setup.system.inputs()])
     inputs = [wrong if i in bad else x for i, x in enumerate(inputs)]
-    assert _native.groth16_verify_batch(setup.vk, proofs, inputs) == bad
+    assert _native.groth16_verify_batch(setup.vk, proofs, inputs) == [(i, None) for i in bad]
 
 
 def test_batch_errors_that_cancel_without_weights(setup: Setup) -> None:
@@ -286,25 +286,27 @@ def test_batch_errors_that_cancel_without_weights(setup: Setup) -> None:
     shift = multiply(G1, 12345)
     for i, delta in ((1, shift), (2, neg(shift))):
         proofs[i] = proofs[i][:192] + g1_bytes(add(g1_point(proofs[i][192:]), delta))
-    assert _native.groth16_verify_batch(setup.vk, proofs, inputs) == [1, 2]
+    assert _native.groth16_verify_batch(setup.vk, proofs, inputs) == [(1, None), (2, None)]
 
 
 def test_batch_of_none(setup: Setup) -> None:
     assert _native.groth16_verify_batch(setup.vk, [], []) == []
 
 
-def test_batch_malformed_is_named(setup: Setup) -> None:
-    proofs, inputs = batch(setup, 3)
-    with pytest.raises(ValueError, match="proof 1: proof: B: point not in the subgroup"):
-        _native.groth16_verify_batch(
-            setup.vk, [proofs[0], proofs[1][:64] + off_subgroup() + proofs[1][192:], proofs[2]], inputs
-        )
-    with pytest.raises(ValueError, match="proof 2: public input 0: not below"):
-        _native.groth16_verify_batch(setup.vk, proofs, [*inputs[:2], words(MODULUS) + inputs[2][32:]])
-    with pytest.raises(ValueError, match="proof 0: public inputs: expected 3, found 2"):
-        _native.groth16_verify_batch(setup.vk, proofs, [inputs[0][:64], *inputs[1:]])
-    with pytest.raises(ValueError, match="2 lists for 3 proofs"):
-        _native.groth16_verify_batch(setup.vk, proofs, inputs[:2])
+def test_batch_malformed_is_named_and_hides_no_false_one(setup: Setup) -> None:
+    proofs, inputs = batch(setup, 5)
+    proofs[1] = proofs[1][:64] + off_subgroup() + proofs[1][192:]
+    inputs[2] = words(MODULUS) + inputs[2][32:]
+    inputs[3] = encode([v ^ 1 for v in setup.system.inputs()])
+    inputs[4] = inputs[4][:64]
+    assert _native.groth16_verify_batch(setup.vk, proofs, inputs) == [
+        (1, "proof: B: point not in the subgroup of order r"),
+        (2, "public input 0: not below the group order"),
+        (3, None),
+        (4, "public inputs: expected 3, found 2"),
+    ]
+    with pytest.raises(ValueError, match="4 lists for 5 proofs"):
+        _native.groth16_verify_batch(setup.vk, proofs, inputs[:4])
 
 
 def test_keys_with_the_same_text_prefix_are_not_confused(setup: Setup, tmp_path: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from rag_audit import _native
 from rag_audit.errors import (
     EncodingError,
     InvalidProof,
@@ -20,6 +21,7 @@ from rag_audit.errors import (
     WitnessError,
 )
 from rag_audit.proofs import Statement
+from rag_audit.proofs.batch import Lazy
 from rag_audit.proofs.scan import (
     PROTOCOL,
     CertificateJob,
@@ -31,10 +33,11 @@ from rag_audit.proofs.scan import (
     parse_points,
     parse_proof,
     points_json,
-    refusal,
+    refusals,
     verify,
     verify_batch,
 )
+from rag_audit.proofs.scan.job import RECORD
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.noise import draw
@@ -306,9 +309,78 @@ def test_what_is_no_proof_is_told_from_what_is_false(key: ScanKey, made: list[Ma
     no_proofs = [proof[:-1], proof[:-32], proof + bytes(32), proof[:-32] + bytes([0xFF]) * 32, b"", b"\0\0"]
     no_proofs += [proof[:4] + off_curve + proof[36:], (5).to_bytes(4, "big") + proof[4:]]
     for bad, of, about in [*((p, key, statement) for p in no_proofs), (proof, other_size, moved)]:
-        assert isinstance(refusal(of, bad, about), EncodingError)
-        assert verify_batch(of, [bad], [about]) == [0]
-    assert isinstance(refusal(key, wire(made[1].proof), statement), InvalidProof)
+        assert isinstance(refusals(of, [bad], [about])[0], EncodingError)
+    assert isinstance(refusals(key, [wire(made[1].proof)], [statement])[0], InvalidProof)
+
+
+def test_no_proof_hides_another(key: ScanKey, made: list[Made]) -> None:
+    """One that is none at all, one that cannot be read from its file, a false one and a good one, in one batch."""
+    proofs = [wire(m.proof) for m in made]
+    statement = made[0].job.statement
+
+    def read(i: int) -> bytes:
+        if i == 1:
+            raise SchemaError("not a scan proof", field="proofs.7")
+        return (proofs[0][:-1], b"", proofs[1], proofs[0])[i]
+
+    bad = refusals(key, Lazy(4, read), [statement] * 4)
+    assert {i: type(reason) for i, reason in bad.items()} == {
+        0: EncodingError,
+        1: SchemaError,
+        2: InvalidProof,
+    }
+
+
+class Counted(bytes):
+    """Bytes of which it is known how many live, parts of them among them."""
+
+    live = 0
+    most = 0
+
+    def __init__(self, _: bytes) -> None:
+        type(self).live += 1
+        type(self).most = max(self.most, self.live)
+
+    def __getitem__(self, key: Any) -> Any:
+        part = super().__getitem__(key)
+        return Counted(part) if isinstance(part, bytes) else part
+
+    def __del__(self) -> None:
+        type(self).live -= 1
+
+
+@pytest.mark.parametrize("false", [None, 70])
+def test_a_batch_holds_a_chunk_of_proofs(key: ScanKey, made: list[Made], false: int | None) -> None:
+    """Neither Python nor the native core keeps more for three chunks than for one, found false or not."""
+    good, other = wire(made[0].proof), wire(made[1].proof)
+    count = 2 * _native.ScanBatch.CHUNK + 5
+    asked = 0
+
+    def proof(i: int) -> bytes:
+        nonlocal asked
+        asked += 1
+        return Counted(other if i == false else good)
+
+    Counted.live = Counted.most = 0
+    bad = refusals(key, Lazy(count, proof), Lazy(count, lambda _: made[0].job.statement))
+    assert list(bad) == ([] if false is None else [false])
+    assert asked == (count if false is None else 2 * count)
+    assert (
+        Counted.most <= 2 * _native.ScanBatch.CHUNK + 3
+    )  # certificate and query proof, and one that is being read
+
+    batch = _native.ScanBatch(key.index, key.parameters)
+    certificate_bytes = int.from_bytes(good[:4], "big")
+    record = (
+        made[0].job.statement.encode(RECORD),
+        good[4 : 4 + certificate_bytes],
+        good[4 + certificate_bytes :],
+    )
+    kept = []
+    for _ in range(3):
+        assert batch.add([record] * 10) == []
+        kept.append(batch.kept())
+    assert batch.holds() and kept == [kept[0]] * 3
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,10 @@ from rag_audit.relation.commitments import topk_commitment, vector_commitment
 from rag_audit.relation.field import to_hex
 from rag_audit.trust import Trust
 from rag_audit.windowfile import WindowFile
+from tests.circuits.test_proofs import off_subgroup
 from tests.window.forge import Forge
 from tests.window.simulator import ORIGIN, Finished
+from tests.window.standins import taken_as_valid
 
 FAIL, UNDECIDED, UNMET = ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET
 STRANGER = SigningKey.generate(ORIGIN)
@@ -344,6 +346,17 @@ def swapped_proofs(*names: str) -> Callable[[Forge], None]:
     return change
 
 
+def beside_false_ones(**part: Any) -> Callable[[Forge], None]:
+    """Of two records that have each other's proof one is no proof at all."""
+
+    def change(forge: Forge) -> None:
+        swapped_proofs("retrieve")(forge)
+        made = forge.proofs["law-2", 1]
+        made["retrieve"] = {**made["retrieve"], **part}
+
+    return change
+
+
 def swapped_statements(forge: Forge) -> None:
     made = forge.proofs["law-1", 2]
     made["retrieve"], made["embed"] = made["embed"], made["retrieve"]
@@ -434,6 +447,10 @@ PROOF = [
     Cheat("off-curve point", "proof.valid.law", proof_part("a", 0, value="00" * 31 + "02"), UNDECIDED),
     Cheat("off-curve twist point", "proof.valid.law", proof_part("b", 0, 0, value="00" * 31 + "02"), UNDECIDED),
     Cheat("coordinate above p", "proof.valid.law", proof_part("c", 0, value="ff" * 32), UNDECIDED),
+    Cheat("a coordinate above p hides no false proof", "proof.valid.law", beside_false_ones(c=["ff" * 32] * 2)),
+    Cheat("a point outside the subgroup hides no false proof", "proof.valid.law",
+          beside_false_ones(b=off_subgroup())),
+    Cheat("a proof that is a number hides no false proof", "proof.valid.law", beside_false_ones(a=5)),
     Cheat("another circuit than the policy's constants ask for", "proof.circuit.law",
           put("policy", "tenants", 0, "circuits", "retrieve", value=ZERO), UNDECIDED, proofs=False),
     Cheat("another circuit than the embedder's constants ask for", "proof.embed.circuit.law",
@@ -617,7 +634,7 @@ CHEATS = [*OPENING, *LEDGER, *PROOF, *RECEIPT, *COALITION, *TRUST]
 
 @pytest.fixture
 def proofs_taken_as_valid(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    return lambda: monkeypatch.setattr(groth16, "verify_batch", lambda *_, **__: [])
+    return lambda: monkeypatch.setattr(groth16, "refusals", taken_as_valid)
 
 
 def test_a_forge_that_changes_nothing_passes(finished: Finished, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from rag_audit.verify import verify_window
 from rag_audit.window import Window
 from rag_audit.windowfile import WindowFile
 from tests.window.simulator import QUESTIONS, Service
+from tests.window.standins import taken_as_valid
 
 
 def enrol(service: Service, window: Window, name: str, tenant: str = "law") -> Enrolment:
@@ -70,7 +71,7 @@ def verdict(service: Service, directory: Path, monkeypatch: pytest.MonkeyPatch, 
         str(e["seq"]): {"retrieve": proof, "embed": proof} for e in file.entries if e["type"] == "query"
     }
     keys = {instance.digest(): proving_key(instance).vk for instance in policy.instances()}
-    monkeypatch.setattr(groth16, "verify_batch", lambda *_, **__: [])
+    monkeypatch.setattr(groth16, "refusals", taken_as_valid)
     monkeypatch.setattr(groth16, "parse_proof", lambda *_, **__: b"")
     changed = file.model_copy(update={"proofs": proofs, "verification_keys": keys})
     trust = service.trust(policy, independent=("law-1",))

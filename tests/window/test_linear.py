@@ -26,6 +26,7 @@ from rag_audit.trust import AccountTrust, Trust
 from rag_audit.verify import load_receipts, open_case, verify_window
 from rag_audit.windowfile import WindowFile
 from tests.window.simulator import Finished
+from tests.window.standins import taken_as_valid
 
 SIZES = (60, 120, 240)
 
@@ -34,7 +35,7 @@ SIZES = (60, 120, 240)
 def without_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand-ins where proofs would be: everything up to their statements is as in a real window."""
     monkeypatch.setattr(scan, "parse_proof", lambda *_, **__: b"")
-    monkeypatch.setattr(scan, "verify_batch", lambda *_, **__: [])
+    monkeypatch.setattr(scan, "refusals", taken_as_valid)
 
 
 @pytest.fixture(scope="module")

@@ -40,6 +40,7 @@ from rag_audit.window import Window
 from rag_audit.windowfile import WindowFile
 from tests.window.forge import Forge
 from tests.window.simulator import QUESTIONS, Finished, Service
+from tests.window.standins import taken_as_valid
 
 FAIL, UNDECIDED = ExitCode.FAIL, ExitCode.MALFORMED
 SLOT = ("law-1", 2)
@@ -222,6 +223,17 @@ def swapped_proofs(name: str) -> Callable[[Forge], None]:
     return change
 
 
+def beside_false_ones(name: str, data: str) -> Callable[[Forge], None]:
+    """Of two records that have each other's proof one is no proof at all."""
+
+    def change(forge: Forge) -> None:
+        swapped_proofs(name)(forge)
+        made = forge.proofs["law-2", 1]
+        made[name] = {**made[name], "proof": data}
+
+    return change
+
+
 def own_table() -> tuple[str, Any]:
     """A provider's own commitment: the pinned points, two columns of them exchanged."""
     data = wordllama.committed_columns()
@@ -330,6 +342,12 @@ class Cheat:
 CHEATS = [
     Cheat("proof of another record", swapped_proofs("retrieve")),
     Cheat("proof of another record's embedding", swapped_proofs("embed"), "proof.embed.valid.law"),
+    Cheat("a proof that is no base64 hides no false proof", beside_false_ones("retrieve", "***")),
+    Cheat("a proof that is no point hides no false proof", beside_false_ones("retrieve", "/" * 64)),
+    Cheat("an embedding's proof that is no base64 hides no false one", beside_false_ones("embed", "***"),
+          "proof.embed.valid.law"),
+    Cheat("an embedding's proof that is no point hides no false one", beside_false_ones("embed", "/" * 64),
+          "proof.embed.valid.law"),
     Cheat("a record without proof of its embedding", lambda f: f.proofs[SLOT].pop("embed"), "proof.present",
           UNDECIDED),
     Cheat("another table than the committed one, published as such", other_table, "proof.embed.key.law",
@@ -391,7 +409,7 @@ CHEATS = [
 def proofs_taken_as_valid(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def take() -> None:
         for system in (groth16, scan):
-            monkeypatch.setattr(system, "verify_batch", lambda *_, **__: [])
+            monkeypatch.setattr(system, "refusals", taken_as_valid)
 
     return take
 

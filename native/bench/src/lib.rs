@@ -1,4 +1,6 @@
 //! Statements of the scan argument for the benches, at any size.
+use std::sync::Arc;
+
 use ragaudit_core::commitment::pack_nibbles;
 use ragaudit_core::noise::draw;
 use ragaudit_core::poseidon::{hash, hash_list};
@@ -31,7 +33,7 @@ pub struct Case {
     pub rows: Vec<i8>,
     pub dimension: usize,
     pub parameters: Parameters,
-    pub index: IndexCommitment,
+    pub index: Arc<IndexCommitment>,
     pub record: Record,
     pub answer: Answer,
 }
@@ -71,7 +73,7 @@ impl Case {
         let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
         let list = [listed.len()].into_iter().chain(listed.iter().copied());
         Self {
-            index: commit_index(&rows, dimension, capacity, &key).expect("int4 rows"),
+            index: Arc::new(commit_index(&rows, dimension, capacity, &key).expect("int4 rows")),
             record: Record {
                 slot,
                 context: Fr::from(7u8),

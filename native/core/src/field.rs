@@ -49,7 +49,7 @@ pub fn elements(bytes: &[u8], field: &str) -> Result<Vec<Fr>, Error> {
         .collect()
 }
 
-/// 512 bits, little-endian, modulo r: within 2^-256 of uniform if they are.
+/// 512 bits, little-endian, modulo r: within 2^-258 of uniform if they are, as r < 2^254.
 pub fn from_wide(bytes: &[u8; 64]) -> Fr {
     // Runs of 31 bytes are below r.
     let run = |bytes: &[u8]| {

@@ -358,7 +358,45 @@ impl VerifyingKey {
         batch.search(0, proofs.len(), &mut bad);
         Ok(bad)
     }
+
+    /// [`Self::verify_batch`] of encoded proofs and inputs, ascending: a malformed one is refused alone, and the others
+    /// are verified without it.
+    pub fn verify_encoded(&self, proofs: &[Vec<u8>], inputs: &[Vec<u8>]) -> Result<Vec<Refusal>> {
+        if proofs.len() != inputs.len() {
+            return malformed(
+                "public inputs",
+                format!("{} lists for {} proofs", inputs.len(), proofs.len()),
+            );
+        }
+        let decode = |(proof, inputs): (&Vec<u8>, &Vec<u8>)| {
+            let inputs = decode_inputs(inputs)?;
+            self.check_count(&inputs)?;
+            Ok((decode_proof(proof)?, inputs))
+        };
+        let decoded: Vec<Result<(Proof, Vec<Fr>)>> =
+            proofs.par_iter().zip(inputs).map(decode).collect();
+        let (mut bad, mut places) = (Vec::new(), Vec::new());
+        let (mut proofs, mut inputs) = (Vec::new(), Vec::new());
+        for (i, decoded) in decoded.into_iter().enumerate() {
+            match decoded {
+                Ok((proof, values)) => {
+                    places.push(i);
+                    proofs.push(proof);
+                    inputs.push(values);
+                }
+                Err(reason) => bad.push((i, Some(reason))),
+            }
+        }
+        let wrong = self.verify_batch(&proofs, &inputs)?;
+        bad.extend(wrong.into_iter().map(|i| (places[i], None)));
+        bad.sort_unstable_by_key(|(i, _)| *i);
+        Ok(bad)
+    }
 }
+
+/// The number of a proof that does not verify: with the reason if it or its inputs are malformed, none if the equation
+/// fails.
+pub type Refusal = (usize, Option<Error>);
 
 struct Batch<'a> {
     key: &'a VerifyingKey,
@@ -447,17 +485,5 @@ pub fn decode_inputs(bytes: &[u8]) -> Result<Vec<Fr>> {
             Some(x) => Ok(x),
             None => malformed(format!("public input {i}"), "not below the group order"),
         })
-        .collect()
-}
-
-/// Decode many proofs or input lists in parallel; the error names the number of the bad one.
-pub fn decode_each<T: Send>(
-    items: &[Vec<u8>],
-    decode: impl Fn(&[u8]) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    items
-        .par_iter()
-        .enumerate()
-        .map(|(i, b)| decode(b).map_err(|e| Error::Mismatch(format!("proof {i}: {e}"))))
         .collect()
 }

@@ -7,7 +7,7 @@ use ragaudit_groth16::ceremony::{phase1_contributions, powers_claimed, verify_ke
 use ragaudit_groth16::prove::prove;
 use ragaudit_groth16::r1cs::{R1cs, Witness};
 use ragaudit_groth16::transcript::{Beacon, Parameters};
-use ragaudit_groth16::verify::{decode_each, decode_inputs, decode_proof, key_json, VerifyingKey};
+use ragaudit_groth16::verify::{decode_inputs, decode_proof, key_json, VerifyingKey};
 use ragaudit_groth16::zkey::KeyFile;
 use ragaudit_groth16::{ptau, zkey, Error, Result};
 
@@ -213,18 +213,18 @@ fn groth16_verify(py: Python<'_>, vk_json: &str, proof: &[u8], inputs: &[u8]) ->
     })
 }
 
-/// Indices of the proofs that do not verify; ValueError, naming the proof, if one is malformed.
+/// The numbers of the proofs that do not verify, ascending: with the reason where proof or inputs are malformed, with None
+/// where the pairing equation fails. ValueError if the key is malformed.
 #[pyfunction]
 fn groth16_verify_batch(
     py: Python<'_>,
     vk_json: &str,
     proofs: Vec<Vec<u8>>,
     inputs: Vec<Vec<u8>>,
-) -> PyResult<Vec<usize>> {
+) -> PyResult<Vec<(usize, Option<String>)>> {
     guard(py, || {
-        let key = VerifyingKey::cached(vk_json)?;
-        let proofs = decode_each(&proofs, decode_proof)?;
-        let inputs = decode_each(&inputs, decode_inputs)?;
-        key.verify_batch(&proofs, &inputs)
+        let refused = VerifyingKey::cached(vk_json)?.verify_encoded(&proofs, &inputs)?;
+        let text = |(i, reason): (usize, Option<Error>)| (i, reason.map(|r| r.to_string()));
+        Ok::<_, Error>(refused.into_iter().map(text).collect())
     })
 }

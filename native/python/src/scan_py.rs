@@ -1,38 +1,55 @@
 //! The scan argument: field elements are 32 bytes big-endian, integers little-endian bytes, keys 32 bytes.
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use ragaudit_core::field::{element, elements, to_bytes_all};
 use ragaudit_scan::answer::{self, Parameters, Record, Slot};
+use ragaudit_scan::batch::{Refusals, CHUNK};
 use ragaudit_scan::coalition::{
     self, distinct_norms, prove_pairs, prove_records, CoalitionSecret, CoalitionStatement,
 };
-use ragaudit_scan::embed::{prove_embed, verify_embed, verify_embed_batch, EmbedStatement, Query};
+use ragaudit_scan::embed::{self, prove_embed, verify_embed, EmbedStatement, Query};
 use ragaudit_scan::group::encode_point;
 use ragaudit_scan::index::{
     commit_components, commit_index, commit_table, IndexCommitment, IndexKey,
 };
 use ragaudit_scan::noise::{noise_column, Seed};
 use ragaudit_scan::query::Answer;
-use ragaudit_scan::{Error, Result};
+use ragaudit_scan::{protocol, Error, Result};
 use zeroize::Zeroizing;
 
 use crate::{guard, guard_inline};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<ScanBatch>()?;
+    m.add_class::<ScanEmbedBatch>()?;
     m.add_class::<ScanIndex>()?;
     m.add_class::<ScanParameters>()?;
     m.add_class::<ScanCoalition>()?;
     m.add_class::<ScanTable>()?;
+    m.add_function(wrap_pyfunction!(scan_protocol, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_limits, m)?)?;
     m.add_function(wrap_pyfunction!(scan_certify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_prove, m)?)?;
     m.add_function(wrap_pyfunction!(scan_verify, m)?)?;
-    m.add_function(wrap_pyfunction!(scan_verify_batch, m)?)?;
     m.add_function(wrap_pyfunction!(scan_embed_prove, m)?)?;
     m.add_function(wrap_pyfunction!(scan_embed_verify, m)?)?;
-    m.add_function(wrap_pyfunction!(scan_embed_verify_batch, m)?)?;
     Ok(())
+}
+
+/// The protocol's digest, which its name is made of beside the claims.
+#[pyfunction]
+fn scan_protocol(py: Python<'_>) -> Bound<'_, PyBytes> {
+    PyBytes::new(py, &protocol::name())
+}
+
+/// The largest value of every public parameter, by name.
+#[pyfunction]
+fn scan_limits() -> BTreeMap<&'static str, u64> {
+    protocol::limits().into()
 }
 
 fn array(bytes: &[u8], field: &str) -> Result<[u8; 32]> {
@@ -299,23 +316,66 @@ fn scan_verify(
     })
 }
 
-/// Indices of the (record, certificate, proof) triples that do not verify, ascending.
-#[pyfunction]
-fn scan_verify_batch(
-    py: Python<'_>,
-    index: &ScanIndex,
-    parameters: &ScanParameters,
-    records: Vec<(Vec<u8>, Vec<u8>, Vec<u8>)>,
-) -> PyResult<Vec<usize>> {
-    guard(py, || {
-        let parsed = records
-            .iter()
-            .map(|(r, certificate, proof)| {
-                Ok((record(r)?, [certificate.as_slice(), proof.as_slice()]))
-            })
-            .collect::<Result<Vec<_>>>()?;
-        Ok::<_, Error>(answer::verify_batch(&index.0, &parameters.0, &parsed))
-    })
+/// A record of many with its certificate and proof, as bytes that stay Python's.
+type Answered = (PyBackedBytes, PyBackedBytes, PyBackedBytes);
+
+fn answered(records: &[Answered]) -> Result<Vec<answer::Item<'_>>> {
+    records
+        .iter()
+        .map(|(of, certificate, proof)| Ok((record(of)?, [&certificate[..], &proof[..]])))
+        .collect()
+}
+
+/// By number in a chunk, why a proof does not hold.
+type Refused = Vec<(usize, String)>;
+
+fn reasons(refused: Refusals) -> Refused {
+    let text = |(i, reason): (usize, Error)| (i, reason.to_string());
+    refused.into_iter().map(text).collect()
+}
+
+/// Records of one tenant, verified a chunk at a time: a sum in memory that does not grow with their number.
+#[pyclass]
+struct ScanBatch(answer::Batch);
+
+#[pymethods]
+impl ScanBatch {
+    /// How many records a chunk should have.
+    #[classattr]
+    const CHUNK: usize = CHUNK;
+
+    #[new]
+    fn new(py: Python<'_>, index: &ScanIndex, parameters: &ScanParameters) -> PyResult<Self> {
+        guard(py, || {
+            let batch = answer::Batch::new(Arc::clone(&index.0), parameters.0.clone());
+            Ok::<_, Error>(Self(batch))
+        })
+    }
+
+    /// Adds (record, certificate, proof) triples; the numbers of those that are no proof at all, with the reason.
+    fn add(&mut self, py: Python<'_>, records: Vec<Answered>) -> PyResult<Refused> {
+        let batch = &mut self.0;
+        guard(py, || {
+            Ok::<_, Error>(reasons(batch.add(&answered(&records)?)))
+        })
+    }
+
+    /// Whether everything that was added and not refused is proved.
+    fn holds(&self, py: Python<'_>) -> PyResult<bool> {
+        guard(py, || Ok::<_, Error>(self.0.holds()))
+    }
+
+    /// The numbers of the triples that do not verify, with the reason, whatever was added before.
+    fn search(&self, py: Python<'_>, records: Vec<Answered>) -> PyResult<Refused> {
+        guard(py, || {
+            Ok::<_, Error>(reasons(self.0.search(&answered(&records)?)))
+        })
+    }
+
+    /// Points and scalars that are kept between chunks.
+    fn kept(&self) -> usize {
+        self.0.kept()
+    }
 }
 
 /// Commitments to the columns of an embedder's published table.
@@ -355,14 +415,14 @@ fn signed(bytes: &[u8]) -> Vec<i8> {
 
 /// Of (most tokens, norm factor) and (context, hq, cq).
 fn embed_statement<'a>(
-    table: &'a ScanTable,
+    table: &'a IndexCommitment,
     (tokens, norm_factor): (usize, u64),
     bytes: &[u8],
 ) -> Result<EmbedStatement<'a>> {
     match elements(bytes, "statement")?[..] {
         [context, hq, cq] => Ok(EmbedStatement {
             context,
-            table: &table.0,
+            table,
             tokens,
             norm_factor,
             hq,
@@ -404,7 +464,7 @@ fn scan_embed_prove<'py>(
             query_salt,
             vector_salt,
         };
-        let statement = embed_statement(table, parameters, statement)?;
+        let statement = embed_statement(&table.0, parameters, statement)?;
         prove_embed(&statement, &signed(rows_int8), &query)
     })?;
     Ok(PyBytes::new(py, &proof))
@@ -420,25 +480,70 @@ fn scan_embed_verify(
     proof: &[u8],
 ) -> PyResult<()> {
     guard(py, || {
-        verify_embed(&embed_statement(table, parameters, statement)?, proof)
+        verify_embed(&embed_statement(&table.0, parameters, statement)?, proof)
     })
 }
 
-/// Indices of the (statement, proof) pairs that do not verify, ascending.
-#[pyfunction]
-fn scan_embed_verify_batch(
-    py: Python<'_>,
-    table: &ScanTable,
+/// Proofs of A1 about one table, verified a chunk at a time: a sum in memory that does not grow with their number.
+#[pyclass]
+struct ScanEmbedBatch {
+    table: Arc<IndexCommitment>,
     parameters: (usize, u64),
-    records: Vec<(Vec<u8>, Vec<u8>)>,
-) -> PyResult<Vec<usize>> {
-    guard(py, || {
-        let parsed = records
-            .iter()
-            .map(|(s, proof)| Ok((embed_statement(table, parameters, s)?, proof.as_slice())))
-            .collect::<Result<Vec<_>>>()?;
-        Ok::<_, Error>(verify_embed_batch(&table.0, &parsed))
-    })
+    batch: embed::Batch,
+}
+
+/// A statement of many with its proof.
+type Embedded = (PyBackedBytes, PyBackedBytes);
+
+fn embedded<'a>(
+    table: &'a IndexCommitment,
+    parameters: (usize, u64),
+    records: &'a [Embedded],
+) -> Result<Vec<embed::Item<'a>>> {
+    records
+        .iter()
+        .map(|(of, proof)| Ok((embed_statement(table, parameters, of)?, &proof[..])))
+        .collect()
+}
+
+#[pymethods]
+impl ScanEmbedBatch {
+    #[classattr]
+    const CHUNK: usize = CHUNK;
+
+    /// `parameters` as for `scan_embed_prove`.
+    #[new]
+    fn new(table: &ScanTable, parameters: (usize, u64)) -> Self {
+        Self {
+            table: Arc::clone(&table.0),
+            parameters,
+            batch: embed::Batch::new(Arc::clone(&table.0)),
+        }
+    }
+
+    /// As of `ScanBatch`, of (statement, proof) pairs.
+    fn add(&mut self, py: Python<'_>, records: Vec<Embedded>) -> PyResult<Refused> {
+        let (table, parameters, batch) = (&*self.table, self.parameters, &mut self.batch);
+        guard(py, || {
+            let records = embedded(table, parameters, &records)?;
+            Ok::<_, Error>(reasons(batch.add(&records)))
+        })
+    }
+
+    fn holds(&self, py: Python<'_>) -> PyResult<bool> {
+        guard(py, || Ok::<_, Error>(self.batch.holds()))
+    }
+
+    fn search(&self, py: Python<'_>, records: Vec<Embedded>) -> PyResult<Refused> {
+        guard(py, || {
+            let records = embedded(&self.table, self.parameters, &records)?;
+            Ok::<_, Error>(reasons(self.batch.search(&records)))
+        })
+    }
+
+    fn kept(&self) -> usize {
+        self.batch.kept()
+    }
 }
 
 /// What a coalition certificate is about: 32-byte context; cq (elements), account and first compared record of each

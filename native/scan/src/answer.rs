@@ -1,7 +1,9 @@
 //! An answer's whole proof, certificate and query proof, and many of them at once: `docs/scan/verification.md`.
-use rayon::prelude::*;
+use std::sync::Arc;
+
 use sha2::{Digest, Sha256};
 
+use crate::batch::{self, Refusals};
 use crate::closing::Equation;
 use crate::error::{Error, Result};
 use crate::group::{encode_scalar, Fr};
@@ -142,7 +144,8 @@ pub fn verify(
     record: &Record,
     parts: [&[u8]; 2],
 ) -> Result<()> {
-    let mut transcript = batch_transcript(index, parameters, &[(*record, parts)]);
+    let mut transcript = batch_transcript(&index.digest(), parameters);
+    absorb(&mut transcript, &[(*record, parts)]);
     let [mut sum, second] = check(index, parameters, record, parts)?;
     sum.add(&second, transcript.challenge("weight"));
     if sum.holds(&index.points) {
@@ -152,15 +155,10 @@ pub fn verify(
     }
 }
 
-/// Absorbs everything that the equations depend on, every record with its proof last: the weights that follow are drawn
-/// after all of it is fixed.
-fn batch_transcript(
-    index: &IndexCommitment,
-    parameters: &Parameters,
-    records: &[(Record, [&[u8]; 2])],
-) -> Transcript {
+/// Starts with everything that the records of a batch share.
+fn batch_transcript(index: &[u8; 32], parameters: &Parameters) -> Transcript {
     let mut transcript = Transcript::new("batch");
-    transcript.bytes("index", &index.digest());
+    transcript.bytes("index", index);
     transcript.bytes("window", &parameters.window);
     transcript.integer("gain count", parameters.gains.len() as u64);
     for gain in &parameters.gains {
@@ -170,6 +168,11 @@ fn batch_transcript(
     for value in [parameters.lo, parameters.hi, parameters.lattice] {
         transcript.integer("score window", value as u64);
     }
+    transcript
+}
+
+/// Absorbs records with their proofs: the weights that follow are drawn after all of it is fixed.
+fn absorb(transcript: &mut Transcript, records: &[Item]) {
     for (record, parts) in records {
         let Slot {
             c_seed,
@@ -190,66 +193,80 @@ fn batch_transcript(
             transcript.bytes("proof", part);
         }
     }
-    transcript
 }
 
-/// Indices of the records whose proofs do not verify, ascending. All equations are summed under random weights into
-/// one multi-scalar multiplication; a sum that does not vanish is halved until the bad ones are found.
-pub fn verify_batch(
-    index: &IndexCommitment,
-    parameters: &Parameters,
-    records: &[(Record, [&[u8]; 2])],
-) -> Vec<usize> {
-    let mut transcript = batch_transcript(index, parameters, records);
-    let weights: Vec<[Fr; 2]> = records
-        .iter()
-        .map(|_| [(); 2].map(|()| transcript.challenge("weight")))
-        .collect();
-    let checked: Vec<Result<Equation>> = records
-        .par_iter()
-        .zip(&weights)
-        .map(|((record, parts), weights)| {
-            let mut sum = Equation::default();
-            for (equation, weight) in check(index, parameters, record, *parts)?
-                .iter()
-                .zip(weights)
-            {
-                sum.add(equation, *weight);
-            }
-            Ok(sum)
+/// A record with its certificate and query proof.
+pub type Item<'a> = (Record, [&'a [u8]; 2]);
+
+/// Many records of one tenant, verified a chunk at a time: what it keeps does not grow with their number.
+pub struct Batch {
+    parameters: Parameters,
+    digest: [u8; 32],
+    batch: batch::Batch,
+}
+
+impl Batch {
+    pub fn new(index: Arc<IndexCommitment>, parameters: Parameters) -> Self {
+        let digest = index.digest();
+        let transcript = batch_transcript(&digest, &parameters);
+        Self {
+            parameters,
+            digest,
+            batch: batch::Batch::new(index, transcript),
+        }
+    }
+
+    /// Adds records, at most about [`batch::CHUNK`] of them; which are no proofs at all, and why. Whether the others are
+    /// false, [`Self::holds`] says of all at once, and [`Self::search`] of each.
+    pub fn add(&mut self, records: &[Item]) -> Refusals {
+        let Self {
+            parameters, batch, ..
+        } = self;
+        let index = Arc::clone(&batch.index);
+        batch.add(
+            [records.len(), 2],
+            |transcript| absorb(transcript, records),
+            |i| Ok(check(&index, parameters, &records[i].0, records[i].1)?.into()),
+        )
+    }
+
+    /// Whether everything that was added and not refused is proved.
+    pub fn holds(&self) -> bool {
+        self.batch.holds()
+    }
+
+    /// Which of some records' proofs do not hold, and why. The batch stays as it is.
+    pub fn search(&self, records: &[Item]) -> Refusals {
+        let index = &self.batch.index;
+        let mut transcript = batch_transcript(&self.digest, &self.parameters);
+        absorb(&mut transcript, records);
+        let weights: Vec<Vec<Fr>> = records
+            .iter()
+            .map(|_| transcript.challenges("weight", 2))
+            .collect();
+        batch::search(index, &weights, |i| {
+            Ok(check(index, &self.parameters, &records[i].0, records[i].1)?.into())
         })
-        .collect();
-    let (mut bad, mut left) = (Vec::new(), Vec::new());
-    for (i, equation) in checked.into_iter().enumerate() {
-        match equation {
-            Err(_) => bad.push(i),
-            Ok(sum) => left.push((i, sum)),
-        }
     }
-    bisect(index, &left, &mut bad);
-    bad.sort_unstable();
-    bad
+
+    /// Points and scalars that are kept between chunks.
+    pub fn kept(&self) -> usize {
+        self.batch.kept()
+    }
 }
 
-pub(crate) fn bisect(
-    index: &IndexCommitment,
-    equations: &[(usize, Equation)],
-    bad: &mut Vec<usize>,
-) {
-    let mut sum = Equation::default();
-    for (_, equation) in equations {
-        sum.add(equation, Fr::from(1u8));
-    }
-    if sum.holds(&index.points) {
-        return;
-    }
-    match equations {
-        [(i, _)] => bad.push(*i),
-        _ => {
-            let (low, high) = equations.split_at(equations.len() / 2);
-            bisect(index, low, bad);
-            bisect(index, high, bad);
-        }
+/// Which records' proofs do not hold, ascending, and why: all in one sum, a chunk at a time, and each chunk again if that
+/// does not vanish.
+pub fn verify_batch(
+    index: &Arc<IndexCommitment>,
+    parameters: &Parameters,
+    records: &[Item],
+) -> Refusals {
+    let mut batch = Batch::new(Arc::clone(index), parameters.clone());
+    let refused = batch::chunks(records, |chunk| batch.add(chunk));
+    match batch.holds() {
+        true => refused,
+        false => batch::chunks(records, |chunk| batch.search(chunk)),
     }
 }
 
@@ -258,7 +275,9 @@ pub(crate) mod tests {
     use super::*;
     use crate::index::commit_index;
     use crate::mutations::refused;
+    use crate::noise::noise_key;
     use ragaudit_core::commitment::pack_nibbles;
+    use ragaudit_core::noise::draw;
     use ragaudit_core::poseidon::{hash, hash_list};
     use ragaudit_core::selection::{noised_top_k, ScoreWindow};
 
@@ -275,69 +294,122 @@ pub(crate) mod tests {
         }
     }
 
-    fn index(key: &IndexKey) -> (Vec<i8>, IndexCommitment) {
+    fn index(key: &IndexKey) -> (Vec<i8>, Arc<IndexCommitment>) {
         let rows: Vec<i8> = (0..3 * CAPACITY).map(|i| (i * 5 % 15) as i8 - 7).collect();
         let index = commit_index(&rows, 3, CAPACITY, key).unwrap();
-        (rows, index)
+        (rows, Arc::new(index))
+    }
+
+    fn numbers(refused: &Refusals) -> Vec<usize> {
+        refused.iter().map(|(i, _)| *i).collect()
+    }
+
+    /// The state after everything of a batch, before its weights.
+    fn said(index: &IndexCommitment, parameters: &Parameters, items: &[Item]) -> [u8; 32] {
+        let mut transcript = batch_transcript(&index.digest(), parameters);
+        absorb(&mut transcript, items);
+        transcript.digest()
+    }
+
+    /// Everything that a record's proof is made of.
+    pub(crate) struct Golden {
+        pub(crate) parameters: Parameters,
+        pub(crate) rows: Vec<i8>,
+        pub(crate) key: IndexKey,
+        pub(crate) index: Arc<IndexCommitment>,
+        pub(crate) seed: Seed,
+        pub(crate) record: Record,
+        pub(crate) answer: Answer,
+        low_memory: bool,
+    }
+
+    impl Golden {
+        /// Of slot `slot`.
+        fn new(slot: u64, low_memory: bool) -> Self {
+            let (key, seed) = (IndexKey([9; 32]), Seed([Fr::from(1u8), Fr::from(2u8)]));
+            let (rows, index) = index(&key);
+            let query = vec![3i8, -7, slot as i8 % 7];
+            let slot = Slot {
+                c_seed: hash(&[1u8, 1, 2].map(Fr::from)).unwrap(),
+                beacon: Fr::from(8u8),
+                slot: Fr::from(slot),
+            };
+            let parameters = parameters();
+            let kappa = noise_key(&seed, slot.beacon, slot.slot);
+            let noise = draw(&kappa, CAPACITY, &parameters.gains).unwrap();
+            let dot = |row: &[i8]| {
+                let pairs = row.iter().zip(&query);
+                pairs.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
+            };
+            let scores: Vec<i32> = rows.chunks(3).map(dot).collect();
+            let window =
+                ScoreWindow::new(parameters.lo, parameters.hi, parameters.lattice).unwrap();
+            let listed = noised_top_k(&scores, &window, &noise, parameters.listed).unwrap();
+            let positions: Vec<i64> = listed.iter().map(|p| *p as i64).collect();
+            let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
+            let mut vector = vec![query_salt];
+            vector.extend(pack_nibbles(&query));
+            let mut list = vec![list_salt, Fr::from(positions.len() as u64)];
+            list.extend(positions.iter().map(|p| Fr::from(*p as u64)));
+            let record = Record {
+                slot,
+                context: Fr::from(77u8),
+                cq: hash_list(4, &vector),
+                htopk: hash_list(5, &list),
+            };
+            let answer = Answer {
+                query,
+                query_salt,
+                positions,
+                list_salt,
+                scores: scores.iter().map(|s| i64::from(*s)).collect(),
+            };
+            Self {
+                parameters,
+                rows,
+                key,
+                index,
+                seed,
+                record,
+                answer,
+                low_memory,
+            }
+        }
+
+        pub(crate) fn certify(&self) -> Result<Certificate> {
+            certify(
+                &self.index,
+                &self.parameters,
+                &self.record.slot,
+                &self.seed,
+                self.low_memory,
+            )
+        }
+
+        pub(crate) fn prove(&self, certificate: &Certificate) -> Result<Vec<u8>> {
+            prove(
+                &self.index,
+                &self.parameters,
+                &self.record,
+                &self.answer,
+                &certificate.proof,
+                &certificate.noise,
+                &self.key,
+                self.low_memory,
+            )
+        }
+    }
+
+    pub(crate) fn golden(low_memory: bool) -> Golden {
+        Golden::new(1, low_memory)
     }
 
     /// A record of slot `slot` with its certificate and proof.
     fn answered(slot: u64) -> (Record, Vec<u8>, Vec<u8>) {
-        let (key, seed) = (IndexKey([9; 32]), Seed([Fr::from(1u8), Fr::from(2u8)]));
-        let (rows, index) = index(&key);
-        let query = vec![3i8, -7, slot as i8 % 7];
-        let slot = Slot {
-            c_seed: hash(&[1u8, 1, 2].map(Fr::from)).unwrap(),
-            beacon: Fr::from(8u8),
-            slot: Fr::from(slot),
-        };
-        let parameters = parameters();
-        let certificate = certify(&index, &parameters, &slot, &seed, false).unwrap();
-        let noise = certificate.noise.opening.as_ref().unwrap().values[..CAPACITY].to_vec();
-        let scores: Vec<i64> = rows
-            .chunks(3)
-            .map(|row| {
-                row.iter()
-                    .zip(&query)
-                    .map(|(a, b)| i64::from(*a) * i64::from(*b))
-                    .sum()
-            })
-            .collect();
-        let window = ScoreWindow::new(parameters.lo, parameters.hi, parameters.lattice).unwrap();
-        let int32 = |v: &[i64]| v.iter().map(|x| *x as i32).collect::<Vec<_>>();
-        let listed =
-            noised_top_k(&int32(&scores), &window, &int32(&noise), parameters.listed).unwrap();
-        let positions: Vec<i64> = listed.iter().map(|p| *p as i64).collect();
-        let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
-        let mut vector = vec![query_salt];
-        vector.extend(pack_nibbles(&query));
-        let mut list = vec![list_salt, Fr::from(positions.len() as u64)];
-        list.extend(positions.iter().map(|p| Fr::from(*p as u64)));
-        let record = Record {
-            slot,
-            context: Fr::from(77u8),
-            cq: hash_list(4, &vector),
-            htopk: hash_list(5, &list),
-        };
-        let answer = Answer {
-            query,
-            query_salt,
-            positions,
-            list_salt,
-            scores,
-        };
-        let proof = prove(
-            &index,
-            &parameters,
-            &record,
-            &answer,
-            &certificate.proof,
-            &certificate.noise,
-            &key,
-            false,
-        )
-        .unwrap();
-        (record, certificate.proof, proof)
+        let case = Golden::new(slot, false);
+        let certificate = case.certify().unwrap();
+        let proof = case.prove(&certificate).unwrap();
+        (case.record, certificate.proof, proof)
     }
 
     /// A changed certificate or query proof is the one that its batch names.
@@ -352,7 +424,7 @@ pub(crate) mod tests {
                 let mut parts = [&bad.1[..], &bad.2[..]];
                 parts[part] = proof;
                 let named = verify_batch(&index, &parameters, &[others[0], (bad.0, parts)]);
-                named != [1]
+                numbers(&named) != [1]
             });
         }
     }
@@ -390,15 +462,14 @@ pub(crate) mod tests {
         let with = |change: &dyn Fn(&mut Parameters)| {
             let mut other = parameters.clone();
             change(&mut other);
-            batch_transcript(&index, &other, &[base]).digest()
+            said(&index, &other, &[base])
         };
         let about = |change: &dyn Fn(&mut Record)| {
             let mut other = base;
             change(&mut other.0);
-            batch_transcript(&index, &parameters, &[other]).digest()
+            said(&index, &parameters, &[other])
         };
-        let of =
-            |items: &[(Record, [&[u8]; 2])]| batch_transcript(&index, &parameters, items).digest();
+        let of = |items: &[Item]| said(&index, &parameters, items);
         let one = Fr::from(1u8);
         let digests = [
             of(&[base]),
@@ -406,7 +477,7 @@ pub(crate) mod tests {
             of(&[]),
             of(&[(record, [&other_certificate, &proof])]),
             of(&[(record, [&certificate, &other_proof])]),
-            batch_transcript(&other_index, &parameters, &[base]).digest(),
+            said(&other_index, &parameters, &[base]),
             with(&|p| p.window[0] ^= 1),
             with(&|p| p.gains[1] = 7),
             with(&|p| p.gains.push(1)),
@@ -431,30 +502,81 @@ pub(crate) mod tests {
         let (_, index) = index(&IndexKey([9; 32]));
         let parameters = parameters();
         let made: Vec<_> = (1..=3).map(answered).collect();
-        let mut items: Vec<(Record, [&[u8]; 2])> = made
+        let mut items: Vec<Item> = made
             .iter()
             .map(|(r, c, p)| (*r, [&c[..], &p[..]]))
             .collect();
-        assert!(verify_batch(&index, &parameters, &items).is_empty());
-        assert!(verify_batch(&index, &parameters, &[]).is_empty());
+        let named = |items: &[Item]| numbers(&verify_batch(&index, &parameters, items));
+        assert!(named(&items).is_empty());
+        assert!(named(&[]).is_empty());
         verify(&index, &parameters, &items[0].0, items[0].1).unwrap();
 
         // Another record's certificate: one noise for two slots.
         items[1].1[0] = &made[0].1;
-        assert_eq!(verify_batch(&index, &parameters, &items), [1]);
+        assert_eq!(named(&items), [1]);
         assert_eq!(
             verify(&index, &parameters, &items[1].0, items[1].1),
             Err(Error::Rejected)
         );
         items[1].1 = [&made[1].1, &made[2].2];
         items[2].1[1] = &made[2].2[1..];
-        assert_eq!(verify_batch(&index, &parameters, &items), [1, 2]);
+        assert_eq!(named(&items), [1, 2]);
         items[1].1 = [&made[1].1, &made[1].2];
         items[2].1 = [&made[2].1, &made[2].2];
         items[0].0.context += Fr::from(1u8);
-        assert_eq!(verify_batch(&index, &parameters, &items), [0]);
+        assert_eq!(named(&items), [0]);
         let mut other = parameters.clone();
         other.window[0] ^= 1;
-        assert_eq!(verify_batch(&index, &other, &items), [0, 1, 2]);
+        assert_eq!(numbers(&verify_batch(&index, &other, &items)), [0, 1, 2]);
+    }
+
+    /// Bytes that are no proof and a proof of something else stand in one batch, in either order, in one chunk and in two:
+    /// each has its own outcome.
+    #[test]
+    fn a_malformed_proof_hides_no_false_one() {
+        let (_, index) = index(&IndexKey([9; 32]));
+        let parameters = parameters();
+        let (record, certificate, proof) = answered(1);
+        let good = (record, [&certificate[..], &proof[..]]);
+        let mut false_one = good;
+        false_one.0.context += Fr::from(1u8);
+        // No point of the curve: the first word of the query proof.
+        let mut bytes = proof.clone();
+        bytes[..32].fill(0xff);
+        let malformed = (record, [&certificate[..], &bytes[..]]);
+        let outcomes = |items: &[Item]| verify_batch(&index, &parameters, items);
+        let no_point = Error::Malformed {
+            at: 0,
+            reason: crate::group::NO_POINT,
+        };
+        let (of_malformed, of_false) = (no_point, Error::Rejected);
+        assert_eq!(
+            outcomes(&[malformed, false_one, good]),
+            [(0, of_malformed.clone()), (1, of_false.clone())]
+        );
+        let mut items = vec![good; batch::CHUNK + 2];
+        items[3] = false_one;
+        items[batch::CHUNK + 1] = malformed;
+        assert_eq!(
+            outcomes(&items),
+            [(3, of_false), (batch::CHUNK + 1, of_malformed)]
+        );
+    }
+
+    #[test]
+    fn a_batch_keeps_no_more_for_more_records() {
+        let (_, index) = index(&IndexKey([9; 32]));
+        let (record, certificate, proof) = answered(1);
+        let chunk = vec![(record, [&certificate[..], &proof[..]]); batch::CHUNK];
+        let mut batch = Batch::new(Arc::clone(&index), parameters());
+        let mut kept = Vec::new();
+        for _ in 0..4 {
+            assert_eq!(batch.add(&chunk), []);
+            kept.push(batch.kept());
+        }
+        assert!(batch.holds());
+        // The generators of a row, those of the query with its salt, the index's rows, H, U and one point.
+        let shared = (1 << index.layout.row_variables) + 4 + index.points.len() + 3;
+        assert_eq!(kept, [shared; 4]);
     }
 }

@@ -27,6 +27,10 @@ pub(crate) struct Said {
     pub(crate) points: Vec<String>,
     pub(crate) challenges: Vec<String>,
     pub(crate) claims: Vec<String>,
+    /// Of all transcripts of the run, one after another: kind, label and length of each message, and claims by name.
+    pub(crate) trace: Vec<String>,
+    /// Of all transcripts of the run, the state after each message.
+    pub(crate) states: Vec<[u8; 32]>,
 }
 
 thread_local! {
@@ -45,7 +49,11 @@ pub(crate) fn run<T>(without: Without, run: impl FnOnce() -> T) -> (T, Said) {
 pub(crate) fn start() -> Option<String> {
     RUN.with_borrow_mut(|run| {
         let (without, said) = run.as_mut()?;
-        *said = Said::default();
+        *said = Said {
+            trace: std::mem::take(&mut said.trace),
+            states: std::mem::take(&mut said.states),
+            ..Said::default()
+        };
         match without {
             Without::Message(label) => Some(label.clone()),
             _ => None,
@@ -53,10 +61,19 @@ pub(crate) fn start() -> Option<String> {
     })
 }
 
-pub(crate) fn message(label: &str) {
+pub(crate) fn message(kind: u8, label: &str, length: usize) {
     RUN.with_borrow_mut(|run| {
         if let Some((_, said)) = run {
             said.messages.push(label.to_owned());
+            said.trace.push(format!("{kind} {length} {label}"));
+        }
+    });
+}
+
+pub(crate) fn state(state: &[u8; 32]) {
+    RUN.with_borrow_mut(|run| {
+        if let Some((_, said)) = run {
+            said.states.push(*state);
         }
     });
 }
@@ -96,6 +113,7 @@ pub(crate) fn claim(kind: &str, name: Option<&str>) -> bool {
             Without::NthClaim(n) => *n == said.claims.len(),
             _ => false,
         };
+        said.trace.push(name.clone());
         said.claims.push(name);
         !left_out
     })

@@ -65,12 +65,29 @@ impl Equation {
             .extend(other.points.iter().map(|(p, c)| (*p, *c * factor)));
     }
 
+    /// [`Self::add`] under the factor 1.
+    pub(crate) fn merge(&mut self, other: Equation) {
+        for (sum, other) in [
+            (&mut self.vector, other.vector),
+            (&mut self.query, other.query),
+            (&mut self.index, other.index),
+        ] {
+            if sum.len() < other.len() {
+                sum.resize(other.len(), Fr::ZERO);
+            }
+            sum.iter_mut().zip(other).for_each(|(s, o)| *s += o);
+        }
+        self.h += other.h;
+        self.u += other.u;
+        self.points.extend(other.points);
+    }
+
     /// Whether the sum is the neutral element; `index` are the points behind `self.index`.
     pub fn holds(&self, index: &[G1Affine]) -> bool {
         self.evaluate(index) == G1Projective::ZERO
     }
 
-    fn evaluate(&self, index: &[G1Affine]) -> G1Projective {
+    pub(crate) fn evaluate(&self, index: &[G1Affine]) -> G1Projective {
         let vector = vector_generators(self.vector.len());
         let query = query_generators(self.query.len());
         let (mut bases, mut factors) = (

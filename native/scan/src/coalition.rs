@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use crate::batch::{weigh, Sum, CHUNK};
 use crate::closing::{Closed, Equation};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
@@ -34,16 +35,36 @@ const TAG_PAIR: u64 = 4;
 pub const MAX_RECORDS: usize = (1 << LIMB_BITS) - 1;
 /// Components that fit one run of a list hash beside the salt.
 pub const MAX_COMPONENTS: usize = (LIST_RUN - 1) * NIBBLES_PER_ELEMENT;
-const MAX_DENOMINATOR: u64 = 1000;
+/// Largest q of theta = p/q.
+pub const MAX_DENOMINATOR: u64 = 1000;
 /// Norms that all windows have room for; a window with more of them says so.
 const CLASS_VARIABLES: usize = 9;
 const MAX_CLASS_VARIABLES: usize = 11;
+/// Most norms of one certificate.
+pub const MAX_CLASSES: usize = 1 << MAX_CLASS_VARIABLES;
+/// Most labels times tenants, each rounded up to a power of two.
+pub const MAX_LABELS: usize = 1 << LABEL_VARIABLES;
+const LABEL_VARIABLES: usize = 22;
 /// Records of a block, and blocks of one run over pairs: small in the tests, so that few records fill several.
-const BLOCK_VARIABLES: usize = if cfg!(test) { 2 } else { 8 };
-const RUN_BLOCKS: usize = if cfg!(test) { 3 } else { 63 };
+const BLOCK_VARIABLES: usize = if cfg!(test) { 2 } else { BLOCKS.0 };
+const RUN_BLOCKS: usize = if cfg!(test) { 3 } else { BLOCKS.1 };
+/// Both, outside the tests.
+const BLOCKS: (usize, usize) = (8, 63);
 /// A salt's limbs: any of them is a field element, so none needs a range.
 const SALT_LIMBS: usize = 5;
 const SALT_BITS: usize = 52;
+
+/// What decides where values stand: see [`crate::protocol`].
+pub(crate) const RULES: [u64; 8] = [
+    TAG_BOUND,
+    TAG_NIBBLE,
+    TAG_PAIR,
+    CLASS_VARIABLES as u64,
+    BLOCKS.0 as u64,
+    BLOCKS.1 as u64,
+    SALT_LIMBS as u64,
+    SALT_BITS as u64,
+];
 
 /// What a certificate is about. Every value is rebuilt by the verifier from published entries.
 #[derive(Clone, Debug)]
@@ -174,7 +195,7 @@ impl CoalitionStatement {
         let tenants = self.tenants.iter().max().map_or(1, |t| t + 1);
         let account_variables = variables_of(accounts);
         let tenant_variables = log2_ceil(tenants);
-        if account_variables + tenant_variables > 22 {
+        if account_variables + tenant_variables > LABEL_VARIABLES {
             return invalid(
                 "tenants",
                 "at most 2^22 labels and tenants together",
@@ -248,6 +269,16 @@ impl CoalitionStatement {
         self.absorb(&mut t);
         t.bytes("records", &Sha256::digest(records));
         t.integer("run", run as u64);
+        t
+    }
+
+    /// Of which the weights of the runs' equations are drawn.
+    fn sum_transcript(&self, records: &[u8], pairs: &[&[u8]]) -> Transcript {
+        let mut t = Transcript::new("coalition sum");
+        self.absorb(&mut t);
+        for proof in std::iter::once(&records).chain(pairs) {
+            t.bytes("proof", proof);
+        }
         t
     }
 
@@ -801,28 +832,28 @@ pub fn verify_coalition(
     let mut session = Session::verifier(transcript, shape.row_variables, records_proof);
     records(&mut session, statement, &shape, None)?;
     let shared = Shared::new(&session.columns, &shape);
-    let mut equations = vec![checked(session)?];
-    let others: Vec<Result<Equation>> = pairs_proofs
-        .par_iter()
-        .enumerate()
-        .map(|(run, proof)| {
+    let mut weights = statement.sum_transcript(records_proof, pairs_proofs);
+    let mut first = Equation::default();
+    first.add(&checked(session)?, weights.challenge("weight"));
+    let mut sum = Sum::default();
+    sum.add(first);
+    let weights: Vec<Vec<Fr>> = pairs_proofs
+        .iter()
+        .map(|_| vec![weights.challenge("weight")])
+        .collect();
+    for (k, weights) in weights.chunks(CHUNK).enumerate() {
+        let (chunk, refused) = weigh(weights, |i| {
+            let run = k * CHUNK + i;
             let transcript = statement.run_transcript(records_proof, run);
+            let proof = pairs_proofs[run];
             let mut session = Session::verifier(transcript, shape.row_variables, proof);
             pairs(&mut session, statement, &shape, &shared, run, None)?;
-            checked(session)
-        })
-        .collect();
-    for equation in others {
-        equations.push(equation?);
-    }
-    let mut weights = Transcript::new("coalition sum");
-    statement.absorb(&mut weights);
-    for proof in std::iter::once(&records_proof).chain(pairs_proofs) {
-        weights.bytes("proof", proof);
-    }
-    let mut sum = Equation::default();
-    for equation in &equations {
-        sum.add(equation, weights.challenge("weight"));
+            Ok(vec![checked(session)?])
+        });
+        if let Some((_, reason)) = refused.into_iter().next() {
+            return Err(reason);
+        }
+        sum.add(chunk);
     }
     if sum.holds(&[]) {
         Ok(())
@@ -2264,40 +2295,116 @@ pub(crate) mod tests {
         }
     }
 
-    /// The most records that a certificate may have, each of another account, and the most classes.
-    fn simulate_full(pairs_too: bool) {
-        let public = CoalitionStatement {
+    /// So many records of as many accounts, at most 64 tenants, with the most classes.
+    fn public(records: usize, dimension: usize, first: Vec<usize>) -> CoalitionStatement {
+        CoalitionStatement {
             context: [9; 32],
-            dimension: 256,
-            cq: vec![Fr::ONE; MAX_RECORDS],
-            accounts: (0..MAX_RECORDS).collect(),
-            tenants: (0..MAX_RECORDS).map(|a| a % 64).collect(),
-            first: (0..MAX_RECORDS).collect(),
+            dimension,
+            cq: vec![Fr::ONE; records],
+            accounts: (0..records).collect(),
+            tenants: (0..records).map(|a| a % 64).collect(),
+            first,
             theta: [4, 5],
             largest: [1, 1],
-            class_variables: MAX_CLASS_VARIABLES,
-        };
+            class_variables: variables_of(records).min(MAX_CLASS_VARIABLES),
+        }
+    }
+
+    /// A run over records, and a run over so many pairs of blocks after it, of the sizes that they have outside the tests.
+    fn simulate(public: &CoalitionStatement, blocks: Option<Vec<(usize, usize)>>) {
         let mut shape = public.shape().unwrap();
         let mut session = Session::simulator(public.transcript(), shape.row_variables).unwrap();
-        records(&mut session, &public, &shape, None).unwrap();
+        records(&mut session, public, &shape, None).unwrap();
         let shared = Shared::new(&session.columns, &shape);
-        if pairs_too {
-            // Blocks as they are outside the tests.
-            (shape.block_variables, shape.run_blocks) = (8, 63);
-            shape.blocks = (0..63).map(|i| (i, 63)).collect();
+        if let Some(blocks) = blocks {
+            shape.block_variables = BLOCKS.0.min(shape.record_variables);
+            (shape.run_blocks, shape.blocks) = (BLOCKS.1, blocks);
             let transcript = public.run_transcript(&[], 0);
             session = Session::simulator(transcript, shape.row_variables).unwrap();
-            pairs(&mut session, &public, &shape, &shared, 0, None).unwrap();
+            pairs(&mut session, public, &shape, &shared, 0, None).unwrap();
         }
         session.close(None).unwrap();
     }
 
+    /// The same where all records are compared.
+    pub(crate) fn simulate_all(
+        records: usize,
+        dimension: usize,
+        blocks: Option<Vec<(usize, usize)>>,
+    ) {
+        simulate(&public(records, dimension, vec![0; records]), blocks);
+    }
+
+    /// The most that a certificate may have, where nothing is compared: only sizes count.
+    fn simulate_full(blocks: Option<Vec<(usize, usize)>>) {
+        let first = (0..MAX_RECORDS).collect();
+        simulate(&public(MAX_RECORDS, MAX_COMPONENTS, first), blocks);
+    }
+
+    /// The weights of a certificate's sum.
+    pub(crate) fn weigh_sum(records: usize, dimension: usize) {
+        let statement = public(records, dimension, vec![0; records]);
+        let mut weights = statement.sum_transcript(&[1; 100], &[&[2; 70], &[3; 70]]);
+        weights.challenges("weight", 3);
+    }
+
+    type Change<'a> = &'a dyn Fn(&mut CoalitionStatement);
+
+    /// Parameters at the end of their range and one beyond it, each refused by its name.
+    #[test]
+    fn every_parameter_ends_where_the_errors_do() {
+        let of = |change: &dyn Fn(&mut CoalitionStatement)| {
+            let mut statement = public(MAX_RECORDS, MAX_COMPONENTS, (0..MAX_RECORDS).collect());
+            change(&mut statement);
+            statement.shape().map(|_| ())
+        };
+        assert_eq!(of(&|_| ()), Ok(()));
+        assert_eq!(of(&|s| s.theta = [999, 1000]), Ok(()));
+        assert_eq!(of(&|s| s.largest = [MAX_RECORDS as u64; 2]), Ok(()));
+        let more = |s: &mut CoalitionStatement| {
+            s.cq.push(Fr::ONE);
+            s.accounts.push(0);
+            s.first.push(0);
+        };
+        let cases: [(&str, Change); 10] = [
+            ("records", &more),
+            ("records", &|s| s.cq.clear()),
+            ("dimension", &|s| s.dimension = MAX_COMPONENTS + 1),
+            ("dimension", &|s| s.dimension = 0),
+            ("theta", &|s| s.theta = [999, 1001]),
+            ("theta", &|s| s.theta = [0, 5]),
+            ("c", &|s| s.largest = [MAX_RECORDS as u64 + 1, 1]),
+            ("c", &|s| s.largest = [1, 0]),
+            ("class variables", &|s| s.class_variables += 1),
+            ("tenants", &|s| s.tenants[0] = 64),
+        ];
+        for (name, change) in cases {
+            match of(change) {
+                Err(Error::Invalid { field, .. }) => assert_eq!(field, name),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    }
+
+    pub(crate) struct Golden {
+        pub(crate) statement: CoalitionStatement,
+        pub(crate) secret: CoalitionSecret,
+    }
+
+    /// Four records of three accounts, two of which are near: one run over pairs, in the tests and outside.
+    pub(crate) fn golden() -> Golden {
+        let case = Case::new(&[0, 1, 2, 0], &[0, 0, 1], &[A, B, D, A], 0);
+        assert_eq!(case.statement.runs(), Ok(1));
+        let Case { statement, secret } = case;
+        Golden { statement, secret }
+    }
+
     pub(crate) fn largest_records() {
-        simulate_full(false);
+        simulate_full(None);
     }
 
     pub(crate) fn largest_pairs() {
-        simulate_full(true);
+        simulate_full(Some((0..63).map(|i| (i, 63)).collect()));
     }
 
     /// Of 256 blocks of 256 records, each compared with those before it and with itself.

@@ -1,16 +1,18 @@
 //! Claim A1 for a static embedder: the tokens behind hq give the vector behind cq. `docs/scan/embed.md`.
+use std::sync::Arc;
+
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
 use ragaudit_core::poseidon::LIST_RUN;
 use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::answer::bisect;
+use crate::batch::{self, Refusals};
 use crate::closing::{Closed, Equation};
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{encode_scalar, Fr};
-use crate::index::{log2_ceil, IndexCommitment, COMPONENT};
+use crate::index::{check_dimension, log2_ceil, IndexCommitment, COMPONENT};
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{eq_table, Weight};
 use crate::noise::{count, pad, power_of_two};
@@ -35,6 +37,17 @@ pub const MAX_VOCABULARY: usize = 1 << TOKEN_BITS;
 pub const MAX_NORM_FACTOR: u64 = 1 << 20;
 /// w is the integer square root of 2^16 times the sum of squares.
 const ROOT_SHIFT: usize = 16;
+
+/// What decides where values stand: see [`crate::protocol`].
+pub(crate) const RULES: [u64; 7] = [
+    TAG_QUERY,
+    TAG_TOKEN,
+    TAG_LIMB,
+    TAG_STEP,
+    LIMB_BITS as u64,
+    TOKENS_PER_ELEMENT as u64,
+    ROOT_SHIFT as u64,
+];
 
 /// What a proof of A1 is about. Every value is rebuilt by the verifier, none read from a file.
 #[derive(Clone)]
@@ -83,6 +96,7 @@ impl EmbedStatement<'_> {
             self.vocabulary() as u64,
         )?;
         in_range("norm factor", MAX_NORM_FACTOR, self.norm_factor)?;
+        check_dimension(self.table.dimension)?;
         // reach < 2^11, the square's sum < 2^33 with 4,096 components, w < 2^25, scaled < 2^32.
         let reach = self.tokens as u64 * COMPONENT as u64;
         let root = ((self.table.dimension as u64 * reach * reach) << ROOT_SHIFT).isqrt();
@@ -406,37 +420,72 @@ pub fn verify_embed(statement: &EmbedStatement, proof: &[u8]) -> Result<()> {
     }
 }
 
-/// Indices of the proofs that do not verify, ascending, of statements about one table: one multi-scalar multiplication
-/// for all, halved until the bad ones are found.
-pub fn verify_embed_batch(
-    table: &IndexCommitment,
-    items: &[(EmbedStatement, &[u8])],
-) -> Vec<usize> {
-    let mut transcript = Transcript::new("embed batch");
+/// A statement with its proof.
+pub type Item<'a> = (EmbedStatement<'a>, &'a [u8]);
+
+fn absorb(transcript: &mut Transcript, items: &[Item]) {
     for (statement, proof) in items {
         transcript.bytes("statement", &statement.transcript().digest());
         transcript.bytes("proof", proof);
     }
-    let weights = transcript.challenges("weight", items.len());
-    let checked: Vec<Result<Equation>> = items
-        .par_iter()
-        .zip(&weights)
-        .map(|((statement, proof), weight)| {
-            let mut sum = Equation::default();
-            sum.add(&check_embed(statement, proof)?, *weight);
-            Ok(sum)
-        })
-        .collect();
-    let (mut bad, mut left) = (Vec::new(), Vec::new());
-    for (i, checked) in checked.into_iter().enumerate() {
-        match checked {
-            Ok(sum) if std::ptr::eq(items[i].0.table, table) => left.push((i, sum)),
-            _ => bad.push(i),
-        }
+}
+
+/// Many proofs about one table, verified a chunk at a time: what it keeps does not grow with their number.
+pub struct Batch(batch::Batch);
+
+impl Batch {
+    pub fn new(table: Arc<IndexCommitment>) -> Self {
+        Self(batch::Batch::new(table, Transcript::new("embed batch")))
     }
-    bisect(table, &left, &mut bad);
-    bad.sort_unstable();
-    bad
+
+    fn equation(table: &IndexCommitment, (statement, proof): &Item) -> Result<Vec<Equation>> {
+        if !std::ptr::eq(statement.table, table) {
+            return Err(Error::invalid("table", "the batch's", "another"));
+        }
+        Ok(vec![check_embed(statement, proof)?])
+    }
+
+    /// As [`crate::answer::Batch::add`].
+    pub fn add(&mut self, items: &[Item]) -> Refusals {
+        let table = Arc::clone(&self.0.index);
+        self.0.add(
+            [items.len(), 1],
+            |transcript| absorb(transcript, items),
+            |i| Self::equation(&table, &items[i]),
+        )
+    }
+
+    /// As [`crate::answer::Batch::holds`].
+    pub fn holds(&self) -> bool {
+        self.0.holds()
+    }
+
+    /// As [`crate::answer::Batch::search`].
+    pub fn search(&self, items: &[Item]) -> Refusals {
+        let mut transcript = Transcript::new("embed batch");
+        absorb(&mut transcript, items);
+        let weights: Vec<Vec<Fr>> = items
+            .iter()
+            .map(|_| transcript.challenges("weight", 1))
+            .collect();
+        let table = &self.0.index;
+        batch::search(table, &weights, |i| Self::equation(table, &items[i]))
+    }
+
+    /// Points and scalars that are kept between chunks.
+    pub fn kept(&self) -> usize {
+        self.0.kept()
+    }
+}
+
+/// Which of the proofs about one table do not hold, ascending, and why: as [`crate::answer::verify_batch`].
+pub fn verify_embed_batch(table: &Arc<IndexCommitment>, items: &[Item]) -> Refusals {
+    let mut batch = Batch::new(Arc::clone(table));
+    let refused = batch::chunks(items, |chunk| batch.add(chunk));
+    match batch.holds() {
+        true => refused,
+        false => batch::chunks(items, |chunk| batch.search(chunk)),
+    }
 }
 
 /// The protocol, for both parties; `rows` for whoever has the table itself.
@@ -648,7 +697,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::cheat::{caught_by, every_point_is_opened, no_claim_is_skipped};
     use crate::cheat::{nothing_is_forgotten, run, Without};
-    use crate::index::commit_table;
+    use crate::group::vector_generators;
+    use crate::index::{commit_table, Layout, MAX_DIMENSION};
     use crate::mutations::refused;
     use ragaudit_core::commitment::pack_nibbles;
     use ragaudit_core::poseidon::hash_list;
@@ -691,7 +741,7 @@ pub(crate) mod tests {
 
     struct Case {
         rows: Vec<i8>,
-        table: IndexCommitment,
+        table: Arc<IndexCommitment>,
         query: Query,
         most: usize,
         hq: Fr,
@@ -709,7 +759,7 @@ pub(crate) mod tests {
             vector_salt: Fr::from(200u8),
         };
         let mut case = Case {
-            table: commit_table(&rows, dimension).unwrap(),
+            table: Arc::new(commit_table(&rows, dimension).unwrap()),
             rows,
             hq: tokens_hash(query.query_salt, tokens),
             cq: Fr::ZERO,
@@ -859,7 +909,7 @@ pub(crate) mod tests {
         assert!(rejects(&|s| s.cq += Fr::ONE));
         assert!(rejects(&|s| s.tokens += 1));
         assert!(rejects(&|s| s.norm_factor += 1));
-        let mut swapped = case.table.clone();
+        let mut swapped = (*case.table).clone();
         swapped.points.swap(0, 1);
         let mut rows = case.rows.clone();
         rows[30 * DIMENSION] ^= 1;
@@ -917,7 +967,7 @@ pub(crate) mod tests {
         let witness = case.witness();
         case.cq = vector_hash(case.query.vector_salt, &witness.vector);
         assert!(!case.forged(&witness));
-        case.table = commit_table(&case.rows, DIMENSION).unwrap();
+        case.table = Arc::new(commit_table(&case.rows, DIMENSION).unwrap());
         assert!(case.forged(&witness));
     }
 
@@ -1095,7 +1145,7 @@ pub(crate) mod tests {
         }
         // Rows that sum to zero have no vector, and no root.
         case.rows[DIMENSION..2 * DIMENSION].fill(0);
-        case.table = commit_table(&case.rows, DIMENSION).unwrap();
+        case.table = Arc::new(commit_table(&case.rows, DIMENSION).unwrap());
         case.query.tokens = vec![1];
         case.hq = tokens_hash(case.query.query_salt, &[1]);
         assert!(matches!(case.prove(), Err(Error::Unsatisfied(_))));
@@ -1236,6 +1286,10 @@ pub(crate) mod tests {
         assert!(verify_embed(&statement, &[&proof[..], &[0; 32]].concat()).is_err());
     }
 
+    fn numbers(refused: Refusals) -> Vec<usize> {
+        refused.into_iter().map(|(i, _)| i).collect()
+    }
+
     #[test]
     fn batches_name_the_bad_ones() {
         let cases: Vec<Case> = [[1u32, 2], [3, 4], [5, 6]]
@@ -1250,7 +1304,7 @@ pub(crate) mod tests {
         };
         let verdict = |places: [usize; 3]| {
             let items: Vec<_> = (0..3).map(|i| (of(i), &proofs[places[i]][..])).collect();
-            verify_embed_batch(table, &items)
+            numbers(verify_embed_batch(table, &items))
         };
         assert!(verdict([0, 1, 2]).is_empty());
         assert!(verify_embed_batch(table, &[]).is_empty());
@@ -1261,10 +1315,30 @@ pub(crate) mod tests {
             (cases[2].statement(), &proofs[2][..]),
         ];
         assert_eq!(
-            verify_embed_batch(table, &items),
+            numbers(verify_embed_batch(table, &items)),
             [1, 2],
             "cut short; another table"
         );
+        // Neither hides the other.
+        let items = [
+            (of(0), &proofs[0][1..]),
+            (of(1), &proofs[0][..]),
+            (of(2), &proofs[2][..]),
+        ];
+        let outcomes = verify_embed_batch(table, &items);
+        assert!(matches!(
+            outcomes[..],
+            [(0, Error::Malformed { .. }), (1, Error::Rejected)]
+        ));
+        let chunk = vec![(of(0), &proofs[0][..]); batch::CHUNK];
+        let mut batch = Batch::new(Arc::clone(table));
+        let mut kept = Vec::new();
+        for _ in 0..3 {
+            assert_eq!(batch.add(&chunk), []);
+            kept.push(batch.kept());
+        }
+        assert!(batch.holds());
+        assert_eq!(kept, [kept[0]; 3]);
     }
 
     #[test]
@@ -1290,18 +1364,69 @@ pub(crate) mod tests {
 
     /// The table of `wordllama-256` and the most tokens, by the simulator.
     pub(crate) fn largest() {
-        let rows = vec![0; 32_000 * 256];
-        let table = commit_table(&rows, 256).unwrap();
+        simulate(MAX_TOKENS, MAX_VOCABULARY, MAX_DIMENSION, MAX_NORM_FACTOR);
+    }
+
+    /// Of a table that nobody has. What is sent of it is no functional then, and has the length of one.
+    pub(crate) fn simulate(tokens: usize, vocabulary: usize, dimension: usize, norm_factor: u64) {
+        let layout = Layout::new(vocabulary + 1).unwrap();
+        let table = IndexCommitment {
+            layout,
+            dimension,
+            points: vec![vector_generators(1)[0]; dimension * layout.rows()],
+        };
         let public = EmbedStatement {
             context: Fr::ONE,
             table: &table,
-            tokens: MAX_TOKENS,
-            norm_factor: NORM_FACTOR,
+            tokens,
+            norm_factor,
             hq: Fr::ONE,
             cq: Fr::ONE,
         };
-        let session = Session::simulator(public.transcript(), table.layout.row_variables);
-        embed_protocol(session.unwrap(), &public, Some(&rows), None).unwrap();
+        let session = Session::simulator(public.transcript(), layout.row_variables);
+        embed_protocol(session.unwrap(), &public, None, None).unwrap();
+    }
+
+    /// The table's rows, what a proof of them says, and the proof.
+    pub(crate) struct Golden {
+        pub(crate) rows: Vec<i8>,
+        pub(crate) table: Arc<IndexCommitment>,
+        pub(crate) tokens: usize,
+        pub(crate) hq: Fr,
+        pub(crate) cq: Fr,
+        pub(crate) query: Query,
+    }
+
+    impl Golden {
+        pub(crate) fn statement(&self) -> EmbedStatement<'_> {
+            EmbedStatement {
+                context: Fr::from(77u8),
+                table: &self.table,
+                tokens: self.tokens,
+                norm_factor: NORM_FACTOR,
+                hq: self.hq,
+                cq: self.cq,
+            }
+        }
+    }
+
+    pub(crate) fn golden() -> Golden {
+        let Case {
+            rows,
+            table,
+            query,
+            most,
+            hq,
+            cq,
+        } = case(9, 3, 4, &[1, 8, 1]);
+        Golden {
+            rows,
+            table,
+            tokens: most,
+            hq,
+            cq,
+            query,
+        }
     }
 
     /// hq and cq that nobody can open.

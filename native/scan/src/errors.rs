@@ -75,6 +75,99 @@ fn bits(values: u64) -> u32 {
     253 - (64 - values.leading_zeros())
 }
 
+/// Parameters of noise, query and A1 at the end of their range and one beyond it, each refused by its name. Those of
+/// certificates stand in their own module.
+#[test]
+fn every_parameter_ends_where_the_errors_do() {
+    use crate::embed::{EmbedStatement, MAX_NORM_FACTOR, MAX_TOKENS, MAX_VOCABULARY};
+    use crate::group::{vector_generators, Fr};
+    use crate::index::{IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
+    use crate::query::{QueryStatement, MAX_LISTED};
+    use ark_ff::Field;
+    use ragaudit_core::selection::MAX_LATTICE;
+
+    let refused = |name: &str, found: Result<(), crate::Error>| match found {
+        Err(crate::Error::Invalid { field, .. }) => assert_eq!(field, name),
+        Err(crate::Error::Core(error)) => assert!(error.to_string().starts_with(name), "{error}"),
+        other => panic!("{name}: {other:?}"),
+    };
+    let layout = |capacity: usize| Layout::new(capacity).map(|_| ());
+    assert_eq!(layout(MAX_CAPACITY), Ok(()));
+    [0, MAX_CAPACITY + 1, usize::MAX]
+        .into_iter()
+        .for_each(|bad| refused("capacity", layout(bad)));
+
+    let point = vector_generators(1)[0];
+    let index = |capacity: usize, dimension: usize| {
+        let layout = Layout::new(capacity).unwrap();
+        let points = vec![point; dimension * layout.rows()];
+        IndexCommitment {
+            layout,
+            dimension,
+            points,
+        }
+    };
+    let query = |dimension: usize, listed: usize, lattice: i64, gains: &[u32]| {
+        let index = index(2 * MAX_LISTED, dimension);
+        let noise = vec![point; index.layout.rows()];
+        let statement = QueryStatement {
+            context: [0; 32],
+            index: &index,
+            noise: &noise,
+            gains: gains.to_vec(),
+            cq: Fr::ONE,
+            htopk: Fr::ONE,
+            listed,
+            lo: 10,
+            hi: 90,
+            lattice,
+        };
+        match crate::query::check_query(&statement, &[]) {
+            // The parameters were taken; there is no proof.
+            Err(crate::Error::Malformed { at: 0, .. }) => Ok(()),
+            other => other.map(|_| ()),
+        }
+    };
+    let most = noise::tests::MOST_GAINS;
+    let (d, k, r) = (MAX_DIMENSION, MAX_LISTED, MAX_LATTICE);
+    assert_eq!(query(d, k, r, &most), Ok(()));
+    refused("dimension", query(d + 1, k, r, &most));
+    refused("dimension", query(0, k, r, &most));
+    refused("listed positions", query(1, k + 1, r, &most));
+    refused("listed positions", query(1, 0, r, &most));
+    refused("lattice", query(1, 1, 2 * r, &most));
+    refused("gains", query(1, 1, 1, &[]));
+    refused("gains", query(1, 1, 1, &[1; 7]));
+    let mut above = most;
+    above[5] += 1;
+    refused("gains[5]", query(1, 1, 1, &above));
+
+    let embed = |vocabulary: usize, dimension: usize, tokens: usize, norm_factor: u64| {
+        let table = index(vocabulary + 1, dimension);
+        let statement = EmbedStatement {
+            context: Fr::ONE,
+            table: &table,
+            tokens,
+            norm_factor,
+            hq: Fr::ONE,
+            cq: Fr::ONE,
+        };
+        match embed::check_embed(&statement, &[]) {
+            Err(crate::Error::Malformed { at: 0, .. }) => Ok(()),
+            other => other.map(|_| ()),
+        }
+    };
+    let (v, t, a) = (MAX_VOCABULARY, MAX_TOKENS, MAX_NORM_FACTOR);
+    assert_eq!(embed(v, d, t, a), Ok(()));
+    refused("vocabulary", embed(v + 1, 1, t, a));
+    refused("vocabulary", embed(0, 1, t, a));
+    refused("dimension", embed(9, d + 1, t, a));
+    refused("tokens", embed(9, 1, t + 1, a));
+    refused("tokens", embed(9, 1, 0, a));
+    refused("norm factor", embed(9, 1, t, a + 1));
+    refused("norm factor", embed(9, 1, t, 0));
+}
+
 #[test]
 fn errors_are_those_of_the_page() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scan/README.md");

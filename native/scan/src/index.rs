@@ -32,6 +32,16 @@ pub struct Layout {
 /// Largest capacity.
 pub const MAX_CAPACITY: usize = 1 << 24;
 
+/// What decides where values stand: see [`crate::protocol`].
+pub(crate) fn rules() -> Vec<u64> {
+    let mut rules = vec![COMPONENT as u64];
+    for variables in 0..=MAX_CAPACITY.trailing_zeros() {
+        let layout = Layout::of(1 << variables);
+        rules.extend([layout.variables as u64, layout.row_variables as u64]);
+    }
+    rules
+}
+
 impl Layout {
     pub fn new(capacity: usize) -> Result<Self> {
         if !(1..=MAX_CAPACITY).contains(&capacity) {
@@ -41,14 +51,18 @@ impl Layout {
                 capacity,
             ));
         }
+        Ok(Self::of(capacity))
+    }
+
+    fn of(capacity: usize) -> Self {
         let variables = log2_ceil(capacity);
-        Ok(Self {
+        Self {
             capacity,
             variables,
             // From 2^18 positions on a proof is mostly row commitments. The tables of lookups, up to 2^16 rows, are
             // committed to in the same rows however few positions there are.
             row_variables: (variables.div_ceil(2) + 4 + usize::from(variables >= 18)).max(10),
-        })
+        }
     }
 
     pub fn rows(&self) -> usize {

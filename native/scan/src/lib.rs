@@ -4,6 +4,7 @@
 //! (hidden messages and what is proved of them), [`sumcheck`], [`lookup`], [`poseidon`], [`noise`], [`index`],
 //! [`query`], [`embed`], [`coalition`].
 pub mod answer;
+pub mod batch;
 pub mod closing;
 pub mod coalition;
 pub mod embed;
@@ -15,6 +16,7 @@ pub mod lookup;
 pub mod mle;
 pub mod noise;
 pub mod poseidon;
+pub mod protocol;
 pub mod query;
 mod rounds;
 pub mod session;
@@ -29,6 +31,9 @@ mod cheat;
 
 #[cfg(test)]
 mod errors;
+
+#[cfg(test)]
+mod golden;
 
 #[cfg(test)]
 mod tests;

@@ -41,6 +41,19 @@ const HIGH_LIMBS: usize = 4;
 const BELOW_BITS: usize = 160;
 /// Limbs of what that part lacks of the largest allowed one.
 const REST_LIMBS: usize = 6;
+/// What decides where values stand: see [`crate::protocol`].
+pub(crate) const RULES: [u64; 10] = [
+    DRAWS_PER_WORD as u64,
+    TAG_SEED,
+    TAG_KEY,
+    LIMB_BITS as u64,
+    TAG_RANGE,
+    TAG_ALIAS,
+    ALIAS_VARIABLES as u64,
+    HIGH_LIMBS as u64,
+    BELOW_BITS as u64,
+    REST_LIMBS as u64,
+];
 /// Blocks of one task.
 const TASK: usize = 64;
 
@@ -167,7 +180,7 @@ impl Drop for Draws {
 }
 
 /// The largest last draw and high part of a word, as one integer, that can be proved: whatever the other draws are, it
-/// gives an integer below r. One word in 2^93 has a larger one.
+/// gives an integer below r. Fewer than one word in 2^94 has a larger one.
 fn highest() -> u128 {
     upper(&Fr::MODULUS.0) - 1
 }
@@ -683,6 +696,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::cheat::{caught_by, every_point_is_opened, no_claim_is_skipped};
     use crate::cheat::{nothing_is_forgotten, run, Without};
+    use crate::index::MAX_CAPACITY;
     use crate::session::REPEATED;
     use ark_ff::{BigInt, BigInteger};
 
@@ -816,6 +830,18 @@ pub(crate) mod tests {
         // Noise that is not the sum of its draws, and noise beyond the capacity.
         caught_by("column claim: noise", || forged(&base, |d| d.noise[n] += 1));
         caught_by("column claim: noise", || forged(&base, |d| d.noise.push(9)));
+        let places = base.capacity.next_power_of_two();
+        caught_by("column claim: noise", || {
+            forged(&base, |d| {
+                d.noise.resize(places - 1, 0);
+                d.noise.push(9);
+            })
+        });
+        // Behind them a row of a small tenant has places that no functional reads: what stands there is nobody's noise.
+        assert!(forged(&base, |d| {
+            d.noise.resize(places, 0);
+            d.noise.push(9);
+        }));
         // A value that is not the bin's.
         caught_by("constraint: lookup layer", || {
             forged(&base, |d| {
@@ -963,8 +989,14 @@ pub(crate) mod tests {
     }
 
     /// 10^6 positions and three gains, by the simulator.
+    pub(crate) const MOST_GAINS: [u32; 6] = [1, 8, 64, 512, 4096, 32_768];
+
     pub(crate) fn largest() {
-        let public = statement(1_000_000, &[1, 8, 64]);
+        simulate(MAX_CAPACITY, &MOST_GAINS);
+    }
+
+    pub(crate) fn simulate(capacity: usize, gains: &[u32]) {
+        let public = statement(capacity, gains);
         let shape = public.shape().unwrap();
         let rows = shape.layout.row_variables;
         let mut session = Session::simulator(public.transcript(), rows).unwrap();

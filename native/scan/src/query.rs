@@ -37,6 +37,16 @@ const SCORE: i64 = COMPONENT as i64 * COMPONENT as i64;
 /// Largest number of listed positions.
 pub const MAX_LISTED: usize = 1024;
 
+/// What decides where values stand: see [`crate::protocol`].
+pub(crate) const RULES: [u64; 6] = [
+    TAG_VECTOR,
+    TAG_TOPK,
+    TAG_SCORE,
+    TAG_NIBBLE,
+    TAG_SELECT,
+    NIBBLE_VARIABLES as u64,
+];
+
 /// What an answer's proof is about. Every value is rebuilt by the verifier, none read from a file.
 #[derive(Clone)]
 pub struct QueryStatement<'a> {
@@ -620,7 +630,9 @@ pub(crate) mod tests {
     use super::*;
     use crate::cheat::{caught_by, every_point_is_opened, no_claim_is_skipped};
     use crate::cheat::{nothing_is_forgotten, run, Without};
-    use crate::index::commit_index;
+    use crate::group::vector_generators;
+    use crate::index::{commit_index, Layout, MAX_CAPACITY, MAX_DIMENSION};
+    use crate::noise::tests::MOST_GAINS;
     use crate::noise::{prove_noise, verify_noise, NoiseStatement, Seed};
     use crate::session::REPEATED;
     use ragaudit_core::commitment::pack_nibbles;
@@ -1221,21 +1233,31 @@ pub(crate) mod tests {
 
     /// 10^6 positions of 256 components and the longest list, by the simulator.
     pub(crate) fn largest() {
-        let index = commit_index(&[], 256, 1_000_000, &IndexKey([3; 32])).unwrap();
-        let noise = vec![index.points[0]; index.layout.rows()];
+        simulate(MAX_CAPACITY, MAX_DIMENSION, MAX_LISTED, &MOST_GAINS);
+    }
+
+    /// Of an index that nobody can open.
+    pub(crate) fn simulate(capacity: usize, dimension: usize, listed: usize, gains: &[u32]) {
+        let layout = Layout::new(capacity).unwrap();
+        let index = IndexCommitment {
+            layout,
+            dimension,
+            points: vec![vector_generators(1)[0]; dimension * layout.rows()],
+        };
+        let noise = vec![index.points[0]; layout.rows()];
         let public = QueryStatement {
             context: [2; 32],
             index: &index,
             noise: &noise,
-            gains: vec![1, 8, 64],
+            gains: gains.to_vec(),
             cq: Fr::ONE,
             htopk: Fr::ONE,
-            listed: MAX_LISTED,
+            listed,
             lo: LO,
             hi: HI,
-            lattice: LATTICE,
+            lattice: MAX_LATTICE,
         };
-        let session = Session::simulator(public.transcript(), index.layout.row_variables);
+        let session = Session::simulator(public.transcript(), layout.row_variables);
         answer_protocol(session.unwrap(), &public, None).unwrap();
     }
 

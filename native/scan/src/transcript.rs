@@ -53,7 +53,7 @@ impl Transcript {
     fn step(&mut self, kind: Kind, label: &str, data: &[u8]) {
         #[cfg(test)]
         {
-            crate::cheat::message(label);
+            crate::cheat::message(kind as u8, label, data.len());
             if matches!(kind, Kind::Challenge) {
                 crate::cheat::challenge(label);
             }
@@ -69,6 +69,8 @@ impl Transcript {
         hash.update((data.len() as u64).to_le_bytes());
         hash.update(data);
         self.state = hash.finalize().into();
+        #[cfg(test)]
+        crate::cheat::state(&self.state);
     }
 
     pub fn bytes(&mut self, label: &str, data: &[u8]) {
@@ -104,7 +106,7 @@ impl Transcript {
         wide
     }
 
-    /// A field element, within 2^-256 of uniform.
+    /// A field element, within 2^-258 of uniform.
     pub fn challenge(&mut self, label: &str) -> Fr {
         #[cfg(test)]
         if let Some(answer) = self.decided(label) {

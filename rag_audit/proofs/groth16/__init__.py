@@ -9,7 +9,7 @@ from rag_audit.proofs.groth16.job import (
     parse_proof,
     proof_json,
     public_inputs,
-    refusal,
+    refusals,
     verify,
     verify_batch,
 )
@@ -66,7 +66,7 @@ __all__ = [
     "public_inputs",
     "published_keys",
     "record_job",
-    "refusal",
+    "refusals",
     "shared",
     "statement",
     "verify",

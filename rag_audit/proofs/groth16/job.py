@@ -17,6 +17,7 @@ from rag_audit.errors import (
     WitnessError,
 )
 from rag_audit.proofs import CoalitionDigest, EmbedStatement, ManyStatement, PublicValues, Statement
+from rag_audit.proofs.batch import Refusals
 from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_witness
 from rag_audit.proofs.groth16.encoding import g1_json, g2_json, parse_fields, parse_g1, parse_g2
 from rag_audit.proofs.groth16.instance import (
@@ -212,7 +213,10 @@ def verify(key: VerificationKey, proof: bytes, statement: PublicValues, *, engin
     :raises EncodingError: a point outside the subgroup, a number >= r, or a key of another shape
     :raises SetupError: the engine is not installed
     """
-    return not verify_batch(key, [proof], [statement], engine=engine)
+    reason = refusals(key, [proof], [statement], engine=engine).get(0)
+    if isinstance(reason, EncodingError):
+        raise reason
+    return reason is None
 
 
 def verify_batch(
@@ -222,23 +226,39 @@ def verify_batch(
     *,
     engine: str = "native",
 ) -> list[int]:
-    """Indices of the proofs that do not verify, ascending. The native engine checks them together.
+    """Indices of the proofs that do not verify, malformed ones among them, ascending."""
+    return list(refusals(key, proofs, statements, engine=engine))
 
-    :raises EncodingError: as `verify`
+
+def refusals(
+    key: VerificationKey,
+    proofs: Sequence[bytes],
+    statements: Sequence[PublicValues],
+    *,
+    engine: str = "native",
+) -> Refusals:
+    """See `ProofSystem.refusals`. The native engine checks the proofs together.
+
+    :raises EncodingError: the key is malformed
     :raises SetupError: the engine is not installed
     """
-    inputs = [statement.encode(_ORDER[type(statement)]) for statement in statements]
-    try:
-        if engine == "native":
-            return list(_native.groth16_verify_batch(key.snarkjs, list(proofs), inputs))
-        check = _engine(engine)
-        return [
-            i
-            for i, (proof, values) in enumerate(zip(proofs, inputs, strict=True))
-            if not check(key.snarkjs, proof, values)
-        ]
-    except ValueError as exc:
-        raise EncodingError("proof or key refused by the verifier", field=engine, found=str(exc)) from exc
+    bad: Refusals = {}
+    places, read, inputs = [], [], []
+    for i in range(len(statements)):
+        try:
+            statement, proof = statements[i], proofs[i]
+            inputs.append(statement.encode(_ORDER[type(statement)]))
+        except RagAuditError as exc:
+            bad[i] = exc
+        else:
+            read.append(proof)
+            places.append(i)
+    for number, reason in _refused(key, read, inputs, engine):
+        if reason is None:
+            bad[places[number]] = InvalidProof("the pairing equation does not hold")
+        else:
+            bad[places[number]] = EncodingError("the verifier refuses it", field=engine, found=reason)
+    return dict(sorted(bad.items()))
 
 
 def public_inputs(statement: PublicValues) -> tuple[list[str], bytes]:
@@ -253,9 +273,24 @@ def public_inputs(statement: PublicValues) -> tuple[list[str], bytes]:
     return names, statement.encode(_ORDER[type(statement)])
 
 
-def refusal(key: VerificationKey, proof: bytes, statement: PublicValues) -> RagAuditError:
-    """See `ProofSystem.refusal`: `parse_proof` has refused whatever is no proof."""
-    return InvalidProof("the pairing equation does not hold")
+def _refused(
+    key: VerificationKey, proofs: Sequence[bytes], inputs: Sequence[bytes], engine: str
+) -> list[tuple[int, str | None]]:
+    """The numbers of the proofs that do not verify: with the reason if malformed, None if the equation fails."""
+    if engine == "native":
+        try:
+            return _native.groth16_verify_batch(key.snarkjs, list(proofs), list(inputs))
+        except ValueError as exc:
+            raise EncodingError("key refused by the verifier", field=engine, found=str(exc)) from exc
+    check = _engine(engine)
+    bad: list[tuple[int, str | None]] = []
+    for i, (proof, values) in enumerate(zip(proofs, inputs, strict=True)):
+        try:
+            if not check(key.snarkjs, proof, values):
+                bad.append((i, None))
+        except ValueError as exc:
+            bad.append((i, str(exc)))
+    return bad
 
 
 def _engine(name: str) -> Callable[[str, bytes, bytes], bool]:

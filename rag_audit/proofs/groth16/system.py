@@ -30,7 +30,7 @@ from rag_audit.proofs.groth16.instance import (
     RetrieveInstance,
     RetrieveManyInstance,
 )
-from rag_audit.proofs.groth16.job import ProofJob, parse_key, verify_batch
+from rag_audit.proofs.groth16.job import ProofJob, parse_key, refusals
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, record_digest
 from rag_audit.relation.field import from_hex
@@ -194,14 +194,14 @@ class SharedRetrieve:
         # A proof is in the file once for each of its records: it is checked once.
         whole = [p for p in dict.fromkeys(proofs) if all(digest in known for digest in p.records)]
         stated = [ManyStatement.of([known[d] for d in p.records], self.instance.queries) for p in whole]
-        wrong = verify_batch(key, [p.proof for p in whole], stated, engine=engine) if whole else []
-        false, whole_set = {whole[i] for i in wrong}, set(whole)
+        wrong = refusals(key, [p.proof for p in whole], stated, engine=engine) if whole else {}
+        reasons, whole_set = {whole[i]: reason for i, reason in wrong.items()}, set(whole)
         bad: dict[int, RagAuditError] = {}
         for number, (proof, statement) in enumerate(zip(proofs, own, strict=True)):
             if record_digest(statement) not in proof.records:
                 bad[number] = InvalidProof("the proof is for other records")
-            elif proof in false:
-                bad[number] = InvalidProof("the pairing equation does not hold")
+            elif proof in reasons:
+                bad[number] = reasons[proof]
             elif proof not in whole_set:
                 bad[number] = SchemaError("the proof is also for a record that the ledger does not have")
         return bad

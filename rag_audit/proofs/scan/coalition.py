@@ -14,9 +14,10 @@ from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError,
 from rag_audit.executors import run_jobs
 from rag_audit.proofs import OpenedKey, Pins
 from rag_audit.proofs.coalition import CoalitionStatement, CoalitionWitness
+from rag_audit.proofs.scan.key import ARGUMENT, VERSION
 from rag_audit.relation.field import to_bytes
 
-PROTOCOL = digest_hex({"system": "scan", "version": 1, "claims": ["coalition"]})
+PROTOCOL = digest_hex({"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["coalition"]})
 """Names the argument where groth16 names a circuit."""
 MAX_RECORDS = 65_535
 MAX_DIMENSION = 882

@@ -14,6 +14,8 @@ from rag_audit import _native
 from rag_audit.canonical import Json, digest_hex, parse_base64
 from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, WitnessError
 from rag_audit.proofs import EmbedStatement
+from rag_audit.proofs.batch import Refusals, in_chunks
+from rag_audit.proofs.scan.key import ARGUMENT, VERSION
 from rag_audit.proofs.scan.verify import refused
 from rag_audit.relation.field import digest_to_field, to_bytes
 
@@ -49,7 +51,8 @@ class EmbedArgument:
 
     def digest(self) -> str:
         """The protocol digest that a policy names, 64 hexadecimal digits."""
-        return digest_hex({"system": "scan", "version": 1, "claims": ["A1"], **asdict(self)})
+        named = {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A1"]}
+        return digest_hex({**named, **asdict(self)})
 
 
 @dataclass(frozen=True)
@@ -200,14 +203,25 @@ def verify_embed(key: EmbedKey, proof: bytes, statement: EmbedStatement) -> None
         raise refused(exc) from exc
 
 
+def embed_refusals(key: EmbedKey, proofs: Sequence[bytes], statements: Sequence[EmbedStatement]) -> Refusals:
+    """Why proofs do not hold, by number. Proofs and statements are read a chunk at a time, twice if one is false."""
+    root = key.root
+
+    def record(i: int) -> tuple[bytes, bytes]:
+        statement = statements[i]
+        if statement.table != root:
+            raise InvalidProof(
+                "table of another embedder", field="table", expected=statement.table, found=root
+            )
+        return statement.encode(PUBLIC), proofs[i]
+
+    if len(proofs) != len(statements):
+        raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
+    return in_chunks(_native.ScanEmbedBatch(key.table, key.parameters), len(proofs), record, refused)
+
+
 def verify_embed_batch(
     key: EmbedKey, proofs: Sequence[bytes], statements: Sequence[EmbedStatement]
 ) -> list[int]:
     """Indices of the proofs that do not verify, malformed ones among them, ascending."""
-    records = [
-        (s.encode(PUBLIC), proof) for s, proof in zip(statements, proofs, strict=True) if s.table == key.root
-    ]
-    places = [i for i, s in enumerate(statements) if s.table == key.root]
-    bad = set(range(len(statements))) - set(places)
-    bad.update(places[i] for i in _native.scan_embed_verify_batch(key.table, key.parameters, records))
-    return sorted(bad)
+    return list(embed_refusals(key, proofs, statements))

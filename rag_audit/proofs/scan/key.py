@@ -15,8 +15,15 @@ from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.noise import check_gains
 from rag_audit.relation.scores import ScoreWindow
 
-PROTOCOL = digest_hex({"system": "scan", "version": 1, "claims": ["A2", "A3", "A4"]})
-"""Names the argument where groth16 names a circuit."""
+VERSION = 2
+"""Of the vectors that hold the argument's trace and proofs."""
+ARGUMENT = _native.scan_protocol().hex()
+"""Digest of what both parties have to agree on: the rules of layout, the limits, and the labels and lengths of every
+kind of run (docs/scan/transcript.md)."""
+PROTOCOL = digest_hex(
+    {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A2", "A3", "A4"]}
+)
+"""Names the argument where groth16 names a circuit: what says or lays out anything else has another name."""
 MAX_LISTED = 1024
 """Largest K."""
 

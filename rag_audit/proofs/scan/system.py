@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from rag_audit.canonical import Json, jcs, parse_hex, sha256
-from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SetupError
+from rag_audit.errors import InvalidProof, PolicyError, SetupError
 from rag_audit.proofs import (
     Constants,
     EmbedStatement,
@@ -22,6 +22,7 @@ from rag_audit.proofs import (
     Statement,
     TenantPublic,
 )
+from rag_audit.proofs.batch import Refusals
 from rag_audit.proofs.scan import embed, verify
 from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey
 from rag_audit.proofs.scan.job import CertificateJob, ProofJob
@@ -135,13 +136,20 @@ def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
     return parse(value, circuit, field=field)
 
 
+def refusals(
+    key: ScanKey | EmbedKey, proofs: Sequence[bytes], statements: Sequence[Any], *, engine: str = "native"
+) -> Refusals:
+    """See `ProofSystem.refusals`; `engine` names a verifier of Groth16 proofs, and for these there is one only."""
+    if isinstance(key, EmbedKey):
+        return embed.embed_refusals(key, proofs, statements)
+    return verify.refusals(key, proofs, statements)
+
+
 def verify_batch(
     key: ScanKey | EmbedKey, proofs: Sequence[bytes], statements: Sequence[Any], *, engine: str = "native"
 ) -> list[int]:
-    """See `ProofSystem.verify_batch`; `engine` names a verifier of Groth16 proofs, and for these there is one only."""
-    if isinstance(key, EmbedKey):
-        return embed.verify_embed_batch(key, proofs, statements)
-    return verify.verify_batch(key, proofs, statements)
+    """Indices of the proofs that do not verify, ascending."""
+    return list(refusals(key, proofs, statements, engine=engine))
 
 
 def places(name: str, value: Json) -> int:
@@ -151,18 +159,6 @@ def places(name: str, value: Json) -> int:
 
 def shared(name: str, constants: Constants, places: int) -> None:
     """See `ProofSystem.shared`: there are none."""
-
-
-def refusal(key: ScanKey | EmbedKey, proof: bytes, statement: Any) -> RagAuditError:
-    """See `ProofSystem.refusal`."""
-    try:
-        if isinstance(key, EmbedKey):
-            embed.verify_embed(key, proof, statement)
-        else:
-            verify.verify(key, proof, statement)
-    except RagAuditError as exc:
-        return exc
-    return InvalidProof("proof refused among others")  # the batch and this disagree: not to be believed
 
 
 def retrieve_key(tenant: TenantPublic) -> ScanKey:

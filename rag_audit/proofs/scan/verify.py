@@ -8,6 +8,7 @@ from rag_audit import _native
 from rag_audit.canonical import Json, parse_base64
 from rag_audit.errors import EncodingError, InvalidProof, RagAuditError, SchemaError
 from rag_audit.proofs import Statement
+from rag_audit.proofs.batch import Refusals, in_chunks
 from rag_audit.proofs.scan.job import RECORD
 from rag_audit.proofs.scan.key import PROTOCOL, ScanKey
 
@@ -16,7 +17,7 @@ MALFORMED = "proof: byte "
 """How the native core's reason starts where bytes are no proof at all."""
 
 
-def refused(reason: Exception) -> RagAuditError:
+def refused(reason: Exception | str) -> RagAuditError:
     """The native core's reason: bytes that are no proof at all, or a proof of something else."""
     kind = EncodingError if str(reason).startswith(MALFORMED) else InvalidProof
     return kind("proof refused", field="proof", found=str(reason))
@@ -67,19 +68,24 @@ def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
         raise refused(exc) from exc
 
 
+def refusals(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Statement]) -> Refusals:
+    """Why proofs do not hold, by number. Proofs and statements are read a chunk at a time, twice if one is false."""
+    c_idx = key.c_idx
+
+    def record(i: int) -> tuple[bytes, bytes, bytes]:
+        statement = statements[i]
+        if statement.c_idx != c_idx:
+            raise InvalidProof(
+                "index of another record", field="c_idx", expected=statement.c_idx, found=c_idx
+            )
+        return (statement.encode(RECORD), *_split(proofs[i]))
+
+    if len(proofs) != len(statements):
+        raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
+    batch = _native.ScanBatch(key.index, key.parameters)
+    return in_chunks(batch, len(proofs), record, refused)
+
+
 def verify_batch(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Statement]) -> list[int]:
     """Indices of the proofs that do not verify, malformed ones among them, ascending."""
-    bad, places, records = [], [], []
-    for i, (proof, statement) in enumerate(zip(proofs, statements, strict=True)):
-        try:
-            parts = _split(proof)
-        except EncodingError:
-            bad.append(i)
-            continue
-        if statement.c_idx != key.c_idx:
-            bad.append(i)
-            continue
-        places.append(i)
-        records.append((statement.encode(RECORD), *parts))
-    bad.extend(places[i] for i in _native.scan_verify_batch(key.index, key.parameters, records))
-    return sorted(bad)
+    return list(refusals(key, proofs, statements))

@@ -1,0 +1,73 @@
+"""Peak memory of verifying many records: `python -m bench.batch [--documents N] [--records 64,640,2048] [--json]`.
+
+One proof is verified so many times over, as records of one tenant would be: a chunk of them is held at a time. For each
+number of records: seconds, cpu_seconds (all threads) and peak_bytes (the whole process). docs/scan/verification.md has
+what was measured.
+"""
+
+from __future__ import annotations
+
+from bench.common import Cost, by_figure, emit, measured, parser
+from bench.scan import BEACON, BLINDING_KEY, HI, LATTICE, LO, S0, S1, make_case
+from rag_audit import _native as native
+from rag_audit.proofs import Statement
+from rag_audit.proofs.batch import Lazy
+from rag_audit.proofs.scan import CertificateJob, ProofJob, ScanKey, commit_index, parse_proof, refusals
+from rag_audit.proofs.scan.key import PROTOCOL
+from rag_audit.relation.commitments import seed_commitment, topk_commitment, vector_commitment
+
+
+def proved(documents: int, dimension: int, gains: tuple[int, ...]) -> tuple[ScanKey, bytes, Statement]:
+    """A tenant, and one of its records with its proof."""
+    rows, vector, scores, noise, positions = make_case(documents, dimension, gains, 5)
+    points = commit_index(rows.tobytes(), dimension, documents, BLINDING_KEY)
+    key = ScanKey(points, dimension, documents, bytes(32), gains, 5, LO, HI, LATTICE)
+    c_seed = seed_commitment(S0, S1)
+    statement = Statement(
+        ctx=5,
+        c_seed=c_seed,
+        beacon=BEACON,
+        slot=1,
+        c_idx=key.c_idx,
+        cq=vector_commitment(7, vector.tolist()),
+        htopk=topk_commitment(8, positions),
+    )
+    certificate = CertificateJob(key, c_seed, BEACON, 1, S0, S1).run()
+    job = ProofJob(
+        key, statement, certificate, noise, scores, vector.tobytes(), 7, 8, positions, BLINDING_KEY
+    )
+    return key, parse_proof(job.run(), PROTOCOL, field="proof"), statement
+
+
+def main() -> None:
+    """Measure and print."""
+    options = parser(__doc__)
+    options.add_argument("--documents", type=int, default=10_000)
+    options.add_argument("--dimension", type=int, default=256)
+    options.add_argument("--gains", default="1", help="comma-separated")
+    options.add_argument("--records", default="64,640,2048", help="comma-separated")
+    options.add_argument("--threads", type=int, default=native.threads())
+    args = options.parse_args()
+    native.set_threads(args.threads)
+    gains = tuple(int(g) for g in args.gains.split(","))
+    key, wire, statement = proved(args.documents, args.dimension, gains)
+    costs: dict[str, Cost] = {}
+    for text in args.records.split(","):
+        count = int(text)
+        # A copy a record, made when it is asked for, as a file's proofs are decoded.
+        proofs = Lazy(count, lambda _: bytes(bytearray(wire)))
+        statements = Lazy(count, lambda _: statement)
+        costs[text], bad = measured(lambda p=proofs, s=statements: refusals(key, p, s))  # type: ignore[misc]
+        if bad:
+            raise SystemExit("a proof that was just made does not verify")
+    head = {
+        "documents": args.documents,
+        "dimension": args.dimension,
+        "gains": list(gains),
+        "bytes": len(wire),
+    }
+    emit({**head, **by_figure(costs)}, as_json=args.json)
+
+
+if __name__ == "__main__":
+    main()

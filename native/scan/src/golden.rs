@@ -1,0 +1,403 @@
+//! Known answers in `vectors/v2/scan`: the trace of every kind of run, proofs under fixed nonces with the transcript's
+//! states, and the generators. `vectors/scan.py` writes them by running these tests.
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use sha2::{Digest, Sha256};
+
+use crate::answer::tests::Golden;
+use crate::cheat::{run, Said, Without};
+use crate::group::{encode_point, encode_scalar, query_generators, tables, vector_generators, Fr};
+use crate::index::IndexCommitment;
+use crate::protocol::{TRACE, VERSION};
+use crate::session::REPEATED;
+use crate::{answer, coalition, embed, noise, query};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, b| {
+        write!(out, "{b:02x}").expect("a string grows");
+        out
+    })
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for run in bytes.chunks(3) {
+        let word =
+            run.iter().fold(0u32, |word, b| word << 8 | u32::from(*b)) << (8 * (3 - run.len()));
+        for k in 0..4 {
+            let digit = DIGITS[(word >> (18 - 6 * k) & 63) as usize];
+            out.push(if k <= run.len() { digit as char } else { '=' });
+        }
+    }
+    out
+}
+
+fn element(x: &Fr) -> String {
+    format!("\"{}\"", hex(&encode_scalar(x)))
+}
+
+fn list<T>(items: impl IntoIterator<Item = T>, text: impl Fn(T) -> String) -> String {
+    let items: Vec<String> = items.into_iter().map(text).collect();
+    format!("[{}]", items.join(", "))
+}
+
+fn object(fields: &[(&str, String)], indent: &str) -> String {
+    let lines: Vec<String> = fields
+        .iter()
+        .map(|(name, value)| format!("{indent} \"{name}\": {value}"))
+        .collect();
+    format!("{{\n{}\n{indent}}}", lines.join(",\n"))
+}
+
+/// Compares a file with what stands there, or writes it where the script that makes vectors asks for it.
+fn published(name: &str, fields: &[(&str, String)]) {
+    let head = [
+        ("version", VERSION.to_string()),
+        ("vectors", format!("\"scan {name}\"")),
+    ];
+    let text = object(&[&head, fields].concat(), "") + "\n";
+    let folder =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../vectors/v{VERSION}/scan"));
+    let path = folder.join(format!("{name}.json"));
+    if std::env::var_os("RAG_AUDIT_WRITE_VECTORS").is_some() {
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(&path, &text).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    let differing = found.lines().zip(text.lines()).find(|(a, b)| a != b);
+    assert!(
+        found == text,
+        "{}: the protocol says something else than this version did: raise protocol::VERSION and make new vectors with \
+         vectors/scan.py. First line that differs: {:?}",
+        path.display(),
+        differing.map(|(a, b)| [a, b].map(|line| line.chars().take(300).collect::<String>())),
+    );
+}
+
+fn of_run(work: impl FnOnce()) -> Said {
+    run(Without::Nothing, work).1
+}
+
+fn batch_of_answers() {
+    let Golden {
+        index,
+        parameters,
+        record,
+        ..
+    } = answer::tests::golden(false);
+    let mut batch = answer::Batch::new(index, parameters);
+    let records = [(record, [&[1u8; 70][..], &[2; 90]]); 2];
+    assert_eq!(batch.add(&records).len(), 2);
+}
+
+fn batch_of_embeddings() {
+    let case = embed::tests::golden();
+    let mut batch = embed::Batch::new(case.table.clone());
+    let records = [
+        (case.statement(), &[1u8; 70][..]),
+        (case.statement(), &[2u8; 90]),
+    ];
+    assert_eq!(batch.add(&records).len(), 2);
+}
+
+/// A kind of run, its sizes, and the run.
+type Run = (&'static str, &'static str, fn());
+
+/// Every kind of run, small and large.
+const RUNS: [Run; 15] = [
+    ("noise certificate", "3 positions, gains 1", || {
+        noise::tests::simulate(3, &[1])
+    }),
+    ("noise certificate", "1,000 positions, gains 1, 8", || {
+        noise::tests::simulate(1000, &[1, 8])
+    }),
+    (
+        "noise certificate",
+        "300,000 positions, gains 1, 8, 64",
+        || noise::tests::simulate(300_000, &[1, 8, 64]),
+    ),
+    ("query", "3 positions of 2, 2 listed, gains 1", || {
+        query::tests::simulate(3, 2, 2, &[1])
+    }),
+    (
+        "query",
+        "1,000 positions of 256, 5 listed, gains 1, 8",
+        || query::tests::simulate(1000, 256, 5, &[1, 8]),
+    ),
+    (
+        "query",
+        "300,000 positions of 70, 10 listed, gains 1, 8, 64",
+        || query::tests::simulate(300_000, 70, 10, &[1, 8, 64]),
+    ),
+    ("embed", "2 tokens of 8, 3 components, A 8,145", || {
+        embed::tests::simulate(2, 8, 3, 8145)
+    }),
+    (
+        "embed",
+        "64 tokens of 32,000, 256 components, A 8,145",
+        || embed::tests::simulate(64, 32_000, 256, 8145),
+    ),
+    ("coalition records", "2 records of 3", || {
+        coalition::tests::simulate_all(2, 3, None)
+    }),
+    ("coalition records", "600 records of 256", || {
+        coalition::tests::simulate_all(600, 256, None)
+    }),
+    (
+        "coalition pairs",
+        "1 pair of blocks, 2 records of 3",
+        || coalition::tests::simulate_all(2, 3, Some(vec![(0, 0)])),
+    ),
+    (
+        "coalition pairs",
+        "6 pairs of blocks, 600 records of 256",
+        || {
+            let blocks = vec![(0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)];
+            coalition::tests::simulate_all(600, 256, Some(blocks))
+        },
+    ),
+    (
+        "batch",
+        "2 records, proofs of 70 and 90 bytes",
+        batch_of_answers,
+    ),
+    (
+        "embed batch",
+        "2 records, proofs of 70 and 90 bytes",
+        batch_of_embeddings,
+    ),
+    (
+        "coalition sum",
+        "6 records, proofs of 100, 70 and 70 bytes",
+        || coalition::tests::weigh_sum(6, 3),
+    ),
+];
+
+/// What the parties of a run say, by label and length, and what they claim of it. A change of any moves the digest that the
+/// protocol's name is made of.
+#[test]
+fn traces_are_the_published_ones() {
+    let trace = |(kind, sizes, work): &Run| {
+        let said = of_run(work);
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for label in &said.trace {
+            *counts.entry(label).or_default() += 1;
+        }
+        let counted = |(label, count): (&&str, &usize)| format!("\"{count} x {label}\"");
+        let fields = [
+            ("run", format!("\"{kind}\"")),
+            ("sizes", format!("\"{sizes}\"")),
+            ("entries", said.trace.len().to_string()),
+            (
+                "sha256",
+                format!("\"{}\"", hex(&Sha256::digest(said.trace.join("\n")))),
+            ),
+            ("counts", list(&counts, counted)),
+        ];
+        object(&fields, "  ")
+    };
+    let runs = list(&RUNS, |run| format!("\n  {}", trace(run)));
+    let explained = "\"one entry a message (its kind, its length in bytes and its label; kinds: 0 start, 1 bytes, 2 integer, 3 \
+                     scalar, 4 point, 5 challenge) or claim (its name), in order; sha256 is of the entries joined by line feeds\"";
+    published("trace", &[("what", explained.to_owned()), ("runs", runs)]);
+}
+
+#[test]
+fn the_name_is_made_of_the_published_traces() {
+    let file = format!("../../vectors/v{VERSION}/scan/trace.json");
+    let bytes = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    assert_eq!(
+        hex(&Sha256::digest(&bytes)),
+        TRACE,
+        "protocol::TRACE is of another file"
+    );
+}
+
+#[test]
+fn generators_are_the_published_ones() {
+    let (g, q) = (vector_generators(4096), query_generators(257));
+    let all = |points: &[crate::group::G1Affine]| {
+        let bytes: Vec<u8> = points.iter().flat_map(encode_point).collect();
+        format!("\"{}\"", hex(&Sha256::digest(bytes)))
+    };
+    let point = |p: &crate::group::G1Affine| format!("\"{}\"", hex(&encode_point(p)));
+    published(
+        "generators",
+        &[
+            ("G_first", list(&g[..4], point)),
+            ("G_4096_sha256", all(&g[..4096])),
+            ("Q_first", list(&q[..4], point)),
+            ("Q_257_sha256", all(&q[..257])),
+            ("H", point(&tables().h.point)),
+            ("U", point(&tables().u.point)),
+        ],
+    );
+}
+
+/// Runs a prover under the fixed nonces: what it makes, and the transcript's states, of each the first four bytes and
+/// of the last all.
+fn fixed<T>(prove: impl FnOnce() -> T) -> (T, [(&'static str, String); 2]) {
+    REPEATED.set(true);
+    let (made, said) = run(Without::Nothing, prove);
+    REPEATED.set(false);
+    let states: Vec<u8> = said.states.iter().flat_map(|s| s[..4].to_vec()).collect();
+    let last = said.states.last().expect("a run says something");
+    (
+        made,
+        [
+            ("states", format!("\"{}\"", base64(&states))),
+            ("last_state", format!("\"{}\"", hex(last))),
+        ],
+    )
+}
+
+fn points(index: &IndexCommitment) -> String {
+    format!("\"{}\"", base64(&index.encode()))
+}
+
+fn small<T: Copy + Into<i64>>(values: &[T]) -> String {
+    list(values, |v| (*v).into().to_string())
+}
+
+fn proof_text(proof: &[u8]) -> String {
+    format!("\"{}\"", base64(proof))
+}
+
+fn answers(low_memory: bool) -> String {
+    let case = answer::tests::golden(low_memory);
+    let (certificate, of_certificate) = fixed(|| case.certify().unwrap());
+    let (proof, of_proof) = fixed(|| case.prove(&certificate).unwrap());
+    let parts = [&certificate.proof[..], &proof];
+    answer::verify(&case.index, &case.parameters, &case.record, parts).unwrap();
+    let of = |proof: &[u8], states: &[(&str, String)]| {
+        object(&[&[("proof", proof_text(proof))], states].concat(), "  ")
+    };
+    let p = &case.parameters;
+    let (r, a) = (&case.record, &case.answer);
+    let gains: Vec<i64> = p.gains.iter().map(|g| i64::from(*g)).collect();
+    object(
+        &[
+            ("dimension", case.index.dimension.to_string()),
+            ("capacity", case.index.layout.capacity.to_string()),
+            ("window", format!("\"{}\"", hex(&p.window))),
+            ("gains", small(&gains)),
+            ("listed", p.listed.to_string()),
+            ("lo", p.lo.to_string()),
+            ("hi", p.hi.to_string()),
+            ("lattice", p.lattice.to_string()),
+            ("rows", small(&case.rows)),
+            ("index_key", format!("\"{}\"", hex(&case.key.0))),
+            ("index", points(&case.index)),
+            ("index_digest", format!("\"{}\"", hex(&case.index.digest()))),
+            ("seed", list(&case.seed.0, element)),
+            ("c_seed", element(&r.slot.c_seed)),
+            ("beacon", element(&r.slot.beacon)),
+            ("slot", element(&r.slot.slot)),
+            ("context", element(&r.context)),
+            ("cq", element(&r.cq)),
+            ("htopk", element(&r.htopk)),
+            ("query", small(&a.query)),
+            ("query_salt", element(&a.query_salt)),
+            ("positions", small(&a.positions)),
+            ("list_salt", element(&a.list_salt)),
+            ("certificate", of(&certificate.proof, &of_certificate)),
+            ("query_proof", of(&proof, &of_proof)),
+        ],
+        " ",
+    )
+}
+
+fn embeddings() -> String {
+    let case = embed::tests::golden();
+    let statement = case.statement();
+    let (proof, states) =
+        fixed(|| embed::prove_embed(&statement, &case.rows, &case.query).unwrap());
+    embed::verify_embed(&statement, &proof).unwrap();
+    let tokens: Vec<i64> = case.query.tokens.iter().map(|t| i64::from(*t)).collect();
+    let fields = [
+        ("tokens", statement.tokens.to_string()),
+        ("vocabulary", (case.table.layout.capacity - 1).to_string()),
+        ("dimension", case.table.dimension.to_string()),
+        ("norm_factor", statement.norm_factor.to_string()),
+        ("rows", small(&case.rows)),
+        ("table", points(&case.table)),
+        ("table_digest", format!("\"{}\"", hex(&case.table.digest()))),
+        ("context", element(&statement.context)),
+        ("hq", element(&statement.hq)),
+        ("cq", element(&statement.cq)),
+        ("query", small(&tokens)),
+        ("query_salt", element(&case.query.query_salt)),
+        ("vector_salt", element(&case.query.vector_salt)),
+        ("proof", proof_text(&proof)),
+    ];
+    object(&[&fields[..], &states].concat(), " ")
+}
+
+fn coalitions() -> String {
+    let case = coalition::tests::golden();
+    let (s, w) = (&case.statement, &case.secret);
+    let ((records, blindings), of_records) = fixed(|| coalition::prove_records(s, w).unwrap());
+    let (pairs, of_pairs) =
+        fixed(|| coalition::prove_pairs(s, w, &records, &blindings, 0).unwrap());
+    coalition::verify_coalition(s, &records, &[&pairs]).unwrap();
+    let places = |all: &[usize]| list(all, |x| x.to_string());
+    let pair = |all: &[u64; 2]| list(all, |x| x.to_string());
+    let of = |proof: &[u8], states: &[(&str, String)]| {
+        object(&[&[("proof", proof_text(proof))], states].concat(), "  ")
+    };
+    object(
+        &[
+            ("context", format!("\"{}\"", hex(&s.context))),
+            ("dimension", s.dimension.to_string()),
+            ("cq", list(&s.cq, element)),
+            ("accounts", places(&s.accounts)),
+            ("tenants", places(&s.tenants)),
+            ("first", places(&s.first)),
+            ("theta", pair(&s.theta)),
+            ("largest", pair(&s.largest)),
+            ("room", s.class_variables.to_string()),
+            ("vectors", small(&w.vectors)),
+            ("salts", list(&w.salts, element)),
+            ("labels", places(&w.labels)),
+            ("records", of(&records, &of_records)),
+            ("pairs", of(&pairs, &of_pairs)),
+        ],
+        " ",
+    )
+}
+
+/// Whoever changes what a message holds, or how it is weighed, changes these; who changes only how it is computed does not.
+/// The nonces are those of `session::Nonces` with 64 bytes of 7 in the place of the operating system's.
+#[test]
+fn proofs_are_the_published_ones() {
+    let answered = answers(false);
+    assert!(answered == answers(true), "in low memory another proof");
+    published(
+        "proofs",
+        &[
+            ("answer", answered),
+            ("embed", embeddings()),
+            ("coalition", coalitions()),
+        ],
+    );
+}
+
+/// The same in a process that does without the processor's wide multiplication.
+#[test]
+fn proofs_are_the_published_ones_on_portable_lanes() {
+    const NAME: &str = "RAG_AUDIT_PORTABLE";
+    if std::env::var_os(NAME).is_some() {
+        return; // all of this process is
+    }
+    let done = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "golden::proofs_are_the_published_ones"])
+        .env(NAME, "1")
+        .env_remove("RAG_AUDIT_WRITE_VECTORS")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && said.contains("1 passed"), "{said}");
+}

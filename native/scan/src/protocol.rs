@@ -1,0 +1,89 @@
+//! The protocol's name, and how large what it proves may be: `docs/scan/transcript.md`.
+//!
+//! A policy names the protocol that its proofs are made under. The name is a digest of what the two parties have to agree
+//! on: the rules by which values are laid out, and what every kind of run says, label by label and length by length. So a
+//! release that says something else has another name, and a verifier of one release does not call the other's proofs false.
+use sha2::{Digest, Sha256};
+
+use crate::{coalition, embed, group, index, noise, poseidon, query};
+
+/// Of the files in `vectors/` that hold this protocol's trace and proofs.
+pub const VERSION: u64 = 2;
+
+/// SHA-256 of `vectors/v2/scan/trace.json`: the labels and lengths of every kind of run, at several sizes. A test makes that
+/// file again.
+pub const TRACE: &str = "6ac75427228f36c8a154c720cdd8a5c1590df737d382ab0d78e6829416bf7c3e";
+
+/// The largest value of every public parameter. The errors in `docs/scan/README.md` are of runs of these sizes.
+pub fn limits() -> [(&'static str, u64); 13] {
+    [
+        ("capacity", index::MAX_CAPACITY as u64),
+        ("dimension", index::MAX_DIMENSION as u64),
+        ("gains", ragaudit_core::noise::MAX_GAINS as u64),
+        ("lattice", ragaudit_core::selection::MAX_LATTICE as u64),
+        ("listed", query::MAX_LISTED as u64),
+        ("tokens", embed::MAX_TOKENS as u64),
+        ("vocabulary", embed::MAX_VOCABULARY as u64),
+        ("norm_factor", embed::MAX_NORM_FACTOR),
+        ("coalition_records", coalition::MAX_RECORDS as u64),
+        ("coalition_dimension", coalition::MAX_COMPONENTS as u64),
+        ("coalition_classes", coalition::MAX_CLASSES as u64),
+        ("coalition_labels", coalition::MAX_LABELS as u64),
+        ("coalition_denominator", coalition::MAX_DENOMINATOR),
+    ]
+}
+
+/// What decides where a value stands, by module.
+fn rules() -> Vec<(&'static str, Vec<u64>)> {
+    vec![
+        ("group", vec![group::WIDTH as u64, group::ENCODED as u64]),
+        ("index", index::rules()),
+        ("poseidon", vec![poseidon::WORD_VARIABLES as u64]),
+        ("noise", noise::RULES.to_vec()),
+        ("query", query::RULES.to_vec()),
+        ("embed", embed::RULES.to_vec()),
+        ("coalition", coalition::RULES.to_vec()),
+        ("limits", limits().map(|(_, most)| most).to_vec()),
+    ]
+}
+
+/// What a policy names, beside the claims that it is about.
+pub fn name() -> [u8; 32] {
+    name_of(VERSION, &rules(), TRACE)
+}
+
+fn name_of(version: u64, rules: &[(&str, Vec<u64>)], trace: &str) -> [u8; 32] {
+    let mut hash = Sha256::new().chain_update(b"rag-audit/scan/protocol");
+    hash.update(version.to_be_bytes());
+    hash.update((rules.len() as u64).to_be_bytes());
+    for (module, values) in rules {
+        hash.update((module.len() as u64).to_be_bytes());
+        hash.update(module);
+        hash.update((values.len() as u64).to_be_bytes());
+        values.iter().for_each(|v| hash.update(v.to_be_bytes()));
+    }
+    hash.chain_update(trace).finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_moves_with_everything_that_it_is_made_of() {
+        let base = name();
+        assert_eq!(base, name());
+        assert_ne!(base, name_of(VERSION + 1, &rules(), TRACE));
+        assert_ne!(base, name_of(VERSION, &rules(), &TRACE[1..]));
+        for module in 0..rules().len() {
+            for value in 0..rules()[module].1.len() {
+                let mut other = rules();
+                other[module].1[value] += 1;
+                assert_ne!(base, name_of(VERSION, &other, TRACE));
+            }
+            let mut other = rules();
+            other[module].1.pop();
+            assert_ne!(base, name_of(VERSION, &other, TRACE));
+        }
+    }
+}

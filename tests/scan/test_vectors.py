@@ -1,0 +1,222 @@
+"""The published proofs and traces of the scan argument, through the interface of windows."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit import _native
+from rag_audit.canonical import digest_hex
+from rag_audit.errors import InvalidProof, PolicyError, RagAuditError
+from rag_audit.proofs import Constants, EmbedStatement, Statement
+from rag_audit.proofs.scan import EmbedArgument, EmbedKey, ScanKey, circuits, coalition, commit_index, verify
+from rag_audit.proofs.scan import embed as embed_module
+from rag_audit.proofs.scan import key as key_module
+from rag_audit.proofs.scan import system as system_module
+from rag_audit.proofs.scan.embed import verify_embed
+from rag_audit.proofs.scan.key import ARGUMENT, PROTOCOL, VERSION
+from rag_audit.relation.commitments import noise_key, topk_commitment, vector_commitment
+from rag_audit.relation.noise import draw
+from rag_audit.relation.scores import MAX_DIMENSION, MAX_LATTICE
+
+FOLDER = Path(__file__).resolve().parents[2] / "vectors" / f"v{VERSION}" / "scan"
+
+
+@pytest.fixture(scope="module")
+def proofs() -> dict[str, Any]:
+    return json.loads((FOLDER / "proofs.json").read_text("utf-8"))
+
+
+def data(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+def element(text: str) -> int:
+    return int(text, 16)
+
+
+def flipped(proof: bytes) -> bytes:
+    return proof[:-1] + bytes([proof[-1] ^ 1])
+
+
+def test_the_folder_is_small() -> None:
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 300_000
+
+
+def test_the_published_answer_is_accepted(proofs: dict[str, Any]) -> None:
+    made = proofs["answer"]
+    key = ScanKey(
+        data(made["index"]), made["dimension"], made["capacity"], bytes.fromhex(made["window"]),
+        tuple(made["gains"]), made["listed"], made["lo"], made["hi"], made["lattice"],
+    )  # fmt: skip
+    assert key.digest.hex() == made["index_digest"]
+    statement = Statement(
+        ctx=element(made["context"]),
+        c_seed=element(made["c_seed"]),
+        beacon=element(made["beacon"]),
+        slot=element(made["slot"]),
+        c_idx=key.c_idx,
+        cq=element(made["cq"]),
+        htopk=element(made["htopk"]),
+    )
+    parts = [data(made[name]["proof"]) for name in ("certificate", "query_proof")]
+
+    def wire(certificate: bytes, proof: bytes) -> bytes:
+        return len(certificate).to_bytes(4, "big") + certificate + proof
+
+    verify(key, wire(*parts), statement)
+    for bad in (wire(flipped(parts[0]), parts[1]), wire(parts[0], flipped(parts[1]))):
+        with pytest.raises(InvalidProof):
+            verify(key, bad, statement)
+
+
+def test_the_published_answer_is_the_relations(proofs: dict[str, Any]) -> None:
+    """What it is a proof of follows from its secrets by the reference."""
+    made = proofs["answer"]
+    rows = bytes(v & 0xFF for v in made["rows"])
+    key = bytes.fromhex(made["index_key"])
+    assert commit_index(rows, made["dimension"], made["capacity"], key) == data(made["index"])
+    assert vector_commitment(element(made["query_salt"]), made["query"]) == element(made["cq"])
+    assert topk_commitment(element(made["list_salt"]), made["positions"]) == element(made["htopk"])
+    s0, s1 = map(element, made["seed"])
+    kappa = noise_key(s0, s1, element(made["beacon"]), element(made["slot"]))
+    assert len(draw(kappa, made["capacity"], made["gains"])) == made["capacity"]
+
+
+def test_the_published_embedding_is_accepted(proofs: dict[str, Any]) -> None:
+    made = proofs["embed"]
+    argument = EmbedArgument(made["tokens"], made["dimension"], made["vocabulary"], made["norm_factor"])
+    rows = bytes(v & 0xFF for v in made["rows"])
+    key = EmbedKey.commit(rows, argument)
+    assert key.points == data(made["table"]) and key.digest.hex() == made["table_digest"]
+    statement = EmbedStatement(element(made["context"]), key.root, element(made["hq"]), element(made["cq"]))
+    verify_embed(key, data(made["proof"]), statement)
+    with pytest.raises(InvalidProof):
+        verify_embed(key, flipped(data(made["proof"])), statement)
+
+
+def test_the_published_coalition_certificate_is_accepted(proofs: dict[str, Any]) -> None:
+    made = proofs["coalition"]
+    statement = _native.ScanCoalition(
+        bytes.fromhex(made["context"]), made["dimension"], b"".join(map(bytes.fromhex, made["cq"])),
+        made["accounts"], made["tenants"], made["first"], tuple(made["theta"]), tuple(made["largest"]),
+        made["room"],
+    )  # fmt: skip
+    records, pairs = data(made["records"]["proof"]), data(made["pairs"]["proof"])
+    statement.verify(records, [pairs])
+    for bad in ((flipped(records), pairs), (records, flipped(pairs))):
+        with pytest.raises(ValueError, match="equations do not hold"):
+            statement.verify(bad[0], [bad[1]])
+
+
+def test_the_protocols_are_named_after_the_argument() -> None:
+    """Every name is made of the native core's digest: one of another layout or trace has other names."""
+    assert bytes.fromhex(ARGUMENT) == _native.scan_protocol()
+    named = {"system": "scan", "version": VERSION, "argument": ARGUMENT}
+    assert digest_hex({**named, "claims": ["A2", "A3", "A4"]}) == PROTOCOL
+    assert digest_hex({**named, "claims": ["coalition"]}) == coalition.PROTOCOL
+    parameters = {"tokens": 64, "dimension": 256, "vocabulary": 32_000, "norm_factor": 8145}
+    assert digest_hex({**named, "claims": ["A1"], **parameters}) == EmbedArgument(64).digest()
+
+
+def test_the_argument_is_the_published_one() -> None:
+    """A new name needs a new version with vectors of its own: this is version 2's."""
+    trace = hashlib.sha256((FOLDER / "trace.json").read_bytes()).hexdigest()
+    assert (VERSION, trace, ARGUMENT) == (
+        2,
+        "6ac75427228f36c8a154c720cdd8a5c1590df737d382ab0d78e6829416bf7c3e",
+        "4e5fe504e4d2a9ba104bddff627b29b0f4cc41225f4ee454f0d0e9f9f5149f38",
+    )
+
+
+CONSTANTS = Constants(
+    capacity=1000,
+    dimension=256,
+    top_k=5,
+    gains=(1, 8),
+    lo=101,
+    hi=810,
+    lattice=128,
+    query_tokens=64,
+    norm_factor=8145,
+)
+
+
+def constants(**changes: Any) -> dict[str, str]:
+    return circuits(replace(CONSTANTS, **changes))
+
+
+def test_limits_are_those_of_the_native_core() -> None:
+    limits = _native.scan_limits()
+    own = {
+        "capacity": system_module.MAX_CAPACITY,
+        "dimension": MAX_DIMENSION,
+        "listed": key_module.MAX_LISTED,
+        "lattice": MAX_LATTICE,
+        "coalition_records": coalition.MAX_RECORDS,
+        "coalition_dimension": coalition.MAX_DIMENSION,
+        **{name: embed_module._MOST[name] for name in ("tokens", "vocabulary", "norm_factor")},
+    }
+    assert {name: limits[name] for name in own} == own
+    assert embed_module._MOST["dimension"] == limits["dimension"]
+    others = {"gains", "coalition_classes", "coalition_labels", "coalition_denominator"}
+    assert set(limits) - set(own) == others
+
+
+GAINS = (1, 8, 64, 512, 4096, 32_768)
+
+
+@pytest.mark.parametrize(
+    ("name", "last", "beyond"),
+    [
+        ("capacity", 1 << 24, (1 << 24) + 1),
+        ("capacity", 5, 0),
+        ("dimension", 4096, 4097),
+        ("dimension", 13, 0),
+        ("top_k", 1000, 1001),
+        ("top_k", 1, 0),
+        ("gains", GAINS, (*GAINS, 32_768)),
+        ("gains", GAINS, (1, 9)),
+        ("lattice", 1 << 24, 1 << 25),
+        ("lattice", 1, 0),
+        ("hi", 64 * 256, 64 * 256 + 1),
+        ("lo", 101, 810),
+    ],
+)
+def test_a_policys_constants_end_where_the_argument_does(name: str, last: Any, beyond: Any) -> None:
+    assert constants(**{name: last})["retrieve"] == PROTOCOL
+    with pytest.raises(RagAuditError) as caught:
+        constants(**{name: beyond})
+    assert caught.value.exit_code.value == 2
+    assert name in f"{caught.value.field} {caught.value}"
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("tokens", 208), ("dimension", 4096), ("vocabulary", 32_768), ("norm_factor", 1 << 20)]
+)
+def test_an_embedders_parameters_end_where_the_argument_does(name: str, most: int) -> None:
+    given = {"tokens": 64, name: most}
+    assert len(EmbedArgument(**given).digest()) == 64
+    for beyond in (0, most + 1):
+        with pytest.raises(PolicyError) as caught:
+            EmbedArgument(**{**given, name: beyond})
+        assert caught.value.field == name
+
+
+@pytest.mark.parametrize(("name", "most"), [("records", 65_535), ("dimension", 882)])
+def test_a_coalition_certificates_parameters_end_where_the_argument_does(name: str, most: int) -> None:
+    given: dict[str, Any] = {"records": 10, "dimension": 10, "theta": (999, 1000), name: most}
+    assert coalition.digest(**given) == coalition.PROTOCOL
+    for beyond in (0, most + 1):
+        with pytest.raises(PolicyError) as caught:
+            coalition.digest(**{**given, name: beyond})
+        assert caught.value.field == name
+    for theta in ((1000, 1000), (0, 5), (1, 1001)):
+        with pytest.raises(PolicyError):
+            coalition.digest(**{**given, "theta": theta})

@@ -1,0 +1,55 @@
+"""Known answers of the scan argument: traces, proofs under fixed nonces with the transcript's states, generators.
+
+    python vectors/scan.py            # write what is missing in the version's folder
+    python vectors/scan.py --check    # compare with what stands there
+
+The native core's tests make them, since nothing else can fix a prover's nonces. A published file is never written
+again: a change of the protocol raises `VERSION` in native/scan/src/protocol.rs, which names another folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+MANIFEST = ROOT.parent / "native" / "Cargo.toml"
+FILES = ("generators.json", "proofs.json", "trace.json")
+
+
+def folder() -> Path:
+    """Where the version's files stand."""
+    source = (ROOT.parent / "native/scan/src/protocol.rs").read_text(encoding="utf-8")
+    found = re.search(r"pub const VERSION: u64 = (\d+);", source)
+    if found is None:
+        raise SystemExit("vectors: native/scan/src/protocol.rs has no VERSION")
+    return ROOT / f"v{found[1]}" / "scan"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    check = parser.parse_args().check
+    present = [name for name in FILES if (folder() / name).exists()]
+    if not check and present:
+        print(
+            f"vectors: {folder()} has {', '.join(present)}: a published file is not written again",
+            file=sys.stderr,
+        )
+        return 1
+    environment = dict(os.environ) if check else {**os.environ, "RAG_AUDIT_WRITE_VECTORS": "1"}
+    command = ["cargo", "test", "--manifest-path", str(MANIFEST), "--release", "--locked", "--quiet"]
+    made = subprocess.run([*command, "-p", "ragaudit-scan", "golden::"], env=environment, check=False)
+    if made.returncode and not check:
+        print(
+            "vectors: put the SHA-256 of trace.json into protocol::TRACE, then run --check", file=sys.stderr
+        )
+    return made.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
