@@ -1362,7 +1362,7 @@ pub(crate) mod tests {
         assert!(matches!(wide.prove(), Err(Error::Invalid { .. })));
     }
 
-    /// The table of `wordllama-256` and the most tokens, by the simulator.
+    /// The most that a proof of A1 may be about.
     pub(crate) fn largest() {
         simulate(MAX_TOKENS, MAX_VOCABULARY, MAX_DIMENSION, MAX_NORM_FACTOR);
     }

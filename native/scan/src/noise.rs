@@ -988,9 +988,9 @@ pub(crate) mod tests {
         ));
     }
 
-    /// 10^6 positions and three gains, by the simulator.
     pub(crate) const MOST_GAINS: [u32; 6] = [1, 8, 64, 512, 4096, 32_768];
 
+    /// The most that a certificate may be about.
     pub(crate) fn largest() {
         simulate(MAX_CAPACITY, &MOST_GAINS);
     }

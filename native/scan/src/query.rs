@@ -1200,7 +1200,7 @@ pub(crate) mod tests {
                 .unwrap()
             };
             let (proof, said) = run(Without::Nothing, prove);
-            (proof.len(), said)
+            (proof.len(), said.trace)
         };
         let mut query = small();
         query.answer.query = components(78, 70);
@@ -1231,7 +1231,7 @@ pub(crate) mod tests {
         assert_ne!(prove(), prove(), "nonces are fresh");
     }
 
-    /// 10^6 positions of 256 components and the longest list, by the simulator.
+    /// The most that a query proof may be about.
     pub(crate) fn largest() {
         simulate(MAX_CAPACITY, MAX_DIMENSION, MAX_LISTED, &MOST_GAINS);
     }
