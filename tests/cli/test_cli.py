@@ -131,7 +131,6 @@ ERRORS: dict[str, tuple[Callable[[Shell, Path], list[object]], str]] = {
     "verify: trust is no TOML": (trusting(lambda t: "[["), "EncodingError"),
     "verify: trust without provider": (trusting(lambda t: t.replace("[provider]", "[x]")), "SchemaError"),
     "verify: limit is no number": (lambda s, p: [*arguments(), "--max-epsilon", "eight"], "SchemaError"),
-    "verify: no such receipt": (lambda s, p: [*arguments(), "--receipts", "none.json"], "EncodingError"),
     "open: folder of no window": (lambda s, p: ["close", p], "SetupError"),
     "prove: folder of no window": (lambda s, p: ["prove", p / "none"], "SetupError"),
     "prove: no such challenge": (lambda s, p: ["prove", "window", "--challenge", "none"], ""),
@@ -197,6 +196,17 @@ def test_an_error_has_its_name_and_place(
     assert err.startswith(f"rag-audit: {value['error']}: {value['message']}")
     if value["error"] not in ("NothingToEmbed",):
         assert value.get("field"), value
+
+
+def test_a_receipt_that_is_not_there_is_named_in_the_verdict(service: Shell) -> None:
+    done = service.run(*arguments(), "--receipts", "none.json", "--json")
+    accepted = next(
+        c
+        for c in json.loads(done.stdout)["checks"]
+        if c["id"] == "receipt.accepted" and c["status"] != "pass"
+    )
+    assert done.returncode == 2
+    assert accepted["status"] == "undecided" and "none.json" in accepted["found"] + accepted.get("at", "")
 
 
 def test_without_json_an_error_leaves_stdout_empty(service: Shell) -> None:
