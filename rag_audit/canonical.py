@@ -82,6 +82,8 @@ def _check(value: Json, where: str, depth: int) -> None:
 
 def _wrong(value: Json, depth: int) -> tuple[list[str], RagAuditError] | None:
     """What is wrong with a value, and the steps to it, last first: places are written only where one is needed."""
+    if depth > MAX_DEPTH:
+        return [], EncodingError("JSON nested too deeply", expected=f"depth <= {MAX_DEPTH}")
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -92,8 +94,6 @@ def _wrong(value: Json, depth: int) -> tuple[list[str], RagAuditError] | None:
         if not value.isascii() and _SURROGATE.search(value):
             return [], EncodingError("lone surrogate in a string")
         return None
-    if depth > MAX_DEPTH:
-        return [], EncodingError("JSON nested too deeply", expected=f"depth <= {MAX_DEPTH}")
     if isinstance(value, list | tuple):
         for i, item in enumerate(value):
             if (wrong := _wrong(item, depth + 1)) is not None:

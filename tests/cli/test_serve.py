@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ class FakeWindow:
     def __init__(self) -> None:
         self.handled: list[Any] = []
         self.fault: Exception | None = None
+        self.release = SimpleNamespace(period_s=None)
 
     def handle(self, value: Any, *, eager: bool) -> Any:
         self.handled.append(value)
@@ -135,6 +137,7 @@ def listening(
         "stdio": False,
         "eager": 0,
         "ahead": 0,
+        "period": None,
         "low_memory": False,
     }
     thread = threading.Thread(target=callback, kwargs=options)
