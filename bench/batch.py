@@ -10,9 +10,9 @@ from __future__ import annotations
 from bench.common import Cost, by_figure, emit, measured, parser
 from bench.scan import BEACON, BLINDING_KEY, HI, LATTICE, LO, S0, S1, make_case
 from rag_audit import _native as native
-from rag_audit.proofs import Statement
+from rag_audit.formats.statements import Statement
 from rag_audit.proofs.batch import Lazy
-from rag_audit.proofs.scan import CertificateJob, ProofJob, ScanKey, commit_index, parse_proof, refusals
+from rag_audit.proofs.scan import SYSTEM, CertificateJob, ProofJob, ScanKey, commit_index
 from rag_audit.proofs.scan.key import PROTOCOL
 from rag_audit.relation.commitments import seed_commitment, topk_commitment, vector_commitment
 
@@ -36,7 +36,7 @@ def proved(documents: int, dimension: int, gains: tuple[int, ...]) -> tuple[Scan
     job = ProofJob(
         key, statement, certificate, noise, scores, vector.tobytes(), 7, 8, positions, BLINDING_KEY
     )
-    return key, parse_proof(job.run(), PROTOCOL, field="proof"), statement
+    return key, SYSTEM.parse_proof(job.run(), PROTOCOL, field="proof"), statement
 
 
 def main() -> None:
@@ -57,7 +57,7 @@ def main() -> None:
         # A copy a record, made when it is asked for, as a file's proofs are decoded.
         proofs = Lazy(count, lambda _: bytes(bytearray(wire)))
         statements = Lazy(count, lambda _: statement)
-        costs[text], bad = measured(lambda p=proofs, s=statements: refusals(key, p, s))  # type: ignore[misc]
+        costs[text], bad = measured(lambda p=proofs, s=statements: SYSTEM.refusals(key, p, s))  # type: ignore[misc]
         if bad:
             raise SystemExit("a proof that was just made does not verify")
     head = {

@@ -15,7 +15,7 @@ from typing import Any
 from bench import scan
 from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native as native
-from rag_audit.proofs import Statement
+from rag_audit.formats.statements import Statement
 from rag_audit.proofs.groth16 import proving_key
 from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.groth16.instance import RetrieveInstance

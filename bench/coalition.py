@@ -16,7 +16,7 @@ import numpy as np
 from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native as native
 from rag_audit.proofs.coalition import CoalitionStatement, CoalitionWitness
-from rag_audit.proofs.scan.coalition import certify, verify
+from rag_audit.proofs.scan.coalition import SYSTEM
 from rag_audit.relation.field import to_bytes
 from rag_audit.relation.poseidon import TAG_VECTOR
 from rag_audit.relation.vectors import pack_nibbles
@@ -66,12 +66,12 @@ def main() -> None:
     args = options.parse_args()
     native.set_threads(args.threads)
     warm, secret = window(20, 10, 0)
-    verify(warm, certify(warm, secret), key=None)
+    SYSTEM.verify(warm, SYSTEM.certify(warm, secret), key=None)
 
     statement, secret = window(args.records, args.accounts, args.tau)
     costs: dict[str, Cost] = {}
-    costs["certify"], certificate = measured(lambda: certify(statement, secret))
-    costs["verify"], _ = measured(lambda: verify(statement, certificate, key=None))
+    costs["certify"], certificate = measured(lambda: SYSTEM.certify(statement, secret))
+    costs["verify"], _ = measured(lambda: SYSTEM.verify(statement, certificate, key=None))
     runs = [base64.b64decode(run) for run in (certificate["records"], *certificate["pairs"])]
     figures: dict[str, Any] = {
         "records": args.records,

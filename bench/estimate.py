@@ -29,10 +29,10 @@ import numpy.typing as npt
 
 from bench.common import emit, measured, parser
 from rag_audit import accounting
-from rag_audit.embedders import Embedder, get_embedder
-from rag_audit.engine import Int8Array
 from rag_audit.estimate import estimate
 from rag_audit.estimate.calibration import calibrate_questions
+from rag_audit.index.embedders import Embedder, get_embedder
+from rag_audit.index.engine import Int8Array
 from rag_audit.relation.scores import ScoreWindow
 
 Floats = npt.NDArray[np.float64]

@@ -20,8 +20,8 @@ import numpy as np
 
 from bench.common import emit, parser
 from bench.recall import Collection, scifact, squad
-from rag_audit.embedders import wordllama
-from rag_audit.explore import (
+from rag_audit.index.embedders import wordllama
+from rag_audit.privacy.explore import (
     DEFAULT_MECHANISMS,
     Exploration,
     Noise,

@@ -17,7 +17,7 @@ from pathlib import Path
 from pymerkle import SqliteTree
 
 from bench.common import emit, parser
-from rag_audit.canonical import jcs
+from rag_audit.encoding.canonical import jcs
 from rag_audit.ledger.store import LedgerStore
 
 RETAINED = bytes(512)

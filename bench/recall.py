@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.common import emit, parser
-from rag_audit.embedders import wordllama
-from rag_audit.engine import Int8Array, TenantIndex, build_index, draw_noise, select
+from rag_audit.index.embedders import wordllama
+from rag_audit.index.engine import Int8Array, TenantIndex, build_index, draw_noise, select
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.noise import BASE_SIGMA
 from rag_audit.relation.scores import ScoreWindow

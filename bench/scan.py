@@ -14,9 +14,9 @@ import numpy as np
 
 from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native as native
-from rag_audit.engine import Int8Array
-from rag_audit.proofs import Statement
-from rag_audit.proofs.scan import CertificateJob, ProofJob, ScanKey, commit_index, parse_proof, verify_batch
+from rag_audit.formats.statements import Statement
+from rag_audit.index.engine import Int8Array
+from rag_audit.proofs.scan import SYSTEM, CertificateJob, ProofJob, ScanKey, commit_index, verify_batch
 from rag_audit.proofs.scan.key import PROTOCOL
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes
@@ -73,7 +73,7 @@ def measure(
         key, statement, certificate, noise, scores, vector.tobytes(), 7, 8, positions, BLINDING_KEY
     )
     costs["query_proof"], proof = measured(job.run)
-    wire = parse_proof(proof, PROTOCOL, field="proof")
+    wire = SYSTEM.parse_proof(proof, PROTOCOL, field="proof")
     costs["verify"], bad = measured(lambda: verify_batch(key, [wire], [statement]))
     costs["batch"], bad_in_batch = measured(lambda: verify_batch(key, [wire] * batch, [statement] * batch))
     if bad or bad_in_batch:

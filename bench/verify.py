@@ -18,22 +18,16 @@ from typing import Any
 from unittest import mock
 
 from bench.common import Cost, by_figure, emit, measured, parser
-from rag_audit import attest
-from rag_audit.beacon import Reveal, combine, nonce_commitment
-from rag_audit.canonical import digest_hex, sha256
-from rag_audit.commit import Commitment, WindowSecrets, check_inputs, commit, commit_tenant
-from rag_audit.durable import replace_file
-from rag_audit.embedders import Embedder, get_embedder, manifest_digest
-from rag_audit.engine import build_index
+from rag_audit.attest import answering as attest
+from rag_audit.beacon.values import Reveal, combine, nonce_commitment
+from rag_audit.commit.commitment import Commitment, WindowSecrets, check_inputs, commit, commit_tenant
+from rag_audit.commit.draft import draft_policy
+from rag_audit.encoding.canonical import digest_hex, sha256
+from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import RagAuditError
-from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.note import ALG_COSIGNATURE, ALG_ED25519, SigningKey, cosign_note, sign_note
-from rag_audit.ledger.tree import MerkleTree
-from rag_audit.policy import Policy, draft_policy
-from rag_audit.proofs import scan
-from rag_audit.receipts import make_receipt
-from rag_audit.records import (
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.receipts import make_receipt
+from rag_audit.formats.records import (
     BeaconEntry,
     BeaconSource,
     BeaconWitness,
@@ -49,11 +43,19 @@ from rag_audit.records import (
     answer_digest,
     request_message,
 )
+from rag_audit.formats.trust import Require, trust_template
+from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
+from rag_audit.index.embedders import Embedder, get_embedder, manifest_digest
+from rag_audit.index.engine import build_index
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.merkle import leaf_hash
+from rag_audit.ledger.note import ALG_COSIGNATURE, ALG_ED25519, SigningKey, cosign_note, sign_note
+from rag_audit.ledger.tree import MerkleTree
+from rag_audit.proofs import scan
+from rag_audit.proofs.scan.embed import table_columns
 from rag_audit.relation.field import MODULUS, to_bytes, to_hex
 from rag_audit.relation.noise import table_digest
-from rag_audit.trust import Require, trust_template
-from rag_audit.verify import Verdict, verify_window
-from rag_audit.windowfile import MEDIA_TYPE, WindowFile
+from rag_audit.verify.verifier import Verdict, verify_window
 
 ORIGIN = "bench.example/rag"
 START, STEP, DAY = 1_800_000_000_000, 10, 86_400_000
@@ -209,7 +211,9 @@ class Builder:
         keys = {t.entry.c_idx: scan.points_json(t.points) for t in self.made.tenants.values()}
         table = self.embedder.table
         assert table is not None
-        keys[self.embedder.manifest()["artefacts"][scan.TABLE_ARTEFACT]] = scan.points_json(table.columns())
+        keys[self.embedder.manifest()["artefacts"][scan.TABLE_ARTEFACT]] = scan.points_json(
+            table_columns(table)
+        )
         proofs = {
             str(e.seq): {"retrieve": "none", "embed": "none"}
             for e in self.entries
@@ -329,7 +333,7 @@ def check(folder: str) -> tuple[dict[str, Cost], str]:
     """Cost of reading and of verifying what `build` wrote, and the verdict's line."""
     place, costs = Path(folder), {}
     nothing: dict[str, Any] = {"parse_proof": lambda *_, **__: b"", "refusals": _read_only}
-    with mock.patch.multiple(scan, **nothing):
+    with mock.patch.multiple(scan.SYSTEM, **nothing):
         costs["read"], window = measured(lambda: WindowFile.load(place))
 
         def work() -> Verdict:

@@ -10,15 +10,16 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rag_audit.account import Account
+    from rag_audit.commit.draft import draft_policy
+    from rag_audit.formats.policy import Policy
+    from rag_audit.formats.publication import Publication
+    from rag_audit.formats.records import WitnessBeacon
+    from rag_audit.formats.trust import Trust
     from rag_audit.ledger.note import SigningKey, VerifierKey
-    from rag_audit.policy import Policy, draft_policy
-    from rag_audit.publication import Publication
-    from rag_audit.records import WitnessBeacon
-    from rag_audit.trust import Trust
-    from rag_audit.verify import Verdict, verify_window
-    from rag_audit.window import Window
-    from rag_audit.witness import Witness
+    from rag_audit.parties.account import Account
+    from rag_audit.parties.provider import Window
+    from rag_audit.parties.witness import Witness
+    from rag_audit.verify.verifier import Verdict, verify_window
 
 __version__ = "0.1.0"
 
@@ -38,18 +39,18 @@ __all__ = [
 ]
 
 _HOME = {
-    "Account": "account",
-    "Policy": "policy",
-    "Publication": "publication",
+    "Account": "parties.account",
+    "Policy": "formats.policy",
+    "Publication": "formats.publication",
     "SigningKey": "ledger.note",
-    "Trust": "trust",
-    "Verdict": "verify",
+    "Trust": "formats.trust",
+    "Verdict": "verify.verifier",
     "VerifierKey": "ledger.note",
-    "Window": "window",
-    "Witness": "witness",
-    "WitnessBeacon": "records",
-    "draft_policy": "policy",
-    "verify_window": "verify",
+    "Window": "parties.provider",
+    "Witness": "parties.witness",
+    "WitnessBeacon": "formats.records",
+    "draft_policy": "commit.draft",
+    "verify_window": "verify.verifier",
 }
 
 

@@ -18,8 +18,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from rag_audit.challenge import Challenge, draw, sample_size
-from rag_audit.embedders import wordllama
+from rag_audit.formats.challenge import Challenge, draw, sample_size
+from rag_audit.index.embedders import wordllama
 from rag_audit.relation import noise
 from rag_audit.relation.commitments import (
     derive_salt,

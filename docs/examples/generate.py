@@ -20,16 +20,16 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from rag_audit.account import Account  # noqa: E402
-from rag_audit.canonical import jcs, sha256  # noqa: E402
-from rag_audit.drand import QUICKNET  # noqa: E402
+from rag_audit.beacon.drand import QUICKNET  # noqa: E402
+from rag_audit.encoding.canonical import jcs, sha256  # noqa: E402
+from rag_audit.formats.publication import Publication  # noqa: E402
+from rag_audit.formats.records import DrandBeacon  # noqa: E402
+from rag_audit.formats.windowfile import WindowFile  # noqa: E402
 from rag_audit.ledger.merkle import HashTree, leaf_hash  # noqa: E402
 from rag_audit.ledger.note import parse_note  # noqa: E402
-from rag_audit.publication import Publication  # noqa: E402
-from rag_audit.records import DrandBeacon  # noqa: E402
-from rag_audit.report.text import render  # noqa: E402
-from rag_audit.window import Window  # noqa: E402
-from rag_audit.windowfile import WindowFile  # noqa: E402
+from rag_audit.parties.account import Account  # noqa: E402
+from rag_audit.parties.provider import Window  # noqa: E402
+from rag_audit.verify.report import render  # noqa: E402
 from tests.window.simulator import QUESTIONS, Service  # noqa: E402
 
 PROTOCOL = HERE.parent / "protocol.md"
@@ -121,7 +121,7 @@ def enrol(service: Service, window: Window) -> None:
 
 def verify() -> Any:
     """The verdict on the committed example."""
-    from rag_audit.verify import verify_window
+    from rag_audit.verify.verifier import verify_window
 
     return verify_window(HERE / "window.json", trust=HERE / "trust.toml", receipts=[HERE / "receipts"])
 
@@ -188,7 +188,7 @@ def examples() -> dict[str, tuple[str, str]]:
 
 
 def receipt_body(text: str) -> Any:
-    from rag_audit.canonical import parse_json
+    from rag_audit.encoding.canonical import parse_json
     from rag_audit.ledger.tlog_proof import TlogProof
 
     return parse_json(TlogProof.parse(text).extra or b"", source="extra")

@@ -19,14 +19,14 @@ from rag_audit import (
     draft_policy,
     verify_window,
 )
-from rag_audit.canonical import jcs
-from rag_audit.embedders import get_embedder, manifest_digest
+from rag_audit.encoding.canonical import jcs
+from rag_audit.formats.trust import Require, trust_template
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import get_embedder, manifest_digest
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import parse_note
 from rag_audit.proofs.scan import protocols_digest
 from rag_audit.relation.noise import table_digest
-from rag_audit.trust import Require, trust_template
-from rag_audit.windowfile import WindowFile
 
 os.chdir(sys.argv[1] if len(sys.argv) > 1 else ".")
 

@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rag_audit.models import Model
-from rag_audit.policy import Policy
-from rag_audit.publication import Publication
-from rag_audit.records import (
+from rag_audit.formats.models import Model
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.records import (
     Answer,
     BeaconEntry,
     BeaconWitness,
@@ -32,8 +32,8 @@ from rag_audit.records import (
     SignedRequest,
     TenantEntry,
 )
-from rag_audit.trust import Trust
-from rag_audit.windowfile import WindowFile
+from rag_audit.formats.trust import Trust
+from rag_audit.formats.windowfile import WindowFile
 
 HERE = Path(__file__).resolve().parent
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import click
 
-from rag_audit.account import Account, add_to_roster, check_receipt, tokens_beyond
-from rag_audit.canonical import Json, jcs, parse_json, read_bytes, read_json
 from rag_audit.cli.common import PATH, SOCKET, Group, emit, json_option, say, verifier_key
+from rag_audit.encoding.canonical import Json, jcs, parse_json, read_bytes, read_json
 from rag_audit.errors import SetupError
-from rag_audit.printable import printable_text
-from rag_audit.publication import Publication
-from rag_audit.records import CountersignedReceipt, RosterEntry, SignedRequest
-from rag_audit.windowfile import WindowFile
+from rag_audit.errors.printable import printable_text
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.records import CountersignedReceipt, RosterEntry, SignedRequest
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.parties.account import Account, add_to_roster, check_receipt, tokens_beyond
 
 MAX_REPLY_BYTES = 16 << 20
 MAX_LINE_BYTES = 65_536

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 import click
 
-from rag_audit.canonical import read_text
 from rag_audit.cli.internal import WHERE, write_report
+from rag_audit.encoding.canonical import read_text
 from rag_audit.errors import (
     EncodingError,
     ExitCode,
@@ -27,8 +27,8 @@ from rag_audit.errors import (
     SetupError,
     StoreError,
 )
+from rag_audit.errors.printable import json_text, printable
 from rag_audit.ledger.note import MAX_KEY_BYTES, SigningKey, VerifierKey
-from rag_audit.printable import json_text, printable
 
 LOGGED_EVERY_S = 30.0
 json_option = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")

@@ -19,8 +19,8 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
     Nothing is verified here: run `rag-audit verify` on each window first.
     """
     from rag_audit.accounting.values import text
-    from rag_audit.cumulative import compose, load_window
-    from rag_audit.explain import COVERS
+    from rag_audit.privacy.cumulative import compose, load_window
+    from rag_audit.privacy.explain import COVERS
 
     found = compose([load_window(path) for path in windows], delta)
     lines = [COVERS, ""]

@@ -9,13 +9,13 @@ from typing import Any
 import click
 import numpy as np
 
-from rag_audit.canonical import parse_json, read_bytes
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
 from rag_audit.cli.window import resume
-from rag_audit.embedders import DEFAULT_EMBEDDER, Vectors, get_embedder
+from rag_audit.encoding.canonical import parse_json, read_bytes
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError, StoreError
 from rag_audit.estimate import calibration
 from rag_audit.estimate.figure import write_csv, write_figure
+from rag_audit.index.embedders import DEFAULT_EMBEDDER, Vectors, get_embedder
 
 MAX_QUESTIONS_BYTES = 1 << 30
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from rag_audit.cli.common import PATH, emit, json_option
-from rag_audit.windowfile import WindowFile
+from rag_audit.formats.windowfile import WindowFile
 
 
 @click.command()
@@ -24,8 +24,8 @@ def export(window: Path, tiles: Path | None, snarkjs: Path | None, as_json: bool
     Nothing is verified here. --tiles makes a folder that any static web server can publish: `checkpoint`, and hash
     tiles and entry bundles below `tile/`. --snarkjs makes one that `sh verify.sh` checks with snarkjs alone.
     """
-    from rag_audit.export import write_tiles
-    from rag_audit.export_snarkjs import write_snarkjs
+    from rag_audit.export.log import write_tiles
+    from rag_audit.export.snarkjs import write_snarkjs
 
     if tiles is None and snarkjs is None:
         raise click.UsageError("give --tiles, --snarkjs, or both")

@@ -15,7 +15,7 @@ from pathlib import Path
 import platformdirs
 
 from rag_audit import __version__
-from rag_audit.durable import replace_file
+from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import RagAuditError
 
 WHERE = (

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, emit, json_option
-from rag_audit.durable import replace_file
-from rag_audit.executors import KEY_VARIABLE, new_worker_key
+from rag_audit.encoding.durable import replace_file
 from rag_audit.ledger.note import SigningKey
+from rag_audit.proofs.executors import KEY_VARIABLE, new_worker_key
 
 
 @click.command()

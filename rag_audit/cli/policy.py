@@ -13,20 +13,22 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
-from rag_audit.canonical import jcs, read_json
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
 from rag_audit.cli.options import duration, parsed
-from rag_audit.durable import replace_file
+from rag_audit.commit.draft import draft_policy
+from rag_audit.encoding.canonical import jcs, read_json
+from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError
 from rag_audit.estimate.clusters import MAX_DENOMINATOR
-from rag_audit.policy import DEFAULT_SCORE_WINDOW, Policy, SystemName, draft_policy
-from rag_audit.publication import MAX_PUBLICATION_BYTES
+from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW, Policy, SystemName
+from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
+from rag_audit.parties.provider import now_ms
+from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.scores import ScoreWindow
-from rag_audit.window import now_ms
 
 if TYPE_CHECKING:
-    from rag_audit.embedders import Embedder
-    from rag_audit.explore import Noise
+    from rag_audit.index.embedders import Embedder
+    from rag_audit.privacy.explore import Noise
 
 # The accountant's libraries take most of a second to import; commands that do not need them should not wait.
 
@@ -119,7 +121,7 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
 
 def _read(file: Path) -> Policy:
     made = Policy.parse(read_json(file, max_bytes=MAX_PUBLICATION_BYTES), field=file.name)
-    made.check(None)
+    check_policy(made, None)
     return made
 
 
@@ -340,7 +342,7 @@ def new(
 
     JSON has no comments: each number is explained on stdout and in OUT.explained.txt.
     """
-    from rag_audit.explain import explain
+    from rag_audit.privacy.explain import explain
 
     capacities, systems = _tenants(tenants, system)
     chosen = _choose(
@@ -365,7 +367,7 @@ def new(
         tau_unit=tau[1],
         **options,
     )
-    made.check(options["dimension"])
+    check_policy(made, options["dimension"])
     figures = _figures(made)
     text = explain(made, figures, chosen.why)
     explained = out.with_name(f"{out.name}.explained.txt")
@@ -411,7 +413,7 @@ def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options
     from rag_audit.accounting import Mechanism, policy_figures
     from rag_audit.accounting.values import probability
     from rag_audit.accounting.wellformed import check_infinite_loss
-    from rag_audit.explain import COVERS, figures_text
+    from rag_audit.privacy.explain import COVERS, figures_text
 
     given = [name for name, value in options.items() if value is not None]
     if file is not None:
@@ -504,8 +506,8 @@ def explore(
     Recall depends on the ranking without noise, which one document can change: these figures are outside every
     bound and stay with the provider.
     """
-    from rag_audit import explore as explorer
-    from rag_audit.embedders import get_embedder
+    from rag_audit.index.embedders import get_embedder
+    from rag_audit.privacy import explore as explorer
 
     base = None if policy_file is None else _read(policy_file)
     if base is not None and tenant is None and len(base.tenants) == 1:
@@ -560,7 +562,7 @@ def _grid(
     own: Noise | None,
 ) -> list[Noise]:
     """Every gains with every lattice, or the ladder, with every score window; and a policy's own noise."""
-    from rag_audit.explore import DEFAULT_MECHANISMS, Noise
+    from rag_audit.privacy.explore import DEFAULT_MECHANISMS, Noise
 
     pairs = [(g, r) for g in gains or (DEFAULT_GAINS,) for r in lattices or (DEFAULT_LATTICE,)]
     made = [] if own is None else [own]

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import click
 
-from rag_audit.canonical import Json, parse_hex, read_json
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
+from rag_audit.encoding.canonical import Json, parse_hex, read_json
 from rag_audit.errors import SetupError
-from rag_audit.policy import Policy
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
+from rag_audit.formats.trust import Groth16Pin
 from rag_audit.proofs.groth16 import KeyFiles, ceremony, proving_key
 from rag_audit.proofs.groth16.instance import MAX_QUERIES, Instance
+from rag_audit.proofs.groth16.policy import policy_instances
 from rag_audit.proofs.groth16.powers import Contribution
-from rag_audit.publication import MAX_PUBLICATION_BYTES
-from rag_audit.trust import Groth16Pin
 
 dimension_option = click.option(
     "--dimension", default=256, show_default=True, help="components of the embedder's vectors"
@@ -258,7 +259,7 @@ def checked_pins(
 def _instances(policy: Path, dimension: int, together: int | None) -> list[Instance]:
     """The circuits that a policy names, each once, and those that prove several of its records at once."""
     made = Policy.parse(read_json(policy, max_bytes=MAX_PUBLICATION_BYTES), field=policy.name)
-    return made.instances(dimension, together=together)
+    return policy_instances(made, dimension, together=together)
 
 
 def _instance(policy: Path, circuit: str | None, dimension: int, together: int | None) -> Instance:

@@ -8,23 +8,23 @@ from typing import Any
 
 import click
 
-from rag_audit.canonical import digest_hex, jcs, read_json
-from rag_audit.challenge import Challenge, sample_size
 from rag_audit.cli.common import PATH, Group, emit, json_option, lines, say, signing_key, verifier_key
 from rag_audit.cli.setup import checked_pins, dimension_option, ptau_digest_option, together_option
-from rag_audit.durable import replace_file
-from rag_audit.embedders import manifest_digest, public_artefacts, public_manifest
+from rag_audit.encoding.canonical import digest_hex, jcs, read_json
+from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SchemaError, SetupError, brief
+from rag_audit.errors.printable import json_text
+from rag_audit.formats.challenge import Challenge, sample_size
+from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW
+from rag_audit.formats.records import Opening, RosterEntry, log_origin, parse_entry
+from rag_audit.formats.trust import WHOLE_WINDOW, Groth16Pin, Require, Trust, decimal, trust_template
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import manifest_digest, public_artefacts, public_manifest
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import VerifierKey, parse_note, sign_note
-from rag_audit.policy import DEFAULT_SCORE_WINDOW
-from rag_audit.printable import json_text
 from rag_audit.proofs.scan import protocols_digest
-from rag_audit.records import Opening, RosterEntry, log_origin, parse_entry
 from rag_audit.relation.noise import table_digest
-from rag_audit.trust import WHOLE_WINDOW, Groth16Pin, Require, Trust, decimal, trust_template
-from rag_audit.windowfile import WindowFile
 
 COUNT = re.compile(r"[0-9]{1,15}")
 
@@ -68,8 +68,8 @@ def verify(
     as_json: bool,
 ) -> None:
     """Verify WINDOW (window.json or its folder): PASS with eps_audit, or FAIL with the reason."""
-    from rag_audit.report.text import render
-    from rag_audit.verify import verify_window
+    from rag_audit.verify.report import render
+    from rag_audit.verify.verifier import verify_window
 
     verdict = verify_window(
         window,

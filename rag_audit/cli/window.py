@@ -15,10 +15,9 @@ from typing import Any, BinaryIO
 
 import click
 
-from rag_audit.account import load_roster
-from rag_audit.beacon import members_of
-from rag_audit.canonical import jcs, parse_json, read_json, read_text
-from rag_audit.chain import ClosedWindow
+from rag_audit.attest.release import LEAST_PERIOD_S, MAX_PERIOD_S
+from rag_audit.beacon.drand import QUICKNET
+from rag_audit.beacon.values import members_of
 from rag_audit.cli.common import (
     PATH,
     SOCKET,
@@ -32,21 +31,22 @@ from rag_audit.cli.common import (
 )
 from rag_audit.cli.options import duration
 from rag_audit.cli.witness import load_nonce_lines
-from rag_audit.drand import QUICKNET
-from rag_audit.durable import replace_file
-from rag_audit.embedders import Embedder, get_embedder
+from rag_audit.commit.stored import EMBED_RUN, forget, unfinished
+from rag_audit.encoding.canonical import jcs, parse_json, read_json, read_text
+from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import EncodingError, PolicyError, RagAuditError, SetupError
-from rag_audit.executors import open_executor
+from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
+from rag_audit.formats.records import Answer, DrandBeacon, PreviousWindow, Refusal, RosterEntry, WitnessBeacon
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import Embedder, get_embedder
+from rag_audit.index.texts import load_directory
 from rag_audit.ledger.note import MAX_NOTE_BYTES
-from rag_audit.policy import Policy
+from rag_audit.parties.account import load_roster
+from rag_audit.parties.provider import Window
+from rag_audit.proofs.executors import open_executor
 from rag_audit.proofs.groth16.instance import MAX_QUERIES
-from rag_audit.publication import MAX_PUBLICATION_BYTES
-from rag_audit.records import Answer, DrandBeacon, PreviousWindow, Refusal, RosterEntry, WitnessBeacon
-from rag_audit.release import LEAST_PERIOD_S, MAX_PERIOD_S
-from rag_audit.stored import EMBED_RUN, forget, unfinished
-from rag_audit.texts import load_directory
-from rag_audit.window import Window
-from rag_audit.windowfile import WindowFile
 
 MAX_REQUEST_BYTES = 1 << 17
 IDLE_S = 1.0

@@ -8,11 +8,14 @@ from typing import Any
 
 import click
 
-from rag_audit.canonical import jcs, read_bytes, read_json, read_text
-from rag_audit.chain import ClosedWindow
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
-from rag_audit.durable import replace_file
+from rag_audit.encoding.canonical import jcs, read_bytes, read_json, read_text
+from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import RagAuditError, SetupError
+from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.publication import MAX_PUBLICATION_BYTES, Publication
+from rag_audit.formats.trust import Trust
+from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import (
     MAX_NOTE_BYTES,
@@ -22,10 +25,7 @@ from rag_audit.ledger.note import (
     parse_note,
     verify_note,
 )
-from rag_audit.publication import MAX_PUBLICATION_BYTES, Publication
-from rag_audit.trust import Trust
-from rag_audit.windowfile import WindowFile
-from rag_audit.witness import Witness
+from rag_audit.parties.witness import Witness
 
 
 @click.group(cls=Group)

@@ -21,7 +21,7 @@ from importlib.resources import files
 from types import ModuleType
 
 from rag_audit.errors import SetupError
-from rag_audit.texts import Document
+from rag_audit.index.texts import Document
 
 log = logging.getLogger(__name__)
 

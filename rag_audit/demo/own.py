@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit.demo.corpus import Question
-from rag_audit.embedders import Embedder, NothingToEmbed
 from rag_audit.estimate import estimate
-from rag_audit.texts import Document, DocumentsError, load_directory
+from rag_audit.index.embedders import Embedder, NothingToEmbed
+from rag_audit.index.texts import Document, DocumentsError, load_directory
 
 LEAST_CAPACITY = 64
 """Empty positions get noise too: among many, few texts would hardly ever be found."""

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rag_audit.demo.corpus import Question
-from rag_audit.embedders import Embedder
-from rag_audit.engine import build_index, draw_noise, select
-from rag_audit.policy import Policy
+from rag_audit.formats.policy import Policy
+from rag_audit.index.embedders import Embedder
+from rag_audit.index.engine import build_index, draw_noise, select
+from rag_audit.index.texts import Document
 from rag_audit.relation.field import random_element
-from rag_audit.texts import Document
 
 
 def recall(

@@ -19,16 +19,17 @@ from pathlib import Path
 
 import numpy as np
 
-from rag_audit.canonical import jcs, read_json
+from rag_audit.commit.draft import draft_policy
 from rag_audit.demo.corpus import SMALL_TENANTS, Question, collect, load_questions, small_tenants
 from rag_audit.demo.own import MAX_TEXTS, capacity, own_questions, own_texts, turns
 from rag_audit.demo.recall import recall
 from rag_audit.demo.stage import Demo, say
-from rag_audit.embedders import Embedder, get_embedder
+from rag_audit.encoding.canonical import jcs, read_json
 from rag_audit.errors import ExitCode, SetupError, StoreError
-from rag_audit.policy import Policy, SystemName, draft_policy
-from rag_audit.texts import Document
-from rag_audit.window import now_ms
+from rag_audit.formats.policy import Policy, SystemName
+from rag_audit.index.embedders import Embedder, get_embedder
+from rag_audit.index.texts import Document
+from rag_audit.parties.provider import now_ms
 
 ORIGIN = "rag-audit.demo/docstrings"
 WHOLE = "stdlib"

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit import _native
-from rag_audit.engine import check_vectors
 from rag_audit.errors import EncodingError, PolicyError
-from rag_audit.policy import Policy
-from rag_audit.records import CoalitionEstimate
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import CoalitionEstimate
+from rag_audit.index.engine import check_vectors
 
 TauUnit = Literal["positions", "seconds"]
 MAX_DENOMINATOR = 1000

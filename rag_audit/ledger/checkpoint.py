@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from rag_audit.canonical import parse_base64
+from rag_audit.encoding.canonical import parse_base64
 from rag_audit.errors import EncodingError, SignatureError
 from rag_audit.ledger.merkle import HASH_SIZE
 from rag_audit.ledger.note import (

@@ -18,8 +18,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from rag_audit.canonical import bounded_text, parse_base64
-from rag_audit.durable import create_private, read_private
+from rag_audit.encoding.canonical import bounded_text, parse_base64
+from rag_audit.encoding.durable import create_private, read_private
 from rag_audit.errors import EncodingError, SignatureError, SizeError, VersionError
 
 ALG_ED25519 = 0x01

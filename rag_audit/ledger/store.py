@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from rag_audit.durable import PRIVATE_MODE, sync_directory
+from rag_audit.encoding.durable import PRIVATE_MODE, sync_directory
 from rag_audit.errors import EncodingError, SizeError, StoreError, VersionError
 from rag_audit.ledger.merkle import leaf_hash
 

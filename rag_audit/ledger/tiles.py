@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rag_audit.canonical import read_bytes
-from rag_audit.durable import replace_file
+from rag_audit.encoding.canonical import read_bytes
+from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import EncodingError, InvalidProof, SizeError, StoreError
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HASH_SIZE, leaf_hash, root_of

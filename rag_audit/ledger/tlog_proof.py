@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from rag_audit.canonical import bounded_text, parse_base64
+from rag_audit.encoding.canonical import bounded_text, parse_base64
 from rag_audit.errors import EncodingError, InvalidProof, SizeError, VersionError
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.merkle import HASH_SIZE, verify_inclusion

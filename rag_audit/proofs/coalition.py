@@ -13,11 +13,11 @@ import concurrent.futures
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-from rag_audit.canonical import Json
+from rag_audit.encoding.canonical import Json
 from rag_audit.errors import VersionError
-from rag_audit.proofs import OpenedKey, Pins
+from rag_audit.proofs.interface import OpenedKey, Pins
 
 COALITION_SYSTEMS = ("groth16", "scan")
 """Systems that a policy may name for its certificate."""
@@ -68,7 +68,7 @@ class CoalitionWitness:
 
 
 class CoalitionSystem(Protocol):
-    """What the module `rag_audit.proofs.<system>.coalition` offers."""
+    """What `rag_audit.proofs.<system>.coalition.SYSTEM` offers."""
 
     def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
         """Digest of the circuit or protocol that certifies windows of up to `records` records.
@@ -130,10 +130,7 @@ def coalition_system(name: str) -> CoalitionSystem:
 
     :raises VersionError: this release does not have it
     """
-    try:
-        if name in COALITION_SYSTEMS:
-            return cast(CoalitionSystem, importlib.import_module(f"rag_audit.proofs.{name}.coalition"))
-    except ModuleNotFoundError as exc:
-        if exc.name != f"rag_audit.proofs.{name}.coalition":
-            raise
-    raise VersionError("no coalition certificates of this system", expected=COALITION_SYSTEMS, found=name)
+    if name not in COALITION_SYSTEMS:
+        raise VersionError("no coalition certificates of this system", expected=COALITION_SYSTEMS, found=name)
+    system: CoalitionSystem = importlib.import_module(f"rag_audit.proofs.{name}.coalition").SYSTEM
+    return system

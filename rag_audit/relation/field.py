@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-from rag_audit.canonical import parse_hex
+from rag_audit.encoding.canonical import parse_hex
 from rag_audit.errors import EncodingError
 
 MODULUS = 21888242871839275222246405745257275088548364400416034343698204186575808495617

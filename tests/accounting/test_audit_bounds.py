@@ -20,7 +20,7 @@ from rag_audit.accounting import (
     required_sigma_over_delta,
 )
 from rag_audit.accounting.values import round_up
-from rag_audit.canonical import jcs, parse_json
+from rag_audit.encoding.canonical import jcs, parse_json
 from rag_audit.errors import PolicyError
 
 AT_3584 = Mechanism((1, 8, 64, 512, 3547), 16)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from rag_audit.canonical import sha256
-from rag_audit.challenge import Challenge, draw, sample_size
+from rag_audit.encoding.canonical import sha256
 from rag_audit.errors import RagAuditError
+from rag_audit.formats.challenge import Challenge, draw, sample_size
 from rag_audit.ledger.note import SigningKey
 
 VECTORS: dict[str, Any] = json.loads(

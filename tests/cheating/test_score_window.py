@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import PolicyError, SetupError
-from rag_audit.proofs import Constants
+from rag_audit.formats.constants import Constants
 from rag_audit.proofs.groth16 import system as groth16
 from rag_audit.proofs.groth16.circuit import compile_circuit
 from rag_audit.proofs.groth16.instance import RetrieveInstance

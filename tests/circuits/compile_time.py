@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from rag_audit.proofs.groth16.toolchain import circuits_dir
 from rag_audit.relation.field import MODULUS
-from rag_audit.toolchain import circuits_dir
 
 HALF = MODULUS // 2
 _BITS = MODULUS.bit_length()

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from rag_audit.proofs import Statement
+from rag_audit.formats.statements import Statement
 from rag_audit.proofs.groth16 import ProofJob, RetrieveManyInstance, RetrieveManyJob
 from tests.circuits.retrieve_case import TINY, Case, random_case
 

@@ -222,7 +222,7 @@ def test_product_of_other_components(case: Window) -> None:
 
 @pytest.fixture(scope="module")
 def certificate(case: Window) -> dict[str, Any]:
-    return coalition.certify(case.statement, case.witness)
+    return coalition.SYSTEM.certify(case.statement, case.witness)
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +232,7 @@ def key() -> Any:
 
 @pytest.mark.parametrize("engine", ["native", "py_ecc"])
 def test_certificate_verifies(case: Window, certificate: dict[str, Any], key: Any, engine: str) -> None:
-    coalition.verify(case.statement, certificate, key=key, engine=engine)
+    coalition.SYSTEM.verify(case.statement, certificate, key=key, engine=engine)
 
 
 @pytest.mark.full
@@ -246,11 +246,11 @@ def test_certificate_of_a_full_window_of_64() -> None:
     vectors = np.clip(np.rint(rows), -7, 7).astype(int).tolist()
     full = window(vectors, [i % 20 for i in range(64)], [i % 3 for i in range(20)], instance=shipped)
     assert full.statement.c == 2
-    made = coalition.certify(full.statement, full.witness)
+    made = coalition.SYSTEM.certify(full.statement, full.witness)
     pinned = VerificationKey.parse(proving_key(shipped).vk, field="vk")
-    coalition.verify(full.statement, made, key=pinned)
+    coalition.SYSTEM.verify(full.statement, made, key=pinned)
     with pytest.raises(InvalidProof):
-        coalition.verify(full.stating(c=1, c_tenant=1).statement, made, key=pinned)
+        coalition.SYSTEM.verify(full.stating(c=1, c_tenant=1).statement, made, key=pinned)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_certificate_of_another_statement(
     case: Window, certificate: dict[str, Any], key: Any, fault: str, change: dict[str, Any]
 ) -> None:
     with pytest.raises(InvalidProof):
-        coalition.verify(case.stating(**change).statement, certificate, key=key)
+        coalition.SYSTEM.verify(case.stating(**change).statement, certificate, key=key)
 
 
 def test_certificate_without_one_record(case: Window, certificate: dict[str, Any], key: Any) -> None:
@@ -278,38 +278,38 @@ def test_certificate_without_one_record(case: Window, certificate: dict[str, Any
     short = replace(statement, cq=statement.cq[:-1], account=statement.account[:-1], first=statement.first[:-1],
                     tenant=statement.tenant[:-1])  # fmt: skip
     with pytest.raises(InvalidProof):
-        coalition.verify(short, certificate, key=key)
+        coalition.SYSTEM.verify(short, certificate, key=key)
 
 
 def test_certificate_for_another_theta_is_of_another_circuit(
     case: Window, certificate: dict[str, Any], key: Any
 ) -> None:
     with pytest.raises(SchemaError, match="another circuit"):
-        coalition.verify(case.stating(theta=(3, 5)).statement, certificate, key=key)
-    assert coalition.digest(records=8, dimension=8, theta=(8, 10)) == TINY.digest()
+        coalition.SYSTEM.verify(case.stating(theta=(3, 5)).statement, certificate, key=key)
+    assert coalition.SYSTEM.digest(records=8, dimension=8, theta=(8, 10)) == TINY.digest()
 
 
 def test_damaged_certificate(case: Window, certificate: dict[str, Any], key: Any) -> None:
     with pytest.raises(EncodingError):
-        coalition.verify(case.statement, {**certificate, "a": ["0" * 64, "0" * 64]}, key=key)
+        coalition.SYSTEM.verify(case.statement, {**certificate, "a": ["0" * 64, "0" * 64]}, key=key)
     with pytest.raises(SchemaError):
-        coalition.verify(case.statement, None, key=key)
+        coalition.SYSTEM.verify(case.statement, None, key=key)
 
 
 def test_false_claim_has_no_certificate(case: Window) -> None:
     for false in (case.stating(c=2), case.knowing(labels=(0, 1, 0, 3)), case.knowing(salts=(1,) * 5)):
         with pytest.raises(WitnessError, match="no witness"):
-            coalition.certify(false.statement, false.witness)
+            coalition.SYSTEM.certify(false.statement, false.witness)
 
 
 def test_window_that_does_not_fit(case: Window) -> None:
     empty = case.stating(cq=(), account=(), tenant=(), first=(), c=0, c_tenant=0)
     with pytest.raises(WitnessError, match="does not fit") as caught:
-        coalition.certify(empty.statement, empty.witness)
+        coalition.SYSTEM.certify(empty.statement, empty.witness)
     assert caught.value.expected == "1..8"
     many = window([A] * 9, [0] * 9)
     with pytest.raises(WitnessError, match="does not fit"):
-        coalition.certify(many.statement, many.witness)
+        coalition.SYSTEM.certify(many.statement, many.witness)
     for name in ("vectors", "salts", "labels"):
         short = case.knowing(**{name: getattr(case.witness, name)[:-1]})
         with pytest.raises(WitnessError) as caught:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from rag_audit.embedders.wordllama import normalise
 from rag_audit.errors import PolicyError, WitnessError
+from rag_audit.index.embedders.wordllama import normalise
 from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.groth16.instance import EmbedInstance
 from rag_audit.relation.commitments import query_commitment, vector_commitment

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_audit.embedders import wordllama
 from rag_audit.errors import EncodingError, SchemaError, WitnessError
-from rag_audit.proofs import EmbedStatement, Statement
+from rag_audit.formats.statements import EmbedStatement, Statement
+from rag_audit.index.embedders import wordllama
 from rag_audit.proofs.groth16 import (
     ENGINES,
     EmbedInstance,
@@ -26,6 +26,7 @@ from rag_audit.proofs.groth16 import (
     verify,
     verify_batch,
 )
+from rag_audit.proofs.groth16.embed import table_tree
 from rag_audit.relation.commitments import query_commitment, vector_commitment
 from rag_audit.relation.field import from_hex
 from rag_audit.relation.table import TableTree
@@ -219,7 +220,7 @@ def test_question_of_the_demo_under_the_pinned_table(limit: int) -> None:
         )
 
     good, other = public(first), public(second)
-    table, tokens = wordllama.committed_table(), embedder.tokenize(first)
+    table, tokens = table_tree(wordllama.TABLE), embedder.tokenize(first)
     assert (len(tokens) == limit) == (limit == 64)
     made = EmbedJob.of(instance, good, table, tokens, salt_q=SALT_Q, salt_c=SALT_C)
     proof = parse_proof(made.run(), instance.digest(), field="proof")

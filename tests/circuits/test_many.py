@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rag_audit.canonical import jcs
+from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import EncodingError, PolicyError, SchemaError, WitnessError
-from rag_audit.proofs import ManyStatement, Statement
+from rag_audit.formats.statements import ManyStatement, Statement
 from rag_audit.proofs.groth16 import (
     ENGINES,
     RetrieveInstance,

@@ -16,8 +16,8 @@ from typing import Any, Literal
 import pytest
 
 from rag_audit import _native
-from rag_audit.cache import write_manifest
-from rag_audit.canonical import digest_hex, jcs, read_json
+from rag_audit.encoding.cache import write_manifest
+from rag_audit.encoding.canonical import digest_hex, jcs, read_json
 from rag_audit.errors import (
     CeremonyError,
     EncodingError,
@@ -27,11 +27,11 @@ from rag_audit.errors import (
     VersionError,
     WitnessError,
 )
-from rag_audit.proofs import Statement, proof_system
+from rag_audit.formats.statements import Statement
 from rag_audit.proofs import groth16 as package
 from rag_audit.proofs.groth16 import (
+    SYSTEM,
     VerificationKey,
-    keyed,
     load_verification_key,
     parse_proof,
     proof_json,
@@ -44,8 +44,9 @@ from rag_audit.proofs.groth16.circuit import compile_circuit
 from rag_audit.proofs.groth16.encoding import BASE_MODULUS
 from rag_audit.proofs.groth16.job import ENGINES
 from rag_audit.proofs.groth16.system import pinned_key
+from rag_audit.proofs.groth16.toolchain import npm_packages
+from rag_audit.proofs.interface import proof_system
 from rag_audit.relation.field import MODULUS
-from rag_audit.toolchain import npm_packages
 from tests.circuits.many_case import proof_job
 from tests.circuits.retrieve_case import TINY, Case, random_case
 
@@ -342,7 +343,7 @@ def test_a_proof_is_checked_under_the_published_key(cases: list[Case], copied: P
 
 def test_a_job_proves_under_no_other_key_than_its_own(cases: list[Case]) -> None:
     """On a machine whose cache has another key than the one that the window publishes."""
-    job, keys = keyed(proof_job(cases[0]))
+    job, keys = SYSTEM.keyed(proof_job(cases[0]))
     assert keys == {CIRCUIT: proving_key(TINY).vk_digest} == {CIRCUIT: job.vk}
     with pytest.raises(SetupError, match="another than the published one") as caught:
         replace(job, vk="ab" * 32).run()

@@ -16,8 +16,8 @@ from rag_audit.proofs.groth16.instance import (
     EmbedInstance,
     included_sources,
 )
+from rag_audit.proofs.groth16.toolchain import circuits_dir
 from rag_audit.relation import noise
-from rag_audit.toolchain import circuits_dir
 from tests.circuits.many_case import PAIR
 from tests.circuits.retrieve_case import TINY
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from rag_audit import cache, toolchain
+from rag_audit.encoding import cache
 from rag_audit.errors import SetupError, WitnessError
-from rag_audit.proofs.groth16 import generator
+from rag_audit.proofs.groth16 import generator, toolchain
 from rag_audit.proofs.groth16.circuit import Circuit, compile_circuit, compute_witness, run_compiler
 from tests.circuits.retrieve_case import TINY, random_case
 
@@ -265,7 +265,7 @@ def test_sources_are_found_without_the_checkout(tmp_path: Path) -> None:
     package = Path(toolchain.__file__).parent
     shutil.copytree(package, tmp_path / "rag_audit", ignore=shutil.ignore_patterns("_circuits", "*.so"))
     shutil.copytree(toolchain.circuits_dir(), tmp_path / "rag_audit" / "_circuits")
-    code = "from rag_audit.toolchain import circuits_dir; print(circuits_dir())"
+    code = "from rag_audit.proofs.groth16.toolchain import circuits_dir; print(circuits_dir())"
     out = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
@@ -279,7 +279,7 @@ def test_sources_are_found_without_the_checkout(tmp_path: Path) -> None:
 def test_missing_sources_are_said_to_be_missing(tmp_path: Path) -> None:
     package = Path(toolchain.__file__).parent
     shutil.copytree(package, tmp_path / "rag_audit", ignore=shutil.ignore_patterns("_circuits", "*.so"))
-    code = "from rag_audit.toolchain import circuits_dir; circuits_dir()"
+    code = "from rag_audit.proofs.groth16.toolchain import circuits_dir; circuits_dir()"
     out = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,

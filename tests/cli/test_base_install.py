@@ -23,10 +23,12 @@ try:
     main({arguments!r})
 except SystemExit as end:
     print(end.code)
+print(*(name for name in sys.modules if name.startswith("rag_audit.")), file=sys.stderr)
 """
 
 
-def run(*arguments: str) -> tuple[str, str]:
+def run(*arguments: str) -> tuple[str, set[str]]:
+    """What the command printed, with its exit code in a last line, and the package's modules that it loaded."""
     extras = [
         "pymerkle",
         "wordllama",
@@ -39,19 +41,26 @@ def run(*arguments: str) -> tuple[str, str]:
     ]
     code = RUN.format(blocked=extras, arguments=list(arguments))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
-    return done.stdout, done.stderr
+    *complaints, loaded = done.stderr.splitlines()
+    assert complaints == []
+    return done.stdout, set(loaded.split())
 
 
 def test_a_verifier_needs_no_extra() -> None:
-    out, err = run("verify", str(EXAMPLES / "window.json"), "--trust", str(EXAMPLES / "trust.toml"),
+    out, loaded = run("verify", str(EXAMPLES / "window.json"), "--trust", str(EXAMPLES / "trust.toml"),
                    "--receipts", str(EXAMPLES / "receipts"))  # fmt: skip
-    assert out.startswith("PASS"), err
+    assert out.startswith("PASS")
     assert out.rstrip().endswith("0")
+    # It is independent: nothing that a provider or an account runs has judged here.
+    rooms = {name.split(".")[1] for name in loaded}
+    assert rooms >= {"cli", "verify", "estimate", "proofs", "formats", "ledger"}
+    assert rooms.isdisjoint({"commit", "attest", "parties", "demo"})
 
 
 def test_a_witness_needs_no_extra(tmp_path: Path) -> None:
-    out, err = run("witness", "--help")
-    assert "cosign" in out and not err
+    out, loaded = run("witness", "--help")
+    assert "cosign" in out
+    assert not any(name.startswith(("rag_audit.commit", "rag_audit.attest")) for name in loaded)
 
 
 @pytest.mark.parametrize("name", ["pymerkle", "circom2", "snarkjs"])

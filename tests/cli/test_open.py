@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from rag_audit.cli import main
+from rag_audit.parties.provider import now_ms
 from rag_audit.proofs.scan import store as index_store
 from rag_audit.proofs.scan.store import RUN
-from rag_audit.window import now_ms
 from tests.cli.conftest import Shell
 from tests.window.simulator import TEXTS
 

@@ -147,7 +147,7 @@ def test_a_capacity_below_the_answers_is_refused() -> None:
 
 def test_questions_find_their_answers_without_noise() -> None:
     pytest.importorskip("wordllama")
-    from rag_audit.embedders import get_embedder
+    from rag_audit.index.embedders import get_embedder
 
     embedder = get_embedder()
     hits = []

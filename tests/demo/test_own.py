@@ -14,9 +14,9 @@ import pytest
 from rag_audit.demo import own
 from rag_audit.demo.corpus import Question
 from rag_audit.demo.own import capacity, own_questions, own_texts, sentences, turns
-from rag_audit.embedders import Embedder, get_embedder
 from rag_audit.estimate import estimate
-from rag_audit.texts import Document, DocumentsError
+from rag_audit.index.embedders import Embedder, get_embedder
+from rag_audit.index.texts import Document, DocumentsError
 
 pytest.importorskip("wordllama")
 THETA = (4, 5)

@@ -9,20 +9,14 @@ from typing import Any
 
 import pytest
 
-from rag_audit.account import check_receipt
-from rag_audit.attest import record_public, tenant_public
-from rag_audit.beacon import Reveal, members_of, witness_beacon
-from rag_audit.canonical import digest_hex, jcs, parse_json, sha256
-from rag_audit.challenge import Challenge
-from rag_audit.commit import list_root
-from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.note import VerifierKey, parse_note, verify_note
-from rag_audit.policy import Policy
-from rag_audit.proofs import groth16
-from rag_audit.publication import Publication
-from rag_audit.receipts import open_receipt
-from rag_audit.records import (
+from rag_audit.beacon.values import Reveal, members_of, witness_beacon
+from rag_audit.encoding.canonical import digest_hex, jcs, parse_json, sha256
+from rag_audit.formats.challenge import Challenge
+from rag_audit.formats.opening import list_root
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.receipts import open_receipt
+from rag_audit.formats.records import (
     REFUSALS,
     Answer,
     BeaconWitness,
@@ -39,9 +33,15 @@ from rag_audit.records import (
     parse_entry,
     verifies,
 )
-from rag_audit.trust import Trust
-from rag_audit.verify import Verdict
-from rag_audit.windowfile import WindowFile
+from rag_audit.formats.statements import record_public, tenant_public
+from rag_audit.formats.trust import Trust
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.ledger.merkle import leaf_hash
+from rag_audit.ledger.note import VerifierKey, parse_note, verify_note
+from rag_audit.parties.account import check_receipt
+from rag_audit.proofs import groth16
+from rag_audit.verify.verifier import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/protocol.md").read_text()
@@ -219,7 +219,7 @@ def test_proof_and_key(values: dict[str, Any], trust: Trust) -> None:
     beacon = bytes.fromhex(values["beacon"]["value"])
     facts = record_public(record, public, opening=opening, beacon=beacon)
     proof = groth16.parse_proof(values["proof"]["retrieve"], key.circuit, field="proof")
-    assert groth16.verify(key, proof, groth16.statement("retrieve", facts))
+    assert groth16.verify(key, proof, groth16.SYSTEM.statement("retrieve", facts))
 
 
 def test_challenge_and_its_draw(blocks: dict[str, str], trust: Trust, generator: ModuleType) -> None:
@@ -263,7 +263,7 @@ def test_every_check_is_documented(verdict: Verdict) -> None:
     )
     tenants = r"\.(law|medicine|\{tenant\})$"
     emitted = {re.sub(tenants, "", c.id) for c in verdict.checks}
-    for path in (ROOT / "rag_audit/checks").glob("*.py"):
+    for path in (ROOT / "rag_audit/verify/checks").glob("*.py"):
         groups = "opening|ledger|proof|receipt|coalition|bound|trust"
         emitted |= {
             re.sub(tenants, "", found)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_audit.embedders import Embedder, NothingToEmbed, get_embedder
-from rag_audit.embedders.onnx import quantise_unit
 from rag_audit.errors import EncodingError, SetupError
+from rag_audit.index.embedders import Embedder, NothingToEmbed, get_embedder
+from rag_audit.index.embedders.onnx import quantise_unit
 from rag_audit.relation.commitments import text_query_commitment
 
 pytest.importorskip("onnxruntime", reason="needs the extra [onnx]")

@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_audit.canonical import jcs
-from rag_audit.embedders import NothingToEmbed, get_embedder, wordllama
+from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import EncodingError, SetupError
+from rag_audit.index.embedders import NothingToEmbed, get_embedder, wordllama
+from rag_audit.proofs.groth16.embed import table_tree
+from rag_audit.proofs.scan.embed import table_columns
 from rag_audit.relation import field
 from rag_audit.relation import table as tree
 from rag_audit.relation.commitments import query_commitment
@@ -56,7 +58,7 @@ def test_altered_artefact_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_committed_table_is_the_pinned_one(embedder: wordllama.WordLlama) -> None:
-    table = wordllama.committed_table()
+    table = table_tree(wordllama.TABLE)
     assert field.to_hex(table.root) == wordllama.TABLE_ROOT
     assert table.tokens == wordllama.VOCABULARY and table.depth == wordllama.TREE_DEPTH
 
@@ -64,7 +66,7 @@ def test_committed_table_is_the_pinned_one(embedder: wordllama.WordLlama) -> Non
 @pytest.mark.parametrize("place", [0, 1, 12_345, 31_999, 32_000, 32_767])
 def test_rows_open_under_the_pinned_root_by_the_reference(place: int) -> None:
     """A token's row, and the zero row that unused places open."""
-    table = wordllama.committed_table()
+    table = table_tree(wordllama.TABLE)
     rows = wordllama.int4_table()
     row = rows[place] if place < len(rows) else np.zeros(wordllama.DIMENSION, np.int8)
     assert table.row(place) == row.tobytes()
@@ -78,36 +80,36 @@ def test_rows_open_under_the_pinned_root_by_the_reference(place: int) -> None:
 
 @pytest.mark.full
 def test_whole_tree_is_the_reference_s() -> None:
-    table = wordllama.committed_table()
+    table = table_tree(wordllama.TABLE)
     built = tree.TableTree(wordllama.int4_table().tolist(), wordllama.TREE_DEPTH)
     assert b"".join(x.to_bytes(32, "big") for level in built.levels for x in level) == table.nodes
 
 
 def test_damaged_tree_in_the_cache_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leaf that nobody asked for yet, and the root left alone."""
-    nodes = bytearray(wordllama.committed_table().nodes)
+    nodes = bytearray(table_tree(wordllama.TABLE).nodes)
     nodes[40] ^= 1
     folder = tmp_path / "rag-audit" / "tables" / wordllama.TABLE_SHA256
     folder.mkdir(parents=True)
     (folder / "nodes").write_bytes(nodes)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(SetupError, match="not the pinned one") as caught:
-        wordllama.committed_table.__wrapped__()
+        table_tree.__wrapped__(wordllama.TABLE)
     assert caught.value.hint is not None and str(folder) in caught.value.hint
     (folder / "nodes").unlink()
     with pytest.raises(SetupError, match="cannot be read"):
-        wordllama.committed_table.__wrapped__()
+        table_tree.__wrapped__(wordllama.TABLE)
 
 
 def test_damaged_columns_in_the_cache_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    points = bytearray(wordllama.committed_columns())
+    points = bytearray(table_columns(wordllama.TABLE))
     points[40] ^= 1
     folder = tmp_path / "rag-audit" / "tables" / f"{wordllama.TABLE_SHA256}-columns"
     folder.mkdir(parents=True)
     (folder / "points").write_bytes(points)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(SetupError, match="not the pinned one"):
-        wordllama.committed_columns.__wrapped__()
+        table_columns.__wrapped__(wordllama.TABLE)
 
 
 def test_missing_package_says_how_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +136,7 @@ def test_no_package_import_and_no_network() -> None:
         "import socket, sys\n"
         "def refuse(*a, **k): raise SystemExit('network')\n"
         "socket.socket.connect = socket.getaddrinfo = refuse\n"
-        "from rag_audit.embedders import get_embedder\n"
+        "from rag_audit.index.embedders import get_embedder\n"
         "get_embedder().embed_query('hello')\n"
         "sys.exit('imported' if 'wordllama' in sys.modules else 0)\n"
     )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.documents import DocumentStore
 from rag_audit.errors import StoreError
+from rag_audit.index.documents import DocumentStore
 
 
 def test_texts_survive_reopening_and_keep_their_order(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_audit.engine import (
+from rag_audit.errors import EncodingError, PolicyError
+from rag_audit.index.engine import (
     CapacityError,
     Int8Array,
     Int32Array,
@@ -20,7 +21,6 @@ from rag_audit.engine import (
     reference_select,
     select,
 )
-from rag_audit.errors import EncodingError, PolicyError
 from rag_audit.relation import noise as reference_noise
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import ScoreWindow, dot

@@ -8,8 +8,9 @@ import threading
 import numpy as np
 import pytest
 
-from rag_audit.engine import Int32Array, NoisePool, SlotKey
 from rag_audit.errors import WindowStateError
+from rag_audit.formats.statements import SlotKey
+from rag_audit.index.engine import Int32Array, NoisePool
 
 WAIT = 20.0
 
@@ -81,7 +82,10 @@ def test_no_slot_beyond_the_limit_is_drawn() -> None:
 
 def test_falling_behind_is_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     sampler = Sampler()
-    with caplog.at_level(logging.WARNING, "rag_audit.engine"), NoisePool(sampler, depth=4, limit=10) as pool:
+    with (
+        caplog.at_level(logging.WARNING, "rag_audit.index.engine"),
+        NoisePool(sampler, depth=4, limit=10) as pool,
+    ):
         sampler.gate.clear()
         pool.prepare(slot(9, "other"))  # the thread takes this one and waits at the gate
         pool.get(slot(1))

@@ -10,18 +10,19 @@ from typing import Any
 
 import pytest
 
-from rag_audit.account import Account
-from rag_audit.canonical import digest_hex, jcs
-from rag_audit.checks import coalition as checks
-from rag_audit.checks.case import Case, Status
+from rag_audit.commit.draft import draft_policy
+from rag_audit.encoding.canonical import digest_hex, jcs
 from rag_audit.errors import ExitCode, PolicyError, RequestRefused, StoreError, WitnessError
-from rag_audit.policy import draft_policy
+from rag_audit.formats.trust import Trust
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.parties.account import Account
+from rag_audit.parties.provider import Window
 from rag_audit.proofs.groth16 import coalition
 from rag_audit.proofs.groth16.encoding import BASE_MODULUS
-from rag_audit.trust import Trust
-from rag_audit.verify import open_case, verify_window
-from rag_audit.window import Window
-from rag_audit.windowfile import WindowFile
+from rag_audit.proofs.policy import check_certificate
+from rag_audit.verify.case import Case, Status
+from rag_audit.verify.checks import coalition as checks
+from rag_audit.verify.verifier import open_case, verify_window
 from tests.cli.conftest import Shell
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 
@@ -146,7 +147,7 @@ def one_tau(value: Any, tau: int) -> None:
 def one_theta(value: Any, theta: list[int], *, circuit: bool) -> None:
     value["policy"]["estimator"]["theta"] = value["entries"][-1]["coalition"]["theta"] = theta
     if circuit:
-        other = coalition.digest(records=8, dimension=256, theta=(theta[0], theta[1]))
+        other = coalition.SYSTEM.digest(records=8, dimension=256, theta=(theta[0], theta[1]))
         value["policy"]["estimator"]["certificate"]["circuit"] = other
 
 
@@ -340,7 +341,7 @@ def test_a_crash_before_the_closing_record_keeps_the_certificate(
     window = Window.resume(window.directory, key=service.key, clock=service.clock)
     assert window.status == "active"
     with monkeypatch.context() as patch:
-        patch.setattr(coalition, "certify", crash)
+        patch.setattr(coalition.SYSTEM, "certify", crash)
         window.close()
     assert (window.directory / "coalition.json").read_bytes() == kept
     file = WindowFile.load(window.directory / "public")
@@ -386,7 +387,7 @@ def test_the_window_can_be_used_while_it_is_certified(
         other.join(timeout=60)
         return {"system": "groth16"}
 
-    monkeypatch.setattr(coalition, "certify", certify)
+    monkeypatch.setattr(coalition.SYSTEM, "certify", certify)
     window.close()
     assert seen == ["active", "refused"]
     assert window.status == "closed"
@@ -455,11 +456,11 @@ def test_a_policy_for_another_circuit_is_not_opened(tmp_path: Path) -> None:
         update={"certificate": part.certificate.model_copy(update={"circuit": "00" * 32})}
     )
     with pytest.raises(PolicyError, match="another circuit") as caught:
-        policy.model_copy(update={"estimator": other}).check_certificate(256)
+        check_certificate(policy.model_copy(update={"estimator": other}), 256)
     assert caught.value.field == "policy.estimator.certificate.circuit"
-    policy.check_certificate(256)
+    check_certificate(policy, 256)
     with pytest.raises(PolicyError):
-        policy.check_certificate(384)
+        check_certificate(policy, 384)
 
 
 @pytest.mark.parametrize(

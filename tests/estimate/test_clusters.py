@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rag_audit import _native
+from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import EncodingError, PolicyError
 from rag_audit.estimate import estimate, estimate_window
 from rag_audit.estimate.clusters import TauUnit
-from rag_audit.policy import draft_policy
 
 
 @dataclass(frozen=True)

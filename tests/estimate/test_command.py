@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from rag_audit.canonical import jcs
 from rag_audit.cli import main
-from rag_audit.durable import replace_file
+from rag_audit.encoding.canonical import jcs
+from rag_audit.encoding.durable import replace_file
 from tests.window.simulator import QUESTIONS, Service
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.canonical import parse_json
-from rag_audit.checks.case import Status
+from rag_audit.encoding.canonical import parse_json
 from rag_audit.errors import ExitCode, StoreError
-from rag_audit.verify import Verdict, verify_window
-from rag_audit.window import Window
-from rag_audit.windowfile import WindowFile
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.parties.provider import Window
+from rag_audit.verify.case import Status
+from rag_audit.verify.verifier import Verdict, verify_window
 from tests.window.simulator import QUESTIONS, Service
 
 PROBE = "Did the clinic treat Jane Roe for hepatitis in 2019?"

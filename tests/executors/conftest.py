@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.executors import KEY_VARIABLE, new_worker_key
+from rag_audit.proofs.executors import KEY_VARIABLE, new_worker_key
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 60

@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rag_audit.canonical import jcs
-from rag_audit.engine import SlotKey
-from rag_audit.window import Window
-from rag_audit.windowfile import WindowFile
+from rag_audit.encoding.canonical import jcs
+from rag_audit.formats.statements import SlotKey
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.parties.provider import Window
 from tests.executors.conftest import ROOT, Cluster
 from tests.window.simulator import QUESTIONS, Finished, Service
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from rag_audit import executors
 from rag_audit.errors import EncodingError, ExecutorError, SetupError, VersionError, WitnessError
-from rag_audit.executors import (
+from rag_audit.proofs import executors
+from rag_audit.proofs.executors import (
     KEY_VARIABLE,
     LocalProcesses,
     SealedExecutor,

@@ -16,18 +16,19 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from rag_audit.account import load_roster
-from rag_audit.beacon import Reveal
-from rag_audit.canonical import jcs, parse_json
-from rag_audit.challenge import Challenge
+from rag_audit.beacon.values import Reveal
 from rag_audit.cli import main
+from rag_audit.encoding.canonical import jcs, parse_json
 from rag_audit.errors import RagAuditError
+from rag_audit.formats.challenge import Challenge
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import Answer, Refusal, SignedRequest, parse_entry
+from rag_audit.formats.trust import Trust
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.ledger.note import SigningKey, VerifierKey, parse_note
 from rag_audit.ledger.tlog_proof import TlogProof
-from rag_audit.policy import Policy
-from rag_audit.records import Answer, Refusal, SignedRequest, parse_entry
-from rag_audit.trust import Trust
+from rag_audit.parties.account import load_roster
+from rag_audit.proofs.groth16.policy import policy_instances
 from tests.fuzz.mutate import Mutator
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
@@ -225,7 +226,7 @@ def policies(bench: Bench, draw: Mutator) -> None:
         )
     )
     with bench.named():
-        Policy.parse(parse_json(path.read_bytes(), source="policy"), field="policy").instances()
+        policy_instances(Policy.parse(parse_json(path.read_bytes(), source="policy"), field="policy"))
 
 
 def rosters(bench: Bench, draw: Mutator) -> None:

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from rag_audit.account import check_receipt
-from rag_audit.canonical import parse_json
 from rag_audit.cli import window as serving
+from rag_audit.encoding.canonical import parse_json
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.records import Answer, ReceiptBody, Refusal, SignedReceiptBody, receipt_message
 from rag_audit.ledger.merkle import leaf_hash
 from rag_audit.ledger.tlog_proof import TlogProof
-from rag_audit.publication import Publication
-from rag_audit.records import Answer, ReceiptBody, Refusal, SignedReceiptBody, receipt_message
-from rag_audit.window import Window
+from rag_audit.parties.account import check_receipt
+from rag_audit.parties.provider import Window
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.targets import TARGETS, Bench, Broken, run_case
 from tests.window.simulator import ORIGIN, QUESTIONS, Service
@@ -126,13 +126,13 @@ def test_a_case_is_a_function_of_its_name(bench: Bench) -> None:
 
 def test_a_fault_is_found(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the attack found, put back: a type that is a list; a line that a file adds; a parser's own error."""
-    from rag_audit import records
+    from rag_audit.formats import records
 
     def fault(value: Any, *, field: str) -> Any:
         return records._ENTRY_TYPES[value["type"]].parse(value, field=field)
 
     with monkeypatch.context() as patch:
-        patch.setattr("rag_audit.verify.parse_entry", fault)
+        patch.setattr("rag_audit.verify.verifier.parse_entry", fault)
         with pytest.raises(Broken, match="ended in 70"):
             for number in range(2_000):
                 run_case("window", number, bench)

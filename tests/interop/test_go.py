@@ -21,19 +21,19 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.canonical import jcs
-from rag_audit.chain import ClosedWindow
-from rag_audit.export import write_tiles
+from rag_audit.encoding.canonical import jcs
+from rag_audit.export.log import write_tiles
+from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.records import PreviousWindow
+from rag_audit.formats.trust import Trust, WitnessTrust
+from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import VerifierKey, parse_note
 from rag_audit.ledger.tlog_proof import TlogProof
-from rag_audit.publication import Publication
-from rag_audit.records import PreviousWindow
-from rag_audit.trust import Trust, WitnessTrust
-from rag_audit.verify import verify_window
-from rag_audit.window import Window
-from rag_audit.windowfile import WindowFile
+from rag_audit.parties.provider import Window
+from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import ORIGIN, QUESTIONS, Clock, Service
 from tests.window.test_export import LINE
 

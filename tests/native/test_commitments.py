@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rag_audit import commitments as fast
 from rag_audit.errors import EncodingError
 from rag_audit.relation import commitments as slow
+from rag_audit.relation import native as fast
 from rag_audit.relation import poseidon
 from rag_audit.relation.field import MODULUS, digest_to_field
 

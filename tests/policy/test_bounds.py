@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from rag_audit.accounting.exact import MAX_COMPOSITIONS
+from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError
-from rag_audit.policy import MAX_TOKENS, Policy, draft_policy
+from rag_audit.formats.policy import MAX_TOKENS, Policy
 from rag_audit.proofs.groth16.instance import (
     MAX_CAPACITY,
     MAX_NORM_FACTOR,
@@ -18,6 +19,7 @@ from rag_audit.proofs.groth16.instance import (
     EmbedInstance,
     RetrieveInstance,
 )
+from rag_audit.proofs.policy import check_policy
 from rag_audit.proofs.scan import EmbedArgument
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.scores import MAX_DIMENSION, MAX_LATTICE, ScoreWindow
@@ -52,7 +54,7 @@ def tenant(at: int, **values: int) -> Callable[[dict[str, Any]], object]:
 
 def test_the_usual_policy_is_well_formed() -> None:
     Policy.parse(BASE, field="policy").check(DIMENSION)
-    Policy.parse(BASE, field="policy").check(None)
+    check_policy(Policy.parse(BASE, field="policy"), None)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_the_usual_policy_is_well_formed() -> None:
 )  # fmt: skip
 def test_constants_beyond_their_ends_are_refused(change: Any, field: str, expected: str) -> None:
     with pytest.raises(PolicyError) as caught:
-        changed(change).check(DIMENSION)
+        check_policy(changed(change), DIMENSION)
     assert caught.value.field == f"policy.{field}"
     assert expected in str(caught.value.expected)
 
@@ -101,23 +103,23 @@ def test_constants_beyond_their_ends_are_refused(change: Any, field: str, expect
     ],
 )
 def test_constants_at_their_ends_are_taken(change: Any) -> None:
-    changed(change).check(DIMENSION)
+    check_policy(changed(change), DIMENSION)
 
 
 def test_the_window_is_held_against_the_dimension() -> None:
     policy = changed(noise(lo=2000, hi=2200))
-    policy.check(DIMENSION)
+    check_policy(policy, DIMENSION)
     with pytest.raises(PolicyError, match="policy is not well-formed") as caught:
-        policy.check(16)
+        check_policy(policy, 16)
     assert (caught.value.field, caught.value.found) == ("policy.noise.hi", 2200)
     for dimension in (0, -1, MAX_DIMENSION + 1):
         with pytest.raises(PolicyError) as caught:
-            policy.check(dimension)
+            check_policy(policy, dimension)
         assert caught.value.field == "policy.dimension"
     # Without a manifest it is held against the largest dimension.
-    changed(noise(hi=64 * MAX_DIMENSION)).check(None)
+    check_policy(changed(noise(hi=64 * MAX_DIMENSION)), None)
     with pytest.raises(PolicyError):
-        changed(noise(hi=64 * MAX_DIMENSION + 1)).check(None)
+        check_policy(changed(noise(hi=64 * MAX_DIMENSION + 1)), None)
 
 
 TINY = RetrieveInstance(8, 16, 5, (1,), 20, 160, 64)

@@ -8,11 +8,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit import accounting
-from rag_audit.canonical import jcs
 from rag_audit.cli import main
-from rag_audit.cumulative import compose, load_window
+from rag_audit.commit.draft import draft_policy
+from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import PolicyError
-from rag_audit.policy import Policy, draft_policy
+from rag_audit.formats.policy import Policy
+from rag_audit.privacy.cumulative import compose, load_window
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 

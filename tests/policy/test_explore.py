@@ -15,10 +15,10 @@ from click.testing import CliRunner, Result
 
 from rag_audit.accounting import Mechanism, audit_bounds
 from rag_audit.cli import main
-from rag_audit.embedders import get_embedder
-from rag_audit.engine import build_index, reference_select
 from rag_audit.errors import EncodingError, PolicyError, SchemaError, SetupError
-from rag_audit.explore import (
+from rag_audit.index.embedders import get_embedder
+from rag_audit.index.engine import build_index, reference_select
+from rag_audit.privacy.explore import (
     Noise,
     Passage,
     Question,

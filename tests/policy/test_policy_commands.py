@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rag_audit import accounting
-from rag_audit.canonical import jcs
 from rag_audit.cli import main
-from rag_audit.policy import Policy
-from rag_audit.verify import verify_window
+from rag_audit.encoding.canonical import jcs
+from rag_audit.formats.policy import Policy
+from rag_audit.verify.verifier import verify_window
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CONSTANTS = {

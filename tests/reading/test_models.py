@@ -11,9 +11,9 @@ import pytest
 
 import rag_audit
 from rag_audit.errors import SchemaError
-from rag_audit.models import Line, Model, One
-from rag_audit.records import RosterEntry
-from rag_audit.trust import Require
+from rag_audit.formats.models import Line, Model, One
+from rag_audit.formats.records import RosterEntry
+from rag_audit.formats.trust import Require
 
 LINE = {"account": "a", "tenant": "t", "key": "0" * 64, "custody": "account"}
 

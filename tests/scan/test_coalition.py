@@ -23,7 +23,7 @@ from rag_audit.errors import (
 )
 from rag_audit.proofs.coalition import coalition_system
 from rag_audit.proofs.scan import coalition
-from rag_audit.proofs.scan.coalition import MAX_DIMENSION, MAX_RECORDS, PROTOCOL, certify, digest, verify
+from rag_audit.proofs.scan.coalition import MAX_DIMENSION, MAX_RECORDS, PROTOCOL, SYSTEM
 from tests.circuits.coalition_case import NEAR_A, TINY, A, B, C, Row, Window, window
 
 # Three tenants; accounts 0, 1 and 4 are near to each other, the others to nobody.
@@ -38,13 +38,12 @@ def case() -> Window:
 
 @pytest.fixture(scope="module")
 def certificate(case: Window) -> dict[str, Any]:
-    return certify(case.statement, case.witness)
+    return SYSTEM.certify(case.statement, case.witness)
 
 
 def test_is_the_system_that_a_policy_names() -> None:
     system = coalition_system("scan")
-    assert system.certify is certify
-    assert system.verify is verify
+    assert system is SYSTEM
     assert system.digest(records=3000, dimension=256, theta=(4, 5)) == PROTOCOL
 
 
@@ -61,13 +60,13 @@ def test_is_the_system_that_a_policy_names() -> None:
 )
 def test_there_is_no_protocol_beyond_its_limits(changes: dict[str, Any], field: str) -> None:
     with pytest.raises(PolicyError) as caught:
-        digest(**{"records": 64, "dimension": 256, "theta": (4, 5), **changes})
+        SYSTEM.digest(**{"records": 64, "dimension": 256, "theta": (4, 5), **changes})
     assert caught.value.field == field
 
 
 def test_certificates_verify(case: Window, certificate: dict[str, Any]) -> None:
     assert (case.statement.c, case.statement.c_tenant) == (3, 2)
-    verify(case.statement, certificate, key=None)
+    SYSTEM.verify(case.statement, certificate, key=None)
     assert certificate["circuit"] == PROTOCOL
     assert len(certificate["pairs"]) == 1
 
@@ -79,14 +78,14 @@ def test_windows_of_random_queries_are_certified(seed: int) -> None:
     accounts = [*range(6), *(rng.randrange(6) for _ in range(14))]
     made = window(rows, accounts, [0, 1, 0, 1, 2, 2], tau=rng.choice([0, 5]))
     made = made.stating(dimension=3, capacity=20)
-    verify(made.statement, certify(made.statement, made.witness), key=None)
+    SYSTEM.verify(made.statement, SYSTEM.certify(made.statement, made.witness), key=None)
 
 
 def test_one_record_is_certified() -> None:
     alone = window([A], [0])
-    made = certify(alone.statement, alone.witness)
+    made = SYSTEM.certify(alone.statement, alone.witness)
     assert made["pairs"] == []
-    verify(alone.statement, made, key=None)
+    SYSTEM.verify(alone.statement, made, key=None)
 
 
 CHANGES: dict[str, Callable[[Window], Window]] = {
@@ -109,7 +108,7 @@ def test_certificates_are_for_their_statement_only(
     case: Window, certificate: dict[str, Any], what: str
 ) -> None:
     with pytest.raises(InvalidProof) as caught:
-        verify(CHANGES[what](case).statement, certificate, key=None)
+        SYSTEM.verify(CHANGES[what](case).statement, certificate, key=None)
     assert "equations" in str(caught.value.found) or "labels" in str(caught.value.found)
 
 
@@ -132,7 +131,7 @@ LIES: dict[str, Callable[[Window], Window]] = {
 def test_false_claims_have_no_certificate(case: Window, what: str) -> None:
     lie = LIES[what](case)
     with pytest.raises(WitnessError) as caught:
-        certify(lie.statement, lie.witness)
+        SYSTEM.certify(lie.statement, lie.witness)
     assert "internal" not in str(caught.value.found)
 
 
@@ -167,32 +166,34 @@ MALFORMED: dict[str, tuple[Callable[[dict[str, Any]], Any], type[RagAuditError]]
 def test_bad_certificates_are_refused_by_name(case: Window, certificate: dict[str, Any], what: str) -> None:
     change, error = MALFORMED[what]
     with pytest.raises(error):
-        verify(case.statement, change(certificate), key=None)
+        SYSTEM.verify(case.statement, change(certificate), key=None)
 
 
 def test_keys_and_other_engines_are_refused(case: Window, certificate: dict[str, Any]) -> None:
     with pytest.raises(SchemaError):
-        verify(case.statement, certificate, key={})
+        SYSTEM.verify(case.statement, certificate, key={})
     with pytest.raises(SetupError):
-        verify(case.statement, certificate, key=None, engine="py_ecc")
+        SYSTEM.verify(case.statement, certificate, key=None, engine="py_ecc")
 
 
 def test_two_certificates_of_a_window_share_nothing(case: Window, certificate: dict[str, Any]) -> None:
-    again = certify(case.statement, case.witness)
+    again = SYSTEM.certify(case.statement, case.witness)
     first, second = (base64.b64decode(c["records"]) for c in (certificate, again))
     assert len(first) == len(second)
     assert not {first[i : i + 32] for i in range(0, len(first), 32)} & {
         second[i : i + 32] for i in range(0, len(second), 32)
     }
     with pytest.raises(InvalidProof):
-        verify(case.statement, {**certificate, "pairs": again["pairs"]}, key=None)
+        SYSTEM.verify(case.statement, {**certificate, "pairs": again["pairs"]}, key=None)
 
 
 def test_runs_over_pairs_are_jobs(case: Window) -> None:
     steps: list[tuple[int, int]] = []
     with ThreadPoolExecutor(1) as executor:
-        made = certify(case.statement, case.witness, executor=executor, progress=lambda *at: steps.append(at))
-    verify(case.statement, made, key=None)
+        made = SYSTEM.certify(
+            case.statement, case.witness, executor=executor, progress=lambda *at: steps.append(at)
+        )
+    SYSTEM.verify(case.statement, made, key=None)
     assert steps == [(1, 2), (2, 2)]
 
 

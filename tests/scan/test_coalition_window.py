@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from rag_audit.canonical import digest_hex, jcs
-from rag_audit.checks import coalition as checks
-from rag_audit.checks.case import Case, Status
+from rag_audit.encoding.canonical import digest_hex, jcs
 from rag_audit.errors import ExitCode
+from rag_audit.formats.trust import Trust
+from rag_audit.formats.windowfile import WindowFile
 from rag_audit.proofs.scan.coalition import PROTOCOL
-from rag_audit.trust import Trust
-from rag_audit.verify import open_case, verify_window
-from rag_audit.windowfile import WindowFile
+from rag_audit.verify.case import Case, Status
+from rag_audit.verify.checks import coalition as checks
+from rag_audit.verify.verifier import open_case, verify_window
 from tests.window.simulator import QUESTIONS, Service
 
 PROBE = "Did the clinic treat Jane Roe for hepatitis in 2019?"

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_audit.embedders import wordllama
 from rag_audit.errors import (
     EncodingError,
     InvalidProof,
@@ -23,12 +22,14 @@ from rag_audit.errors import (
     SchemaError,
     WitnessError,
 )
-from rag_audit.proofs import EmbedStatement
+from rag_audit.formats.statements import EmbedStatement
+from rag_audit.index.embedders import wordllama
 from rag_audit.proofs.scan.embed import (
     EmbedArgument,
     EmbedJob,
     EmbedKey,
     parse_embed,
+    table_columns,
     verify_embed,
     verify_embed_batch,
 )
@@ -238,7 +239,7 @@ def test_questions_under_the_pinned_table() -> None:
     """What a provider would prove of its records: short questions, and a text that is cut at the limit."""
     pytest.importorskip("wordllama", reason="the embedder's data comes with the extra [provider]")
     embedder = wordllama.WordLlama()
-    key = EmbedKey(EmbedArgument(embedder.limits.query), wordllama.committed_columns())
+    key = EmbedKey(EmbedArgument(embedder.limits.query), table_columns(wordllama.TABLE))
     assert key.digest.hex() == wordllama.TABLE_SCAN
     path = Path(wordllama.__file__).parents[1] / "demo" / "questions.json"
     questions = [case["question"] for case in json.loads(path.read_text())]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import MemoryLimitError, WitnessError
-from rag_audit.proofs import Statement
+from rag_audit.formats.statements import Statement
 from rag_audit.proofs.scan import CertificateJob, NoiseCertificate, ProofJob, ScanKey, commit_index, memory
 from rag_audit.proofs.scan.store import commit_index_file
 from rag_audit.relation.commitments import seed_commitment

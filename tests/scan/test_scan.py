@@ -20,10 +20,11 @@ from rag_audit.errors import (
     SchemaError,
     WitnessError,
 )
-from rag_audit.proofs import Statement
+from rag_audit.formats.statements import Statement
 from rag_audit.proofs.batch import Lazy
 from rag_audit.proofs.scan import (
     PROTOCOL,
+    SYSTEM,
     CertificateJob,
     NoiseCertificate,
     ProofJob,
@@ -31,9 +32,7 @@ from rag_audit.proofs.scan import (
     commit_index,
     index_digest,
     parse_points,
-    parse_proof,
     points_json,
-    refusals,
     verify,
     verify_batch,
 )
@@ -112,7 +111,7 @@ def made(key: ScanKey) -> list[Made]:
 
 
 def wire(proof: dict[str, Any]) -> bytes:
-    return parse_proof(proof, PROTOCOL, field="proof")
+    return SYSTEM.parse_proof(proof, PROTOCOL, field="proof")
 
 
 def test_records_of_the_reference_verify(key: ScanKey, made: list[Made]) -> None:
@@ -309,8 +308,8 @@ def test_what_is_no_proof_is_told_from_what_is_false(key: ScanKey, made: list[Ma
     no_proofs = [proof[:-1], proof[:-32], proof + bytes(32), proof[:-32] + bytes([0xFF]) * 32, b"", b"\0\0"]
     no_proofs += [proof[:4] + off_curve + proof[36:], (5).to_bytes(4, "big") + proof[4:]]
     for bad, of, about in [*((p, key, statement) for p in no_proofs), (proof, other_size, moved)]:
-        assert isinstance(refusals(of, [bad], [about])[0], EncodingError)
-    assert isinstance(refusals(key, [wire(made[1].proof)], [statement])[0], InvalidProof)
+        assert isinstance(SYSTEM.refusals(of, [bad], [about])[0], EncodingError)
+    assert isinstance(SYSTEM.refusals(key, [wire(made[1].proof)], [statement])[0], InvalidProof)
 
 
 def test_no_proof_hides_another(key: ScanKey, made: list[Made]) -> None:
@@ -323,7 +322,7 @@ def test_no_proof_hides_another(key: ScanKey, made: list[Made]) -> None:
             raise SchemaError("not a scan proof", field="proofs.7")
         return (proofs[0][:-1], b"", proofs[1], proofs[0])[i]
 
-    bad = refusals(key, Lazy(4, read), [statement] * 4)
+    bad = SYSTEM.refusals(key, Lazy(4, read), [statement] * 4)
     assert {i: type(reason) for i, reason in bad.items()} == {
         0: EncodingError,
         1: SchemaError,
@@ -362,7 +361,7 @@ def test_a_batch_holds_a_chunk_of_proofs(key: ScanKey, made: list[Made], false: 
         return Counted(other if i == false else good)
 
     Counted.live = Counted.most = 0
-    bad = refusals(key, Lazy(count, proof), Lazy(count, lambda _: made[0].job.statement))
+    bad = SYSTEM.refusals(key, Lazy(count, proof), Lazy(count, lambda _: made[0].job.statement))
     assert list(bad) == ([] if false is None else [false])
     assert asked == (count if false is None else 2 * count)
     assert (
@@ -397,7 +396,7 @@ def test_proof_files_are_parsed_strictly(
     made: list[Made], change: dict[str, Any], error: type[RagAuditError]
 ) -> None:
     with pytest.raises(error):
-        parse_proof({**made[0].proof, **change}, PROTOCOL, field="proof")
+        SYSTEM.parse_proof({**made[0].proof, **change}, PROTOCOL, field="proof")
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from rag_audit import _native
-from rag_audit.canonical import digest_hex
+from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError
-from rag_audit.proofs import Constants, EmbedStatement, Statement
-from rag_audit.proofs.scan import EmbedArgument, EmbedKey, ScanKey, circuits, coalition, commit_index, verify
+from rag_audit.formats.constants import Constants
+from rag_audit.formats.statements import EmbedStatement, Statement
+from rag_audit.proofs.scan import SYSTEM, EmbedArgument, EmbedKey, ScanKey, coalition, commit_index, verify
 from rag_audit.proofs.scan import embed as embed_module
 from rag_audit.proofs.scan import key as key_module
 from rag_audit.proofs.scan import system as system_module
@@ -149,7 +150,7 @@ CONSTANTS = Constants(
 
 
 def constants(**changes: Any) -> dict[str, str]:
-    return circuits(replace(CONSTANTS, **changes))
+    return SYSTEM.circuits(replace(CONSTANTS, **changes))
 
 
 def test_limits_are_those_of_the_native_core() -> None:
@@ -212,11 +213,11 @@ def test_an_embedders_parameters_end_where_the_argument_does(name: str, most: in
 @pytest.mark.parametrize(("name", "most"), [("records", 65_535), ("dimension", 882)])
 def test_a_coalition_certificates_parameters_end_where_the_argument_does(name: str, most: int) -> None:
     given: dict[str, Any] = {"records": 10, "dimension": 10, "theta": (999, 1000), name: most}
-    assert coalition.digest(**given) == coalition.PROTOCOL
+    assert coalition.SYSTEM.digest(**given) == coalition.PROTOCOL
     for beyond in (0, most + 1):
         with pytest.raises(PolicyError) as caught:
-            coalition.digest(**{**given, name: beyond})
+            coalition.SYSTEM.digest(**{**given, name: beyond})
         assert caught.value.field == name
     for theta in ((1000, 1000), (0, 5), (1, 1001)):
         with pytest.raises(PolicyError):
-            coalition.digest(**{**given, "theta": theta})
+            coalition.SYSTEM.digest(**{**given, "theta": theta})

@@ -14,16 +14,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from rag_audit import _native, cache
-from rag_audit.canonical import read_json
+from rag_audit import _native
 from rag_audit.cli import main
 from rag_audit.cli import setup as commands
+from rag_audit.encoding import cache
+from rag_audit.encoding.canonical import read_json
+from rag_audit.formats.trust import Trust
 from rag_audit.ledger.note import SigningKey
 from rag_audit.proofs.groth16 import VerificationKey, proving_key, snarkjs
 from rag_audit.proofs.groth16.circuit import compile_circuit
 from rag_audit.proofs.groth16.instance import circuit_digest
-from rag_audit.toolchain import npm_packages
-from rag_audit.trust import Trust
+from rag_audit.proofs.groth16.toolchain import npm_packages
 
 pytestmark = pytest.mark.circuits
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rag_audit.errors import EncodingError, SchemaError
-from rag_audit.texts import MAX_CHUNK, DocumentsError, load_directory
+from rag_audit.index.texts import MAX_CHUNK, DocumentsError, load_directory
 
 
 def test_folders_are_tenants_and_loose_files_the_default_one(tmp_path: Path) -> None:

@@ -13,10 +13,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_audit.beacon import Reveal, combine, nonce_commitment
-from rag_audit.canonical import digest_hex, jcs, parse_json, read_json
-from rag_audit.commit import list_root
-from rag_audit.durable import replace_file
+from rag_audit.beacon.values import Reveal, combine, nonce_commitment
+from rag_audit.encoding.canonical import digest_hex, jcs, parse_json, read_json
+from rag_audit.encoding.durable import replace_file
+from rag_audit.formats.opening import list_root
+from rag_audit.formats.records import (
+    CountersignedReceipt,
+    QueryRecord,
+    ReceiptBody,
+    RosterEntry,
+    SignedReceiptBody,
+    TenantEntry,
+    log_origin,
+    receipt_message,
+    request_message,
+)
+from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import (
@@ -28,19 +40,7 @@ from rag_audit.ledger.note import (
     sign_note,
 )
 from rag_audit.ledger.tlog_proof import TlogProof
-from rag_audit.records import (
-    CountersignedReceipt,
-    QueryRecord,
-    ReceiptBody,
-    RosterEntry,
-    SignedReceiptBody,
-    TenantEntry,
-    log_origin,
-    receipt_message,
-    request_message,
-)
-from rag_audit.verify import Verdict
-from rag_audit.windowfile import WindowFile
+from rag_audit.verify.verifier import Verdict
 from tests.window.simulator import ORIGIN, Finished
 
 

@@ -11,25 +11,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rag_audit.account import Account
-from rag_audit.canonical import jcs
-from rag_audit.challenge import Challenge
-from rag_audit.embedders import get_embedder, manifest_digest
+from rag_audit.commit.draft import draft_policy
+from rag_audit.commit.stored import OpenProgress
+from rag_audit.encoding.canonical import jcs
+from rag_audit.formats.challenge import Challenge
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.records import Answer, PreviousWindow, WitnessBeacon
+from rag_audit.formats.trust import Groth16Pin, Require, Trust, trust_template
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import get_embedder, manifest_digest
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import SigningKey, VerifierKey, merge_signatures, parse_note, sign_note
-from rag_audit.policy import Policy, draft_policy
+from rag_audit.parties.account import Account
+from rag_audit.parties.provider import Window
+from rag_audit.parties.witness import Witness
 from rag_audit.proofs.groth16 import proving_key
+from rag_audit.proofs.groth16.policy import policy_instances
 from rag_audit.proofs.scan import protocols_digest
-from rag_audit.publication import Publication
-from rag_audit.records import Answer, PreviousWindow, WitnessBeacon
 from rag_audit.relation.noise import table_digest
-from rag_audit.stored import OpenProgress
-from rag_audit.trust import Groth16Pin, Require, Trust, trust_template
-from rag_audit.verify import Verdict, verify_window
-from rag_audit.window import Window
-from rag_audit.windowfile import WindowFile
-from rag_audit.witness import Witness
+from rag_audit.verify.verifier import Verdict, verify_window
 
 ORIGIN = "example.org/rag"
 START = 1_800_000_000_000
@@ -244,7 +246,7 @@ class Service:
         """
         pins = [
             Groth16Pin(circuit=i.digest(), vk=proving_key(i).vk_digest, setup="unsafe")
-            for i in policy.instances(together=together)
+            for i in policy_instances(policy, together=together)
         ]
         return trust_template(
             origin=ORIGIN,

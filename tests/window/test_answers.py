@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import InvalidProof
-from rag_audit.publication import Publication
+from rag_audit.formats.publication import Publication
 from tests.window.simulator import QUESTIONS, Service
 
 Documents = list[dict[str, Any]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rag_audit.canonical import jcs
+from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import (
     EncodingError,
     ExitCode,
@@ -19,10 +19,10 @@ from rag_audit.errors import (
     SizeError,
     VersionError,
 )
-from rag_audit.report.text import render
-from rag_audit.trust import Trust
-from rag_audit.verify import MAX_RECEIPT_BYTES, verify_window
-from rag_audit.windowfile import MEDIA_TYPE, WindowFile
+from rag_audit.formats.trust import Trust
+from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
+from rag_audit.verify.report import render
+from rag_audit.verify.verifier import MAX_RECEIPT_BYTES, verify_window
 from tests.window.simulator import Finished
 
 R = 21888242871839275222246405745257275088548364400416034343698204186575808495617
@@ -128,7 +128,7 @@ def test_a_window_file_above_the_limit(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finished.file.save(tmp_path / "window.json")
-    monkeypatch.setattr("rag_audit.windowfile.MAX_WINDOW_BYTES", 1000)
+    monkeypatch.setattr("rag_audit.formats.windowfile.MAX_WINDOW_BYTES", 1000)
     with pytest.raises(SizeError):
         WindowFile.load(tmp_path)
 
@@ -136,7 +136,7 @@ def test_a_window_file_above_the_limit(
 def test_siblings_are_read_and_checked(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_audit.windowfile.INLINE_BYTES", 500)
+    monkeypatch.setattr("rag_audit.formats.windowfile.INLINE_BYTES", 500)
     finished.file.save(tmp_path / "window.json")
     siblings = sorted(p for p in tmp_path.glob("*.json") if p.name != "window.json")
     assert siblings and WindowFile.load(tmp_path) == finished.file

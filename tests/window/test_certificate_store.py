@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.certificates import CertificateStore
-from rag_audit.engine import SlotKey
+from rag_audit.attest.certificates import CertificateStore
 from rag_audit.errors import StoreError
+from rag_audit.formats.statements import SlotKey
 from rag_audit.proofs.scan import NoiseCertificate
 
 KEY, OPENING = bytes(range(32)), "ab" * 32

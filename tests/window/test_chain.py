@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from rag_audit import witness as witness_module
-from rag_audit.canonical import jcs
-from rag_audit.chain import ClosedWindow
+from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import ExitCode
+from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.records import PreviousWindow
+from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.note import Note, parse_note
-from rag_audit.records import PreviousWindow
-from rag_audit.verify import Verdict
-from rag_audit.windowfile import WindowFile
-from rag_audit.witness import WitnessRefused
+from rag_audit.parties import witness as witness_module
+from rag_audit.parties.witness import WitnessRefused
+from rag_audit.verify.verifier import Verdict
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.test_enrolment import verdict
 

@@ -15,17 +15,17 @@ from typing import Any, Literal
 
 import pytest
 
-from rag_audit.canonical import digest_hex
-from rag_audit.challenge import Challenge
-from rag_audit.embedders import manifest_digest
+from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import ExitCode, RagAuditError
+from rag_audit.formats.challenge import Challenge
+from rag_audit.formats.trust import Trust
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import manifest_digest
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.note import Note, SigningKey, cosign_note, parse_note, sign_note
 from rag_audit.proofs import groth16
 from rag_audit.relation.commitments import topk_commitment, vector_commitment
 from rag_audit.relation.field import to_hex
-from rag_audit.trust import Trust
-from rag_audit.windowfile import WindowFile
 from tests.circuits.test_proofs import off_subgroup
 from tests.window.forge import Forge
 from tests.window.simulator import ORIGIN, Finished
@@ -369,14 +369,14 @@ def lied_about_positions(forge: Forge) -> None:
     held.body["documents"].reverse()
     record = forge.record("law-1", 2)
     record["htopk"] = to_hex(topk_commitment(int(held.body["salt_k"], 16), held.body["positions"]))
-    from rag_audit.records import answer_digest
+    from rag_audit.formats.records import answer_digest
 
     digests = [bytes.fromhex(d["hash"]) for d in held.body["documents"]]
     record["hans"] = answer_digest(bytes.fromhex(held.body["salt_a"]), digests).hex()
 
 
 def another_vector(forge: Forge) -> None:
-    from rag_audit.records import RequestSalts
+    from rag_audit.formats.records import RequestSalts
 
     held = forge.receipt("law-1", 2)
     assert held.disclosed is not None
@@ -499,7 +499,7 @@ def reordered(forge: Forge) -> None:
 
 
 def contents_of_another_document(forge: Forge) -> None:
-    from rag_audit.records import answer_digest
+    from rag_audit.formats.records import answer_digest
 
     held = forge.receipt("law-1", 2)
     held.body["documents"][0]["hash"] = ZERO
@@ -634,7 +634,7 @@ CHEATS = [*OPENING, *LEDGER, *PROOF, *RECEIPT, *COALITION, *TRUST]
 
 @pytest.fixture
 def proofs_taken_as_valid(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    return lambda: monkeypatch.setattr(groth16, "refusals", taken_as_valid)
+    return lambda: monkeypatch.setattr(groth16.SYSTEM, "refusals", taken_as_valid)
 
 
 def test_a_forge_that_changes_nothing_passes(finished: Finished, tmp_path: Path) -> None:
@@ -760,7 +760,7 @@ def test_a_proof_without_its_record(finished: Finished) -> None:
 def test_a_proof_system_that_this_release_does_not_verify(
     finished: Finished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rag_audit.checks import proof
+    from rag_audit.verify.checks import proof
 
     monkeypatch.setattr(proof, "SYSTEMS", ("scan",))
     verdict = finished.verify()
@@ -785,7 +785,7 @@ def test_zero_records_never_pass(finished: Finished, tmp_path: Path) -> None:
 def test_zero_records_never_pass_even_where_nothing_is_asked(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rag_audit.checks import receipt
+    from rag_audit.verify.checks import receipt
 
     monkeypatch.setattr(
         receipt, "check", lambda case, embedder: case.figures.update(a1="re-executed", receipts=1)

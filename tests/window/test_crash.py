@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from rag_audit import durable
-from rag_audit.canonical import jcs
-from rag_audit.engine import SlotKey
+from rag_audit.encoding import durable
+from rag_audit.encoding.canonical import jcs
+from rag_audit.formats.records import Answer, Refusal
+from rag_audit.formats.statements import SlotKey
+from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.store import LedgerStore
+from rag_audit.parties.provider import Window
 from rag_audit.proofs import scan
-from rag_audit.records import Answer, Refusal
-from rag_audit.window import Window
-from rag_audit.windowfile import WindowFile
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.test_requests import signed
 

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from rag_audit.account import Account
-from rag_audit.canonical import jcs
+from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import PolicyError, RequestRefused, SignatureError, WindowStateError
+from rag_audit.formats.records import Enrolment
+from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import merge_signatures, parse_note
+from rag_audit.parties.account import Account
+from rag_audit.parties.provider import Window
 from rag_audit.proofs import groth16
 from rag_audit.proofs.groth16 import proving_key
-from rag_audit.records import Enrolment
-from rag_audit.verify import verify_window
-from rag_audit.window import Window
-from rag_audit.windowfile import WindowFile
+from rag_audit.proofs.groth16.policy import policy_instances
+from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.standins import taken_as_valid
 
@@ -70,9 +71,9 @@ def verdict(service: Service, directory: Path, monkeypatch: pytest.MonkeyPatch, 
     proofs = {
         str(e["seq"]): {"retrieve": proof, "embed": proof} for e in file.entries if e["type"] == "query"
     }
-    keys = {instance.digest(): proving_key(instance).vk for instance in policy.instances()}
-    monkeypatch.setattr(groth16, "refusals", taken_as_valid)
-    monkeypatch.setattr(groth16, "parse_proof", lambda *_, **__: b"")
+    keys = {instance.digest(): proving_key(instance).vk for instance in policy_instances(policy)}
+    monkeypatch.setattr(groth16.SYSTEM, "refusals", taken_as_valid)
+    monkeypatch.setattr(groth16.SYSTEM, "parse_proof", lambda *_, **__: b"")
     changed = file.model_copy(update={"proofs": proofs, "verification_keys": keys})
     trust = service.trust(policy, independent=("law-1",))
     return verify_window(changed, trust=trust, receipts=[receipts], **options)

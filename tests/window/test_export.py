@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from rag_audit.account import Account
-from rag_audit.canonical import jcs
+from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import (
     EncodingError,
     InvalidProof,
@@ -20,16 +19,17 @@ from rag_audit.errors import (
     StoreError,
     WindowStateError,
 )
-from rag_audit.export import FinalLog, write_tiles
-from rag_audit.export_snarkjs import SNARKJS, write_snarkjs
+from rag_audit.export.log import FinalLog, write_tiles
+from rag_audit.export.snarkjs import SNARKJS, write_snarkjs
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.records import DocumentOpening, QueryRecord, ReceiptBody, SignedReceiptBody
 from rag_audit.ledger.merkle import leaf_hash
 from rag_audit.ledger.note import Note, SigningKey, parse_note
 from rag_audit.ledger.tiles import read_tiles
 from rag_audit.ledger.tlog_proof import TlogProof
+from rag_audit.parties.account import Account
 from rag_audit.proofs.groth16 import snarkjs
-from rag_audit.publication import Publication
-from rag_audit.records import DocumentOpening, QueryRecord, ReceiptBody, SignedReceiptBody
-from rag_audit.toolchain import find_node, npm_packages
+from rag_audit.proofs.groth16.toolchain import find_node, npm_packages
 from tests.window.simulator import ORIGIN, Finished, Service
 
 ROOT = Path(__file__).resolve().parents[2]

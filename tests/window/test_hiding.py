@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from rag_audit import _native
-from rag_audit.canonical import jcs
+from rag_audit.encoding.canonical import jcs
+from rag_audit.formats.windowfile import WindowFile
 from rag_audit.relation.field import MODULUS, to_bytes
 from rag_audit.relation.poseidon import TAG_INDEX, TAG_QUERY, TAG_SEED, TAG_TOPK, TAG_VECTOR
-from rag_audit.windowfile import WindowFile
 from tests.window.simulator import QUESTIONS, TEXTS, Finished, Service
 
 

@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from bench.verify import build
-from rag_audit import attest
-from rag_audit.checks import coalition, ledger, opening, proof, receipt
-from rag_audit.checks import trust as trust_checks
-from rag_audit.checks.case import Case, Status
-from rag_audit.commit import check_roster
-from rag_audit.cumulative import WindowPart, compose
+from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError
-from rag_audit.models import repeated
-from rag_audit.policy import draft_policy
+from rag_audit.formats import statements
+from rag_audit.formats.models import repeated
+from rag_audit.formats.opening import check_roster
+from rag_audit.formats.records import RosterEntry
+from rag_audit.formats.trust import AccountTrust, Trust
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.privacy.cumulative import WindowPart, compose
 from rag_audit.proofs import scan
-from rag_audit.records import RosterEntry
 from rag_audit.relation import poseidon
-from rag_audit.trust import AccountTrust, Trust
-from rag_audit.verify import load_receipts, open_case, verify_window
-from rag_audit.windowfile import WindowFile
+from rag_audit.verify.case import Case, Status
+from rag_audit.verify.checks import coalition, ledger, opening, proof, receipt
+from rag_audit.verify.checks import trust as trust_checks
+from rag_audit.verify.verifier import load_receipts, open_case, verify_window
 from tests.window.simulator import Finished
 from tests.window.standins import taken_as_valid
 
@@ -34,8 +34,8 @@ SIZES = (60, 120, 240)
 @pytest.fixture(autouse=True)
 def without_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand-ins where proofs would be: everything up to their statements is as in a real window."""
-    monkeypatch.setattr(scan, "parse_proof", lambda *_, **__: b"")
-    monkeypatch.setattr(scan, "refusals", taken_as_valid)
+    monkeypatch.setattr(scan.SYSTEM, "parse_proof", lambda *_, **__: b"")
+    monkeypatch.setattr(scan.SYSTEM, "refusals", taken_as_valid)
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +147,8 @@ def test_lists_of_records_are_not_searched(windows: dict[int, Path]) -> None:
 
 def test_each_slot_is_hashed_once(windows: dict[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[tuple[Any, ...]] = []
-    slot_id = attest.slot_id
-    monkeypatch.setattr(attest, "slot_id", lambda *slot: hashed.append(slot) or slot_id(*slot))
+    slot_id = statements.slot_id
+    monkeypatch.setattr(statements, "slot_id", lambda *slot: hashed.append(slot) or slot_id(*slot))
     case = opened(windows[SIZES[0]])
     proof.check(case)
     assert {"retrieve", "embed"} <= {name for t in case.policy.tenants for name in t.circuits}

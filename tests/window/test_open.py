@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_audit.commit import WindowSecrets
-from rag_audit.embedders import wordllama
+from rag_audit.commit.commitment import WindowSecrets
 from rag_audit.errors import PolicyError, StoreError, WindowStateError
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import wordllama
+from rag_audit.parties.provider import Window
 from rag_audit.proofs.scan import store as index_store
 from rag_audit.proofs.scan.store import RUN
-from rag_audit.verify import verify_window
-from rag_audit.window import Window
-from rag_audit.windowfile import WindowFile
+from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 
 MIDDLE = ("index of law", 3 * RUN)

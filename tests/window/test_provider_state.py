@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_audit.engine import CapacityError
+from rag_audit.commit.stored import forget
 from rag_audit.errors import (
     EncodingError,
     ExitCode,
@@ -28,10 +28,10 @@ from rag_audit.errors import (
     StoreError,
     WindowStateError,
 )
+from rag_audit.formats.records import Answer, Refusal
+from rag_audit.index.engine import CapacityError
 from rag_audit.ledger.note import SigningKey
-from rag_audit.records import Answer, Refusal
-from rag_audit.stored import forget
-from rag_audit.window import Window
+from rag_audit.parties.provider import Window
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS, Service
 from tests.window.test_requests import signed
 
@@ -87,9 +87,9 @@ def stored(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
 
 def index_and_its_commitment(directory: Path) -> None:
     """Whoever changes the index changes the stored commitment with it: the opening still says another."""
-    from rag_audit.commit import WindowSecrets, commit_tenant
-    from rag_audit.documents import DocumentStore
-    from rag_audit.stored import _load_index
+    from rag_audit.commit.commitment import WindowSecrets, commit_tenant
+    from rag_audit.commit.stored import _load_index
+    from rag_audit.index.documents import DocumentStore
 
     other_vector(directory)
     drawn = WindowSecrets.load(directory / "secrets.json")

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
-from rag_audit.canonical import digest_hex
+from rag_audit.commit.draft import draft_policy
+from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import PolicyError, SetupError, StoreError, WitnessError
-from rag_audit.policy import Policy, draft_policy
-from rag_audit.proofs import RecordPrivate, RecordPublic, groth16
-from rag_audit.window import Window
-from rag_audit.windowfile import WindowFile
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.statements import RecordPublic
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.parties.provider import Window
+from rag_audit.proofs import groth16
+from rag_audit.proofs.interface import RecordPrivate
 from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Service
 
 
@@ -42,9 +45,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
         made.append((name, public.slot))
         return Canned(name, public.slot, len(private.tokens))
 
-    monkeypatch.setattr(groth16, "record_job", record_job)
-    monkeypatch.setattr(groth16, "keyed", lambda job: (job, {}))
-    monkeypatch.setattr(groth16, "published_keys", lambda name, tenant: {"00" * 32: name})
+    monkeypatch.setattr(groth16.SYSTEM, "record_job", record_job)
+    monkeypatch.setattr(groth16.SYSTEM, "keyed", lambda job: (job, {}))
+    monkeypatch.setattr(groth16.SYSTEM, "published_keys", lambda name, tenant: {"00" * 32: name})
     return made
 
 
@@ -78,7 +81,7 @@ def test_a_window_s_proofs_are_made_under_one_key(
     under: list[str] = []
 
     def install(vk: str) -> None:
-        monkeypatch.setattr(groth16, "keyed", lambda job: (under.append(vk) or job, {circuit: vk}))
+        monkeypatch.setattr(groth16.SYSTEM, "keyed", lambda job: (under.append(vk) or job, {circuit: vk}))
 
     with closed(service) as window:
         install(first)
@@ -92,7 +95,7 @@ def test_a_window_s_proofs_are_made_under_one_key(
         assert window.prove() == 2
         # Nor is another published beside proofs that are there.
         key = {"circuit": circuit}
-        monkeypatch.setattr(groth16, "published_keys", lambda name, tenant: {circuit: key})
+        monkeypatch.setattr(groth16.SYSTEM, "published_keys", lambda name, tenant: {circuit: key})
         with pytest.raises(SetupError, match="another than this window's"):
             window.export()
     assert under == [first, first, second, first, first]

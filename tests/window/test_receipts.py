@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from rag_audit import receipts
-from rag_audit.account import check_receipt
-from rag_audit.canonical import read_json
+from rag_audit.encoding.canonical import read_json
 from rag_audit.errors import ExitCode, InvalidProof
-from rag_audit.publication import Publication
-from rag_audit.records import CountersignedReceipt
+from rag_audit.formats import receipts
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.records import CountersignedReceipt
+from rag_audit.parties.account import check_receipt
 from tests.window.forge import Forge
 from tests.window.simulator import Finished
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from rag_audit.attest.release import Release, period_of
 from rag_audit.errors import PolicyError
-from rag_audit.publication import Publication
-from rag_audit.records import Refusal
-from rag_audit.release import Release, period_of
-from rag_audit.window import Window
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.records import Refusal
+from rag_audit.parties.provider import Window
 from tests.window.simulator import QUESTIONS, Service
 
 PERIOD_S = 4.0
@@ -75,7 +75,7 @@ def test_a_missed_slot_is_the_next_one_and_is_said_without_secrets(
         prover.takes_ms = 11_000
         assert waited(service, window, "law-1", QUESTIONS["law"][1]) == [12_000, 12_000]
         assert window.release.missed == 2
-    said = [r.getMessage() for r in caplog.records if r.name == "rag_audit.release"]
+    said = [r.getMessage() for r in caplog.records if r.name == "rag_audit.attest.release"]
     assert len(said) == 2 and "4 s after its request (2 so far)" in said[1]
     assert not any("law" in line or QUESTION in line or "4001" in line for line in said)
 

@@ -10,21 +10,14 @@ from typing import Any
 
 import pytest
 
-from rag_audit.account import Account
-from rag_audit.embedders import NothingToEmbed, get_embedder
 from rag_audit.errors import InvalidProof, RagAuditError, RequestRefused, SignatureError, WindowStateError
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.records import REFUSALS, Answer, Refusal, RequestSalts, SignedRequest, request_message
+from rag_audit.index.embedders import NothingToEmbed, get_embedder
 from rag_audit.ledger.note import SigningKey
-from rag_audit.publication import Publication
-from rag_audit.records import (
-    REFUSALS,
-    Answer,
-    Refusal,
-    RequestSalts,
-    SignedRequest,
-    request_message,
-)
+from rag_audit.parties.account import Account
+from rag_audit.parties.provider import Window
 from rag_audit.relation.field import to_hex
-from rag_audit.window import Window
 from tests.window.simulator import CAPACITY, QUERY_TOKENS, QUESTIONS, TEXTS, Service
 
 QUESTION, OTHER = QUESTIONS["law"][:2]
@@ -142,7 +135,7 @@ def test_another_request_under_a_recorded_i_is_refused_without_computation(
     def never(*_: Any, **__: Any) -> Any:
         raise AssertionError("computed for a used slot")
 
-    monkeypatch.setattr("rag_audit.attest.select_positions", never)
+    monkeypatch.setattr("rag_audit.attest.answering.select_positions", never)
     refusal = window.handle(signed(service, window, OTHER))
     assert isinstance(refusal, Refusal) and refusal.reason == "slot-used"
     assert len(window.records) == 1
@@ -187,7 +180,7 @@ def test_before_the_beacon_before_the_opening_and_after_the_end(service: Service
 def test_a_second_query_of_an_account_waits_for_its_first(
     service: Service, window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rag_audit import attest
+    from rag_audit.attest import answering as attest
 
     entered, leave = threading.Event(), threading.Event()
     honest = attest.select_positions
@@ -238,7 +231,7 @@ def test_refusals_do_not_depend_on_scores_or_noise(
         raise AssertionError("a refusal looked at scores or noise")
 
     for name in ("select_positions", "slot_noise", "document_openings"):
-        monkeypatch.setattr(f"rag_audit.attest.{name}", never)
+        monkeypatch.setattr(f"rag_audit.attest.answering.{name}", never)
     assert [window.handle(r).reason for r in requests] == reasons  # type: ignore[union-attr]
 
 

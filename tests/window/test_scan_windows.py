@@ -20,24 +20,28 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from rag_audit import attest
-from rag_audit.account import Account
-from rag_audit.canonical import digest_hex, jcs
+from rag_audit.attest import answering as attest
 from rag_audit.cli import main
 from rag_audit.cli.window import _certifying
-from rag_audit.embedders import wordllama
-from rag_audit.engine import SlotKey, select
+from rag_audit.commit.draft import draft_policy
+from rag_audit.encoding.canonical import digest_hex, jcs
 from rag_audit.errors import ExitCode, MemoryLimitError, WindowStateError
-from rag_audit.policy import draft_policy
-from rag_audit.proofs import EmbedStatement, groth16, proof_system, scan
+from rag_audit.formats import statements
+from rag_audit.formats.records import QueryRecord, Refusal, RequestSalts, answer_digest
+from rag_audit.formats.statements import EmbedStatement, SlotKey
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import wordllama
+from rag_audit.index.engine import select
+from rag_audit.parties.account import Account
+from rag_audit.parties.provider import Window
+from rag_audit.proofs import groth16, scan
+from rag_audit.proofs.interface import proof_system
 from rag_audit.proofs.scan import PROTOCOL, ScanKey, commit_index, points_json
-from rag_audit.records import QueryRecord, Refusal, RequestSalts, answer_digest
+from rag_audit.proofs.scan.embed import table_columns
 from rag_audit.relation.commitments import slot_id, topk_commitment
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.scores import ScoreWindow
-from rag_audit.verify import verify_window
-from rag_audit.window import Window
-from rag_audit.windowfile import WindowFile
+from rag_audit.verify.verifier import verify_window
 from tests.window.forge import Forge
 from tests.window.simulator import QUESTIONS, Finished, Service
 from tests.window.standins import taken_as_valid
@@ -117,7 +121,7 @@ def test_a_verifier_needs_no_file_of_the_provider(scanned: Finished, tmp_path: P
 def test_an_index_commitment_too_large_for_the_file_is_a_sibling(
     scanned: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rag_audit import windowfile
+    from rag_audit.formats import windowfile
 
     monkeypatch.setattr(windowfile, "INLINE_BYTES", 10_000)
     scanned.file.save(tmp_path / "window.json")
@@ -182,7 +186,7 @@ def answer_again(forge: Forge, lie: Lie) -> None:
             htopk=to_hex(topk_commitment(salts.top_k, positions)),
             hans=answer_digest(salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
         )
-        public = attest.record_public(QueryRecord.parse(forge.record(*SLOT), field="record"),
+        public = statements.record_public(QueryRecord.parse(forge.record(*SLOT), field="record"),
                                       window._public("law"), opening=window.opening, beacon=beacon)  # fmt: skip
         certificate = scan.CertificateJob(
             key,
@@ -192,7 +196,7 @@ def answer_again(forge: Forge, lie: Lie) -> None:
             secrets.s0,
             secrets.s1,
         )
-        statement = scan.statement("retrieve", public)
+        statement = scan.SYSTEM.statement("retrieve", public)
         assert isinstance(statement, scan.system.Statement)
         job = scan.ProofJob(key, statement, certificate, noise.tobytes(), index.scores(vector).tobytes(),
                             vector.tobytes(), salts.vector, salts.top_k, positions, salt)  # fmt: skip
@@ -200,9 +204,9 @@ def answer_again(forge: Forge, lie: Lie) -> None:
         assert table is not None
         tokens = window._embedder.tokenize(retained.query)
         argument = scan.EmbedArgument(window.policy.tokens.query)
-        embedding = scan.statement("embed", public)
+        embedding = scan.SYSTEM.statement("embed", public)
         assert isinstance(embedding, EmbedStatement)
-        other = scan.EmbedJob(scan.EmbedKey(argument, table.columns()), embedding, table.rows, tokens,
+        other = scan.EmbedJob(scan.EmbedKey(argument, table_columns(table)), embedding, table.rows, tokens,
                               salts.query, salts.vector)  # fmt: skip
         forge.proofs[SLOT] = {"retrieve": job.run(), "embed": other.run()}
 
@@ -236,7 +240,7 @@ def beside_false_ones(name: str, data: str) -> Callable[[Forge], None]:
 
 def own_table() -> tuple[str, Any]:
     """A provider's own commitment: the pinned points, two columns of them exchanged."""
-    data = wordllama.committed_columns()
+    data = table_columns(wordllama.TABLE)
     rows = 8 * 32
     key = scan.EmbedKey(scan.EmbedArgument(4), data[rows : 2 * rows] + data[:rows] + data[2 * rows :])
     return key.digest.hex(), points_json(key.points)
@@ -409,7 +413,7 @@ CHEATS = [
 def proofs_taken_as_valid(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def take() -> None:
         for system in (groth16, scan):
-            monkeypatch.setattr(system, "refusals", taken_as_valid)
+            monkeypatch.setattr(system.SYSTEM, "refusals", taken_as_valid)
 
     return take
 
@@ -631,7 +635,7 @@ def test_new_windows_use_the_scan_argument_unless_told_otherwise() -> None:
     values["capacities"] = {"a": 2_903, "b": 8}
     values["system"] = {"a": "scan", "b": "groth16"}
     assert [t.system for t in draft_policy(**values).tenants] == ["scan", "groth16"]
-    assert proof_system("scan").circuits is scan.circuits
+    assert proof_system("scan") is scan.SYSTEM
 
 
 # By the command.

@@ -13,12 +13,16 @@ from typing import Any
 import pytest
 
 from rag_audit.errors import ExitCode, PolicyError, WitnessError
-from rag_audit.proofs import Constants, RecordPrivate, RecordPublic, groth16
+from rag_audit.formats.constants import Constants
+from rag_audit.formats.statements import RecordPublic
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.parties.provider import Window
+from rag_audit.proofs import groth16
 from rag_audit.proofs.groth16 import RetrieveManyInstance, RetrieveManyJob
 from rag_audit.proofs.groth16.instance import RetrieveInstance
-from rag_audit.verify import Verdict
-from rag_audit.window import Window
-from rag_audit.windowfile import WindowFile
+from rag_audit.proofs.groth16.policy import policy_instances
+from rag_audit.proofs.interface import RecordPrivate
+from rag_audit.verify.verifier import Verdict
 from tests.window.forge import Forge
 from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 from tests.window.test_checks import lied_about_positions
@@ -262,10 +266,10 @@ def pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
         assert places == 2
         return CannedPair(made) if name == "retrieve" else None
 
-    monkeypatch.setattr(groth16, "record_job", record_job)
-    monkeypatch.setattr(groth16, "shared", shared)
-    monkeypatch.setattr(groth16, "keyed", lambda job: (job, {}))
-    monkeypatch.setattr(groth16, "published_keys", lambda name, tenant: {"00" * 32: name})
+    monkeypatch.setattr(groth16.SYSTEM, "record_job", record_job)
+    monkeypatch.setattr(groth16.SYSTEM, "shared", shared)
+    monkeypatch.setattr(groth16.SYSTEM, "keyed", lambda job: (job, {}))
+    monkeypatch.setattr(groth16.SYSTEM, "published_keys", lambda name, tenant: {"00" * 32: name})
     return made
 
 
@@ -326,4 +330,4 @@ def test_a_challenged_record_that_another_group_has_already_is_left_alone(
 @pytest.mark.parametrize("places", [1, 17])
 def test_a_number_of_records_that_no_circuit_fits(service: Service, places: int) -> None:
     with pytest.raises(PolicyError, match="number of queries"):
-        service.policy().instances(together=places)
+        policy_instances(service.policy(), together=places)

@@ -1,7 +1,7 @@
 """The thread: commit, attest, verify on real text, with real proofs."""
 
 from rag_audit.errors import ExitCode
-from rag_audit.report.text import render
+from rag_audit.verify.report import render
 from tests.window.simulator import Finished
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from rag_audit.canonical import jcs, sha256
+from rag_audit.encoding.canonical import jcs, sha256
+from rag_audit.formats.records import log_origin
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import Note, SigningKey
-from rag_audit.records import log_origin
-from rag_audit.witness import Witness
+from rag_audit.parties.witness import Witness
 
 ORIGIN = "provider.example/rag"
 OPENS = 1_800_000_000_000

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_audit.beacon import Reveal, combine, members_of, nonce_commitment, witness_beacon
+from rag_audit.beacon.values import Reveal, combine, members_of, nonce_commitment, witness_beacon
 from rag_audit.errors import (
     EncodingError,
     InvalidProof,
@@ -17,10 +17,10 @@ from rag_audit.errors import (
     SignatureError,
     VersionError,
 )
+from rag_audit.formats.records import WitnessBeacon
 from rag_audit.ledger.checkpoint import SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.note import SigningKey, VerifierKey, merge_signatures, parse_note, sign_note
-from rag_audit.records import WitnessBeacon
-from rag_audit.witness import Witness
+from rag_audit.parties.witness import Witness
 
 from .conftest import OPENS, Clock, Ledger, opening, witness_beacon_of
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from rag_audit.chain import abandoned_after, is_complete
 from rag_audit.errors import SignatureError
+from rag_audit.formats.chain import abandoned_after, is_complete
+from rag_audit.formats.records import Closing
 from rag_audit.ledger.note import Note, SigningKey, cosign_note, merge_signatures
-from rag_audit.records import Closing
-from rag_audit.witness import Witness, WitnessRefused
+from rag_audit.parties.witness import Witness, WitnessRefused
 
 from .conftest import HOUR, OPENS, ORIGIN, Ledger
 from .test_witness import cosign_first, end, named, opened

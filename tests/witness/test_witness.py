@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from rag_audit import witness as witness_module
 from rag_audit.errors import EncodingError, SetupError, SignatureError, SizeError, StoreError
+from rag_audit.formats.records import log_origin
 from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, open_checkpoint
 from rag_audit.ledger.note import Note, SigningKey, cosign_note, merge_signatures, verify_note
-from rag_audit.records import log_origin
-from rag_audit.witness import Witness, WitnessRefused
+from rag_audit.parties import witness as witness_module
+from rag_audit.parties.witness import Witness, WitnessRefused
 
 from .conftest import HOUR, OPENS, ORIGIN, Clock, Ledger, enrolment, opening, witness_beacon_of
 

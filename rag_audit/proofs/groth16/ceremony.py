@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_audit import _native
-from rag_audit.cache import build_once
-from rag_audit.canonical import Json
-from rag_audit.durable import replace_file
+from rag_audit.encoding.cache import build_once
+from rag_audit.encoding.canonical import Json
+from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import CeremonyError, SetupError
 from rag_audit.proofs.groth16.circuit import compile_circuit, compiled_anew
 from rag_audit.proofs.groth16.instance import Instance

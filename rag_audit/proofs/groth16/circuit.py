@@ -14,19 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_audit.cache import build_once, cache_dir, read_manifest, write_manifest
-from rag_audit.canonical import digest_hex
+from rag_audit.encoding.cache import build_once, cache_dir, progress, read_manifest, write_manifest
+from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import SetupError
 from rag_audit.proofs.groth16.generator import generate
 from rag_audit.proofs.groth16.instance import COMPILER_FLAGS, Instance
-from rag_audit.toolchain import (
-    NodeFailed,
-    circuits_dir,
-    last_lines,
-    npm_packages,
-    progress,
-    run_node,
-)
+from rag_audit.proofs.groth16.toolchain import NodeFailed, circuits_dir, last_lines, npm_packages, run_node
 
 Inputs = Mapping[str, int | Sequence[int]]
 """Witness inputs by signal name."""

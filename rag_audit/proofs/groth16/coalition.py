@@ -9,18 +9,19 @@ from itertools import pairwise
 from math import gcd
 from typing import Any, cast
 
-from rag_audit.canonical import Json
-from rag_audit.commitments import hash_list, vector_commitment
+from rag_audit.encoding.canonical import Json
 from rag_audit.errors import InvalidProof, WitnessError
-from rag_audit.executors import run_jobs
-from rag_audit.proofs import CoalitionDigest, OpenedKey, Pins
-from rag_audit.proofs.coalition import CoalitionStatement, CoalitionWitness
+from rag_audit.formats.statements import CoalitionDigest
+from rag_audit.proofs.coalition import CoalitionStatement, CoalitionSystem, CoalitionWitness
+from rag_audit.proofs.executors import run_jobs
 from rag_audit.proofs.groth16.circuit import Inputs
 from rag_audit.proofs.groth16.instance import CoalitionInstance
 from rag_audit.proofs.groth16.job import parse_key, parse_proof, prove
 from rag_audit.proofs.groth16.job import verify as verify_proof
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.groth16.system import pinned_key
+from rag_audit.proofs.interface import OpenedKey, Pins
+from rag_audit.relation.native import hash_list, vector_commitment
 from rag_audit.relation.poseidon import TAG_COALITION
 from rag_audit.relation.vectors import pack_nibbles
 
@@ -28,64 +29,81 @@ MASK_BITS = 252
 """Bits of the public mask in one field element."""
 
 
-def digest(*, records: int, dimension: int, theta: tuple[int, int]) -> str:
-    """Digest of the circuit for windows of up to `records` records.
+class Groth16Coalition:
+    """The circuit `coalition` (`CoalitionSystem`)."""
 
-    :raises PolicyError: there is none
-    """
-    return instance(records, dimension, theta).digest()
+    def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
+        """Digest of the circuit for windows of up to `records` records.
+
+        :raises PolicyError: there is none
+        """
+        return instance(records, dimension, theta).digest()
+
+    def published_keys(self, *, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, Json]:
+        """See `CoalitionSystem.published_keys`."""
+        circuit = instance(records, dimension, theta)
+        return {circuit.digest(): proving_key(circuit).vk}
+
+    def open_key(
+        self,
+        *,
+        records: int,
+        dimension: int,
+        theta: tuple[int, int],
+        published: Mapping[str, Json],
+        pins: Pins,
+    ) -> OpenedKey:
+        """See `CoalitionSystem.open_key`."""
+        return pinned_key(instance(records, dimension, theta).digest(), published, pins)
+
+    def certify(
+        self,
+        statement: CoalitionStatement,
+        witness: CoalitionWitness,
+        *,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, Any]:
+        """The certificate: one proof, in one job.
+
+        :raises WitnessError: the claim is false, or there are more records than the circuit has places
+        :raises InvalidProof: the proof does not verify: a damaged proving key, say
+        :raises SetupError: Node, circuit or keys are missing and cannot be made
+        """
+        job = CoalitionJob.of(statement, witness)
+        ((_, certificate),) = run_jobs([(0, job)], executor)
+        self.verify(
+            statement,
+            certificate,
+            key=parse_key(proving_key(job.places.instance).vk, field="verification key"),
+        )
+        if progress is not None:
+            progress(1, 1)
+        return cast("dict[str, Any]", certificate)
+
+    def verify(
+        self,
+        statement: CoalitionStatement,
+        certificate: Json,
+        *,
+        key: VerificationKey,
+        engine: str = "native",
+    ) -> None:
+        """Return if the certificate proves the statement.
+
+        :raises InvalidProof: it does not
+        :raises EncodingError: a certificate that is not canonical
+        :raises SchemaError: other fields, another system or circuit
+        :raises WitnessError: a statement that the circuit has no place for
+        """
+        circuit, public = certificate_statement(statement)
+        proof = parse_proof(certificate, circuit, field="certificate")
+        if not verify_proof(key, proof, public, engine=engine):
+            raise InvalidProof("the coalition certificate does not verify", field="certificate")
 
 
-def published_keys(*, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, Json]:
-    """See `CoalitionSystem.published_keys`."""
-    circuit = instance(records, dimension, theta)
-    return {circuit.digest(): proving_key(circuit).vk}
-
-
-def open_key(
-    *, records: int, dimension: int, theta: tuple[int, int], published: Mapping[str, Json], pins: Pins
-) -> OpenedKey:
-    """See `CoalitionSystem.open_key`."""
-    return pinned_key(instance(records, dimension, theta).digest(), published, pins)
-
-
-def certify(
-    statement: CoalitionStatement,
-    witness: CoalitionWitness,
-    *,
-    executor: concurrent.futures.Executor | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> dict[str, Any]:
-    """The certificate: one proof, in one job.
-
-    :raises WitnessError: the claim is false, or there are more records than the circuit has places
-    :raises InvalidProof: the proof does not verify: a damaged proving key, say
-    :raises SetupError: Node, circuit or keys are missing and cannot be made
-    """
-    job = CoalitionJob.of(statement, witness)
-    ((_, certificate),) = run_jobs([(0, job)], executor)
-    verify(
-        statement, certificate, key=parse_key(proving_key(job.places.instance).vk, field="verification key")
-    )
-    if progress is not None:
-        progress(1, 1)
-    return cast("dict[str, Any]", certificate)
-
-
-def verify(
-    statement: CoalitionStatement, certificate: Json, *, key: VerificationKey, engine: str = "native"
-) -> None:
-    """Return if the certificate proves the statement.
-
-    :raises InvalidProof: it does not
-    :raises EncodingError: a certificate that is not canonical
-    :raises SchemaError: other fields, another system or circuit
-    :raises WitnessError: a statement that the circuit has no place for
-    """
-    circuit, public = certificate_statement(statement)
-    proof = parse_proof(certificate, circuit, field="certificate")
-    if not verify_proof(key, proof, public, engine=engine):
-        raise InvalidProof("the coalition certificate does not verify", field="certificate")
+SYSTEM: CoalitionSystem = Groth16Coalition()
+"""What `proofs.coalition.coalition_system` gives."""
 
 
 def certificate_statement(statement: CoalitionStatement) -> tuple[str, CoalitionDigest]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from rag_audit import _native
+from rag_audit.encoding.cache import build_file, cache_dir
 from rag_audit.errors import EncodingError, WitnessError
-from rag_audit.proofs import EmbedStatement
+from rag_audit.formats.statements import EmbedStatement, StaticTable
 from rag_audit.proofs.groth16.circuit import Inputs
 from rag_audit.proofs.groth16.instance import EMBED_INPUTS, EmbedInstance
 from rag_audit.proofs.groth16.job import prove
@@ -68,6 +70,24 @@ class EmbedTable:
             path += self.nodes[first * _ELEMENT : (first + ARITY) * _ELEMENT]
             start += ARITY**level
         return path
+
+
+@cache
+def table_tree(table: StaticTable) -> EmbedTable:
+    """The table with the tree over it, hashed once (seconds) and kept in the user's cache.
+
+    :raises SetupError: the rows cannot be read; the cached tree is damaged, or the cache cannot be written
+    """
+    rows = table.rows()
+    folder = cache_dir("tables") / table.digest
+    nodes = build_file(
+        folder,
+        "nodes",
+        lambda: EmbedTable.build(rows, table.dimension, table.depth).nodes,
+        table.tree,
+        what="tree over the embedder's table",
+    )
+    return EmbedTable(rows, table.dimension, table.depth, nodes)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_audit.canonical import Json, parse_hex
+from rag_audit.encoding.canonical import Json, parse_hex
 from rag_audit.errors import EncodingError, SchemaError
 
 BASE_MODULUS = 21888242871839275222246405745257275088696311157297823662689037894645226208583

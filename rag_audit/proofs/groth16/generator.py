@@ -18,7 +18,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 from rag_audit.errors import SetupError, WitnessError
-from rag_audit.toolchain import circuits_dir, find_node, last_lines
+from rag_audit.proofs.groth16.toolchain import circuits_dir, find_node, last_lines
 
 KEPT = 2
 """Processes that are kept: those of a record's `retrieve` and `embed`."""

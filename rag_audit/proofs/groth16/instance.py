@@ -16,12 +16,12 @@ from math import gcd
 from pathlib import Path
 from typing import Protocol
 
-from rag_audit.canonical import digest_hex
+from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import PolicyError, SetupError
+from rag_audit.proofs.groth16.toolchain import circuits_dir
 from rag_audit.relation.noise import MAX_MAGNITUDE, check_gains, table_digest
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.relation.table import ARITY, MAX_ROWS
-from rag_audit.toolchain import circuits_dir
 
 COMPILER_FLAGS = ("--O2",)
 PUBLIC_INPUTS = ("ctx", "c_seed", "beacon", "slot", "c_idx", "cq", "htopk")

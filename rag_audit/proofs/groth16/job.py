@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_audit import _native
-from rag_audit.canonical import Json, parse_hex
+from rag_audit.encoding.canonical import Json, parse_hex
 from rag_audit.errors import (
     EncodingError,
     InvalidProof,
@@ -16,7 +16,13 @@ from rag_audit.errors import (
     SetupError,
     WitnessError,
 )
-from rag_audit.proofs import CoalitionDigest, EmbedStatement, ManyStatement, PublicValues, Statement
+from rag_audit.formats.statements import (
+    CoalitionDigest,
+    EmbedStatement,
+    ManyStatement,
+    PublicValues,
+    Statement,
+)
 from rag_audit.proofs.batch import Refusals
 from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_witness
 from rag_audit.proofs.groth16.encoding import g1_json, g2_json, parse_fields, parse_g1, parse_g2

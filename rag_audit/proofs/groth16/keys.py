@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit import _native
-from rag_audit.cache import build_once, cache_dir, read_manifest, write_manifest
-from rag_audit.canonical import Json, digest_hex, jcs, parse_hex, read_json
+from rag_audit.encoding.cache import build_once, cache_dir, progress, read_manifest, write_manifest
+from rag_audit.encoding.canonical import Json, digest_hex, jcs, parse_hex, read_json
 from rag_audit.errors import CeremonyError, SchemaError, SetupError
 from rag_audit.proofs.groth16.circuit import compile_circuit
 from rag_audit.proofs.groth16.encoding import (
@@ -28,7 +28,6 @@ from rag_audit.proofs.groth16.encoding import (
 )
 from rag_audit.proofs.groth16.instance import Instance
 from rag_audit.proofs.groth16.powers import check_powers, file_digest
-from rag_audit.toolchain import progress
 
 MAX_KEY_BYTES = 1 << 20
 MAX_INPUTS = 127

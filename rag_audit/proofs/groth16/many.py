@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from rag_audit.canonical import Json, parse_hex
+from rag_audit.encoding.canonical import Json, parse_hex
 from rag_audit.errors import SchemaError, WitnessError
-from rag_audit.proofs import ManyStatement, Statement
+from rag_audit.formats.statements import ManyStatement, Statement
 from rag_audit.proofs.groth16.circuit import Inputs
 from rag_audit.proofs.groth16.encoding import parse_fields
 from rag_audit.proofs.groth16.instance import MAX_QUERIES, PUBLIC_INPUTS, RetrieveManyInstance

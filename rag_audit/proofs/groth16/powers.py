@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_audit import _native
-from rag_audit.canonical import Json
-from rag_audit.durable import open_regular
+from rag_audit.encoding.canonical import Json
+from rag_audit.encoding.durable import open_regular
 from rag_audit.errors import CeremonyError, SetupError
 
 

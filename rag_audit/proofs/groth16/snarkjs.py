@@ -13,7 +13,7 @@ from typing import Any
 
 from rag_audit.errors import SetupError
 from rag_audit.proofs.groth16.pyecc import PROOF_BYTES, parse
-from rag_audit.toolchain import NodeFailed, last_lines, npm_packages, run_node
+from rag_audit.proofs.groth16.toolchain import NodeFailed, last_lines, npm_packages, run_node
 
 VERIFY_SECONDS = 120
 PROVE_SECONDS = 1800

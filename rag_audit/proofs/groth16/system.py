@@ -7,32 +7,29 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_audit.canonical import Json, digest_hex
+from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError
-from rag_audit.proofs import (
-    Constants,
+from rag_audit.formats.constants import Constants
+from rag_audit.formats.statements import (
     EmbedStatement,
-    Job,
     ManyStatement,
-    OpenedKey,
-    Pins,
     PublicValues,
-    RecordPrivate,
     RecordPublic,
     SlotPublic,
     Statement,
     TenantPublic,
 )
-from rag_audit.proofs.groth16.embed import EmbedJob
+from rag_audit.proofs.groth16.embed import EmbedJob, table_tree
 from rag_audit.proofs.groth16.instance import (
     EmbedInstance,
     Instance,
     RetrieveInstance,
     RetrieveManyInstance,
 )
-from rag_audit.proofs.groth16.job import ProofJob, parse_key, refusals
+from rag_audit.proofs.groth16.job import ProofJob, parse_key, parse_proof, refusals
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, record_digest
+from rag_audit.proofs.interface import Job, OpenedKey, Pins, ProofSystem, RecordPrivate
 from rag_audit.relation.field import from_hex
 
 TABLE_ARTEFACT = "table-root"
@@ -50,66 +47,89 @@ def instances(constants: Constants) -> dict[str, Instance]:
     return made
 
 
-def check_constants(constants: Constants) -> None:
-    """See `ProofSystem.check_constants`."""
-    _retrieve(constants)
+class Groth16:
+    """Groth16 over the circuits `retrieve` and `embed` (`ProofSystem`)."""
 
+    TABLE_ARTEFACT = TABLE_ARTEFACT
 
-def circuits(constants: Constants) -> dict[str, str]:
-    """See `ProofSystem.circuits`."""
-    return {name: instance.digest() for name, instance in instances(constants).items()}
+    def check_constants(self, constants: Constants) -> None:
+        """See `ProofSystem.check_constants`."""
+        _retrieve(constants)
 
+    def circuits(self, constants: Constants) -> dict[str, str]:
+        """See `ProofSystem.circuits`."""
+        return {name: instance.digest() for name, instance in instances(constants).items()}
 
-def statement(name: str, record: RecordPublic) -> PublicValues:
-    """See `ProofSystem.statement`."""
-    return _embed_statement(record) if name == "embed" else _retrieve_statement(record)
+    def statement(self, name: str, record: RecordPublic) -> PublicValues:
+        """See `ProofSystem.statement`."""
+        return _embed_statement(record) if name == "embed" else _retrieve_statement(record)
 
-
-def record_job(name: str, record: RecordPublic, private: RecordPrivate) -> Job:
-    """See `ProofSystem.record_job`."""
-    constants = record.tenant.constants
-    if name == "embed":
-        return EmbedJob.of(
-            _embed(constants),
-            _embed_statement(record),
-            record.tenant.static_table().tree(),
-            private.tokens,
-            salt_q=private.salt_q,
+    def record_job(self, name: str, record: RecordPublic, private: RecordPrivate) -> Job:
+        """See `ProofSystem.record_job`."""
+        constants = record.tenant.constants
+        if name == "embed":
+            return EmbedJob.of(
+                _embed(constants),
+                _embed_statement(record),
+                table_tree(record.tenant.static_table()),
+                private.tokens,
+                salt_q=private.salt_q,
+                salt_c=private.salt_c,
+            )
+        return ProofJob(
+            instance=_retrieve(constants),
+            statement=_retrieve_statement(record),
+            s0=private.s0,
+            s1=private.s1,
+            index_salt=private.index_salt,
+            rows=private.rows(),
+            vector=private.vector,
             salt_c=private.salt_c,
+            salt_k=private.salt_k,
+            positions=private.positions,
         )
-    return ProofJob(
-        instance=_retrieve(constants),
-        statement=_retrieve_statement(record),
-        s0=private.s0,
-        s1=private.s1,
-        index_salt=private.index_salt,
-        rows=private.rows(),
-        vector=private.vector,
-        salt_c=private.salt_c,
-        salt_k=private.salt_k,
-        positions=private.positions,
-    )
+
+    def certificate_job(self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> None:
+        """See `ProofSystem.certificate_job`: there is none."""
+
+    def keyed(self, job: Any) -> tuple[Any, dict[str, str]]:
+        """See `ProofSystem.keyed`."""
+        keys = proving_key(job.instance)
+        return replace(job, vk=keys.vk_digest), {job.instance.digest(): keys.vk_digest}
+
+    def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
+        """See `ProofSystem.published_keys`."""
+        instance = instances(tenant.constants)[name]
+        return {instance.digest(): proving_key(instance).vk}
+
+    def open_key(
+        self, name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins
+    ) -> OpenedKey:
+        """See `ProofSystem.open_key`."""
+        return pinned_key(self.circuits(tenant.constants)[name], published, pins)
+
+    def parse_proof(self, value: Json, circuit: str, *, field: str) -> bytes:
+        """See `ProofSystem.parse_proof`."""
+        return parse_proof(value, circuit, field=field)
+
+    def refusals(
+        self, key: Any, proofs: Sequence[bytes], statements: Sequence[PublicValues], *, engine: str = "native"
+    ) -> dict[int, RagAuditError]:
+        """See `ProofSystem.refusals`."""
+        return refusals(key, proofs, statements, engine=engine)
+
+    def places(self, name: str, value: Json) -> int:
+        """See `ProofSystem.places`: proofs of several records list them."""
+        records = value.get("records") if name == "retrieve" and isinstance(value, dict) else None
+        return len(records) if isinstance(records, list) else 1
+
+    def shared(self, name: str, constants: Constants, places: int) -> SharedRetrieve | None:
+        """See `ProofSystem.shared`: of `retrieve`."""
+        return SharedRetrieve(many_instance(constants, places)) if name == "retrieve" else None
 
 
-def certificate_job(slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> None:
-    """See `ProofSystem.certificate_job`: there is none."""
-
-
-def keyed(job: Any) -> tuple[Any, dict[str, str]]:
-    """See `ProofSystem.keyed`."""
-    keys = proving_key(job.instance)
-    return replace(job, vk=keys.vk_digest), {job.instance.digest(): keys.vk_digest}
-
-
-def published_keys(name: str, tenant: TenantPublic) -> dict[str, Json]:
-    """See `ProofSystem.published_keys`."""
-    instance = instances(tenant.constants)[name]
-    return {instance.digest(): proving_key(instance).vk}
-
-
-def open_key(name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins) -> OpenedKey:
-    """See `ProofSystem.open_key`."""
-    return pinned_key(circuits(tenant.constants)[name], published, pins)
+SYSTEM: ProofSystem = Groth16()
+"""What `proofs.interface.proof_system` gives."""
 
 
 def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> OpenedKey:
@@ -133,17 +153,6 @@ def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> Opene
         raise InvalidProof("the verification key is another circuit's", field=place, expected=circuit,
                            found=key.circuit)  # fmt: skip
     return OpenedKey(key, found, pin.setup)
-
-
-def places(name: str, value: Json) -> int:
-    """See `ProofSystem.places`: proofs of several records list them."""
-    records = value.get("records") if name == "retrieve" and isinstance(value, dict) else None
-    return len(records) if isinstance(records, list) else 1
-
-
-def shared(name: str, constants: Constants, places: int) -> SharedRetrieve | None:
-    """See `ProofSystem.shared`: of `retrieve`."""
-    return SharedRetrieve(many_instance(constants, places)) if name == "retrieve" else None
 
 
 def many_instance(constants: Constants, queries: int) -> RetrieveManyInstance:

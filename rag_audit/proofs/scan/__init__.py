@@ -13,25 +13,15 @@ from rag_audit.proofs.scan.key import (
 from rag_audit.proofs.scan.release import protocols_digest
 from rag_audit.proofs.scan.store import commit_index_file
 from rag_audit.proofs.scan.system import (
+    SYSTEM,
     TABLE_ARTEFACT,
-    certificate_job,
-    check_constants,
-    circuits,
-    keyed,
-    open_key,
-    parse_proof,
-    places,
-    published_keys,
-    record_job,
-    refusals,
-    shared,
-    statement,
     verify_batch,
 )
 from rag_audit.proofs.scan.verify import verify
 
 __all__ = [
     "PROTOCOL",
+    "SYSTEM",
     "TABLE_ARTEFACT",
     "CertificateJob",
     "EmbedArgument",
@@ -40,25 +30,13 @@ __all__ = [
     "NoiseCertificate",
     "ProofJob",
     "ScanKey",
-    "certificate_job",
-    "check_constants",
-    "circuits",
     "commit_index",
     "commit_index_file",
     "index_digest",
-    "keyed",
-    "open_key",
     "parse_points",
-    "parse_proof",
-    "places",
     "points_json",
     "proof_json",
     "protocols_digest",
-    "published_keys",
-    "record_job",
-    "refusals",
-    "shared",
-    "statement",
     "verify",
     "verify_batch",
 ]

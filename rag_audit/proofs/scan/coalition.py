@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_audit import _native
-from rag_audit.canonical import Json, digest_hex, parse_base64
+from rag_audit.encoding.canonical import Json, parse_base64
 from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
-from rag_audit.executors import run_jobs
-from rag_audit.proofs import OpenedKey, Pins
-from rag_audit.proofs.coalition import CoalitionStatement, CoalitionWitness
-from rag_audit.proofs.scan.key import ARGUMENT, VERSION
+from rag_audit.proofs.coalition import CoalitionStatement, CoalitionSystem, CoalitionWitness
+from rag_audit.proofs.executors import run_jobs
+from rag_audit.proofs.interface import OpenedKey, Pins
+from rag_audit.proofs.scan.key import COALITION_PROTOCOL
+from rag_audit.proofs.scan.release import check_pin
 from rag_audit.relation.field import to_bytes
 
-PROTOCOL = digest_hex({"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["coalition"]})
+PROTOCOL = COALITION_PROTOCOL
 """Names the argument where groth16 names a circuit."""
 MAX_RECORDS = 65_535
 MAX_DIMENSION = 882
@@ -25,106 +26,122 @@ MAX_DIMENSION = 882
 _FIELDS = ("system", "circuit", "room", "records", "pairs")
 
 
-def digest(*, records: int, dimension: int, theta: tuple[int, int]) -> str:
-    """Digest of the protocol, the same for all windows that it takes.
+class ScanCoalition:
+    """The scan argument's coalition certificate (`CoalitionSystem`)."""
 
-    :raises PolicyError: more records or components than it takes, or theta out of range
-    """
-    p, q = theta
-    if not 0 < p < q <= 1000:
-        raise PolicyError("theta is not a fraction in (0, 1)", field="theta",
-                          expected="0 < p < q <= 1000", found=f"{p}/{q}")  # fmt: skip
-    for name, value, most in (("records", records, MAX_RECORDS), ("dimension", dimension, MAX_DIMENSION)):
-        if not 1 <= value <= most:
-            raise PolicyError(f"{name} beyond the protocol", field=name, expected=f"1..={most}", found=value)
-    return PROTOCOL
+    def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
+        """Digest of the protocol, the same for all windows that it takes.
+
+        :raises PolicyError: more records or components than it takes, or theta out of range
+        """
+        p, q = theta
+        if not 0 < p < q <= 1000:
+            raise PolicyError("theta is not a fraction in (0, 1)", field="theta",
+                              expected="0 < p < q <= 1000", found=f"{p}/{q}")  # fmt: skip
+        for name, value, most in (("records", records, MAX_RECORDS), ("dimension", dimension, MAX_DIMENSION)):
+            if not 1 <= value <= most:
+                raise PolicyError(
+                    f"{name} beyond the protocol", field=name, expected=f"1..={most}", found=value
+                )
+        return PROTOCOL
+
+    def published_keys(self, *, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, Json]:
+        """See `CoalitionSystem.published_keys`: there are none."""
+        return {}
+
+    def open_key(
+        self,
+        *,
+        records: int,
+        dimension: int,
+        theta: tuple[int, int],
+        published: Mapping[str, Json],
+        pins: Pins,
+    ) -> OpenedKey:
+        """See `CoalitionSystem.open_key`: there is no key, but the pin of the protocols."""
+        check_pin(pins)
+        return OpenedKey(None, self.digest(records=records, dimension=dimension, theta=theta), None)
+
+    def certify(
+        self,
+        statement: CoalitionStatement,
+        witness: CoalitionWitness,
+        *,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> dict[str, Any]:
+        """The certificate, verified: first one run over the records, then runs over pairs, each a job of its own.
+
+        :raises WitnessError: the claim is false, the witness is not the statement's, or the window has more records or
+            distinct norms than the argument takes
+        :raises InvalidProof: what was made does not verify: a worker gave something else
+        """
+        try:
+            room = _native.ScanCoalition.room(witness.vectors, statement.dimension)
+            native = _native_statement(statement, room)
+            runs = native.runs()
+            records, blindings = native.prove_records(_native_witness(witness))
+        except (ValueError, OverflowError) as exc:
+            raise _refused(exc) from exc
+        report = progress or (lambda done, total: None)
+        report(1, 1 + runs)
+        jobs = [PairsJob(statement, witness, room, records, blindings, run) for run in range(runs)]
+        pairs = [b""] * runs
+        for done, (run, proof) in enumerate(run_jobs(enumerate(jobs), executor), start=2):
+            pairs[run] = proof
+            report(done, 1 + runs)
+        certificate = {
+            "system": "scan",
+            "circuit": PROTOCOL,
+            "room": room,
+            "records": base64.b64encode(records).decode(),
+            "pairs": [base64.b64encode(proof).decode() for proof in pairs],
+        }
+        self.verify(statement, certificate, key=None)
+        return certificate
+
+    def verify(
+        self, statement: CoalitionStatement, certificate: Json, *, key: Json, engine: str = "native"
+    ) -> None:
+        """Return if the certificate proves the statement.
+
+        :param key: None, this system has no keys
+        :param engine: "native", the only one
+        :raises InvalidProof: it does not; `found` has the reason
+        :raises SchemaError: other fields, another system or protocol, a key
+        :raises EncodingError: not canonical
+        :raises SetupError: another engine
+        """
+        if engine != "native":
+            raise SetupError("unknown verifier", field="engine", expected="native", found=engine)
+        if key is not None:
+            raise SchemaError("the scan argument has no keys", field="verification_keys", expected=None)
+        if not isinstance(certificate, dict) or set(certificate) != set(_FIELDS):
+            found = (
+                sorted(map(str, certificate)) if isinstance(certificate, dict) else type(certificate).__name__
+            )
+            raise SchemaError(
+                "not a coalition certificate", field="certificate", expected=_FIELDS, found=found
+            )
+        for name, expected in (("system", "scan"), ("circuit", PROTOCOL)):
+            if certificate[name] != expected:
+                raise SchemaError("certificate of another system", field=f"certificate.{name}",
+                                  expected=expected, found=certificate[name])  # fmt: skip
+        room, pairs = certificate["room"], certificate["pairs"]
+        if type(room) is not int or not isinstance(pairs, list):
+            raise SchemaError("not a coalition certificate", field="certificate", expected=_FIELDS)
+        records = parse_base64(certificate["records"], field="certificate.records")
+        runs = [parse_base64(run, field=f"certificate.pairs[{i}]") for i, run in enumerate(pairs)]
+        try:
+            _native_statement(statement, room).verify(records, runs)
+        except (ValueError, OverflowError) as exc:
+            raise InvalidProof(
+                "the coalition certificate does not verify", field="certificate", found=str(exc)
+            ) from exc
 
 
-def published_keys(*, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, Json]:
-    """See `CoalitionSystem.published_keys`: there are none."""
-    return {}
-
-
-def open_key(
-    *, records: int, dimension: int, theta: tuple[int, int], published: Mapping[str, Json], pins: Pins
-) -> OpenedKey:
-    """See `CoalitionSystem.open_key`: there is no key, but the pin of the protocols."""
-    from rag_audit.proofs.scan.release import check_pin  # its digest takes in this module's
-
-    check_pin(pins)
-    return OpenedKey(None, digest(records=records, dimension=dimension, theta=theta), None)
-
-
-def certify(
-    statement: CoalitionStatement,
-    witness: CoalitionWitness,
-    *,
-    executor: concurrent.futures.Executor | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> dict[str, Any]:
-    """The certificate, verified: first one run over the records, then runs over pairs, each a job of its own.
-
-    :raises WitnessError: the claim is false, the witness is not the statement's, or the window has more records or
-        distinct norms than the argument takes
-    :raises InvalidProof: what was made does not verify: a worker gave something else
-    """
-    try:
-        room = _native.ScanCoalition.room(witness.vectors, statement.dimension)
-        native = _native_statement(statement, room)
-        runs = native.runs()
-        records, blindings = native.prove_records(_native_witness(witness))
-    except (ValueError, OverflowError) as exc:
-        raise _refused(exc) from exc
-    report = progress or (lambda done, total: None)
-    report(1, 1 + runs)
-    jobs = [PairsJob(statement, witness, room, records, blindings, run) for run in range(runs)]
-    pairs = [b""] * runs
-    for done, (run, proof) in enumerate(run_jobs(enumerate(jobs), executor), start=2):
-        pairs[run] = proof
-        report(done, 1 + runs)
-    certificate = {
-        "system": "scan",
-        "circuit": PROTOCOL,
-        "room": room,
-        "records": base64.b64encode(records).decode(),
-        "pairs": [base64.b64encode(proof).decode() for proof in pairs],
-    }
-    verify(statement, certificate, key=None)
-    return certificate
-
-
-def verify(statement: CoalitionStatement, certificate: Json, *, key: Json, engine: str = "native") -> None:
-    """Return if the certificate proves the statement.
-
-    :param key: None, this system has no keys
-    :param engine: "native", the only one
-    :raises InvalidProof: it does not; `found` has the reason
-    :raises SchemaError: other fields, another system or protocol, a key
-    :raises EncodingError: not canonical
-    :raises SetupError: another engine
-    """
-    if engine != "native":
-        raise SetupError("unknown verifier", field="engine", expected="native", found=engine)
-    if key is not None:
-        raise SchemaError("the scan argument has no keys", field="verification_keys", expected=None)
-    if not isinstance(certificate, dict) or set(certificate) != set(_FIELDS):
-        found = sorted(map(str, certificate)) if isinstance(certificate, dict) else type(certificate).__name__
-        raise SchemaError("not a coalition certificate", field="certificate", expected=_FIELDS, found=found)
-    for name, expected in (("system", "scan"), ("circuit", PROTOCOL)):
-        if certificate[name] != expected:
-            raise SchemaError("certificate of another system", field=f"certificate.{name}",
-                              expected=expected, found=certificate[name])  # fmt: skip
-    room, pairs = certificate["room"], certificate["pairs"]
-    if type(room) is not int or not isinstance(pairs, list):
-        raise SchemaError("not a coalition certificate", field="certificate", expected=_FIELDS)
-    records = parse_base64(certificate["records"], field="certificate.records")
-    runs = [parse_base64(run, field=f"certificate.pairs[{i}]") for i, run in enumerate(pairs)]
-    try:
-        _native_statement(statement, room).verify(records, runs)
-    except (ValueError, OverflowError) as exc:
-        raise InvalidProof(
-            "the coalition certificate does not verify", field="certificate", found=str(exc)
-        ) from exc
+SYSTEM: CoalitionSystem = ScanCoalition()
+"""What `proofs.coalition.coalition_system` gives."""
 
 
 @dataclass(frozen=True)

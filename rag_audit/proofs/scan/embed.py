@@ -7,13 +7,14 @@ import array
 import base64
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from rag_audit import _native
-from rag_audit.canonical import Json, digest_hex, parse_base64
+from rag_audit.encoding.cache import build_file, cache_dir
+from rag_audit.encoding.canonical import Json, digest_hex, parse_base64
 from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, WitnessError
-from rag_audit.proofs import EmbedStatement
+from rag_audit.formats.statements import EmbedStatement, StaticTable
 from rag_audit.proofs.batch import Refusals, in_chunks
 from rag_audit.proofs.scan.key import ARGUMENT, VERSION
 from rag_audit.proofs.scan.verify import refused
@@ -115,6 +116,23 @@ class EmbedKey:
     def __getstate__(self) -> dict[str, Any]:
         # The native object is made again where the key arrives.
         return {"argument": self.argument, "points": self.points}
+
+
+@cache
+def table_columns(table: StaticTable) -> bytes:
+    """Commitments to the table's columns, 32 bytes a point, made once (seconds) and kept in the user's cache.
+
+    :raises SetupError: as `proofs.groth16.embed.table_tree`
+    """
+    argument = EmbedArgument(1, table.dimension, table.tokens, table.norm_factor)
+    return build_file(
+        cache_dir("tables") / f"{table.digest}-columns",
+        "points",
+        lambda: EmbedKey.commit(table.rows(), argument).points,
+        table.columns,
+        what="commitment to the embedder's table",
+        prefix=(table.tokens + 1).to_bytes(8, "big") + table.dimension.to_bytes(8, "big"),
+    )
 
 
 @dataclass(frozen=True)

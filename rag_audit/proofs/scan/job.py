@@ -10,7 +10,7 @@ from typing import Any
 
 from rag_audit import _native
 from rag_audit.errors import WitnessError
-from rag_audit.proofs import Statement
+from rag_audit.formats.statements import Statement
 from rag_audit.proofs.scan import memory
 from rag_audit.proofs.scan.key import PROTOCOL, ScanKey
 from rag_audit.relation.field import to_bytes

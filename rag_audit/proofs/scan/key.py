@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from rag_audit import _native
-from rag_audit.canonical import Json, digest_hex, parse_base64
+from rag_audit.encoding.canonical import Json, digest_hex, parse_base64
 from rag_audit.errors import EncodingError, PolicyError, SchemaError
 from rag_audit.proofs.scan import memory
 from rag_audit.relation.field import digest_to_field
@@ -24,6 +24,10 @@ PROTOCOL = digest_hex(
     {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A2", "A3", "A4"]}
 )
 """Names the argument where groth16 names a circuit: what says or lays out anything else has another name."""
+COALITION_PROTOCOL = digest_hex(
+    {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["coalition"]}
+)
+"""The same for coalition certificates (`proofs.scan.coalition`)."""
 MAX_LISTED = 1024
 """Largest K."""
 

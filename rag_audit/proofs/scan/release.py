@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from rag_audit.canonical import digest_hex
+from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import SetupError
-from rag_audit.proofs import Pins
-from rag_audit.proofs.scan import coalition
+from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.scan.embed import EmbedArgument
-from rag_audit.proofs.scan.key import PROTOCOL
+from rag_audit.proofs.scan.key import COALITION_PROTOCOL, PROTOCOL
 
 
 def protocols_digest() -> str:
@@ -15,7 +14,7 @@ def protocols_digest() -> str:
     certificate, 64 hexadecimal digits. It moves with any of them.
     """
     return digest_hex(
-        {"coalition": coalition.PROTOCOL, "embed": EmbedArgument(1).digest(), "retrieve": PROTOCOL}
+        {"coalition": COALITION_PROTOCOL, "embed": EmbedArgument(1).digest(), "retrieve": PROTOCOL}
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit import _native
-from rag_audit.durable import PRIVATE_MODE, replace_file
+from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
 from rag_audit.errors import EncodingError, StoreError
 from rag_audit.proofs.scan import memory
 

@@ -7,24 +7,21 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from rag_audit.canonical import Json, jcs, parse_hex, sha256
+from rag_audit.encoding.canonical import Json, jcs, parse_hex, sha256
 from rag_audit.errors import InvalidProof, PolicyError, SetupError
-from rag_audit.proofs import (
-    Constants,
+from rag_audit.formats.constants import Constants
+from rag_audit.formats.statements import (
     EmbedStatement,
-    Job,
-    OpenedKey,
-    Pins,
     PublicValues,
-    RecordPrivate,
     RecordPublic,
     SlotPublic,
     Statement,
     TenantPublic,
 )
 from rag_audit.proofs.batch import Refusals
+from rag_audit.proofs.interface import Job, OpenedKey, Pins, ProofSystem, RecordPrivate
 from rag_audit.proofs.scan import embed, verify
-from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey
+from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey, table_columns
 from rag_audit.proofs.scan.job import CertificateJob, ProofJob
 from rag_audit.proofs.scan.key import MAX_LISTED, PROTOCOL, ScanKey, parse_points, points_json
 from rag_audit.proofs.scan.release import check_pin
@@ -36,129 +33,139 @@ TABLE_ARTEFACT = "table-scan"
 MAX_CAPACITY = 1 << 24
 
 
-def check_constants(constants: Constants) -> None:
-    """See `ProofSystem.check_constants`."""
-    check_gains(constants.gains)
-    ScoreWindow(constants.lo, constants.hi, constants.lattice).check_reach(constants.dimension)
-    for name, found, most in (
-        ("capacity", constants.capacity, MAX_CAPACITY),
-        ("top_k", constants.top_k, min(MAX_LISTED, constants.capacity)),
-    ):
-        if not 1 <= found <= most:
-            raise PolicyError("does not fit the argument", field=name, expected=f"1..{most}", found=found)
+class Scan:
+    """The scan argument (`ProofSystem`)."""
 
+    TABLE_ARTEFACT = TABLE_ARTEFACT
 
-def circuits(constants: Constants) -> dict[str, str]:
-    """See `ProofSystem.circuits`."""
-    check_constants(constants)
-    made = {"retrieve": PROTOCOL}
-    # Other embedders and limits do not fit the argument: their A1 is not proved.
-    with suppress(PolicyError):
-        made["embed"] = _argument(constants).digest()
-    return made
+    def check_constants(self, constants: Constants) -> None:
+        """See `ProofSystem.check_constants`."""
+        check_gains(constants.gains)
+        ScoreWindow(constants.lo, constants.hi, constants.lattice).check_reach(constants.dimension)
+        for name, found, most in (
+            ("capacity", constants.capacity, MAX_CAPACITY),
+            ("top_k", constants.top_k, min(MAX_LISTED, constants.capacity)),
+        ):
+            if not 1 <= found <= most:
+                raise PolicyError("does not fit the argument", field=name, expected=f"1..{most}", found=found)
 
+    def circuits(self, constants: Constants) -> dict[str, str]:
+        """See `ProofSystem.circuits`."""
+        self.check_constants(constants)
+        made = {"retrieve": PROTOCOL}
+        # Other embedders and limits do not fit the argument: their A1 is not proved.
+        with suppress(PolicyError):
+            made["embed"] = _argument(constants).digest()
+        return made
 
-def statement(name: str, record: RecordPublic) -> PublicValues:
-    """See `ProofSystem.statement`."""
-    return _embed_statement(record) if name == "embed" else _retrieve_statement(record)
+    def statement(self, name: str, record: RecordPublic) -> PublicValues:
+        """See `ProofSystem.statement`."""
+        return _embed_statement(record) if name == "embed" else _retrieve_statement(record)
 
-
-def record_job(name: str, record: RecordPublic, private: RecordPrivate) -> Job:
-    """See `ProofSystem.record_job`."""
-    if name == "embed":
-        table = record.tenant.static_table()
-        return EmbedJob(
-            key=EmbedKey(_argument(record.tenant.constants), table.columns()),
-            statement=_embed_statement(record),
-            rows=table.rows,
-            tokens=private.tokens,
-            salt_q=private.salt_q,
+    def record_job(self, name: str, record: RecordPublic, private: RecordPrivate) -> Job:
+        """See `ProofSystem.record_job`."""
+        if name == "embed":
+            table = record.tenant.static_table()
+            return EmbedJob(
+                key=EmbedKey(_argument(record.tenant.constants), table_columns(table)),
+                statement=_embed_statement(record),
+                rows=table.rows,
+                tokens=private.tokens,
+                salt_q=private.salt_q,
+                salt_c=private.salt_c,
+            )
+        made = private.certificate()
+        return ProofJob(
+            key=retrieve_key(record.tenant),
+            statement=_retrieve_statement(record),
+            certificate=made
+            or self.certificate_job(record, private.s0, private.s1, low_memory=private.low_memory),
+            noise=private.noise(),
+            scores=private.scores(),
+            vector=private.vector,
             salt_c=private.salt_c,
+            salt_k=private.salt_k,
+            positions=private.positions,
+            blinding_key=to_bytes(private.index_salt),
+            low_memory=private.low_memory,
         )
-    made = private.certificate()
-    return ProofJob(
-        key=retrieve_key(record.tenant),
-        statement=_retrieve_statement(record),
-        certificate=made or certificate_job(record, private.s0, private.s1, low_memory=private.low_memory),
-        noise=private.noise(),
-        scores=private.scores(),
-        vector=private.vector,
-        salt_c=private.salt_c,
-        salt_k=private.salt_k,
-        positions=private.positions,
-        blinding_key=to_bytes(private.index_salt),
-        low_memory=private.low_memory,
-    )
+
+    def certificate_job(
+        self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
+    ) -> CertificateJob:
+        """See `ProofSystem.certificate_job`."""
+        key = retrieve_key(slot.tenant)
+        return CertificateJob(key, slot.c_seed, slot.beacon, slot.slot, s0, s1, low_memory)
+
+    def keyed(self, job: Any) -> tuple[Any, dict[str, str]]:
+        """See `ProofSystem.keyed`."""
+        return job, {}
+
+    def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
+        """See `ProofSystem.published_keys`."""
+        if name == "embed":
+            return {tenant.table_digest(TABLE_ARTEFACT): points_json(table_columns(tenant.static_table()))}
+        return {tenant.c_idx: points_json(tenant.points)}
+
+    def open_key(
+        self, name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins
+    ) -> OpenedKey:
+        """See `ProofSystem.open_key`: points are published by their digest, which the opening commits to: the index's
+        as C_idx, the table's among the embedder's artefacts.
+        """
+        check_pin(pins)
+        digest = tenant.table_digest(TABLE_ARTEFACT) if name == "embed" else tenant.c_idx
+        place = f"verification_keys.{digest[:16]}"
+        if digest not in published:
+            raise SetupError("no commitment of this digest in the window", field=place, expected=digest)
+        points = parse_points(published[digest], field=place)
+        key: EmbedKey | ScanKey
+        if name == "embed":
+            key = EmbedKey(_argument(tenant.constants), points)
+        else:
+            key = retrieve_key(replace(tenant, points=points))
+        found = key.digest.hex()
+        if found != digest:
+            raise InvalidProof(
+                "another commitment than the opening's", field=place, expected=digest, found=found
+            )
+        return OpenedKey(key, found, None)
+
+    def parse_proof(self, value: Json, circuit: str, *, field: str) -> bytes:
+        """See `ProofSystem.parse_proof`."""
+        parse = verify.parse_proof if circuit == PROTOCOL else embed.parse_embed
+        return parse(value, circuit, field=field)
+
+    def refusals(
+        self,
+        key: ScanKey | EmbedKey,
+        proofs: Sequence[bytes],
+        statements: Sequence[Any],
+        *,
+        engine: str = "native",
+    ) -> Refusals:
+        """See `ProofSystem.refusals`; `engine` names a verifier of Groth16 proofs, and for these there is one only."""
+        if isinstance(key, EmbedKey):
+            return embed.embed_refusals(key, proofs, statements)
+        return verify.refusals(key, proofs, statements)
+
+    def places(self, name: str, value: Json) -> int:
+        """See `ProofSystem.places`: every proof is one record's own."""
+        return 1
+
+    def shared(self, name: str, constants: Constants, places: int) -> None:
+        """See `ProofSystem.shared`: there are none."""
 
 
-def certificate_job(slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> CertificateJob:
-    """See `ProofSystem.certificate_job`."""
-    key = retrieve_key(slot.tenant)
-    return CertificateJob(key, slot.c_seed, slot.beacon, slot.slot, s0, s1, low_memory)
-
-
-def keyed(job: Any) -> tuple[Any, dict[str, str]]:
-    """See `ProofSystem.keyed`."""
-    return job, {}
-
-
-def published_keys(name: str, tenant: TenantPublic) -> dict[str, Json]:
-    """See `ProofSystem.published_keys`."""
-    if name == "embed":
-        return {tenant.table_digest(TABLE_ARTEFACT): points_json(tenant.static_table().columns())}
-    return {tenant.c_idx: points_json(tenant.points)}
-
-
-def open_key(name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins) -> OpenedKey:
-    """See `ProofSystem.open_key`: points are published by their digest, which the opening commits to: the index's as
-    C_idx, the table's among the embedder's artefacts.
-    """
-    check_pin(pins)
-    digest = tenant.table_digest(TABLE_ARTEFACT) if name == "embed" else tenant.c_idx
-    place = f"verification_keys.{digest[:16]}"
-    if digest not in published:
-        raise SetupError("no commitment of this digest in the window", field=place, expected=digest)
-    points = parse_points(published[digest], field=place)
-    key: EmbedKey | ScanKey
-    if name == "embed":
-        key = EmbedKey(_argument(tenant.constants), points)
-    else:
-        key = retrieve_key(replace(tenant, points=points))
-    found = key.digest.hex()
-    if found != digest:
-        raise InvalidProof("another commitment than the opening's", field=place, expected=digest, found=found)
-    return OpenedKey(key, found, None)
-
-
-def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
-    """See `ProofSystem.parse_proof`."""
-    parse = verify.parse_proof if circuit == PROTOCOL else embed.parse_embed
-    return parse(value, circuit, field=field)
-
-
-def refusals(
-    key: ScanKey | EmbedKey, proofs: Sequence[bytes], statements: Sequence[Any], *, engine: str = "native"
-) -> Refusals:
-    """See `ProofSystem.refusals`; `engine` names a verifier of Groth16 proofs, and for these there is one only."""
-    if isinstance(key, EmbedKey):
-        return embed.embed_refusals(key, proofs, statements)
-    return verify.refusals(key, proofs, statements)
+SYSTEM: ProofSystem = Scan()
+"""What `proofs.interface.proof_system` gives."""
 
 
 def verify_batch(
     key: ScanKey | EmbedKey, proofs: Sequence[bytes], statements: Sequence[Any], *, engine: str = "native"
 ) -> list[int]:
     """Indices of the proofs that do not verify, ascending."""
-    return list(refusals(key, proofs, statements, engine=engine))
-
-
-def places(name: str, value: Json) -> int:
-    """See `ProofSystem.places`: every proof is one record's own."""
-    return 1
-
-
-def shared(name: str, constants: Constants, places: int) -> None:
-    """See `ProofSystem.shared`: there are none."""
+    return list(SYSTEM.refusals(key, proofs, statements, engine=engine))
 
 
 def retrieve_key(tenant: TenantPublic) -> ScanKey:

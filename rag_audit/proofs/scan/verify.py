@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_audit import _native
-from rag_audit.canonical import Json, parse_base64
+from rag_audit.encoding.canonical import Json, parse_base64
 from rag_audit.errors import EncodingError, InvalidProof, RagAuditError, SchemaError
-from rag_audit.proofs import Statement
+from rag_audit.formats.statements import Statement
 from rag_audit.proofs.batch import Refusals, in_chunks
 from rag_audit.proofs.scan.job import RECORD
 from rag_audit.proofs.scan.key import PROTOCOL, ScanKey

@@ -1,0 +1,229 @@
+"""Phase B, attest: from a signed request to a durable record, an answer with its receipt, and a proof job.
+
+The functions here compute; `window` decides when: an answer leaves only after its record is durable, and nothing
+computed from a slot leaves the process before that (two queries in one slot would cancel the noise).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
+from rag_audit.encoding.canonical import jcs, parse_json, sha256
+from rag_audit.encoding.sealed import seal, unseal
+from rag_audit.errors import RequestRefused
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import (
+    DocumentOpening,
+    Opening,
+    QueryRecord,
+    RequestSalts,
+    RosterEntry,
+    SignedRequest,
+    answer_digest,
+    document_digest,
+    verifies,
+)
+from rag_audit.formats.statements import (
+    SlotKey,
+)
+from rag_audit.index.embedders import Embedder, NothingToEmbed
+from rag_audit.index.engine import Int8Array, Int32Array, draw_noise, select
+from rag_audit.proofs.interface import RecordPrivate
+from rag_audit.proofs.scan import NoiseCertificate
+from rag_audit.relation.field import digest_to_field, to_hex
+from rag_audit.relation.native import noise_key, slot_id, topk_commitment, vector_commitment
+
+
+def check_request(
+    request: SignedRequest,
+    *,
+    opening: Opening,
+    opening_digest: str,
+    account: RosterEntry | None,
+    policy: Policy,
+    embedder: Embedder,
+) -> None:
+    """Refuse a request that this window cannot answer, before anything secret is touched.
+
+    The order of a request within its account (`slot-used`, `out-of-order`, `limit`) is checked by the window, under
+    the account's lock.
+
+    :raises RequestRefused: with a reason from `records.REFUSALS`
+    """
+    if request.origin != opening.origin or request.opening != opening_digest:
+        raise RequestRefused(
+            "wrong-window",
+            "request is for another window",
+            field="request.opening",
+            expected=opening_digest,
+            found=request.opening,
+        )
+    if policy.tenant(request.tenant) is None:
+        raise RequestRefused("unknown-tenant", "no such tenant", field="request.tenant", found=request.tenant)
+    if account is None:
+        raise RequestRefused(
+            "unknown-account", "no such account", field="request.account", found=request.account
+        )
+    if account.tenant != request.tenant:
+        raise RequestRefused(
+            "wrong-tenant",
+            "account belongs to another tenant",
+            field="request.tenant",
+            expected=account.tenant,
+            found=request.tenant,
+        )
+    if not verifies(bytes.fromhex(account.key), request.message(), request.sig):
+        raise RequestRefused(
+            "bad-signature", "request is not signed by the account's key", field="request.sig"
+        )
+    salts = RequestSalts.derive(bytes.fromhex(request.salt))
+    try:
+        hq = to_hex(embedder.query_commitment(request.query, salts.query))
+    except NothingToEmbed as exc:
+        raise RequestRefused("empty-query", exc.message, field="request.query") from exc
+    if hq != request.hq:
+        raise RequestRefused(
+            "query-mismatch",
+            "hq does not open to the query and salt",
+            field="request.hq",
+            expected=hq,
+            found=request.hq,
+        )
+
+
+def slot_noise(
+    drawn: WindowSecrets, window: str, slot: SlotKey, beacon: bytes, capacity: int, gains: Sequence[int]
+) -> Int32Array:
+    """All of a slot's noise: one integer a committed position (docs/relation.md, "Noise").
+
+    :param beacon: the value drawn after the slot's account was committed
+    :returns: int32, shape (capacity,)
+    """
+    public = slot_id(window, slot.tenant, slot.account, slot.i)
+    return draw_noise(noise_key(drawn.s0, drawn.s1, digest_to_field(beacon), public), capacity, gains)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The outcome of one query: its vector and the selected positions in rank order."""
+
+    vector: Int8Array
+    positions: tuple[int, ...]
+
+
+def select_positions(
+    request: SignedRequest, *, tenant: CommittedTenant, noise: Int32Array, policy: Policy, embedder: Embedder
+) -> Selection:
+    """Embed the query, score every position, add the slot's noise, take the first K (the paper's eq. 2.1)."""
+    try:
+        vector = embedder.embed_query(request.query)
+    except NothingToEmbed as exc:
+        raise RequestRefused("empty-query", exc.message, field="request.query") from exc
+    positions = select(tenant.index, vector, noise, policy.noise.score_window(), policy.top_k)
+    return Selection(vector, tuple(positions))
+
+
+def document_openings(
+    tenant: CommittedTenant, positions: Sequence[int], drawn: WindowSecrets
+) -> list[DocumentOpening]:
+    """Each selected position's digest opened towards C_docs."""
+    openings = []
+    for position in positions:
+        salt = drawn.document_salt(tenant.entry.tenant, position)
+        digest = document_digest(salt, tenant.texts.get(position, "").encode())
+        path = tenant.documents.inclusion_path(position, tenant.index.capacity)
+        openings.append(DocumentOpening(hash=digest.hex(), salt=salt.hex(), path=[h.hex() for h in path]))
+    return openings
+
+
+def query_record(
+    request: SignedRequest, selection: Selection, documents: Sequence[DocumentOpening], *, window: str
+) -> QueryRecord:
+    """The record, complete but for its place (`seq`), its time (`ts`) and an eager proof's digest."""
+    salts = RequestSalts.derive(bytes.fromhex(request.salt))
+    return QueryRecord(
+        type="query",
+        v=1,
+        window=window,
+        seq=1,
+        account=request.account,
+        tenant=request.tenant,
+        i=request.i,
+        ts=0,
+        hq=request.hq,
+        cq=to_hex(vector_commitment(salts.vector, selection.vector.tolist())),
+        htopk=to_hex(topk_commitment(salts.top_k, selection.positions)),
+        hans=answer_digest(salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
+        sig=request.sig,
+        proof=None,
+    )
+
+
+def record_private(
+    retained: Retained,
+    *,
+    tenant: CommittedTenant,
+    drawn: WindowSecrets,
+    embedder: Embedder,
+    noise: Callable[[], Int32Array],
+    certificate: Callable[[], NoiseCertificate | None],
+    low_memory: bool,
+) -> RecordPrivate:
+    """What proving a record needs beside `record_public`."""
+    salts = RequestSalts.derive(bytes.fromhex(retained.salt))
+    tokens = embedder.tokenize(retained.query)
+    vector = embedder.embed_tokens(tokens)
+    return RecordPrivate(
+        s0=drawn.s0,
+        s1=drawn.s1,
+        index_salt=drawn.index_salts[tenant.entry.tenant],
+        rows=tenant.index.rows.tobytes,
+        noise=lambda: noise().tobytes(),
+        scores=lambda: tenant.index.scores(vector).tobytes(),
+        certificate=certificate,
+        tokens=tokens,
+        vector=vector.tobytes(),
+        salt_q=salts.query,
+        salt_c=salts.vector,
+        salt_k=salts.top_k,
+        positions=retained.positions,
+        low_memory=low_memory,
+    )
+
+
+@dataclass(frozen=True)
+class Retained:
+    """What proving a record later needs, and answering a repeated request: kept encrypted until the deletion date."""
+
+    query: str
+    salt: str
+    positions: tuple[int, ...]
+
+
+def seal_retained(retained: Retained, key: bytes, associated: bytes) -> bytes:
+    """Encrypted under the window's retention key; `associated` names the slot."""
+    plain = jcs({"query": retained.query, "salt": retained.salt, "positions": list(retained.positions)})
+    return seal(plain, key, associated)
+
+
+def unseal_retained(blob: bytes, key: bytes, associated: bytes) -> Retained:
+    """The inverse of `seal_retained`.
+
+    :raises StoreError: altered, of another slot, or its key was deleted
+    """
+    plain = unseal(blob, key, associated, what="retained query")
+    value = parse_json(plain, source="retained query")
+    return Retained(value["query"], value["salt"], tuple(value["positions"]))
+
+
+def retained_context(opening_digest: str, account: str, i: int) -> bytes:
+    """The associated data of a retained query."""
+    return sha256(b"rag-audit/retained/v1" + jcs({"opening": opening_digest, "account": account, "i": i}))
+
+
+def texts_of(tenant: CommittedTenant, positions: Sequence[int]) -> list[tuple[int, str]]:
+    """The selected documents in rank order; an empty position returns nothing."""
+    texts: Mapping[int, str] = tenant.texts
+    return [(p, texts[p]) for p in positions if p in texts]

@@ -1,0 +1,123 @@
+"""drand chains: verify a round's BLS12-381 signature under a pinned key (https://docs.drand.love).
+
+Hashing to the curves and the encodings of points are RFC 9380's and the ZCash form; the arithmetic is
+py_ecc's, in Python: a round takes about a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from rag_audit.errors import EncodingError, VersionError
+from rag_audit.relation.py_ecc_import import import_py_ecc
+
+SCHEME_QUICKNET = "bls-unchained-g1-rfc9380"
+SCHEME_CHAINED = "pedersen-bls-chained"
+MAX_ROUND = 2**53 - 1
+
+_DST_G1 = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
+_DST_G2 = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_NUL_"
+_G1_SIZE = 48
+_G2_SIZE = 96
+
+
+@dataclass(frozen=True)
+class DrandChain:
+    """A drand chain as a relying party pins it.
+
+    :param hash: the chain's hash, 32 bytes
+    :param public_key: compressed point: 96 bytes (G2) for quicknet's scheme, 48 (G1) for the chained one
+    :param scheme: `SCHEME_QUICKNET` or `SCHEME_CHAINED`
+    :param genesis: POSIX seconds of round 1
+    :param period: seconds from one round to the next
+    """
+
+    hash: bytes
+    public_key: bytes
+    scheme: str
+    genesis: int
+    period: int
+
+    def round_time(self, number: int) -> int:
+        """POSIX seconds at which round `number` (from 1) is due."""
+        if not 1 <= number <= MAX_ROUND:
+            raise EncodingError("not a drand round", field="round", expected="1..2^53-1", found=str(number))
+        return self.genesis + (number - 1) * self.period
+
+    def signed(self, number: int, signature: bytes, previous: bytes = b"", *, field: str = "drand") -> bool:
+        """Whether `signature` is the chain's on round `number`.
+
+        :param previous: the round before's signature for the chained scheme, else empty
+        :raises EncodingError: the signature or the key is not a compressed point of prime order
+        :raises VersionError: unknown scheme
+        """
+        curve = import_py_ecc("py_ecc.optimized_bls12_381")
+        to_curve = import_py_ecc("py_ecc.bls.hash_to_curve")
+        message = hashlib.sha256(previous + number.to_bytes(8, "big")).digest()
+        if self.scheme == SCHEME_QUICKNET:
+            key, point = (
+                _point(self.public_key, _G2_SIZE, "drand public key"),
+                _point(signature, _G1_SIZE, field),
+            )
+            hashed = to_curve.hash_to_G1(message, _DST_G1, hashlib.sha256)
+            pairs = ((curve.G2, point), (key, curve.neg(hashed)))
+        elif self.scheme == SCHEME_CHAINED:
+            key, point = (
+                _point(self.public_key, _G1_SIZE, "drand public key"),
+                _point(signature, _G2_SIZE, field),
+            )
+            hashed = to_curve.hash_to_G2(message, _DST_G2, hashlib.sha256)
+            pairs = ((point, curve.G1), (hashed, curve.neg(key)))
+        else:
+            raise VersionError(
+                "unknown drand scheme",
+                field=field,
+                expected=f"{SCHEME_QUICKNET} or {SCHEME_CHAINED}",
+                found=self.scheme,
+            )
+        (a, b), (c, d) = pairs
+        product = curve.pairing(a, b, False) * curve.pairing(c, d, False)
+        return bool(curve.final_exponentiate(product) == curve.FQ12.one())
+
+
+def _point(data: bytes, size: int, field: str) -> Any:
+    """A point of prime order from its compressed form: 48 bytes for G1, 96 for G2."""
+    curve = import_py_ecc("py_ecc.optimized_bls12_381")
+    encoding = import_py_ecc("py_ecc.bls.g2_primitives")
+    try:
+        if len(data) != size:
+            raise ValueError(f"{len(data)} bytes")
+        point = (encoding.pubkey_to_G1 if size == _G1_SIZE else encoding.signature_to_G2)(data)
+        if curve.is_inf(point) or not encoding.subgroup_check(point):
+            raise ValueError("not of prime order")
+    except ValueError as exc:
+        raise EncodingError(
+            "not a compressed BLS12-381 point", field=field, expected=f"{size} bytes", found=str(exc)
+        ) from exc
+    return point
+
+
+QUICKNET = DrandChain(
+    hash=bytes.fromhex("52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"),
+    public_key=bytes.fromhex(
+        "83cf0f2896adee7eb8b5f01fcad3912212c437e0073e911fb90022d3e760183c8c4b450b6a0a6c3ac6a5776a2d106451"
+        "0d1fec758c921cc22b0e17e63aaf4bcb5ed66304de9cf809bd274ca73bab4af5a6e9c76a4bc09e76eae8991ef5ece45a"
+    ),
+    scheme=SCHEME_QUICKNET,
+    genesis=1692803367,
+    period=3,
+)
+"""The League of Entropy's unchained network (drand.love, "quicknet")."""
+
+DEFAULT_CHAIN = DrandChain(
+    hash=bytes.fromhex("8990e7a9aaed2ffed73dbd7092123d6f289930540d7651336225dc172e51b2ce"),
+    public_key=bytes.fromhex(
+        "868f005eb8e6e4ca0a47c8a77ceaa5309a47978a7c71bc5cce96366b5d7a569937c529eeda66c7293784a9402801af31"
+    ),
+    scheme=SCHEME_CHAINED,
+    genesis=1595431050,
+    period=30,
+)
+"""The League of Entropy's first network."""

@@ -1,0 +1,258 @@
+"""Phase A, commit: everything a window will be checked against, fixed before it opens.
+
+Pure in the sense that it writes nothing: `stored` keeps what comes out of here. Every commitment to tenant data is
+hiding and freshly blinded each window, so that nothing published can be compared, or subtracted, across windows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_audit import _native
+from rag_audit.encoding.canonical import digest_hex, jcs, parse_hex, parse_json
+from rag_audit.encoding.durable import create_private, read_private
+from rag_audit.errors import PolicyError, SchemaError
+from rag_audit.formats.opening import check_roster, list_root
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import (
+    EMPTY_LEDGER,
+    BeaconSource,
+    Opening,
+    PreviousWindow,
+    RosterEntry,
+    TenantEntry,
+    document_digest,
+)
+from rag_audit.formats.statements import proof_constants
+from rag_audit.index.embedders import Embedder
+from rag_audit.index.engine import TenantIndex, check_capacity
+from rag_audit.ledger.merkle import HashTree, leaf_hash
+from rag_audit.proofs import scan
+from rag_audit.proofs.interface import SYSTEMS, proof_system
+from rag_audit.proofs.policy import check_certificate, check_policy
+from rag_audit.relation.field import from_hex, random_element, to_bytes, to_hex
+from rag_audit.relation.native import seed_commitment
+
+
+@dataclass(frozen=True)
+class WindowSecrets:
+    """What stays with the provider: seed, blindings, and the key of what on-challenge proving retains.
+
+    :param index_salts: blinds each tenant's C_idx; in 32 bytes the blinding key of a scan tenant's commitment
+    :param document_key: PRF key of the salts under C_docs
+    :param retention_key: encrypts queries until the policy's deletion date, and the blindings of noise certificates
+        until their use; deleting it deletes them
+    """
+
+    s0: int
+    s1: int
+    index_salts: Mapping[str, int]
+    document_key: bytes
+    retention_key: bytes
+
+    def __repr__(self) -> str:
+        return "WindowSecrets(...)"
+
+    @classmethod
+    def draw(cls, tenants: Sequence[str]) -> WindowSecrets:
+        """Fresh, from the operating system."""
+        return cls(
+            s0=random_element(),
+            s1=random_element(),
+            index_salts={tenant: random_element() for tenant in tenants},
+            document_key=secrets.token_bytes(32),
+            retention_key=secrets.token_bytes(32),
+        )
+
+    def document_salt(self, tenant: str, position: int) -> bytes:
+        """The 32-byte salt of one committed position: HMAC-SHA256(document_key, tenant || 0 || position)."""
+        message = tenant.encode() + b"\0" + position.to_bytes(8, "big")
+        return hmac.new(self.document_key, message, hashlib.sha256).digest()
+
+    def save(self, path: Path) -> None:
+        """Write a new file with mode 0600."""
+        value = {
+            "v": 1,
+            "s0": to_hex(self.s0),
+            "s1": to_hex(self.s1),
+            "index_salts": {t: to_hex(s) for t, s in self.index_salts.items()},
+            "document_key": self.document_key.hex(),
+            "retention_key": self.retention_key.hex(),
+        }
+        create_private(path, jcs(value))
+
+    @classmethod
+    def load(cls, path: Path) -> WindowSecrets:
+        """Read back; a file that others can read is refused, because the noise may already be known to them."""
+        name = path.name
+        value = parse_json(read_private(path, max_bytes=16 << 20), source=name)
+        if (
+            not isinstance(value, dict)
+            or value.get("v") != 1
+            or not isinstance(value.get("index_salts"), dict)
+        ):
+            raise SchemaError("not a window's secrets", field=name)
+        return cls(
+            s0=from_hex(value.get("s0"), field=f"{name}.s0"),
+            s1=from_hex(value.get("s1"), field=f"{name}.s1"),
+            index_salts={
+                t: from_hex(s, field=f"{name}.index_salts") for t, s in value["index_salts"].items()
+            },
+            document_key=parse_hex(value.get("document_key"), 32, field=f"{name}.document_key"),
+            retention_key=parse_hex(value.get("retention_key"), 32, field=f"{name}.retention_key"),
+        )
+
+
+@dataclass(frozen=True)
+class CommittedTenant:
+    """One tenant's private index beside its public entry.
+
+    :param texts: the document at each occupied position
+    :param documents: the tree whose root is C_docs, one leaf a position
+    :param points: what C_idx is the digest of where it is a list of points (scan), else empty
+    """
+
+    entry: TenantEntry
+    index: TenantIndex
+    texts: Mapping[int, str]
+    documents: HashTree
+    points: bytes = b""
+
+
+@dataclass(frozen=True)
+class Commitment:
+    """What `commit` fixes: the opening and the documents that its digests name, and the secrets behind them."""
+
+    opening: Opening
+    policy: Policy
+    manifest: dict[str, Any]
+    roster: Sequence[RosterEntry]
+    tenants: Mapping[str, CommittedTenant]
+    secrets: WindowSecrets
+
+
+def embedder_manifest(embedder: Embedder, policy: Policy) -> dict[str, Any]:
+    """The manifest under C_emb: embedder artefacts with their prompt template, and the schema (the paper's R1)."""
+    return {
+        "v": 1,
+        "embedder": embedder.manifest(),
+        "schema": {
+            "dimension": embedder.dimension,
+            "tenants": [{"tenant": t.tenant, "capacity": t.capacity} for t in policy.tenants],
+        },
+    }
+
+
+def check_inputs(
+    policy: Policy,
+    roster: Sequence[RosterEntry],
+    documents: Mapping[str, Sequence[str]],
+    embedder: Embedder,
+) -> dict[str, Any]:
+    """What a window is made of fits together.
+
+    :param documents: texts by tenant; every tenant of the policy must be there, none beyond its capacity
+    :returns: the embedder's manifest
+    :raises PolicyError: the policy is not well-formed, or roster and documents do not fit it
+    :raises CapacityError: more documents than positions
+    """
+    check_policy(policy, embedder.dimension)
+    check_certificate(policy, embedder.dimension)
+    check_roster(roster, policy)
+    if set(documents) != (named := {t.tenant for t in policy.tenants}):
+        raise PolicyError(
+            "documents and policy name different tenants", expected=sorted(named), found=sorted(documents)
+        )
+    for part in policy.tenants:
+        check_capacity(len(documents[part.tenant]), part.capacity)
+    limits = (embedder.limits.query, embedder.limits.document)
+    if limits != (policy.tokens.query, policy.tokens.document):
+        raise PolicyError("embedder cuts elsewhere than the policy says", field="policy.tokens",
+                          expected=limits, found=(policy.tokens.query, policy.tokens.document))  # fmt: skip
+    manifest = embedder_manifest(embedder, policy)
+    check_circuits(policy, manifest)
+    return manifest
+
+
+def commit(
+    *,
+    origin: str,
+    policy: Policy,
+    roster: Sequence[RosterEntry],
+    manifest: dict[str, Any],
+    tenants: Mapping[str, CommittedTenant],
+    drawn: WindowSecrets,
+    beacon: BeaconSource,
+    previous: PreviousWindow | None,
+) -> Commitment:
+    """Commit to policy, roster, embedder and seed, beside the tenants' indices and texts (`commit_tenant`)."""
+    opening = Opening(
+        type="opening",
+        v=1,
+        origin=origin,
+        window=policy.window,
+        opens_at=policy.opens_at,
+        closes_at=policy.closes_at,
+        previous=previous,
+        beacon=beacon,
+        c_emb=digest_hex(manifest),
+        c_seed=to_hex(seed_commitment(drawn.s0, drawn.s1)),
+        c_policy=policy.digest(),
+        roster=list_root(roster),
+        tenants=list_root([t.entry for t in tenants.values()]),
+        ledger=EMPTY_LEDGER,
+    )
+    return Commitment(opening, policy, manifest, roster, tenants, drawn)
+
+
+def check_circuits(policy: Policy, manifest: Mapping[str, Any]) -> None:
+    """The circuits that the policy names are the ones that records will be proved with.
+
+    :raises PolicyError: another digest than this release gives for policy and embedder, or a statement that it
+        cannot prove for them: `embed` of an embedder without integer normalisation, or of more than 64 tokens
+    """
+    for part in policy.tenants:
+        if part.system not in SYSTEMS:
+            continue
+        made = proof_system(part.system).circuits(proof_constants(policy, part, manifest))
+        for name, named in part.circuits.items():
+            if made.get(name) != named:
+                raise PolicyError(
+                    "policy names another circuit than its constants and the embedder give",
+                    field=f"policy.tenants.{part.tenant}.circuits.{name}",
+                    expected=made.get(name, f"no proof of {name} with this embedder and query limit"),
+                    found=named,
+                )
+
+
+def commit_tenant(
+    tenant: str,
+    index: TenantIndex,
+    texts: Mapping[int, str],
+    drawn: WindowSecrets,
+    *,
+    points: bytes | None = None,
+) -> CommittedTenant:
+    """The commitments of an index whose positions and salts are drawn.
+
+    :param points: of a scan tenant, known to be this index's (`scan.commit_index_file`); None: it is not one
+    """
+    if points is not None:
+        c_idx = scan.index_digest(points, index.dimension, index.capacity)
+    else:
+        salt = to_bytes(drawn.index_salts[tenant])
+        points, c_idx = b"", _native.index_commitment(salt, index.rows.tobytes(), index.dimension)
+    documents = HashTree(
+        leaf_hash(document_digest(drawn.document_salt(tenant, p), texts.get(p, "").encode()))
+        for p in range(index.capacity)
+    )
+    entry = TenantEntry(
+        tenant=tenant, capacity=index.capacity, c_idx=c_idx.hex(), c_docs=documents.root().hex()
+    )
+    return CommittedTenant(entry, index, texts, documents, points)

@@ -1,0 +1,105 @@
+"""A policy with the usual constants, its derived fields filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from rag_audit.formats.constants import Constants
+from rag_audit.formats.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, Policy, SystemName, sigma_text
+from rag_audit.proofs.groth16.instance import EmbedInstance
+from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.policy import certificate_of
+from rag_audit.relation import noise
+
+
+def draft_policy(
+    *,
+    window: str,
+    opens_at: int,
+    closes_at: int,
+    capacities: Mapping[str, int],
+    n: int,
+    k_max: int,
+    eps_acc: str,
+    delta_acc: str = "1e-7",
+    delta_policy: str = "1e-5",
+    accounts_max: int = 16,
+    gains: Sequence[int] = (1, 8),
+    lattice: int = 64,
+    score_window: tuple[int, int] = DEFAULT_SCORE_WINDOW,
+    dimension: int = 256,
+    norm_factor: int | None = EmbedInstance.norm_factor,
+    top_k: int = 5,
+    system: SystemName | Mapping[str, SystemName] = "scan",
+    proving: Literal["eager", "on-challenge"] = "on-challenge",
+    calibration: Calibration = "exact",
+    theta: tuple[int, int] = (4, 5),
+    tau: int = 0,
+    tau_unit: Literal["positions", "seconds"] = "positions",
+    certificate: tuple[Literal["groth16", "scan"], int] | None = None,
+    tokens: tuple[int, int] = (64, 512),
+    retention_days: int = 30,
+) -> Policy:
+    """A policy with the usual constants, its derived fields filled in.
+
+    :param capacities: committed positions by tenant
+    :param system: proof system of all tenants, or of each
+    :param score_window: lo and hi in raw units (`DEFAULT_SCORE_WINDOW`)
+    :param norm_factor: of the embedder's integer normalisation; None where it has none, and A1 is not proved
+    :param certificate: system of the coalition certificate, and the most query records that it takes
+    """
+    lo, hi = score_window
+
+    systems = dict.fromkeys(capacities, system) if isinstance(system, str) else system
+
+    def circuits(system: SystemName, capacity: int) -> dict[str, str]:
+        constants = Constants(
+            capacity, dimension, top_k, tuple(gains), lo, hi, lattice, tokens[0], norm_factor
+        )
+        return proof_system(system).circuits(constants)
+
+    fields = {
+        "v": 1,
+        "window": window,
+        "opens_at": opens_at,
+        "closes_at": closes_at,
+        "eps_acc": eps_acc,
+        "delta_acc": delta_acc,
+        "n": n,
+        "k_max": k_max,
+        "delta_policy": delta_policy,
+        "unit": "position",
+        "adjacency": "replace-one",
+        "top_k": top_k,
+        "noise": {
+            "version": "dgs-1",
+            "table": noise.table_digest(),
+            "gains": list(gains),
+            "lattice": lattice,
+            "lo": lo,
+            "hi": hi,
+        },
+        "calibration": calibration,
+        "tenants": [
+            {
+                "tenant": name,
+                "capacity": capacity,
+                "accounts_max": accounts_max,
+                "system": systems[name],
+                "circuits": circuits(systems[name], capacity),
+            }
+            for name, capacity in sorted(capacities.items())
+        ],
+        "proving": proving,
+        "estimator": {
+            "theta": list(theta),
+            "tau": tau,
+            "tau_unit": tau_unit,
+            "certificate": None if certificate is None else certificate_of(*certificate, dimension, theta),
+        },
+        "tokens": {"query": tokens[0], "document": tokens[1]},
+        "delete_after": closes_at + retention_days * DAY_MS,
+        "sigma": sigma_text(list(gains)),
+    }
+    return Policy.parse(fields, field="policy")

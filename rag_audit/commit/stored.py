@@ -1,0 +1,327 @@
+"""What a provider keeps of a window's commitment in the window's folder, and how it is checked when it is read back.
+
+The rows of an index lie in a file that is mapped into memory and must not change while a window is open. What an
+interrupted `Window.open` left is used again only for the very same documents: one blinding never hides two indices.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import io
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from rag_audit.commit.commitment import Commitment, CommittedTenant, WindowSecrets, commit_tenant
+from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_json
+from rag_audit.encoding.durable import PRIVATE_MODE, replace_file, sync_directory
+from rag_audit.errors import RagAuditError, SetupError, StoreError, WindowStateError
+from rag_audit.formats.models import Model
+from rag_audit.formats.opening import list_root
+from rag_audit.formats.policy import Policy, TenantPolicy
+from rag_audit.formats.records import Opening, RosterEntry, TenantEntry
+from rag_audit.index.documents import DocumentStore
+from rag_audit.index.embedders import Embedder
+from rag_audit.index.engine import TenantIndex, check_vectors, draw_positions
+from rag_audit.ledger.note import VerifierKey
+from rag_audit.ledger.store import LedgerStore
+from rag_audit.proofs import scan
+from rag_audit.relation.field import to_bytes, to_hex
+from rag_audit.relation.native import seed_commitment
+
+MAX_COMMITMENT_BYTES = 64 << 20
+MAX_KEYS_BYTES = 1 << 20
+SECRETS_FILE = "secrets.json"
+UNFINISHED_FILE = "unfinished.json"
+KEYS_FILE = "verification-keys.json"
+EMBED_RUN = 4096
+"""Documents embedded at a time."""
+
+OpenProgress = Callable[[str, int, int], None]
+"""(step, done, total)"""
+
+
+class _StoredCommitment(Model):
+    """commitment.json: the provider's copy of what the opening commits to."""
+
+    opening: Opening
+    policy: Policy
+    embedder: dict[str, Json]
+    roster: list[RosterEntry]
+    tenants: list[TenantEntry]
+    witnesses: list[str]
+
+
+def lock_folder(directory: Path) -> int:
+    """Hold a window's folder for this process; close the handle to let go.
+
+    :raises WindowStateError: another process holds it
+    """
+    try:
+        handle = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as exc:
+        raise StoreError("window folder cannot be opened", field=str(directory), found=exc.strerror) from exc
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        os.close(handle)
+        raise WindowStateError("another process has this window open", field=str(directory)) from exc
+    return handle
+
+
+def unfinished(directory: Path) -> bool:
+    """No window is here yet: nothing, or what an interrupted `Window.open` left before its opening was durable.
+
+    :raises StoreError: the ledger cannot be read
+    """
+    ledger = directory / "ledger.sqlite"
+    if not (directory / UNFINISHED_FILE).exists():
+        return not any(p.exists() for p in (ledger, directory / SECRETS_FILE, directory / "commitment.json"))
+    if not ledger.exists():
+        return True
+    with LedgerStore(ledger) as store:
+        return len(store) == 0
+
+
+def fix_keys(directory: Path, keys: Mapping[str, str]) -> None:
+    """Remember the verification keys that a window's proofs are made under, the first time that they are named: all
+    proofs of a circuit verify under the one key that the window file publishes.
+
+    :param keys: digest of the verification key by circuit
+    :raises SetupError: the window has another key of one of the circuits
+    """
+    path = directory / KEYS_FILE
+    known = read_json(path, max_bytes=MAX_KEYS_BYTES) if path.exists() else {}
+    if not isinstance(known, dict):
+        raise StoreError("not the keys of a window", field=str(path))
+    for circuit, vk in keys.items():
+        if known.get(circuit, vk) != vk:
+            raise SetupError(
+                "the installed key is another than this window's",
+                field=f"circuit {circuit}",
+                expected=f"vk {known[circuit]}",
+                found=f"vk {vk}",
+                hint="keys change between windows; put the window's own key back into the cache",
+            )
+    if not known.keys() >= keys.keys():
+        replace_file(path, jcs({**known, **keys}))
+
+
+def forget_unfinished(directory: Path) -> None:
+    """The opening is durable: from now on the folder is a window's."""
+    (directory / UNFINISHED_FILE).unlink(missing_ok=True)
+
+
+def commit_tenants(
+    directory: Path,
+    policy: Policy,
+    manifest: Mapping[str, Any],
+    documents: Mapping[str, Sequence[str]],
+    embedder: Embedder,
+    progress: OpenProgress | None,
+) -> tuple[WindowSecrets, dict[str, CommittedTenant]]:
+    """Embed the tenants' texts, place them at random positions, and commit to vectors and texts.
+
+    What an interrupted call left in the folder of an `unfinished` window is used if everything that goes into indices
+    and texts is the same; otherwise it is deleted, secrets and all.
+
+    :raises RagAuditError: a text that cannot be embedded
+    :raises StoreError: a file cannot be written, or changed since it was
+    """
+    drawn = _begin(directory, digest_hex(_inputs(policy, manifest, documents)), sorted(documents))
+    tenants = {}
+    for part in policy.tenants:
+        texts = documents[part.tenant]
+        index = _make_index(directory, part, texts, embedder, progress)
+        placed = dict(zip(index.positions, texts, strict=True))
+        tenants[part.tenant] = _committed(directory, part, index, placed, drawn, progress)
+    return drawn, tenants
+
+
+def _inputs(
+    policy: Policy, manifest: Mapping[str, Any], documents: Mapping[str, Sequence[str]]
+) -> dict[str, Json]:
+    """What fixes rows, texts and what blinds them."""
+    tenants: list[Json] = []
+    for part in policy.tenants:
+        over_texts = hashlib.sha256()
+        for text in documents[part.tenant]:
+            data = text.encode("utf-8", "surrogatepass")
+            over_texts.update(len(data).to_bytes(8, "big") + data)
+        tenants.append({"tenant": part.tenant, "system": part.system, "texts": over_texts.hexdigest()})
+    return {"manifest": dict(manifest), "tenants": tenants}
+
+
+def _begin(directory: Path, inputs: str, tenants: Sequence[str]) -> WindowSecrets:
+    """The secrets of the interrupted call for the same inputs, or new ones in a folder without what hung on others."""
+    marker, secrets, index = directory / UNFINISHED_FILE, directory / SECRETS_FILE, directory / "index"
+    kept = jcs({"v": 1, "inputs": inputs})
+    drawn = None
+    with suppress(OSError, RagAuditError):  # interrupted before there was anything to go on with
+        if marker.read_bytes() == kept:
+            drawn = WindowSecrets.load(secrets)
+    try:
+        if drawn is None:
+            secrets.unlink(missing_ok=True)
+            sync_directory(directory)
+        for path in index.iterdir() if drawn is None else index.glob(".*"):
+            path.unlink()
+    except OSError as exc:
+        raise StoreError("cannot be cleared", field=str(directory), found=exc.strerror) from exc
+    if drawn is None:
+        replace_file(marker, kept, mode=PRIVATE_MODE)
+        drawn = WindowSecrets.draw(tenants)
+        drawn.save(secrets)
+    return drawn
+
+
+def _make_index(
+    directory: Path,
+    part: TenantPolicy,
+    texts: Sequence[str],
+    embedder: Embedder,
+    progress: OpenProgress | None,
+) -> TenantIndex:
+    """A tenant's index from its file, which is made if it is not there."""
+    rows, positions = _index_files(directory, part.tenant)
+    if not rows.exists():
+        drawn = draw_positions(len(texts), part.capacity)
+        data = io.BytesIO()
+        np.save(data, np.array(drawn, np.int64))
+        replace_file(positions, data.getvalue(), mode=PRIVATE_MODE)
+
+        def write(out: BinaryIO) -> None:
+            shape = (part.capacity, embedder.dimension)
+            header = {"descr": "|i1", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(out, header)
+            start = out.tell()
+            out.truncate(start + part.capacity * embedder.dimension)
+            for first in range(0, len(texts), EMBED_RUN):
+                if progress is not None:
+                    progress(f"documents of {part.tenant}", first, len(texts))
+                vectors = embedder.embed_documents(texts[first : first + EMBED_RUN], first=first)
+                check_vectors(vectors, dimensions=2, field="document vectors")
+                for position, vector in zip(drawn[first : first + EMBED_RUN], vectors, strict=True):
+                    out.seek(start + position * embedder.dimension)
+                    out.write(vector.tobytes())
+
+        replace_file(rows, write, mode=PRIVATE_MODE)
+        if progress is not None:
+            progress(f"documents of {part.tenant}", len(texts), len(texts))
+    return _load_index(directory, part.tenant)
+
+
+def _committed(
+    directory: Path,
+    part: TenantPolicy,
+    index: TenantIndex,
+    texts: Mapping[int, str],
+    drawn: WindowSecrets,
+    progress: OpenProgress | None = None,
+) -> CommittedTenant:
+    """The commitments of a tenant's stored index; a scan tenant's from their file, which is made if it is not there."""
+    if part.system != "scan":
+        return commit_tenant(part.tenant, index, texts, drawn)
+    path = directory / "index" / f"{part.tenant}.points"
+    salt = to_bytes(drawn.index_salts[part.tenant])
+    shown = progress and functools.partial(progress, f"index of {part.tenant}")
+    points = scan.commit_index_file(path, index.rows, index.capacity, salt, progress=shown)
+    return commit_tenant(part.tenant, index, texts, drawn, points=points)
+
+
+def store_commitment(directory: Path, made: Commitment, witnesses: Sequence[VerifierKey]) -> None:
+    """Write what a commitment fixed beside its indices: texts, and the documents behind the opening."""
+    with DocumentStore(directory / "documents.sqlite") as documents:
+        for name, tenant in made.tenants.items():
+            documents.replace(name, tenant.texts)
+    stored = _StoredCommitment(
+        opening=made.opening,
+        policy=made.policy,
+        embedder=made.manifest,
+        roster=list(made.roster),
+        tenants=[t.entry for t in made.tenants.values()],
+        witnesses=[str(w) for w in witnesses],
+    )
+    replace_file(directory / "commitment.json", stored.canonical())
+
+
+def forget(directory: Path) -> None:
+    """Delete a window's secrets: seed, blindings, and the key under which queries and salts were retained.
+
+    Nothing can be proved or answered any more; what was published stays verifiable. The policy's `delete_after` is
+    the date on which `Window.resume` does the same by itself.
+
+    :raises WindowStateError: a process has the window open
+    """
+    lock = lock_folder(directory)
+    try:
+        (directory / SECRETS_FILE).unlink(missing_ok=True)
+    finally:
+        os.close(lock)
+
+
+def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[VerifierKey]]:
+    """Read it back, and recompute every commitment from it.
+
+    :returns: the commitment and the witnesses whose cosignatures are waited for
+    :raises StoreError: missing, damaged, or not what the opening committed to
+    :raises WindowStateError: the secrets were deleted on the policy's date
+    """
+    stored = _StoredCommitment.parse(
+        read_json(directory / "commitment.json", max_bytes=MAX_COMMITMENT_BYTES), field="commitment.json"
+    )
+    delete_after = stored.policy.delete_after
+    if now >= delete_after:
+        (directory / SECRETS_FILE).unlink(missing_ok=True)
+        raise WindowStateError("the window's secrets were deleted on the policy's date", field=str(directory),
+                               expected=f"use before {delete_after}", found=now)  # fmt: skip
+    drawn = WindowSecrets.load(directory / SECRETS_FILE)
+    if set(drawn.index_salts) != {t.tenant for t in stored.tenants}:
+        raise StoreError("secrets are another window's", field=f"{SECRETS_FILE}.index_salts")
+    tenants = {}
+    with DocumentStore(directory / "documents.sqlite") as documents:
+        for committed in stored.tenants:
+            name, part = committed.tenant, stored.policy.tenant(committed.tenant)
+            if part is None:
+                raise StoreError("tenants and policy disagree", field=f"tenant {name}")
+            index = _load_index(directory, name)
+            tenants[name] = _committed(directory, part, index, documents.texts(name), drawn)
+            if tenants[name].entry != committed:
+                raise StoreError("index or texts changed inside the window", field=f"tenant {name}",
+                                 expected=committed.dump(), found=tenants[name].entry.dump())  # fmt: skip
+    made = Commitment(stored.opening, stored.policy, stored.embedder, stored.roster, tenants, drawn)
+    for name, committed_to, found in (
+        ("c_seed", stored.opening.c_seed, to_hex(seed_commitment(drawn.s0, drawn.s1))),
+        ("c_policy", stored.opening.c_policy, stored.policy.digest()),
+        ("c_emb", stored.opening.c_emb, digest_hex(stored.embedder)),
+        ("roster", stored.opening.roster, list_root(stored.roster)),
+        ("tenants", stored.opening.tenants, list_root(stored.tenants)),
+    ):
+        if committed_to != found:
+            raise StoreError("stored state is not what the opening committed to", field=f"opening.{name}",
+                             expected=committed_to, found=found)  # fmt: skip
+    return made, [VerifierKey.parse(w, field="commitment.witnesses") for w in stored.witnesses]
+
+
+def _index_files(directory: Path, tenant: str) -> tuple[Path, Path]:
+    """Rows, which are mapped, and the documents' positions."""
+    return directory / "index" / f"{tenant}.npy", directory / "index" / f"{tenant}.positions.npy"
+
+
+def _load_index(directory: Path, tenant: str) -> TenantIndex:
+    rows, positions = _index_files(directory, tenant)
+    path = rows
+    try:
+        mapped = np.lib.format.open_memmap(rows, mode="r")
+        path = positions
+        with positions.open("rb") as file:
+            drawn = np.lib.format.read_array(file, allow_pickle=False)
+        return TenantIndex(mapped, tuple(int(p) for p in drawn))
+    except (OSError, ValueError, EOFError, TypeError) as exc:
+        raise StoreError("index cannot be read", field=f"index/{path.name}", found=str(exc)) from exc

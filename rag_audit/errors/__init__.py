@@ -1,0 +1,197 @@
+"""Errors that a person can act on, and the exit codes that go with them.
+
+Every error names the place (`field`), what was expected there and what was found. The command prints
+`diagnostics()` and leaves with `exit_code`; nothing in this package lets a traceback reach a user. Place and findings
+come from files that others wrote: they are shortened, and escaped wherever they are printed.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from enum import IntEnum
+from typing import ClassVar
+
+from rag_audit.errors.printable import printable
+
+MAX_SHOWN = 200
+"""Characters of one part of an error."""
+
+
+class ExitCode(IntEnum):
+    """What the command's exit status means (docs/protocol.md, "Verdict")."""
+
+    PASS = 0
+    FAIL = 1
+    """a check is proven false"""
+    MALFORMED = 2
+    """could not decide: malformed or missing input, unknown version, usage"""
+    UNMET = 3
+    """sound, but what the relying party asked for is not met"""
+    INTERNAL = 70
+    """a fault of this program (EX_SOFTWARE): it says nothing about its input"""
+
+
+class RagAuditError(Exception):
+    """Base of every error of this package.
+
+    :param message: one line, lower case, no full stop
+    :param field: where it happened: a file, a JSON path (``records[3].hq``) or an option
+    :param expected: what would have been accepted
+    :param found: what was there (never a secret)
+    :param hint: what to do about it
+    """
+
+    exit_code: ClassVar[ExitCode] = ExitCode.MALFORMED
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str | None = None,
+        expected: object = None,
+        found: object = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.expected = expected
+        self.found = found
+        self.hint = hint
+
+    @property
+    def name(self) -> str:
+        """The error's stable name: its class name."""
+        return type(self).__name__
+
+    def diagnostics(self) -> str:
+        """The error for people: one line each for message, place, expected, found and hint."""
+        lines = [printable(self.message)]
+        if self.field is not None:
+            lines.append(f"  at: {_short(self.field)}")
+        if self.expected is not None:
+            lines.append(f"  expected: {_short(self.expected)}")
+        if self.found is not None:
+            lines.append(f"  found: {_short(self.found)}")
+        if self.hint is not None:
+            lines.append(f"  hint: {printable(self.hint)}")
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, object]:
+        """The error for programs."""
+        pairs = {
+            "error": self.name,
+            "message": self.message,
+            "field": None if self.field is None else _short(self.field),
+            "expected": None if self.expected is None else _short(self.expected),
+            "found": None if self.found is None else _short(self.found),
+            "hint": self.hint,
+        }
+        return {k: v for k, v in pairs.items() if v is not None}
+
+    def __str__(self) -> str:
+        parts = [printable(self.message)]
+        if self.field is not None:
+            parts.append(f"at {_short(self.field)}")
+        if self.expected is not None:
+            parts.append(f"expected {_short(self.expected)}")
+        if self.found is not None:
+            parts.append(f"found {_short(self.found)}")
+        return "; ".join(parts)
+
+
+class _Brief(reprlib.Repr):
+    """A repr that neither a large nor a deep value can make large."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 4
+        self.maxstring = self.maxother = self.maxlong = MAX_SHOWN
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = 16
+
+    def repr_int(self, x: int, level: int) -> str:
+        # Python refuses to write integers of thousands of digits.
+        return repr(x) if x.bit_length() <= 4 * MAX_SHOWN else f"an integer of {x.bit_length()} bits"
+
+
+_BRIEF = _Brief()
+
+
+def brief(value: object) -> str:
+    """What a value is, for an error's `found`: its repr, shortened where it is made."""
+    return _BRIEF.repr(value)
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else brief(value)
+    # Cut first: the escapes of a long text would be made in vain.
+    shown = printable(text[: MAX_SHOWN + 1])
+    return shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 3] + "..."
+
+
+class EncodingError(RagAuditError):
+    """A canonical encoding was not canonical: JSON, hexadecimal, field element, curve point, base64."""
+
+
+class SchemaError(RagAuditError):
+    """A document is well-formed JSON or TOML but does not have the fields its format asks for."""
+
+
+class VersionError(RagAuditError):
+    """A format, protocol or table version that this release does not know."""
+
+
+class SizeError(RagAuditError):
+    """An input is larger than the stated limit of its format."""
+
+
+class PolicyError(RagAuditError):
+    """A policy is not well-formed (docs/protocol.md, "Policy")."""
+
+
+class SetupError(RagAuditError):
+    """A tool, key or artefact that this step needs is missing or altered; the hint says what to run."""
+
+
+class CeremonyError(RagAuditError):
+    """Powers of tau or a key are proven not to be what their contributions and the circuit make."""
+
+    exit_code = ExitCode.FAIL
+
+
+class ExecutorError(RagAuditError):
+    """Where proving jobs run cannot be reached, takes no more jobs, or lost one twice."""
+
+
+class MemoryLimitError(RagAuditError):
+    """A step needs more memory than is free; it was not started."""
+
+
+class StoreError(RagAuditError):
+    """The provider's durable state is missing, altered, or could not be written (a full disk, say)."""
+
+
+class WindowStateError(RagAuditError):
+    """The window is not in the state that this step needs (not opened, not cosigned, closed)."""
+
+
+class RequestRefused(RagAuditError):
+    """A query request that is not answered; `reason` is one of the closed list in docs/protocol.md."""
+
+    def __init__(self, reason: str, message: str, **kwargs: object) -> None:
+        super().__init__(message, **kwargs)  # type: ignore[arg-type]
+        self.reason = reason
+
+
+class WitnessError(RagAuditError):
+    """A statement that cannot be proved: its private values do not satisfy the circuit or the argument."""
+
+
+class InvalidProof(RagAuditError):
+    """A proof does not verify."""
+
+    exit_code = ExitCode.FAIL
+
+
+class SignatureError(RagAuditError):
+    """A signature does not verify, or a required one is missing."""

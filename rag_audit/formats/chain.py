@@ -1,0 +1,87 @@
+"""How an origin's windows follow one another, and how many came to nothing.
+
+Whoever opens a window, sees its beacon and then drops it has seen one more draw of the noise than it shows. So each
+opening says how many windows of its origin were opened, and witnessed, since the last complete one. The count of the
+next opening follows from the last one's count and from how it was closed; witnesses, provider and verifier all take it
+from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rag_audit.encoding.canonical import digest_hex, jcs
+from rag_audit.errors import SchemaError
+from rag_audit.formats.records import Closing, Opening, PreviousWindow, parse_entry
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.merkle import HashTree, leaf_hash
+
+
+def is_complete(closing: Closing, size: int) -> bool:
+    """Whether a window came to something: it was not abandoned, and at least one query was answered in it.
+
+    :param size: of the final tree, which holds an opening, a beacon, the closing record, every query and enrolment, and
+        at most one more beacon for each enrolment; counts that do not fit it complete nothing
+    """
+    beacons = size - 3 - closing.queries - closing.enrolments
+    return not closing.abandoned and closing.queries > 0 and 0 <= beacons <= closing.enrolments
+
+
+def abandoned_after(abandoned: int, complete: bool) -> int:
+    """What the next opening has to say, after a window whose own opening said `abandoned`."""
+    return 0 if complete else abandoned + 1
+
+
+@dataclass(frozen=True)
+class ClosedWindow:
+    """A closed window as the next one sees it. Signatures are not checked here.
+
+    :param digest: the opening digest
+    :param head: what the final checkpoint says, or should say
+    """
+
+    opening: Opening
+    digest: str
+    closing: Closing
+    head: Checkpoint
+
+    @classmethod
+    def of(cls, file: WindowFile, *, field: str) -> ClosedWindow:
+        """From a window file, whose entries must be the ones under its final checkpoint.
+
+        :raises SchemaError: no opening first, no closing record last, or other entries
+        """
+        entries = file.entries
+        first = parse_entry(entries[0] if entries else None, field=f"{field}[0]")
+        last = parse_entry(entries[-1] if entries else None, field=f"{field}[{len(entries) - 1}]")
+        if not isinstance(first, Opening):
+            raise SchemaError("the window has no opening", field=f"{field}[0]", found=first.type)
+        if not isinstance(last, Closing):
+            raise SchemaError(
+                "the window is not closed", field=f"{field}[{len(entries) - 1}]", found=last.type
+            )
+        tree = HashTree(leaf_hash(jcs(value)) for value in entries)
+        head = file.final_head()
+        if (tree.size, tree.root()) != (head.size, head.root):
+            raise SchemaError(
+                "the window's entries are not the ones under its final checkpoint",
+                field=field,
+                expected=f"{head.size} entries, root {head.root.hex()}",
+                found=f"{tree.size} entries, root {tree.root().hex()}",
+            )
+        return cls(first, digest_hex(entries[0]), last, head)
+
+    @property
+    def complete(self) -> bool:
+        """`is_complete` of its closing record."""
+        return is_complete(self.closing, self.head.size)
+
+    def as_previous(self) -> PreviousWindow:
+        """What the opening after this window names."""
+        before = 0 if self.opening.previous is None else self.opening.previous.abandoned
+        return PreviousWindow(
+            opening=self.digest,
+            root=self.head.root.hex(),
+            abandoned=abandoned_after(before, self.complete),
+        )

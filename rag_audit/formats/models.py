@@ -1,0 +1,137 @@
+"""What every published document has in common: strict models, canonical bytes, named errors.
+
+The models in `policy`, `records`, `trust` and `windowfile` *are* the formats: they refuse unknown fields,
+coerced types and non-canonical encodings, and `json_schema()` derives the JSON Schemas in docs/schemas from them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+
+from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, digest_hex, jcs
+from rag_audit.errors import SchemaError, brief
+from rag_audit.errors.printable import is_line
+from rag_audit.relation.field import MODULUS
+
+
+def _below_modulus(text: str) -> str:
+    if int(text, 16) >= MODULUS:
+        raise ValueError("field element is not below the BN254 scalar modulus r")
+    return text
+
+
+def _decimal(text: str) -> str:
+    try:
+        value = Decimal(text)
+    except InvalidOperation as exc:
+        raise ValueError("not a decimal number") from exc
+    if not value.is_finite():
+        raise ValueError("not a finite number")
+    return text
+
+
+def _exactly_int(value: Any) -> Any:
+    # A literal is compared by ==, for which true and 1.0 are 1; in every other integer field strict mode sees to it.
+    if type(value) is not int:
+        raise ValueError("not an integer")
+    return value
+
+
+def _line(text: str) -> str:
+    if not is_line(text):
+        raise ValueError("not one line of visible characters")
+    return text
+
+
+Line = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_line)]
+"""A name: one line of visible characters, because it stands as one in signed notes and in reports."""
+One = Annotated[Literal[1], BeforeValidator(_exactly_int)]
+"""The integer 1, the version of a format: not true, not 1.0."""
+Hex32 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+"""32 bytes as 64 lowercase hex digits."""
+Hex64 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]
+"""64 bytes as 128 lowercase hex digits: an Ed25519 signature."""
+FieldHex = Annotated[Hex32, AfterValidator(_below_modulus)]
+"""An element of the BN254 scalar field, big-endian, below r."""
+DecimalText = Annotated[
+    str, StringConstraints(pattern=r"^[0-9]{1,12}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?$"), AfterValidator(_decimal)
+]
+"""A non-negative real as a decimal string: JSON numbers in our files are integers only."""
+Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$")]
+"""Account, tenant and window ids: no spaces, no path separators."""
+Count = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
+Positive = Annotated[int, Field(ge=1, le=MAX_SAFE_INTEGER)]
+Millis = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
+"""Milliseconds since the Unix epoch, UTC."""
+
+
+def repeated(values: Iterable[str]) -> list[str]:
+    """The values that occur more than once, sorted. One pass: lists of accounts have 10^5 lines."""
+    return sorted(value for value, count in Counter(values).items() if count > 1)
+
+
+class Model(BaseModel):
+    """A frozen, strict document. `parse` is the only way in from outside; `dump` gives its JSON value."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @classmethod
+    def parse(cls, value: Any, *, field: str) -> Self:
+        """Check a JSON value against the model.
+
+        :param field: the document's name, the start of the error's place
+        :raises SchemaError: naming the first wrong field, what was expected and what was found
+        """
+        try:
+            return cls.model_validate(value)
+        except ValidationError as exc:
+            first = exc.errors(include_url=False)[0]
+            place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"])
+            missing = first["type"] == "missing"
+            raise SchemaError(
+                f"{cls.__name__} is not well-formed",
+                field=f"{field}{place}",
+                expected=cls._presence(first["loc"])
+                if missing
+                else first["msg"].removeprefix("Value error, "),
+                found=None if missing else brief(first.get("input")),
+            ) from exc
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with fields replaced; what was computed from the old fields (`cached_property`) stays behind."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
+
+    @classmethod
+    def _presence(cls, place: tuple[int | str, ...]) -> str:
+        """What is expected where a field is missing: the choices too, where they are few words."""
+        field = cls.model_fields.get(str(place[0])) if len(place) == 1 else None
+        choices = get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
+        return "the field to be present" + (f": {' or '.join(map(repr, choices))}" if choices else "")
+
+    def dump(self) -> dict[str, Any]:
+        """The document as a JSON value."""
+        return self.model_dump(mode="json")
+
+    def canonical(self) -> bytes:
+        """RFC 8785 bytes."""
+        return jcs(self.dump())
+
+    def digest(self) -> str:
+        """SHA-256 over the canonical bytes, 64 hex digits."""
+        return digest_hex(self.dump())

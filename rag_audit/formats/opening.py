@@ -1,0 +1,42 @@
+"""What an opening commits to beside itself: lists by their roots, and which roster fits a policy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rag_audit.errors import PolicyError
+from rag_audit.formats.models import repeated
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import ListRoot, RosterEntry, TenantEntry
+from rag_audit.ledger.merkle import leaf_hash, root_of
+
+
+def list_root(items: Sequence[RosterEntry] | Sequence[TenantEntry]) -> ListRoot:
+    """RFC 6962 root over the canonical JSON of the items, in order."""
+    leaves = [leaf_hash(item.canonical()) for item in items]
+    return ListRoot(root=root_of(leaves).hex(), count=len(leaves))
+
+
+def check_roster(roster: Sequence[RosterEntry], policy: Policy) -> None:
+    """Ids and keys are unique, every tenant is known, no tenant is above its cap.
+
+    :raises PolicyError: naming the account or tenant
+    """
+    for what, values in (("account", (r.account for r in roster)), ("key", (r.key for r in roster))):
+        if twice := repeated(values):
+            raise PolicyError(f"roster repeats an {what}", field="roster", expected="each once", found=twice)
+    for entry in roster:
+        if policy.tenant(entry.tenant) is None:
+            raise PolicyError(
+                "roster names an unknown tenant", field=f"roster.{entry.account}", found=entry.tenant
+            )
+    counts = Counter(r.tenant for r in roster)
+    for tenant in policy.tenants:
+        if (enrolled := counts[tenant.tenant]) > tenant.accounts_max:
+            raise PolicyError(
+                "more accounts than the tenant's cap",
+                field=f"roster.{tenant.tenant}",
+                expected=f"at most {tenant.accounts_max}",
+                found=enrolled,
+            )

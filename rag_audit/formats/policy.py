@@ -1,0 +1,255 @@
+"""The policy: everything about a window that is fixed before it opens and published with it.
+
+C_policy is the SHA-256 over its canonical JSON (the paper's eq. 5.1). A policy that is not well-formed is refused
+when the provider opens a window **and** by every verifier.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from rag_audit.errors import PolicyError, VersionError
+from rag_audit.formats.constants import STATEMENTS, Constants
+from rag_audit.formats.models import Count, DecimalText, Hex32, Identifier, Millis, Model, One, Positive
+from rag_audit.relation import noise
+from rag_audit.relation.scores import LARGEST_PRODUCT, MAX_DIMENSION, MAX_LATTICE, ScoreWindow
+
+if TYPE_CHECKING:
+    from rag_audit import accounting
+
+Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic", "exact"]
+"""How the noise was chosen for eps_acc (docs/accounting.md, "Calibration")."""
+
+SystemName: TypeAlias = Literal["groth16", "scan"]
+"""A proof system (`proofs.interface.SYSTEMS`)."""
+
+DEFAULT_SCORE_WINDOW = (101, 810)
+"""In raw units, for scale 0.22 (docs/relation.md, "Scores")."""
+DAY_MS = 86_400_000
+MAX_TOKENS = 1 << 16
+"""Most tokens of a text: the sum of squares that normalises its vector stays within 64 bits."""
+
+
+class NoisePolicy(Model):
+    """The mechanism: DGS-1 noise with these gains, on scores quantised to 0..lattice over lo..hi."""
+
+    version: Literal["dgs-1"]
+    table: Hex32
+    """SHA-256 of the alias table that `vectors/` publishes"""
+    gains: Annotated[list[Positive], Field(min_length=1, max_length=6)]
+    lattice: Positive
+    """R: the sensitivity of one score in lattice units"""
+    lo: Count
+    hi: Positive
+
+    def mechanism(self) -> accounting.Mechanism:
+        """What the accountant bounds."""
+        # The accountant's libraries take most of a second to import, which accounts and witnesses need not wait for.
+        from rag_audit import accounting
+
+        return accounting.Mechanism(tuple(self.gains), self.lattice)
+
+    def score_window(self) -> ScoreWindow:
+        """How raw scores become lattice scores."""
+        return ScoreWindow(self.lo, self.hi, self.lattice)
+
+
+class TenantPolicy(Model):
+    """One tenant's public contract constants and the proof system that serves it."""
+
+    tenant: Identifier
+    capacity: Positive
+    """committed positions; chosen without looking at the index"""
+    accounts_max: Positive
+    """cap on roster plus enrolments of this tenant"""
+    system: SystemName
+    circuits: dict[str, Hex32]
+    """circuit (or protocol) digest by statement (`formats.constants.STATEMENTS`): what each record's proofs prove"""
+
+
+class CertificatePolicy(Model):
+    """The proof of the estimate that the closing record must name (docs/estimator.md, "Certificate")."""
+
+    system: Literal["groth16", "scan"]
+    records: Positive
+    """the most query records that it takes"""
+    circuit: Hex32
+    """circuit (or protocol) digest"""
+
+
+class EstimatorPolicy(Model):
+    """How coalitions are looked for: cosine at or above theta within tau."""
+
+    theta: Annotated[list[Positive], Field(min_length=2, max_length=2)]
+    """theta as the fraction [p, q], q <= 1000"""
+    tau: Count
+    """0 means the whole window"""
+    tau_unit: Literal["positions", "seconds"]
+    certificate: CertificatePolicy | None
+    """null: the estimate is only declared"""
+
+
+class TokenLimits(Model):
+    """Where the tokeniser cuts."""
+
+    query: Positive
+    document: Positive
+
+
+class Policy(Model):
+    """See docs/protocol.md, "Policy", for each field with a worked example."""
+
+    v: One
+    window: Identifier
+    opens_at: Millis
+    closes_at: Millis
+    eps_acc: DecimalText
+    delta_acc: DecimalText
+    n: Positive
+    """queries an account may make in the window"""
+    k_max: Positive
+    delta_policy: DecimalText
+    unit: Literal["position"]
+    adjacency: Literal["replace-one"]
+    """one committed position holds another vector; adding and removing a document are special cases"""
+    top_k: Positive
+    noise: NoisePolicy
+    calibration: Calibration
+    tenants: Annotated[list[TenantPolicy], Field(min_length=1)]
+    proving: Literal["eager", "on-challenge"]
+    estimator: EstimatorPolicy
+    tokens: TokenLimits
+    delete_after: Millis
+    """when the provider deletes what on-challenge proving had to retain"""
+    sigma: DecimalText
+    """derived: the noise's standard deviation in lattice units"""
+
+    def tenant(self, tenant: str) -> TenantPolicy | None:
+        """The named tenant's part, or None."""
+        return self._by_name.get(tenant)
+
+    @cached_property
+    def _by_name(self) -> dict[str, TenantPolicy]:
+        return {t.tenant: t for t in reversed(self.tenants)}
+
+    def moved(self, opens_at: int) -> Policy:
+        """The same policy at another time: its other dates move by as much as its opening does.
+
+        :param opens_at: milliseconds since the epoch
+        """
+        by = opens_at - self.opens_at
+        return self.model_copy(
+            update={
+                "opens_at": opens_at,
+                "closes_at": self.closes_at + by,
+                "delete_after": self.delete_after + by,
+            }
+        )
+
+    def constants(self, tenant: TenantPolicy, dimension: int, norm_factor: int | None) -> Constants:
+        """What fixes the circuits of one tenant's proofs.
+
+        :param dimension: components of the embedder's vectors
+        :param norm_factor: of its integer normalisation, None where it has none
+        """
+        return Constants(
+            capacity=tenant.capacity,
+            dimension=dimension,
+            top_k=self.top_k,
+            gains=tuple(self.noise.gains),
+            lo=self.noise.lo,
+            hi=self.noise.hi,
+            lattice=self.noise.lattice,
+            query_tokens=self.tokens.query,
+            norm_factor=norm_factor,
+        )
+
+    def check(self, dimension: int | None) -> None:
+        """Refuse a policy that is not well-formed (docs/protocol.md, "Policy"), as far as that can be told without its
+        proof systems: `proofs.policy.check_policy` asks these too, and is what parties call.
+
+        :param dimension: components of the embedder's vectors, which the manifest has and the policy has not; None
+            where no manifest is at hand, and the score window is held against the largest dimension
+        :raises PolicyError: naming the field, what was expected and what was found
+        """
+        from rag_audit import accounting
+        from rag_audit.accounting.exact import MAX_COMPOSITIONS
+
+        def need(ok: bool, field: str, expected: str, found: object) -> None:
+            if not ok:
+                raise PolicyError(
+                    "policy is not well-formed", field=f"policy.{field}", expected=expected, found=found
+                )
+
+        need(self.opens_at < self.closes_at, "closes_at", "later than opens_at", self.closes_at)
+        need(self.delete_after >= self.closes_at, "delete_after", "not before closes_at", self.delete_after)
+        noise.check_gains(self.noise.gains)
+        if self.noise.table != noise.table_digest():
+            raise VersionError(
+                "noise table unknown to this release",
+                field="policy.noise.table",
+                expected=noise.table_digest(),
+                found=self.noise.table,
+            )
+        need(self.noise.lo < self.noise.hi, "noise.hi", "greater than lo", self.noise.hi)
+        lattice = self.noise.lattice
+        need(
+            lattice <= MAX_LATTICE and lattice & (lattice - 1) == 0,
+            "noise.lattice",
+            f"a power of two up to {MAX_LATTICE}",
+            lattice,
+        )
+        components = MAX_DIMENSION if dimension is None else dimension
+        need(1 <= components <= MAX_DIMENSION, "dimension", f"an embedder of 1..{MAX_DIMENSION}", components)
+        most = LARGEST_PRODUCT * components
+        need(self.noise.hi <= most, "noise.hi", f"at most {most}, the largest score", self.noise.hi)
+        for name, limit in (("query", self.tokens.query), ("document", self.tokens.document)):
+            need(limit <= MAX_TOKENS, f"tokens.{name}", f"at most {MAX_TOKENS}", limit)
+        names = [t.tenant for t in self.tenants]
+        need(len(set(names)) == len(names), "tenants", "each tenant once", names)
+        need(names == sorted(names), "tenants", "sorted by id", names)
+        for tenant in self.tenants:
+            need(
+                self.top_k <= tenant.capacity, "top_k", f"at most the capacity of {tenant.tenant}", self.top_k
+            )
+            need(
+                "retrieve" in tenant.circuits,
+                f"tenants.{tenant.tenant}.circuits",
+                "a digest for retrieve",
+                "none",
+            )
+            unknown = sorted(set(tenant.circuits) - set(STATEMENTS))
+            need(not unknown, f"tenants.{tenant.tenant}.circuits", f"digests for {list(STATEMENTS)}", unknown)
+            counted = tenant.accounts_max * self.n
+            need(counted <= MAX_COMPOSITIONS, f"tenants.{tenant.tenant}.accounts_max",
+                 f"at most {MAX_COMPOSITIONS} queries of all accounts", counted)  # fmt: skip
+        composed = self.k_max * self.n
+        need(
+            composed <= MAX_COMPOSITIONS,
+            "k_max",
+            f"at most {MAX_COMPOSITIONS} queries of a coalition",
+            composed,
+        )
+        p, q = self.estimator.theta
+        need(0 < p < q <= 1000, "estimator.theta", "a fraction p/q in (0, 1) with q <= 1000", f"{p}/{q}")
+        expected_sigma = sigma_text(self.noise.gains)
+        need(self.sigma == expected_sigma, "sigma", expected_sigma, self.sigma)
+        accounting.check_policy(
+            gains=self.noise.gains,
+            lattice=self.noise.lattice,
+            n=self.n,
+            k_max=self.k_max,
+            eps_acc=self.eps_acc,
+            delta_acc=self.delta_acc,
+            delta_policy=self.delta_policy,
+            calibration=self.calibration,
+        )
+
+
+def sigma_text(gains: list[int]) -> str:
+    """sigma = 16 sqrt(sum of g^2), to six decimals: the policy's derived field."""
+    return str((16 * Decimal(sum(g * g for g in gains)).sqrt()).quantize(Decimal("0.000001")))

@@ -1,0 +1,60 @@
+"""public/opening.json: what accounts and witnesses need of a window before it is closed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rag_audit.encoding.canonical import Json, digest_hex, read_json
+from rag_audit.errors import InvalidProof, VersionError
+from rag_audit.formats.models import Model
+from rag_audit.formats.opening import list_root
+from rag_audit.formats.records import Opening, RosterEntry, TenantEntry
+
+PUBLICATION = "application/vnd.rag-audit.opening+json;version=1"
+MAX_PUBLICATION_BYTES = 64 << 20
+
+
+class Publication(Model):
+    """public/opening.json: what accounts and witnesses need of a window before it is closed."""
+
+    mediaType: str
+    opening: dict[str, Json]
+    policy: dict[str, Json]
+    embedder: dict[str, Json]
+    roster: list[Json]
+    tenants: list[Json]
+
+    @classmethod
+    def load(cls, path: Path) -> Publication:
+        """Read and check; a folder means its opening.json."""
+        path = path / "opening.json" if path.is_dir() else path
+        value = read_json(path, max_bytes=MAX_PUBLICATION_BYTES)
+        if not isinstance(value, dict) or value.get("mediaType") != PUBLICATION:
+            raise VersionError("not an opening publication", field=path.name, expected=PUBLICATION)
+        return cls.parse(value, field=path.name)
+
+    def check(self) -> None:
+        """Whether the published documents are the ones that the opening commits to.
+
+        :raises InvalidProof: naming the first that is not
+        """
+        opening = self.parsed_opening()
+        roster = [RosterEntry.parse(r, field=f"roster[{i}]") for i, r in enumerate(self.roster)]
+        tenants = [TenantEntry.parse(t, field=f"tenants[{i}]") for i, t in enumerate(self.tenants)]
+        for name, committed, found in (
+            ("c_policy", opening.c_policy, digest_hex(self.policy)),
+            ("c_emb", opening.c_emb, digest_hex(self.embedder)),
+            ("roster", opening.roster, list_root(roster)),
+            ("tenants", opening.tenants, list_root(tenants)),
+        ):
+            if committed != found:
+                raise InvalidProof("published document is not the committed one", field=f"opening.{name}",
+                                   expected=committed, found=found)  # fmt: skip
+
+    def parsed_opening(self) -> Opening:
+        """Entry 0."""
+        return Opening.parse(self.opening, field="opening")
+
+    def opening_digest(self) -> str:
+        """SHA-256 over entry 0's canonical JSON: how requests and receipts name the window."""
+        return digest_hex(self.opening)

@@ -1,0 +1,131 @@
+"""Receipts: what an account keeps of an answer, made by the provider and opened by account or verifier.
+
+The text is a C2SP tlog-proof. Its `extra` field, which C2SP leaves unauthenticated, carries the openings under the
+provider's own signature (docs/protocol.md, "Receipts").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rag_audit.encoding.canonical import jcs, parse_json
+from rag_audit.errors import EncodingError, SignatureError
+from rag_audit.formats.records import (
+    DocumentOpening,
+    QueryRecord,
+    ReceiptBody,
+    RequestSalts,
+    SignedReceiptBody,
+    TenantEntry,
+    answer_digest,
+    log_origin,
+    receipt_message,
+)
+from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
+from rag_audit.ledger.merkle import leaf_hash, verify_inclusion
+from rag_audit.ledger.note import SigningKey, VerifierKey
+from rag_audit.ledger.tlog_proof import TlogProof
+from rag_audit.relation.field import to_hex
+from rag_audit.relation.native import topk_commitment
+
+if TYPE_CHECKING:
+    from rag_audit.ledger.tree import MerkleTree
+
+
+def make_receipt(
+    record: QueryRecord,
+    *,
+    salt: bytes,
+    positions: Sequence[int],
+    documents: Sequence[DocumentOpening],
+    tree: MerkleTree,
+    origin: str,
+    opening_digest: str,
+    key: SigningKey,
+) -> str:
+    """The receipt of an appended record, against a checkpoint of the ledger as it stands."""
+    size = tree.size
+    salts = RequestSalts.derive(salt)
+    body = ReceiptBody(
+        v=1,
+        record=record,
+        salt_k=to_hex(salts.top_k),
+        salt_a=salts.answer.hex(),
+        positions=list(positions),
+        documents=list(documents),
+    )
+    message = receipt_message(origin, opening_digest, leaf_hash(record.canonical()), body)
+    signed = SignedReceiptBody(body=body, sig=key.sign(message).hex())
+    proof = TlogProof(
+        index=record.seq,
+        path=tuple(tree.inclusion_path(record.seq, size)),
+        checkpoint=Checkpoint(log_origin(origin, record.window), size, tree.root(size)).sign(key),
+        extra=signed.canonical(),
+    )
+    return str(proof)
+
+
+@dataclass(frozen=True)
+class OpenedReceipt:
+    """A receipt whose provider signature and inclusion verified."""
+
+    record: QueryRecord
+    body: ReceiptBody
+    checkpoint: Checkpoint
+
+
+def open_receipt(
+    text: str, *, origin: str, opening_digest: str, log_key: VerifierKey, field: str
+) -> OpenedReceipt:
+    """Check a receipt's own signatures and its inclusion path.
+
+    :param origin: the provider's; the checkpoint is of the log of the record's window
+    :raises EncodingError: not a receipt, or openings that are not canonical
+    :raises SignatureError: not signed by the provider for this window (edited openings end here)
+    :raises InvalidProof: a path that does not lead from the record to the checkpoint
+    """
+    proof = TlogProof.parse(text, field=field)
+    if proof.extra is None:
+        raise EncodingError("receipt without openings", field=f"{field}.extra")
+    value = parse_json(proof.extra, source=f"{field}.extra")
+    signed = SignedReceiptBody.parse(value, field=f"{field}.extra")
+    if jcs(value) != proof.extra:
+        raise EncodingError("receipt's openings are not canonical JSON", field=f"{field}.extra")
+    body = signed.body
+    leaf = leaf_hash(body.record.canonical())
+    if not log_key.verifies(bytes.fromhex(signed.sig), receipt_message(origin, opening_digest, leaf, body)):
+        raise SignatureError("receipt is not signed by the provider for this window", field=field)
+    log = log_origin(origin, body.record.window)
+    head: SignedCheckpoint = proof.verify(leaf, origin=log, log_key=log_key, field=field)
+    if proof.index != body.record.seq:
+        raise SignatureError(
+            "receipt's place is not its record's", field=field, expected=body.record.seq, found=proof.index
+        )
+    return OpenedReceipt(body.record, body, head.checkpoint)
+
+
+def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, top_k: int) -> list[str]:
+    """What the provider signed that does not fit together: openings against the record and the committed texts.
+
+    :param top_k: the policy's K; another number of positions is not hashed, since hashing takes time with each
+    """
+    record, body = receipt.record, receipt.body
+    if (len(body.positions), len(body.documents)) != (top_k, top_k):
+        return [
+            f"{len(body.positions)} positions and {len(body.documents)} document openings, where K = {top_k}"
+        ]
+    wrong = []
+    if to_hex(topk_commitment(int(body.salt_k, 16), body.positions)) != record.htopk:
+        wrong.append("positions do not open htopk")
+    digests = [bytes.fromhex(d.hash) for d in body.documents]
+    if answer_digest(bytes.fromhex(body.salt_a), digests).hex() != record.hans:
+        wrong.append("documents do not open hans")
+    root = bytes.fromhex(tenant.c_docs)
+    for position, document in zip(body.positions, body.documents, strict=True):
+        path = [bytes.fromhex(h) for h in document.path]
+        leaf = leaf_hash(bytes.fromhex(document.hash))
+        if position >= tenant.capacity or not verify_inclusion(leaf, position, tenant.capacity, path, root):
+            wrong.append(f"position {position} is not the committed document")
+    return wrong

@@ -1,0 +1,442 @@
+"""Ledger entries and what accounts exchange with the provider (docs/protocol.md, "Records and ledger").
+
+Entry 0 is the opening, entry 1 its beacon; queries and enrolments follow; the closing record is last. Every entry
+is RFC 8785 JSON of at most 65,535 bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from pydantic import Field
+
+from rag_audit.encoding.canonical import jcs, sha256
+from rag_audit.errors import EncodingError, SchemaError, SizeError, VersionError
+from rag_audit.formats.models import (
+    Count,
+    FieldHex,
+    Hex32,
+    Hex64,
+    Identifier,
+    Line,
+    Millis,
+    Model,
+    One,
+    Positive,
+)
+from rag_audit.relation.commitments import derive_salt
+
+MAX_ENTRY_BYTES = 65_535
+MAX_CHECKPOINT_BYTES = 16_384
+"""of a checkpoint with its cosignatures, as a ledger keeps it"""
+EMPTY_LEDGER = sha256(b"").hex()
+"""The root of the empty ledger that an opening commits to."""
+
+REFUSALS = (
+    "malformed",
+    "wrong-window",
+    "unknown-account",
+    "unknown-tenant",
+    "wrong-tenant",
+    "bad-signature",
+    "query-mismatch",
+    "empty-query",
+    "slot-used",
+    "out-of-order",
+    "limit",
+    "in-flight",
+    "not-open",
+    "closed",
+    "unavailable",
+)
+"""The closed list of reasons for which a provider may refuse. None depends on scores or noise."""
+
+
+def log_origin(origin: str, window: str) -> str:
+    """The origin line of a window's checkpoints: ``<origin>/<window>``.
+
+    Each window starts a tree, and a C2SP log is one tree, so each window is a log of its own. A window's id holds no
+    slash: two windows, or two origins, never share a line.
+    """
+    return f"{origin}/{window}"
+
+
+class PreviousWindow(Model):
+    """The window before this one in the provider's chain."""
+
+    opening: Hex32
+    root: Hex32
+    abandoned: Count
+    """openings of this origin since the last complete window: this one and those before it, if they came to nothing"""
+
+
+class BeaconWitness(Model):
+    """A witness whose committed nonce is part of the beacon."""
+
+    name: Line
+    vkey: Annotated[str, Field(min_length=1, max_length=512)]
+    commitment: Hex32
+
+
+class WitnessBeacon(Model):
+    """The exact set of witnesses whose nonces, all revealed, make the beacon value."""
+
+    source: Literal["witnesses"]
+    witnesses: Annotated[list[BeaconWitness], Field(min_length=1)]
+
+
+class DrandBeacon(Model):
+    """One round of one drand chain."""
+
+    source: Literal["drand"]
+    chain: Hex32
+    round: Positive
+
+
+BeaconSource: TypeAlias = Annotated[WitnessBeacon | DrandBeacon, Field(discriminator="source")]
+
+
+class ListRoot(Model):
+    """RFC 6962 root over the canonical JSON of a list's items."""
+
+    root: Hex32
+    count: Count
+
+
+class TenantEntry(Model):
+    """What is committed for one tenant."""
+
+    tenant: Identifier
+    capacity: Positive
+    c_idx: Hex32
+    """groth16: a field element; scan: SHA-256 over the list of points"""
+    c_docs: Hex32
+
+
+class RosterEntry(Model):
+    """One account: its tenant, its Ed25519 key, and who holds that key."""
+
+    account: Identifier
+    tenant: Identifier
+    key: Hex32
+    custody: Literal["account", "provider"]
+
+
+class Opening(Model):
+    """Entry 0."""
+
+    type: Literal["opening"]
+    v: One
+    origin: Line
+    window: Identifier
+    opens_at: Millis
+    closes_at: Millis
+    previous: PreviousWindow | None
+    beacon: BeaconSource
+    c_emb: Hex32
+    c_seed: FieldHex
+    c_policy: Hex32
+    roster: ListRoot
+    tenants: ListRoot
+    ledger: Hex32
+
+    @property
+    def log(self) -> str:
+        """The origin line of this window's checkpoints (`log_origin`)."""
+        return log_origin(self.origin, self.window)
+
+
+class BeaconEntry(Model):
+    """The beacon that an earlier entry (the opening, or an enrolment) named."""
+
+    type: Literal["beacon"]
+    v: One
+    seq: Positive
+    entry: Count
+    """the ledger index of the opening or enrolment that named it"""
+    source: Literal["witnesses", "drand"]
+    value: Hex32
+    notes: list[str]
+    """the signed nonce reveals, or the round's signature in hexadecimal"""
+    checkpoint: Annotated[str, Field(max_length=MAX_CHECKPOINT_BYTES)]
+    """the cosigned checkpoint that contained the entry before the beacon was drawn"""
+
+
+class Enrolment(Model):
+    """An account added while the window is open; its slots use its own beacon."""
+
+    type: Literal["enrolment"]
+    v: One
+    seq: Positive
+    ts: Millis
+    account: Identifier
+    tenant: Identifier
+    key: Hex32
+    custody: Literal["account", "provider"]
+    beacon: BeaconSource
+
+    def roster_entry(self) -> RosterEntry:
+        """The account as a roster line."""
+        return RosterEntry(account=self.account, tenant=self.tenant, key=self.key, custody=self.custody)
+
+
+class QueryRecord(Model):
+    """One answered query. hq, cq, htopk and hans are salted: the ledger is public and queries are guessable."""
+
+    type: Literal["query"]
+    v: One
+    window: Identifier
+    seq: Positive
+    account: Identifier
+    tenant: Identifier
+    i: Positive
+    """the account's own count: the noise slot"""
+    ts: Millis
+    hq: FieldHex
+    cq: FieldHex
+    htopk: FieldHex
+    hans: Hex32
+    sig: Hex64
+    proof: Hex32 | None
+
+    def context(self, opening_digest: str) -> bytes:
+        """What the proof's `ctx` input binds: the window and every field but place, time and the proof itself.
+
+        `seq`, `ts` and `proof` are left out because an eager proof is made before the record is appended; (account,
+        i) names the record, and `verify` refuses a second record with the same pair.
+        """
+        body = {k: v for k, v in self.dump().items() if k not in ("seq", "ts", "proof")}
+        return b"rag-audit/proof/v1" + jcs({"opening": opening_digest, "record": body})
+
+
+class CoalitionEstimate(Model):
+    """What a window says about its coalitions, without names (docs/estimator.md)."""
+
+    c: Count
+    """accounts of the largest cluster, over all tenants; 1 without clusters, 0 without records"""
+    c_tenant: Count
+    """the most accounts that one cluster has in one tenant"""
+    theta: Annotated[list[Positive], Field(min_length=2, max_length=2)]
+    tau: Count
+    tau_unit: Literal["positions", "seconds"]
+    certificate: Hex32 | None
+    """SHA-256 of the certificate; null where the estimate is only declared"""
+
+
+class Closing(Model):
+    """The last entry."""
+
+    type: Literal["closing"]
+    v: One
+    seq: Positive
+    ts: Millis
+    window: Identifier
+    queries: Count
+    enrolments: Count
+    coalition: CoalitionEstimate | None
+    """null if no estimator ran"""
+    abandoned: bool
+
+
+Entry: TypeAlias = Opening | BeaconEntry | Enrolment | QueryRecord | Closing
+_ENTRY_TYPES: dict[str, type[Entry]] = {
+    "opening": Opening,
+    "beacon": BeaconEntry,
+    "enrolment": Enrolment,
+    "query": QueryRecord,
+    "closing": Closing,
+}
+
+
+def parse_entry(value: Any, *, field: str) -> Entry:
+    """A ledger entry from its JSON value.
+
+    :raises SchemaError: unknown type or wrong fields
+    :raises VersionError: a version this release does not know
+    :raises SizeError: above 65,535 bytes
+    """
+    kind = value.get("type") if isinstance(value, dict) else value
+    if not isinstance(value, dict) or not isinstance(kind, str) or kind not in _ENTRY_TYPES:
+        raise SchemaError(
+            "unknown ledger entry", field=f"{field}.type", expected=sorted(_ENTRY_TYPES), found=kind
+        )
+    if value.get("v") != 1:
+        raise VersionError("unknown entry version", field=f"{field}.v", expected=1, found=value.get("v"))
+    entry = _ENTRY_TYPES[kind].parse(value, field=field)
+    if (size := len(jcs(value))) > MAX_ENTRY_BYTES:
+        raise SizeError(
+            "ledger entry too large", field=field, expected=f"<= {MAX_ENTRY_BYTES} bytes", found=str(size)
+        )
+    return entry
+
+
+class SignedRequest(Model):
+    """A query request. The signature covers everything but the openings `query` and `salt`, which hq binds."""
+
+    type: Literal["request"]
+    v: One
+    origin: str
+    opening: Hex32
+    tenant: Identifier
+    account: Identifier
+    i: Positive
+    hq: FieldHex
+    sig: Hex64
+    query: Annotated[str, Field(max_length=32_768)]
+    salt: Hex32
+
+    def message(self) -> bytes:
+        """The bytes under `sig`."""
+        return request_message(self.origin, self.opening, self.tenant, self.account, self.i, self.hq)
+
+
+def request_message(origin: str, opening: str, tenant: str, account: str, i: int, hq: str) -> bytes:
+    """What an account signs: "rag-audit/request/v1" || JCS of the named fields."""
+    body = {"origin": origin, "opening": opening, "tenant": tenant, "account": account, "i": i, "hq": hq}
+    return b"rag-audit/request/v1" + jcs(body)
+
+
+class DocumentOpening(Model):
+    """One selected position: its committed digest opened towards C_docs. An empty position opens to no bytes."""
+
+    hash: Hex32
+    """document_digest of its salt and bytes"""
+    salt: Hex32
+    path: list[Hex32]
+
+
+class ReceiptBody(Model):
+    """The openings in a receipt's `extra` field (docs/protocol.md, "Receipts")."""
+
+    v: One
+    record: QueryRecord
+    salt_k: FieldHex
+    """opens htopk"""
+    salt_a: Hex32
+    """opens hans"""
+    positions: list[Count]
+    documents: list[DocumentOpening]
+
+
+class SignedReceiptBody(Model):
+    """What `extra` carries: base64 of the canonical JSON of this."""
+
+    body: ReceiptBody
+    sig: Hex64
+
+
+def receipt_message(origin: str, opening: str, leaf: bytes, body: ReceiptBody) -> bytes:
+    """What the provider signs on a receipt."""
+    digest = sha256(jcs({"origin": origin, "opening": opening, "leaf": leaf.hex(), "body": body.dump()}))
+    return b"rag-audit/receipt/v1" + digest
+
+
+class DisclosedQuery(Model):
+    """The query text and the account's salt: they open hq and cq, and let a verifier re-execute the embedder."""
+
+    query: Annotated[str, Field(max_length=32_768)]
+    salt: Hex32
+
+
+class CountersignedReceipt(Model):
+    """A receipt as an account hands it to a verifier, who learns the query only if the account discloses it."""
+
+    type: Literal["receipt"]
+    v: One
+    account: Identifier
+    receipt: Annotated[str, Field(max_length=262_144)]
+    disclosed: DisclosedQuery | None
+    sig: Hex64
+
+    def message(self) -> bytes:
+        """The bytes under the account's countersignature."""
+        body = {k: v for k, v in self.dump().items() if k != "sig"}
+        return b"rag-audit/countersign/v1" + sha256(jcs(body))
+
+
+class AnsweredDocument(Model):
+    """One document handed back."""
+
+    position: Count
+    text: str
+
+
+class Answer(Model):
+    """What an account gets back: documents in htopk order without scores, and the receipt."""
+
+    type: Literal["answer"]
+    v: One
+    documents: list[AnsweredDocument]
+    receipt: str
+
+
+class Refusal(Model):
+    """A provider-signed refusal from the closed list; after it a client may replace its request."""
+
+    type: Literal["refusal"]
+    v: One
+    origin: str
+    opening: Hex32
+    account: str
+    i: Count
+    hq: str
+    reason: Annotated[str, Field(pattern="^(" + "|".join(REFUSALS) + ")$")]
+    detail: str
+    sig: Hex64
+
+    def message(self) -> bytes:
+        """The bytes under the provider's signature."""
+        body = {k: v for k, v in self.dump().items() if k not in ("sig", "type", "v")}
+        return b"rag-audit/refusal/v1" + jcs(body)
+
+
+def document_digest(salt: bytes, document: bytes) -> bytes:
+    """The C_docs leaf content of one position: SHA-256(salt_i || document); an empty position has no bytes."""
+    return sha256(salt + document)
+
+
+def answer_digest(salt_a: bytes, digests: list[bytes]) -> bytes:
+    """hans: the salted digest of the answer, from the selected positions' document digests in htopk order."""
+    return sha256(b"rag-audit/answer/v1" + salt_a + b"".join(digests))
+
+
+@dataclass(frozen=True)
+class RequestSalts:
+    """The salts that one account's 32-byte salt gives for one query, each for one commitment only.
+
+    A receipt opens htopk and hans with theirs; hq and cq stay hidden until the account discloses the whole salt.
+    """
+
+    query: int
+    vector: int
+    top_k: int
+    answer: bytes
+
+    @classmethod
+    def derive(cls, salt: bytes) -> RequestSalts:
+        """From the account's 32 bytes."""
+        return cls(
+            query=derive_salt(salt, "q"),
+            vector=derive_salt(salt, "c"),
+            top_k=derive_salt(salt, "k"),
+            answer=sha256(salt + b"a"),
+        )
+
+
+def sign(key: Ed25519PrivateKey, message: bytes) -> str:
+    """An Ed25519 signature as 128 hex digits."""
+    return key.sign(message).hex()
+
+
+def verifies(key: bytes, message: bytes, signature: str) -> bool:
+    """Whether `signature` (128 hex digits) is a valid Ed25519 signature (RFC 8032) by the 32-byte public `key`."""
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(bytes.fromhex(signature), message)
+    except InvalidSignature:
+        return False
+    except ValueError as exc:
+        raise EncodingError("not an Ed25519 public key", found=key.hex()) from exc
+    return True

@@ -1,0 +1,321 @@
+"""trust.toml: the only source of trust of a verifier (docs/protocol.md, "Trust").
+
+A key, pin or level that is found only inside a window is never used. A missing key or pin is exit 2, an unmet
+requirement or an absent ``max_``/``min_`` is exit 3.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
+
+from rag_audit.encoding.canonical import parse_toml, read_bytes
+from rag_audit.errors import SchemaError
+from rag_audit.formats.models import Count, DecimalText, Hex32, Identifier, Line, Model, One, Positive
+
+MAX_TRUST_BYTES = 1 << 20
+A1_LEVELS = ("declared", "re-executed", "proved(unpinned)", "proved")
+D1_LEVELS = ("declared", "re-executed", "proved")
+CHALLENGE_LEVELS = ("published", "own", "full")
+COALITION_LEVELS = ("not-checked", "checked")
+WHOLE_WINDOW = "0"
+_TAU = re.compile(r"\A([1-9][0-9]{0,14}) (positions|seconds)\Z")
+_TAU_FORMS = '0 (the whole window), or a text with its unit: "500 positions", "3600 seconds"'
+
+
+def _tau(value: Any) -> int | str:
+    if (type(value) is int and value == 0) or (isinstance(value, str) and _TAU.match(value)):
+        return value
+    raise ValueError(_TAU_FORMS)
+
+
+Tau = Annotated[
+    int | str,
+    PlainValidator(_tau),
+    WithJsonSchema(
+        {"anyOf": [{"const": 0}, {"type": "string", "pattern": "^[1-9][0-9]{0,14} (positions|seconds)$"}]}
+    ),
+]
+"""A span with its unit; the integer 0 is the whole window, which has none."""
+
+
+class ProviderTrust(Model):
+    """Who signs the ledger."""
+
+    origin: Line
+    vkey: str
+
+
+class WitnessTrust(Model):
+    """A cosigner whose signature counts towards the quorum."""
+
+    name: Line
+    vkey: str
+
+
+class DrandTrust(Model):
+    """A pinned drand chain."""
+
+    chain: Hex32
+    public_key: Annotated[str, StringConstraints(pattern="^([0-9a-f]{96}|[0-9a-f]{192})$")]
+    """a compressed point, of G1 or G2"""
+    scheme: str
+    genesis: Positive
+    period: Positive
+
+
+class BeaconTrust(Model):
+    """Which beacon is accepted: all the named witnesses' nonces, or a drand chain."""
+
+    witnesses: list[str] = Field(default_factory=list)
+    drand: DrandTrust | None = None
+
+
+class VerifierTrust(Model):
+    """A key whose challenges count."""
+
+    name: Line
+    vkey: str
+
+
+class AccountTrust(Model):
+    """An account that the verifier knows to be independent of the provider."""
+
+    id: Identifier
+    key: Hex32
+
+
+class Groth16Pin(Model):
+    """A verification key that the verifier accepts for one circuit, and how its setup came about."""
+
+    circuit: Hex32
+    vk: Hex32
+    setup: Literal["unsafe", "ceremony"] = "unsafe"
+
+
+class Pins(Model):
+    """Digests of everything that a proof's meaning rests on."""
+
+    noise_table: Hex32 | None = None
+    groth16: list[Groth16Pin] = Field(default_factory=list)
+    embedder: dict[str, Hex32] = Field(default_factory=dict)
+    """artefact name (weights, tokenizer, ...) to its digest: of files SHA-256, of the table what proofs commit to"""
+    manifest: Hex32 | None = None
+    """`embedders.manifest_digest` of the whole manifest; without it only this release's own embedders are known"""
+    scan: Hex32 | None = None
+    """digest of the scan protocols that are accepted (`proofs.scan.protocols_digest`)"""
+
+    def key(self, circuit: str) -> Groth16Pin | None:
+        """The pinned verification key of a circuit, or None."""
+        return next((p for p in self.groth16 if p.circuit == circuit), None)
+
+    def artefact(self, name: str) -> str | None:
+        """The pinned digest of an embedder's artefact, or None."""
+        return self.embedder.get(name)
+
+
+class Require(Model):
+    """What the relying party asks for. An absent maximum or minimum is an unmet requirement, never a free pass."""
+
+    mode: Literal["full", "sampled"] = "full"
+    max_epsilon: DecimalText | None = None
+    max_delta: DecimalText | None = None
+    min_k_max: Positive | None = None
+    max_theta: DecimalText | None = None
+    min_tau: Tau | None = None
+    """positions are compared with positions, seconds with seconds; 0 asks for the whole window"""
+    max_K_share: DecimalText | None = None
+    """top K over capacity"""
+    max_score_hi: Positive | None = None
+    """upper end of the score window, in raw units: a window above the embedder's scores makes answers of noise alone"""
+    min_score_width: Positive | None = None
+    """hi - lo, in raw units: a narrow window makes scores yes or no, at a threshold that the provider chose"""
+    a1: Literal["declared", "re-executed", "proved(unpinned)", "proved"] = "proved"
+    d1: Literal["declared", "re-executed", "proved"] = "declared"
+    coalition: Literal["not-checked", "checked"] = "checked"
+    max_abandoned: Count | None = None
+    """windows of the origin that were opened since the last complete one and came to nothing"""
+    min_receipts: Positive | None = None
+    beta: DecimalText | None = None
+    eta: DecimalText | None = None
+    challenge: Literal["published", "own", "full"] = "own"
+    """(sampled mode) whose draw must have been answered: one that the provider published, or the verifier's own"""
+    allow_unsafe_setup: bool = False
+    allow_minority_quorum: bool = False
+    """a quorum of half the witnesses or fewer, under which two ledgers can each have one"""
+
+
+class Trust(Model):
+    """The whole file."""
+
+    version: One
+    quorum: Positive
+    provider: ProviderTrust
+    witness: Annotated[list[WitnessTrust], Field(min_length=1)]
+    beacon: BeaconTrust
+    verifier: list[VerifierTrust] = Field(default_factory=list)
+    account: list[AccountTrust] = Field(default_factory=list)
+    pins: Pins
+    require: Require
+
+    @classmethod
+    def load(cls, path: Path) -> Trust:
+        """Read and check a trust file.
+
+        :raises EncodingError: unreadable, or not TOML
+        :raises SizeError: above the stated limits
+        :raises SchemaError: a wrong or missing field, a quorum that cannot be met, or one of half the witnesses or
+            fewer that the file does not allow
+        """
+        return cls.from_toml(read_bytes(path, max_bytes=MAX_TRUST_BYTES), source=str(path))
+
+    @classmethod
+    def from_toml(cls, data: bytes, *, source: str) -> Trust:
+        """`load` from bytes."""
+        trust = cls.parse(parse_toml(data, source=source, max_bytes=MAX_TRUST_BYTES), field=source)
+        if trust.quorum > len(trust.witness):
+            raise SchemaError(
+                "the quorum cannot be met",
+                field=f"{source}.quorum",
+                expected=f"at most {len(trust.witness)} witnesses",
+                found=trust.quorum,
+            )
+        if trust.minority_quorum and not trust.require.allow_minority_quorum:
+            raise SchemaError(
+                "two quorums need not share a witness: two ledgers could each be cosigned by honest ones",
+                field=f"{source}.quorum",
+                expected=f"more than half of {len(trust.witness)} witnesses, or allow_minority_quorum = true",
+                found=trust.quorum,
+            )
+        unknown = sorted(set(trust.beacon.witnesses) - {w.name for w in trust.witness})
+        if unknown:
+            raise SchemaError(
+                "the beacon names a witness that has no key here",
+                field=f"{source}.beacon.witnesses",
+                expected=[w.name for w in trust.witness],
+                found=unknown,
+            )
+        for what, names in (
+            ("witness", [w.name for w in trust.witness]),
+            ("witness vkey", [w.vkey for w in trust.witness]),
+            ("account", [a.id for a in trust.account]),
+            ("circuit pin", [p.circuit for p in trust.pins.groth16]),
+        ):
+            if len(set(names)) != len(names):
+                raise SchemaError(f"a {what} is named twice", field=source, expected="each once", found=names)
+        return trust
+
+    @property
+    def minority_quorum(self) -> bool:
+        """Whether half of the witnesses, or fewer, make a quorum."""
+        return 2 * self.quorum <= len(self.witness)
+
+    def independent(self, account: str) -> AccountTrust | None:
+        """The named independent account, or None."""
+        return self._by_id.get(account)
+
+    @cached_property
+    def _by_id(self) -> dict[str, AccountTrust]:
+        return {a.id: a for a in self.account}
+
+
+def tau_of(value: int | str) -> tuple[int, str]:
+    """A `Tau` as (span, unit); the whole window has no unit."""
+    match = _TAU.match(str(value))
+    return (0, "") if match is None else (int(match[1]), match[2])
+
+
+def at_least(level: str, wanted: str, order: tuple[str, ...]) -> bool:
+    """Whether `level` is as strong as `wanted`; levels may carry a detail in parentheses (``re-executed(3/12)``)."""
+    base = level if level in order else level.split("(")[0]
+    return order.index(base) >= order.index(wanted)
+
+
+_ADVICE = {
+    "max_theta": ": what `rag-audit estimate calibrate` says of public questions at the policy's size",
+    "min_tau": f": {_TAU_FORMS}",
+}
+
+
+def trust_template(
+    *,
+    origin: str,
+    vkey: str,
+    witnesses: list[tuple[str, str]],
+    quorum: int,
+    verifiers: list[tuple[str, str]],
+    accounts: list[tuple[str, str]],
+    circuits: list[Groth16Pin],
+    noise_table: str,
+    embedder: dict[str, str],
+    manifest: str,
+    scan: str,
+    require: Require,
+) -> str:
+    """A commented trust.toml. Every argument is the verifier's own knowledge, never read off a window unseen."""
+
+    def text(value: str) -> str:
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+    lines = [
+        "# What this verifier trusts. rag-audit uses no key, pin or level from anywhere else.",
+        "version = 1",
+        f"quorum = {quorum}  # witnesses that must have cosigned the opening before the window opened",
+        "",
+        "[provider]",
+        f"origin = {text(origin)}",
+        f"vkey = {text(vkey)}",
+        "",
+        "[beacon]  # the noise depends on a value nobody knew when the provider committed to its seed",
+        "witnesses = [" + ", ".join(text(name) for name, _ in witnesses) + "]",
+    ]
+    for name, key in witnesses:
+        lines += ["", "[[witness]]", f"name = {text(name)}", f"vkey = {text(key)}"]
+    for name, key in verifiers:
+        lines += ["", "[[verifier]]  # whose challenges count", f"name = {text(name)}", f"vkey = {text(key)}"]
+    for name, key in accounts:
+        lines += [
+            "",
+            "[[account]]  # known to be independent of the provider",
+            f"id = {text(name)}",
+            f"key = {text(key)}",
+        ]
+    lines += [
+        "",
+        "[pins]",
+        f"noise_table = {text(noise_table)}",
+        f"manifest = {text(manifest)}  # the embedder's: quantiser, prompt and all else but the token limits",
+        f"scan = {text(scan)}  # the protocols of scan proofs: another release's may be others",
+        "",
+        "[pins.embedder]  # SHA-256 of public artefacts",
+    ]
+    lines += [f"{name} = {text(value)}" for name, value in sorted(embedder.items())]
+    for pin in circuits:
+        lines += [
+            "",
+            "[[pins.groth16]]",
+            f"circuit = {text(pin.circuit)}",
+            f"vk = {text(pin.vk)}",
+            f'setup = "{pin.setup}"  # "unsafe": made by one party, who could forge proofs with what it threw away',
+        ]
+    lines += ["", "[require]  # an absent max_ or min_ is an unmet requirement"]
+    for key, value in require.model_dump().items():
+        if value is None:
+            lines.append(f"# {key} =  # set me{_ADVICE.get(key, '')}")
+        elif isinstance(value, bool):
+            lines.append(f"{key} = {str(value).lower()}")
+        elif isinstance(value, int):
+            lines.append(f"{key} = {value}")
+        else:
+            lines.append(f"{key} = {text(str(value))}")
+    return "\n".join(lines) + "\n"
+
+
+def decimal(text: str | None) -> Decimal | None:
+    """A DecimalText as a Decimal."""
+    return None if text is None else Decimal(text)

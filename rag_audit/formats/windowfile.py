@@ -1,0 +1,132 @@
+"""window.json: what a verifier gets (docs/protocol.md, "window.json").
+
+One self-contained file, or a directory whose large parts are siblings named by their SHA-256.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from rag_audit.encoding.canonical import MAX_VALUES, Json, count_values, jcs, parse_json, read_bytes, sha256
+from rag_audit.encoding.durable import replace_file
+from rag_audit.errors import EncodingError, SchemaError, SizeError, VersionError
+from rag_audit.formats.models import Hex32, Model
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.note import parse_note
+
+MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=1"
+MAX_WINDOW_BYTES = 256 << 20
+MAX_SIBLINGS_BYTES = 1 << 30
+"""all siblings together, one that several parts name counted for each"""
+INLINE_BYTES = 16 << 20
+"""parts larger than this are written as siblings"""
+_SIBLING = re.compile(r"\A[0-9a-f]{64}\.json\Z")
+
+
+class WindowFile(Model):
+    """The parsed file. Entries, proofs and keys stay JSON values here: `verify` parses each with its place named."""
+
+    mediaType: str
+    entries: list[Json]
+    """every ledger entry, in order"""
+    opening_checkpoint: Annotated[str, Field(max_length=65_536)]
+    """the size-1 checkpoint with the witnesses' cosignatures"""
+    final_checkpoint: Annotated[str, Field(max_length=65_536)]
+    policy: dict[str, Json]
+    embedder: dict[str, Json]
+    """the manifest under C_emb"""
+    roster: list[Json]
+    tenants: list[Json]
+    verification_keys: dict[Hex32, Json]
+    """by circuit digest; only a key whose digest trust.toml pins is used"""
+    proofs: dict[str, Json]
+    """by the record's seq"""
+    challenges: list[str]
+    certificate: Json
+
+    @classmethod
+    def load(cls, path: Path) -> WindowFile:
+        """Read a window file, or `window.json` in a directory.
+
+        :raises EncodingError: unreadable, truncated, duplicate keys, non-canonical values, bad sibling names
+        :raises SchemaError: missing or unknown fields
+        :raises VersionError: another media type or version
+        :raises SizeError: above the stated limits, the siblings' together before any of them is read
+        """
+        path = path / "window.json" if path.is_dir() else path
+        value = parse_json(read_bytes(path, max_bytes=MAX_WINDOW_BYTES), source=path.name)
+        if not isinstance(value, dict):
+            raise SchemaError("not a window file", field=path.name, expected="a JSON object")
+        if value.get("mediaType") != MEDIA_TYPE:
+            raise VersionError(
+                "unknown window format",
+                field=f"{path.name}.mediaType",
+                expected=MEDIA_TYPE,
+                found=value.get("mediaType"),
+            )
+        value.update(_read_siblings(path, value))
+        return cls.parse(value, field=path.name)
+
+    def final_head(self) -> Checkpoint:
+        """What the final checkpoint says; who signed it is a check's question.
+
+        :raises EncodingError: not a checkpoint note
+        """
+        note = parse_note(self.final_checkpoint, field="final_checkpoint")
+        return Checkpoint.parse(note.text, field="final_checkpoint")
+
+    def save(self, path: Path) -> None:
+        """Write atomically: a reader sees the old file or the new one."""
+        value = self.dump()
+        for key, part in value.items():
+            if isinstance(part, list | dict) and len(data := jcs(part)) > INLINE_BYTES:
+                name = f"{sha256(data).hex()}.json"
+                replace_file(path.parent / name, data)
+                value[key] = {"sibling": name}
+        replace_file(path, jcs(value) + b"\n")
+
+
+def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
+    """The parts of a window file that lie beside it, by key."""
+    named = [
+        (key, _sibling_name(part["sibling"], field=f"{path.name}.{key}"))
+        for key, part in value.items()
+        if isinstance(part, dict) and set(part) == {"sibling"}
+    ]
+    total = 0
+    for key, name in named:
+        try:
+            total += (path.parent / name).stat().st_size
+        except OSError as exc:
+            raise EncodingError("cannot be read", field=str(path.parent / name), expected=f"the part {key}",
+                                found=exc.strerror) from exc  # fmt: skip
+    _limit(total, MAX_SIBLINGS_BYTES, "bytes", path)
+    raw: dict[str, bytes] = {}
+    values = total = 0
+    for key, name in named:
+        data = read_bytes(path.parent / name, max_bytes=MAX_SIBLINGS_BYTES - total)
+        if sha256(data).hex() != name[:64]:
+            raise EncodingError("sibling file does not match its name", field=f"{path.name}.{key}",
+                                expected=name[:64], found=sha256(data).hex())  # fmt: skip
+        total, values = total + len(data), values + count_values(data)
+        _limit(values, MAX_VALUES, "JSON values", path)
+        raw[key] = data
+    return {key: parse_json(raw.pop(key), source=name) for key, name in named}
+
+
+def _limit(found: int, most: int, unit: str, path: Path) -> None:
+    if found > most:
+        raise SizeError("siblings too large together", field=path.name, expected=f"at most {most} {unit}",
+                        found=f"{found}")  # fmt: skip
+
+
+def _sibling_name(name: Any, *, field: str) -> str:
+    if not isinstance(name, str) or not _SIBLING.match(name):
+        raise EncodingError(
+            "bad sibling name", field=field, expected="<sha256>.json beside window.json", found=name
+        )
+    return name

@@ -1,0 +1,91 @@
+"""Embedders: text to int4 vectors. `get_embedder` imports a kind's libraries only when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rag_audit.encoding.canonical import digest_hex
+from rag_audit.errors import SetupError
+from rag_audit.index.embedders.base import Embedder, NothingToEmbed, PromptTemplate, TokenLimits, Vectors
+
+__all__ = [
+    "DEFAULT_EMBEDDER",
+    "Embedder",
+    "NothingToEmbed",
+    "PromptTemplate",
+    "TokenLimits",
+    "Vectors",
+    "get_embedder",
+    "manifest_digest",
+    "public_artefacts",
+    "public_manifest",
+]
+
+DEFAULT_EMBEDDER = "wordllama-256"
+
+
+def public_artefacts(name: str) -> dict[str, str]:
+    """SHA-256 of an embedder's public artefacts, for a verifier to pin: needs no extra installed.
+
+    :raises SetupError: unknown here; an ONNX model's digests are its publisher's to give
+    """
+    from rag_audit.index.embedders.wordllama import ARTEFACTS, NAME
+
+    if name != NAME:
+        raise SetupError(
+            "no artefacts of this embedder are known", field="embedder", expected=NAME, found=name
+        )
+    return dict(ARTEFACTS)
+
+
+def public_manifest(name: str) -> dict[str, Any]:
+    """An embedder's manifest without its token limits, which are the policy's: needs no extra installed.
+
+    :raises SetupError: as `public_artefacts`
+    """
+    from rag_audit.index.embedders.wordllama import NAME, manifest
+
+    if name != NAME:
+        raise SetupError("no manifest of this embedder is known", field="embedder", expected=NAME, found=name)
+    return manifest()
+
+
+def manifest_digest(manifest: Mapping[str, Any]) -> str:
+    """What a verifier pins of an embedder: SHA-256 of its whole manifest less the token limits, 64 hexadecimal digits.
+
+    :param manifest: with or without them
+    """
+    return digest_hex({key: value for key, value in manifest.items() if key != "tokens"})
+
+
+def get_embedder(
+    name: str = DEFAULT_EMBEDDER,
+    *,
+    folder: Path | str | None = None,
+    query_tokens: int | None = None,
+    document_tokens: int | None = None,
+) -> Embedder:
+    """The embedder of that name.
+
+    :param folder: the local folder of an ONNX model (`tokenizer.json`, `model.onnx`)
+    :param query_tokens: where queries are cut, if not the embedder's default
+    :param document_tokens: where documents are cut, likewise
+    :raises SetupError: unknown name, an extra that is not installed, missing or altered files
+    """
+    from rag_audit.index.embedders.onnx import MODELS, OnnxEmbedder
+    from rag_audit.index.embedders.wordllama import NAME, WordLlama
+
+    limits: dict[str, Any] = {
+        key: value
+        for key, value in (("query_tokens", query_tokens), ("document_tokens", document_tokens))
+        if value is not None
+    }
+    if name == NAME:
+        return WordLlama(**limits)
+    if name not in MODELS:
+        raise SetupError("unknown embedder", field="embedder", expected=[NAME, *MODELS], found=name)
+    if folder is None:
+        raise SetupError(f"the {name} embedder needs a local folder", field="folder")
+    return OnnxEmbedder(MODELS[name], Path(folder), **limits)

@@ -1,0 +1,206 @@
+"""Sentence encoders in ONNX Runtime from a local folder: `model.onnx` and `tokenizer.json`.
+
+Each text runs through the model alone: padded batches change the last bits of a float, and with them a
+rounding, so a vector would depend on its neighbours and could not be re-executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit.encoding.durable import open_regular
+from rag_audit.errors import EncodingError, SetupError
+from rag_audit.index.embedders.base import NothingToEmbed, PromptTemplate, TokenLimits, Vectors, check_text
+from rag_audit.relation.native import text_query_commitment
+from rag_audit.relation.vectors import MAX_COMPONENT
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+_HINT = "pip install 'ragaudit-zk[onnx]'"
+
+
+@dataclass(frozen=True)
+class SentenceModel:
+    """What of a published model its files do not say. `scale` is a decimal string."""
+
+    name: str
+    pooling: Literal["mean", "cls"]
+    max_tokens: int
+    scale: str = "0.15"
+    query_prompt: str = ""
+
+
+MODELS = {
+    model.name: model
+    for model in (
+        SentenceModel("all-MiniLM-L6-v2", "mean", 256),
+        SentenceModel(
+            "bge-small-en-v1.5",
+            "cls",
+            512,
+            query_prompt="Represent this sentence for searching relevant passages: ",
+        ),
+    )
+}
+
+
+def quantise_unit(x: npt.NDArray[np.floating[Any]], scale: Fraction) -> Vectors:
+    """clip(round(7 x / scale), -7, 7) of x / |x|, in float64; shape (d,).
+
+    :raises NothingToEmbed: x = 0
+    """
+    wide = x.astype(np.float64)
+    norm = float(np.linalg.norm(wide))
+    if norm == 0 or not np.isfinite(norm):
+        raise NothingToEmbed("nothing to embed", expected="a vector with a direction", found=f"norm {norm}")
+    steps = np.rint(MAX_COMPONENT * (wide / norm) / float(scale))
+    return np.clip(steps, -MAX_COMPONENT, MAX_COMPONENT).astype(np.int8)
+
+
+class OnnxEmbedder:
+    """A sentence encoder; see `Embedder` for the methods' contracts.
+
+    :param folder: holds `tokenizer.json` and `model.onnx` (there or in `onnx/`)
+    :raises SetupError: a package or file is missing, or the model is not a token encoder
+    """
+
+    table = None
+
+    def __init__(
+        self,
+        model: SentenceModel,
+        folder: Path,
+        *,
+        query_tokens: int = 64,
+        document_tokens: int | None = None,
+    ) -> None:
+        try:
+            import onnxruntime
+            from tokenizers import Tokenizer
+        except ImportError as exc:
+            raise SetupError(f"the {model.name} embedder needs the package {exc.name}", hint=_HINT) from exc
+        self._model = model
+        self.name = model.name
+        self.scale = Fraction(model.scale)
+        self.template = PromptTemplate(query=model.query_prompt)
+        self.limits = TokenLimits(query_tokens, min(document_tokens or model.max_tokens, model.max_tokens))
+        nested = folder / "onnx" / "model.onnx"
+        weights = _read(nested if nested.is_file() else folder / "model.onnx")
+        tokenizer = _read(folder / "tokenizer.json")
+        self._artefacts = {
+            "tokenizer": hashlib.sha256(tokenizer).hexdigest(),
+            "weights": hashlib.sha256(weights).hexdigest(),
+        }
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # the order of a sum must not depend on the machine's cores
+        try:
+            self._plain = Tokenizer.from_str(tokenizer.decode())
+            self._query, self._document = (Tokenizer.from_str(tokenizer.decode()) for _ in range(2))
+            self._session = onnxruntime.InferenceSession(
+                weights, sess_options=options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as exc:  # both libraries raise bare Exception subclasses of their own
+            raise SetupError("embedder file cannot be loaded", field=str(folder), found=str(exc)) from exc
+        for each in (self._plain, self._query, self._document):
+            each.no_padding()
+        self._plain.no_truncation()
+        self._query.enable_truncation(self.limits.query)
+        self._document.enable_truncation(self.limits.document)
+        shape = self._session.get_outputs()[0].shape
+        if len(shape) != 3 or not isinstance(shape[2], int):
+            raise SetupError(
+                "model is not a token encoder",
+                field=str(folder),
+                expected="a first output of shape (batch, tokens, dimension)",
+                found=shape,
+            )
+        self.dimension: int = shape[2]
+
+    def manifest(self) -> dict[str, Any]:
+        return {
+            "kind": self.name,
+            "artefacts": self._artefacts,
+            "dimension": self.dimension,
+            "pooling": self._model.pooling,
+            "prompt": self.template.digest(),
+            "quantiser": {"bits": 4, "scale": self._model.scale},
+            "query_commitment": "text",
+            "tokens": {"document": self.limits.document, "query": self.limits.query},
+        }
+
+    def tokenize(self, text: str) -> list[int]:
+        return self._tokens(self._query, self.template.query, text, field="query")
+
+    def embed_tokens(self, tokens: Sequence[int]) -> Vectors:
+        return self._embed(tokens, field="query")
+
+    def embed_query(self, text: str) -> Vectors:
+        return self.embed_tokens(self.tokenize(text))
+
+    def embed_documents(self, texts: Sequence[str], *, first: int = 0) -> Vectors:
+        out = np.zeros((len(texts), self.dimension), np.int8)
+        for number, text in enumerate(texts):
+            field = f"documents[{first + number}]"
+            tokens = self._tokens(self._document, self.template.document, text, field=field)
+            out[number] = self._embed(tokens, field=field)
+        return out
+
+    def cut_documents(self, texts: Sequence[str]) -> int:
+        for number, text in enumerate(texts):
+            check_text(text, field=f"documents[{number}]")
+        encodings = (self._document.encode(self.template.document + text) for text in texts)
+        return sum(bool(encoding.overflowing) for encoding in encodings)
+
+    def query_commitment(self, text: str, salt: int) -> int:
+        return text_query_commitment(salt, check_text(text, field="query"))
+
+    def _tokens(self, tokenizer: Tokenizer, prompt: str, text: str, *, field: str) -> list[int]:
+        check_text(text, field=field)
+        if not self._plain.encode(text, add_special_tokens=False).ids:
+            raise NothingToEmbed("nothing to embed", field=field, expected="text with at least one word")
+        ids: list[int] = tokenizer.encode(prompt + text).ids
+        return ids
+
+    def _embed(self, tokens: Sequence[int], *, field: str) -> Vectors:
+        if not tokens:
+            raise NothingToEmbed("nothing to embed", field=field, expected="at least one token")
+        if any(not 0 <= token < self._plain.get_vocab_size() for token in tokens):
+            raise EncodingError("token outside the vocabulary", field=field)
+        ids = np.array([tokens], np.int64)
+        offered = {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.zeros_like(ids),
+        }
+        wanted = [argument.name for argument in self._session.get_inputs()]
+        unknown = [name for name in wanted if name not in offered]
+        if unknown:
+            raise SetupError(
+                "model asks for inputs that are unknown here", expected=list(offered), found=unknown
+            )
+        hidden = self._session.run(None, {name: offered[name] for name in wanted})[0][0]
+        pooled = hidden[0] if self._model.pooling == "cls" else hidden.astype(np.float64).mean(axis=0)
+        return quantise_unit(pooled, self.scale)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with open_regular(path) as handle:
+            return handle.read()
+    except OSError as exc:
+        raise SetupError(
+            "embedder file cannot be read",
+            field=str(path),
+            found=exc.strerror,
+            hint="put the model's tokenizer.json and model.onnx into one folder and name it",
+        ) from exc

@@ -1,0 +1,319 @@
+"""The reference engine: a tenant's int4 index, exact scores, a slot's noise on all of them, then top K.
+
+Needs no circuits. `select` and `reference_select` are the same function; the first is the native core's,
+the second is written with `rag_audit.relation` and is what the circuits prove. A slot's noise depends on
+the slot and not on the query, so `NoisePool` draws it before the query arrives.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random, SystemRandom
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit import _native
+from rag_audit.errors import EncodingError, PolicyError, RagAuditError, WindowStateError
+from rag_audit.formats.statements import SlotKey
+from rag_audit.relation.field import to_bytes
+from rag_audit.relation.noise import check_gains
+from rag_audit.relation.scores import ScoreWindow, dot
+from rag_audit.relation.selection import top_k
+from rag_audit.relation.vectors import MAX_COMPONENT
+
+Int8Array = npt.NDArray[np.int8]
+Int32Array = npt.NDArray[np.int32]
+
+log = logging.getLogger(__name__)
+
+_RUN = 1 << 16
+
+
+class CapacityError(RagAuditError):
+    """More documents than the tenant's committed capacity."""
+
+
+@dataclass(frozen=True, eq=False)
+class TenantIndex:
+    """A tenant's vectors at all positions of its capacity, fixed for a window.
+
+    :param rows: shape (capacity, d), int8 in -7..7; empty positions are zero. May map a file into memory
+    :param positions: where each document went, in the documents' order
+    """
+
+    rows: Int8Array
+    positions: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_vectors(self.rows, dimensions=2, field="index rows")
+        if len(set(self.positions)) != len(self.positions) or any(
+            not 0 <= p < len(self.rows) for p in self.positions
+        ):
+            raise EncodingError(
+                "document positions are not an injection into the capacity", field="positions"
+            )
+        self.rows.flags.writeable = False
+
+    @property
+    def capacity(self) -> int:
+        """Committed positions, empty ones included."""
+        return len(self.rows)
+
+    @property
+    def dimension(self) -> int:
+        """Components of a vector."""
+        return int(self.rows.shape[1])
+
+    @cached_property
+    def packed(self) -> list[_native.PackedIndex]:
+        """The native core's layout of the rows, half their size, made once and by runs of rows: they need not all be in
+        memory.
+        """
+        runs = (self.rows[first : first + _RUN] for first in range(0, self.capacity, _RUN))
+        return [_native.PackedIndex(run.tobytes(), self.dimension) for run in runs]
+
+    def scores(self, query: Int8Array) -> Int32Array:
+        """Raw scores of every position, shape (capacity,).
+
+        :raises EncodingError: a query of another dimension, type or range
+        """
+        check_vectors(query, dimensions=1, field="query vector")
+        if len(query) != self.dimension:
+            raise EncodingError(
+                "query vector of another dimension",
+                field="query vector",
+                expected=self.dimension,
+                found=len(query),
+            )
+        scores = b"".join(run.scores(query.tobytes()) for run in self.packed)
+        return np.frombuffer(scores, np.dtype("<i4"))
+
+
+def check_vectors(array: Int8Array, *, dimensions: int, field: str) -> None:
+    """Refuse an array that is not int4 components held as int8.
+
+    :raises EncodingError: another type, number of axes, or a component outside -7..7
+    """
+    if array.dtype != np.int8 or array.ndim != dimensions:
+        raise EncodingError(
+            "not an int4 array",
+            field=field,
+            expected=f"int8 with {dimensions} axes",
+            found=f"{array.dtype} with {array.ndim}",
+        )
+    if array.size and max(int(array.max()), -int(array.min())) > MAX_COMPONENT:
+        raise EncodingError("vector component out of range", field=field, expected="-7..7")
+
+
+def build_index(vectors: Int8Array, capacity: int, rng: Random | None = None) -> TenantIndex:
+    """Place documents at `draw_positions`.
+
+    :param vectors: shape (n, d), int8 in -7..7
+    :raises CapacityError: more documents than positions
+    """
+    check_vectors(vectors, dimensions=2, field="document vectors")
+    positions = draw_positions(len(vectors), capacity, rng)
+    rows = np.zeros((capacity, vectors.shape[1]), np.int8)
+    rows[positions] = vectors
+    return TenantIndex(rows, tuple(positions))
+
+
+def draw_positions(documents: int, capacity: int, rng: Random | None = None) -> list[int]:
+    """A fresh uniformly random injection of documents into the capacity.
+
+    Positions are published when they are selected, so they must say nothing about the order in which
+    documents came; `rng` is the operating system's unless a test says otherwise.
+
+    :raises CapacityError: more documents than positions
+    """
+    check_capacity(documents, capacity)
+    return (rng or SystemRandom()).sample(range(capacity), documents)
+
+
+def check_capacity(documents: int, capacity: int) -> None:
+    """Refuse more documents than positions.
+
+    :raises CapacityError: naming both
+    """
+    if capacity < 1:
+        raise PolicyError("capacity out of range", field="capacity", expected="at least 1", found=capacity)
+    if documents > capacity:
+        raise CapacityError(
+            "more documents than the tenant's capacity",
+            field="documents",
+            expected=f"at most {capacity}",
+            found=documents,
+            hint="capacity is fixed for a window: open the next one with a larger contract constant",
+        )
+
+
+def draw_noise(kappa: int, positions: int, gains: Sequence[int]) -> Int32Array:
+    """DGS-1 noise of one slot, shape (positions,): `relation.noise.draw` by the native core.
+
+    :raises PolicyError: gains not well-formed
+    """
+    check_gains(gains)
+    return np.frombuffer(_native.draw_noise(to_bytes(kappa), positions, list(gains)), np.dtype("<i4"))
+
+
+def select(index: TenantIndex, query: Int8Array, noise: Int32Array, window: ScoreWindow, k: int) -> list[int]:
+    """The first k positions of u + z: larger first, then smaller position.
+
+    :param query: shape (d,), int8 in -7..7
+    :param noise: the slot's noise, shape (capacity,), int32
+    :raises EncodingError: query or noise of another shape or type
+    :raises PolicyError: k is not in 1..capacity
+    """
+    _check_selection(index, noise, k)
+    scores = index.scores(query)
+    return _native.noised_top_k(scores.tobytes(), window.lo, window.hi, window.lattice, noise.tobytes(), k)
+
+
+def reference_select(
+    index: TenantIndex, query: Int8Array, noise: Int32Array, window: ScoreWindow, k: int
+) -> list[int]:
+    """`select`, in exact Python integers."""
+    _check_selection(index, noise, k)
+    q = query.tolist()
+    lattice = [window.quantise(dot(q, row)) for row in index.rows.tolist()]
+    return top_k([u + z for u, z in zip(lattice, noise.tolist(), strict=True)], k)
+
+
+def _check_selection(index: TenantIndex, noise: Int32Array, k: int) -> None:
+    if noise.dtype != np.int32 or noise.shape != (index.capacity,):
+        raise EncodingError(
+            "noise of another shape than the index",
+            field="noise",
+            expected=f"int32 ({index.capacity},)",
+            found=f"{noise.dtype} {noise.shape}",
+        )
+    if not 1 <= k <= index.capacity:
+        raise PolicyError("K out of range", field="K", expected=f"1..{index.capacity}", found=k)
+
+
+@dataclass
+class NoiseCounts:
+    """How the slots asked for were served."""
+
+    ready: int = 0
+    """drawn before they were asked for"""
+    behind: int = 0
+    """planned, but the background thread had not finished them"""
+    cold: int = 0
+    """asked for before they were planned: an account's first query, or one after an eviction"""
+
+
+class NoisePool:
+    """A background thread that keeps the next slots of each active account drawn.
+
+    When it falls behind, `get` draws in the caller's thread, `counts.behind` grows and a warning is
+    logged (at each power of two, so that a slow machine does not fill its log).
+
+    :param draw: a slot's noise; a pure function of the slot
+    :param depth: slots kept ready for each account
+    :param limit: n of the policy: no slot beyond it exists
+    :param max_ready: drawn slots held in all, oldest dropped first; each takes 4 bytes a position
+    """
+
+    def __init__(
+        self, draw: Callable[[SlotKey], Int32Array], *, depth: int = 2, limit: int, max_ready: int = 256
+    ) -> None:
+        if depth < 1 or max_ready < depth:
+            raise ValueError("depth must be at least 1 and at most max_ready")
+        self._draw = draw
+        self._depth = depth
+        self._limit = limit
+        self._max_ready = max_ready
+        self._changed = threading.Condition()
+        self._planned: OrderedDict[SlotKey, None] = OrderedDict()
+        self._ready: OrderedDict[SlotKey, Int32Array] = OrderedDict()
+        self._drawing: SlotKey | None = None
+        self._closed = False
+        self.counts = NoiseCounts()
+        self._thread = threading.Thread(target=self._work, name="rag-audit-noise", daemon=True)
+        self._thread.start()
+
+    def prepare(self, slot: SlotKey) -> None:
+        """Plan a slot and the ones after it, before its first query."""
+        with self._changed:
+            self._plan(slot, range(self._depth))
+
+    def get(self, slot: SlotKey) -> Int32Array:
+        """The slot's noise, and plan the account's next ones.
+
+        :raises WindowStateError: the pool is closed
+        """
+        with self._changed:
+            if self._closed:
+                raise WindowStateError("the noise pool is closed", field="window")
+            late = slot in self._planned or slot == self._drawing
+            self._planned.pop(slot, None)
+            self._changed.wait_for(lambda: self._drawing != slot)
+            noise = self._ready.pop(slot, None)
+            if late:
+                self.counts.behind += 1
+            elif noise is None:
+                self.counts.cold += 1
+            else:
+                self.counts.ready += 1
+            behind = self.counts.behind
+            self._plan(slot, range(1, self._depth + 1))
+        if late and behind & (behind - 1) == 0:
+            log.warning("noise falls behind: %d slots were asked for before they were drawn", behind)
+        return self._draw(slot) if noise is None else noise
+
+    def close(self) -> None:
+        """Stop the thread after the draw in progress and forget all drawn noise."""
+        with self._changed:
+            self._closed = True
+            self._planned.clear()
+            self._ready.clear()
+            self._changed.notify_all()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _plan(self, slot: SlotKey, steps: range) -> None:
+        for step in steps:
+            later = slot.ahead(step)
+            known = later in self._planned or later in self._ready or later == self._drawing
+            if later.i <= self._limit and not known and not self._closed:
+                self._planned[later] = None
+        while len(self._planned) > self._max_ready:
+            self._planned.popitem(last=False)
+        self._changed.notify_all()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._planned or self._closed)
+                if self._closed:
+                    return
+                slot, _ = self._planned.popitem(last=False)
+                self._drawing = slot
+            noise: Int32Array | None = None
+            try:
+                noise = self._draw(slot)
+            except Exception:  # `get` draws the slot again and meets the error where a caller can see it
+                log.exception("drawing noise ahead failed")
+            with self._changed:
+                self._drawing = None
+                if noise is not None and not self._closed:
+                    self._ready[slot] = noise
+                    if len(self._ready) > self._max_ready:
+                        self._ready.popitem(last=False)
+                self._changed.notify_all()

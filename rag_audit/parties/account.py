@@ -1,0 +1,391 @@
+"""An account's side: sign requests, check answers, keep receipts, hand them to a verifier.
+
+A folder holds the account's key and its receipts; no other party's process opens it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_json
+from rag_audit.encoding.durable import replace_file
+from rag_audit.errors import InvalidProof, RequestRefused, SchemaError, SignatureError, StoreError
+from rag_audit.export.log import FinalLog
+from rag_audit.formats.models import Hex32, Identifier, Model, Positive
+from rag_audit.formats.opening import list_root
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.receipts import OpenedReceipt, contradictions, open_receipt
+from rag_audit.formats.records import (
+    Answer,
+    CountersignedReceipt,
+    DisclosedQuery,
+    Refusal,
+    RequestSalts,
+    RosterEntry,
+    SignedRequest,
+    TenantEntry,
+    document_digest,
+    request_message,
+)
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import Embedder, get_embedder
+from rag_audit.ledger.note import SigningKey, VerifierKey
+from rag_audit.relation.field import to_hex
+from rag_audit.relation.native import vector_commitment
+
+MAX_FILE_BYTES = 16 << 20
+MAX_TOKENS = 1 << 20
+"""no question that fits a request has as many"""
+KEY_FILE = "account.skey"
+
+
+class _Profile(Model):
+    account: Identifier
+    tenant: Identifier
+
+
+class KeptReceipt(Model):
+    """What an account keeps of one query: private, because it opens everything."""
+
+    opening: Hex32
+    i: Positive
+    query: str
+    salt: Hex32
+    receipt: str
+
+
+class Account:
+    """An account that signs its own requests.
+
+    :param directory: its folder, as `create` made it
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._key = SigningKey.load(directory / KEY_FILE)
+        profile = _Profile.parse(
+            read_json(directory / "account.json", max_bytes=MAX_FILE_BYTES), field="account.json"
+        )
+        self.account, self.tenant = profile.account, profile.tenant
+
+    @classmethod
+    def create(cls, directory: Path, account: str, tenant: str) -> Account:
+        """A new account with a fresh key.
+
+        :raises StoreError: the folder holds an account already
+        """
+        profile = _Profile.parse({"account": account, "tenant": tenant}, field="account")
+        try:
+            (directory / "receipts").mkdir(parents=True, exist_ok=True)
+            directory.chmod(0o700)
+        except OSError as exc:
+            raise StoreError(
+                "account folder cannot be made", field=str(directory), found=exc.strerror
+            ) from exc
+        SigningKey.generate(account).save(directory / KEY_FILE)
+        replace_file(directory / "account.json", profile.canonical())
+        return cls(directory)
+
+    @property
+    def roster_entry(self) -> RosterEntry:
+        """The public line that goes on the provider's roster."""
+        key = self._key.verifier.public.hex()
+        return RosterEntry(account=self.account, tenant=self.tenant, key=key, custody="account")
+
+    def request(self, window: Publication, text: str, *, embedder: Embedder | None = None) -> SignedRequest:
+        """The next signed request. Until it is answered or refused, calling again gives the same request.
+
+        :raises RequestRefused: another query is still unanswered
+        :raises NothingToEmbed: an empty query
+        """
+        window.check()
+        opening, digest = window.parsed_opening(), window.opening_digest()
+        pending = self._pending(digest)
+        if pending is not None:
+            if pending.query != text:
+                raise RequestRefused(
+                    "in-flight",
+                    "the last request is not answered yet",
+                    field=f"i = {pending.i}",
+                    hint="repeat it first: a second request under one i is never answered",
+                )
+            return pending
+        embedder = embedder or embedder_of(window)
+        embedder.embed_query(text)
+        salt = secrets.token_bytes(32)
+        i = 1 + len(self._receipts(digest))
+        hq = to_hex(embedder.query_commitment(text, RequestSalts.derive(salt).query))
+        message = request_message(opening.origin, digest, self.tenant, self.account, i, hq)
+        request = SignedRequest(
+            type="request",
+            v=1,
+            origin=opening.origin,
+            opening=digest,
+            tenant=self.tenant,
+            account=self.account,
+            i=i,
+            hq=hq,
+            sig=self._key.sign(message).hex(),
+            query=text,
+            salt=salt.hex(),
+        )
+        # Durable before it leaves: after a crash the same request is repeated, never another under the same i.
+        self._save_private(self._pending_path(digest), request.canonical())
+        return request
+
+    def accept(
+        self,
+        window: Publication,
+        request: SignedRequest,
+        reply: Json,
+        provider: VerifierKey,
+        *,
+        embedder: Embedder | None = None,
+    ) -> Answer:
+        """Check an answer, keep its receipt. A signed refusal of the request frees it to be replaced.
+
+        The account knows its query, so it checks all of it: that cq is the committed embedder's vector (A1, for its
+        own queries), and that the openings are those of its own salt.
+
+        :raises RequestRefused: the provider refused, with its signed reason
+        :raises SignatureError: reply or receipt not signed by `provider`
+        :raises InvalidProof: the receipt contradicts the answer or the published commitments
+        """
+        digest = window.opening_digest()
+        if isinstance(reply, dict) and reply.get("type") == "refusal":
+            refusal = Refusal.parse(reply, field="reply")
+            named = (refusal.origin, refusal.opening, refusal.account, refusal.i, refusal.hq)
+            mine = (request.origin, digest, self.account, request.i, request.hq)
+            if named != mine or not provider.verifies(bytes.fromhex(refusal.sig), refusal.message()):
+                raise SignatureError("refusal is not the provider's for this request", field="reply")
+            # These two say nothing about this request, which may yet be recorded: only repeating it is safe.
+            if refusal.reason not in ("in-flight", "unavailable"):
+                self._pending_path(digest).unlink(missing_ok=True)
+            raise RequestRefused(refusal.reason, refusal.detail, field="provider")
+        answer = Answer.parse(reply, field="reply")
+        receipt = check_receipt(answer.receipt, window, provider, request=request)
+        _check_documents(answer, receipt)
+        _check_openings(request, receipt, embedder or embedder_of(window))
+        kept = KeptReceipt(
+            opening=digest, i=request.i, query=request.query, salt=request.salt, receipt=answer.receipt
+        )
+        self._save_private(self.directory / "receipts" / f"{digest[:16]}-{request.i}.json", kept.canonical())
+        self._pending_path(digest).unlink(missing_ok=True)
+        return answer
+
+    def ask(
+        self,
+        window: Publication,
+        text: str,
+        provider: VerifierKey,
+        send: Callable[[SignedRequest], Json],
+        *,
+        embedder: Embedder | None = None,
+    ) -> Answer:
+        """Sign, send, check, keep: one query from text to checked answer."""
+        request = self.request(window, text, embedder=embedder)
+        return self.accept(window, request, send(request), provider, embedder=embedder)
+
+    def export_receipts(self, window: Publication, folder: Path, *, disclose: bool = False) -> list[Path]:
+        """Countersign this window's receipts for a verifier.
+
+        :param disclose: also show query texts and salts, so that the verifier can re-execute the embedder
+        """
+        written = []
+        for kept in self._receipts(window.opening_digest()):
+            disclosed = DisclosedQuery(query=kept.query, salt=kept.salt) if disclose else None
+            draft = CountersignedReceipt(
+                type="receipt",
+                v=1,
+                account=self.account,
+                receipt=kept.receipt,
+                disclosed=disclosed,
+                sig="0" * 128,
+            )
+            signed = draft.model_copy(update={"sig": self._key.sign(draft.message()).hex()})
+            path = folder / f"{self.account}-{kept.i}.json"
+            folder.mkdir(parents=True, exist_ok=True)
+            replace_file(path, signed.canonical())
+            written.append(path)
+        return written
+
+    def export_tlog_proofs(
+        self, window: Publication, file: WindowFile, folder: Path, provider: VerifierKey
+    ) -> list[Path]:
+        """Write, for each receipt of this window, a C2SP ``.tlog-proof`` of its record and the record's bytes.
+
+        The proof is against the window's final checkpoint with its cosignatures, so whoever trusts the provider's key
+        and the witnesses needs nothing else to see that the record is in the log. Nothing that the receipt opens is
+        in it.
+
+        :param file: the closed window, its final checkpoint cosigned
+        :raises InvalidProof: it does not hold a receipt's record: then the receipt itself is the evidence
+        :raises SchemaError: another window, not closed, or not the entries under its checkpoint
+        :raises SignatureError: its final checkpoint is not the provider's
+        :raises WindowStateError: nobody has cosigned the final checkpoint
+        """
+        log = FinalLog.of(file, log_key=provider)
+        digest = window.opening_digest()
+        if log.closed.digest != digest:
+            raise SchemaError(
+                "another window than the published one",
+                field="window.json",
+                expected=digest,
+                found=log.closed.digest,
+            )
+        written = []
+        for kept in self._receipts(digest):
+            receipt = check_receipt(kept.receipt, window, provider)
+            for suffix, data in (
+                ("tlog-proof", str(log.proof(receipt.record)).encode()),
+                ("entry", receipt.record.canonical()),
+            ):
+                path = folder / f"{self.account}-{kept.i}.{suffix}"
+                folder.mkdir(parents=True, exist_ok=True)
+                replace_file(path, data)
+                written.append(path)
+        return written
+
+    def _pending_path(self, digest: str) -> Path:
+        return self.directory / f"pending-{digest[:16]}.json"
+
+    def _pending(self, digest: str) -> SignedRequest | None:
+        path = self._pending_path(digest)
+        if not path.exists():
+            return None
+        return SignedRequest.parse(read_json(path, max_bytes=MAX_FILE_BYTES), field=path.name)
+
+    def _receipts(self, digest: str) -> list[KeptReceipt]:
+        paths = (self.directory / "receipts").glob(f"{digest[:16]}-*.json")
+        kept = [KeptReceipt.parse(read_json(p, max_bytes=MAX_FILE_BYTES), field=p.name) for p in paths]
+        return sorted((k for k in kept if k.opening == digest), key=lambda k: k.i)
+
+    def _save_private(self, path: Path, data: bytes) -> None:
+        replace_file(path, data, mode=0o600)
+
+
+def _check_openings(request: SignedRequest, receipt: OpenedReceipt, embedder: Embedder) -> None:
+    salts = RequestSalts.derive(bytes.fromhex(request.salt))
+    vector = embedder.embed_query(request.query)
+    found = receipt.body
+    for name, expected, value in (
+        ("cq", to_hex(vector_commitment(salts.vector, vector.tolist())), found.record.cq),
+        ("salt_k", to_hex(salts.top_k), found.salt_k),
+        ("salt_a", salts.answer.hex(), found.salt_a),
+    ):
+        if value != expected:
+            raise InvalidProof(
+                "receipt is not about this query", field=f"receipt.{name}", expected=expected, found=value
+            )
+
+
+def embedder_of(window: Publication) -> Embedder:
+    """The embedder (or at least its tokeniser) that a window's manifest names.
+
+    :raises SetupError: not installed here
+    :raises SchemaError: this release's embedder of that name has another manifest
+    """
+    part: Any = window.embedder.get("embedder", {})
+    tokens = part.get("tokens", {})
+    embedder = get_embedder(
+        str(part.get("kind")), query_tokens=tokens.get("query"), document_tokens=tokens.get("document")
+    )
+    if embedder.manifest() != part:
+        raise SchemaError("this release's embedder is not the committed one", field="embedder", expected=part)
+    return embedder
+
+
+def tokens_beyond(window: Publication, text: str) -> int:
+    """How many of a question's tokens the window does not look at: it is cut at the policy's limit, by rule.
+
+    Only the account is told. A public mark would say something about a question that the ledger keeps secret.
+    """
+    part: Any = window.embedder["embedder"]
+    return len(get_embedder(part["kind"], query_tokens=MAX_TOKENS).tokenize(text)) - len(
+        embedder_of(window).tokenize(text)
+    )
+
+
+def check_receipt(
+    text: str, window: Publication, provider: VerifierKey, *, request: SignedRequest | None = None
+) -> OpenedReceipt:
+    """What an account checks alone: signatures, inclusion, openings, and that it is about its own request.
+
+    :raises SignatureError: not signed by the provider for this window
+    :raises InvalidProof: the provider signed something that contradicts itself
+    """
+    opening = window.parsed_opening()
+    receipt = open_receipt(
+        text, origin=opening.origin, opening_digest=window.opening_digest(), log_key=provider, field="receipt"
+    )
+    tenants = [TenantEntry.parse(t, field="tenants") for t in window.tenants]
+    if list_root(tenants) != opening.tenants:
+        raise InvalidProof("tenant list is not the committed one", field="opening.tenants")
+    record = receipt.record
+    tenant = next((t for t in tenants if t.tenant == record.tenant), None)
+    if tenant is None:
+        raise InvalidProof("receipt names an unknown tenant", field="receipt.record", found=record.tenant)
+    if digest_hex(window.policy) != opening.c_policy:
+        raise InvalidProof("policy is not the committed one", field="opening.c_policy")
+    wrong = contradictions(receipt, tenant, Policy.parse(window.policy, field="policy").top_k)
+    if wrong:
+        raise InvalidProof("receipt contradicts its own record", field="receipt", found=wrong[0])
+    if request is not None:
+        mine = (request.account, request.tenant, request.i, request.hq, request.sig)
+        named = (record.account, record.tenant, record.i, record.hq, record.sig)
+        if named != mine:
+            raise InvalidProof(
+                "receipt is for another request", field="receipt.record", expected=mine, found=named
+            )
+    return receipt
+
+
+def _check_documents(answer: Answer, receipt: OpenedReceipt) -> None:
+    """The texts handed back are the committed ones at the receipt's positions, in rank order.
+
+    :raises InvalidProof: another text, a text left out or added, another order
+    """
+    body = receipt.body
+    texts = {d.position: d.text for d in answer.documents}
+    handed = [d.position for d in answer.documents]
+    if handed != [p for p in body.positions if p in texts]:
+        raise InvalidProof(
+            "answer is not in the receipt's order",
+            field="answer.documents",
+            expected=body.positions,
+            found=handed,
+        )
+    for position, document in zip(body.positions, body.documents, strict=True):
+        text = texts.get(position, "").encode()
+        if document_digest(bytes.fromhex(document.salt), text).hex() != document.hash:
+            raise InvalidProof(
+                "text is not the committed document", field=f"answer.documents, position {position}"
+            )
+
+
+def load_roster(path: Path) -> list[RosterEntry]:
+    """A roster file: JSON list of roster lines; an absent file is an empty roster."""
+    if not path.exists():
+        return []
+    value = read_json(path, max_bytes=MAX_FILE_BYTES)
+    if not isinstance(value, list):
+        raise SchemaError("not a roster", field=str(path), expected="a JSON list")
+    return [RosterEntry.parse(line, field=f"{path.name}[{i}]") for i, line in enumerate(value)]
+
+
+def add_to_roster(path: Path, entry: RosterEntry) -> list[RosterEntry]:
+    """Add a line; ids and keys stay unique.
+
+    :raises SchemaError: the id or key is there already
+    """
+    roster = load_roster(path)
+    for line in roster:
+        if entry.account == line.account or entry.key == line.key:
+            raise SchemaError("account is on the roster already", field=str(path), found=line.account)
+    roster.append(entry)
+    replace_file(path, jcs([line.dump() for line in roster]) + b"\n")
+    return roster

@@ -1,0 +1,423 @@
+"""A witness: cosigns a provider's checkpoints, so that "published before the window opened" can be proved.
+
+Its directory holds the key and one state file, both secret: what it cosigned last of every log (one a window), which
+window came last of every provider, and the nonces that it committed to. The state is durable before a signature
+leaves, so a witness that crashes and comes back never cosigns a fork and never reveals one nonce twice. All rules are
+docs/protocol.md, "Phases".
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rag_audit.beacon.values import NONCE_SIZE, Reveal, members_of, nonce_commitment
+from rag_audit.encoding.canonical import parse_json, sha256
+from rag_audit.encoding.durable import PRIVATE_MODE, create_private, locked, read_private, replace_file
+from rag_audit.errors import SizeError, StoreError
+from rag_audit.formats.chain import is_complete
+from rag_audit.formats.records import Enrolment, Opening, WitnessBeacon, log_origin
+from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, SignedCheckpoint, open_checkpoint
+from rag_audit.ledger.merkle import leaf_hash, verify_consistency, verify_inclusion
+from rag_audit.ledger.note import (
+    ALG_COSIGNATURE,
+    ALG_ED25519,
+    Note,
+    SigningKey,
+    VerifierKey,
+    cosign_note,
+    parse_note,
+    sign_note,
+)
+from rag_audit.parties.witness_rules import (
+    Log,
+    Nonce,
+    Revealed,
+    State,
+    WitnessRefused,
+    check_chain,
+    check_closing,
+    check_link,
+    count_of,
+    parse_canonical,
+    require,
+)
+
+__all__ = ["Witness", "WitnessRefused"]
+
+KEY_FILE = "key"
+STATE_FILE = "state.json"
+MAX_STATE_BYTES = 64 * 1024 * 1024
+MAX_OPEN_NONCES = 4096
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Witness:
+    """A witness's directory.
+
+    :param directory: as `init` made it
+    :param clock: the time in milliseconds since the epoch
+    :raises SetupError: missing, or accessible by others
+    """
+
+    def __init__(self, directory: Path, *, clock: Callable[[], int] = _now) -> None:
+        self._directory = directory
+        self._clock = clock
+        self._key = SigningKey.load(directory / KEY_FILE)
+        self._read()
+
+    @classmethod
+    def init(cls, directory: Path, name: str, *, clock: Callable[[], int] = _now) -> Witness:
+        """Make a new witness: a fresh key of that name, and an empty state.
+
+        :raises StoreError: the directory already holds a witness, or cannot be written
+        """
+        key = SigningKey.generate(name, ALG_COSIGNATURE)
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as exc:
+            raise StoreError("cannot be made", field=str(directory), found=exc.strerror or str(exc)) from exc
+        key.save(directory / KEY_FILE)
+        create_private(directory / STATE_FILE, State().canonical())
+        return cls(directory, clock=clock)
+
+    @property
+    def vkey(self) -> VerifierKey:
+        """The cosignature key (type 0x04); beacon notes are signed with the same key as type 0x01."""
+        return self._key.verifier
+
+    def nonce_commitment(self) -> bytes:
+        """Draw a nonce and return the commitment to it (32 bytes), for one opening or enrolment.
+
+        :raises WitnessRefused: too many nonces wait to be revealed
+        """
+        with self._locked() as state:
+            if sum(n.revealed is None for n in state.nonces.values()) >= MAX_OPEN_NONCES:
+                raise WitnessRefused("too many unrevealed nonces", expected=f"at most {MAX_OPEN_NONCES}")
+            nonce = secrets.token_bytes(NONCE_SIZE)
+            commitment = nonce_commitment(nonce)
+            entry = Nonce(nonce=nonce.hex(), revealed=None)
+            self._write(state.model_copy(update={"nonces": {**state.nonces, commitment.hex(): entry}}))
+        return commitment
+
+    def cosign_opening(self, note: Note | str | bytes, entry: bytes, *, log_key: VerifierKey) -> Note:
+        """Cosign the size-1 checkpoint of a new window.
+
+        :param entry: the opening record, ledger entry 0, as its canonical bytes
+        :param log_key: the provider's key, from this witness's own configuration
+        :returns: the note with this witness's cosignature added
+        :raises WitnessRefused: not the root of this opening; another opening of this window was cosigned; the window
+            opens in the past; `previous` is not the origin's last opening with its closed, cosigned end, or counts
+            other windows as abandoned than this witness does; the windows overlap; the nonce that it names is not a
+            fresh one of this witness
+        :raises SignatureError: not signed by the provider
+        """
+        opening = parse_canonical(entry)
+        if not isinstance(opening, Opening):
+            raise WitnessRefused("not an opening record", field="entry 0", found=opening.type)
+        signed = open_checkpoint(note, origin=opening.log, log_key=log_key)
+        head = signed.checkpoint
+        require((head.size, head.root) == (1, leaf_hash(entry)), "not the opening's checkpoint", "checkpoint")
+        digest = sha256(entry).hex()
+        with self._locked() as state:
+            now = self._clock()
+            require(
+                opening.opens_at < opening.closes_at, "the window ends before it opens", "opening.closes_at"
+            )
+            require(
+                now < opening.opens_at,
+                "the window opens in the past",
+                "opening.opens_at",
+                f"> {now}",
+                opening.opens_at,
+            )
+            log = state.logs.get(opening.log)
+            if log is None:
+                last = state.chains.get(opening.origin)
+                check_chain(opening, None if last is None else state.logs[last])
+                self._check_nonce(opening, state)
+            else:
+                # A log that started once does not start again, whatever became of its window.
+                require(
+                    log.opening == digest,
+                    "another opening of this window was cosigned",
+                    "opening.window",
+                    log.opening,
+                    digest,
+                )
+                require(log.size == 1, "the window has gone on", "checkpoint", f"size >= {log.size}", 1)
+            update = Log(
+                origin=opening.origin,
+                window=opening.window,
+                opening=digest,
+                opens_at=opening.opens_at,
+                closes_at=opening.closes_at,
+                size=1,
+                root=head.root.hex(),
+                closed=False,
+                complete=False,
+                abandoned=count_of(opening),
+            )
+            chains = {**state.chains, opening.origin: opening.log}
+            state = state.model_copy(update={"chains": chains})
+            return self._sign(state, opening.log, update, signed.note, now)
+
+    def cosign(
+        self,
+        note: Note | str | bytes,
+        *,
+        log_key: VerifierKey,
+        consistency: Sequence[bytes],
+        closing: tuple[bytes, Sequence[bytes]] | None = None,
+    ) -> Note:
+        """Cosign a later checkpoint of a window whose opening this witness cosigned.
+
+        :param consistency: RFC 9162 path from `last(log)`'s size to this checkpoint's
+        :param closing: for the final checkpoint, the closing record's bytes and inclusion path as last entry;
+            after it this window takes no further checkpoint, and the next one may open
+        :returns: the note with this witness's cosignature added
+        :raises WitnessRefused: unknown log, not an extension of what was cosigned, closed window
+        :raises SignatureError: not signed by the provider
+        """
+        parsed = note if isinstance(note, Note) else parse_note(note)
+        name = Checkpoint.parse(parsed.text).origin
+        head = open_checkpoint(parsed, origin=name, log_key=log_key).checkpoint
+        with self._locked() as state:
+            log = state.logs.get(name)
+            if log is None:
+                raise WitnessRefused("no opening of this window was cosigned", field="checkpoint", found=name)
+            same = (head.size, head.root.hex()) == (log.size, log.root)
+            require(
+                same or not log.closed, "the window is closed", "checkpoint", f"size {log.size}", head.size
+            )
+            require(
+                verify_consistency(log.size, head.size, consistency, bytes.fromhex(log.root), head.root),
+                "not an extension of the last cosigned checkpoint",
+                "checkpoint",
+                f"consistency with size {log.size}, root {log.root}",
+                f"size {head.size}, root {head.root.hex()}",
+            )
+            update = {"size": head.size, "root": head.root.hex()}
+            if closing is not None:
+                record = check_closing(*closing, head, log.window, self._clock())
+                update |= {"closed": True, "complete": is_complete(record, head.size)}
+            return self._sign(state, name, log.model_copy(update=update), parsed, self._clock())
+
+    def follow(
+        self,
+        note: Note | str | bytes,
+        opening: tuple[bytes, Sequence[bytes]],
+        closing: tuple[bytes, Sequence[bytes]],
+        *,
+        log_key: VerifierKey,
+        witnesses: Collection[VerifierKey],
+        quorum: int,
+        consistency: Sequence[bytes] = (),
+    ) -> None:
+        """Take up a closed window that this witness did not see to its end, on the word of a quorum of the others.
+
+        A witness that joins late, or was away, goes on from there; windows that follow one another are taken up in
+        their order. It signs nothing for them, and what it later says of a chain rests, up to here, on that quorum.
+
+        :param note: the window's final checkpoint, cosigned by a quorum of `witnesses`
+        :param opening: the opening record's bytes, and its inclusion path as entry 0
+        :param closing: the closing record's bytes, and its inclusion path as last entry
+        :param consistency: RFC 9162 path from `last(log)`'s size, if this witness cosigned the opening
+        :raises WitnessRefused: another opening of this window, or another tree, than it cosigned itself; not the
+            window after the last one that it knows of this origin
+        :raises SignatureError: the provider's signature or the quorum is missing
+        """
+        record = parse_canonical(opening[0])
+        if not isinstance(record, Opening):
+            raise WitnessRefused("not an opening record", field="entry 0", found=record.type)
+        signed = open_checkpoint(note, origin=record.log, log_key=log_key, witnesses=witnesses)
+        signed.quorum_time(quorum)
+        head, digest = signed.checkpoint, sha256(opening[0]).hex()
+        require(
+            verify_inclusion(leaf_hash(opening[0]), 0, head.size, opening[1], head.root),
+            "the opening is not in the checkpointed tree",
+            "entry 0",
+        )
+        end = check_closing(*closing, head, record.window, self._clock())
+        made = Log(
+            origin=record.origin,
+            window=record.window,
+            opening=digest,
+            opens_at=record.opens_at,
+            closes_at=record.closes_at,
+            size=head.size,
+            root=head.root.hex(),
+            closed=True,
+            complete=is_complete(end, head.size),
+            abandoned=count_of(record),
+        )
+        with self._locked() as state:
+            known, last = state.logs.get(record.log), state.chains.get(record.origin)
+            if known is not None:
+                require(
+                    (not known.closed or known.size == head.size)
+                    and verify_consistency(
+                        known.size, head.size, consistency, bytes.fromhex(known.root), head.root
+                    ),
+                    "not an extension of the last cosigned checkpoint",
+                    "checkpoint",
+                    f"consistency with size {known.size}, root {known.root}",
+                    f"size {head.size}, root {head.root.hex()}",
+                )
+            elif last is not None:
+                check_link(record, state.logs[last])
+            logs = {**state.logs, record.log: made}
+            chains = state.chains if known is not None else {**state.chains, record.origin: record.log}
+            self._write(state.model_copy(update={"logs": logs, "chains": chains}))
+
+    def last(self, log: str) -> tuple[int, bytes] | None:
+        """Size and root of the last checkpoint cosigned of a log (`Opening.log`); None if there is none."""
+        with self._locked() as state:
+            known = state.logs.get(log)
+        return None if known is None else (known.size, bytes.fromhex(known.root))
+
+    def reveal(
+        self,
+        note: Note | str | bytes,
+        entry: bytes,
+        *,
+        log_key: VerifierKey,
+        witnesses: Collection[VerifierKey],
+        quorum: int,
+        index: int = 0,
+        path: Sequence[bytes] = (),
+    ) -> Note:
+        """Reveal the nonce that an opening or enrolment names, signed over a cosigned root that contains it.
+
+        The quorum must be complete and the checkpoint the last one that this witness cosigned. A nonce is
+        revealed over one root only; asking again for that root gives the same note.
+
+        :param entry: the opening's or enrolment's canonical bytes
+        :param index: its place in the ledger; an opening's checkpoint has size 1
+        :param path: its inclusion path
+        :raises WitnessRefused: one of these does not hold, or the entry names no nonce of this witness
+        :raises SignatureError: the log's signature or the quorum is missing
+        """
+        parsed = note if isinstance(note, Note) else parse_note(note)
+        log = Checkpoint.parse(parsed.text).origin
+        signed = open_checkpoint(parsed, origin=log, log_key=log_key, witnesses=witnesses)
+        head, quorum_time = signed.checkpoint, signed.quorum_time(quorum)
+        record = parse_canonical(entry)
+        if not isinstance(record, Opening | Enrolment) or isinstance(record, Opening) != (index == 0):
+            raise WitnessRefused(
+                "not an opening or enrolment in its place", field=f"entry {index}", found=record.type
+            )
+        require(
+            verify_inclusion(leaf_hash(entry), index, head.size, path, head.root),
+            "the entry is not in the checkpointed tree",
+            f"entry {index}",
+        )
+        require(
+            index > 0 or head.size == 1,
+            "an opening's beacon is drawn over it alone",
+            "checkpoint",
+            1,
+            head.size,
+        )
+        if isinstance(record, Enrolment):
+            # A beacon over it would be proof that the ledger's times are wrong (`ledger.clock`); without, it is void.
+            latest = 1000 * (quorum_time + CLOCK_LEEWAY_SECONDS)
+            require(
+                record.ts <= latest,
+                "the enrolment is stamped after its quorum: is a clock wrong?",
+                f"entry {index}, ts",
+                f"at most {latest} ms",
+                record.ts,
+            )
+        if not isinstance(record.beacon, WitnessBeacon):
+            raise WitnessRefused("the entry's beacon is not one of witnesses", field="beacon.source")
+        commitment = next(
+            (m.commitment.hex() for m in members_of(record.beacon) if m.vkey == self.vkey), None
+        )
+        with self._locked() as state:
+            nonce = state.nonces.get(commitment) if commitment else None
+            if commitment is None or nonce is None:
+                raise WitnessRefused(
+                    "the entry names no nonce of this witness", field="beacon", expected=str(self.vkey)
+                )
+            done = nonce.revealed
+            if done is None:
+                done = self._bind(state, signed, quorum_time)
+                entries = {**state.nonces, commitment: nonce.model_copy(update={"revealed": done})}
+                self._write(state.model_copy(update={"nonces": entries}))
+        require(
+            (log_origin(done.origin, done.window), done.size, done.root) == (log, head.size, head.root.hex()),
+            "the nonce was revealed over another root",
+            "checkpoint",
+            f"size {done.size}, root {done.root}",
+            f"size {head.size}, root {head.root.hex()}",
+        )
+        reveal = Reveal(done.origin, done.window, head.size, head.root, bytes.fromhex(nonce.nonce), done.ts)
+        return sign_note(reveal.text, self._key.with_algorithm(ALG_ED25519))
+
+    def _bind(self, state: State, signed: SignedCheckpoint, quorum_time: int) -> Revealed:
+        head, now = signed.checkpoint, self._clock()
+        log = state.logs.get(head.origin)
+        if log is None or (log.size, log.root) != (head.size, head.root.hex()):
+            raise WitnessRefused(
+                "not the last checkpoint that this witness cosigned",
+                field="checkpoint",
+                expected="none" if log is None else f"size {log.size}, root {log.root}",
+                found=f"size {head.size}, root {head.root.hex()}",
+            )
+        require(
+            1000 * quorum_time <= now,
+            "the quorum's time is in the future",
+            "checkpoint",
+            now,
+            1000 * quorum_time,
+        )
+        return Revealed(origin=log.origin, window=log.window, size=head.size, root=log.root, ts=now)
+
+    def _check_nonce(self, opening: Opening, state: State) -> None:
+        if not isinstance(opening.beacon, WitnessBeacon):
+            return
+        for member in members_of(opening.beacon):
+            if member.vkey.name != self.vkey.name:
+                continue
+            require(
+                member.vkey == self.vkey, "another key under this witness's name", "beacon", str(self.vkey)
+            )
+            nonce = state.nonces.get(member.commitment.hex())
+            require(
+                nonce is not None and nonce.revealed is None,
+                "not a fresh nonce of this witness",
+                "beacon",
+                "a commitment that this witness gave and has not opened",
+                member.commitment.hex(),
+            )
+
+    def _sign(self, state: State, name: str, log: Log, note: Note, now: int) -> Note:
+        # A clock that was set back must not order cosignatures differently from what was cosigned.
+        stamp = max(now // 1000, state.last_time)
+        self._write(state.model_copy(update={"logs": {**state.logs, name: log}, "last_time": stamp}))
+        return cosign_note(note, self._key, stamp)
+
+    @contextmanager
+    def _locked(self) -> Iterator[State]:
+        with locked(self._directory / "lock"):
+            yield self._read()
+
+    def _read(self) -> State:
+        path = self._directory / STATE_FILE
+        data = read_private(path, max_bytes=MAX_STATE_BYTES)
+        return State.parse(parse_json(data, source=str(path)), field=str(path))
+
+    def _write(self, state: State) -> None:
+        data = state.canonical()
+        if len(data) > MAX_STATE_BYTES:  # written, it could not be read again
+            raise SizeError(
+                "the witness's state is full", field=STATE_FILE, expected=f"at most {MAX_STATE_BYTES} bytes"
+            )
+        replace_file(self._directory / STATE_FILE, data, mode=PRIVATE_MODE)

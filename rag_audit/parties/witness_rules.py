@@ -1,0 +1,157 @@
+"""What a witness remembers, and its rules for openings and closing records (docs/protocol.md, "Phases")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from rag_audit.encoding.canonical import jcs, parse_json
+from rag_audit.errors import RagAuditError
+from rag_audit.formats.chain import abandoned_after
+from rag_audit.formats.models import Count, Hex32, Millis, Model, Positive
+from rag_audit.formats.records import MAX_ENTRY_BYTES, Closing, Entry, Opening, parse_entry
+from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint
+from rag_audit.ledger.merkle import leaf_hash, verify_inclusion
+
+
+class WitnessRefused(RagAuditError):
+    """The witness does not sign: what it was shown breaks one of its rules."""
+
+
+class Log(Model):
+    """The last checkpoint cosigned of a window's log. It is kept for good: no log ever shrinks or starts again."""
+
+    origin: str
+    window: str
+    opening: Hex32
+    opens_at: Millis
+    closes_at: Millis
+    size: Positive
+    root: Hex32
+    closed: bool
+    complete: bool
+    """closed, and it came to something (`chain.is_complete`)"""
+    abandoned: Count
+    """windows that came to nothing between the last complete one and this: the next opening's count follows from it"""
+
+
+class Revealed(Model):
+    """The one root over which a nonce was revealed."""
+
+    origin: str
+    window: str
+    size: Positive
+    root: Hex32
+    ts: Millis
+
+
+class Nonce(Model):
+    nonce: Hex32
+    revealed: Revealed | None
+
+
+class State(Model):
+    v: Literal[2] = 2
+    logs: dict[str, Log] = Field(default_factory=dict)
+    """by the origin line of the checkpoints"""
+    chains: dict[str, str] = Field(default_factory=dict)
+    """by the provider's origin: the log of the window whose opening was cosigned last"""
+    nonces: dict[Hex32, Nonce] = Field(default_factory=dict)
+    last_time: Count = 0
+
+
+def check_link(opening: Opening, log: Log) -> None:
+    """The opening is of the window after `log`, whose end this witness may not have seen."""
+    previous = opening.previous
+    require(
+        previous is not None and previous.opening == log.opening,
+        "not the window after the last one that this witness knows",
+        "opening.previous",
+        log.opening,
+        previous,
+    )
+    if log.closed:
+        check_chain(opening, log)
+
+
+def check_chain(opening: Opening, log: Log | None) -> None:
+    previous = opening.previous
+    if log is None:
+        if previous is not None:
+            raise WitnessRefused(
+                "no earlier window of this origin is known",
+                field="opening.previous",
+                found=previous,
+                hint="take up the window before it: rag-audit witness follow",
+            )
+        return
+    require(log.closed, "the previous window is not closed by a cosigned checkpoint", "opening.previous")
+    found = None if previous is None else (previous.opening, previous.root)
+    require(
+        found == (log.opening, log.root),
+        "not the last window",
+        "opening.previous",
+        (log.opening, log.root),
+        found,
+    )
+    require(
+        count_of(opening) == (expected := abandoned_after(log.abandoned, log.complete)),
+        "another count of abandoned windows than this witness has",
+        "opening.previous.abandoned",
+        expected,
+        count_of(opening),
+    )
+    require(
+        opening.opens_at >= log.closes_at,
+        "the windows overlap",
+        "opening.opens_at",
+        f">= {log.closes_at}",
+        opening.opens_at,
+    )
+
+
+def count_of(opening: Opening) -> int:
+    return 0 if opening.previous is None else opening.previous.abandoned
+
+
+def check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window: str, now: int) -> Closing:
+    record = parse_canonical(entry)
+    last = head.size - 1
+    if not isinstance(record, Closing):
+        raise WitnessRefused("not a closing record", field=f"entry {last}", found=record.type)
+    require(
+        record.window == window,
+        "the closing record of another window",
+        f"entry {last}",
+        window,
+        record.window,
+    )
+    # Cosigned now, the window could never pass (`ledger.clock`); the provider may ask again once its time has come.
+    latest = now + 1000 * CLOCK_LEEWAY_SECONDS
+    require(
+        record.ts <= latest,
+        "the closing record's time is in the future: is a clock wrong?",
+        f"entry {last}, ts",
+        f"at most {latest} ms",
+        record.ts,
+    )
+    require(
+        verify_inclusion(leaf_hash(entry), last, head.size, path, head.root),
+        "the closing record is not the last entry",
+        f"entry {last}",
+    )
+    return record
+
+
+def parse_canonical(entry: bytes) -> Entry:
+    value = parse_json(entry, source="entry", max_bytes=MAX_ENTRY_BYTES)
+    record = parse_entry(value, field="entry")
+    require(jcs(value) == entry, "not canonical JSON", "entry")
+    return record
+
+
+def require(condition: bool, message: str, field: str, expected: object = None, found: object = None) -> None:
+    if not condition:
+        raise WitnessRefused(message, field=field, expected=expected, found=found)

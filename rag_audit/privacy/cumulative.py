@@ -1,0 +1,125 @@
+"""Several windows over one index together: `rag-audit cumulative`.
+
+Each window has its own bound, and a coalition that asks in all of them learns from all of them. The loss
+distributions of the windows add; the sum of their epsilons would be far too large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from rag_audit import accounting
+from rag_audit.accounting.values import Real, text
+from rag_audit.encoding.canonical import digest_hex, read_json
+from rag_audit.errors import PolicyError, SchemaError
+from rag_audit.formats.models import repeated
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.windowfile import MAX_WINDOW_BYTES, WindowFile
+from rag_audit.proofs.policy import check_policy
+
+
+@dataclass(frozen=True)
+class WindowPart:
+    """A window to compose, and the file that it was read from."""
+
+    source: str
+    policy: Policy
+
+    @property
+    def compositions(self) -> int:
+        """The most queries that a coalition makes in it."""
+        return self.policy.k_max * self.policy.n
+
+
+@dataclass(frozen=True)
+class Cumulative:
+    """The bound for all windows together.
+
+    :param alone: each window's exact eps at the same delta
+    :param tenants: tenants that every window serves: the figure is theirs
+    """
+
+    windows: Sequence[WindowPart]
+    bound: accounting.Bound
+    alone: Sequence[float]
+    tenants: Sequence[str]
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON form, reals as decimal strings."""
+        return {
+            "eps": text(self.bound.eps),
+            "delta": text(self.bound.delta),
+            "bound": self.bound.as_json(),
+            "tenants": list(self.tenants),
+            "windows": [
+                {
+                    "window": part.policy.window,
+                    "file": part.source,
+                    "n": part.policy.n,
+                    "k_max": part.policy.k_max,
+                    "compositions": part.compositions,
+                    "eps_alone": text(eps),
+                }
+                for part, eps in zip(self.windows, self.alone, strict=True)
+            ],
+        }
+
+
+def load_window(path: Path) -> WindowPart:
+    """A window's policy from window.json, from its folder, or from a policy file.
+
+    The window is not verified here, but its policy must be well-formed and the committed one.
+
+    :raises RagAuditError: unreadable, malformed, or not the policy that the opening commits to
+    """
+    dimension: object = None
+    value = None if path.is_dir() else read_json(path, max_bytes=MAX_WINDOW_BYTES)
+    if path.is_dir() or (isinstance(value, dict) and "mediaType" in value):
+        file = WindowFile.load(path)
+        policy = Policy.parse(file.policy, field=f"{path.name}.policy")
+        schema = file.embedder.get("schema")
+        dimension = schema.get("dimension") if isinstance(schema, dict) else None
+        opening = file.entries[0] if file.entries else None
+        committed = opening.get("c_policy") if isinstance(opening, dict) else None
+        if digest_hex(file.policy) != committed:
+            raise SchemaError(
+                "the policy is not the one that the window committed to",
+                field=f"{path.name}.policy",
+                expected=committed,
+                found=digest_hex(file.policy),
+            )
+    else:
+        policy = Policy.parse(value, field=path.name)
+    check_policy(policy, dimension if type(dimension) is int else None)
+    return WindowPart(str(path), policy)
+
+
+def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulative:
+    """The exact bound for a coalition of at most k_max accounts in each of the windows.
+
+    :param delta: for all windows together; the largest delta_policy unless given
+    :raises PolicyError: no window, one given twice, windows without a tenant in common, a bad delta
+    """
+    names = [part.policy.window for part in windows]
+    if twice := repeated(names):
+        raise PolicyError(
+            "a window is given twice", field="windows", expected="each window once", found=twice[0]
+        )
+    shared = [{t.tenant for t in part.policy.tenants} for part in windows]
+    tenants = sorted(set.intersection(*shared)) if shared else []
+    if shared and not tenants:
+        raise PolicyError(
+            "windows without a tenant in common are not over one index",
+            field="windows",
+            expected="a tenant that all of them serve",
+            found="; ".join(", ".join(sorted(names)) for names in shared),
+        )
+    total = delta or str(max((Decimal(part.policy.delta_policy) for part in windows), default=Decimal(0)))
+    parts = [(part.policy.noise.mechanism(), part.compositions) for part in windows]
+    bound = accounting.cumulative(parts, total)
+    alone = [accounting.eps_at(mechanism, m, total) for mechanism, m in parts]
+    return Cumulative(windows, bound, alone, tenants)

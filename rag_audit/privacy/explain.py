@@ -1,0 +1,212 @@
+"""A policy in words: what each number means, and where it comes from. For the person who publishes or reads it."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rag_audit import accounting
+from rag_audit.formats.policy import Policy
+
+_WIDTH = 110
+_COLUMN = 18
+
+COVERS = (
+    "These figures cover the list of selected positions and nothing else. Whatever eps is, a passage that is handed"
+    " out is seen by whoever gets it: even with unlimited noise a given document among 1,024 positions is handed out"
+    " with probability 0.5 % a query (K = 5), 62 % over 200 queries."
+)
+"""Stands first wherever an eps or an AUC bound is printed (docs/accounting.md, "What the figures cover")."""
+
+
+def figures_text(figures: Mapping[str, Any]) -> str:
+    """Every bound, whether it is valid and which one counts, for people.
+
+    :param figures: what `accounting.policy_figures` gives
+    """
+    b = figures["bounds"]
+    mechanism = b["mechanism"]
+    lines = [
+        *textwrap.wrap(COVERS, _WIDTH),
+        "",
+        f"unit       {b['unit']}",
+        f"adjacency  {b['adjacency']}",
+        f"noise      dgs-1, gains {','.join(map(str, mechanism['gains']))}, R {mechanism['lattice']}:"
+        f" sigma {mechanism['sigma']} steps, sigma/Delta {mechanism['sigma_over_delta']}",
+        f"queries    {b['k']} accounts x {b['n']} queries = {b['compositions']:,}, at delta {b['delta']};"
+        f" infinite losses take {mechanism['infinite_loss_mass']} of it",
+        "",
+    ]
+    for bound in b["bounds"]:
+        mark = "  <- eps_audit" if bound["name"] == figures["eps_audit_by"] else ""
+        why = "" if bound["valid"] else f"  not valid: {bound['reason']}"
+        lines.append(f"{bound['name'].replace('_', ' '):14} eps {bound['eps']}{mark}{why}")
+    membership = figures["membership"]
+    lines.append(f"{'one account':14} eps {figures['eps_one_account']}")
+    if "eps_all_accounts" in figures:
+        lines.append(
+            f"{'all accounts':14} eps {figures['eps_all_accounts']}  (accounts_max"
+            f" {figures['accounts_max']}, no assumption on coalitions)"
+        )
+    lines += [
+        f"membership inference by {b['k']} accounts: AUC at most {membership['auc_bound']}, true positives at 1 %"
+        f" false positives at most {100 * float(membership['tpr_at_fpr_1pct']):.3g} %",
+        "",
+        "for comparison, never counting:",
+        *(f"  {name.replace('_', ' '):30} {value}" for name, value in b["not_bounds"].items()),
+    ]
+    return "\n".join(lines)
+
+
+def explain(policy: Policy, figures: Mapping[str, Any], target: str) -> str:
+    """The policy, number by number.
+
+    :param figures: what `accounting.policy_figures` gives for this policy
+    :param target: what the noise was chosen for, one line
+    """
+    lines = [f"Policy of window {policy.window}, explained. C_policy {policy.digest()}", ""]
+    for name, value, meaning in _entries(policy, target):
+        lines += textwrap.wrap(f"{name:{_COLUMN}} = {value}", _WIDTH, subsequent_indent=" " * (_COLUMN + 3))
+        lines += textwrap.wrap(meaning, _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join([*lines, "", "What it promises", "", figures_text(figures), ""])
+
+
+def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
+    m = p.noise.mechanism()
+    yield "v", str(p.v), "Version of this format."
+    yield "window", p.window, "Its id: unique, since the ledger's chain and every receipt name it."
+    yield (
+        "opens_at",
+        _date(p.opens_at),
+        "Answers start here; witnesses must have cosigned the opening before.",
+    )
+    yield "closes_at", _date(p.closes_at), "Nothing is answered after it."
+    yield (
+        "delete_after",
+        _date(p.delete_after),
+        "When the provider deletes the seed and the records' witnesses; until then a verifier may challenge.",
+    )
+    yield (
+        "n",
+        f"{p.n:,}",
+        "Queries that one account may make in the window. Every figure counts all of them, asked or not.",
+    )
+    yield (
+        "k_max",
+        f"{p.k_max:,}",
+        f"The largest coalition covered: {p.k_max:,} accounts that pool their answers make"
+        f" {p.k_max * p.n:,} queries. More accounts than this are outside eps_audit.",
+    )
+    yield (
+        "eps_acc, delta_acc",
+        f"{p.eps_acc}, {p.delta_acc}",
+        "What is promised for one account alone, and what the calibration below is checked against.",
+    )
+    yield (
+        "delta_policy",
+        p.delta_policy,
+        f"The delta of eps_audit. It must exceed k_max delta_acc = {p.k_max * float(p.delta_acc):.3g}, which the"
+        " closed form spends; the other bounds spend all of delta_policy themselves. Keep it well below one over"
+        " the number of documents.",
+    )
+    yield (
+        "calibration",
+        p.calibration,
+        f"{target} For one account this method asks sigma/Delta of at least {_asked(p)}; it is"
+        f" {m.sigma_over_delta:.5g}. By method: {_by_method(p)}.",
+    )
+    yield (
+        "noise.gains",
+        ",".join(map(str, p.noise.gains)),
+        f"Each position's score gets the sum of {len(p.noise.gains)} draws of {p.noise.version} (sigma 16,"
+        " -127..127) times these. Each gain costs a draw a position in the circuit.",
+    )
+    yield (
+        "noise.lattice",
+        str(p.noise.lattice),
+        "R: scores are integers 0..R, and one document moves one score by at most R, the sensitivity. A finer"
+        " lattice needs more noise steps for the same privacy.",
+    )
+    yield (
+        "noise.lo, noise.hi",
+        f"{p.noise.lo}, {p.noise.hi}",
+        "Raw scores are cut to this range before they go to the lattice. Constants of the embedder, never fitted"
+        " to documents.",
+    )
+    yield (
+        "noise.table",
+        p.noise.table,
+        "SHA-256 of the published sampling table; the bounds use its exact masses.",
+    )
+    yield "sigma", p.sigma, "Derived: 16 times the root of the sum of squared gains, in lattice steps."
+    yield (
+        "top_k",
+        str(p.top_k),
+        "Positions in an answer. The bounds do not depend on it, but what is handed out does.",
+    )
+    yield (
+        "unit, adjacency",
+        f"{p.unit}, {p.adjacency}",
+        "Privacy is for one committed position: a document added, removed or replaced. One that fills several"
+        " positions loses the sum over them.",
+    )
+    for tenant in p.tenants:
+        words = "Circuits" if tenant.system == "groth16" else "Protocols"
+        yield (
+            f"tenants.{tenant.tenant}",
+            f"capacity {tenant.capacity:,}, accounts_max {tenant.accounts_max}, {tenant.system}",
+            "Positions, empty ones included: a contract constant that says nothing about the documents. accounts_max"
+            " caps this tenant's accounts, so a bound with no assumption on coalitions exists."
+            f" {words} {', '.join(f'{name} {digest[:16]}..' for name, digest in sorted(tenant.circuits.items()))}",
+        )
+    yield (
+        "proving",
+        p.proving,
+        "Each record is proved when it is answered."
+        if p.proving == "eager"
+        else "Records are proved when a verifier has challenged them.",
+    )
+    p_theta, q_theta = p.estimator.theta
+    span = "the whole window" if p.estimator.tau == 0 else f"{p.estimator.tau} {p.estimator.tau_unit}"
+    yield (
+        "estimator",
+        f"theta {p_theta}/{q_theta}, tau {p.estimator.tau}",
+        f"Queries of different accounts with cosine at or above theta within {span} count as one coalition's.",
+    )
+    wanted = p.estimator.certificate
+    yield (
+        "estimator.certificate",
+        "none" if wanted is None else f"{wanted.system}, up to {wanted.records} records",
+        "The estimate is only declared: verdicts say coalition=not-checked."
+        if wanted is None
+        else "The closing record's estimate is proved; a window with more records cannot be.",
+    )
+    yield (
+        "tokens",
+        f"query {p.tokens.query}, document {p.tokens.document}",
+        "Where the tokeniser cuts; the rest of a longer text is not seen, and no proof speaks of it.",
+    )
+
+
+def _asked(policy: Policy) -> str:
+    return f"{_required(policy, policy.calibration):.5g}"
+
+
+def _required(policy: Policy, method: str) -> float:
+    return accounting.required_sigma_over_delta(
+        method, n=policy.n, eps_acc=float(policy.eps_acc), delta_acc=float(policy.delta_acc)
+    )
+
+
+def _by_method(policy: Policy) -> str:
+    methods = [name for name in accounting.METHODS if name != "exact"]  # whose formula is the analytic one
+    return ", ".join(f"{name} {_required(policy, name):.5g}" for name in methods)
+
+
+def _date(milliseconds: int) -> str:
+    """An instant as a person reads it, and as the file holds it."""
+    seconds = math.floor(milliseconds / 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC ({milliseconds})"

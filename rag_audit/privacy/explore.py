@@ -1,0 +1,649 @@
+"""What noise costs and what it buys, on a provider's own documents and questions: recall@K beside eps_audit.
+
+A simulation of the engine: the index, the lattice and the selection are the engine's, and the noise has its exact
+distribution (the published alias table), but is drawn from numpy's PCG64 under a seed instead of the window's
+committed seed. So figures can be repeated, and cost no permutations.
+
+Recall on a provider's own documents depends on the unnoised ranking, which one document can change. It is outside
+every bound: it stays with the provider (docs/accounting.md, "What the figures cover").
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit import _native, accounting
+from rag_audit.accounting.values import Real, check_delta_split, count, epsilon, probability, text
+from rag_audit.encoding.canonical import parse_json, read_bytes
+from rag_audit.encoding.durable import open_regular
+from rag_audit.errors import EncodingError, PolicyError, RagAuditError, SchemaError, SetupError, SizeError
+from rag_audit.index.embedders import Embedder, NothingToEmbed
+from rag_audit.index.engine import Int8Array, Int32Array, TenantIndex, build_index, select
+from rag_audit.relation.noise import BASE_SIGMA, BINS, alias_table, check_gains
+from rag_audit.relation.scores import ScoreWindow
+
+MAX_TEXT_BYTES = 4 << 30
+MIN_ANSWERS = 4000
+"""Questions are asked again, under other noise, until there are so many answers."""
+
+# sigma/Delta from 0.08 to 32 in factors of about two. Components of one size have the longest support for their
+# sigma, so that small noise has a finite bound at all.
+DEFAULT_MECHANISMS: tuple[tuple[tuple[int, ...], int], ...] = (
+    ((1, 1, 1, 1, 1, 1), 512),
+    ((1, 1, 1, 1, 1, 1), 256),
+    ((1, 1, 1, 1), 128),
+    ((1, 1, 1, 1), 64),
+    ((1, 8), 128),
+    ((1, 8), 64),
+    ((1, 8), 32),
+    ((1, 8, 64), 128),
+    ((1, 8, 64), 64),
+    ((1, 8, 64), 32),
+)
+
+HINT_PICTURE = "pip install 'ragaudit-zk[experiments]'"
+
+
+class SampleError(RagAuditError):
+    """Documents or questions that recall cannot be measured on."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One document and the names that a question may call it by."""
+
+    names: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, the names of the passages that answer it, and where it stands."""
+
+    text: str
+    passages: tuple[str, ...]
+    place: str
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """An index and questions with known answers.
+
+    :param queries: shape (questions, d), int8 in -7..7
+    :param relevant: for each question the positions of its passages, at least one
+    """
+
+    index: TenantIndex
+    queries: Int8Array
+    relevant: Sequence[frozenset[int]]
+
+    def __post_init__(self) -> None:
+        if len(self.queries) == 0 or len(self.queries) != len(self.relevant) or not all(self.relevant):
+            raise SampleError("not a sample", field="questions", expected="at least one, each with a passage")
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What of a policy recall depends on: the gains, and scores in lo..hi as lattice steps."""
+
+    gains: tuple[int, ...]
+    window: ScoreWindow
+
+    def __post_init__(self) -> None:
+        check_gains(self.gains)
+
+    @property
+    def sigma_over_delta(self) -> float:
+        """The noise multiplier of one query."""
+        return BASE_SIGMA * math.sqrt(sum(g * g for g in self.gains)) / self.window.lattice
+
+
+@dataclass(frozen=True)
+class Recall:
+    """How often the engine finds what it is asked for.
+
+    :param recall: the share of a question's passages among the first K, averaged over questions
+    :param hit: the share of answers with at least one of the question's passages
+    :param error: standard error of `recall` over questions
+    """
+
+    recall: float
+    hit: float
+    error: float
+
+    def as_json(self) -> dict[str, str]:
+        """JSON form, reals as decimal strings."""
+        return {"recall": f"{self.recall:.4f}", "hit": f"{self.hit:.4f}", "error": f"{self.error:.4f}"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One policy of the grid.
+
+    :param eps: eps_audit for k accounts with n queries each; `inf` where no finite bound exists
+    :param eps_gaussian: the analytic Gaussian of the same sigma, for comparison; never a bound
+    :param reason: why there is no finite bound
+    """
+
+    noise: Noise
+    n: int
+    k: int
+    recall: Recall
+    eps: float
+    eps_gaussian: float
+    reason: str | None
+
+    @property
+    def label(self) -> str:
+        """The point's place in the grid."""
+        window = self.noise.window
+        gains = ",".join(map(str, self.noise.gains))
+        return f"gains {gains}, R {window.lattice}, scores {window.lo}..{window.hi}, n {self.n}, k {self.k}"
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON form, reals as decimal strings."""
+        window = self.noise.window
+        return {
+            "gains": list(self.noise.gains),
+            "lattice": window.lattice,
+            "lo": window.lo,
+            "hi": window.hi,
+            "n": self.n,
+            "k": self.k,
+            "sigma_over_delta": text(float(f"{self.noise.sigma_over_delta:.5g}")),
+            "eps_audit": text(self.eps),
+            "eps_gaussian": text(float(f"{self.eps_gaussian:.5g}")),
+            "reason": self.reason,
+            **self.recall.as_json(),
+        }
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """Recall beside eps over a grid.
+
+    :param without_noise: the same scores and no noise, at the finest lattice of the grid
+    :param chance: K positions picked blindly
+    """
+
+    top_k: int
+    capacity: int
+    documents: int
+    questions: int
+    repeats: int
+    seed: int
+    delta: str
+    without_noise: Recall
+    chance: Recall
+    points: Sequence[Point]
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON form, reals as decimal strings."""
+        return {
+            "covers": COVERS,
+            "top_k": self.top_k,
+            "capacity": self.capacity,
+            "documents": self.documents,
+            "questions": self.questions,
+            "repeats": self.repeats,
+            "seed": self.seed,
+            "delta": self.delta,
+            "without_noise": self.without_noise.as_json(),
+            "chance": self.chance.as_json(),
+            "points": [{**p.as_json(), "sentence": self.sentence(p)} for p in self.points],
+        }
+
+    def sentence(self, point: Point) -> str:
+        """What a policy means for the people who ask."""
+        eps = "no finite eps exists" if math.isinf(point.eps) else f"eps_audit is {text(point.eps)}"
+        verb = "finds its" if in_words(point.recall.hit, 0).startswith("1 ") else "find their"
+        return (
+            f"at this policy {in_words(point.recall.hit, self.questions * self.repeats)} still {verb} passage"
+            f" among the first {self.top_k} (without noise: {in_words(self.without_noise.hit, self.questions)};"
+            f" by blind chance: {in_words(self.chance.hit, self.questions)}), and {eps}"
+        )
+
+    def headlines(self, chosen: Noise | None = None) -> list[str]:
+        """Sentences for a policy's own noise; without one, for the least eps at which half of the recall is left,
+        and for the least eps of all."""
+        picked = [point for point in self.points if point.noise == chosen]
+        if not picked:
+            by_eps = sorted(self.points, key=lambda point: point.eps)
+            half = [p for p in by_eps if 2 * p.recall.recall >= self.without_noise.recall]
+            picked = [*half[:1], *by_eps[:1]]
+        return [f"{point.label}: {self.sentence(point)}" for point in dict.fromkeys(picked)]
+
+
+COVERS = (
+    "eps covers the list of selected positions and nothing else:"
+    " a passage that is handed out is seen, whatever eps is"
+)
+
+
+def in_words(share: float, tried: int) -> str:
+    """A share of questions as a person says it: ``1 question in 40``, ``7 questions in 10``."""
+    if share <= 0:
+        return f"none of {tried:,} questions"
+    if share < 0.4:
+        return f"1 question in {round(1 / share):,}"
+    if share > 0.995:
+        return "99 questions in 100 or more"
+    if share > 0.95:
+        return f"{round(100 * share)} questions in 100"
+    return f"{round(10 * share)} questions in 10"
+
+
+def base_draws(words: npt.NDArray[np.uint64]) -> Int32Array:
+    """Draws of the base distribution from uniform 64-bit words, by the published alias table.
+
+    A word's low byte gives bin and sign and its high half the threshold bits, as in docs/relation.md, "Noise".
+    """
+    thresholds, aliases = _alias_arrays()
+    bins = (words & np.uint64(BINS - 1)).astype(np.intp)
+    magnitudes = np.where(words >> np.uint64(32) < thresholds[bins], bins, aliases[bins]).astype(np.int32)
+    return np.where(words & np.uint64(BINS), -magnitudes, magnitudes)
+
+
+def weighted_sum(gains: Sequence[int], draws: Int32Array) -> Int32Array:
+    """z of every position: the first rows of `draws`, shape (components, positions), times the gains."""
+    total = np.zeros(draws.shape[1], np.int32)
+    for gain, component in zip(gains, draws, strict=False):
+        total += np.int32(gain) * component
+    return total
+
+
+@cache
+def _alias_arrays() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
+    table = alias_table()
+    return np.array(table.thresholds, np.uint64), np.array(table.aliases, np.intp)
+
+
+def measure_recall(
+    sample: Sample,
+    noises: Sequence[Noise],
+    *,
+    top_k: int,
+    repeats: int | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Recall]:
+    """Recall of the engine under each noise. All of them see the same base draws, so differences are sharper.
+
+    :param repeats: answers to each question, each under its own noise; enough for `MIN_ANSWERS` unless given
+    :param progress: called with questions done and in all
+    :raises PolicyError: K outside 1..capacity
+    """
+    if not 1 <= top_k <= sample.index.capacity:
+        raise PolicyError("K out of range", field="K", expected=f"1..{sample.index.capacity}", found=top_k)
+    repeats = enough_repeats(len(sample.queries)) if repeats is None else repeats
+    columns = max((len(noise.gains) for noise in noises), default=0)
+    capacity = sample.index.capacity
+    shares = np.zeros((len(noises), len(sample.queries)))
+    hits = np.zeros_like(shares)
+    for number, (query, relevant) in enumerate(zip(sample.queries, sample.relevant, strict=True)):
+        scores = sample.index.scores(query).tobytes()
+        for repeat in range(repeats):
+            bits = np.random.PCG64(np.random.SeedSequence([seed, number, repeat]))
+            draws = base_draws(bits.random_raw(capacity * columns)).reshape(columns, capacity)
+            for row, noise in enumerate(noises):
+                window, z = noise.window, weighted_sum(noise.gains, draws).tobytes()
+                found = relevant.intersection(
+                    _native.noised_top_k(scores, window.lo, window.hi, window.lattice, z, top_k)
+                )
+                shares[row, number] += len(found) / len(relevant)
+                hits[row, number] += bool(found)
+        if progress is not None:
+            progress(number + 1, len(sample.queries))
+    return [_recall(s / repeats, h / repeats) for s, h in zip(shares, hits, strict=True)]
+
+
+def enough_repeats(questions: int) -> int:
+    """Answers to each question that make `MIN_ANSWERS` in all."""
+    return -(-MIN_ANSWERS // questions)
+
+
+def _recall(shares: npt.NDArray[np.float64], hits: npt.NDArray[np.float64]) -> Recall:
+    error = float(np.std(shares)) / math.sqrt(len(shares))
+    return Recall(float(np.mean(shares)), float(np.mean(hits)), error)
+
+
+def recall_without_noise(sample: Sample, window: ScoreWindow, *, top_k: int) -> Recall:
+    """Recall of the lattice scores themselves."""
+    quiet = np.zeros(sample.index.capacity, np.int32)
+    found = [
+        len(wanted.intersection(select(sample.index, query, quiet, window, top_k))) / len(wanted)
+        for query, wanted in zip(sample.queries, sample.relevant, strict=True)
+    ]
+    shares = np.array(found)
+    return _recall(shares, (shares > 0).astype(np.float64))
+
+
+def recall_by_chance(sample: Sample, *, top_k: int) -> Recall:
+    """Recall of K positions picked blindly: what unlimited noise leaves."""
+    capacity = sample.index.capacity
+    missed = [
+        math.comb(capacity - len(wanted), top_k) / math.comb(capacity, top_k) for wanted in sample.relevant
+    ]
+    return Recall(top_k / capacity, 1 - sum(missed) / len(missed), 0.0)
+
+
+def explore(
+    sample: Sample,
+    noises: Sequence[Noise],
+    *,
+    ns: Sequence[int],
+    ks: Sequence[int],
+    top_k: int,
+    delta: Real,
+    eps_acc: Real = 4,
+    delta_acc: Real = "1e-7",
+    repeats: int | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Exploration:
+    """Recall and eps_audit at every combination of noise, n and k, least noise first.
+
+    :param ns: queries an account
+    :param ks: coalition sizes
+    :param eps_acc: read by the closed form only, as is `delta_acc`
+    :raises PolicyError: an empty grid, or a parameter that the accountant refuses
+    """
+    if not (noises and ns and ks):
+        raise PolicyError("an empty grid", field="grid", expected="at least one noise, n and k")
+    if repeats is not None and repeats < 1:
+        raise PolicyError(
+            "not a positive integer", field="repeats", expected="an integer >= 1", found=repeats
+        )
+    if seed < 0:
+        raise PolicyError("seed is negative", field="seed", expected="an integer >= 0", found=seed)
+    epsilon(eps_acc, "eps_acc")
+    for value, field in ((delta, "delta"), (delta_acc, "delta_acc")):
+        probability(value, field)
+    for n in ns:
+        count(n, "n")
+    for k in ks:
+        check_delta_split(delta, count(k, "k"), delta_acc)
+    noises = sorted(dict.fromkeys(noises), key=lambda noise: noise.sigma_over_delta)
+    # The accountant first: what it refuses should not wait for the simulation.
+    bounds = {
+        (noise.gains, noise.window.lattice, n, k): _bound(noise, n, k, eps_acc, delta_acc, delta)
+        for noise in noises
+        for n in ns
+        for k in ks
+    }
+    measured = measure_recall(sample, noises, top_k=top_k, repeats=repeats, seed=seed, progress=progress)
+    finest = max((noise.window for noise in noises), key=lambda window: window.lattice)
+    points = [
+        Point(noise, n, k, recall, eps, _gaussian(noise, n * k, delta), reason)
+        for noise, recall in zip(noises, measured, strict=True)
+        for n in ns
+        for k in ks
+        for eps, reason in [bounds[noise.gains, noise.window.lattice, n, k]]
+    ]
+    return Exploration(
+        top_k=top_k,
+        capacity=sample.index.capacity,
+        documents=len(sample.index.positions),
+        questions=len(sample.queries),
+        repeats=enough_repeats(len(sample.queries)) if repeats is None else repeats,
+        seed=seed,
+        delta=str(delta),
+        without_noise=recall_without_noise(sample, finest, top_k=top_k),
+        chance=recall_by_chance(sample, top_k=top_k),
+        points=points,
+    )
+
+
+def _bound(
+    noise: Noise, n: int, k: int, eps_acc: Real, delta_acc: Real, delta: Real
+) -> tuple[float, str | None]:
+    try:
+        mechanism = accounting.Mechanism(noise.gains, noise.window.lattice)
+    except PolicyError as exc:  # gains and lattice are well-formed each; together they may have no bound
+        return math.inf, exc.message
+    best = accounting.audit_bounds(
+        mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta
+    ).best
+    return best.eps, best.reason
+
+
+def _gaussian(noise: Noise, compositions: int, delta: Real) -> float:
+    return accounting.gaussian_epsilon(noise.sigma_over_delta, compositions, float(delta))
+
+
+def make_sample(
+    passages: Sequence[Passage],
+    questions: Sequence[Question],
+    embedder: Embedder,
+    *,
+    capacity: int | None = None,
+    seed: int = 0,
+) -> Sample:
+    """Embed documents and questions, and place the documents as a window does.
+
+    :param capacity: committed positions; the power of two that holds the documents, unless given
+    :raises SampleError: nothing to index or to ask, or a question about a passage that is not there
+    :raises NothingToEmbed: a text without a direction, with its place
+    :raises CapacityError: more documents than positions
+    """
+    if not passages:
+        raise SampleError("no documents", field="--index", expected="at least one")
+    if not questions:
+        raise SampleError("no questions", field="--questions", expected="at least one")
+    named: dict[str, set[int]] = {}
+    for number, passage in enumerate(passages):
+        for name in passage.names:
+            named.setdefault(name, set()).add(number)
+    for question in questions:
+        for name in question.passages:
+            if name not in named:
+                raise SampleError(
+                    "a question's passage is not in the index",
+                    field=question.place,
+                    expected="the id of a document",
+                    found=name,
+                )
+    rows = embedder.embed_documents([passage.text for passage in passages])
+    index = build_index(rows, capacity or max(8, 1 << (len(rows) - 1).bit_length()), Random(seed))
+    relevant = [
+        frozenset(index.positions[i] for name in question.passages for i in named[name])
+        for question in questions
+    ]
+    return Sample(index, np.stack([_embed(question, embedder) for question in questions]), relevant)
+
+
+def _embed(question: Question, embedder: Embedder) -> Int8Array:
+    try:
+        return embedder.embed_query(question.text)
+    except NothingToEmbed as exc:
+        raise NothingToEmbed(exc.message, field=question.place, expected=exc.expected) from exc
+
+
+def load_passages(path: Path, tenant: str | None = None) -> list[Passage]:
+    """Documents of one tenant.
+
+    From a file: JSON Lines, plain or gzip, ``{"text": "..", "id": ".."}``, the id being the line's number unless
+    given. From a folder, as `rag-audit open --docs` takes it: ``<tenant>.jsonl`` files, or folders of text files
+    that are cut into pieces ``name.md#1``, ..; a question may name a piece or the file.
+
+    :raises EncodingError: unreadable or not JSON Lines
+    :raises SchemaError: a line without text, or an id that stands twice
+    :raises SampleError: several tenants in the folder and none named, or no such tenant
+    """
+    if not path.is_dir():
+        return _passages(path)
+    lists = {p.name.partition(".jsonl")[0]: p for p in sorted(path.glob("*.jsonl*"))}
+    if lists:
+        return _passages(lists[_choose(lists, tenant, path)])
+    from rag_audit.index.texts import load_directory
+
+    pieces = load_directory(path)
+    return [
+        Passage((piece.id, piece.id.rpartition("#")[0]), piece.text)
+        for piece in pieces[_choose(pieces, tenant, path)]
+    ]
+
+
+def _choose(tenants: Mapping[str, object], tenant: str | None, path: Path) -> str:
+    if tenant is None and len(tenants) == 1:
+        return next(iter(tenants))
+    if tenant is None or tenant not in tenants:
+        raise SampleError(
+            "which tenant's documents?" if tenant is None else "no such tenant",
+            field=f"--tenant, in {path}",
+            expected=", ".join(tenants),
+            found=tenant,
+        )
+    return tenant
+
+
+def _passages(path: Path) -> list[Passage]:
+    passages: list[Passage] = []
+    seen: set[str] = set()
+    for place, number, value in _records(path):
+        name = str(value.get("id", number))
+        if name in seen:
+            raise SchemaError("an id stands twice", field=place, found=name)
+        seen.add(name)
+        passages.append(Passage((name,), _string(value, "text", place)))
+    return passages
+
+
+def load_questions(path: Path) -> list[Question]:
+    """Questions with known answers: JSON Lines, plain or gzip, ``{"question": "..", "passage": "<id>"}`` or
+    ``"passages": ["<id>", ..]``.
+
+    :raises EncodingError: unreadable or not JSON Lines
+    :raises SchemaError: a line without a question, or without a passage
+    """
+    questions = []
+    for place, _, value in _records(path):
+        wanted = value.get("passages", [value["passage"]] if "passage" in value else None)
+        if not isinstance(wanted, list) or not wanted or not all(isinstance(w, str | int) for w in wanted):
+            raise SchemaError(
+                "a question without its passage",
+                field=place,
+                expected='"passage": "<id>" or "passages": ["<id>", ..]',
+                found=repr(wanted),
+            )
+        questions.append(Question(_string(value, "question", place), tuple(map(str, wanted)), place))
+    return questions
+
+
+def _records(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    data = _inflate(path) if path.suffix == ".gz" else read_bytes(path, max_bytes=MAX_TEXT_BYTES)
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        place = f"{path.name}, line {number}"
+        value = parse_json(line, source=place)
+        if not isinstance(value, dict):
+            raise SchemaError(
+                "not a record", field=place, expected="a JSON object", found=type(value).__name__
+            )
+        yield place, number, value
+
+
+def _inflate(path: Path) -> bytes:
+    try:
+        with open_regular(path) as file, gzip.open(file) as handle:
+            data = handle.read(MAX_TEXT_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as exc:
+        raise EncodingError("cannot be read", field=str(path), found=str(exc)) from exc
+    if len(data) > MAX_TEXT_BYTES:
+        raise SizeError("file too large", field=str(path), expected=f"at most {MAX_TEXT_BYTES} bytes")
+    return data
+
+
+def _string(value: Mapping[str, Any], key: str, place: str) -> str:
+    if not isinstance(value.get(key), str):
+        raise SchemaError(f"no {key}", field=place, expected=f'{{"{key}": ".."}}', found=repr(value.get(key)))
+    return str(value[key])
+
+
+def table(found: Exploration) -> str:
+    """The grid for people, what the figures cover first."""
+    head = f"{'gains':18} {'R':>5} {'lo..hi':>11} {'sigma/Delta':>11} {'n':>6} {'k':>4} {'eps_audit':>10} "
+    lines = [
+        COVERS,
+        f"{found.documents:,} documents at {found.capacity:,} positions, {found.questions:,} questions asked"
+        f" {found.repeats}x; delta {found.delta}; standard errors in brackets; seed {found.seed}",
+        "",
+        f"{head} recall@{found.top_k}  questions that find their passage",
+    ]
+    for point in found.points:
+        window = point.noise.window
+        lines.append(
+            f"{','.join(map(str, point.noise.gains)):18} {window.lattice:>5} {f'{window.lo}..{window.hi}':>11}"
+            f" {point.noise.sigma_over_delta:>11.4g} {point.n:>6} {point.k:>4} {text(point.eps):>10}"
+            f"  {_percent(point.recall)}  {in_words(point.recall.hit, found.questions * found.repeats)}"
+        )
+    for name, recall in (("without noise", found.without_noise), ("blind chance", found.chance)):
+        lines.append(f"{name:{len(head)}} {_percent(recall)}  {in_words(recall.hit, found.questions)}")
+    return "\n".join(lines)
+
+
+def _percent(recall: Recall) -> str:
+    return f"{100 * recall.recall:5.1f} % ({100 * recall.error:.1f})"
+
+
+def draw(found: Exploration, path: Path) -> None:
+    """Recall against eps_audit as a picture, in the format of the file's suffix (png, svg, pdf).
+
+    :raises SetupError: matplotlib is not installed, or it does not know the format
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as exc:
+        raise SetupError("a picture needs matplotlib", field="--picture", hint=HINT_PICTURE) from exc
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    formats = FigureCanvasAgg(figure).get_supported_filetypes()
+    suffix = path.suffix.removeprefix(".").lower()
+    if suffix not in formats:
+        raise SetupError(
+            "unknown picture format", field="--picture", expected=sorted(formats), found=path.name
+        )
+    axes = figure.add_subplot()
+    finite = [point for point in found.points if math.isfinite(point.eps)]
+    for n, k, lo, hi in dict.fromkeys((p.n, p.k, p.noise.window.lo, p.noise.window.hi) for p in finite):
+        line = sorted(
+            (p for p in finite if (p.n, p.k, p.noise.window.lo, p.noise.window.hi) == (n, k, lo, hi)),
+            key=lambda p: p.eps,
+        )
+        axes.errorbar(
+            [p.eps for p in line],
+            [100 * p.recall.recall for p in line],
+            yerr=[100 * p.recall.error for p in line],
+            marker="o",
+            capsize=2,
+            label=f"n = {n}, k = {k}, scores {lo}..{hi}",
+        )
+    for recall, style, label in (
+        (found.without_noise, "--", "without noise"),
+        (found.chance, ":", "blind chance"),
+    ):
+        axes.axhline(100 * recall.recall, color="grey", linestyle=style, label=label)
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=-2)  # so that blind chance is seen above the frame
+    axes.set_xlabel(f"eps_audit at delta {found.delta} (list of selected positions)")
+    axes.set_ylabel(f"recall@{found.top_k}, percent")
+    axes.set_title(f"{found.documents:,} documents, {found.questions:,} questions")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    try:
+        figure.savefig(path, dpi=150, metadata=undated.get(suffix))
+    except OSError as exc:
+        raise SetupError("cannot be written", field=str(path), found=exc.strerror or str(exc)) from exc

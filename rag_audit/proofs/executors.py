@@ -1,0 +1,352 @@
+"""Where proving jobs run: processes of this machine, or a cluster that sees none of their witnesses.
+
+A job holds the seed, the index or every score. To another machine it travels sealed with ChaCha20-Poly1305 under a
+key that provider and workers read from the file that RAG_AUDIT_WORKER_KEY names, and its result comes back the
+same way: neither the network, the scheduler, its logs nor what it spills to disk shows a witness
+(docs/decisions/0014-sealed-proving-jobs.md). A job whose worker is lost runs once more.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import pickle
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rag_audit import __version__
+from rag_audit.encoding.canonical import parse_hex, sha256
+from rag_audit.encoding.durable import create_private, read_private
+from rag_audit.encoding.sealed import seal, unseal
+from rag_audit.errors import (
+    ExecutorError,
+    RagAuditError,
+    SetupError,
+    StoreError,
+    VersionError,
+    WitnessError,
+)
+from rag_audit.proofs.interface import Job
+
+log = logging.getLogger(__name__)
+
+KEY_VARIABLE = "RAG_AUDIT_WORKER_KEY"
+IN_FLIGHT = 128
+"""Jobs sent to a cluster and not yet back: their witnesses are in this process's memory."""
+IN_FLIGHT_BYTES = 1 << 28
+"""Fewer are sent where they are large, but enough for two workers, one job under way and one waiting each."""
+FEWEST_IN_FLIGHT = 4
+CONNECT_S = 10
+SILENCE_S = 300.0
+"""Without a result for so long, a cluster is said to be silent: it may have no workers left."""
+_JOB, _RESULT = b"rag-audit/worker/v1/job", b"rag-audit/worker/v1/result"
+
+K = TypeVar("K")
+
+
+# -- keys and seals ------------------------------------------------------------------------------------------
+
+
+def new_worker_key(path: Path) -> None:
+    """Write a fresh key to a new file with mode 0600.
+
+    :raises StoreError: the file exists already or cannot be written
+    """
+    create_private(path, secrets.token_hex(32).encode() + b"\n")
+
+
+def worker_key() -> bytes:
+    """The key from the file that RAG_AUDIT_WORKER_KEY names, here or on a worker.
+
+    :raises SetupError: variable or file missing, or a file that others may read
+    :raises EncodingError: not 64 hexadecimal digits
+    """
+    name = os.environ.get(KEY_VARIABLE)
+    if not name:
+        raise SetupError(
+            "proving jobs leave this machine sealed only, and there is no key",
+            field=KEY_VARIABLE,
+            expected="the path of a key file, here and on every worker",
+            hint="rag-audit worker-key FILE, and copy FILE to the workers by a safe way",
+        )
+    text = read_private(Path(name), max_bytes=65).decode("ascii", "replace")
+    return parse_hex(text.rstrip("\n"), 32, field=name)
+
+
+def _seal(key: bytes, value: Any, context: bytes) -> bytes:
+    return seal(pickle.dumps(value), key, context)
+
+
+def _open(key: bytes, blob: bytes, context: bytes) -> Any:
+    # Unpickled only after the tag is checked: whoever made it holds the key.
+    try:
+        plain = unseal(blob, key, context, what="job or result")
+    except StoreError as exc:
+        raise SetupError(
+            "a sealed job or result cannot be opened: altered, or provider and workers have different keys",
+            field=KEY_VARIABLE,
+        ) from exc
+    return pickle.loads(plain)
+
+
+def run_sealed(blob: bytes) -> bytes:
+    """What a worker runs: opens a call, makes it, seals what came of it.
+
+    :raises SetupError: no key here, or not the provider's
+    :raises VersionError: provider and worker have different releases
+    """
+    key = worker_key()
+    release, call = _open(key, blob, _JOB)
+    if release != __version__:
+        raise VersionError("a worker has another release", expected=release, found=__version__)
+    fn, args, kwargs = pickle.loads(call)
+    outcome: tuple[Any, RagAuditError | None]
+    try:
+        outcome = (fn(*args, **kwargs), None)
+    except RagAuditError as exc:
+        outcome = (None, exc)
+    except Exception as exc:
+        outcome = (None, ExecutorError("a job failed on its worker", found=type(exc).__name__))
+    return _seal(key, outcome, _RESULT + sha256(blob))
+
+
+# -- executors -----------------------------------------------------------------------------------------------
+
+
+class LocalProcesses(Executor):
+    """Spawned processes of this machine. When one dies, all are replaced and the pool goes on.
+
+    :param workers: how many
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._pool = self._new()
+
+    def _new(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"))
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """As `Executor.submit`."""
+        try:
+            return self._pool.submit(fn, *args, **kwargs)
+        except BrokenProcessPool:
+            self._pool.shutdown(wait=False)
+            self._pool = self._new()
+            return self._pool.submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """As `Executor.shutdown`."""
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+
+class SealedExecutor(Executor):
+    """Any executor of other machines, of which it sees sealed calls and sealed results only.
+
+    :param remote: what carries the calls
+    :param key: 32 bytes that the workers have too
+    """
+
+    def __init__(self, remote: Executor, key: bytes) -> None:
+        self._remote = remote
+        self._key = key
+        self.largest = 1
+        """Bytes of the largest call so far."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """As `Executor.submit`. An error of the job is raised as it was; any other means that the job was lost."""
+        blob = _seal(self._key, (__version__, pickle.dumps((fn, args, kwargs))), _JOB)
+        self.largest = max(self.largest, len(blob))
+        outer: Future[Any] = Future()
+        inner = self._remote.submit(run_sealed, blob)
+
+        def settle(done: Future[Any]) -> None:
+            if not outer.set_running_or_notify_cancel():
+                return
+            try:
+                value, error = _open(self._key, done.result(), _RESULT + sha256(blob))
+            except BaseException as exc:
+                value, error = None, exc
+            if error is not None:
+                outer.set_exception(error)
+            else:
+                outer.set_result(value)
+
+        inner.add_done_callback(settle)
+        outer.add_done_callback(lambda future: future.cancelled() and inner.cancel())
+        return outer
+
+
+class _Ray(Executor):
+    """Ray's tasks as an executor's."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        # Never cancelled: a thread of Ray's fails on that. Leaving the cluster ends what runs there.
+        future.set_running_or_notify_cancel()
+
+        def settle(done: Future[Any]) -> None:
+            try:
+                future.set_result(done.result())
+            except BaseException as exc:
+                future.set_exception(getattr(exc, "cause", None) or exc)  # an error of the call comes wrapped
+
+        task = self._ray.remote(max_retries=0)(fn)
+        task.remote(*args, **kwargs).future().add_done_callback(settle)
+        return future
+
+
+@contextmanager
+def open_executor(address: str | None = None, *, workers: int = 1) -> Iterator[Executor]:
+    """Spawned processes, or the cluster at an address.
+
+    :param address: ``dask://host:port`` or ``ray://host:port``
+    :param workers: processes, where there is no address
+    :raises SetupError: the cluster's package or the workers' key is missing
+    :raises ExecutorError: another address, or nobody answers there
+    """
+    if address is None:
+        with LocalProcesses(workers) as pool:
+            yield pool
+        return
+    scheme, separator, place = address.partition("://")
+    if scheme not in ("dask", "ray") or not separator or not place:
+        raise ExecutorError(
+            "not an executor's address", field="--executor", expected="dask://host:port or ray://host:port",
+            found=address,
+        )  # fmt: skip
+    key = worker_key()
+    if scheme == "dask":
+        distributed = _package("distributed", "dask")
+        with _answering(address):
+            client = distributed.Client(f"tcp://{place}", timeout=CONNECT_S)
+        with client:
+            yield SealedExecutor(client.get_executor(pure=False), key)
+    else:
+        ray = _package("ray", "ray")
+        with _answering(address):
+            ray.init(address)
+        try:
+            yield SealedExecutor(_Ray(ray), key)
+        finally:
+            ray.shutdown()
+
+
+def _package(name: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as exc:
+        raise SetupError(
+            "package not installed", field=name, hint=f"pip install 'ragaudit-zk[{extra}]'"
+        ) from exc
+
+
+@contextmanager
+def _answering(address: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as exc:
+        raise ExecutorError("no cluster answers", field=address, found=type(exc).__name__) from exc
+
+
+# -- jobs ----------------------------------------------------------------------------------------------------
+
+
+def run_job(job: Job) -> Any:
+    """What an executor runs: a proof from a picklable job."""
+    return job.run()
+
+
+def run_jobs(jobs: Iterable[tuple[K, Job]], executor: Executor | None) -> Iterator[tuple[K, Any]]:
+    """Run jobs and give each one's name and result as it is done, in any order.
+
+    Jobs are taken from the iterable as there is room for them. One whose worker is lost runs once more. After an
+    error no job is started, and those under way are waited for and given, so that no finished proof is lost.
+
+    :param executor: threads or processes of this machine are used as they are, any other executor is sealed
+        (`SealedExecutor`, with the key of `worker_key`); one job after another in this thread if None
+    :raises ExecutorError: a job's second worker was lost too, or the executor takes no more
+    :raises RagAuditError: what a job raised; a `WitnessError`'s field starts with the job's name
+    """
+    if executor is None:
+        for name, job in jobs:
+            try:
+                result = run_job(job)
+            except WitnessError as exc:
+                raise _of_job(exc, name) from None
+            yield name, result
+        return
+    limit = 2 * executor.workers if isinstance(executor, LocalProcesses) else IN_FLIGHT
+    if not isinstance(executor, LocalProcesses | SealedExecutor | ProcessPoolExecutor | ThreadPoolExecutor):
+        executor = SealedExecutor(executor, worker_key())
+    waiting: dict[Future[Any], tuple[K, Job, bool]] = {}
+    failure: RagAuditError | None = None
+    source = iter(jobs)
+
+    def room() -> bool:
+        most = limit
+        if isinstance(executor, SealedExecutor):
+            most = min(limit, max(FEWEST_IN_FLIGHT, IN_FLIGHT_BYTES // executor.largest))
+        return len(waiting) < most
+
+    def send(name: K, job: Job, *, again: bool) -> None:
+        nonlocal failure
+        try:
+            waiting[executor.submit(run_job, job)] = (name, job, again)
+        except Exception as exc:
+            failure = failure or ExecutorError("no job can be sent", found=f"{type(exc).__name__}: {exc}")
+
+    try:
+        while True:
+            # Room is looked up once a job: a failed submission ends the loop.
+            while failure is None and room() and (following := next(source, None)):
+                send(*following, again=False)
+            if not waiting:
+                break
+            finished = wait(waiting, timeout=SILENCE_S, return_when=FIRST_COMPLETED).done
+            if not finished:
+                log.warning("no result for %.0f s; %d jobs are on their way", SILENCE_S, len(waiting))
+            for future in finished:
+                name, job, again = waiting.pop(future)
+                error = None if future.cancelled() else future.exception()
+                if isinstance(error, RagAuditError):
+                    failure = failure or _of_job(error, name)
+                elif error is None and not future.cancelled():
+                    yield name, future.result()
+                elif again:
+                    failure = failure or ExecutorError(
+                        "a job was lost with its worker twice", field=str(name),
+                        found="cancelled" if error is None else f"{type(error).__name__}: {error}",
+                        hint="finished proofs are kept: run the same command again",
+                    )  # fmt: skip
+                elif failure is None:
+                    log.warning("a worker was lost; its job runs once more")
+                    send(name, job, again=True)
+    finally:
+        for future in waiting:
+            future.cancel()
+    if failure is not None:
+        raise failure
+
+
+def _of_job(error: RagAuditError, name: object) -> RagAuditError:
+    if isinstance(error, WitnessError):
+        error.field = str(name) if error.field is None else f"{name}: {error.field}"
+    return error

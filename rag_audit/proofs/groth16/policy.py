@@ -1,0 +1,42 @@
+"""The Groth16 circuits that a policy asks for."""
+
+from __future__ import annotations
+
+from rag_audit.formats.policy import Policy
+from rag_audit.proofs.groth16 import coalition
+from rag_audit.proofs.groth16.instance import EmbedInstance, Instance
+from rag_audit.proofs.groth16.system import instances, many_instance
+
+
+def policy_instances(
+    policy: Policy,
+    dimension: int = 256,
+    norm_factor: int | None = EmbedInstance.norm_factor,
+    *,
+    together: int | None = None,
+) -> list[Instance]:
+    """The Groth16 circuits that the policy names, each once: the ones that need keys.
+
+    :param dimension: as `Policy.constants`
+    :param norm_factor: as `Policy.constants`
+    :param together: also those of its tenants that prove so many records at once
+    :raises PolicyError: no circuit proves so many
+    """
+    named = {
+        instance.digest(): instance
+        for tenant in policy.tenants
+        if tenant.system == "groth16"
+        for name, instance in instances(policy.constants(tenant, dimension, norm_factor)).items()
+        if name in tenant.circuits
+    }
+    if together is not None:
+        for tenant in policy.tenants:
+            if tenant.system == "groth16":
+                many = many_instance(policy.constants(tenant, dimension, norm_factor), together)
+                named[many.digest()] = many
+    wanted = policy.estimator.certificate
+    if wanted is not None and wanted.system == "groth16":
+        p, q = policy.estimator.theta
+        made = coalition.instance(wanted.records, dimension, (p, q))
+        named[made.digest()] = made
+    return list(named.values())

@@ -1,0 +1,213 @@
+"""What the checks look at, and where they put what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from rag_audit.errors import ExitCode, RagAuditError
+from rag_audit.formats.challenge import Challenge
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import (
+    BeaconEntry,
+    Closing,
+    CountersignedReceipt,
+    Enrolment,
+    Entry,
+    Opening,
+    QueryRecord,
+    RosterEntry,
+    TenantEntry,
+)
+from rag_audit.formats.statements import RecordPublic
+from rag_audit.formats.trust import Trust
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.merkle import HashTree
+
+if TYPE_CHECKING:
+    pass
+
+
+class Status(StrEnum):
+    """The outcome of one check."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    """proven false"""
+    UNDECIDED = "undecided"
+    """malformed or missing input: neither true nor false"""
+    UNMET = "unmet"
+    """true, but less than trust.toml requires"""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What this outcome alone would exit with."""
+        return {
+            Status.PASS: ExitCode.PASS,
+            Status.FAIL: ExitCode.FAIL,
+            Status.UNDECIDED: ExitCode.MALFORMED,
+            Status.UNMET: ExitCode.UNMET,
+        }[self]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the report."""
+
+    id: str
+    status: Status
+    expected: str
+    found: str
+    at: str | None = None
+    """the entry, proof or receipt that decided, where there is one"""
+
+    def as_json(self) -> dict[str, Any]:
+        """The line for programs."""
+        value = {"id": self.id, "status": self.status.value, "expected": self.expected, "found": self.found}
+        return value if self.at is None else {**value, "at": self.at}
+
+
+@dataclass(frozen=True)
+class ReceiptFile:
+    """A receipt as handed over, with the name it goes by in the report."""
+
+    name: str
+    receipt: CountersignedReceipt
+
+
+@dataclass
+class Case:
+    """One window under verification. The parsed parts are facts about the file, not yet trusted.
+
+    What checks look up once a record is an index here, made once: a window may have 10^5 records and accounts.
+    """
+
+    file: WindowFile
+    trust: Trust
+    receipts: Sequence[ReceiptFile]
+    engine: str
+    opening: Opening
+    opening_digest: str
+    policy: Policy
+    roster: Sequence[RosterEntry]
+    tenants: Mapping[str, TenantEntry]
+    entries: Sequence[Entry]
+    tree: HashTree
+    final: Checkpoint
+    previous: Sequence[WindowFile | RagAuditError] = ()
+    """windows before this one as the verifier was given them, or why one cannot be read"""
+    """the window before this one, or why what was given for it cannot be read"""
+    challenges: Sequence[NamedChallenge] = ()
+    """those that the verifier names itself"""
+    unread: Sequence[str] = ()
+    """a complaint for each file that was handed in as a receipt and is none"""
+    checks: list[Check] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict)
+    """what the verdict prints besides the checks: levels, counts, bounds"""
+    publics: dict[int, RecordPublic] = field(default_factory=dict)
+    """by a record's seq what its statements are made of, which cost a slot and a context each"""
+
+    @cached_property
+    def queries(self) -> list[QueryRecord]:
+        """The query records, in ledger order."""
+        return [e for e in self.entries if isinstance(e, QueryRecord)]
+
+    @property
+    def closing(self) -> Closing | None:
+        """The closing record, if the last entry is one."""
+        last = self.entries[-1]
+        return last if isinstance(last, Closing) else None
+
+    @cached_property
+    def enrolments(self) -> list[Enrolment]:
+        """The enrolments, in ledger order."""
+        return [e for e in self.entries if isinstance(e, Enrolment)]
+
+    @cached_property
+    def everyone(self) -> list[RosterEntry]:
+        """A line for each account: the roster's, then those that enrolled."""
+        return [*self.roster, *(e.roster_entry() for e in self.enrolments)]
+
+    @cached_property
+    def _accounts(self) -> dict[str, RosterEntry]:
+        return {r.account: r for r in self.everyone}
+
+    @cached_property
+    def _beacons(self) -> dict[int, BeaconEntry]:
+        return {e.entry: e for e in self.entries if isinstance(e, BeaconEntry)}
+
+    @cached_property
+    def _sources(self) -> dict[str, int]:
+        return {e.account: e.seq for e in reversed(self.enrolments)}
+
+    @cached_property
+    def _first_uses(self) -> dict[int, QueryRecord]:
+        return {self.source_of(q.account): q for q in reversed(self.queries)}
+
+    def accounts(self) -> Mapping[str, RosterEntry]:
+        """Every account of the window, enrolled ones included."""
+        return self._accounts
+
+    def beacons(self) -> Mapping[int, BeaconEntry]:
+        """Beacon entries by the entry they answer."""
+        return self._beacons
+
+    def source_of(self, account: str) -> int:
+        """The entry whose beacon an account's slots use: its enrolment, or the opening."""
+        return self._sources.get(account, 0)
+
+    def first_use(self, source: int) -> QueryRecord | None:
+        """The first record whose slot uses the beacon that entry `source` named."""
+        return self._first_uses.get(source)
+
+    def beacon_of(self, account: str) -> bytes | None:
+        """The beacon value of an account's slots: its enrolment's, or the window's."""
+        beacon = self._beacons.get(self.source_of(account))
+        return None if beacon is None else bytes.fromhex(beacon.value)
+
+    def report(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
+        """Record a check that is either true or proven false."""
+        return self.record(check, Status.PASS if ok else Status.FAIL, expected, found, at)
+
+    def require(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
+        """Record a requirement of trust.toml that is met or not."""
+        return self.record(check, Status.PASS if ok else Status.UNMET, expected, found, at)
+
+    def record(
+        self, check: str, status: Status, expected: object, found: object, at: str | None = None
+    ) -> bool:
+        """Record a check with its status; true if it passed."""
+        self.checks.append(Check(check, status, str(expected), str(found), at))
+        return status is Status.PASS
+
+    @contextmanager
+    def guarding(self, check: str) -> Iterator[None]:
+        """Turn a named error inside the block into this check's outcome, so that one bad part hides no other."""
+        try:
+            yield
+        except RagAuditError as exc:
+            status = Status.FAIL if exc.exit_code is ExitCode.FAIL else Status.UNDECIDED
+            expected = exc.expected if exc.expected is not None else "well-formed"
+            found = f"{exc.name}: {exc.message}" + ("" if exc.found is None else f" ({exc.found})")
+            self.record(check, status, expected, found, exc.field)
+
+
+def first(items: Iterator[str]) -> str | None:
+    """The first of a lazily computed list of complaints, or None: reports name one place, not a thousand."""
+    return next(items, None)
+
+
+@dataclass(frozen=True)
+class NamedChallenge:
+    """A challenge that the verifier names itself, instead of taking the provider's word for which was drawn.
+
+    :param name: the file it came from
+    """
+
+    name: str
+    challenge: Challenge

@@ -1,0 +1,87 @@
+"""`opening.chain` and `opening.abandoned`: the windows before this one, and how many of them came to nothing."""
+
+from __future__ import annotations
+
+from rag_audit.errors import RagAuditError
+from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.verify.case import Case, Status
+from rag_audit.verify.checks.signatures import open_trusted
+
+
+def check(case: Case) -> None:
+    """Report both; `case.figures["abandoned"]` is the opening's count."""
+    previous = case.opening.previous
+    case.figures["abandoned"] = 0 if previous is None else previous.abandoned
+    reached: list[ClosedWindow] = []
+    with case.guarding("opening.chain"):
+        _walk(case, reached)
+    _count(case, reached)
+
+
+def _walk(case: Case, reached: list[ClosedWindow]) -> None:
+    """Follow the openings back through the windows that the verifier was given.
+
+    :param reached: takes each window of the chain, the nearest first
+    :raises RagAuditError: a window that was given cannot be read, or is not what the witnesses' quorum cosigned
+    """
+    named = case.opening.previous
+    files = [(file, f"previous[{number}]") for number, file in enumerate(case.previous)]
+    if unread := next((file for file, _ in files if isinstance(file, RagAuditError)), None):
+        raise unread
+    if named is None:
+        # Whether a first window is really the first is the witnesses' knowledge: they refuse to cosign a second one.
+        case.report("opening.chain", not case.previous, "the origin's first window, or its predecessor named",
+                    "no previous window" if not case.previous else "names no predecessor")  # fmt: skip
+        return
+    if not case.previous:
+        case.report("opening.chain", True, "a predecessor that the quorum had cosigned last",
+                    f"opening {named.opening[:16]}.., not given: rests on the witnesses")  # fmt: skip
+        return
+    given = [_given(case, file, field) for file, field in files if isinstance(file, WindowFile)]
+    links = {window.digest: window for window in given}
+    later = case.opening
+    while later.previous is not None and (window := links.pop(later.previous.opening, None)) is not None:
+        overlap = window.opening.closes_at > later.opens_at
+        found, root = later.previous.root, window.head.root.hex()
+        if found != root or overlap:
+            case.report("opening.chain", False, f"final root {root} of {window.opening.window}, intervals apart",
+                        f"{found}{', overlapping' if overlap else ''}")  # fmt: skip
+            return
+        reached.append(window)
+        later = window.opening
+    if not reached:
+        case.report("opening.chain", False, f"opening {named.opening}",
+                    ", ".join(window.digest for window in given))  # fmt: skip
+    elif links:
+        case.record("opening.chain", Status.UNDECIDED, "windows that follow one another up to this one",
+                    f"{len(links)} given that the chain does not reach")  # fmt: skip
+    else:
+        end = (
+            "back to the origin's first"
+            if later.previous is None
+            else "what came before rests on the witnesses"
+        )
+        case.report("opening.chain", True, "each names the one before it, intervals apart",
+                    f"{len(reached)} before this one, {end}")  # fmt: skip
+
+
+def _given(case: Case, file: WindowFile, field: str) -> ClosedWindow:
+    window = ClosedWindow.of(file, field=field)
+    signed = open_trusted(case, file.final_checkpoint, field=field, window=window.opening.window)
+    signed.quorum_time(case.trust.quorum)
+    return window
+
+
+def _count(case: Case, reached: list[ClosedWindow]) -> None:
+    """Each opening's count is the one that the window before it gives."""
+    later = [case.opening, *(window.opening for window in reached)]
+    for opening, window in zip(later, reached, strict=False):
+        expected, claimed = window.as_previous().abandoned, opening.previous
+        if claimed is None or claimed.abandoned != expected:
+            case.report("opening.abandoned", False, f"{expected} in the opening of {opening.window}",
+                        "none" if claimed is None else claimed.abandoned, "entries[0].previous")  # fmt: skip
+            return
+    exact = later[-1].previous is None or any(window.complete for window in reached)
+    case.report("opening.abandoned", True, "as many as were opened since the last complete window",
+                f"{case.figures['abandoned']}{'' if exact else ', rests on the witnesses'}")  # fmt: skip

@@ -1,0 +1,95 @@
+"""`proof.challenge`: which records must have proofs, and whose draw says so."""
+
+from __future__ import annotations
+
+from rag_audit.errors import SignatureError
+from rag_audit.formats.challenge import Challenge, sample_size
+from rag_audit.formats.trust import Trust, decimal
+from rag_audit.ledger.note import VerifierKey, parse_note, verify_note
+from rag_audit.verify.case import Case, Status
+
+
+def open_challenge(text: str, trust: Trust, *, field: str) -> Challenge:
+    """A challenge note by a verifier whom trust.toml names.
+
+    :raises EncodingError: not a note
+    :raises VersionError: another kind of note
+    :raises SignatureError: by another key
+    """
+    note = parse_note(text, field=field)
+    keys = [VerifierKey.parse(v.vkey, field=f"trust.verifier.{v.name}") for v in trust.verifier]
+    verify_note(note, keys, field=field)
+    return Challenge.parse(note.text, field=field)
+
+
+def wanted(case: Case) -> set[int] | None:
+    """The records that must have proofs: all in full mode, else those that challenges draw; None if none counts.
+
+    Every challenge over this ledger is answered in full. How many were drawn and never published nobody sees, so the
+    verifier's own has to be among those that count: else the provider publishes the draw that it likes.
+    """
+    every = [q.seq for q in case.queries]
+    require = case.trust.require
+    case.figures["mode"] = require.mode
+    full = require.mode == "full"
+    positions: set[int] = set()
+    over = True
+    for named in case.challenges:
+        if drawn := _drawn(case, named.challenge, every):
+            positions.update(drawn)
+        elif drawn is None:
+            over = case.record("proof.challenge", Status.UNDECIDED, "a challenge over this ledger",
+                               "over another one", named.name)  # fmt: skip
+    if full:
+        return set(every)
+    beta, eta = decimal(require.beta), decimal(require.eta)
+    if beta is None or eta is None or not (0 < beta < 1 and 0 < eta < 1):
+        case.record("proof.challenge", Status.UNMET, "beta and eta in (0, 1) in trust.toml", f"{beta}, {eta}")
+        return None
+    needed = sample_size(beta, eta, len(every))
+    own = [len(_drawn(case, named.challenge, every) or ()) for named in case.challenges]
+    published, found = _published(case, every)
+    largest = max(own if own else map(len, published), default=0)
+    if own and over:
+        found = f"the verifier's own challenge of {largest} records"
+    positions.update(*published)
+    enough = over and largest >= needed and (largest > 0 or not every)
+    whose = "a challenge by this verifier" if own else "a signed challenge"
+    if not case.record(
+        "proof.challenge",
+        Status.PASS if enough else Status.UNDECIDED,
+        f"{whose} of at least {needed} records",
+        found,
+    ):
+        return None
+    case.figures["sampled"] = len(positions)
+    case.figures["challenge"] = "full" if len(positions) == len(every) else "own" if own else "published"
+    return positions
+
+
+def _drawn(case: Case, challenge: Challenge, every: list[int]) -> list[int] | None:
+    """The records that a challenge draws; None if it is over another ledger than this."""
+    named = (challenge.origin, challenge.window, challenge.size, challenge.root)
+    if named != (case.opening.origin, case.opening.window, case.final.size, case.final.root):
+        return None
+    return challenge.positions(every)
+
+
+def _published(case: Case, every: list[int]) -> tuple[list[list[int]], str]:
+    """The draws that the window file has and that count, and what to say of them."""
+    draws: list[list[int]] = []
+    found = "no challenge by a key that trust.toml names"
+    for number, text in enumerate(case.file.challenges):
+        with case.guarding("proof.challenge"):
+            try:
+                challenge = open_challenge(text, case.trust, field=f"challenges[{number}]")
+            except SignatureError as exc:
+                found = str(exc)
+                continue
+            drawn = _drawn(case, challenge, every)
+            if drawn is None:
+                found = "a challenge over another ledger"
+                continue
+            draws.append(drawn)
+            found = f"a challenge of {max(map(len, draws))} records"
+    return draws, found

@@ -1,0 +1,93 @@
+"""`coalition.*`: the declared estimate against the policy, and the certificate that proves it."""
+
+from __future__ import annotations
+
+from rag_audit.encoding.canonical import digest_hex
+from rag_audit.estimate import coalition_statement
+from rag_audit.formats.records import CoalitionEstimate
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.proofs.coalition import coalition_system
+from rag_audit.verify.case import Case, Status
+
+
+def check(case: Case) -> None:
+    """Run the group. Declared or proved, an estimate can fail a window; only a certificate makes it `checked`."""
+    closing = case.closing
+    declared = None if closing is None else closing.coalition
+    case.figures["coalition"] = "not-checked"
+    if declared is None:
+        _certificate(case, None)
+        return
+    policy, asking = case.policy, len({query.account for query in case.queries})
+    c, c_tenant = declared.c, declared.c_tenant
+    case.figures["c"] = {"all": c, "tenant": c_tenant}
+    part = policy.estimator
+    asked = f"theta {part.theta}, tau {part.tau} {part.tau_unit}"
+    found = f"theta {declared.theta}, tau {declared.tau} {declared.tau_unit}"
+    right = case.report("coalition.parameters", found == asked, asked, found)
+    right &= case.report("coalition.count", min(1, asking) <= c_tenant <= c <= asking,
+                         f"{min(1, asking)} <= c in one tenant <= c <= {asking} accounts with queries",
+                         f"{c_tenant}, {c}")  # fmt: skip
+    if _certificate(case, declared) and right:
+        case.figures["coalition"] = "checked"
+    by = "proved" if case.figures["coalition"] == "checked" else "declared, not proved"
+    case.report("coalition.cap", c <= policy.k_max, f"c at most k_max = {policy.k_max}",
+                f"c = {c}, in one tenant {c_tenant} ({by})")  # fmt: skip
+
+
+def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
+    """Whether the window's certificate proves what is declared."""
+    wanted, present = case.policy.estimator.certificate, case.file.certificate
+    named = None if declared is None else declared.certificate
+    if wanted is None or not case.queries:
+        if present is not None or named is not None:
+            why = "no query was answered" if wanted else "the policy asks for none"
+            case.record("coalition.certificate", Status.UNDECIDED, f"no certificate: {why}", "one is claimed")
+        return False
+    if declared is None or present is None or named is None:
+        where = "window" if present is None else "closing record"
+        case.record(
+            "coalition.certificate",
+            Status.UNDECIDED,
+            f"a certificate by {wanted.system}",
+            f"none in the {where}",
+        )
+        return False
+    digest = digest_hex(present)
+    if digest != named:
+        return case.report(
+            "coalition.certificate", False, f"the one that the closing record names, {named}", digest
+        )
+    with case.guarding("coalition.circuit"):
+        p, q = case.policy.estimator.theta
+        shape = {
+            "records": wanted.records,
+            "dimension": case.file.embedder["schema"]["dimension"],
+            "theta": (p, q),
+        }
+        system = coalition_system(wanted.system)
+        circuit = system.digest(**shape)
+        # Another digest may be an older or newer release's circuit: unknown here, not proven false.
+        status = Status.PASS if circuit == wanted.circuit else Status.UNDECIDED
+        if not case.record(
+            "coalition.circuit", status, circuit, wanted.circuit, "policy.estimator.certificate"
+        ):
+            return False
+        with case.guarding("coalition.key"):
+            key = system.open_key(**shape, published=case.file.verification_keys, pins=case.trust.pins)
+            case.report("coalition.key", True, key.digest, key.digest)
+            case.figures.setdefault("setups", set()).add(key.setup or "transparent")
+            with case.guarding("coalition.certificate"):
+                size = len(case.entries) - 1
+                statement = coalition_statement(
+                    case.queries,
+                    declared,
+                    opening_digest=case.opening_digest,
+                    head=Checkpoint(case.opening.log, size, case.tree.root(size)),
+                    dimension=shape["dimension"],
+                    capacity=wanted.records,
+                )
+                system.verify(statement, present, key=key.key, engine=case.engine)
+                proved = f"c = {declared.c}, in one tenant {declared.c_tenant}"
+                return case.report("coalition.certificate", True, f"a proof of {proved}", "it proves that")
+    return False

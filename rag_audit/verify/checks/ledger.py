@@ -1,0 +1,277 @@
+"""`ledger.*`: the log is one append-only log, complete as far as its own rules can tell."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from rag_audit.errors import RagAuditError
+from rag_audit.formats.models import repeated
+from rag_audit.formats.records import (
+    BeaconEntry,
+    Closing,
+    Enrolment,
+    Entry,
+    Opening,
+    QueryRecord,
+    request_message,
+    verifies,
+)
+from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS
+from rag_audit.ledger.merkle import verify_consistency
+from rag_audit.verify.case import Case, first
+from rag_audit.verify.checks.opening import check_beacon
+from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted
+
+
+def check(case: Case) -> None:
+    """Run the group."""
+    _checkpoint(case)
+    _sequence(case)
+    _closing(case)
+    _timestamps(case)
+    _clock(case)
+    _accounts(case)
+    _requests(case)
+    _slots(case)
+
+
+def _checkpoint(case: Case) -> None:
+    with case.guarding("ledger.checkpoint"):
+        check_checkpoint(case, case.file.final_checkpoint, "ledger.checkpoint", "ledger.quorum")
+    size, root = case.final.size, case.final.root
+    case.report("ledger.size", size == len(case.entries), f"{size} entries", f"{len(case.entries)} entries")
+    computed = case.tree.root()
+    case.report("ledger.root", computed == root, root.hex(), computed.hex(), "final_checkpoint")
+    m, n = 1, case.tree.size
+    path = case.tree.consistency_path(m, n)
+    consistent = n >= m and verify_consistency(m, n, path, case.tree.root(m), root)
+    case.report("ledger.consistency", consistent, "the final tree extends the opening's", consistent)
+
+
+def _sequence(case: Case) -> None:
+    def wrong() -> Iterator[str]:
+        for index, entry in enumerate(case.entries):
+            if isinstance(entry, Opening):
+                if index:
+                    yield f"a second opening at {index}"
+            elif entry.seq != index:
+                yield f"entry {index} says seq {entry.seq}"
+            if isinstance(entry, Closing) and index != len(case.entries) - 1:
+                yield f"closing record at {index} is not last"
+            if isinstance(entry, QueryRecord | Closing) and entry.window != case.opening.window:
+                yield f"entry {index} is of window {entry.window}"
+
+    case.report(
+        "ledger.sequence",
+        (bad := first(wrong())) is None,
+        "seq 0, 1, 2, ..",
+        bad or "in order",
+        bad and "entries",
+    )
+
+
+def _closing(case: Case) -> None:
+    closing = case.closing
+    if closing is None:
+        case.report("ledger.closing", False, "a closing record", "none: the window is not closed")
+        return
+    enrolments = len(case.enrolments)
+    found = f"{closing.queries} queries, {closing.enrolments} enrolments"
+    expected = f"{len(case.queries)} queries, {enrolments} enrolments"
+    case.report("ledger.closing", found == expected and not closing.abandoned, expected,
+                found + (", abandoned" if closing.abandoned else ""))  # fmt: skip
+    case.figures["enrolments"] = enrolments
+
+
+def _timestamps(case: Case) -> None:
+    opens, closes = case.opening.opens_at, case.opening.closes_at
+
+    def wrong() -> Iterator[str]:
+        last = opens
+        for entry in case.entries:
+            if isinstance(entry, QueryRecord | Enrolment):
+                if not opens <= entry.ts <= closes:
+                    yield f"entry {entry.seq} at {entry.ts}"
+                if entry.ts < last:
+                    yield f"entry {entry.seq} goes back in time"
+                last = max(last, entry.ts)
+            if isinstance(entry, Closing) and entry.ts < last:
+                yield f"closing record at {entry.ts}"
+
+    bad = first(wrong())
+    case.report(
+        "ledger.timestamps",
+        bad is None,
+        f"ascending within {opens}..{closes}",
+        bad or "ascending",
+        bad and "entries",
+    )
+
+
+@dataclass(frozen=True)
+class _Witnessed:
+    """A checkpoint of this ledger that a quorum cosigned.
+
+    :param at: when the quorum was complete, in ms
+    :param before: the first entry that is known to come after it; those from `size` on may have been waiting
+    """
+
+    name: str
+    size: int
+    at: int
+    before: int
+
+
+def _clock(case: Case) -> None:
+    """The ledger's own times against the witnesses': what a quorum has seen is not stamped later than that, what
+    follows a beacon not earlier than the cosignatures under it.
+    """
+    leeway = 1000 * CLOCK_LEEWAY_SECONDS
+    stands = _witnessed(case)
+    # Times of entries ascend where `ledger.timestamps` passes; the largest so far says the same where it does not.
+    latest = list(accumulate((getattr(e, "ts", 0) for e in case.entries), max))
+    following = _following(case.entries)
+
+    def wrong() -> Iterator[str]:
+        for earlier, later in pairwise(stands):
+            if later.at < earlier.at - leeway:
+                yield f"{later.name} cosigned at {later.at}, {earlier.name} at {earlier.at}"
+        for stand in stands:
+            if (ts := latest[min(stand.size, len(latest)) - 1]) > stand.at + leeway:
+                yield f"an entry of {stand.name} is stamped {ts}, the quorum cosigned it at {stand.at}"
+            entry = following[stand.before]
+            if entry is not None and entry.ts < stand.at - leeway:
+                yield f"entry {entry.seq} at {entry.ts}, after a beacon over {stand.name} at {stand.at}"
+
+    bad = first(wrong())
+    case.report(
+        "ledger.clock",
+        bad is None,
+        f"times that fit {len(stands)} quorums' within {leeway} ms",
+        bad or f"they fit {len(stands)}",
+        bad and "entries",
+    )
+
+
+def _following(entries: Sequence[Entry]) -> list[QueryRecord | Enrolment | Closing | None]:
+    """For each place, and for the one after the last, the first entry from there on that has a time."""
+    found: list[QueryRecord | Enrolment | Closing | None] = [None]
+    for entry in reversed(entries):
+        found.append(entry if isinstance(entry, QueryRecord | Enrolment | Closing) else found[-1])
+    return found[::-1]
+
+
+def _witnessed(case: Case) -> list[_Witnessed]:
+    """What the quorum cosigned of this ledger, by size. Others' checkpoints, and those without a quorum, say nothing
+    about time; whether they may be so is other checks' question.
+    """
+    end = len(case.entries)
+    texts = [("the opening", case.file.opening_checkpoint, min(2, end))]
+    texts += [
+        (f"size {e.entry + 1}", e.checkpoint, place + 1)
+        for place, e in enumerate(case.entries)
+        if isinstance(e, BeaconEntry) and e.entry
+    ]
+    texts.append(("the end", case.file.final_checkpoint, end))
+    found = []
+    for name, text, before in texts:
+        with suppress(RagAuditError):
+            signed = open_trusted(case, text, field=name)
+            head = signed.checkpoint
+            at = 1000 * signed.quorum_time(case.trust.quorum)
+            if 0 < head.size <= end and case.tree.root(head.size) == head.root:
+                found.append(_Witnessed(name, head.size, at, before))
+    return sorted(found, key=lambda stand: stand.size)
+
+
+def _accounts(case: Case) -> None:
+    everyone = case.everyone
+
+    def wrong() -> Iterator[str]:
+        for attribute in ("account", "key"):
+            yield from (f"{attribute} {v} twice" for v in repeated(getattr(r, attribute) for r in everyone))
+        counts = Counter(r.tenant for r in everyone)
+        for tenant in case.policy.tenants:
+            if (count := counts[tenant.tenant]) > tenant.accounts_max:
+                yield f"{count} accounts of {tenant.tenant}, cap {tenant.accounts_max}"
+        known = {r.account: r.tenant for r in case.roster}
+        for entry in case.entries:
+            if isinstance(entry, Enrolment):
+                known[entry.account] = entry.tenant
+                if case.policy.tenant(entry.tenant) is None:
+                    yield f"enrolment {entry.seq} names tenant {entry.tenant}"
+            if isinstance(entry, QueryRecord) and known.get(entry.account) != entry.tenant:
+                where = known.get(entry.account, "no roster line before it")
+                yield f"record {entry.seq}: {entry.account} of {entry.tenant} ({where})"
+
+    bad = first(wrong())
+    case.report("ledger.accounts", bad is None, "every account on the roster, with its tenant",
+                bad or f"{len(everyone)} accounts", bad and "entries")  # fmt: skip
+    _enrolment_beacons(case)
+    own = sum(r.custody == "account" for r in everyone)
+    case.figures["accounts"] = len(everyone)
+    case.figures["accounts_holding_their_keys"] = own
+
+
+def _enrolment_beacons(case: Case) -> None:
+    enrolments = case.enrolments
+    used = {q.account for q in case.queries}
+    beacons = case.beacons()
+    case.figures["enrolments_void_or_unused"] = sum(
+        e.seq not in beacons or e.account not in used for e in enrolments
+    )
+    for enrolment in enrolments:
+        if enrolment.account in used:
+            check_beacon(
+                case, "ledger.enrolment", enrolment.beacon, beacons.get(enrolment.seq), enrolment.seq
+            )
+    answered = {0, *(e.seq for e in enrolments)}
+    entries = Counter(e.entry for e in case.entries if isinstance(e, BeaconEntry))
+    extra = sorted(e for e, count in entries.items() if e not in answered or count > 1)
+    case.report(
+        "ledger.beacons", not extra, "one beacon for each opening or enrolment", extra or entries.total()
+    )
+
+
+def _requests(case: Case) -> None:
+    accounts = case.accounts()
+
+    def wrong() -> Iterator[str]:
+        for q in case.queries:
+            account = accounts.get(q.account)
+            message = request_message(
+                case.opening.origin, case.opening_digest, q.tenant, q.account, q.i, q.hq
+            )
+            if account is None or not verifies(bytes.fromhex(account.key), message, q.sig):
+                yield f"record {q.seq}"
+
+    bad = first(wrong())
+    case.report(
+        "ledger.requests",
+        bad is None,
+        "signed by the account's key",
+        bad or f"{len(case.queries)} signed",
+        bad,
+    )
+
+
+def _slots(case: Case) -> None:
+    counts: dict[str, int] = defaultdict(int)
+    order: list[str] = []
+    for q in case.queries:
+        counts[q.account] += 1
+        if q.i != counts[q.account]:
+            order.append(f"record {q.seq}: {q.account} has i {q.i}, expected {counts[q.account]}")
+    case.report(
+        "ledger.slots",
+        not order,
+        "each account's i runs 1, 2, ..",
+        order[0] if order else "no gap, no repeat",
+    )
+    most = max(counts.values(), default=0)
+    case.report("ledger.limit", most <= case.policy.n, f"at most {case.policy.n} queries an account", most)
+    case.figures["counts"] = dict(sorted(counts.items()))

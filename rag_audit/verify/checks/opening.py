@@ -1,0 +1,171 @@
+"""`opening.*`: what was committed, by whom, and before when."""
+
+from __future__ import annotations
+
+from rag_audit.beacon.drand import DrandChain
+from rag_audit.beacon.values import drand_beacon, witness_beacon
+from rag_audit.encoding.canonical import digest_hex
+from rag_audit.errors import InvalidProof, PolicyError, SetupError, SignatureError
+from rag_audit.formats.opening import check_roster, list_root
+from rag_audit.formats.records import EMPTY_LEDGER, BeaconEntry, BeaconSource, DrandBeacon
+from rag_audit.ledger.checkpoint import SignedCheckpoint
+from rag_audit.ledger.note import VerifierKey
+from rag_audit.proofs.policy import check_policy
+from rag_audit.verify.case import Case, Status
+from rag_audit.verify.checks import chain
+from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted
+
+
+def check(case: Case) -> None:
+    """Run the group."""
+    _signature(case)
+    _complete(case)
+    _indices(case)
+    with case.guarding("opening.policy"):
+        try:
+            # Checked to be an integer; C_emb commits to it.
+            check_policy(case.policy, case.file.embedder["schema"]["dimension"])
+            check_roster(case.roster, case.policy)
+            case.report("opening.policy", True, "well-formed", "well-formed")
+        except PolicyError as exc:
+            case.report("opening.policy", False, exc.expected or "well-formed", exc, exc.field)
+    chain.check(case)
+    first = case.entries[1] if len(case.entries) > 1 else None
+    check_beacon(
+        case, "opening.beacon", case.opening.beacon, first if isinstance(first, BeaconEntry) else None, 0
+    )
+
+
+def _signature(case: Case) -> None:
+    with case.guarding("opening.signature"):
+        signed = check_checkpoint(case, case.file.opening_checkpoint, "opening.signature", "opening.quorum")
+        if signed is None:
+            return
+        head = signed.checkpoint
+        root = case.tree.root(1)
+        case.report("opening.root", (head.size, head.root) == (1, root), f"size 1 root {root.hex()}",
+                    f"size {head.size} root {head.root.hex()}", "opening_checkpoint")  # fmt: skip
+        at = signed.quorum_time(case.trust.quorum) * 1000
+        opens = case.opening.opens_at
+        case.report("opening.published", at < opens, f"quorum before {opens}", f"quorum at {at}")
+
+
+def _complete(case: Case) -> None:
+    opening, policy = case.opening, case.policy
+    tenants = list(case.tenants.values())
+    pairs = [
+        ("c_policy", opening.c_policy, policy.digest()),
+        ("c_emb", opening.c_emb, digest_hex(case.file.embedder)),
+        ("roster", opening.roster, list_root(case.roster)),
+        ("tenants", opening.tenants, list_root(tenants)),
+        ("ledger", opening.ledger, EMPTY_LEDGER),
+        ("origin", opening.origin, case.trust.provider.origin),
+        ("window", opening.window, policy.window),
+        ("opens_at", opening.opens_at, policy.opens_at),
+        ("closes_at", opening.closes_at, policy.closes_at),
+        ("capacities", [(t.tenant, t.capacity) for t in policy.tenants], [(t.tenant, t.capacity) for t in tenants]),
+        ("schema", [{"tenant": t.tenant, "capacity": t.capacity} for t in tenants],
+         case.file.embedder["schema"].get("tenants")),
+        ("tokens", policy.tokens.dump(), case.file.embedder["embedder"]["tokens"]),
+    ]  # fmt: skip
+    wrong = next(((name, a, b) for name, a, b in pairs if a != b), None)
+    if wrong is None:
+        case.report(
+            "opening.complete", True, "the published documents open every commitment", f"{len(pairs)} agree"
+        )
+    else:
+        name, committed, found = wrong
+        case.report("opening.complete", False, f"{name} = {committed}", found, f"opening.{name}")
+
+
+def _indices(case: Case) -> None:
+    """No index and no list of documents is committed for two tenants: caps and bounds count a tenant's accounts.
+
+    Salts and blindings are drawn for each tenant, so equal commitments are one commitment under two names.
+    """
+    for name in ("c_idx", "c_docs"):
+        owner: dict[str, str] = {}
+        for tenant in case.tenants.values():
+            first = owner.setdefault(getattr(tenant, name), tenant.tenant)
+            if first != tenant.tenant:
+                case.report("opening.indices", False, "commitments of each tenant's own",
+                            f"{name} of {first} is that of {tenant.tenant} too", "tenants")  # fmt: skip
+                return
+    case.report("opening.indices", True, "commitments of each tenant's own", f"{len(case.tenants)} tenants")
+
+
+def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconEntry | None, of: int) -> None:
+    """A beacon entry is the one that entry `of` named, drawn after the quorum that cosigned `of`, before its use."""
+    if entry is None:
+        case.report(check_id, False, f"a beacon entry for entry {of}", "none")
+        return
+    with case.guarding(check_id):
+        if (entry.entry, entry.source) != (of, source.source):
+            case.report(check_id, False, f"{source.source} beacon of entry {of}",
+                        f"{entry.source} beacon of entry {entry.entry}", f"entries[{entry.seq}]")  # fmt: skip
+            return
+        text = case.file.opening_checkpoint if of == 0 else entry.checkpoint
+        signed = open_trusted(case, text, field=f"entries[{entry.seq}].checkpoint")
+        head = signed.checkpoint
+        if not (of < head.size <= entry.seq and case.tree.root(head.size) == head.root):
+            case.report(
+                check_id, False, f"a checkpoint of this ledger that contains entry {of}", f"size {head.size}"
+            )
+            return
+        try:
+            quorum_at = signed.quorum_time(case.trust.quorum)
+        except SignatureError as exc:
+            case.record(check_id, Status.UNMET, exc.expected, exc, f"entries[{entry.seq}].checkpoint")
+            return
+        try:
+            value, drawn_at = beacon_value(case, source, entry, signed)
+        except (InvalidProof, SignatureError) as exc:
+            case.report(
+                check_id,
+                False,
+                exc.expected or "the beacon that the entry names",
+                exc,
+                f"entries[{entry.seq}]",
+            )
+            return
+        if value.hex() != entry.value:
+            case.report(check_id, False, value.hex(), entry.value, f"entries[{entry.seq}].value")
+            return
+        used = case.first_use(of)
+        in_order = used is None or (drawn_at <= used.ts and entry.seq < used.seq)
+        first = "none" if used is None else f"{used.ts} at {used.seq}"
+        case.report(check_id, in_order, "drawn after the quorum, before the first query",
+                    f"quorum {quorum_at * 1000}, drawn {drawn_at} at {entry.seq}, first query {first}")  # fmt: skip
+
+
+def beacon_value(
+    case: Case, source: BeaconSource, entry: BeaconEntry, signed: SignedCheckpoint
+) -> tuple[bytes, int]:
+    """The value that the entry's notes give under the keys of trust.toml, and when it was drawn (ms).
+
+    :raises InvalidProof: the notes do not prove the named beacon, or it is older than the quorum
+    :raises SignatureError: by other keys than trust.toml's
+    :raises SetupError: trust.toml pins no drand chain
+    """
+    field = f"entries[{entry.seq}]"
+    if isinstance(source, DrandBeacon):
+        pin = case.trust.beacon.drand
+        if pin is None:
+            raise SetupError("no drand chain is pinned", field="trust.beacon.drand")
+        chain = DrandChain(
+            bytes.fromhex(pin.chain), bytes.fromhex(pin.public_key), pin.scheme, pin.genesis, pin.period
+        )
+        return drand_beacon(source, entry.notes, signed, chain=chain, quorum=case.trust.quorum, field=field)
+    named = {w.name: w.vkey for w in case.trust.witness}
+    trusted = [VerifierKey.parse(named[n], field=f"trust.witness.{n}") for n in case.trust.beacon.witnesses]
+    if not trusted:
+        raise SetupError("no beacon witnesses are named", field="trust.beacon.witnesses")
+    return witness_beacon(
+        source,
+        entry.notes,
+        signed,
+        trusted=trusted,
+        quorum=case.trust.quorum,
+        window=case.opening.window,
+        field=field,
+    )

@@ -1,0 +1,235 @@
+"""`proof.*`: every record's proof verifies against public inputs rebuilt here, never read from the proof."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from rag_audit.encoding.canonical import Json, digest_hex
+from rag_audit.errors import ExitCode, RagAuditError, SetupError
+from rag_audit.formats.constants import STATEMENTS
+from rag_audit.formats.records import QueryRecord
+from rag_audit.formats.statements import PublicValues, TenantPublic, record_public, tenant_public
+from rag_audit.index.embedders import manifest_digest, public_manifest
+from rag_audit.proofs.batch import Lazy, Refusals
+from rag_audit.proofs.interface import SYSTEMS, ProofSystem, proof_system
+from rag_audit.verify.case import Case, Status
+from rag_audit.verify.checks.challenge import wanted
+
+
+def check(case: Case) -> None:
+    """Run the group."""
+    case.figures["proofs"] = "none"
+    asked = wanted(case)
+    proofs = {q.seq: _proofs_of(case, q) for q in case.queries}
+    if asked is not None:
+        _present(case, asked, proofs)
+    strangers = _strangers(case, proofs)
+    case.record("proof.records", Status.UNDECIDED if strangers else Status.PASS,
+                "proofs of query records only, for their tenants' statements",
+                strangers[:3] or "each has its record")  # fmt: skip
+    _eager(case)
+    valid = _valid(case, proofs)
+    proved = [q for q in case.queries if (q.seq, "retrieve") in valid]
+    tenants = {q.tenant for q in proved}
+    systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
+    case.figures["proofs"] = "+".join(sorted(systems)) or "none"
+    case.figures["proved"] = len(proved)
+    if asked is not None:
+        _a1(case, asked, valid)
+
+
+def _present(case: Case, asked: Set[int], proofs: Mapping[int, Mapping[str, Json]]) -> None:
+    missing = [
+        (q.seq, name)
+        for q in case.queries
+        if q.seq in asked
+        for name in _statements(case, q.tenant)
+        if name not in proofs[q.seq]
+    ]
+    short = {seq for seq, _ in missing}
+    case.record(
+        "proof.present",
+        Status.UNDECIDED if missing else Status.PASS,
+        f"proofs of every statement for each of {len(asked)} records",
+        f"{len(asked) - len(short)} of {len(asked)}",
+        f"record {missing[0][0]} has no {missing[0][1]} proof" if missing else None,
+    )
+
+
+def _statements(case: Case, tenant: str) -> list[str]:
+    """What is proved of a tenant's records, by the policy."""
+    part = case.policy.tenant(tenant)
+    return [name for name in STATEMENTS if part is None or name in part.circuits]
+
+
+def _proofs_of(case: Case, record: QueryRecord) -> dict[str, Json]:
+    value = case.file.proofs.get(str(record.seq))
+    return value if isinstance(value, dict) else {}
+
+
+def _strangers(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> list[str]:
+    """Proofs that belong to no record, or to no statement of its tenant."""
+    tenants = {str(q.seq): q.tenant for q in case.queries}
+    unknown = [seq for seq in sorted(case.file.proofs) if seq not in tenants]
+    return unknown + [
+        f"{seq}.{name}"
+        for seq, made in proofs.items()
+        for name in made
+        if name not in _statements(case, tenants[str(seq)])
+    ]
+
+
+def _a1(case: Case, asked: Set[int], valid: set[tuple[int, str]]) -> None:
+    """The level of A1, where every record that needs proofs has a valid one of `embed`."""
+    if not asked or any((seq, "embed") not in valid for seq in asked):
+        return
+    artefacts = case.file.embedder["embedder"]["artefacts"]
+    tenants = {q.tenant for q in case.queries if q.seq in asked}
+    systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
+    tables = {proof_system(name).TABLE_ARTEFACT for name in systems}
+    pinned = all(case.trust.pins.artefact(table) == artefacts[table] for table in tables)
+    case.figures["a1"] = "proved" if pinned and known_manifest(case) else "proved(unpinned)"
+
+
+def known_manifest(case: Case) -> bool:
+    """Whether the whole manifest, less the policy's token limits, is the one that trust.toml pins or, without such a
+    pin, this release's own: a proof of `embed` is about the quantiser and the commitment that the manifest names.
+    """
+    part: Any = case.file.embedder["embedder"]
+    pin = case.trust.pins.manifest
+    if pin is None:
+        try:
+            pin = manifest_digest(public_manifest(part["kind"]))
+        except SetupError:
+            return False
+    return manifest_digest(part) == pin
+
+
+def _eager(case: Case) -> None:
+    pinned = [q for q in case.queries if q.proof is not None]
+    wrong = [
+        q.seq
+        for q in pinned
+        if str(q.seq) in case.file.proofs and digest_hex(case.file.proofs[str(q.seq)]) != q.proof
+    ]
+    case.report("proof.pinned", not wrong, "eager proofs are the ones that their records name",
+                f"record {wrong[0]} names other proofs" if wrong else f"{len(pinned)} eager")  # fmt: skip
+
+
+def _valid(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> set[tuple[int, str]]:
+    """Verify every proof that the file has, tenant by tenant and statement by statement; the valid ones."""
+    groups: dict[str, list[QueryRecord]] = defaultdict(list)
+    for record in case.queries:
+        if not proofs[record.seq]:
+            continue
+        part = case.policy.tenant(record.tenant)
+        if part is None or part.system not in SYSTEMS or record.tenant not in case.tenants:
+            case.record("proof.system", Status.UNDECIDED, ", ".join(SYSTEMS), "unknown tenant or proof system",
+                        f"record {record.seq}")  # fmt: skip
+            continue
+        groups[record.tenant].append(record)
+    valid: set[tuple[int, str]] = set()
+    for tenant, members in sorted(groups.items()):
+        for name in _statements(case, tenant):
+            proved = [(r, proofs[r.seq][name]) for r in members if name in proofs[r.seq]]
+            if proved:
+                valid |= {(seq, name) for seq in _verify(case, tenant, name, proved)}
+    return valid
+
+
+def _verify(case: Case, tenant: str, name: str, proved: Sequence[tuple[QueryRecord, Json]]) -> set[int]:
+    """One statement's proofs of one tenant; the records whose proof is valid."""
+    prefix = "proof" if name == "retrieve" else f"proof.{name}"
+    part = case.policy.tenant(tenant)
+    assert part is not None
+    system = proof_system(part.system)
+    with case.guarding(f"{prefix}.circuit.{tenant}"):
+        public = tenant_public(case.tenants[tenant], policy=case.policy, manifest=case.file.embedder,
+                               opening_digest=case.opening_digest)  # fmt: skip
+        named, circuit = part.circuits[name], system.circuits(public.constants).get(name)
+        # Another digest may be an older or newer release's circuit: unknown here, not proven false.
+        status = Status.PASS if named == circuit else Status.UNDECIDED
+        if not case.record(f"{prefix}.circuit.{tenant}", status, circuit, named, "policy.tenants"):
+            return set()
+        kinds: defaultdict[int, list[tuple[QueryRecord, Json]]] = defaultdict(list)
+        for record, value in proved:
+            kinds[system.places(name, value)].append((record, value))
+        valid: set[int] = set()
+        for places, members in sorted(kinds.items()):
+            valid |= _verify_kind(case, prefix, system, public, name, places, members)
+        return valid
+    return set()
+
+
+def _verify_kind(
+    case: Case,
+    prefix: str,
+    system: ProofSystem,
+    public: TenantPublic,
+    name: str,
+    places: int,
+    proved: Sequence[tuple[QueryRecord, Json]],
+) -> set[int]:
+    """`_verify` for the proofs under one key: those of one record each, or those of so many."""
+
+    def stated(record: QueryRecord) -> PublicValues:
+        made = case.publics.get(record.seq)
+        if made is None:
+            beacon = case.beacon_of(record.account) or b""
+            made = record_public(record, public, opening=case.opening, beacon=beacon)
+            case.publics[record.seq] = made
+        return system.statement(name, made)
+
+    tenant, keys, pins = public.tenant, case.file.verification_keys, case.trust.pins
+    with case.guarding(f"{prefix}.key.{tenant}"):
+        shared = None if places == 1 else system.shared(name, public.constants, places)
+        opened = shared.open_key(keys, pins) if shared else system.open_key(name, public, keys, pins)
+        key = opened.key
+        case.report(f"{prefix}.key.{tenant}", True, opened.digest, opened.digest)
+        case.figures.setdefault("setups", set()).add(opened.setup or "transparent")
+        with case.guarding(f"{prefix}.valid.{tenant}"):
+            bad: Refusals
+            if shared is None:
+                circuit = system.circuits(public.constants)[name]
+
+                def proof(i: int) -> bytes:
+                    record, value = proved[i]
+                    return system.parse_proof(value, circuit, field=f"proofs.{record.seq}.{name}")
+
+                # Made as they are needed: no more of them are held than are verified at a time.
+                proofs = Lazy(len(proved), proof)
+                statements = Lazy(len(proved), lambda i: stated(proved[i][0]))
+                bad = system.refusals(key, proofs, statements, engine=case.engine)
+            else:
+                every = [stated(record) for record in case.queries if record.tenant == tenant]
+                bad, read = {}, {}
+                for i, (record, value) in enumerate(proved):
+                    try:
+                        read[i] = shared.parse_proof(value, field=f"proofs.{record.seq}.{name}")
+                    except RagAuditError as exc:
+                        bad[i] = exc
+                own = [stated(proved[i][0]) for i in read]
+                refused = shared.verify(key, list(read.values()), own, every, engine=case.engine)
+                bad.update((place, refused[n]) for n, place in enumerate(read) if n in refused)
+            found, at, status = f"{len(proved)} valid", None, Status.PASS
+            if bad:
+                first, reason = _refusal(bad)
+                found = f"{len(bad)} invalid: {reason.name}: {reason.message}" + (
+                    f" ({reason.found})" if reason.found else ""
+                )
+                at = f"record {proved[first][0].seq}"
+                if reason.field is not None and reason.field.startswith("proofs."):
+                    at += f", {reason.field}"
+                status = Status.FAIL if reason.exit_code is ExitCode.FAIL else Status.UNDECIDED
+            case.record(f"{prefix}.valid.{tenant}", status, f"{len(proved)} valid proofs", found, at)
+            return {r.seq for i, (r, _) in enumerate(proved) if i not in bad}
+    return set()
+
+
+def _refusal(bad: Mapping[int, RagAuditError]) -> tuple[int, RagAuditError]:
+    """The first proof that is proven false, or the first of those that are none at all; and why."""
+    false = (i for i in sorted(bad) if bad[i].exit_code is ExitCode.FAIL)
+    first = next(false, min(bad))
+    return first, bad[first]

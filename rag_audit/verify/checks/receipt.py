@@ -1,0 +1,142 @@
+"""`receipt.*`: what honest accounts hold agrees with the ledger.
+
+A receipt that is badly signed, edited or of another window is rejected (undecided), never a FAIL: otherwise an
+account could frame the provider. Only a contradiction that the provider signed is a FAIL.
+"""
+
+from __future__ import annotations
+
+from rag_audit.errors import RagAuditError, SetupError
+from rag_audit.formats.receipts import OpenedReceipt, contradictions, open_receipt
+from rag_audit.formats.records import QueryRecord, RequestSalts, verifies
+from rag_audit.index.embedders import Embedder
+from rag_audit.relation.field import to_hex
+from rag_audit.relation.native import vector_commitment
+from rag_audit.verify.case import Case, ReceiptFile, Status
+from rag_audit.verify.checks.signatures import provider_key
+
+
+def check(case: Case, embedder: Embedder | None) -> None:
+    """Run the group.
+
+    :param embedder: the embedder whose artefacts trust.toml pins, to re-execute A1 on disclosed queries
+    """
+    opened: list[tuple[ReceiptFile, OpenedReceipt]] = []
+    rejected = list(case.unread)
+    for item in case.receipts:
+        try:
+            opened.append((item, _open(case, item)))
+        except RagAuditError as exc:
+            rejected.append(f"{item.name}: {exc}")
+    case.record(
+        "receipt.accepted",
+        Status.UNDECIDED if rejected else Status.PASS,
+        "signed by provider and account, of this window",
+        _first_of(rejected) if rejected else f"{len(opened)} receipts",
+    )
+    wrong = [f"{item.name}: {text}" for item, receipt in opened for text in _disagreements(case, receipt)]
+    case.report("receipt.consistent", not wrong, "every receipt agrees with the ledger",
+                wrong[0] if wrong else f"{len(opened)} agree")  # fmt: skip
+    # A receipt counts once, under however many names its file comes.
+    named = {receipt.record.seq: _independent(case, item) for item, receipt in opened}
+    independent = sum(named.values())
+    case.figures["receipts"] = independent
+    case.figures["receipts_other"] = len(named) - independent
+    least = case.trust.require.min_receipts
+    wanted = "min_receipts (absent)" if least is None else least
+    case.require("receipt.independent", least is not None and independent >= least,
+                 f"at least {wanted} from accounts that trust.toml names", independent)  # fmt: skip
+    _re_execute(case, opened, embedder)
+
+
+def _first_of(complaints: list[str]) -> str:
+    more = len(complaints) - 1
+    return complaints[0] + (f" (and {more} more)" if more else "")
+
+
+def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:
+    receipt = item.receipt
+    account = case.accounts().get(receipt.account)
+    if account is None:
+        raise SetupError(
+            "receipt of an account that is not on the roster", field=item.name, found=receipt.account
+        )
+    if not verifies(bytes.fromhex(account.key), receipt.message(), receipt.sig):
+        raise SetupError(
+            "receipt is not countersigned by its account", field=item.name, found=receipt.account
+        )
+    opened = open_receipt(
+        receipt.receipt,
+        origin=case.opening.origin,
+        opening_digest=case.opening_digest,
+        log_key=provider_key(case),
+        field=item.name,
+    )
+    if opened.record.account != receipt.account:
+        raise SetupError(
+            "receipt of another account",
+            field=item.name,
+            expected=receipt.account,
+            found=opened.record.account,
+        )
+    return opened
+
+
+def _disagreements(case: Case, receipt: OpenedReceipt) -> list[str]:
+    """What the provider signed against what the ledger holds."""
+    tenant = case.tenants.get(receipt.record.tenant)
+    wrong = ["unknown tenant"] if tenant is None else contradictions(receipt, tenant, case.policy.top_k)
+    size = receipt.checkpoint.size
+    if size > case.tree.size:
+        wrong.append(f"signed a ledger of {size} entries, published {case.tree.size}")
+    elif case.tree.root(size) != receipt.checkpoint.root:
+        wrong.append(f"split view: another root at size {size}")
+    record = receipt.record
+    published = case.entries[record.seq] if record.seq < len(case.entries) else None
+    if not isinstance(published, QueryRecord) or published != record:
+        wrong.append(f"the receipt's record {record.seq} is not in the ledger")
+    return wrong
+
+
+def _independent(case: Case, item: ReceiptFile) -> bool:
+    named = case.trust.independent(item.receipt.account)
+    account = case.accounts().get(item.receipt.account)
+    return (
+        named is not None
+        and account is not None
+        and account.custody == "account"
+        and account.key == named.key
+    )
+
+
+def _re_execute(
+    case: Case, opened: list[tuple[ReceiptFile, OpenedReceipt]], embedder: Embedder | None
+) -> None:
+    """A1 on disclosed queries: hq must open, and then cq must be the pinned embedder's vector."""
+    total = len(case.queries)
+    disclosed = [(i, r) for i, r in opened if i.receipt.disclosed is not None]
+    if embedder is None or not disclosed:
+        case.figures.setdefault("a1", "declared")
+        return
+    done: set[int] = set()
+    vouched: set[int] = set()
+    wrong: list[str] = []
+    for item, receipt in disclosed:
+        query = item.receipt.disclosed
+        assert query is not None
+        salts = RequestSalts.derive(bytes.fromhex(query.salt))
+        with case.guarding("receipt.disclosed"):
+            if to_hex(embedder.query_commitment(query.query, salts.query)) != receipt.record.hq:
+                raise SetupError("the disclosed query does not open hq", field=item.name)
+            vector = embedder.embed_query(query.query)
+            if to_hex(vector_commitment(salts.vector, vector.tolist())) != receipt.record.cq:
+                wrong.append(f"record {receipt.record.seq}")
+            done.add(receipt.record.seq)
+            if _independent(case, item):
+                vouched.add(receipt.record.seq)
+    case.report("proof.a1", not wrong, "cq is the pinned embedder's vector of the query",
+                wrong[0] if wrong else f"{len(done)} of {total} re-executed, {len(vouched)} of them for accounts"
+                " that trust.toml names")  # fmt: skip
+    # Proofs say more than a verifier's own execution does, and of every record. What a provider's own accounts disclose
+    # is chosen by the provider, and says nothing about the others.
+    case.figures.setdefault("a1", f"re-executed({len(vouched)}/{total})" if vouched else "declared")

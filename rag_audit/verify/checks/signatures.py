@@ -1,0 +1,57 @@
+"""Checkpoint signatures and witness quorums, as the checks ask for them."""
+
+from __future__ import annotations
+
+from rag_audit.errors import SignatureError
+from rag_audit.formats.records import log_origin
+from rag_audit.ledger.checkpoint import SignedCheckpoint, open_checkpoint
+from rag_audit.ledger.note import VerifierKey
+from rag_audit.verify.case import Case, Status
+
+
+def provider_key(case: Case) -> VerifierKey:
+    """The provider's key, from trust.toml only."""
+    return VerifierKey.parse(case.trust.provider.vkey, field="trust.provider.vkey")
+
+
+def witness_keys(case: Case) -> list[VerifierKey]:
+    """The witnesses' keys, from trust.toml only."""
+    return [VerifierKey.parse(w.vkey, field=f"trust.witness.{w.name}") for w in case.trust.witness]
+
+
+def open_trusted(case: Case, text: str, *, field: str, window: str | None = None) -> SignedCheckpoint:
+    """A checkpoint of a window's log under trust.toml's origin, provider key and witness keys.
+
+    :param window: the window's id; this window's if None
+    :raises SignatureError: of another log, or a signature is missing or wrong
+    """
+    return open_checkpoint(
+        text,
+        origin=log_origin(case.trust.provider.origin, window or case.opening.window),
+        log_key=provider_key(case),
+        witnesses=witness_keys(case),
+        field=field,
+    )
+
+
+def check_checkpoint(case: Case, text: str, signature_id: str, quorum_id: str) -> SignedCheckpoint | None:
+    """Report who signed a checkpoint: the provider for trust.toml's origin, and a quorum of its witnesses."""
+    origin = log_origin(case.trust.provider.origin, case.opening.window)
+    try:
+        signed = open_trusted(case, text, field=signature_id)
+    except SignatureError as exc:
+        case.report(
+            signature_id, False, exc.expected or f"signed by {case.trust.provider.vkey}", exc, signature_id
+        )
+        return None
+    case.report(signature_id, True, f"signed for {origin}", f"size {signed.checkpoint.size}")
+    names = ", ".join(sorted(k.name for k in signed.cosignatures)) or "none"
+    try:
+        signed.quorum_time(case.trust.quorum)
+    except SignatureError:
+        case.record(
+            quorum_id, Status.UNMET, f"{case.trust.quorum} of {len(case.trust.witness)} witnesses", names
+        )
+        return None
+    case.report(quorum_id, True, f"{case.trust.quorum} of {len(case.trust.witness)} witnesses", names)
+    return signed

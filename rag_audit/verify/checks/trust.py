@@ -1,0 +1,118 @@
+"""`trust.*`: what the relying party asks for, against what the window gives."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, cast
+
+from rag_audit.formats.trust import (
+    A1_LEVELS,
+    CHALLENGE_LEVELS,
+    COALITION_LEVELS,
+    D1_LEVELS,
+    at_least,
+    decimal,
+    tau_of,
+)
+from rag_audit.index.embedders import manifest_digest
+from rag_audit.proofs.interface import SYSTEMS, proof_system
+from rag_audit.verify.case import Case, Status
+
+
+def check(case: Case) -> None:
+    """Run the group, after all others: it reads their figures."""
+    require, policy = case.trust.require, case.policy
+    table = case.trust.pins.noise_table
+    if table is None:
+        case.record("trust.noise_table", Status.UNDECIDED, "a pinned noise table", "no pin in trust.toml")
+    else:
+        case.report("trust.noise_table", table == policy.noise.table, table, policy.noise.table)
+    _maximum(case, "max_epsilon", decimal(require.max_epsilon), case.figures.get("eps_audit"))
+    _maximum(case, "max_delta", decimal(require.max_delta), Decimal(policy.delta_policy))
+    p, q = policy.estimator.theta
+    _maximum(case, "max_theta", decimal(require.max_theta), Decimal(p) / Decimal(q))
+    share = max(Decimal(policy.top_k) / t.capacity for t in policy.tenants)
+    _maximum(case, "max_K_share", decimal(require.max_K_share), share)
+    limit = None if require.max_abandoned is None else Decimal(require.max_abandoned)
+    _maximum(case, "max_abandoned", limit, Decimal(case.figures["abandoned"]))
+    highest, hi = require.max_score_hi, policy.noise.hi
+    case.require(
+        "trust.max_score_hi", highest is not None and hi <= highest, _or_absent("at most", highest), hi
+    )
+    wide, width = require.min_score_width, hi - policy.noise.lo
+    case.require(
+        "trust.min_score_width", wide is not None and width >= wide, _or_absent("at least", wide), width
+    )
+    least = require.min_k_max
+    case.require(
+        "trust.min_k_max",
+        least is not None and policy.k_max >= least,
+        _or_absent("at least", least),
+        policy.k_max,
+    )
+    _minimal_tau(case)
+    case.figures["d1"] = "declared"
+    for name, order in (("a1", A1_LEVELS), ("d1", D1_LEVELS), ("coalition", COALITION_LEVELS)):
+        level = case.figures.get(name, order[0])
+        asked = getattr(require, name)
+        case.require(f"trust.{name}", at_least(level, asked, order), f"{asked} or better", level)
+    if (drawn_by := case.figures.get("challenge")) is not None:
+        case.require("trust.challenge", at_least(drawn_by, require.challenge, CHALLENGE_LEVELS),
+                     f"{require.challenge} or better; --challenge names the verifier's own", drawn_by)  # fmt: skip
+    setups = case.figures.pop("setups", set())
+    # The weakest of those that the proofs rest on; scan proofs rest on none.
+    setup = next((s for s in ("unsafe", "ceremony", "transparent") if s in setups), "none")
+    case.figures["setup"] = setup
+    case.require("trust.setup", setup in ("ceremony", "transparent") or require.allow_unsafe_setup,
+                 "no setup, one with two or more contributions, or allow_unsafe_setup", setup)  # fmt: skip
+    case.require("trust.records", len(case.queries) > 0, "at least one query record", len(case.queries))
+    case.figures["records"] = len(case.queries)
+    _artefacts(case)
+    _manifest(case)
+
+
+def _manifest(case: Case) -> None:
+    """Everything that the manifest says of the embedder, not its artefacts alone."""
+    pin = case.trust.pins.manifest
+    if pin is not None:
+        found = manifest_digest(cast(dict[str, Any], case.file.embedder["embedder"]))
+        case.report("trust.manifest", found == pin, pin, found, "embedder.embedder")
+
+
+def _minimal_tau(case: Case) -> None:
+    """Spans in positions and in seconds cannot be compared; the whole window is larger than any finite one."""
+    estimator, wanted = case.policy.estimator, case.trust.require.min_tau
+    met = wanted is not None and estimator.tau == 0
+    if wanted is not None and not met:
+        least, unit = tau_of(wanted)
+        met = 0 < least <= estimator.tau and unit == estimator.tau_unit
+    found = "whole window" if estimator.tau == 0 else f"{estimator.tau} {estimator.tau_unit}"
+    case.require(
+        "trust.min_tau", met, _or_absent("at least", "the whole window" if wanted == 0 else wanted), found
+    )
+
+
+def _artefacts(case: Case) -> None:
+    """Pinned embedder artefacts are the ones in the manifest: a table fitted to one tenant would move every score.
+
+    What proofs of A1 commit to may stay unpinned: it only decides the level.
+    """
+    found: Any = case.file.embedder["embedder"].get("artefacts")
+    pins = case.trust.pins.embedder
+    if not pins:
+        case.record("trust.embedder", Status.UNDECIDED, "pinned embedder artefacts", "no pin in trust.toml")
+        return
+    tables = {proof_system(name).TABLE_ARTEFACT for name in SYSTEMS}
+    rest = (
+        {k: v for k, v in found.items() if k in pins or k not in tables} if isinstance(found, dict) else found
+    )
+    case.report("trust.embedder", rest == pins, pins, rest)
+
+
+def _maximum(case: Case, name: str, limit: Decimal | None, value: Decimal | float | None) -> None:
+    met = limit is not None and value is not None and Decimal(str(value)) <= limit
+    case.require(f"trust.{name}", met, _or_absent("at most", limit), "unknown" if value is None else value)
+
+
+def _or_absent(words: str, limit: object) -> str:
+    return "set in trust.toml (absent)" if limit is None else f"{words} {limit}"

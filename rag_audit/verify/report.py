@@ -1,0 +1,88 @@
+"""The verdict for people: one line, the table of checks, the figures, and what is not proved.
+
+What files hold is in it, so each of its lines is escaped: none can be added, and no terminal acts on one.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from rag_audit.errors.printable import printable
+from rag_audit.privacy.explain import COVERS
+from rag_audit.relation.scores import LARGEST_PRODUCT
+from rag_audit.verify.verifier import DOES_NOT_PROVE, Verdict
+
+_WIDTH = 100
+
+
+def render(verdict: Verdict, *, every_check: bool = True) -> str:
+    """The report as text.
+
+    :param every_check: False leaves passed checks out
+    """
+    lines = [verdict.line, ""]
+    for check in verdict.checks:
+        if check.status.value == "pass" and not every_check:
+            continue
+        place = "" if check.at is None else f"  at {check.at}"
+        lines.append(f"{check.status.value:9}  {check.id:24} {_clip(check.found)}{place}")
+        if check.status.value != "pass":
+            lines.append(f"{'':11}{'':24} expected {_clip(check.expected, 160)}")
+    lines += ["", *_figures(verdict)]
+    if verdict.notes:
+        lines += ["", "notes", *_bullets(verdict.notes)]
+    lines += ["", "this does not prove", *_bullets(DOES_NOT_PROVE)]
+    return "\n".join(printable(line) for line in lines) + "\n"
+
+
+def _figures(verdict: Verdict) -> list[str]:
+    f = verdict.figures
+    if "eps_audit" not in f:
+        return []
+    lines = [
+        *textwrap.wrap(COVERS, _WIDTH),
+        "",
+        "privacy of the list of selected positions when one committed position changes",
+    ]
+    for bound in f["bounds"]["bounds"]:
+        why = "" if bound["valid"] else f"  not valid: {bound['reason']}"
+        counts = "  <- eps_audit" if bound["name"] == f["eps_audit_by"] else ""
+        lines.append(f"  {bound['name'].replace('_', ' '):14} eps {bound['eps']}{counts}{why}")
+    lines += [
+        f"  one account    eps {f['eps_one_account']}",
+        f"  all {f['accounts_max']:<3} accounts eps {f['eps_all_accounts']}  (no assumption on coalitions)",
+    ]
+    if "eps_realised" in f:
+        lines.append(
+            f"  realised       eps {f['eps_realised']}  (the ledger's own counts, odometer-corrected)"
+        )
+    lines.append(
+        f"  scores         {f['scores']} of at most {LARGEST_PRODUCT * f['dimension']}, in {f['lattice']} steps;"
+        " what lies outside counts as the nearer end"
+    )
+    membership = f.get("membership", {})
+    if membership:
+        lines.append(
+            f"  membership inference by k_max accounts: AUC at most {membership['auc_bound']},"
+            f" TPR at 1 % FPR at most {membership['tpr_at_fpr_1pct']}"
+        )
+    lines.append(
+        f"  accounts {f.get('accounts')}, of which {f.get('accounts_holding_their_keys')} hold their own keys;"
+        f" enrolments void or unused {f.get('enrolments_void_or_unused', 0)}"
+    )
+    if f.get("abandoned"):
+        lines.append(f"  windows opened since the last complete one that came to nothing: {f['abandoned']}")
+    return lines
+
+
+def _bullets(items: tuple[str, ...] | list[str] | object) -> list[str]:
+    assert isinstance(items, tuple | list)
+    return [
+        line
+        for item in items
+        for line in textwrap.wrap(item, _WIDTH, initial_indent="  - ", subsequent_indent="    ")
+    ]
+
+
+def _clip(text: str, limit: int = 90) -> str:
+    return text if len(text) <= limit else text[: limit - 2] + ".."

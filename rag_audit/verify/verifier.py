@@ -1,0 +1,332 @@
+"""Phase D, verify: from a window file, a trust file and receipts to a verdict. Reads files, opens no connection."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from rag_audit.encoding.canonical import bounded_text, digest_hex, jcs, parse_hex, read_bytes, read_json
+from rag_audit.errors import EncodingError, ExitCode, RagAuditError, SchemaError, SetupError
+from rag_audit.errors.printable import printable
+from rag_audit.formats.challenge import Challenge
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import CountersignedReceipt, Opening, RosterEntry, TenantEntry, parse_entry
+from rag_audit.formats.trust import Trust
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import Embedder, get_embedder
+from rag_audit.ledger.merkle import HashTree, leaf_hash
+from rag_audit.ledger.note import MAX_NOTE_BYTES
+from rag_audit.verify.case import Case, Check, NamedChallenge, ReceiptFile, Status
+from rag_audit.verify.checks import bound, coalition, ledger, opening, proof, receipt
+from rag_audit.verify.checks import trust as trust_checks
+from rag_audit.verify.checks.challenge import open_challenge
+
+MAX_RECEIPT_BYTES = 1 << 20
+
+DOES_NOT_PROVE = (
+    "what a selected position holds: the figures cover the list of selected positions; the text found there, its "
+    "emptiness, and digests in receipts are disclosed with certainty and are outside the bound",
+    "the generation channel: what a model writes from the documents",
+    "a true coalition above k_max",
+    "records that no proof was asked for",
+    "coalitions that diversify their queries below theta",
+    "D1 and A1 below `proved`: that a committed vector, or a query vector, is the embedding of its text",
+    "answers given off the ledger without a receipt",
+    "selective refusal and stalling: the provider knows scores and noise",
+    "behaviour of honest accounts that depends on their answers (counts, times, c) beyond the all-accounts figure",
+    "a second origin over the same index",
+    "the same documents as several tenants: committed again under fresh salts they look like others, and each "
+    "figure, that for all accounts too, covers the accounts of one tenant",
+    "windows that the provider filled with queries of its own, closed and showed to nobody: they do not count as "
+    "abandoned",
+    "the seed's entropy and secrecy",
+    "subliminal channels: timestamps, salts drawn by the library",
+    "that embeddings cannot be inverted",
+    "the computational assumptions: SHA-256, Poseidon, Ed25519, and the proof system's (docs/security.md)",
+)
+"""Printed with every verdict, in this order."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome: every check, the figures, and one line that says it all."""
+
+    exit_code: ExitCode
+    checks: Sequence[Check]
+    figures: Mapping[str, Any]
+    notes: Sequence[str]
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything was proved and everything asked for is met."""
+        return self.exit_code is ExitCode.PASS
+
+    @property
+    def deciding(self) -> Check | None:
+        """The first check with the verdict's outcome; None for a PASS."""
+        return next(
+            (c for c in self.checks if c.status.exit_code is self.exit_code and not self.passed), None
+        )
+
+    @property
+    def line(self) -> str:
+        """The verdict line (docs/protocol.md, "Verdict")."""
+        f = self.figures
+        words = {
+            ExitCode.PASS: "PASS",
+            ExitCode.FAIL: "FAIL",
+            ExitCode.MALFORMED: "UNDECIDED",
+            ExitCode.UNMET: "UNMET",
+        }
+        parts = [words[self.exit_code]]
+        sampled = f.get("mode") == "sampled"
+        if self.passed and sampled:
+            parts = ["PASS-SAMPLED"]
+        if self.deciding is not None:
+            parts.append(self.deciding.id)
+        if self.exit_code in (ExitCode.PASS, ExitCode.UNMET):
+            parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={f.get('eps_audit')}")
+            keys = ["delta", "k_max", *(("beta", "eta", "challenge") if sampled else ())]
+            keys += ["mode", "records", "receipts", "a1", "d1", "coalition", "proofs", "setup", "abandoned"]
+            parts += [f"{k}={f.get(k)}" for k in [*keys, "scores"]]
+            parts += [f"allow={name}" for name in f.get("allowed", [])]
+        return printable(" ".join(parts))
+
+    def as_json(self) -> dict[str, Any]:
+        """The whole verdict for programs."""
+        return {
+            "verdict": self.line,
+            "exit_code": int(self.exit_code),
+            "checks": [c.as_json() for c in self.checks],
+            "figures": dict(self.figures),
+            "notes": list(self.notes),
+            "does_not_prove": list(DOES_NOT_PROVE),
+        }
+
+
+def verify_window(
+    window: Path | WindowFile,
+    *,
+    trust: Path | Trust,
+    receipts: Sequence[Path] = (),
+    previous: Sequence[Path] = (),
+    engine: str = "native",
+    max_epsilon: str | None = None,
+    allow_unsafe_setup: bool = False,
+    challenges: Sequence[Path] = (),
+) -> Verdict:
+    """Verify a window as a third party that trusts nothing but `trust`.
+
+    :param receipts: countersigned receipt files, or folders of them
+    :param previous: windows before this one, in any order, to check the chain instead of resting on the witnesses
+    :param engine: which Groth16 verifier decides: native, py_ecc or snarkjs
+    :param max_epsilon: a tighter limit than trust.toml's
+    :param allow_unsafe_setup: accept one-party keys; printed in the verdict
+    :param challenges: notes that the verifier drew itself: they must be answered, whatever others the window has
+    :raises RagAuditError: the window, the trust file or one's own challenge cannot be read at all (exit code 2)
+    """
+    trusted = trust if isinstance(trust, Trust) else Trust.load(trust)
+    trusted, allowed = _options(trusted, max_epsilon, allow_unsafe_setup)
+    own = [NamedChallenge(_printable(path), _own_challenge(path, trusted)) for path in challenges]
+    file = window if isinstance(window, WindowFile) else WindowFile.load(window)
+    handed_in, unread = load_receipts(receipts)
+    case = open_case(file, trusted, handed_in, engine, [_previous(path) for path in previous])
+    case.unread, case.challenges = unread, own
+    case.figures["allowed"] = allowed
+    embedder, notes = _embedder(case)
+    opening.check(case)
+    ledger.check(case)
+    proof.check(case)
+    receipt.check(case, embedder)
+    coalition.check(case)
+    bound.check(case)
+    trust_checks.check(case)
+    return _verdict(case, notes)
+
+
+def _own_challenge(path: Path, trust: Trust) -> Challenge:
+    data = read_bytes(path, max_bytes=MAX_NOTE_BYTES)
+    text = bounded_text(data, what="note", field=path.name, max_bytes=MAX_NOTE_BYTES)
+    return open_challenge(text, trust, field=path.name)
+
+
+def _options(trust: Trust, max_epsilon: str | None, allow_unsafe_setup: bool) -> tuple[Trust, list[str]]:
+    """Command-line options tighten trust.toml, or are printed in the verdict."""
+    require = trust.require
+    allowed = ["unsafe-setup"] if allow_unsafe_setup or require.allow_unsafe_setup else []
+    update: dict[str, Any] = {"allow_unsafe_setup": bool(allowed)}  # before any other option joins the list
+    if max_epsilon is not None:
+        update["max_epsilon"] = max_epsilon
+        if require.max_epsilon is None:
+            # Stands in for a requirement that trust.toml leaves out: whoever reads the verdict should know.
+            allowed.append("max-epsilon-by-option")
+    if require.allow_minority_quorum:
+        allowed.append("minority-quorum")
+    changed = type(require).parse({**require.model_dump(), **update}, field="options")
+    if max_epsilon is not None and require.max_epsilon is not None:
+        tighter = min(require.max_epsilon, max_epsilon, key=Decimal)
+        changed = changed.model_copy(update={"max_epsilon": tighter})
+    return trust.model_copy(update={"require": changed}), allowed
+
+
+def open_case(
+    file: WindowFile,
+    trust: Trust,
+    receipts: Sequence[ReceiptFile],
+    engine: str,
+    previous: Sequence[WindowFile | RagAuditError] = (),
+) -> Case:
+    """Parse every part of a window file.
+
+    :raises RagAuditError: naming the first part that is not well-formed
+    """
+    _check_manifest(file.embedder)
+    entries = [parse_entry(value, field=f"entries[{i}]") for i, value in enumerate(file.entries)]
+    if not entries or not isinstance(entries[0], Opening):
+        raise SchemaError("entry 0 is not an opening", field="entries[0]")
+    tenants = [TenantEntry.parse(t, field=f"tenants[{i}]") for i, t in enumerate(file.tenants)]
+    names = [t.tenant for t in tenants]
+    if names != sorted(set(names)):
+        raise SchemaError("tenants are not sorted and unique", field="tenants", found=names)
+    return Case(
+        file=file,
+        trust=trust,
+        receipts=receipts,
+        engine=engine,
+        opening=entries[0],
+        opening_digest=digest_hex(file.entries[0]),
+        policy=Policy.parse(file.policy, field="policy"),
+        roster=[RosterEntry.parse(r, field=f"roster[{i}]") for i, r in enumerate(file.roster)],
+        tenants={t.tenant: t for t in tenants},
+        entries=entries,
+        tree=HashTree(leaf_hash(jcs(value)) for value in file.entries),
+        final=file.final_head(),
+        previous=previous,
+    )
+
+
+def _check_manifest(manifest: Mapping[str, Any]) -> None:
+    """The parts of the manifest under C_emb that the checks read are there, with their types."""
+    needed = {"embedder": dict, "embedder.kind": str, "embedder.artefacts": dict, "embedder.tokens": dict,
+              "embedder.tokens.query": int, "embedder.tokens.document": int, "schema": dict,
+              "schema.dimension": int}  # fmt: skip
+    for place, kind in needed.items():
+        part: Any = manifest
+        for name in place.split("."):
+            part = part.get(name)
+        if type(part) is not kind:
+            raise SchemaError("embedder manifest is not well-formed", field=f"embedder.{place}",
+                              expected=kind.__name__, found=type(part).__name__)  # fmt: skip
+    for name, digest in manifest["embedder"]["artefacts"].items():
+        parse_hex(digest, 32, field=f"embedder.embedder.artefacts.{name}")
+
+
+def load_receipts(paths: Sequence[Path]) -> tuple[list[ReceiptFile], list[str]]:
+    """Countersigned receipts from files and folders (``*.json``), in name order.
+
+    :returns: the receipts, and a complaint for each file or folder that is none. Others hand receipts in: what one of
+        them made unreadable must not keep the rest of the window from being judged
+    """
+    receipts: list[ReceiptFile] = []
+    unread: list[str] = []
+    for path in paths:
+        try:
+            inside = (
+                sorted(f for f in path.iterdir() if f.name.endswith(".json")) if path.is_dir() else [path]
+            )
+        except OSError as exc:
+            unread.append(f"{_printable(path)}: {EncodingError('cannot be read', found=exc.strerror)}")
+            continue
+        for file in inside:
+            name = _printable(file)
+            try:
+                value = read_json(_regular(file), max_bytes=MAX_RECEIPT_BYTES)
+                receipts.append(ReceiptFile(name, CountersignedReceipt.parse(value, field=name)))
+            except RagAuditError as exc:
+                unread.append(f"{name}: {exc}")
+    return receipts, unread
+
+
+def _regular(path: Path) -> Path:
+    """The path of a file, not of a folder, pipe or device, whose reading may fail or never end.
+
+    :raises EncodingError: it is none
+    """
+    if path.exists() and not path.is_file():
+        raise EncodingError("not a regular file", field=path.name)
+    return path
+
+
+def _printable(path: Path) -> str:
+    """A file's name, which need not be Unicode."""
+    return os.fsencode(path.name).decode(errors="backslashreplace")
+
+
+def _previous(path: Path) -> WindowFile | RagAuditError:
+    """A window before this one, or why it cannot be read: `opening.chain` says so, and the others still count."""
+    try:
+        return WindowFile.load(path)
+    except RagAuditError as exc:
+        return exc
+
+
+def _embedder(case: Case) -> tuple[Embedder | None, list[str]]:
+    """The embedder to re-execute A1 with: only one whose artefacts trust.toml pins, and that is installed here."""
+    part: Any = case.file.embedder["embedder"]
+    if not any(r.receipt.disclosed for r in case.receipts):
+        return None, []
+    if part.get("artefacts") != case.trust.pins.embedder:
+        return None, ["A1 not re-executed: the embedder's artefacts are not the pinned ones"]
+    try:
+        tokens = part["tokens"]
+        embedder = get_embedder(
+            part["kind"], query_tokens=tokens["query"], document_tokens=tokens["document"]
+        )
+    except SetupError as exc:
+        return None, [f"A1 not re-executed: {exc.message}" + (f" ({exc.hint})" if exc.hint else "")]
+    except RagAuditError as exc:
+        return None, [f"A1 not re-executed: {exc}"]
+    if embedder.manifest() != part:
+        return None, ["A1 not re-executed: this release's embedder has another manifest"]
+    return embedder, []
+
+
+def _verdict(case: Case, notes: list[str]) -> Verdict:
+    statuses = {c.status for c in case.checks}
+    worst = next((s for s in (Status.FAIL, Status.UNDECIDED, Status.UNMET) if s in statuses), Status.PASS)
+    require = case.trust.require
+    figures = {
+        **case.figures,
+        "delta": case.policy.delta_policy,
+        "k_max": case.policy.k_max,
+        "n": case.policy.n,
+        "scores": f"{case.policy.noise.lo}..{case.policy.noise.hi}",
+        "lattice": case.policy.noise.lattice,
+        "dimension": case.file.embedder["schema"]["dimension"],
+        "beta": require.beta,
+        "eta": require.eta,
+        "window": case.opening.window,
+        "origin": case.opening.origin,
+    }
+    if case.figures.get("a1") != "proved":
+        notes = [
+            *notes,
+            f"A1 is {case.figures.get('a1')}: eps_audit is conditional on query vectors that do not depend"
+            " on the index",
+        ]
+    if case.figures.get("challenge") == "published":
+        notes = [
+            *notes,
+            "the challenge is the window file's: of several that were drawn, the provider may have published the one"
+            " that it liked, and eta is the chance for a single one; --challenge names the verifier's own",
+        ]
+    limit = case.policy.tokens.query
+    notes = [
+        *notes,
+        f"queries are cut at {limit} tokens: of a longer question only the first {limit} are asked",
+    ]
+    return Verdict(worst.exit_code, tuple(case.checks), figures, tuple(notes))
