@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rag_audit.formats.trust import Trust
     from rag_audit.ledger.note import SigningKey, VerifierKey
     from rag_audit.parties.account import Account
-    from rag_audit.parties.provider import Window
+    from rag_audit.parties.provider.window import Window
     from rag_audit.parties.witness import Witness
     from rag_audit.verify.verifier import Verdict, verify_window
 
@@ -46,7 +46,7 @@ _HOME = {
     "Trust": "formats.trust",
     "Verdict": "verify.verifier",
     "VerifierKey": "ledger.note",
-    "Window": "parties.provider",
+    "Window": "parties.provider.window",
     "Witness": "parties.witness",
     "WitnessBeacon": "formats.records",
     "draft_policy": "commit.draft",

@@ -28,7 +28,7 @@ from rag_audit.formats.windowfile import WindowFile  # noqa: E402
 from rag_audit.ledger.merkle import HashTree, leaf_hash  # noqa: E402
 from rag_audit.ledger.note import parse_note  # noqa: E402
 from rag_audit.parties.account import Account  # noqa: E402
-from rag_audit.parties.provider import Window  # noqa: E402
+from rag_audit.parties.provider.window import Window  # noqa: E402
 from rag_audit.verify.report import render  # noqa: E402
 from tests.window.simulator import QUESTIONS, Service  # noqa: E402
 

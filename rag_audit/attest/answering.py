@@ -7,7 +7,7 @@ computed from a slot leaves the process before that (two queries in one slot wou
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
 from rag_audit.encoding.canonical import jcs, parse_json, sha256
@@ -18,7 +18,6 @@ from rag_audit.formats.records import (
     DocumentOpening,
     Opening,
     QueryRecord,
-    RequestSalts,
     RosterEntry,
     SignedRequest,
     answer_digest,
@@ -29,11 +28,12 @@ from rag_audit.formats.statements import (
     SlotKey,
 )
 from rag_audit.index.embedders import Embedder, NothingToEmbed
-from rag_audit.index.engine import Int8Array, Int32Array, draw_noise, select
+from rag_audit.index.engine import Int32Array, draw_noise, select
+from rag_audit.index.query import OpenedQuery
 from rag_audit.proofs.interface import RecordPrivate
 from rag_audit.proofs.scan import NoiseCertificate
 from rag_audit.relation.field import digest_to_field, to_hex
-from rag_audit.relation.native import noise_key, slot_id, topk_commitment, vector_commitment
+from rag_audit.relation.native import noise_key, slot_id, topk_commitment
 
 
 def check_request(
@@ -44,8 +44,8 @@ def check_request(
     account: RosterEntry | None,
     policy: Policy,
     embedder: Embedder,
-) -> None:
-    """Refuse a request that this window cannot answer, before anything secret is touched.
+) -> OpenedQuery:
+    """The question of a request, or a refusal where this window cannot answer it, before anything secret is touched.
 
     The order of a request within its account (`slot-used`, `out-of-order`, `limit`) is checked by the window, under
     the account's lock.
@@ -78,9 +78,9 @@ def check_request(
         raise RequestRefused(
             "bad-signature", "request is not signed by the account's key", field="request.sig"
         )
-    salts = RequestSalts.derive(bytes.fromhex(request.salt))
+    query = OpenedQuery(request.query, bytes.fromhex(request.salt), embedder)
     try:
-        hq = to_hex(embedder.query_commitment(request.query, salts.query))
+        hq = query.hq
     except NothingToEmbed as exc:
         raise RequestRefused("empty-query", exc.message, field="request.query") from exc
     if hq != request.hq:
@@ -91,6 +91,7 @@ def check_request(
             expected=hq,
             found=request.hq,
         )
+    return query
 
 
 def slot_noise(
@@ -105,24 +106,18 @@ def slot_noise(
     return draw_noise(noise_key(drawn.s0, drawn.s1, digest_to_field(beacon), public), capacity, gains)
 
 
-@dataclass(frozen=True)
-class Selection:
-    """The outcome of one query: its vector and the selected positions in rank order."""
-
-    vector: Int8Array
-    positions: tuple[int, ...]
-
-
 def select_positions(
-    request: SignedRequest, *, tenant: CommittedTenant, noise: Int32Array, policy: Policy, embedder: Embedder
-) -> Selection:
-    """Embed the query, score every position, add the slot's noise, take the first K (the paper's eq. 2.1)."""
+    query: OpenedQuery, *, tenant: CommittedTenant, noise: Int32Array, policy: Policy
+) -> tuple[int, ...]:
+    """Embed the query, score every position, add the slot's noise, take the first K (the paper's eq. 2.1).
+
+    :returns: the selected positions in rank order
+    """
     try:
-        vector = embedder.embed_query(request.query)
+        vector = query.vector
     except NothingToEmbed as exc:
         raise RequestRefused("empty-query", exc.message, field="request.query") from exc
-    positions = select(tenant.index, vector, noise, policy.noise.score_window(), policy.top_k)
-    return Selection(vector, tuple(positions))
+    return tuple(select(tenant.index, vector, noise, policy.noise.score_window(), policy.top_k))
 
 
 def document_openings(
@@ -139,10 +134,14 @@ def document_openings(
 
 
 def query_record(
-    request: SignedRequest, selection: Selection, documents: Sequence[DocumentOpening], *, window: str
+    request: SignedRequest,
+    query: OpenedQuery,
+    positions: Sequence[int],
+    documents: Sequence[DocumentOpening],
+    *,
+    window: str,
 ) -> QueryRecord:
     """The record, complete but for its place (`seq`), its time (`ts`) and an eager proof's digest."""
-    salts = RequestSalts.derive(bytes.fromhex(request.salt))
     return QueryRecord(
         type="query",
         v=1,
@@ -153,42 +152,40 @@ def query_record(
         i=request.i,
         ts=0,
         hq=request.hq,
-        cq=to_hex(vector_commitment(salts.vector, selection.vector.tolist())),
-        htopk=to_hex(topk_commitment(salts.top_k, selection.positions)),
-        hans=answer_digest(salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
+        cq=query.cq,
+        htopk=to_hex(topk_commitment(query.salts.top_k, positions)),
+        hans=answer_digest(query.salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
         sig=request.sig,
         proof=None,
     )
 
 
 def record_private(
-    retained: Retained,
+    query: OpenedQuery,
+    positions: Sequence[int],
     *,
     tenant: CommittedTenant,
     drawn: WindowSecrets,
-    embedder: Embedder,
     noise: Callable[[], Int32Array],
     certificate: Callable[[], NoiseCertificate | None],
     low_memory: bool,
 ) -> RecordPrivate:
     """What proving a record needs beside `record_public`."""
-    salts = RequestSalts.derive(bytes.fromhex(retained.salt))
-    tokens = embedder.tokenize(retained.query)
-    vector = embedder.embed_tokens(tokens)
+    salts = query.salts
     return RecordPrivate(
         s0=drawn.s0,
         s1=drawn.s1,
         index_salt=drawn.index_salts[tenant.entry.tenant],
         rows=tenant.index.rows.tobytes,
         noise=lambda: noise().tobytes(),
-        scores=lambda: tenant.index.scores(vector).tobytes(),
+        scores=lambda: tenant.index.scores(query.vector).tobytes(),
         certificate=certificate,
-        tokens=tokens,
-        vector=vector.tobytes(),
+        tokens=query.tokens,
+        vector=query.vector.tobytes(),
         salt_q=salts.query,
         salt_c=salts.vector,
         salt_k=salts.top_k,
-        positions=retained.positions,
+        positions=positions,
         low_memory=low_memory,
     )
 
@@ -197,9 +194,13 @@ def record_private(
 class Retained:
     """What proving a record later needs, and answering a repeated request: kept encrypted until the deletion date."""
 
-    query: str
-    salt: str
-    positions: tuple[int, ...]
+    query: str = field(repr=False)
+    salt: str = field(repr=False)
+    positions: tuple[int, ...] = field(repr=False)
+
+    def opened(self, embedder: Embedder) -> OpenedQuery:
+        """The question, to be proved or answered again."""
+        return OpenedQuery(self.query, bytes.fromhex(self.salt), embedder)
 
 
 def seal_retained(retained: Retained, key: bytes, associated: bytes) -> bytes:

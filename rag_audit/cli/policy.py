@@ -22,7 +22,7 @@ from rag_audit.errors import PolicyError
 from rag_audit.estimate.clusters import MAX_DENOMINATOR
 from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW, Policy, SystemName
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
-from rag_audit.parties.provider import now_ms
+from rag_audit.parties.provider.window import now_ms
 from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.scores import ScoreWindow
 

@@ -44,7 +44,7 @@ from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.index.texts import load_directory
 from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.parties.account import load_roster
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from rag_audit.proofs.executors import open_executor
 from rag_audit.proofs.groth16.instance import MAX_QUERIES
 

@@ -22,6 +22,7 @@ from rag_audit.commit.commitment import Commitment, CommittedTenant, WindowSecre
 from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_json
 from rag_audit.encoding.durable import PRIVATE_MODE, replace_file, sync_directory
 from rag_audit.errors import RagAuditError, SetupError, StoreError, WindowStateError
+from rag_audit.formats.layout import Layout
 from rag_audit.formats.models import Model
 from rag_audit.formats.opening import list_root
 from rag_audit.formats.policy import Policy, TenantPolicy
@@ -37,9 +38,6 @@ from rag_audit.relation.native import seed_commitment
 
 MAX_COMMITMENT_BYTES = 64 << 20
 MAX_KEYS_BYTES = 1 << 20
-SECRETS_FILE = "secrets.json"
-UNFINISHED_FILE = "unfinished.json"
-KEYS_FILE = "verification-keys.json"
 EMBED_RUN = 4096
 """Documents embedded at a time."""
 
@@ -64,7 +62,7 @@ def lock_folder(directory: Path) -> int:
     :raises WindowStateError: another process holds it
     """
     try:
-        handle = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        handle = os.open(Layout(directory).lock, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as exc:
         raise StoreError("window folder cannot be opened", field=str(directory), found=exc.strerror) from exc
     try:
@@ -80,12 +78,12 @@ def unfinished(directory: Path) -> bool:
 
     :raises StoreError: the ledger cannot be read
     """
-    ledger = directory / "ledger.sqlite"
-    if not (directory / UNFINISHED_FILE).exists():
-        return not any(p.exists() for p in (ledger, directory / SECRETS_FILE, directory / "commitment.json"))
-    if not ledger.exists():
+    layout = Layout(directory)
+    if not layout.unfinished.exists():
+        return not any(p.exists() for p in (layout.ledger, layout.secrets, layout.commitment))
+    if not layout.ledger.exists():
         return True
-    with LedgerStore(ledger) as store:
+    with LedgerStore(layout.ledger) as store:
         return len(store) == 0
 
 
@@ -96,7 +94,7 @@ def fix_keys(directory: Path, keys: Mapping[str, str]) -> None:
     :param keys: digest of the verification key by circuit
     :raises SetupError: the window has another key of one of the circuits
     """
-    path = directory / KEYS_FILE
+    path = Layout(directory).verification_keys
     known = read_json(path, max_bytes=MAX_KEYS_BYTES) if path.exists() else {}
     if not isinstance(known, dict):
         raise StoreError("not the keys of a window", field=str(path))
@@ -115,7 +113,7 @@ def fix_keys(directory: Path, keys: Mapping[str, str]) -> None:
 
 def forget_unfinished(directory: Path) -> None:
     """The opening is durable: from now on the folder is a window's."""
-    (directory / UNFINISHED_FILE).unlink(missing_ok=True)
+    Layout(directory).unfinished.unlink(missing_ok=True)
 
 
 def commit_tenants(
@@ -159,8 +157,10 @@ def _inputs(
 
 
 def _begin(directory: Path, inputs: str, tenants: Sequence[str]) -> WindowSecrets:
-    """The secrets of the interrupted call for the same inputs, or new ones in a folder without what hung on others."""
-    marker, secrets, index = directory / UNFINISHED_FILE, directory / SECRETS_FILE, directory / "index"
+    """The secrets that an interrupted call drew for the same inputs. If there are none, everything that was made under
+    other secrets is deleted first, and new ones are drawn."""
+    layout = Layout(directory)
+    marker, secrets, index = layout.unfinished, layout.secrets, layout.indices
     kept = jcs({"v": 1, "inputs": inputs})
     drawn = None
     with suppress(OSError, RagAuditError):  # interrupted before there was anything to go on with
@@ -189,7 +189,8 @@ def _make_index(
     progress: OpenProgress | None,
 ) -> TenantIndex:
     """A tenant's index from its file, which is made if it is not there."""
-    rows, positions = _index_files(directory, part.tenant)
+    layout = Layout(directory)
+    rows, positions = layout.rows(part.tenant), layout.positions(part.tenant)
     if not rows.exists():
         drawn = draw_positions(len(texts), part.capacity)
         data = io.BytesIO()
@@ -228,7 +229,7 @@ def _committed(
     """The commitments of a tenant's stored index; a scan tenant's from their file, which is made if it is not there."""
     if part.system != "scan":
         return commit_tenant(part.tenant, index, texts, drawn)
-    path = directory / "index" / f"{part.tenant}.points"
+    path = Layout(directory).points(part.tenant)
     salt = to_bytes(drawn.index_salts[part.tenant])
     shown = progress and functools.partial(progress, f"index of {part.tenant}")
     points = scan.commit_index_file(path, index.rows, index.capacity, salt, progress=shown)
@@ -237,7 +238,7 @@ def _committed(
 
 def store_commitment(directory: Path, made: Commitment, witnesses: Sequence[VerifierKey]) -> None:
     """Write what a commitment fixed beside its indices: texts, and the documents behind the opening."""
-    with DocumentStore(directory / "documents.sqlite") as documents:
+    with DocumentStore(Layout(directory).documents) as documents:
         for name, tenant in made.tenants.items():
             documents.replace(name, tenant.texts)
     stored = _StoredCommitment(
@@ -248,7 +249,7 @@ def store_commitment(directory: Path, made: Commitment, witnesses: Sequence[Veri
         tenants=[t.entry for t in made.tenants.values()],
         witnesses=[str(w) for w in witnesses],
     )
-    replace_file(directory / "commitment.json", stored.canonical())
+    replace_file(Layout(directory).commitment, stored.canonical())
 
 
 def forget(directory: Path) -> None:
@@ -261,7 +262,7 @@ def forget(directory: Path) -> None:
     """
     lock = lock_folder(directory)
     try:
-        (directory / SECRETS_FILE).unlink(missing_ok=True)
+        Layout(directory).secrets.unlink(missing_ok=True)
     finally:
         os.close(lock)
 
@@ -274,18 +275,18 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
     :raises WindowStateError: the secrets were deleted on the policy's date
     """
     stored = _StoredCommitment.parse(
-        read_json(directory / "commitment.json", max_bytes=MAX_COMMITMENT_BYTES), field="commitment.json"
+        read_json(Layout(directory).commitment, max_bytes=MAX_COMMITMENT_BYTES), field="commitment.json"
     )
     delete_after = stored.policy.delete_after
     if now >= delete_after:
-        (directory / SECRETS_FILE).unlink(missing_ok=True)
+        Layout(directory).secrets.unlink(missing_ok=True)
         raise WindowStateError("the window's secrets were deleted on the policy's date", field=str(directory),
                                expected=f"use before {delete_after}", found=now)  # fmt: skip
-    drawn = WindowSecrets.load(directory / SECRETS_FILE)
+    drawn = WindowSecrets.load(Layout(directory).secrets)
     if set(drawn.index_salts) != {t.tenant for t in stored.tenants}:
-        raise StoreError("secrets are another window's", field=f"{SECRETS_FILE}.index_salts")
+        raise StoreError("secrets are another window's", field="secrets.json.index_salts")
     tenants = {}
-    with DocumentStore(directory / "documents.sqlite") as documents:
+    with DocumentStore(Layout(directory).documents) as documents:
         for committed in stored.tenants:
             name, part = committed.tenant, stored.policy.tenant(committed.tenant)
             if part is None:
@@ -309,13 +310,9 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
     return made, [VerifierKey.parse(w, field="commitment.witnesses") for w in stored.witnesses]
 
 
-def _index_files(directory: Path, tenant: str) -> tuple[Path, Path]:
-    """Rows, which are mapped, and the documents' positions."""
-    return directory / "index" / f"{tenant}.npy", directory / "index" / f"{tenant}.positions.npy"
-
-
 def _load_index(directory: Path, tenant: str) -> TenantIndex:
-    rows, positions = _index_files(directory, tenant)
+    layout = Layout(directory)
+    rows, positions = layout.rows(tenant), layout.positions(tenant)
     path = rows
     try:
         mapped = np.lib.format.open_memmap(rows, mode="r")

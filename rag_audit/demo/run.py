@@ -29,7 +29,7 @@ from rag_audit.errors import ExitCode, SetupError, StoreError
 from rag_audit.formats.policy import Policy, SystemName
 from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.index.texts import Document
-from rag_audit.parties.provider import now_ms
+from rag_audit.parties.provider.window import now_ms
 
 ORIGIN = "rag-audit.demo/docstrings"
 WHOLE = "stdlib"

@@ -24,7 +24,6 @@ from rag_audit.formats.records import (
     CountersignedReceipt,
     DisclosedQuery,
     Refusal,
-    RequestSalts,
     RosterEntry,
     SignedRequest,
     TenantEntry,
@@ -33,9 +32,9 @@ from rag_audit.formats.records import (
 )
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder
+from rag_audit.index.query import OpenedQuery
 from rag_audit.ledger.note import SigningKey, VerifierKey
 from rag_audit.relation.field import to_hex
-from rag_audit.relation.native import vector_commitment
 
 MAX_FILE_BYTES = 16 << 20
 MAX_TOKENS = 1 << 20
@@ -114,11 +113,9 @@ class Account:
                     hint="repeat it first: a second request under one i is never answered",
                 )
             return pending
-        embedder = embedder or embedder_of(window)
-        embedder.embed_query(text)
-        salt = secrets.token_bytes(32)
-        i = 1 + len(self._receipts(digest))
-        hq = to_hex(embedder.query_commitment(text, RequestSalts.derive(salt).query))
+        query = OpenedQuery(text, secrets.token_bytes(32), embedder or embedder_of(window))
+        _ = query.vector  # what has none is refused here, and not by the provider
+        i, hq = 1 + len(self._receipts(digest)), query.hq
         message = request_message(opening.origin, digest, self.tenant, self.account, i, hq)
         request = SignedRequest(
             type="request",
@@ -131,7 +128,7 @@ class Account:
             hq=hq,
             sig=self._key.sign(message).hex(),
             query=text,
-            salt=salt.hex(),
+            salt=query.salt.hex(),
         )
         # Durable before it leaves: after a crash the same request is repeated, never another under the same i.
         self._save_private(self._pending_path(digest), request.canonical())
@@ -269,13 +266,12 @@ class Account:
 
 
 def _check_openings(request: SignedRequest, receipt: OpenedReceipt, embedder: Embedder) -> None:
-    salts = RequestSalts.derive(bytes.fromhex(request.salt))
-    vector = embedder.embed_query(request.query)
+    query = OpenedQuery(request.query, bytes.fromhex(request.salt), embedder)
     found = receipt.body
     for name, expected, value in (
-        ("cq", to_hex(vector_commitment(salts.vector, vector.tolist())), found.record.cq),
-        ("salt_k", to_hex(salts.top_k), found.salt_k),
-        ("salt_a", salts.answer.hex(), found.salt_a),
+        ("cq", query.cq, found.record.cq),
+        ("salt_k", to_hex(query.salts.top_k), found.salt_k),
+        ("salt_a", query.salts.answer.hex(), found.salt_a),
     ):
         if value != expected:
             raise InvalidProof(

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from rag_audit.cli import main
-from rag_audit.parties.provider import now_ms
+from rag_audit.parties.provider.window import now_ms
 from rag_audit.proofs.scan import store as index_store
 from rag_audit.proofs.scan.store import RUN
 from tests.cli.conftest import Shell

@@ -18,7 +18,6 @@ LONGER: dict[str, str] = {
     "rag_audit/demo/run.py": "still to be cut",
     "rag_audit/formats/records.py": "still to be cut",
     "rag_audit/ledger/note.py": "still to be cut",
-    "rag_audit/parties/provider.py": "still to be cut",
     "rag_audit/parties/witness.py": "still to be cut",
     "rag_audit/privacy/explore.py": "still to be cut",
 }

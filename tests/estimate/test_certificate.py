@@ -16,7 +16,7 @@ from rag_audit.errors import ExitCode, PolicyError, RequestRefused, StoreError, 
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.parties.account import Account
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from rag_audit.proofs.groth16 import coalition
 from rag_audit.proofs.groth16.encoding import BASE_MODULUS
 from rag_audit.proofs.policy import check_certificate
@@ -332,7 +332,7 @@ def test_a_crash_before_the_closing_record_keeps_the_certificate(
     def crash(*args: Any, **kwargs: Any) -> None:
         raise Stop
 
-    monkeypatch.setattr(window, "_append", crash)
+    monkeypatch.setattr(window.state, "append", crash)
     with pytest.raises(Stop):
         window.close()
     kept = (window.directory / "coalition.json").read_bytes()
@@ -354,7 +354,7 @@ def test_a_kept_certificate_of_fewer_entries_is_made_again(
 ) -> None:
     service, window = asked(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(window, "_append", lambda *args: (_ for _ in ()).throw(Stop))
+        patch.setattr(window.state, "append", lambda *args: (_ for _ in ()).throw(Stop))
         with pytest.raises(Stop):
             window.close()
     window.shut()

@@ -10,7 +10,7 @@ import pytest
 from rag_audit.encoding.canonical import parse_json
 from rag_audit.errors import ExitCode, StoreError
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from rag_audit.verify.case import Status
 from rag_audit.verify.verifier import Verdict, verify_window
 from tests.window.simulator import QUESTIONS, Service
@@ -87,7 +87,7 @@ def test_a_window_whose_queries_cannot_be_opened_declares_nothing(
     service = Service(tmp_path)
     window = service.open()
     service.ask(window, "law-1", PROBE)
-    monkeypatch.setattr(type(window._store), "private", lambda self, seq: None)
+    monkeypatch.setattr(type(window.state.store), "private", lambda self, seq: None)
     with pytest.raises(StoreError):
         window.close()
     monkeypatch.undo()

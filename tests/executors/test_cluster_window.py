@@ -15,7 +15,7 @@ from typing import Any
 from rag_audit.encoding.canonical import jcs
 from rag_audit.formats.statements import SlotKey
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from tests.executors.conftest import ROOT, Cluster
 from tests.window.simulator import QUESTIONS, Finished, Service
 
@@ -60,7 +60,7 @@ def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
     ahead = start("prove", directory, "--ahead", "--executor", cluster.address)
     assert finish(ahead)[0] == {"made": 4, "certificates": 4}
     with Window.resume(directory, key=service.key, clock=service.clock) as window:
-        kept = window._certificates.get(SlotKey("law", "law-1", 1))
+        kept = window.certificates.get(SlotKey("law", "law-1", 1))
         assert kept is not None
         for number in range(each):
             for tenant, questions in QUESTIONS.items():

@@ -20,7 +20,7 @@ from rag_audit.formats.records import Answer, ReceiptBody, Refusal, SignedReceip
 from rag_audit.ledger.merkle import leaf_hash
 from rag_audit.ledger.tlog_proof import TlogProof
 from rag_audit.parties.account import check_receipt
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.targets import TARGETS, Bench, Broken, run_case
 from tests.window.simulator import ORIGIN, QUESTIONS, Service

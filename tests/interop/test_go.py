@@ -32,7 +32,7 @@ from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import VerifierKey, parse_note
 from rag_audit.ledger.tlog_proof import TlogProof
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import ORIGIN, QUESTIONS, Clock, Service
 from tests.window.test_export import LINE

@@ -25,7 +25,7 @@ from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import SigningKey, VerifierKey, merge_signatures, parse_note, sign_note
 from rag_audit.parties.account import Account
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from rag_audit.parties.witness import Witness
 from rag_audit.proofs.groth16 import proving_key
 from rag_audit.proofs.groth16.policy import policy_instances

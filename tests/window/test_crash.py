@@ -23,7 +23,7 @@ from rag_audit.formats.statements import SlotKey
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.store import LedgerStore
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from rag_audit.proofs import scan
 from tests.window.simulator import QUESTIONS, Service
 from tests.window.test_requests import signed
@@ -303,12 +303,15 @@ def test_killed_at_every_write_boundary_between_certificate_and_proved_answer(
         shutil.copytree(active, directory)
         status, answered = in_child(work_in(directory, at))
         with Window.resume(directory, key=service.key, clock=service.clock) as window:
-            certificate = window._certificates.get(SLOT)
+            certificate = window.certificates.get(SLOT)
             assert certificate is None or certificate.proof.startswith(b"certificate of")
             recorded = window.records
             assert len(recorded) <= 1 and (recorded or not answered)
             for record in recorded:
-                assert record.proof is not None and set(window._proofs(record)) == {"retrieve", "embed"}
+                assert record.proof is not None and set(window.publisher.proofs(record)) == {
+                    "retrieve",
+                    "embed",
+                }
             again = window.handle(signed(service, window, question("law-1", 1)), eager=True)
             assert isinstance(again, Answer)
             assert all(documents == again.dump()["documents"] for documents in answered)
@@ -316,8 +319,8 @@ def test_killed_at_every_write_boundary_between_certificate_and_proved_answer(
             assert isinstance(other, Refusal) and other.reason == "slot-used"
             window.certify_ahead(1)
             window.prove()
-            assert window._certificates.get(SLOT) is None
-            assert window._certificates.get(SLOT.ahead(1)) is not None
+            assert window.certificates.get(SLOT) is None
+            assert window.certificates.get(SLOT.ahead(1)) is not None
         assert not list((directory / "certificates").glob(".*"))
         if status == 0:
             break

@@ -15,7 +15,7 @@ from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import merge_signatures, parse_note
 from rag_audit.parties.account import Account
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from rag_audit.proofs import groth16
 from rag_audit.proofs.groth16 import proving_key
 from rag_audit.proofs.groth16.policy import policy_instances
@@ -89,7 +89,7 @@ def test_an_account_enrolled_in_an_open_window(service: Service, monkeypatch: py
     service.ask(window, "law-1", QUESTIONS["law"][1])
     draw_beacon(service, window, enrolment, "law-9")
     service.ask(window, "law-9", QUESTIONS["law"][0])
-    assert window._beacons[0] != window._beacons[enrolment.seq]
+    assert window.state.beacons[0] != window.state.beacons[enrolment.seq]
     directory = finish(service, window)
     found = verdict(service, directory, monkeypatch)
     assert found.passed, found.deciding

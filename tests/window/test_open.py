@@ -18,7 +18,7 @@ from rag_audit.commit.commitment import WindowSecrets
 from rag_audit.errors import PolicyError, StoreError, WindowStateError
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import wordllama
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from rag_audit.proofs.scan import store as index_store
 from rag_audit.proofs.scan.store import RUN
 from rag_audit.verify.verifier import verify_window

@@ -31,7 +31,7 @@ from rag_audit.errors import (
 from rag_audit.formats.records import Answer, Refusal
 from rag_audit.index.engine import CapacityError
 from rag_audit.ledger.note import SigningKey
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS, Service
 from tests.window.test_requests import signed
 
@@ -171,7 +171,7 @@ def test_the_rows_of_an_open_window_are_mapped_from_its_folder(service: Service,
             assert Path(index.rows.filename) == window.directory / "index" / "law.npy"
             with pytest.raises(ValueError, match="read-only"):
                 index.rows[0, 0] = 1
-            embedded = window._embedder.embed_documents(TEXTS["law"])
+            embedded = window.context.embedder.embed_documents(TEXTS["law"])
             assert (index.rows[list(index.positions)] == embedded).all()
             assert np.count_nonzero(index.rows.any(axis=1)) == len(TEXTS["law"])
 

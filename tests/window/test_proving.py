@@ -14,7 +14,7 @@ from rag_audit.errors import PolicyError, SetupError, StoreError, WitnessError
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.statements import RecordPublic
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from rag_audit.proofs import groth16
 from rag_audit.proofs.interface import RecordPrivate
 from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Service
@@ -165,7 +165,7 @@ def test_a_tenant_without_a_circuit_for_embed_gets_the_other_proof(
 def test_a_longer_question_is_cut_for_every_proof(service: Service, asked: list[tuple[str, int]]) -> None:
     question = QUESTIONS["law"][1]
     with service.open(system="groth16") as window:
-        assert len(window._embedder.tokenize(question)) == QUERY_TOKENS
+        assert len(window.context.embedder.tokenize(question)) == QUERY_TOKENS
         service.ask(window, "law-1", question, eager=True)
         window.export()
         (made,) = proofs(window).values()

@@ -16,7 +16,7 @@ from rag_audit.formats.records import REFUSALS, Answer, Refusal, RequestSalts, S
 from rag_audit.index.embedders import NothingToEmbed, get_embedder
 from rag_audit.ledger.note import SigningKey
 from rag_audit.parties.account import Account
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from rag_audit.relation.field import to_hex
 from tests.window.simulator import CAPACITY, QUERY_TOKENS, QUESTIONS, TEXTS, Service
 
@@ -185,11 +185,11 @@ def test_a_second_query_of_an_account_waits_for_its_first(
     entered, leave = threading.Event(), threading.Event()
     honest = attest.select_positions
 
-    def slow(request: SignedRequest, **options: Any) -> Any:
-        if request.account == "law-1":
+    def slow(query: Any, **options: Any) -> Any:
+        if not entered.is_set():  # the first one: law-1's
             entered.set()
             assert leave.wait(20)
-        return honest(request, **options)
+        return honest(query, **options)
 
     monkeypatch.setattr(attest, "select_positions", slow)
     answers: list[Any] = []
@@ -240,7 +240,7 @@ def test_an_answer_does_not_leave_before_its_record_is_durable(
 ) -> None:
     """A store that cannot write: no answer, no record, and the account repeats its request."""
     monkeypatch.setattr(
-        type(window._store), "_execute", lambda self, *_: (_ for _ in ()).throw(__import__("sqlite3").OperationalError("full"))
+        type(window.state.store), "_execute", lambda self, *_: (_ for _ in ()).throw(__import__("sqlite3").OperationalError("full"))
     )  # fmt: skip
     with pytest.raises(RequestRefused) as caught:
         service.ask(window, "law-1", QUESTION)
@@ -361,13 +361,12 @@ def test_a_refusal_that_says_nothing_of_the_request_does_not_free_it(
     """`in-flight`: the first copy of the request may yet be recorded, so it must not be replaced."""
     account, publication = service.accounts["law-1"], Publication.load(window.directory / "public")
     request = account.request(publication, QUESTION)
-    window._in_flight.add("law-1")
-    reply = json.loads(window.handle(json.loads(request.canonical())).canonical())
+    with window.state.query_of("law-1"):
+        reply = json.loads(window.handle(json.loads(request.canonical())).canonical())
     assert reply["reason"] == "in-flight"
     with pytest.raises(RequestRefused):
         account.accept(publication, request, reply, service.key.verifier)
     assert account.request(publication, QUESTION) == request
-    window._in_flight.clear()
 
 
 def test_a_window_that_is_not_open_does_not_close(service: Service) -> None:

@@ -33,7 +33,7 @@ from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import wordllama
 from rag_audit.index.engine import select
 from rag_audit.parties.account import Account
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from rag_audit.proofs import groth16, scan
 from rag_audit.proofs.interface import proof_system
 from rag_audit.proofs.scan import PROTOCOL, ScanKey, commit_index, points_json
@@ -158,14 +158,14 @@ class Lie:
 def answer_again(forge: Forge, lie: Lie) -> None:
     """Answer the query of `SLOT` by the lie: record, openings and proof agree with each other."""
     with provider(forge.finished) as window:
-        record = window._records[SLOT]
-        retained = window._retained(record)
+        record = window.state.by_slot[SLOT]
+        retained = window.context.retained(record)
         secrets, tenant = window.commitment.secrets, window.commitment.tenants["law"]
-        beacon = window._beacons[0]
+        beacon = window.state.beacons[0]
         slot = lie.noise or SlotKey("law", *SLOT)
         name = lie.window or record.window
         noise = attest.slot_noise(secrets, name, slot, beacon, 8, window.policy.noise.gains)
-        key, index = scan.system.retrieve_key(window._public("law")), tenant.index
+        key, index = scan.system.retrieve_key(window.context.public("law")), tenant.index
         salt = to_bytes(secrets.index_salts["law"])
         if lie.rows:
             rows = index.rows.copy()
@@ -176,7 +176,7 @@ def answer_again(forge: Forge, lie: Lie) -> None:
             forge.value["verification_keys"][tenant.entry.c_idx] = points_json(points)
         if lie.key is not None:
             key = lie.key(key)
-        vector = window._embedder.embed_query(retained.query)
+        vector = window.context.embedder.embed_query(retained.query)
         positions = select(index, vector, noise, ScoreWindow(key.lo, key.hi, key.lattice), 2)
         documents = attest.document_openings(tenant, positions, secrets)
         salts = RequestSalts.derive(bytes.fromhex(retained.salt))
@@ -187,7 +187,7 @@ def answer_again(forge: Forge, lie: Lie) -> None:
             hans=answer_digest(salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
         )
         public = statements.record_public(QueryRecord.parse(forge.record(*SLOT), field="record"),
-                                      window._public("law"), opening=window.opening, beacon=beacon)  # fmt: skip
+                                      window.context.public("law"), opening=window.opening, beacon=beacon)  # fmt: skip
         certificate = scan.CertificateJob(
             key,
             public.c_seed,
@@ -200,9 +200,9 @@ def answer_again(forge: Forge, lie: Lie) -> None:
         assert isinstance(statement, scan.system.Statement)
         job = scan.ProofJob(key, statement, certificate, noise.tobytes(), index.scores(vector).tobytes(),
                             vector.tobytes(), salts.vector, salts.top_k, positions, salt)  # fmt: skip
-        table = window._embedder.table
+        table = window.context.embedder.table
         assert table is not None
-        tokens = window._embedder.tokenize(retained.query)
+        tokens = window.context.embedder.tokenize(retained.query)
         argument = scan.EmbedArgument(window.policy.tokens.query)
         embedding = scan.SYSTEM.statement("embed", public)
         assert isinstance(embedding, EmbedStatement)
@@ -498,7 +498,7 @@ def test_certificates_are_made_ahead_once_for_each_next_slot(service: Service) -
         assert window.certify_ahead(1) == 1
         assert names() == ["law-1-1", "law-1-2", "law-2-1"]
         assert window.certify_ahead(9, until=lambda: True) == 0
-        kept = window._certificates.get(SlotKey("law", "law-1", 1))
+        kept = window.certificates.get(SlotKey("law", "law-1", 1))
         assert kept is not None
         window.prove()
         (made,) = WindowFile.load(window.directory / "public").proofs.values()
@@ -548,7 +548,7 @@ def test_an_account_s_certificate_from_another_window_is_not_used(service: Servi
     with other.open(system="scan") as window:
         (window.directory / "certificates").mkdir()
         (window.directory / "certificates" / "law-1-1").write_bytes(copied)
-        assert window._certificates.get(SlotKey("law", "law-1", 1)) is None
+        assert window.certificates.get(SlotKey("law", "law-1", 1)) is None
 
 
 def test_the_command_makes_certificates_ahead(service: Service) -> None:

@@ -16,7 +16,7 @@ from rag_audit.errors import ExitCode, PolicyError, WitnessError
 from rag_audit.formats.constants import Constants
 from rag_audit.formats.statements import RecordPublic
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.parties.provider import Window
+from rag_audit.parties.provider.window import Window
 from rag_audit.proofs import groth16
 from rag_audit.proofs.groth16 import RetrieveManyInstance, RetrieveManyJob
 from rag_audit.proofs.groth16.instance import RetrieveInstance
@@ -109,7 +109,7 @@ def proved_once(finished: Finished) -> dict[str, Any]:
     service = finished.service
     with Window.resume(finished.window, key=service.key, clock=service.clock) as window:
         record = next(r for r in window.records if (r.account, r.i) == FIRST)
-        job: Any = window._job(record, "retrieve")
+        job: Any = window.prover.group_job([(record, window.prover.private(record))], "retrieve", None)
         return RetrieveManyJob(PAIR, (job,)).run()
 
 
@@ -134,17 +134,18 @@ def test_a_record_that_fills_up_is_proved(paired: Finished, tmp_path: Path) -> N
 
 
 def test_a_record_that_has_no_proof_is_named_among_others(
-    paired: Finished, monkeypatch: pytest.MonkeyPatch
+    paired: Finished,
 ) -> None:
     """The provider's private values of the second record are another record's."""
     with Window.resume(paired.window, key=paired.service.key, clock=paired.service.clock) as window:
         by_slot = {(r.account, r.i): r for r in window.records}
         first, second = by_slot[FIRST], by_slot[SECOND]
-        retained = window._retained
-        wrong = replace(retained(second), positions=retained(second).positions[::-1])
-        monkeypatch.setattr(window, "_retained", lambda r: wrong if r == second else retained(r))
+        private = window.prover.private(second)
+        wrong = replace(private, positions=private.positions[::-1])
         with pytest.raises(WitnessError) as caught:
-            window._group_job([first, second], "retrieve", 2).run()
+            window.prover.group_job(
+                [(first, window.prover.private(first)), (second, wrong)], "retrieve", 2
+            ).run()
     assert caught.value.field == f"record {second.seq}.htopk"
 
 

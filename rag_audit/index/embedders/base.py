@@ -103,8 +103,11 @@ class Embedder(Protocol):
     def cut_documents(self, texts: Sequence[str]) -> int:
         """How many of the documents are longer than the document limit, beyond which nothing of them is embedded."""
 
-    def query_commitment(self, text: str, salt: int) -> int:
-        """hq: over the tokens where A1 can be proved from them, over the UTF-8 bytes elsewhere."""
+    def query_commitment(self, text: str, salt: int, tokens: Sequence[int] | None = None) -> int:
+        """hq: over the tokens where A1 can be proved from them, over the UTF-8 bytes elsewhere.
+
+        :param tokens: those of the text, where they are known
+        """
 
 
 def check_text(text: str, *, field: str) -> bytes:

@@ -161,7 +161,7 @@ class OnnxEmbedder:
         encodings = (self._document.encode(self.template.document + text) for text in texts)
         return sum(bool(encoding.overflowing) for encoding in encodings)
 
-    def query_commitment(self, text: str, salt: int) -> int:
+    def query_commitment(self, text: str, salt: int, tokens: Sequence[int] | None = None) -> int:
         return text_query_commitment(salt, check_text(text, field="query"))
 
     def _tokens(self, tokenizer: Tokenizer, prompt: str, text: str, *, field: str) -> list[int]:

@@ -212,8 +212,8 @@ class WordLlama:
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return sum(len(encoding.ids) > self.limits.document for encoding in encodings)
 
-    def query_commitment(self, text: str, salt: int) -> int:
-        return query_commitment(salt, self.tokenize(text))
+    def query_commitment(self, text: str, salt: int, tokens: Sequence[int] | None = None) -> int:
+        return query_commitment(salt, self.tokenize(text) if tokens is None else tokens)
 
     def _embed(self, tokens: Sequence[int], *, field: str) -> Vectors:
         if any(not 0 <= token < VOCABULARY for token in tokens):

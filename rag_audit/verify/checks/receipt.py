@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.formats.receipts import OpenedReceipt, contradictions, open_receipt
-from rag_audit.formats.records import QueryRecord, RequestSalts, verifies
+from rag_audit.formats.records import QueryRecord, verifies
 from rag_audit.index.embedders import Embedder
-from rag_audit.relation.field import to_hex
-from rag_audit.relation.native import vector_commitment
+from rag_audit.index.query import OpenedQuery
 from rag_audit.verify.case import Case, ReceiptFile, Status
 from rag_audit.verify.checks.signatures import provider_key
 
@@ -124,12 +123,11 @@ def _re_execute(
     for item, receipt in disclosed:
         query = item.receipt.disclosed
         assert query is not None
-        salts = RequestSalts.derive(bytes.fromhex(query.salt))
+        opened_query = OpenedQuery(query.query, bytes.fromhex(query.salt), embedder)
         with case.guarding("receipt.disclosed"):
-            if to_hex(embedder.query_commitment(query.query, salts.query)) != receipt.record.hq:
+            if opened_query.hq != receipt.record.hq:
                 raise SetupError("the disclosed query does not open hq", field=item.name)
-            vector = embedder.embed_query(query.query)
-            if to_hex(vector_commitment(salts.vector, vector.tolist())) != receipt.record.cq:
+            if opened_query.cq != receipt.record.cq:
                 wrong.append(f"record {receipt.record.seq}")
             done.add(receipt.record.seq)
             if _independent(case, item):

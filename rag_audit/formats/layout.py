@@ -1,0 +1,138 @@
+"""Where the files of a window's folder lie (docs/architecture.md, "Processes, keys, folders")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class PublicFolder:
+    """The part of a window's folder that accounts, witnesses and verifiers read, and leave their notes in."""
+
+    folder: Path
+
+    @property
+    def opening(self) -> Path:
+        """What accounts and witnesses need of the window (`formats.publication`)."""
+        return self.folder / "opening.json"
+
+    @property
+    def window(self) -> Path:
+        """What a verifier needs (`formats.windowfile`)."""
+        return self.folder / "window.json"
+
+    @property
+    def notes(self) -> Path:
+        """Where witnesses leave cosignatures and nonces."""
+        return self.folder / "notes"
+
+    @property
+    def challenges(self) -> Path:
+        """The verifiers' challenge notes that were answered."""
+        return self.folder / "challenges"
+
+    def challenge(self, digest: str) -> Path:
+        """A challenge note, by the digest of its text."""
+        return self.challenges / f"{digest}.txt"
+
+    def checkpoint(self, size: int) -> Path:
+        """The checkpoint of the first `size` entries, with the cosignatures that have come."""
+        return self.folder / f"checkpoint-{size}.txt"
+
+    def checkpoints(self) -> list[Path]:
+        """Those that were published."""
+        return sorted(self.folder.glob("checkpoint-*.txt"))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A provider's folder of one window: private but for `public`."""
+
+    folder: Path
+
+    @property
+    def public(self) -> PublicFolder:
+        """What others read."""
+        return PublicFolder(self.folder / "public")
+
+    @property
+    def lock(self) -> Path:
+        """Held by the one process that has the window open."""
+        return self.folder / ".lock"
+
+    @property
+    def settings(self) -> Path:
+        """Where the provider's key lies, for the commands."""
+        return self.folder / "settings.json"
+
+    @property
+    def secrets(self) -> Path:
+        """Seed, blindings and the retention key."""
+        return self.folder / "secrets.json"
+
+    @property
+    def unfinished(self) -> Path:
+        """Says what an opening was begun with, until its first entry is durable."""
+        return self.folder / "unfinished.json"
+
+    @property
+    def commitment(self) -> Path:
+        """The provider's copy of what the opening commits to."""
+        return self.folder / "commitment.json"
+
+    @property
+    def ledger(self) -> Path:
+        """The durable ledger."""
+        return self.folder / "ledger.sqlite"
+
+    @property
+    def documents(self) -> Path:
+        """The tenants' texts by position."""
+        return self.folder / "documents.sqlite"
+
+    @property
+    def indices(self) -> Path:
+        """The folder of the tenants' indices."""
+        return self.folder / "index"
+
+    def rows(self, tenant: str) -> Path:
+        """A tenant's vectors, which are mapped into memory."""
+        return self.indices / f"{tenant}.npy"
+
+    def positions(self, tenant: str) -> Path:
+        """Its documents' positions."""
+        return self.indices / f"{tenant}.positions.npy"
+
+    def points(self, tenant: str) -> Path:
+        """A scan tenant's index commitment."""
+        return self.indices / f"{tenant}.points"
+
+    @property
+    def certificates(self) -> Path:
+        """The folder of noise certificates made ahead."""
+        return self.folder / "certificates"
+
+    @property
+    def proofs(self) -> Path:
+        """The folder of the records' proofs."""
+        return self.folder / "proofs"
+
+    def proof(self, name: str) -> Path:
+        """One file with all of a record's proofs, by their digest; or with one of them, by record and statement."""
+        return self.proofs / f"{name}.json"
+
+    @property
+    def verification_keys(self) -> Path:
+        """The digests of the verification keys that the window's proofs are made under."""
+        return self.folder / "verification-keys.json"
+
+    @property
+    def estimate(self) -> Path:
+        """The estimate with the accounts' names."""
+        return self.folder / "estimate.json"
+
+    @property
+    def coalition(self) -> Path:
+        """The coalition proof that the closing record names."""
+        return self.folder / "coalition.json"

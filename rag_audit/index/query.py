@@ -1,0 +1,58 @@
+"""One question with everything that its account's salt and the embedder make of it, each computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from rag_audit.formats.records import RequestSalts
+from rag_audit.index.embedders.base import Embedder, Vectors
+from rag_audit.relation.field import to_hex
+from rag_audit.relation.native import vector_commitment
+
+
+@dataclass(frozen=True)
+class OpenedQuery:
+    """A question as it travels from request to record to proof. Secret, and `repr` omits it.
+
+    :param salt: the account's 32 bytes
+    """
+
+    text: str = field(repr=False)
+    salt: bytes = field(repr=False)
+    embedder: Embedder = field(repr=False)
+
+    @cached_property
+    def salts(self) -> RequestSalts:
+        """The salts of hq, cq, htopk and hans."""
+        return RequestSalts.derive(self.salt)
+
+    @cached_property
+    def tokens(self) -> Sequence[int]:
+        """The question's tokens, cut at the embedder's limit.
+
+        :raises EncodingError: not Unicode
+        """
+        return self.embedder.tokenize(self.text)
+
+    @cached_property
+    def vector(self) -> Vectors:
+        """Its vector, int8 in -7..7, shape (d,).
+
+        :raises NothingToEmbed: an empty question
+        """
+        return self.embedder.embed_tokens(self.tokens)
+
+    @cached_property
+    def hq(self) -> str:
+        """The commitment to tokens or text, 64 hexadecimal digits.
+
+        :raises NothingToEmbed: an empty question
+        """
+        return to_hex(self.embedder.query_commitment(self.text, self.salts.query, self.tokens))
+
+    @cached_property
+    def cq(self) -> str:
+        """The commitment to the vector, likewise."""
+        return to_hex(vector_commitment(self.salts.vector, self.vector.tolist()))

@@ -1,0 +1,146 @@
+"""A window's queries: from a signed request to a durable record, and to an answer with its receipt."""
+
+from __future__ import annotations
+
+from rag_audit.attest import answering
+from rag_audit.attest.answering import Retained
+from rag_audit.attest.certificates import CertificateStore
+from rag_audit.attest.release import Release
+from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, Json
+from rag_audit.errors import RagAuditError, RequestRefused, SchemaError
+from rag_audit.formats.receipts import make_receipt
+from rag_audit.formats.records import Answer, AnsweredDocument, QueryRecord, Refusal, SignedRequest
+from rag_audit.formats.statements import SlotKey
+from rag_audit.index.engine import NoisePool
+from rag_audit.parties.provider.context import Context
+from rag_audit.parties.provider.proving import Prover
+
+
+class Answers:
+    """Answers one window's requests. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        context: Context,
+        noise: NoisePool,
+        certificates: CertificateStore,
+        prover: Prover,
+        release: Release,
+    ) -> None:
+        self._context = context
+        self._noise = noise
+        self._certificates = certificates
+        self._prover = prover
+        self._release = release
+
+    def query(self, request: SignedRequest, *, eager: bool) -> Answer:
+        """See `Window.query`."""
+        arrived = self._release.now()
+        context, state = self._context, self._context.state
+        asked = answering.check_request(
+            request,
+            opening=context.opening,
+            opening_digest=context.opening_digest,
+            account=state.accounts.get(request.account),
+            policy=context.policy,
+            embedder=context.embedder,
+        )
+        with state.query_of(request.account):
+            known = state.by_slot.get((request.account, request.i))
+            if known is not None:
+                return self._again(request, known)
+            self._check_turn(request)
+            slot = SlotKey(request.tenant, request.account, request.i)
+            tenant = context.commitment.tenants[request.tenant]
+            positions = answering.select_positions(
+                asked, tenant=tenant, noise=self._noise.get(slot), policy=context.policy
+            )
+            documents = answering.document_openings(tenant, positions, context.secrets)
+            draft = answering.query_record(
+                request, asked, positions, documents, window=context.opening.window
+            )
+            at_once = eager or context.policy.proving == "eager"
+            proof = self._prover.prove_now(draft, asked, positions) if at_once else None
+            retained = Retained(request.query, request.salt, positions)
+            blob = answering.seal_retained(
+                retained, context.secrets.retention_key, context.sealed_under(draft)
+            )
+            if at_once:
+                # Before the record gets its time, which its account and the window file show.
+                self._release.hold(arrived, capacity=tenant.index.capacity,
+                                   components=len(context.policy.noise.gains))  # fmt: skip
+            record = state.append(
+                lambda seq: draft.model_copy(
+                    update={"seq": seq, "ts": state.timestamp_inside(), "proof": proof}
+                ),
+                slot=(request.account, request.i),
+                private=blob,
+            )
+            assert isinstance(record, QueryRecord)
+            if record.proof is not None:
+                self._certificates.drop(slot)
+            return self._answer(record, retained)
+
+    def handle(self, value: Json, *, eager: bool) -> Answer | Refusal:
+        """See `Window.handle`."""
+        account, i, hq = "", 0, ""
+        try:
+            if isinstance(value, dict):
+                account, hq = str(value.get("account", ""))[:128], str(value.get("hq", ""))[:64]
+                number = value.get("i")
+                i = number if type(number) is int and 0 <= number <= MAX_SAFE_INTEGER else 0
+            return self.query(SignedRequest.parse(value, field="request"), eager=eager)
+        except RequestRefused as exc:
+            reason, detail = exc.reason, exc.message
+        except SchemaError as exc:
+            reason, detail = "malformed", str(exc)
+        except RagAuditError as exc:
+            reason, detail = "unavailable", exc.message
+        return self.refuse(reason, detail, account=account, i=i, hq=hq)
+
+    def refuse(self, reason: str, detail: str, *, account: str = "", i: int = 0, hq: str = "") -> Refusal:
+        """See `Window.refuse`."""
+        context = self._context
+        refusal = Refusal(type="refusal", v=1, origin=context.opening.origin, opening=context.opening_digest,
+                          account=account, i=i, hq=hq, reason=reason, detail=detail, sig="0" * 128)  # fmt: skip
+        return refusal.model_copy(update={"sig": context.key.sign(refusal.message()).hex()})
+
+    def _check_turn(self, request: SignedRequest) -> None:
+        """The order of an account's requests, and that its slots have a beacon."""
+        opening, state = self._context.opening, self._context.state
+        if state.closing:
+            raise RequestRefused("closed", "window is closed")
+        now = state.clock()
+        if state.beacon(request.account) is None or now < opening.opens_at:
+            raise RequestRefused("not-open", "window is not open yet", expected=opening.opens_at, found=now)
+        if now > opening.closes_at:
+            raise RequestRefused("closed", "window has ended", expected=opening.closes_at, found=now)
+        if request.i > (limit := self._context.policy.n):
+            raise RequestRefused("limit", "account has used its queries", field="request.i", expected=limit)
+        if request.i != (following := state.next[request.account]):
+            raise RequestRefused("out-of-order", "i is not the account's next", field="request.i",
+                                 expected=following, found=request.i)  # fmt: skip
+
+    def _again(self, request: SignedRequest, record: QueryRecord) -> Answer:
+        """The identical request gets the identical answer; any other is refused without computation."""
+        if (request.hq, request.sig) != (record.hq, record.sig):
+            raise RequestRefused("slot-used", "another request is recorded under this i", field="request.i",
+                                 expected=record.hq, found=request.hq)  # fmt: skip
+        return self._answer(record, self._context.retained(record))
+
+    def _answer(self, record: QueryRecord, retained: Retained) -> Answer:
+        context = self._context
+        tenant = context.commitment.tenants[record.tenant]
+        receipt = make_receipt(
+            record,
+            salt=bytes.fromhex(retained.salt),
+            positions=retained.positions,
+            documents=answering.document_openings(tenant, retained.positions, context.secrets),
+            tree=context.state.tree,
+            origin=context.opening.origin,
+            opening_digest=context.opening_digest,
+            key=context.key,
+        )
+        texts = answering.texts_of(tenant, retained.positions)
+        documents = [AnsweredDocument(position=p, text=text) for p, text in texts]
+        return Answer(type="answer", v=1, documents=documents, receipt=receipt)

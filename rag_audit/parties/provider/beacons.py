@@ -1,0 +1,66 @@
+"""What witnesses and drand hand in: cosignatures, and the values that nobody chose."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from rag_audit.beacon.drand import DrandChain
+from rag_audit.beacon.values import Reveal, drand_beacon, members_of, witness_beacon
+from rag_audit.errors import WindowStateError
+from rag_audit.formats.records import BeaconEntry, DrandBeacon
+from rag_audit.ledger.note import parse_note
+from rag_audit.parties.provider.context import Context
+from rag_audit.parties.provider.publishing import Publisher
+
+
+def admit(context: Context, publisher: Publisher, notes: Iterable[str]) -> None:
+    """See `Window.admit`."""
+    reveals: defaultdict[int, list[str]] = defaultdict(list)
+    for text in notes:
+        note = parse_note(text)
+        if note.text.startswith("rag-audit/beacon/"):
+            reveals[Reveal.parse(note.text).size].append(text)
+        else:
+            publisher.cosign(note)
+    for size, group in sorted(reveals.items()):
+        _admit_reveals(context, publisher, size - 1, size, group)
+
+
+def admit_drand(
+    context: Context, publisher: Publisher, signatures: Sequence[str], *, chain: DrandChain
+) -> None:
+    """See `Window.admit_drand`."""
+    source = context.state.beacon_source(0)
+    if not isinstance(source, DrandBeacon):
+        raise WindowStateError("the opening names no drand round", field="beacon", found=source.source)
+    if 0 in context.state.beacons:
+        return
+    signed, quorum = publisher.cosigned(1), len(context.witnesses)
+    value, _ = drand_beacon(source, signatures, signed, chain=chain, quorum=quorum)
+    _append(context, 0, "drand", value, list(signatures), str(signed.note))
+
+
+def _admit_reveals(
+    context: Context, publisher: Publisher, entry: int, size: int, notes: Sequence[str]
+) -> None:
+    source = context.state.beacon_source(entry)
+    if entry in context.state.beacons:
+        return
+    if isinstance(source, DrandBeacon):
+        raise WindowStateError("the beacon is a drand round, not witnesses' nonces", field="beacon")
+    signed = publisher.cosigned(size)
+    named = [m.vkey for m in members_of(source)]
+    quorum, window = len(context.witnesses), context.opening.window
+    value, _ = witness_beacon(source, notes, signed, trusted=named, quorum=quorum, window=window)
+    _append(context, entry, "witnesses", value, list(notes), str(signed.note))
+
+
+def _append(
+    context: Context, entry: int, source: str, value: bytes, notes: list[str], checkpoint: str
+) -> None:
+    with context.state.beacon_of_entry(entry) as due:
+        if due:
+            fields = {"type": "beacon", "v": 1, "entry": entry, "source": source, "value": value.hex(),
+                      "notes": notes, "checkpoint": checkpoint}  # fmt: skip
+            context.state.append(lambda seq: BeaconEntry.parse({**fields, "seq": seq}, field="beacon"))

@@ -1,0 +1,72 @@
+"""The end of a window: who asked about the same things, and the proof of it that the closing record names."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable
+from typing import Any
+
+from rag_audit.encoding.canonical import digest_hex, jcs, read_json
+from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
+from rag_audit.estimate import Estimate, coalition_statement, coalition_witness, estimate_window
+from rag_audit.formats.records import CoalitionEstimate, QueryRecord
+from rag_audit.index.query import OpenedQuery
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.parties.provider.context import Context
+from rag_audit.parties.provider.publishing import MAX_COALITION_BYTES
+from rag_audit.proofs.coalition import coalition_system
+from rag_audit.relation.field import to_hex
+
+
+def estimate_of(context: Context) -> Estimate:
+    """Coalitions among the window's queries so far. It names accounts: for the provider only.
+
+    :raises StoreError: a retained query cannot be opened
+    """
+    records, queries = _asked(context)
+    return estimate_window(records, [q.vector for q in queries], context.policy)
+
+
+def declare(
+    context: Context,
+    executor: concurrent.futures.Executor | None,
+    progress: Callable[[int, int], None] | None,
+    *,
+    certify: bool,
+) -> CoalitionEstimate:
+    """What the closing record says: the estimate, and the digest of its coalition proof, which is durable by then.
+
+    :param certify: False leaves the proof out, though the policy asks for it
+    :raises WitnessError: the window has more records than the proof takes
+    """
+    records, queries = _asked(context)
+    vectors = [q.vector for q in queries]
+    estimate = estimate_window(records, vectors, context.policy)
+    replace_file(context.layout.estimate, jcs(estimate.evidence()), mode=PRIVATE_MODE)
+    declared, asked = estimate.public(), context.policy.estimator.certificate
+    if asked is None or not certify or not records:
+        return declared
+    size = len(context.state.entries)
+    statement = coalition_statement(
+        records,
+        declared,
+        opening_digest=context.opening_digest,
+        head=Checkpoint(context.opening.log, size, context.state.tree.root(size)),
+        dimension=context.embedder.dimension,
+        capacity=asked.records,
+    )
+    path, ctx = context.layout.coalition, to_hex(statement.ctx)
+    kept: Any = read_json(path, max_bytes=MAX_COALITION_BYTES) if path.exists() else {}
+    if kept.get("ctx") != ctx:
+        witness = coalition_witness(records, estimate, vectors, [q.salts.vector for q in queries])
+        system = coalition_system(asked.system)
+        certificate = system.certify(statement, witness, executor=executor, progress=progress)
+        kept = {"ctx": ctx, "certificate": certificate}
+        replace_file(path, jcs(kept))
+    return declared.model_copy(update={"certificate": digest_hex(kept["certificate"])})
+
+
+def _asked(context: Context) -> tuple[list[QueryRecord], list[OpenedQuery]]:
+    """The records so far, with their questions."""
+    records = context.state.records
+    return records, [context.retained(record).opened(context.embedder) for record in records]

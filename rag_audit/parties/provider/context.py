@@ -1,0 +1,121 @@
+"""What every part of a provider's window works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from rag_audit.attest import answering
+from rag_audit.attest.answering import Retained
+from rag_audit.commit.commitment import Commitment, WindowSecrets
+from rag_audit.encoding.canonical import digest_hex
+from rag_audit.errors import StoreError, WindowStateError
+from rag_audit.formats.constants import STATEMENTS
+from rag_audit.formats.layout import Layout
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import Opening, QueryRecord
+from rag_audit.formats.statements import SlotKey, TenantPublic, tenant_public
+from rag_audit.index.embedders import Embedder
+from rag_audit.index.engine import Int32Array
+from rag_audit.ledger.note import SigningKey, VerifierKey
+from rag_audit.parties.provider.state import LedgerState
+from rag_audit.proofs.interface import ProofSystem, proof_system
+
+
+@dataclass(frozen=True)
+class Context:
+    """One window's commitment, folder, key and ledger.
+
+    :param key: signs checkpoints, receipts and refusals
+    :param witnesses: whose cosignatures are waited for
+    """
+
+    layout: Layout
+    key: SigningKey = field(repr=False)
+    commitment: Commitment
+    embedder: Embedder
+    witnesses: tuple[VerifierKey, ...]
+    state: LedgerState
+
+    @property
+    def opening(self) -> Opening:
+        """Entry 0."""
+        return self.commitment.opening
+
+    @property
+    def policy(self) -> Policy:
+        """What the window promises."""
+        return self.commitment.policy
+
+    @property
+    def secrets(self) -> WindowSecrets:
+        """Seed, blindings and the retention key."""
+        return self.commitment.secrets
+
+    @cached_property
+    def opening_digest(self) -> str:
+        """Digest of entry 0, which names the window."""
+        return digest_hex(self.opening.dump())
+
+    def system(self, tenant: str) -> ProofSystem:
+        """What proves a tenant's records."""
+        part = self.policy.tenant(tenant)
+        assert part is not None
+        return proof_system(part.system)
+
+    def statements(self, tenant: str) -> list[str]:
+        """What is proved of a tenant's records."""
+        part = self.policy.tenant(tenant)
+        assert part is not None
+        return [name for name in STATEMENTS if name in part.circuits]
+
+    @cached_property
+    def _publics(self) -> dict[str, TenantPublic]:
+        return {
+            name: tenant_public(made.entry, policy=self.policy, manifest=self.commitment.manifest,
+                                opening_digest=self.opening_digest, points=made.points, table=self.embedder.table)
+            for name, made in self.commitment.tenants.items()
+        }  # fmt: skip
+
+    def public(self, tenant: str) -> TenantPublic:
+        """What is published of a tenant."""
+        return self._publics[tenant]
+
+    def beacon(self, account: str) -> bytes:
+        """The value that the account's slots use.
+
+        :raises WindowStateError: it is still to be drawn
+        """
+        beacon = self.state.beacon(account)
+        if beacon is None:
+            raise WindowStateError("no beacon for this account yet", field=account)
+        return beacon
+
+    def noise(self, slot: SlotKey) -> Int32Array:
+        """A slot's noise, int32, shape (capacity,); a pure function of the slot.
+
+        :raises WindowStateError: its account has no beacon yet
+        """
+        capacity = self.commitment.tenants[slot.tenant].index.capacity
+        return answering.slot_noise(
+            self.secrets,
+            self.opening.window,
+            slot,
+            self.beacon(slot.account),
+            capacity,
+            self.policy.noise.gains,
+        )
+
+    def retained(self, record: QueryRecord) -> Retained:
+        """What was kept of a record's query.
+
+        :raises StoreError: there is nothing, or it cannot be opened
+        """
+        blob = self.state.store.private(record.seq)
+        if blob is None:
+            raise StoreError("nothing retained for this record", field=f"record {record.seq}")
+        return answering.unseal_retained(blob, self.secrets.retention_key, self.sealed_under(record))
+
+    def sealed_under(self, record: QueryRecord) -> bytes:
+        """The associated data of what is kept of a record's query."""
+        return answering.retained_context(self.opening_digest, record.account, record.i)

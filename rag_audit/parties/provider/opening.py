@@ -1,0 +1,132 @@
+"""The beginning of a window: its folder, and the commitment that is made in it or read back from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rag_audit.beacon.values import members_of
+from rag_audit.commit.commitment import Commitment, check_inputs, commit
+from rag_audit.commit.stored import (
+    OpenProgress,
+    commit_tenants,
+    load_commitment,
+    store_commitment,
+    unfinished,
+)
+from rag_audit.errors import PolicyError, StoreError, WindowStateError
+from rag_audit.formats.layout import Layout
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import BeaconSource, PreviousWindow, RosterEntry, WitnessBeacon
+from rag_audit.index.embedders import Embedder, get_embedder
+from rag_audit.ledger.note import VerifierKey
+from rag_audit.proofs.policy import check_policy
+
+
+def make_folder(folder: Path) -> None:
+    """A window's folder with the parts that it needs from the start; private to the provider but for `public`.
+
+    :raises StoreError: it cannot be made
+    """
+    layout = Layout(folder)
+    try:
+        layout.public.folder.mkdir(parents=True, exist_ok=True)
+        layout.proofs.mkdir(exist_ok=True)
+        layout.indices.mkdir(exist_ok=True)
+        folder.chmod(0o700)
+    except OSError as exc:
+        raise StoreError("window folder cannot be made", field=str(folder), found=exc.strerror) from exc
+
+
+def witnesses_of(witnesses: Sequence[VerifierKey], beacon: BeaconSource) -> list[VerifierKey]:
+    """Whose cosignatures are waited for: those named, or the beacon's.
+
+    :raises PolicyError: nobody's
+    """
+    found = list(witnesses)
+    if not found and isinstance(beacon, WitnessBeacon):
+        found = [m.vkey for m in members_of(beacon)]
+    if not found:
+        raise PolicyError("a window needs witnesses", field="witnesses")
+    return found
+
+
+def require_future(policy: Policy, now: int) -> None:
+    """Refuse a window that would open in the past, which witnesses would not sign.
+
+    :raises PolicyError: it would
+    """
+    if policy.opens_at <= now:
+        raise PolicyError("a window must be committed before it opens", field="policy.opens_at",
+                          expected=f"later than {now}", found=policy.opens_at,
+                          hint="`open --opens-in` dates it once everything is committed")  # fmt: skip
+
+
+def begin(
+    folder: Path,
+    *,
+    origin: str,
+    policy: Policy,
+    roster: Sequence[RosterEntry],
+    manifest: dict[str, Any],
+    documents: Mapping[str, Sequence[str]],
+    beacon: BeaconSource,
+    witnesses: Sequence[VerifierKey],
+    embedder: Embedder,
+    previous: PreviousWindow | None,
+    opens_in: int | None,
+    clock: Callable[[], int],
+    progress: OpenProgress | None,
+) -> Commitment:
+    """Commit to everything, in a folder that this process holds. Parameters as `Window.open`.
+
+    :param manifest: what `check_inputs` gave
+    :raises WindowStateError: the folder already holds a window
+    """
+    if not unfinished(folder):
+        raise WindowStateError("folder already holds a window", field=str(folder), hint="use Window.resume")
+    drawn, tenants = commit_tenants(folder, policy, manifest, documents, embedder, progress)
+    if opens_in is not None:
+        policy = policy.moved(clock() + opens_in)
+        check_policy(policy, embedder.dimension)
+    # Large indices take longer than their provider thought.
+    require_future(policy, clock())
+    made = commit(origin=origin, policy=policy, roster=roster, manifest=manifest, tenants=tenants,
+                  drawn=drawn, beacon=beacon, previous=previous)  # fmt: skip
+    store_commitment(folder, made, witnesses)
+    return made
+
+
+def inputs_of(
+    policy: Policy,
+    roster: Sequence[RosterEntry],
+    documents: Mapping[str, Sequence[str]],
+    embedder: Embedder | None,
+) -> tuple[Embedder, dict[str, Any]]:
+    """The embedder, and the manifest under C_emb, of inputs that fit together.
+
+    :raises PolicyError: they do not
+    """
+    embedder = embedder or get_embedder(
+        query_tokens=policy.tokens.query, document_tokens=policy.tokens.document
+    )
+    return embedder, check_inputs(policy, roster, documents, embedder)
+
+
+def read_back(
+    folder: Path, now: int, embedder: Embedder | None
+) -> tuple[Commitment, list[VerifierKey], Embedder]:
+    """The commitment in a folder, checked, with its witnesses and its embedder.
+
+    :raises StoreError: state missing or altered; another embedder than the committed one
+    """
+    made, witnesses = load_commitment(folder, now)
+    part: Any = made.manifest["embedder"]
+    tokens = made.policy.tokens
+    embedder = embedder or get_embedder(
+        part["kind"], query_tokens=tokens.query, document_tokens=tokens.document
+    )
+    if embedder.manifest() != part:
+        raise StoreError("another embedder than the committed one", field="embedder", expected=part["kind"])
+    return made, witnesses, embedder

@@ -1,0 +1,216 @@
+"""What a window publishes: checkpoints and their cosignatures, the opening, the window file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rag_audit.commit.stored import fix_keys
+from rag_audit.encoding.canonical import Json, digest_hex, read_json
+from rag_audit.encoding.durable import replace_file
+from rag_audit.errors import StoreError, WindowStateError
+from rag_audit.formats.publication import PUBLICATION, Publication
+from rag_audit.formats.records import MAX_CHECKPOINT_BYTES, Closing, QueryRecord
+from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
+from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
+from rag_audit.ledger.note import Note, merge_signatures, parse_note
+from rag_audit.parties.provider.context import Context
+from rag_audit.proofs.coalition import coalition_system
+
+MAX_PROOF_BYTES = 1 << 20
+MAX_COALITION_BYTES = 64 << 20
+
+
+class Publisher:
+    """Writes a window's public folder. Safe to use from several threads: one writes at a time, so that what is written
+    last says the most; the ledger's memory is not held meanwhile.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._public = context.layout.public
+        self._writing = threading.RLock()
+
+    # -- checkpoints -----------------------------------------------------------------------------------------
+
+    def checkpoint(self, size: int | None = None) -> str:
+        """The signed checkpoint note of the ledger's first `size` entries (all by default)."""
+        tree = self._context.state.tree
+        count = tree.size if size is None else size
+        return str(Checkpoint(self._context.opening.log, count, tree.root(count)).sign(self._context.key))
+
+    def publish_checkpoint(self, size: int) -> str:
+        """The checkpoint of that size as it stands in the public folder; put there now if it is not."""
+        path = self._public.checkpoint(size)
+        with self._writing:
+            if not path.exists():
+                replace_file(path, self.checkpoint(size).encode())
+            return path.read_text()
+
+    def cosign(self, note: Note) -> None:
+        """Merge cosignatures into the published checkpoint that they are of.
+
+        :raises WindowStateError: no such checkpoint was published
+        :raises RagAuditError: not a checkpoint of this log, or badly signed
+        """
+        head = Checkpoint.parse(note.text)
+        self.open_checkpoint(note)
+        path = self._public.checkpoint(head.size)
+        keys = (self._context.key.verifier, *self._context.witnesses)
+        with self._writing:
+            if not path.exists():
+                raise WindowStateError(
+                    "no such checkpoint was published", field="checkpoint", found=head.size
+                )
+            merged = merge_signatures(
+                [parse_note(path.read_bytes()), note], keys, max_bytes=MAX_CHECKPOINT_BYTES
+            )
+            replace_file(path, str(merged).encode())
+
+    def cosigned(self, size: int) -> SignedCheckpoint:
+        """The published checkpoint of that size with its cosignatures."""
+        return self.open_checkpoint(self._public.checkpoint(size).read_bytes())
+
+    def open_checkpoint(self, note: Note | bytes) -> SignedCheckpoint:
+        """A checkpoint of this window's log, its signatures checked."""
+        context = self._context
+        return open_checkpoint(
+            note, origin=context.opening.log, log_key=context.key.verifier, witnesses=context.witnesses
+        )
+
+    def fully_cosigned(self, size: int) -> bool:
+        """Whether all of the window's witnesses have cosigned that checkpoint."""
+        if not self._public.checkpoint(size).exists():
+            return False
+        return len(self.cosigned(size).cosignatures) == len(self._context.witnesses)
+
+    def check_ledger(self) -> None:
+        """The stored ledger starts with this opening, and holds everything that was published of it.
+
+        :raises StoreError: it does not
+        """
+        context, state = self._context, self._context.state
+        if not state.entries or state.entries[0] != context.opening:
+            raise StoreError(
+                "ledger does not start with this window's opening", field=str(context.layout.folder)
+            )
+        for path in self._public.checkpoints():
+            head = open_checkpoint(path.read_bytes(), origin=context.opening.log, log_key=context.key.verifier,
+                                   field=path.name).checkpoint  # fmt: skip
+            if head.size > state.tree.size or state.tree.root(head.size) != head.root:
+                raise StoreError("ledger lost or changed entries that were published", field=path.name,
+                                 expected=f"{head.size} entries", found=f"{state.tree.size}")  # fmt: skip
+
+    # -- the opening and the window file ---------------------------------------------------------------------
+
+    def publish(self) -> None:
+        """What accounts and witnesses need; whatever of it a crash kept from being written."""
+        context, state = self._context, self._context.state
+        publication = Publication(
+            mediaType=PUBLICATION,
+            opening=context.opening.dump(),
+            policy=context.policy.dump(),
+            embedder=context.commitment.manifest,
+            roster=[r.dump() for r in context.commitment.roster],
+            tenants=[t.entry.dump() for t in context.commitment.tenants.values()],
+        )
+        with state.changed:
+            sizes = {1, *(seq + 1 for seq in state.enrolled_at.values())}
+            if state.ended:
+                sizes.add(len(state.entries))
+        with self._writing:
+            for size in sizes:
+                self.publish_checkpoint(size)
+            if not self._public.opening.exists():
+                replace_file(self._public.opening, publication.canonical())
+
+    def export(self, path: Path | None = None) -> Path:
+        """Write window.json as it stands (to the public folder by default): entries, checkpoints, proofs, keys."""
+        path = path or self._public.window
+        with self._writing:
+            self._window_file().save(path)
+        return path
+
+    def _window_file(self) -> WindowFile:
+        context, state = self._context, self._context.state
+        with state.changed:
+            entries = list(state.entries)
+        proofs: dict[str, Json] = {}
+        for entry in entries:
+            if isinstance(entry, QueryRecord) and (made := self.proofs(entry)):
+                proofs[str(entry.seq)] = made
+        certificate = self._coalition_proof(entries[-1] if isinstance(entries[-1], Closing) else None)
+        challenges = sorted(p.read_text() for p in self._public.challenges.glob("*.txt"))
+        final = self._public.checkpoint(len(entries))
+        return WindowFile(
+            mediaType=MEDIA_TYPE,
+            entries=[e.dump() for e in entries],
+            opening_checkpoint=self._public.checkpoint(1).read_text(),
+            final_checkpoint=final.read_text() if final.exists() else self.checkpoint(len(entries)),
+            policy=context.policy.dump(),
+            embedder=context.commitment.manifest,
+            roster=[r.dump() for r in context.commitment.roster],
+            tenants=[t.entry.dump() for t in context.commitment.tenants.values()],
+            verification_keys=self._keys(entries, proofs, certified=certificate is not None),
+            proofs=proofs,
+            challenges=challenges,
+            certificate=certificate,
+        )
+
+    def _keys(self, entries: Iterable[Any], proofs: Mapping[str, Any], *, certified: bool) -> dict[str, Json]:
+        """The verification keys of all proofs in the file, which from now on are the window's."""
+        context = self._context
+        kinds = {
+            (r.tenant, name, context.system(r.tenant).places(name, proof))
+            for r in entries
+            if isinstance(r, QueryRecord)
+            for name, proof in proofs.get(str(r.seq), {}).items()
+        }
+        keys: dict[str, Json] = {}
+        for tenant, name, places in sorted(kinds):
+            system, public = context.system(tenant), context.public(tenant)
+            shared = None if places == 1 else system.shared(name, public.constants, places)
+            keys |= system.published_keys(name, public) if shared is None else shared.published_keys()
+        asked = context.policy.estimator.certificate
+        if certified and asked is not None:
+            p, q = context.policy.estimator.theta
+            keys |= coalition_system(asked.system).published_keys(
+                records=asked.records, dimension=context.embedder.dimension, theta=(p, q)
+            )
+        by_setup = {c: k for c, k in keys.items() if isinstance(k, dict) and k.get("circuit") == c}
+        self.fix_keys({c: digest_hex(k) for c, k in by_setup.items()})
+        return keys
+
+    def fix_keys(self, keys: Mapping[str, str]) -> None:
+        """As `commit.stored.fix_keys`, for this window."""
+        with self._writing:
+            fix_keys(self._context.layout.folder, keys)
+
+    # -- proofs as they are stored ---------------------------------------------------------------------------
+
+    def proof_path(self, record: QueryRecord, name: str = "") -> Path:
+        """One file with all of a record's proofs if they were made at once, else one for each statement."""
+        return self._context.layout.proof(record.proof or f"{record.seq}-{name}")
+
+    def proofs(self, record: QueryRecord) -> dict[str, Json]:
+        """The record's proofs that exist, by statement."""
+        if record.proof is not None:
+            path = self.proof_path(record)
+            return read_json(path, max_bytes=MAX_PROOF_BYTES) if path.exists() else {}
+        paths = {name: self.proof_path(record, name) for name in self._context.statements(record.tenant)}
+        return {n: read_json(p, max_bytes=MAX_PROOF_BYTES) for n, p in paths.items() if p.exists()}
+
+    def _coalition_proof(self, closing: Closing | None) -> Json:
+        """The coalition proof that the closing record names, or None."""
+        named = closing.coalition.certificate if closing is not None and closing.coalition else None
+        if named is None:
+            return None
+        path = self._context.layout.coalition
+        kept: Any = read_json(path, max_bytes=MAX_COALITION_BYTES)
+        if digest_hex(kept["certificate"]) != named:
+            raise StoreError(
+                "not the coalition proof that the closing record names", field=path.name, expected=named
+            )
+        return kept["certificate"]

@@ -1,0 +1,220 @@
+"""A window's ledger in memory: brought up to each entry once it is durable, in the ledger's order."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rag_audit.commit.commitment import Commitment
+from rag_audit.encoding.canonical import parse_json
+from rag_audit.errors import RequestRefused, WindowStateError
+from rag_audit.formats.opening import check_roster
+from rag_audit.formats.records import (
+    BeaconEntry,
+    BeaconSource,
+    Closing,
+    Enrolment,
+    Entry,
+    Opening,
+    QueryRecord,
+    RosterEntry,
+    parse_entry,
+)
+from rag_audit.ledger.merkle import leaf_hash
+from rag_audit.ledger.store import LedgerStore, SlotUsed
+from rag_audit.ledger.tree import MerkleTree
+
+
+class LedgerState:
+    """What the ledger says. Safe to use from several threads.
+
+    `changed` guards the memory. It is held neither while the disk is written nor while anything is embedded or proved:
+    whoever is about to append names what it will append (`query_of`, `enrolment_of`, `beacon_of_entry`), appends
+    without the lock, and `wait_until_quiet` lets a closing record follow all of them.
+    """
+
+    def __init__(self, store: LedgerStore, commitment: Commitment, clock: Callable[[], int]) -> None:
+        self.store = store
+        self.clock = clock
+        self.opening = commitment.opening
+        self.policy = commitment.policy
+        self.entries: list[Entry] = []
+        self.tree = MerkleTree()
+        self.accounts: dict[str, RosterEntry] = {r.account: r for r in commitment.roster}
+        self.enrolled_at: dict[str, int] = {}
+        self.beacons: dict[int, bytes] = {}
+        self.by_slot: dict[tuple[str, int], QueryRecord] = {}
+        self.next: defaultdict[str, int] = defaultdict(lambda: 1)
+        self.closing = False
+        self.changed = threading.Condition()
+        self._in_flight: set[tuple[str, str | int]] = set()
+        self._enrolling: dict[str, RosterEntry] = {}
+        self._built: dict[int, Entry] = {}
+        self._last_ts = 0
+        for raw in store.entries():
+            self._apply(parse_entry(parse_json(raw, source="ledger"), field="ledger"))
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    @property
+    def ended(self) -> bool:
+        """Whether the closing record is durable."""
+        return isinstance(self.entries[-1], Closing)
+
+    @property
+    def records(self) -> list[QueryRecord]:
+        """The query records, in ledger order."""
+        return sorted(self.by_slot.values(), key=lambda r: r.seq)
+
+    def beacon(self, account: str) -> bytes | None:
+        """The value that the account's slots use, or None before it is drawn."""
+        return self.beacons.get(self.enrolled_at.get(account, 0))
+
+    def beacon_source(self, entry: int) -> BeaconSource:
+        """How the beacon of an opening or enrolment is drawn.
+
+        :raises WindowStateError: the entry is neither
+        """
+        found = self.entries[entry] if 0 <= entry < len(self.entries) else None
+        if not isinstance(found, Opening | Enrolment):
+            raise WindowStateError(
+                "no opening or enrolment there that names a beacon", field=f"entry {entry}"
+            )
+        return found.beacon
+
+    # -- what is about to be appended ------------------------------------------------------------------------
+
+    @contextmanager
+    def query_of(self, account: str) -> Iterator[None]:
+        """While one of the account's requests is answered.
+
+        :raises RequestRefused: another one is
+        """
+        with self._claimed(("query", account)) as free:
+            if not free:
+                raise RequestRefused("in-flight", "the account's last request is still being answered")
+            yield
+
+    @contextmanager
+    def enrolment_of(self, account: RosterEntry) -> Iterator[None]:
+        """While an account is enrolled.
+
+        :raises WindowStateError: the window is closed
+        :raises PolicyError: unknown tenant, repeated id or key, or the tenant's cap reached
+        """
+        with self._claimed(("enrolment", account.account)) as free:
+            with self.changed:
+                if self.closing:
+                    raise WindowStateError("window is closed", field="window")
+                others = self.accounts | (self._enrolling if free else {account.account: account})
+                check_roster([*others.values(), account], self.policy)
+                self._enrolling[account.account] = account
+            try:
+                yield
+            finally:
+                with self.changed:
+                    del self._enrolling[account.account]
+
+    @contextmanager
+    def beacon_of_entry(self, entry: int) -> Iterator[bool]:
+        """While an entry's beacon is appended; gives False where it is there already, or comes too late to be used:
+        nothing may follow what the closing record is about."""
+        with self._claimed(("beacon", entry)) as free:
+            with self.changed:
+                wanted = free and not self.closing and entry not in self.beacons
+            yield wanted
+
+    def wait_until_quiet(self) -> None:
+        """Let nothing more be appended but the closing record; what is being appended is finished first."""
+        with self.changed:
+            self.closing = True
+            self.changed.wait_for(lambda: not self._in_flight)
+
+    @contextmanager
+    def _claimed(self, what: tuple[str, str | int]) -> Iterator[bool]:
+        with self.changed:
+            free = what not in self._in_flight
+            self._in_flight.add(what)
+        try:
+            yield free
+        finally:
+            if free:
+                with self.changed:
+                    self._in_flight.discard(what)
+                    self.changed.notify_all()
+
+    # -- writing ---------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        entry: Entry | Callable[[int], Entry],
+        *,
+        slot: tuple[str, int] | None = None,
+        private: bytes | None = None,
+    ) -> Entry:
+        """Append durably, then apply. What `entry` gives is the record only once the store says so.
+
+        :param entry: or what makes it for its place, called in ledger order
+        :param slot: account and i of a query record
+        :param private: kept beside the entry
+        :raises RequestRefused: the slot has a record
+        :raises StoreError: not written; nothing was appended
+        """
+        made: list[Entry] = []
+
+        def build(seq: int) -> bytes:
+            value = entry(seq) if callable(entry) else entry
+            made.append(value)
+            self._built[seq] = value
+            return value.canonical()
+
+        try:
+            self.store.append(build, slot=slot, private=private).result()
+        except SlotUsed as exc:
+            raise RequestRefused("slot-used", exc.message, field="request.i") from exc
+        with self.changed:
+            return self._apply(made[-1])
+
+    def timestamp(self) -> int:
+        """Now, never before the last entry: called in ledger order by the store."""
+        self._last_ts = max(self.clock(), self._last_ts)
+        return self._last_ts
+
+    def timestamp_inside(self) -> int:
+        """`timestamp`, refused outside the window."""
+        now = self.timestamp()
+        if now < self.opening.opens_at:
+            raise RequestRefused(
+                "not-open", "window is not open yet", expected=self.opening.opens_at, found=now
+            )
+        if now > self.opening.closes_at:
+            raise RequestRefused("closed", "window has ended", expected=self.opening.closes_at, found=now)
+        return now
+
+    def _apply(self, entry: Entry) -> Entry:
+        """Bring the memory up to a durable entry."""
+        # Group commit may acknowledge in any order: entries are applied in the ledger's. Those before one that is
+        # durable are so too.
+        index = 0 if isinstance(entry, Opening) else entry.seq
+        if index < len(self.entries):
+            return entry
+        while index > len(self.entries):
+            self._apply(self._built[len(self.entries)])
+        self._built.pop(index, None)
+        self.entries.append(entry)
+        self.tree.append(leaf_hash(entry.canonical()))
+        if isinstance(entry, BeaconEntry):
+            self.beacons[entry.entry] = bytes.fromhex(entry.value)
+        elif isinstance(entry, Enrolment):
+            self.accounts[entry.account] = entry.roster_entry()
+            self.enrolled_at[entry.account] = entry.seq
+        elif isinstance(entry, Closing):
+            self.closing = True
+        elif isinstance(entry, QueryRecord):
+            self.by_slot[(entry.account, entry.i)] = entry
+            self.next[entry.account] = entry.i + 1
+        if isinstance(entry, Enrolment | QueryRecord):
+            self._last_ts = max(self._last_ts, entry.ts)
+        return entry

@@ -1,0 +1,78 @@
+"""What a provider's window shows of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rag_audit.commit.commitment import Commitment
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import Opening, QueryRecord
+from rag_audit.ledger.note import VerifierKey
+from rag_audit.parties.provider.context import Context
+from rag_audit.parties.provider.proving import Prover
+from rag_audit.parties.provider.publishing import Publisher
+from rag_audit.parties.provider.state import LedgerState
+
+
+class WindowView:
+    """The part of a `Window` that changes nothing but files which follow from the ledger."""
+
+    state: LedgerState
+    context: Context
+    publisher: Publisher
+    prover: Prover
+
+    def export(self, path: Path | None = None) -> Path:
+        """Write window.json as it stands (to public/ by default): entries, checkpoints, proofs, keys."""
+        return self.publisher.export(path)
+
+    def checkpoint(self, size: int | None = None) -> str:
+        """The signed checkpoint note of the ledger's first `size` entries (all by default)."""
+        return self.publisher.checkpoint(size)
+
+    @property
+    def opening(self) -> Opening:
+        """Entry 0."""
+        return self.context.opening
+
+    @property
+    def opening_digest(self) -> str:
+        """Digest of entry 0, which names the window."""
+        return self.context.opening_digest
+
+    @property
+    def commitment(self) -> Commitment:
+        """What the opening commits to, with the secrets behind it."""
+        return self.context.commitment
+
+    @property
+    def policy(self) -> Policy:
+        """What the window promises."""
+        return self.context.policy
+
+    @property
+    def witnesses(self) -> tuple[VerifierKey, ...]:
+        """Whose cosignatures are waited for."""
+        return self.context.witnesses
+
+    @property
+    def status(self) -> str:
+        """``committed`` (waits for quorum and beacon), ``active``, ``closed`` (waits for cosignatures) or ``final``."""
+        if self.state.ended:
+            return "final" if self.publisher.fully_cosigned(len(self.state.entries)) else "closed"
+        return "active" if 0 in self.state.beacons else "committed"
+
+    @property
+    def records(self) -> list[QueryRecord]:
+        """The query records, in ledger order."""
+        return self.state.records
+
+    @property
+    def low_memory(self) -> bool:
+        """Whether proofs and noise certificates of scan tenants are made in less memory and more time; they are the
+        same. May be set at any time."""
+        return self.prover.low_memory
+
+    @low_memory.setter
+    def low_memory(self, value: bool) -> None:
+        self.prover.low_memory = value

@@ -1,0 +1,374 @@
+"""A provider's window: what may happen to it, and when. How it is done, the modules beside this one say.
+
+The ledger is the state: what is durable in it has happened, what is not has not. Opening a directory again
+continues where the ledger ends.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rag_audit.attest.certificates import CertificateStore
+from rag_audit.attest.release import Release
+from rag_audit.beacon.drand import QUICKNET, DrandChain
+from rag_audit.commit.commitment import Commitment
+from rag_audit.commit.stored import OpenProgress, forget_unfinished, lock_folder
+from rag_audit.encoding.canonical import Json
+from rag_audit.errors import WindowStateError
+from rag_audit.estimate import Estimate
+from rag_audit.formats.layout import Layout
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import (
+    Answer,
+    BeaconSource,
+    Closing,
+    Enrolment,
+    PreviousWindow,
+    Refusal,
+    RosterEntry,
+    SignedRequest,
+)
+from rag_audit.index.embedders import Embedder
+from rag_audit.index.engine import NoisePool
+from rag_audit.ledger.note import SigningKey, VerifierKey
+from rag_audit.ledger.store import LedgerStore
+from rag_audit.parties.provider import beacons
+from rag_audit.parties.provider import opening as beginnings
+from rag_audit.parties.provider.answers import Answers
+from rag_audit.parties.provider.closing import declare, estimate_of
+from rag_audit.parties.provider.context import Context
+from rag_audit.parties.provider.proving import Prover
+from rag_audit.parties.provider.publishing import Publisher
+from rag_audit.parties.provider.state import LedgerState
+from rag_audit.parties.provider.view import WindowView
+
+
+def now_ms() -> int:
+    """Milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class Window(WindowView):
+    """One audit window on the provider's side. Safe to use from several threads, by one process at a time.
+
+    `release` is the schedule by which answers leave that are proved at once.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        key: SigningKey,
+        commitment: Commitment,
+        embedder: Embedder,
+        lock: int,
+        clock: Callable[[], int],
+        witnesses: Sequence[VerifierKey],
+    ) -> None:
+        layout = Layout(directory)
+        self.directory = directory
+        self.release = Release()
+        self._lock_file = lock
+        self._close = threading.Lock()
+        self.state = LedgerState(LedgerStore(layout.ledger), commitment, clock)
+        self.context = Context(layout, key, commitment, embedder, tuple(witnesses), self.state)
+        self.publisher = Publisher(self.context)
+        self.certificates = CertificateStore(
+            layout.certificates, commitment.secrets.retention_key, self.opening_digest
+        )
+        self.prover = Prover(self.context, self.publisher, self.certificates)
+        self._noise = NoisePool(self.context.noise, limit=commitment.policy.n)
+        self._answers = Answers(self.context, self._noise, self.certificates, self.prover, self.release)
+
+    # -- opening ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path | str,
+        *,
+        key: SigningKey,
+        origin: str,
+        policy: Policy,
+        roster: Sequence[RosterEntry],
+        documents: Mapping[str, Sequence[str]],
+        beacon: BeaconSource,
+        witnesses: Sequence[VerifierKey] = (),
+        embedder: Embedder | None = None,
+        previous: PreviousWindow | None = None,
+        opens_in: int | None = None,
+        clock: Callable[[], int] = now_ms,
+        progress: OpenProgress | None = None,
+    ) -> Window:
+        """Commit to everything and write ledger entry 0. Queries wait for the quorum and the beacon (`admit`).
+
+        An interrupted call goes on where it stopped when it is repeated with the same documents, embedder, tenants and
+        capacities; with others it starts over, with new secrets. Nothing is published before everything is committed.
+
+        :param directory: a new or empty folder; private to the provider but for its `public` part
+        :param witnesses: whose cosignatures are waited for; those that `beacon` names if empty
+        :param opens_in: dates the window once everything is committed: it opens so many milliseconds after that, and
+            the policy's dates move with it (`Policy.moved`); without it they stand
+        :param progress: called with (step, done, total) while documents are embedded and indices committed
+        :raises PolicyError: the policy is not well-formed, or roster or documents do not fit it
+        :raises WindowStateError: the folder already holds a window
+        """
+        directory = Path(directory)
+        if opens_in is None:
+            beginnings.require_future(policy, clock())
+        embedder, manifest = beginnings.inputs_of(policy, roster, documents, embedder)
+        witnesses = beginnings.witnesses_of(witnesses, beacon)
+        beginnings.make_folder(directory)
+        lock = lock_folder(directory)
+        try:
+            made = beginnings.begin(
+                directory, origin=origin, policy=policy, roster=roster, manifest=manifest, documents=documents,
+                beacon=beacon, witnesses=witnesses, embedder=embedder, previous=previous, opens_in=opens_in,
+                clock=clock, progress=progress,
+            )  # fmt: skip
+            window = cls(directory, key, made, embedder, lock, clock, witnesses)
+        except BaseException:
+            os.close(lock)
+            raise
+        with window._shut_unless_done():
+            window.state.append(made.opening)
+            forget_unfinished(directory)
+            window.publisher.publish()
+        return window
+
+    @classmethod
+    def resume(
+        cls,
+        directory: Path | str,
+        *,
+        key: SigningKey,
+        embedder: Embedder | None = None,
+        clock: Callable[[], int] = now_ms,
+    ) -> Window:
+        """Continue a window after a stop or a crash.
+
+        :raises StoreError: state missing or altered; an index or text that is not the committed one
+        :raises WindowStateError: another process has it open
+        """
+        directory = Path(directory)
+        lock = lock_folder(directory)
+        try:
+            made, witnesses, embedder = beginnings.read_back(directory, clock(), embedder)
+            window = cls(directory, key, made, embedder, lock, clock, witnesses)
+        except BaseException:
+            os.close(lock)
+            raise
+        with window._shut_unless_done():
+            window.publisher.check_ledger()
+            forget_unfinished(directory)
+            window.publisher.publish()
+        return window
+
+    def admit(self, notes: Iterable[str]) -> str:
+        """Take cosigned checkpoints and beacon notes, in any order, as they arrive.
+
+        Cosignatures are merged into the published checkpoint of their size. Once the window's witnesses have all
+        cosigned the opening and revealed over it, the beacon becomes entry 1 and the window is active; likewise for
+        an enrolment, whose reveals are over the checkpoint that ends with it.
+
+        :returns: the window's `status`
+        :raises RagAuditError: a note that is neither, or is badly signed; the others are kept
+        """
+        beacons.admit(self.context, self.publisher, notes)
+        if self.state.ended:
+            self.export()
+        return self.status
+
+    def admit_drand(self, signatures: Sequence[str], *, chain: DrandChain = QUICKNET) -> str:
+        """Take the drand round that the opening names.
+
+        :param signatures: the round's signature in hexadecimal; for a chained scheme also the round before's
+        :returns: the window's `status`
+        :raises InvalidProof: not that round's, or due less than 60 s after the quorum
+        """
+        beacons.admit_drand(self.context, self.publisher, signatures, chain=chain)
+        return self.status
+
+    def enrol(self, account: RosterEntry, beacon: BeaconSource) -> Enrolment:
+        """Add an account while the window is open. Its slots wait for the beacon that the entry names.
+
+        :raises PolicyError: unknown tenant, repeated id or key, or the tenant's cap reached
+        """
+        self._require("active")
+        with self.state.enrolment_of(account):
+            entry = self.state.append(
+                lambda seq: Enrolment(
+                    type="enrolment",
+                    v=1,
+                    seq=seq,
+                    ts=self.state.timestamp_inside(),
+                    beacon=beacon,
+                    **account.dump(),
+                )
+            )
+        assert isinstance(entry, Enrolment)
+        self.publisher.publish()
+        # Witnesses read entries from here to see that the ledger only grew.
+        self.export()
+        return entry
+
+    # -- queries ---------------------------------------------------------------------------------------------
+
+    def query(self, request: SignedRequest, *, eager: bool = False) -> Answer:
+        """Answer a signed request: embed, score, add noise, select, make the record durable, hand back.
+
+        An answer that is proved first gets its record's time, and leaves, in a slot of `release`.
+
+        :param eager: prove before answering, even where the policy lets proofs wait for a challenge
+        :raises RequestRefused: with a reason from `records.REFUSALS`
+        :raises StoreError: the record could not be made durable; nothing was answered and the slot is unused
+        """
+        return self._answers.query(request, eager=eager)
+
+    def handle(self, value: Json, *, eager: bool = False) -> Answer | Refusal:
+        """`query` for a service: a JSON request in, an answer or a signed refusal out."""
+        return self._answers.handle(value, eager=eager)
+
+    def refuse(self, reason: str, detail: str, *, account: str = "", i: int = 0, hq: str = "") -> Refusal:
+        """A signed refusal.
+
+        :param reason: one of `records.REFUSALS`
+        :param account: this, `i` and `hq` as the request has them, as far as it has
+        """
+        return self._answers.refuse(reason, detail, account=account, i=i, hq=hq)
+
+    # -- closing ---------------------------------------------------------------------------------------------
+
+    def estimate(self) -> Estimate:
+        """Coalitions among the queries so far. It names accounts: for the provider only (docs/estimator.md).
+
+        :raises StoreError: a retained query cannot be opened
+        """
+        return estimate_of(self.context)
+
+    def close(
+        self,
+        *,
+        abandoned: bool = False,
+        certify: bool = True,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> str:
+        """Write the closing record and sign the final checkpoint, which the witnesses then cosign.
+
+        The coalition proof that the policy asks for is made and stored first, so an interrupted call resumes with it.
+
+        :param abandoned: the window never became usable; it is closed so that the chain can go on, and never passes
+        :param certify: False closes without that proof; no verifier decides for such a window
+        :param executor: where the proof's jobs run; in this process if None
+        :param progress: called with (jobs done, jobs) of the proof
+        :returns: the final checkpoint note
+        :raises WitnessError: the window has more records than the proof takes
+        """
+        state = self.state
+        with self._close:
+            if not state.ended:
+                if not abandoned:
+                    self._require("active")
+                # No entry may follow the estimate.
+                state.wait_until_quiet()
+                coalition = declare(self.context, executor, progress, certify=certify)
+                state.append(
+                    lambda seq: Closing(
+                        type="closing", v=1, seq=seq, ts=state.timestamp(), window=self.opening.window,
+                        queries=len(state.by_slot), enrolments=len(state.enrolled_at), coalition=coalition,
+                        abandoned=abandoned,
+                    )
+                )  # fmt: skip
+            self.publisher.publish_checkpoint(len(state.entries))
+            self.export()
+            return self.publisher.publish_checkpoint(len(state.entries))
+
+    def shut(self) -> None:
+        """Release threads, files and the folder's lock. Shutting twice does nothing."""
+        if self._lock_file >= 0:
+            self._noise.close()
+            self.state.store.close()
+            os.close(self._lock_file)
+            self._lock_file = -1
+
+    # -- proving ---------------------------------------------------------------------------------------------
+
+    def prove(
+        self,
+        seqs: Sequence[int] | None = None,
+        *,
+        together: int | None = None,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Make the missing proofs of the named records (all by default) and add them to the window file.
+
+        Each finished proof is stored before the next is counted, so an interrupted call resumes where it stopped.
+
+        :param together: prove up to so many records of a tenant at once, where its system can; a record that is left
+            over is proved by itself
+        :param executor: where the jobs run; in this process, one after another, if None
+        :param progress: called with (done, total), before the first proof too
+        :returns: how many proofs were made now; one of several records counts for each
+        :raises PolicyError: no circuit proves so many records together
+        """
+        return self.prover.prove(seqs, together=together, executor=executor, progress=progress)
+
+    def answer_challenge(self, note: str, **options: Any) -> int:
+        """Publish a verifier's challenge and prove the records it names.
+
+        :param options: as `prove`
+        :raises SchemaError: the challenge is over another ledger
+        """
+        return self.prover.answer_challenge(note, **options)
+
+    def certify_ahead(
+        self,
+        count: int,
+        *,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        until: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Make the noise certificates of every account's next `count` slots, where its tenant's system has them.
+
+        Each is stored before the next is counted; one that is there already is kept. Accounts whose beacon is still to
+        be drawn are left out.
+
+        :param executor: as `prove`
+        :param progress: called with (done, total)
+        :param until: looked up before each certificate; ends the work where it gives true
+        :returns: how many certificates were made now
+        """
+        self._require("active")
+        return self.prover.certify_ahead(count, executor=executor, progress=progress, until=until)
+
+    def _require(self, status: str) -> None:
+        if self.status != status:
+            raise WindowStateError(
+                "window is in another state", field="window", expected=status, found=self.status
+            )
+
+    @contextmanager
+    def _shut_unless_done(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.shut()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shut()
