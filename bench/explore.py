@@ -21,18 +21,9 @@ import numpy as np
 from bench.common import emit, parser
 from bench.recall import Collection, scifact, squad
 from rag_audit.index.embedders import wordllama
-from rag_audit.privacy.explore import (
-    DEFAULT_MECHANISMS,
-    Exploration,
-    Noise,
-    Passage,
-    Question,
-    Sample,
-    draw,
-    explore,
-    make_sample,
-    table,
-)
+from rag_audit.privacy.explore.render import draw, table
+from rag_audit.privacy.explore.samples import Passage, Question, Sample, make_sample
+from rag_audit.privacy.explore.simulate import DEFAULT_MECHANISMS, Exploration, Noise, explore
 from rag_audit.relation.scores import ScoreWindow
 
 # gains, R, then for the noise of about that sigma/Delta: recall@5 with MiniLM on SQuAD, eps of one Gaussian query

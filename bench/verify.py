@@ -37,19 +37,19 @@ from rag_audit.formats.records import (
     Enrolment,
     Entry,
     QueryRecord,
-    RequestSalts,
     RosterEntry,
     WitnessBeacon,
     answer_digest,
-    request_message,
 )
+from rag_audit.formats.requests import RequestSalts, request_message
 from rag_audit.formats.trust import Require, trust_template
 from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder, manifest_digest
 from rag_audit.index.engine import build_index
 from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey
 from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.note import ALG_COSIGNATURE, ALG_ED25519, SigningKey, cosign_note, sign_note
+from rag_audit.ledger.note import cosign_note, sign_note
 from rag_audit.ledger.tree import MerkleTree
 from rag_audit.proofs import scan
 from rag_audit.proofs.scan.embed import table_columns

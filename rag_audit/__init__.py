@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rag_audit.formats.publication import Publication
     from rag_audit.formats.records import WitnessBeacon
     from rag_audit.formats.trust import Trust
-    from rag_audit.ledger.note import SigningKey, VerifierKey
+    from rag_audit.ledger.keys import SigningKey, VerifierKey
     from rag_audit.parties.account import Account
     from rag_audit.parties.provider.window import Window
     from rag_audit.parties.witness import Witness
@@ -42,10 +42,10 @@ _HOME = {
     "Account": "parties.account",
     "Policy": "formats.policy",
     "Publication": "formats.publication",
-    "SigningKey": "ledger.note",
+    "SigningKey": "ledger.keys",
     "Trust": "formats.trust",
     "Verdict": "verify.verifier",
-    "VerifierKey": "ledger.note",
+    "VerifierKey": "ledger.keys",
     "Window": "parties.provider.window",
     "Witness": "parties.witness",
     "WitnessBeacon": "formats.records",

@@ -18,7 +18,6 @@ from rag_audit.formats.models import Model
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import (
-    Answer,
     BeaconEntry,
     BeaconWitness,
     Closing,
@@ -26,12 +25,11 @@ from rag_audit.formats.records import (
     Enrolment,
     Opening,
     QueryRecord,
-    Refusal,
     RosterEntry,
     SignedReceiptBody,
-    SignedRequest,
     TenantEntry,
 )
+from rag_audit.formats.requests import Answer, Refusal, SignedRequest
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 

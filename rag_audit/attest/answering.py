@@ -19,11 +19,11 @@ from rag_audit.formats.records import (
     Opening,
     QueryRecord,
     RosterEntry,
-    SignedRequest,
     answer_digest,
     document_digest,
     verifies,
 )
+from rag_audit.formats.requests import SignedRequest
 from rag_audit.formats.statements import (
     SlotKey,
 )
@@ -50,7 +50,7 @@ def check_request(
     The order of a request within its account (`slot-used`, `out-of-order`, `limit`) is checked by the window, under
     the account's lock.
 
-    :raises RequestRefused: with a reason from `records.REFUSALS`
+    :raises RequestRefused: with a reason from `requests.REFUSALS`
     """
     if request.origin != opening.origin or request.opening != opening_digest:
         raise RequestRefused(

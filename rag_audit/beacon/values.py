@@ -17,7 +17,8 @@ from rag_audit.encoding.canonical import parse_base64, parse_hex
 from rag_audit.errors import EncodingError, InvalidProof, SchemaError, SignatureError, VersionError
 from rag_audit.formats.records import DrandBeacon, WitnessBeacon, log_origin
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
-from rag_audit.ledger.note import ALG_COSIGNATURE, ALG_ED25519, VerifierKey, parse_note, verify_note
+from rag_audit.ledger.keys import ALG_COSIGNATURE, ALG_ED25519, VerifierKey
+from rag_audit.ledger.note import parse_note, verify_note
 
 HEADER = "rag-audit/beacon/v1"
 NONCE_SIZE = 32

@@ -15,7 +15,8 @@ from rag_audit.encoding.canonical import Json, jcs, parse_json, read_bytes, read
 from rag_audit.errors import SetupError
 from rag_audit.errors.printable import printable_text
 from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import CountersignedReceipt, RosterEntry, SignedRequest
+from rag_audit.formats.records import CountersignedReceipt, RosterEntry
+from rag_audit.formats.requests import SignedRequest
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.parties.account import Account, add_to_roster, check_receipt, tokens_beyond
 

@@ -28,7 +28,7 @@ from rag_audit.errors import (
     StoreError,
 )
 from rag_audit.errors.printable import json_text, printable
-from rag_audit.ledger.note import MAX_KEY_BYTES, SigningKey, VerifierKey
+from rag_audit.ledger.keys import MAX_KEY_BYTES, SigningKey, VerifierKey
 
 LOGGED_EVERY_S = 30.0
 json_option = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")

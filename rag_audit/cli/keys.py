@@ -8,7 +8,7 @@ import click
 
 from rag_audit.cli.common import PATH, emit, json_option
 from rag_audit.encoding.durable import replace_file
-from rag_audit.ledger.note import SigningKey
+from rag_audit.ledger.keys import SigningKey
 from rag_audit.proofs.executors import KEY_VARIABLE, new_worker_key
 
 

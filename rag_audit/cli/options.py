@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import click
 
+from rag_audit.encoding.canonical import read_json
 from rag_audit.errors import PolicyError
+from rag_audit.estimate.clusters import MAX_DENOMINATOR
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
+from rag_audit.proofs.policy import check_policy
 
 
 def parsed(read: Callable[[str, str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
@@ -29,3 +36,72 @@ def duration(text: str, option: str) -> int:
     if match is None:
         raise PolicyError("not a duration", field=option, expected="30s, 15m, 12h or 7d", found=text)
     return int(match[1]) * {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}[match[2]]
+
+
+@parsed
+def whole_number(text: str, option: str) -> int:
+    """An integer of at least 1."""
+    if re.fullmatch(r"0*[1-9][0-9]{0,14}", text) is None:
+        raise PolicyError("not a positive integer", field=option, expected="an integer >= 1", found=text)
+    return int(text)
+
+
+@parsed
+def gain_list(text: str, option: str) -> tuple[int, ...]:
+    """The gains of 1,8,64."""
+    if re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", text) is None:
+        raise PolicyError("not a list of integers", field=option, expected="1,8,64", found=text)
+    return tuple(int(part) for part in text.split(","))
+
+
+@parsed
+def score_range(text: str, option: str) -> tuple[int, int]:
+    """(lo, hi) of lo:hi."""
+    match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
+    if match is None or int(match[1]) >= int(match[2]):
+        raise PolicyError("not a score window", field=option, expected="lo:hi with 0 <= lo < hi", found=text)
+    return int(match[1]), int(match[2])
+
+
+@parsed
+def theta_fraction(text: str, option: str) -> tuple[int, int]:
+    """p/q of 0.974 or 4/5."""
+    if re.fullmatch(r"0?\.[0-9]{1,9}|[0-9]{1,9}/0*[1-9][0-9]{0,8}", text):
+        theta = Fraction(text)
+        if 0 < theta < 1 and theta.denominator <= MAX_DENOMINATOR:
+            return theta.numerator, theta.denominator
+    raise PolicyError("not a threshold", field=option, expected="in (0, 1), in thousandths or as p/q with q <= 1000",
+                      found=text)  # fmt: skip
+
+
+@parsed
+def tau_span(text: str, option: str) -> tuple[int, str]:
+    """(tau, unit) of 500 (positions), 90s or 12h; 0 is the whole window."""
+    match = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
+    if match is None:
+        raise PolicyError("not a span", field=option, expected="query records (500), or a time (90s, 15m, 12h, 7d)",
+                          found=text)  # fmt: skip
+    seconds = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+    return int(match[1]) * seconds.get(match[2], 1), "seconds" if match[2] else "positions"
+
+
+@parsed
+def certificate_size(text: str, option: str) -> tuple[str, int] | None:
+    """(system, records) of groth16:64; None of none."""
+    if text == "none":
+        return None
+    match = re.fullmatch(r"(groth16|scan):([1-9][0-9]{0,8})", text)
+    if match is None:
+        raise PolicyError("not a certificate", field=option, expected="none, groth16:RECORDS or scan:RECORDS",
+                          found=text)  # fmt: skip
+    return match[1], int(match[2])
+
+
+def read_policy(file: Path) -> Policy:
+    """A policy from its file, checked as far as it can be without an embedder.
+
+    :raises RagAuditError: it cannot be read, or is not well-formed
+    """
+    made = Policy.parse(read_json(file, max_bytes=MAX_PUBLICATION_BYTES), field=file.name)
+    check_policy(made, None)
+    return made

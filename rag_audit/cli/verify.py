@@ -21,8 +21,9 @@ from rag_audit.formats.trust import WHOLE_WINDOW, Groth16Pin, Require, Trust, de
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import manifest_digest, public_artefacts, public_manifest
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import VerifierKey, parse_note, sign_note
+from rag_audit.ledger.note import parse_note, sign_note
 from rag_audit.proofs.scan import protocols_digest
 from rag_audit.relation.noise import table_digest
 

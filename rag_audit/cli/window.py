@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import socketserver
 import sys
-import threading
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from io import BufferedIOBase
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
@@ -32,25 +26,24 @@ from rag_audit.cli.common import (
 from rag_audit.cli.options import duration
 from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.commit.stored import EMBED_RUN, forget, unfinished
-from rag_audit.encoding.canonical import jcs, parse_json, read_json, read_text
+from rag_audit.encoding.canonical import jcs, read_json, read_text
 from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import EncodingError, PolicyError, RagAuditError, SetupError
+from rag_audit.errors import EncodingError, PolicyError, SetupError
 from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.layout import Layout
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
-from rag_audit.formats.records import Answer, DrandBeacon, PreviousWindow, Refusal, RosterEntry, WitnessBeacon
+from rag_audit.formats.records import DrandBeacon, PreviousWindow, RosterEntry, WitnessBeacon
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.index.texts import load_directory
 from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.parties.account import load_roster
+from rag_audit.parties.provider.service import admit_notes, answer_lines, certifying, serve_socket
 from rag_audit.parties.provider.window import Window
 from rag_audit.proofs.executors import open_executor
 from rag_audit.proofs.groth16.instance import MAX_QUERIES
 
-MAX_REQUEST_BYTES = 1 << 17
-IDLE_S = 1.0
-"""Between two looks for certificates to make, where the last one found none."""
 executor_option = click.option(
     "--executor",
     "address",
@@ -68,7 +61,7 @@ low_memory_option = click.option(
 
 
 def _settings(directory: Path) -> dict[str, Any]:
-    path = directory / "settings.json"
+    path = Layout(directory).settings
     if not path.exists():
         raise SetupError("no window in this folder", field=str(directory), hint="rag-audit open --help")
     value = read_json(path, max_bytes=1 << 16)
@@ -80,7 +73,7 @@ def _settings(directory: Path) -> dict[str, Any]:
 def _with_settings(directory: Path, key: Path) -> Path:
     """The folder of a window to be opened. It names the key before there is an opening to go on with."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    replace_file(directory / "settings.json", jcs({"key": str(key.resolve())}))
+    replace_file(Layout(directory).settings, jcs({"key": str(key.resolve())}))
     return directory
 
 
@@ -89,29 +82,6 @@ def resume(directory: Path, *, low_memory: bool = False) -> Window:
     window = Window.resume(directory, key=signing_key(Path(_settings(directory)["key"])))
     window.low_memory = low_memory
     return window
-
-
-def _admit(window: Window) -> None:
-    """Take what the witnesses left in public/notes: cosignatures one by one, then each beacon's reveals together."""
-    reveals = defaultdict(list)
-    for path in sorted((window.directory / "public" / "notes").glob("*.txt")):
-        try:
-            text = read_text(path, max_bytes=MAX_NOTE_BYTES)
-        except RagAuditError as exc:
-            say(f"{path.name} not taken: {exc}")
-            continue
-        if path.name.startswith("beacon-"):
-            reveals[path.name.split("-")[1]].append(text)
-            continue
-        try:
-            window.admit([text])
-        except RagAuditError as exc:
-            say(f"{path.name} not taken: {exc}")
-    for size, notes in reveals.items():
-        try:
-            window.admit(notes)
-        except RagAuditError as exc:
-            say(f"the beacon over checkpoint {size} is not taken: {exc}")
 
 
 @click.command("open")
@@ -190,14 +160,14 @@ def open_(
     else:
         window = resume(directory)
     with window:
-        _admit(window)
+        admit_notes(window, say)
         if drand_signature is not None:
             window.admit_drand([drand_signature])
         result = {
             "status": window.status,
             "opening": window.opening_digest,
             "opens_at": window.opening.opens_at,
-            "public": str(directory / "public"),
+            "public": str(Layout(directory).public.folder),
         }
     emit(result, as_json)
 
@@ -285,105 +255,20 @@ def serve(
     left = iter(range(eager))
     if (address is None) == (not stdio):
         raise click.UsageError("give one of --socket and --stdio")
-    with resume(directory, low_memory=low_memory) as window, _certifying(window, ahead):
+    with resume(directory, low_memory=low_memory) as window, certifying(window, ahead, say):
         window.release.period_s = period
         if address is None:
-            _answer(window, sys.stdin.buffer, sys.stdout.buffer, left)
+            answer_lines(window, sys.stdin.buffer, sys.stdout.buffer, left)
             return
-        _free(address)
-
-        class Handler(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                _answer(window, self.rfile, self.wfile, left)
-
-            def finish(self) -> None:
-                with suppress(OSError):  # a reply that nobody is there for
-                    super().finish()
-
-        class Server(socketserver.ThreadingUnixStreamServer):
-            daemon_threads = True
-
-            def handle_error(self, request: object, client_address: object) -> None:
-                # A client that leaves early may repeat its request; whatever else it was, the others are served on.
-                exc = sys.exception() if sys.version_info >= (3, 12) else sys.exc_info()[1]
-                if exc is not None and not isinstance(exc, OSError):
-                    for line in internal_error(exc, ["serve"]):
-                        say(line)
-
-        with Server(str(address), Handler) as server:
-            os.chmod(address, 0o600)
-            say(f"listening on {address}")
-            try:
-                server.serve_forever()
-            except KeyboardInterrupt:
-                say("stopped")
-            finally:
-                address.unlink(missing_ok=True)
+        try:
+            serve_socket(window, address, left, say, _report_fault)
+        except KeyboardInterrupt:
+            say("stopped")
 
 
-@contextmanager
-def _certifying(window: Window, ahead: int) -> Iterator[None]:
-    """A thread beside the service that makes certificates while there are any to make."""
-    stop = threading.Event()
-
-    def work() -> None:
-        while not stop.is_set():
-            try:
-                made = window.status == "active" and window.certify_ahead(ahead, until=stop.is_set)
-            except RagAuditError as exc:
-                say(f"no more certificates ahead: {exc}")
-                return
-            if not made:
-                stop.wait(IDLE_S)
-
-    thread = threading.Thread(target=work, name="rag-audit-certificates", daemon=True)
-    if ahead:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        if ahead:
-            thread.join()
-
-
-def _free(address: Path) -> None:
-    """Remove the socket that an earlier service left, and nothing else that may lie there.
-
-    :raises SetupError: it is no socket
-    """
-    if address.exists() and not address.is_socket():
-        raise SetupError("not a socket", field="--socket", expected="a new path", found=str(address))
-    address.unlink(missing_ok=True)
-
-
-def _answer(
-    window: Window,
-    requests: BinaryIO | BufferedIOBase,
-    replies: BinaryIO | BufferedIOBase,
-    eager: Iterator[int],
-) -> None:
-    """Answer requests, a line each, until their sender ends; a line above the limit is passed over in parts."""
-    while line := requests.readline(MAX_REQUEST_BYTES + 1):
-        long = len(line.removesuffix(b"\n")) > MAX_REQUEST_BYTES
-        while long and not line.endswith(b"\n") and (rest := requests.readline(MAX_REQUEST_BYTES)):
-            line = rest
-        if long:
-            reply: Answer | Refusal = window.refuse(
-                "malformed", f"request line above {MAX_REQUEST_BYTES} bytes"
-            )
-        else:
-            reply = _reply(window, line.removesuffix(b"\n"), next(eager, None) is not None)
-        replies.write(reply.canonical() + b"\n")
-        replies.flush()
-
-
-def _reply(window: Window, line: bytes, eager: bool) -> Answer | Refusal:
-    try:
-        value = parse_json(line, source="request", max_bytes=MAX_REQUEST_BYTES)
-    except RagAuditError as exc:
-        return window.refuse("malformed", str(exc))
-    return window.handle(value, eager=eager)
+def _report_fault(exc: BaseException) -> None:
+    for line in internal_error(exc, ["serve"]):
+        say(line)
 
 
 @click.command()
@@ -411,7 +296,7 @@ def close(
     """
     with resume(directory) as window, open_executor(address, workers=workers) as executor:
         window.close(abandoned=abandon, certify=certify, executor=executor, progress=progress("certificate"))
-        _admit(window)
+        admit_notes(window, say)
         path = window.export()
         emit({"status": window.status, "records": len(window.records), "window": str(path)}, as_json)
 
@@ -463,7 +348,7 @@ def prove(
         show(done, total)
 
     with resume(directory, low_memory=low_memory) as window:
-        _admit(window)
+        admit_notes(window, say)
         with open_executor(address, workers=workers) as executor:
             if ahead is not None:
                 made = window.certify_ahead(ahead, executor=executor, progress=counted)
@@ -474,7 +359,7 @@ def prove(
             else:
                 text = read_text(note, max_bytes=MAX_NOTE_BYTES)
                 made = window.answer_challenge(text, together=together, executor=executor, progress=counted)
-        emit({"made": made, "proofs": count, "window": str(directory / "public" / "window.json")}, as_json)
+        emit({"made": made, "proofs": count, "window": str(Layout(directory).public.window)}, as_json)
 
 
 @click.command("forget")

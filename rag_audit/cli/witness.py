@@ -16,15 +16,9 @@ from rag_audit.formats.chain import ClosedWindow
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES, Publication
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import (
-    MAX_NOTE_BYTES,
-    Note,
-    VerifierKey,
-    merge_signatures,
-    parse_note,
-    verify_note,
-)
+from rag_audit.ledger.note import MAX_NOTE_BYTES, Note, merge_signatures, parse_note, verify_note
 from rag_audit.parties.witness import Witness
 
 

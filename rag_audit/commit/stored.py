@@ -30,7 +30,7 @@ from rag_audit.formats.records import Opening, RosterEntry, TenantEntry
 from rag_audit.index.documents import DocumentStore
 from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import TenantIndex, check_vectors, draw_positions
-from rag_audit.ledger.note import VerifierKey
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.store import LedgerStore
 from rag_audit.proofs import scan
 from rag_audit.relation.field import to_bytes, to_hex

@@ -14,14 +14,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from rag_audit.commit.draft import draft_policy
-from rag_audit.demo.corpus import SMALL_TENANTS, Question, collect, load_questions, small_tenants
-from rag_audit.demo.own import MAX_TEXTS, capacity, own_questions, own_texts, turns
+from rag_audit.demo.corpus import SMALL_TENANTS, Question
+from rag_audit.demo.own import capacity, turns
+from rag_audit.demo.prepare import SMALL_CAPACITY, prepare_texts
 from rag_audit.demo.recall import recall
 from rag_audit.demo.stage import Demo, say
 from rag_audit.encoding.canonical import jcs, read_json
@@ -32,9 +30,6 @@ from rag_audit.index.texts import Document
 from rag_audit.parties.provider.window import now_ms
 
 ORIGIN = "rag-audit.demo/docstrings"
-WHOLE = "stdlib"
-"""the tenant that holds all docstrings, proved by the scan argument"""
-SMALL_CAPACITY = 64
 WITNESSES = ("witness-a", "witness-b")
 ACCOUNTS_A_TENANT = 2
 QUERIES = 6
@@ -62,7 +57,7 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool) -> int:
     demo = Demo(directory)
     embedder = get_embedder(query_tokens=QUERY_TOKENS)
     with demo.phase("corpus"):
-        tenants, questions = _corpus(demo, docs, embedder)
+        tenants, questions = prepare_texts(demo, docs, embedder)
     with demo.phase("keys, circuits and proving keys (cached after the first run)"):
         # The person's own folders are large or small as they come: only the demo's own small tenant goes to Groth16.
         systems: dict[str, SystemName] = {
@@ -82,48 +77,6 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool) -> int:
         caught = _tamper(demo)
     _summary(demo, policy, embedder, tenants, questions)
     return code if caught else int(ExitCode.FAIL)
-
-
-def _corpus(
-    demo: Demo, docs: Path | None, embedder: Embedder
-) -> tuple[dict[str, list[Document]], list[Question]]:
-    if docs is None:
-        everything, questions = collect(), load_questions()
-        small, texts = next(iter(small_tenants(SMALL_CAPACITY).items()))
-        tenants = {WHOLE: everything, small: texts}
-        _whole_corpus(everything, questions, embedder)
-        questions = [q for q in questions if q.tenant == small] + [
-            replace(q, tenant=WHOLE) for q in questions
-        ]
-        say(
-            f"tenants: {WHOLE}, all of them, proved by the scan argument; {small}, {len(texts)} of them, by Groth16"
-        )
-    else:
-        tenants, left_out = own_texts(docs)
-        questions = own_questions(tenants, embedder)
-        named = ", ".join(f"{name} ({len(texts)})" for name, texts in tenants.items())
-        say(f"your own texts: {named}; questions are sentences of them")
-        for name, count in left_out.items():
-            print(
-                f"rag-audit: {count} texts of {name} beyond {MAX_TEXTS} are left out",
-                file=sys.stderr,
-                flush=True,
-            )
-    for name, texts in tenants.items():
-        folder = demo.provider / "docs"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{name}.jsonl").write_bytes(b"".join(jcs({"text": d.text}) + b"\n" for d in texts))
-    return tenants, questions
-
-
-def _whole_corpus(everything: list[Document], questions: list[Question], embedder: Embedder) -> None:
-    rows = embedder.embed_documents([d.text for d in everything])
-    hits = 0
-    for question in questions:
-        scores = rows.astype(np.int32) @ embedder.embed_query(question.question).astype(np.int32)
-        best = np.argsort(-scores, kind="stable")[:5]
-        hits += any(everything[i].title == question.answer for i in best)
-    say(f"recall@5 over all {len(everything)} docstrings without noise: {hits}/{len(questions)}")
 
 
 def _parties(demo: Demo, tenants: Mapping[str, list[Document]], systems: Mapping[str, SystemName]) -> Policy:

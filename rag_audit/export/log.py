@@ -14,8 +14,9 @@ from rag_audit.formats.chain import ClosedWindow
 from rag_audit.formats.records import QueryRecord
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import open_checkpoint
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import Note, VerifierKey, parse_note
+from rag_audit.ledger.note import Note, parse_note
 from rag_audit.ledger.tiles import export_tiles
 from rag_audit.ledger.tlog_proof import TlogProof
 

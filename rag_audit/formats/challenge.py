@@ -15,7 +15,7 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 
 from rag_audit.encoding.canonical import jcs, parse_base64, parse_hex, sha256
 from rag_audit.errors import SchemaError, VersionError
-from rag_audit.ledger.note import SigningKey
+from rag_audit.ledger.keys import SigningKey
 
 DOMAIN = "rag-audit/challenge/v1"
 NONCE_DOMAIN = b"rag-audit/challenge-nonce/v1"

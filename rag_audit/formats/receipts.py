@@ -16,16 +16,16 @@ from rag_audit.formats.records import (
     DocumentOpening,
     QueryRecord,
     ReceiptBody,
-    RequestSalts,
     SignedReceiptBody,
     TenantEntry,
     answer_digest,
     log_origin,
     receipt_message,
 )
+from rag_audit.formats.requests import RequestSalts
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
+from rag_audit.ledger.keys import SigningKey, VerifierKey
 from rag_audit.ledger.merkle import leaf_hash, verify_inclusion
-from rag_audit.ledger.note import SigningKey, VerifierKey
 from rag_audit.ledger.tlog_proof import TlogProof
 from rag_audit.relation.field import to_hex
 from rag_audit.relation.native import topk_commitment

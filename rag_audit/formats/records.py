@@ -6,7 +6,6 @@ is RFC 8785 JSON of at most 65,535 bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 from cryptography.exceptions import InvalidSignature
@@ -27,32 +26,12 @@ from rag_audit.formats.models import (
     One,
     Positive,
 )
-from rag_audit.relation.commitments import derive_salt
 
 MAX_ENTRY_BYTES = 65_535
 MAX_CHECKPOINT_BYTES = 16_384
 """of a checkpoint with its cosignatures, as a ledger keeps it"""
 EMPTY_LEDGER = sha256(b"").hex()
 """The root of the empty ledger that an opening commits to."""
-
-REFUSALS = (
-    "malformed",
-    "wrong-window",
-    "unknown-account",
-    "unknown-tenant",
-    "wrong-tenant",
-    "bad-signature",
-    "query-mismatch",
-    "empty-query",
-    "slot-used",
-    "out-of-order",
-    "limit",
-    "in-flight",
-    "not-open",
-    "closed",
-    "unavailable",
-)
-"""The closed list of reasons for which a provider may refuse. None depends on scores or noise."""
 
 
 def log_origin(origin: str, window: str) -> str:
@@ -273,32 +252,6 @@ def parse_entry(value: Any, *, field: str) -> Entry:
     return entry
 
 
-class SignedRequest(Model):
-    """A query request. The signature covers everything but the openings `query` and `salt`, which hq binds."""
-
-    type: Literal["request"]
-    v: One
-    origin: str
-    opening: Hex32
-    tenant: Identifier
-    account: Identifier
-    i: Positive
-    hq: FieldHex
-    sig: Hex64
-    query: Annotated[str, Field(max_length=32_768)]
-    salt: Hex32
-
-    def message(self) -> bytes:
-        """The bytes under `sig`."""
-        return request_message(self.origin, self.opening, self.tenant, self.account, self.i, self.hq)
-
-
-def request_message(origin: str, opening: str, tenant: str, account: str, i: int, hq: str) -> bytes:
-    """What an account signs: "rag-audit/request/v1" || JCS of the named fields."""
-    body = {"origin": origin, "opening": opening, "tenant": tenant, "account": account, "i": i, "hq": hq}
-    return b"rag-audit/request/v1" + jcs(body)
-
-
 class DocumentOpening(Model):
     """One selected position: its committed digest opened towards C_docs. An empty position opens to no bytes."""
 
@@ -357,42 +310,6 @@ class CountersignedReceipt(Model):
         return b"rag-audit/countersign/v1" + sha256(jcs(body))
 
 
-class AnsweredDocument(Model):
-    """One document handed back."""
-
-    position: Count
-    text: str
-
-
-class Answer(Model):
-    """What an account gets back: documents in htopk order without scores, and the receipt."""
-
-    type: Literal["answer"]
-    v: One
-    documents: list[AnsweredDocument]
-    receipt: str
-
-
-class Refusal(Model):
-    """A provider-signed refusal from the closed list; after it a client may replace its request."""
-
-    type: Literal["refusal"]
-    v: One
-    origin: str
-    opening: Hex32
-    account: str
-    i: Count
-    hq: str
-    reason: Annotated[str, Field(pattern="^(" + "|".join(REFUSALS) + ")$")]
-    detail: str
-    sig: Hex64
-
-    def message(self) -> bytes:
-        """The bytes under the provider's signature."""
-        body = {k: v for k, v in self.dump().items() if k not in ("sig", "type", "v")}
-        return b"rag-audit/refusal/v1" + jcs(body)
-
-
 def document_digest(salt: bytes, document: bytes) -> bytes:
     """The C_docs leaf content of one position: SHA-256(salt_i || document); an empty position has no bytes."""
     return sha256(salt + document)
@@ -401,29 +318,6 @@ def document_digest(salt: bytes, document: bytes) -> bytes:
 def answer_digest(salt_a: bytes, digests: list[bytes]) -> bytes:
     """hans: the salted digest of the answer, from the selected positions' document digests in htopk order."""
     return sha256(b"rag-audit/answer/v1" + salt_a + b"".join(digests))
-
-
-@dataclass(frozen=True)
-class RequestSalts:
-    """The salts that one account's 32-byte salt gives for one query, each for one commitment only.
-
-    A receipt opens htopk and hans with theirs; hq and cq stay hidden until the account discloses the whole salt.
-    """
-
-    query: int
-    vector: int
-    top_k: int
-    answer: bytes
-
-    @classmethod
-    def derive(cls, salt: bytes) -> RequestSalts:
-        """From the account's 32 bytes."""
-        return cls(
-            query=derive_salt(salt, "q"),
-            vector=derive_salt(salt, "c"),
-            top_k=derive_salt(salt, "k"),
-            answer=sha256(salt + b"a"),
-        )
 
 
 def sign(key: Ed25519PrivateKey, message: bytes) -> str:

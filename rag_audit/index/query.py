@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from rag_audit.formats.records import RequestSalts
+from rag_audit.formats.requests import RequestSalts
 from rag_audit.index.embedders.base import Embedder, Vectors
 from rag_audit.relation.field import to_hex
 from rag_audit.relation.native import vector_commitment

@@ -9,17 +9,9 @@ from dataclasses import dataclass
 
 from rag_audit.encoding.canonical import parse_base64
 from rag_audit.errors import EncodingError, SignatureError
+from rag_audit.ledger.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey, VerifierKey
 from rag_audit.ledger.merkle import HASH_SIZE
-from rag_audit.ledger.note import (
-    ALG_COSIGNATURE,
-    ALG_ED25519,
-    Note,
-    SigningKey,
-    VerifierKey,
-    parse_note,
-    sign_note,
-    verify_note,
-)
+from rag_audit.ledger.note import Note, parse_note, sign_note, verify_note
 
 MAX_SIZE = 2**63 - 1
 CLOCK_LEEWAY_SECONDS = 60

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from rag_audit.encoding.canonical import bounded_text, parse_base64
 from rag_audit.errors import EncodingError, InvalidProof, SizeError, VersionError
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.merkle import HASH_SIZE, verify_inclusion
-from rag_audit.ledger.note import Note, VerifierKey, parse_note
+from rag_audit.ledger.note import Note, parse_note
 
 HEADER = "c2sp.org/tlog-proof@v1"
 MAX_PROOF_BYTES = 4 * 1024 * 1024

@@ -20,20 +20,17 @@ from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.receipts import OpenedReceipt, contradictions, open_receipt
 from rag_audit.formats.records import (
-    Answer,
     CountersignedReceipt,
     DisclosedQuery,
-    Refusal,
     RosterEntry,
-    SignedRequest,
     TenantEntry,
     document_digest,
-    request_message,
 )
+from rag_audit.formats.requests import Answer, Refusal, SignedRequest, request_message
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.index.query import OpenedQuery
-from rag_audit.ledger.note import SigningKey, VerifierKey
+from rag_audit.ledger.keys import SigningKey, VerifierKey
 from rag_audit.relation.field import to_hex
 
 MAX_FILE_BYTES = 16 << 20

@@ -20,27 +20,20 @@ from rag_audit.encoding.durable import PRIVATE_MODE, create_private, locked, rea
 from rag_audit.errors import SizeError, StoreError
 from rag_audit.formats.chain import is_complete
 from rag_audit.formats.records import Enrolment, Opening, WitnessBeacon, log_origin
-from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, SignedCheckpoint, open_checkpoint
+from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, open_checkpoint
+from rag_audit.ledger.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey, VerifierKey
 from rag_audit.ledger.merkle import leaf_hash, verify_consistency, verify_inclusion
-from rag_audit.ledger.note import (
-    ALG_COSIGNATURE,
-    ALG_ED25519,
-    Note,
-    SigningKey,
-    VerifierKey,
-    cosign_note,
-    parse_note,
-    sign_note,
-)
+from rag_audit.ledger.note import Note, cosign_note, parse_note, sign_note
 from rag_audit.parties.witness_rules import (
     Log,
     Nonce,
-    Revealed,
     State,
     WitnessRefused,
+    bind,
     check_chain,
     check_closing,
     check_link,
+    check_nonce,
     count_of,
     parse_canonical,
     require,
@@ -141,7 +134,7 @@ class Witness:
             if log is None:
                 last = state.chains.get(opening.origin)
                 check_chain(opening, None if last is None else state.logs[last])
-                self._check_nonce(opening, state)
+                check_nonce(opening, state, self.vkey)
             else:
                 # A log that started once does not start again, whatever became of its window.
                 require(
@@ -348,7 +341,7 @@ class Witness:
                 )
             done = nonce.revealed
             if done is None:
-                done = self._bind(state, signed, quorum_time)
+                done = bind(state, signed, quorum_time, self._clock())
                 entries = {**state.nonces, commitment: nonce.model_copy(update={"revealed": done})}
                 self._write(state.model_copy(update={"nonces": entries}))
         require(
@@ -360,43 +353,6 @@ class Witness:
         )
         reveal = Reveal(done.origin, done.window, head.size, head.root, bytes.fromhex(nonce.nonce), done.ts)
         return sign_note(reveal.text, self._key.with_algorithm(ALG_ED25519))
-
-    def _bind(self, state: State, signed: SignedCheckpoint, quorum_time: int) -> Revealed:
-        head, now = signed.checkpoint, self._clock()
-        log = state.logs.get(head.origin)
-        if log is None or (log.size, log.root) != (head.size, head.root.hex()):
-            raise WitnessRefused(
-                "not the last checkpoint that this witness cosigned",
-                field="checkpoint",
-                expected="none" if log is None else f"size {log.size}, root {log.root}",
-                found=f"size {head.size}, root {head.root.hex()}",
-            )
-        require(
-            1000 * quorum_time <= now,
-            "the quorum's time is in the future",
-            "checkpoint",
-            now,
-            1000 * quorum_time,
-        )
-        return Revealed(origin=log.origin, window=log.window, size=head.size, root=log.root, ts=now)
-
-    def _check_nonce(self, opening: Opening, state: State) -> None:
-        if not isinstance(opening.beacon, WitnessBeacon):
-            return
-        for member in members_of(opening.beacon):
-            if member.vkey.name != self.vkey.name:
-                continue
-            require(
-                member.vkey == self.vkey, "another key under this witness's name", "beacon", str(self.vkey)
-            )
-            nonce = state.nonces.get(member.commitment.hex())
-            require(
-                nonce is not None and nonce.revealed is None,
-                "not a fresh nonce of this witness",
-                "beacon",
-                "a commitment that this witness gave and has not opened",
-                member.commitment.hex(),
-            )
 
     def _sign(self, state: State, name: str, log: Log, note: Note, now: int) -> Note:
         # A clock that was set back must not order cosignatures differently from what was cosigned.

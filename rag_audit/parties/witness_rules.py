@@ -7,12 +7,14 @@ from typing import Literal
 
 from pydantic import Field
 
+from rag_audit.beacon.values import members_of
 from rag_audit.encoding.canonical import jcs, parse_json
 from rag_audit.errors import RagAuditError
 from rag_audit.formats.chain import abandoned_after
 from rag_audit.formats.models import Count, Hex32, Millis, Model, Positive
-from rag_audit.formats.records import MAX_ENTRY_BYTES, Closing, Entry, Opening, parse_entry
-from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint
+from rag_audit.formats.records import MAX_ENTRY_BYTES, Closing, Entry, Opening, WitnessBeacon, parse_entry
+from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, SignedCheckpoint
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.merkle import leaf_hash, verify_inclusion
 
 
@@ -155,3 +157,48 @@ def parse_canonical(entry: bytes) -> Entry:
 def require(condition: bool, message: str, field: str, expected: object = None, found: object = None) -> None:
     if not condition:
         raise WitnessRefused(message, field=field, expected=expected, found=found)
+
+
+def check_nonce(opening: Opening, state: State, vkey: VerifierKey) -> None:
+    """The nonce that an opening names for this witness is one that it gave and has not opened.
+
+    :raises WitnessRefused: it is not
+    """
+    if not isinstance(opening.beacon, WitnessBeacon):
+        return
+    for member in members_of(opening.beacon):
+        if member.vkey.name != vkey.name:
+            continue
+        require(member.vkey == vkey, "another key under this witness's name", "beacon", str(vkey))
+        nonce = state.nonces.get(member.commitment.hex())
+        require(
+            nonce is not None and nonce.revealed is None,
+            "not a fresh nonce of this witness",
+            "beacon",
+            "a commitment that this witness gave and has not opened",
+            member.commitment.hex(),
+        )
+
+
+def bind(state: State, signed: SignedCheckpoint, quorum_time: int, now: int) -> Revealed:
+    """What a nonce is revealed over: the last checkpoint that this witness cosigned, with its quorum's time past.
+
+    :raises WitnessRefused: another checkpoint, or a quorum of the future
+    """
+    head = signed.checkpoint
+    log = state.logs.get(head.origin)
+    if log is None or (log.size, log.root) != (head.size, head.root.hex()):
+        raise WitnessRefused(
+            "not the last checkpoint that this witness cosigned",
+            field="checkpoint",
+            expected="none" if log is None else f"size {log.size}, root {log.root}",
+            found=f"size {head.size}, root {head.root.hex()}",
+        )
+    require(
+        1000 * quorum_time <= now,
+        "the quorum's time is in the future",
+        "checkpoint",
+        now,
+        1000 * quorum_time,
+    )
+    return Revealed(origin=log.origin, window=log.window, size=head.size, root=log.root, ts=now)

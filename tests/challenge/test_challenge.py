@@ -13,7 +13,7 @@ import pytest
 from rag_audit.encoding.canonical import sha256
 from rag_audit.errors import RagAuditError
 from rag_audit.formats.challenge import Challenge, draw, sample_size
-from rag_audit.ledger.note import SigningKey
+from rag_audit.ledger.keys import SigningKey
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).resolve().parents[2] / "vectors/v1/challenge.json").read_text()

@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.formats.challenge import Challenge
-from rag_audit.ledger.note import SigningKey, parse_note, sign_note, verify_note
+from rag_audit.ledger.keys import SigningKey
+from rag_audit.ledger.note import parse_note, sign_note, verify_note
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs/examples"
 

@@ -145,7 +145,7 @@ def test_a_manifest_with_a_false_verdict(
 def test_an_answer_keeps_its_lines_and_loses_what_acts(
     service: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rag_audit.formats.records import Answer, AnsweredDocument
+    from rag_audit.formats.requests import Answer, AnsweredDocument
 
     shutil.copytree(service.root / "accounts/law-1", tmp_path / "account")
     document = AnsweredDocument(position=0, text="a line\nanother\x1b[2J\u202e")

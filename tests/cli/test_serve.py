@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 
-from rag_audit.cli import window as serving
-from rag_audit.cli.window import MAX_REQUEST_BYTES
+from rag_audit.cli import window as commands
 from rag_audit.errors import SetupError
+from rag_audit.parties.provider import service as serving
+from rag_audit.parties.provider.service import MAX_REQUEST_BYTES
 from tests.cli.conftest import Shell
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +73,7 @@ class Endless(io.RawIOBase):
 
 def served(window: FakeWindow, requests: Any) -> list[dict[str, Any]]:
     replies = io.BytesIO()
-    serving._answer(window, requests, replies, iter(()))  # type: ignore[arg-type]
+    serving.answer_lines(window, requests, replies, iter(()))  # type: ignore[arg-type]
     return [json.loads(line) for line in replies.getvalue().splitlines()]
 
 
@@ -126,10 +127,10 @@ def listening(
         ready.set()
         original(self, poll_interval=0.01)
 
-    monkeypatch.setattr(serving, "resume", lambda *_, **__: _Resumed(window))
+    monkeypatch.setattr(commands, "resume", lambda *_, **__: _Resumed(window))
     monkeypatch.setattr(serving.socketserver.ThreadingUnixStreamServer, "serve_forever", watched)
     address = folder / "socket"
-    callback = serving.serve.callback
+    callback = commands.serve.callback
     assert callback is not None
     options = {
         "directory": folder,

@@ -17,28 +17,26 @@ from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.receipts import open_receipt
 from rag_audit.formats.records import (
-    REFUSALS,
-    Answer,
     BeaconWitness,
     CountersignedReceipt,
     DrandBeacon,
     Opening,
     QueryRecord,
-    Refusal,
     RosterEntry,
     SignedReceiptBody,
-    SignedRequest,
     TenantEntry,
     document_digest,
     parse_entry,
     verifies,
 )
+from rag_audit.formats.requests import REFUSALS, Answer, Refusal, SignedRequest
 from rag_audit.formats.statements import record_public, tenant_public
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.note import VerifierKey, parse_note, verify_note
+from rag_audit.ledger.note import parse_note, verify_note
 from rag_audit.parties.account import check_receipt
 from rag_audit.proofs import groth16
 from rag_audit.verify.verifier import Verdict

@@ -22,10 +22,12 @@ from rag_audit.encoding.canonical import jcs, parse_json
 from rag_audit.errors import RagAuditError
 from rag_audit.formats.challenge import Challenge
 from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import Answer, Refusal, SignedRequest, parse_entry
+from rag_audit.formats.records import parse_entry
+from rag_audit.formats.requests import Answer, Refusal, SignedRequest
 from rag_audit.formats.trust import Trust
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.ledger.note import SigningKey, VerifierKey, parse_note
+from rag_audit.ledger.keys import SigningKey, VerifierKey
+from rag_audit.ledger.note import parse_note
 from rag_audit.ledger.tlog_proof import TlogProof
 from rag_audit.parties.account import load_roster
 from rag_audit.proofs.groth16.policy import policy_instances

@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from rag_audit.cli import window as serving
 from rag_audit.encoding.canonical import parse_json
 from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import Answer, ReceiptBody, Refusal, SignedReceiptBody, receipt_message
+from rag_audit.formats.records import ReceiptBody, SignedReceiptBody, receipt_message
+from rag_audit.formats.requests import Answer, Refusal
 from rag_audit.ledger.merkle import leaf_hash
 from rag_audit.ledger.tlog_proof import TlogProof
 from rag_audit.parties.account import check_receipt
+from rag_audit.parties.provider import service as serving
 from rag_audit.parties.provider.window import Window
 from tests.fuzz.mutate import Mutator
 from tests.fuzz.targets import TARGETS, Bench, Broken, run_case

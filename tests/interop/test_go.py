@@ -29,8 +29,9 @@ from rag_audit.formats.records import PreviousWindow
 from rag_audit.formats.trust import Trust, WitnessTrust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import VerifierKey, parse_note
+from rag_audit.ledger.note import parse_note
 from rag_audit.ledger.tlog_proof import TlogProof
 from rag_audit.parties.provider.window import Window
 from rag_audit.verify.verifier import verify_window

@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from rag_audit.errors import EncodingError, SetupError, SignatureError, SizeError, StoreError, VersionError
+from rag_audit.ledger.keys import ALG_COSIGNATURE, SigningKey, VerifierKey
 from rag_audit.ledger.note import (
-    ALG_COSIGNATURE,
     MAX_SIGNATURES,
     Note,
     NoteSignature,
-    SigningKey,
-    VerifierKey,
     cosign_note,
     merge_signatures,
     parse_note,

@@ -9,8 +9,9 @@ import pytest
 from rag_audit.errors import EncodingError, InvalidProof, SizeError, StoreError
 from rag_audit.ledger import tiles
 from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.keys import SigningKey
 from rag_audit.ledger.merkle import leaf_hash, root_of
-from rag_audit.ledger.note import Note, SigningKey
+from rag_audit.ledger.note import Note
 
 LOG = SigningKey("log.example/a", 1, bytes(range(32)))
 

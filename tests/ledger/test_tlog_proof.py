@@ -7,7 +7,8 @@ import pytest
 from rag_audit.errors import EncodingError, InvalidProof, SignatureError, SizeError, VersionError
 from rag_audit.ledger import merkle
 from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.note import ALG_COSIGNATURE, SigningKey, cosign_note
+from rag_audit.ledger.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.ledger.note import cosign_note
 from rag_audit.ledger.tlog_proof import TlogProof
 
 LOG = SigningKey("log.example/a", 1, bytes(range(32)))

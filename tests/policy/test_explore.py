@@ -18,23 +18,24 @@ from rag_audit.cli import main
 from rag_audit.errors import EncodingError, PolicyError, SchemaError, SetupError
 from rag_audit.index.embedders import get_embedder
 from rag_audit.index.engine import build_index, reference_select
-from rag_audit.privacy.explore import (
-    Noise,
+from rag_audit.privacy.explore.render import draw, table
+from rag_audit.privacy.explore.samples import (
     Passage,
     Question,
     Sample,
     SampleError,
-    base_draws,
-    draw,
-    explore,
-    in_words,
     load_passages,
     load_questions,
     make_sample,
+)
+from rag_audit.privacy.explore.simulate import (
+    Noise,
+    base_draws,
+    explore,
+    in_words,
     measure_recall,
     recall_by_chance,
     recall_without_noise,
-    table,
 )
 from rag_audit.relation.noise import MASS_BITS, alias_table, base_pmf
 from rag_audit.relation.scores import ScoreWindow

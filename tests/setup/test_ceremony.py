@@ -20,7 +20,7 @@ from rag_audit.cli import setup as commands
 from rag_audit.encoding import cache
 from rag_audit.encoding.canonical import read_json
 from rag_audit.formats.trust import Trust
-from rag_audit.ledger.note import SigningKey
+from rag_audit.ledger.keys import SigningKey
 from rag_audit.proofs.groth16 import VerificationKey, proving_key, snarkjs
 from rag_audit.proofs.groth16.circuit import compile_circuit
 from rag_audit.proofs.groth16.instance import circuit_digest

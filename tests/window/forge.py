@@ -26,19 +26,13 @@ from rag_audit.formats.records import (
     TenantEntry,
     log_origin,
     receipt_message,
-    request_message,
 )
+from rag_audit.formats.requests import request_message
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.ledger.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey
 from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import (
-    ALG_COSIGNATURE,
-    ALG_ED25519,
-    SigningKey,
-    cosign_note,
-    parse_note,
-    sign_note,
-)
+from rag_audit.ledger.note import cosign_note, parse_note, sign_note
 from rag_audit.ledger.tlog_proof import TlogProof
 from rag_audit.verify.verifier import Verdict
 from tests.window.simulator import ORIGIN, Finished

@@ -17,13 +17,15 @@ from rag_audit.encoding.canonical import jcs
 from rag_audit.formats.challenge import Challenge
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import Answer, PreviousWindow, WitnessBeacon
+from rag_audit.formats.records import PreviousWindow, WitnessBeacon
+from rag_audit.formats.requests import Answer
 from rag_audit.formats.trust import Groth16Pin, Require, Trust, trust_template
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import get_embedder, manifest_digest
 from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.keys import SigningKey, VerifierKey
 from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import SigningKey, VerifierKey, merge_signatures, parse_note, sign_note
+from rag_audit.ledger.note import merge_signatures, parse_note, sign_note
 from rag_audit.parties.account import Account
 from rag_audit.parties.provider.window import Window
 from rag_audit.parties.witness import Witness

@@ -22,7 +22,8 @@ from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import manifest_digest
 from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.note import Note, SigningKey, cosign_note, parse_note, sign_note
+from rag_audit.ledger.keys import SigningKey
+from rag_audit.ledger.note import Note, cosign_note, parse_note, sign_note
 from rag_audit.proofs import groth16
 from rag_audit.relation.commitments import topk_commitment, vector_commitment
 from rag_audit.relation.field import to_hex
@@ -376,7 +377,7 @@ def lied_about_positions(forge: Forge) -> None:
 
 
 def another_vector(forge: Forge) -> None:
-    from rag_audit.formats.records import RequestSalts
+    from rag_audit.formats.requests import RequestSalts
 
     held = forge.receipt("law-1", 2)
     assert held.disclosed is not None

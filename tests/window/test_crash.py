@@ -18,7 +18,7 @@ import pytest
 
 from rag_audit.encoding import durable
 from rag_audit.encoding.canonical import jcs
-from rag_audit.formats.records import Answer, Refusal
+from rag_audit.formats.requests import Answer, Refusal
 from rag_audit.formats.statements import SlotKey
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.merkle import HashTree, leaf_hash

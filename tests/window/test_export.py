@@ -23,8 +23,9 @@ from rag_audit.export.log import FinalLog, write_tiles
 from rag_audit.export.snarkjs import SNARKJS, write_snarkjs
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import DocumentOpening, QueryRecord, ReceiptBody, SignedReceiptBody
+from rag_audit.ledger.keys import SigningKey
 from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.note import Note, SigningKey, parse_note
+from rag_audit.ledger.note import Note, parse_note
 from rag_audit.ledger.tiles import read_tiles
 from rag_audit.ledger.tlog_proof import TlogProof
 from rag_audit.parties.account import Account

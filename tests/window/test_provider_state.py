@@ -28,9 +28,9 @@ from rag_audit.errors import (
     StoreError,
     WindowStateError,
 )
-from rag_audit.formats.records import Answer, Refusal
+from rag_audit.formats.requests import Answer, Refusal
 from rag_audit.index.engine import CapacityError
-from rag_audit.ledger.note import SigningKey
+from rag_audit.ledger.keys import SigningKey
 from rag_audit.parties.provider.window import Window
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS, Service
 from tests.window.test_requests import signed

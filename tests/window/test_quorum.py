@@ -13,7 +13,7 @@ from rag_audit.errors import SchemaError
 from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW
 from rag_audit.formats.trust import Trust
 from rag_audit.index.embedders import manifest_digest, public_manifest
-from rag_audit.ledger.note import ALG_COSIGNATURE, SigningKey
+from rag_audit.ledger.keys import ALG_COSIGNATURE, SigningKey
 from rag_audit.proofs import scan
 from tests.window.forge import Forge
 from tests.window.simulator import ORIGIN, Finished

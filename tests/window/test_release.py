@@ -12,7 +12,7 @@ import pytest
 from rag_audit.attest.release import Release, period_of
 from rag_audit.errors import PolicyError
 from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import Refusal
+from rag_audit.formats.requests import Refusal
 from rag_audit.parties.provider.window import Window
 from tests.window.simulator import QUESTIONS, Service
 

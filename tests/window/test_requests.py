@@ -12,9 +12,9 @@ import pytest
 
 from rag_audit.errors import InvalidProof, RagAuditError, RequestRefused, SignatureError, WindowStateError
 from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import REFUSALS, Answer, Refusal, RequestSalts, SignedRequest, request_message
+from rag_audit.formats.requests import REFUSALS, Answer, Refusal, RequestSalts, SignedRequest, request_message
 from rag_audit.index.embedders import NothingToEmbed, get_embedder
-from rag_audit.ledger.note import SigningKey
+from rag_audit.ledger.keys import SigningKey
 from rag_audit.parties.account import Account
 from rag_audit.parties.provider.window import Window
 from rag_audit.relation.field import to_hex

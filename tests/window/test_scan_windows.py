@@ -22,17 +22,18 @@ from click.testing import CliRunner
 
 from rag_audit.attest import answering as attest
 from rag_audit.cli import main
-from rag_audit.cli.window import _certifying
 from rag_audit.commit.draft import draft_policy
 from rag_audit.encoding.canonical import digest_hex, jcs
 from rag_audit.errors import ExitCode, MemoryLimitError, WindowStateError
 from rag_audit.formats import statements
-from rag_audit.formats.records import QueryRecord, Refusal, RequestSalts, answer_digest
+from rag_audit.formats.records import QueryRecord, answer_digest
+from rag_audit.formats.requests import Refusal, RequestSalts
 from rag_audit.formats.statements import EmbedStatement, SlotKey
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import wordllama
 from rag_audit.index.engine import select
 from rag_audit.parties.account import Account
+from rag_audit.parties.provider.service import certifying
 from rag_audit.parties.provider.window import Window
 from rag_audit.proofs import groth16, scan
 from rag_audit.proofs.interface import proof_system
@@ -613,7 +614,7 @@ def test_the_commands_choose_low_memory(service: Service, monkeypatch: pytest.Mo
 def test_a_service_keeps_certificates_ahead_beside_its_queries(service: Service) -> None:
     with service.open(system="scan") as window:
         folder = window.directory / "certificates"
-        with _certifying(window, 1):
+        with certifying(window, 1, print):
             deadline = time.monotonic() + 60
             while len(list(folder.glob("[!.]*"))) < 4 and time.monotonic() < deadline:
                 time.sleep(0.05)

@@ -12,8 +12,9 @@ import pytest
 from rag_audit.encoding.canonical import jcs, sha256
 from rag_audit.formats.records import log_origin
 from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.keys import SigningKey
 from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import Note, SigningKey
+from rag_audit.ledger.note import Note
 from rag_audit.parties.witness import Witness
 
 ORIGIN = "provider.example/rag"

@@ -19,7 +19,8 @@ from rag_audit.errors import (
 )
 from rag_audit.formats.records import WitnessBeacon
 from rag_audit.ledger.checkpoint import SignedCheckpoint, open_checkpoint
-from rag_audit.ledger.note import SigningKey, VerifierKey, merge_signatures, parse_note, sign_note
+from rag_audit.ledger.keys import SigningKey, VerifierKey
+from rag_audit.ledger.note import merge_signatures, parse_note, sign_note
 from rag_audit.parties.witness import Witness
 
 from .conftest import OPENS, Clock, Ledger, opening, witness_beacon_of

@@ -10,7 +10,8 @@ import pytest
 from rag_audit.errors import SignatureError
 from rag_audit.formats.chain import abandoned_after, is_complete
 from rag_audit.formats.records import Closing
-from rag_audit.ledger.note import Note, SigningKey, cosign_note, merge_signatures
+from rag_audit.ledger.keys import SigningKey
+from rag_audit.ledger.note import Note, cosign_note, merge_signatures
 from rag_audit.parties.witness import Witness, WitnessRefused
 
 from .conftest import HOUR, OPENS, ORIGIN, Ledger

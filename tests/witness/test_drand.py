@@ -12,7 +12,8 @@ from rag_audit.beacon.values import drand_beacon
 from rag_audit.errors import EncodingError, InvalidProof, SchemaError, SignatureError, VersionError
 from rag_audit.formats.records import DrandBeacon
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
-from rag_audit.ledger.note import Note, SigningKey
+from rag_audit.ledger.keys import SigningKey
+from rag_audit.ledger.note import Note
 
 # Published rounds: quicknet's 1000th, the default chain's first, as in drand's own clients' tests.
 QUICKNET_1000 = (

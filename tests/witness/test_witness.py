@@ -13,7 +13,8 @@ import pytest
 from rag_audit.errors import EncodingError, SetupError, SignatureError, SizeError, StoreError
 from rag_audit.formats.records import log_origin
 from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, open_checkpoint
-from rag_audit.ledger.note import Note, SigningKey, cosign_note, merge_signatures, verify_note
+from rag_audit.ledger.keys import SigningKey
+from rag_audit.ledger.note import Note, cosign_note, merge_signatures, verify_note
 from rag_audit.parties import witness as witness_module
 from rag_audit.parties.witness import Witness, WitnessRefused
 

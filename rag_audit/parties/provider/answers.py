@@ -9,7 +9,8 @@ from rag_audit.attest.release import Release
 from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, Json
 from rag_audit.errors import RagAuditError, RequestRefused, SchemaError
 from rag_audit.formats.receipts import make_receipt
-from rag_audit.formats.records import Answer, AnsweredDocument, QueryRecord, Refusal, SignedRequest
+from rag_audit.formats.records import QueryRecord
+from rag_audit.formats.requests import Answer, AnsweredDocument, Refusal, SignedRequest
 from rag_audit.formats.statements import SlotKey
 from rag_audit.index.engine import NoisePool
 from rag_audit.parties.provider.context import Context

@@ -17,7 +17,7 @@ from rag_audit.formats.records import Opening, QueryRecord
 from rag_audit.formats.statements import SlotKey, TenantPublic, tenant_public
 from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import Int32Array
-from rag_audit.ledger.note import SigningKey, VerifierKey
+from rag_audit.ledger.keys import SigningKey, VerifierKey
 from rag_audit.parties.provider.state import LedgerState
 from rag_audit.proofs.interface import ProofSystem, proof_system
 

@@ -20,7 +20,7 @@ from rag_audit.formats.layout import Layout
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import BeaconSource, PreviousWindow, RosterEntry, WitnessBeacon
 from rag_audit.index.embedders import Embedder, get_embedder
-from rag_audit.ledger.note import VerifierKey
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.proofs.policy import check_policy
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from rag_audit.commit.commitment import Commitment
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import Opening, QueryRecord
-from rag_audit.ledger.note import VerifierKey
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.parties.provider.context import Context
 from rag_audit.parties.provider.proving import Prover
 from rag_audit.parties.provider.publishing import Publisher

@@ -26,19 +26,11 @@ from rag_audit.errors import WindowStateError
 from rag_audit.estimate import Estimate
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import (
-    Answer,
-    BeaconSource,
-    Closing,
-    Enrolment,
-    PreviousWindow,
-    Refusal,
-    RosterEntry,
-    SignedRequest,
-)
+from rag_audit.formats.records import BeaconSource, Closing, Enrolment, PreviousWindow, RosterEntry
+from rag_audit.formats.requests import Answer, Refusal, SignedRequest
 from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import NoisePool
-from rag_audit.ledger.note import SigningKey, VerifierKey
+from rag_audit.ledger.keys import SigningKey, VerifierKey
 from rag_audit.ledger.store import LedgerStore
 from rag_audit.parties.provider import beacons
 from rag_audit.parties.provider import opening as beginnings
@@ -227,7 +219,7 @@ class Window(WindowView):
         An answer that is proved first gets its record's time, and leaves, in a slot of `release`.
 
         :param eager: prove before answering, even where the policy lets proofs wait for a challenge
-        :raises RequestRefused: with a reason from `records.REFUSALS`
+        :raises RequestRefused: with a reason from `requests.REFUSALS`
         :raises StoreError: the record could not be made durable; nothing was answered and the slot is unused
         """
         return self._answers.query(request, eager=eager)
@@ -239,7 +231,7 @@ class Window(WindowView):
     def refuse(self, reason: str, detail: str, *, account: str = "", i: int = 0, hq: str = "") -> Refusal:
         """A signed refusal.
 
-        :param reason: one of `records.REFUSALS`
+        :param reason: one of `requests.REFUSALS`
         :param account: this, `i` and `hq` as the request has them, as far as it has
         """
         return self._answers.refuse(reason, detail, account=account, i=i, hq=hq)

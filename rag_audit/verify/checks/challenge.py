@@ -5,7 +5,8 @@ from __future__ import annotations
 from rag_audit.errors import SignatureError
 from rag_audit.formats.challenge import Challenge, sample_size
 from rag_audit.formats.trust import Trust, decimal
-from rag_audit.ledger.note import VerifierKey, parse_note, verify_note
+from rag_audit.ledger.keys import VerifierKey
+from rag_audit.ledger.note import parse_note, verify_note
 from rag_audit.verify.case import Case, Status
 
 

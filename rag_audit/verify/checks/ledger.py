@@ -10,16 +10,8 @@ from itertools import accumulate, pairwise
 
 from rag_audit.errors import RagAuditError
 from rag_audit.formats.models import repeated
-from rag_audit.formats.records import (
-    BeaconEntry,
-    Closing,
-    Enrolment,
-    Entry,
-    Opening,
-    QueryRecord,
-    request_message,
-    verifies,
-)
+from rag_audit.formats.records import BeaconEntry, Closing, Enrolment, Entry, Opening, QueryRecord, verifies
+from rag_audit.formats.requests import request_message
 from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS
 from rag_audit.ledger.merkle import verify_consistency
 from rag_audit.verify.case import Case, first

@@ -9,7 +9,7 @@ from rag_audit.errors import InvalidProof, PolicyError, SetupError, SignatureErr
 from rag_audit.formats.opening import check_roster, list_root
 from rag_audit.formats.records import EMPTY_LEDGER, BeaconEntry, BeaconSource, DrandBeacon
 from rag_audit.ledger.checkpoint import SignedCheckpoint
-from rag_audit.ledger.note import VerifierKey
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.proofs.policy import check_policy
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks import chain

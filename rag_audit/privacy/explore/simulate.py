@@ -10,14 +10,10 @@ every bound: it stays with the provider (docs/accounting.md, "What the figures c
 
 from __future__ import annotations
 
-import gzip
 import math
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -25,15 +21,14 @@ import numpy.typing as npt
 
 from rag_audit import _native, accounting
 from rag_audit.accounting.values import Real, check_delta_split, count, epsilon, probability, text
-from rag_audit.encoding.canonical import parse_json, read_bytes
-from rag_audit.encoding.durable import open_regular
-from rag_audit.errors import EncodingError, PolicyError, RagAuditError, SchemaError, SetupError, SizeError
-from rag_audit.index.embedders import Embedder, NothingToEmbed
-from rag_audit.index.engine import Int8Array, Int32Array, TenantIndex, build_index, select
+from rag_audit.errors import PolicyError
+from rag_audit.index.embedders import Embedder
+from rag_audit.index.engine import Int32Array, select
+from rag_audit.privacy.choose import DEFAULT_GAINS, DEFAULT_LATTICE
+from rag_audit.privacy.explore.samples import Sample
 from rag_audit.relation.noise import BASE_SIGMA, BINS, alias_table, check_gains
 from rag_audit.relation.scores import ScoreWindow
 
-MAX_TEXT_BYTES = 4 << 30
 MIN_ANSWERS = 4000
 """Questions are asked again, under other noise, until there are so many answers."""
 
@@ -51,46 +46,6 @@ DEFAULT_MECHANISMS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((1, 8, 64), 64),
     ((1, 8, 64), 32),
 )
-
-HINT_PICTURE = "pip install 'ragaudit-zk[experiments]'"
-
-
-class SampleError(RagAuditError):
-    """Documents or questions that recall cannot be measured on."""
-
-
-@dataclass(frozen=True)
-class Passage:
-    """One document and the names that a question may call it by."""
-
-    names: tuple[str, ...]
-    text: str
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question, the names of the passages that answer it, and where it stands."""
-
-    text: str
-    passages: tuple[str, ...]
-    place: str
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """An index and questions with known answers.
-
-    :param queries: shape (questions, d), int8 in -7..7
-    :param relevant: for each question the positions of its passages, at least one
-    """
-
-    index: TenantIndex
-    queries: Int8Array
-    relevant: Sequence[frozenset[int]]
-
-    def __post_init__(self) -> None:
-        if len(self.queries) == 0 or len(self.queries) != len(self.relevant) or not all(self.relevant):
-            raise SampleError("not a sample", field="questions", expected="at least one, each with a passage")
 
 
 @dataclass(frozen=True)
@@ -422,228 +377,18 @@ def _gaussian(noise: Noise, compositions: int, delta: Real) -> float:
     return accounting.gaussian_epsilon(noise.sigma_over_delta, compositions, float(delta))
 
 
-def make_sample(
-    passages: Sequence[Passage],
-    questions: Sequence[Question],
+def grid(
+    gains: Sequence[tuple[int, ...]],
+    lattices: Sequence[int],
+    ranges: Sequence[tuple[int, int]],
     embedder: Embedder,
-    *,
-    capacity: int | None = None,
-    seed: int = 0,
-) -> Sample:
-    """Embed documents and questions, and place the documents as a window does.
-
-    :param capacity: committed positions; the power of two that holds the documents, unless given
-    :raises SampleError: nothing to index or to ask, or a question about a passage that is not there
-    :raises NothingToEmbed: a text without a direction, with its place
-    :raises CapacityError: more documents than positions
-    """
-    if not passages:
-        raise SampleError("no documents", field="--index", expected="at least one")
-    if not questions:
-        raise SampleError("no questions", field="--questions", expected="at least one")
-    named: dict[str, set[int]] = {}
-    for number, passage in enumerate(passages):
-        for name in passage.names:
-            named.setdefault(name, set()).add(number)
-    for question in questions:
-        for name in question.passages:
-            if name not in named:
-                raise SampleError(
-                    "a question's passage is not in the index",
-                    field=question.place,
-                    expected="the id of a document",
-                    found=name,
-                )
-    rows = embedder.embed_documents([passage.text for passage in passages])
-    index = build_index(rows, capacity or max(8, 1 << (len(rows) - 1).bit_length()), Random(seed))
-    relevant = [
-        frozenset(index.positions[i] for name in question.passages for i in named[name])
-        for question in questions
-    ]
-    return Sample(index, np.stack([_embed(question, embedder) for question in questions]), relevant)
-
-
-def _embed(question: Question, embedder: Embedder) -> Int8Array:
-    try:
-        return embedder.embed_query(question.text)
-    except NothingToEmbed as exc:
-        raise NothingToEmbed(exc.message, field=question.place, expected=exc.expected) from exc
-
-
-def load_passages(path: Path, tenant: str | None = None) -> list[Passage]:
-    """Documents of one tenant.
-
-    From a file: JSON Lines, plain or gzip, ``{"text": "..", "id": ".."}``, the id being the line's number unless
-    given. From a folder, as `rag-audit open --docs` takes it: ``<tenant>.jsonl`` files, or folders of text files
-    that are cut into pieces ``name.md#1``, ..; a question may name a piece or the file.
-
-    :raises EncodingError: unreadable or not JSON Lines
-    :raises SchemaError: a line without text, or an id that stands twice
-    :raises SampleError: several tenants in the folder and none named, or no such tenant
-    """
-    if not path.is_dir():
-        return _passages(path)
-    lists = {p.name.partition(".jsonl")[0]: p for p in sorted(path.glob("*.jsonl*"))}
-    if lists:
-        return _passages(lists[_choose(lists, tenant, path)])
-    from rag_audit.index.texts import load_directory
-
-    pieces = load_directory(path)
-    return [
-        Passage((piece.id, piece.id.rpartition("#")[0]), piece.text)
-        for piece in pieces[_choose(pieces, tenant, path)]
-    ]
-
-
-def _choose(tenants: Mapping[str, object], tenant: str | None, path: Path) -> str:
-    if tenant is None and len(tenants) == 1:
-        return next(iter(tenants))
-    if tenant is None or tenant not in tenants:
-        raise SampleError(
-            "which tenant's documents?" if tenant is None else "no such tenant",
-            field=f"--tenant, in {path}",
-            expected=", ".join(tenants),
-            found=tenant,
-        )
-    return tenant
-
-
-def _passages(path: Path) -> list[Passage]:
-    passages: list[Passage] = []
-    seen: set[str] = set()
-    for place, number, value in _records(path):
-        name = str(value.get("id", number))
-        if name in seen:
-            raise SchemaError("an id stands twice", field=place, found=name)
-        seen.add(name)
-        passages.append(Passage((name,), _string(value, "text", place)))
-    return passages
-
-
-def load_questions(path: Path) -> list[Question]:
-    """Questions with known answers: JSON Lines, plain or gzip, ``{"question": "..", "passage": "<id>"}`` or
-    ``"passages": ["<id>", ..]``.
-
-    :raises EncodingError: unreadable or not JSON Lines
-    :raises SchemaError: a line without a question, or without a passage
-    """
-    questions = []
-    for place, _, value in _records(path):
-        wanted = value.get("passages", [value["passage"]] if "passage" in value else None)
-        if not isinstance(wanted, list) or not wanted or not all(isinstance(w, str | int) for w in wanted):
-            raise SchemaError(
-                "a question without its passage",
-                field=place,
-                expected='"passage": "<id>" or "passages": ["<id>", ..]',
-                found=repr(wanted),
-            )
-        questions.append(Question(_string(value, "question", place), tuple(map(str, wanted)), place))
-    return questions
-
-
-def _records(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    data = _inflate(path) if path.suffix == ".gz" else read_bytes(path, max_bytes=MAX_TEXT_BYTES)
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        place = f"{path.name}, line {number}"
-        value = parse_json(line, source=place)
-        if not isinstance(value, dict):
-            raise SchemaError(
-                "not a record", field=place, expected="a JSON object", found=type(value).__name__
-            )
-        yield place, number, value
-
-
-def _inflate(path: Path) -> bytes:
-    try:
-        with open_regular(path) as file, gzip.open(file) as handle:
-            data = handle.read(MAX_TEXT_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as exc:
-        raise EncodingError("cannot be read", field=str(path), found=str(exc)) from exc
-    if len(data) > MAX_TEXT_BYTES:
-        raise SizeError("file too large", field=str(path), expected=f"at most {MAX_TEXT_BYTES} bytes")
-    return data
-
-
-def _string(value: Mapping[str, Any], key: str, place: str) -> str:
-    if not isinstance(value.get(key), str):
-        raise SchemaError(f"no {key}", field=place, expected=f'{{"{key}": ".."}}', found=repr(value.get(key)))
-    return str(value[key])
-
-
-def table(found: Exploration) -> str:
-    """The grid for people, what the figures cover first."""
-    head = f"{'gains':18} {'R':>5} {'lo..hi':>11} {'sigma/Delta':>11} {'n':>6} {'k':>4} {'eps_audit':>10} "
-    lines = [
-        COVERS,
-        f"{found.documents:,} documents at {found.capacity:,} positions, {found.questions:,} questions asked"
-        f" {found.repeats}x; delta {found.delta}; standard errors in brackets; seed {found.seed}",
-        "",
-        f"{head} recall@{found.top_k}  questions that find their passage",
-    ]
-    for point in found.points:
-        window = point.noise.window
-        lines.append(
-            f"{','.join(map(str, point.noise.gains)):18} {window.lattice:>5} {f'{window.lo}..{window.hi}':>11}"
-            f" {point.noise.sigma_over_delta:>11.4g} {point.n:>6} {point.k:>4} {text(point.eps):>10}"
-            f"  {_percent(point.recall)}  {in_words(point.recall.hit, found.questions * found.repeats)}"
-        )
-    for name, recall in (("without noise", found.without_noise), ("blind chance", found.chance)):
-        lines.append(f"{name:{len(head)}} {_percent(recall)}  {in_words(recall.hit, found.questions)}")
-    return "\n".join(lines)
-
-
-def _percent(recall: Recall) -> str:
-    return f"{100 * recall.recall:5.1f} % ({100 * recall.error:.1f})"
-
-
-def draw(found: Exploration, path: Path) -> None:
-    """Recall against eps_audit as a picture, in the format of the file's suffix (png, svg, pdf).
-
-    :raises SetupError: matplotlib is not installed, or it does not know the format
-    """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as exc:
-        raise SetupError("a picture needs matplotlib", field="--picture", hint=HINT_PICTURE) from exc
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    formats = FigureCanvasAgg(figure).get_supported_filetypes()
-    suffix = path.suffix.removeprefix(".").lower()
-    if suffix not in formats:
-        raise SetupError(
-            "unknown picture format", field="--picture", expected=sorted(formats), found=path.name
-        )
-    axes = figure.add_subplot()
-    finite = [point for point in found.points if math.isfinite(point.eps)]
-    for n, k, lo, hi in dict.fromkeys((p.n, p.k, p.noise.window.lo, p.noise.window.hi) for p in finite):
-        line = sorted(
-            (p for p in finite if (p.n, p.k, p.noise.window.lo, p.noise.window.hi) == (n, k, lo, hi)),
-            key=lambda p: p.eps,
-        )
-        axes.errorbar(
-            [p.eps for p in line],
-            [100 * p.recall.recall for p in line],
-            yerr=[100 * p.recall.error for p in line],
-            marker="o",
-            capsize=2,
-            label=f"n = {n}, k = {k}, scores {lo}..{hi}",
-        )
-    for recall, style, label in (
-        (found.without_noise, "--", "without noise"),
-        (found.chance, ":", "blind chance"),
-    ):
-        axes.axhline(100 * recall.recall, color="grey", linestyle=style, label=label)
-    axes.set_xscale("log")
-    axes.set_ylim(bottom=-2)  # so that blind chance is seen above the frame
-    axes.set_xlabel(f"eps_audit at delta {found.delta} (list of selected positions)")
-    axes.set_ylabel(f"recall@{found.top_k}, percent")
-    axes.set_title(f"{found.documents:,} documents, {found.questions:,} questions")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    try:
-        figure.savefig(path, dpi=150, metadata=undated.get(suffix))
-    except OSError as exc:
-        raise SetupError("cannot be written", field=str(path), found=exc.strerror or str(exc)) from exc
+    own: Noise | None,
+) -> list[Noise]:
+    """Every gains with every lattice, or the ladder, with every score window; and a policy's own noise."""
+    pairs = [(g, r) for g in gains or (DEFAULT_GAINS,) for r in lattices or (DEFAULT_LATTICE,)]
+    made = [] if own is None else [own]
+    for g, r in pairs if gains or lattices else DEFAULT_MECHANISMS:
+        default = ScoreWindow.for_scale(embedder.scale, r) if own is None else own.window
+        for lo, hi in ranges or [(default.lo, default.hi)]:
+            made.append(Noise(g, ScoreWindow(lo, hi, r)))
+    return made

@@ -1,0 +1,148 @@
+"""`rag-audit policy explore`: what a policy leaves of retrieval."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rag_audit.cli.common import PATH, emit, json_option, progress
+from rag_audit.cli.options import gain_list, read_policy, score_range, whole_number
+from rag_audit.encoding.durable import replace_file
+from rag_audit.errors import PolicyError
+from rag_audit.privacy.choose import DEFAULT_EPS_ACC
+
+
+@click.command("explore")
+@click.option(
+    "--index",
+    type=PATH,
+    required=True,
+    help='documents: JSON Lines {"id": .., "text": ..}, or a folder as for `open --docs`',
+)
+@click.option("--questions", type=PATH, required=True, help='JSON Lines {"question": .., "passage": <id>}')
+@click.option("--policy", "policy_file", type=PATH, help="a policy: its constants are the defaults")
+@click.option("--tenant", help="whose documents, if there are several tenants")
+@click.option(
+    "--capacity",
+    callback=whole_number,
+    help="positions  [default: the power of two that holds the documents]",
+)
+@click.option(
+    "--gains",
+    metavar="1,8,64",
+    callback=gain_list,
+    multiple=True,
+    help="repeat for each  [default: a ladder of noise]",
+)
+@click.option("--lattice", callback=whole_number, multiple=True, help="repeat for each; with every --gains")
+@click.option(
+    "--score-window",
+    metavar="LO:HI",
+    callback=score_range,
+    multiple=True,
+    help="repeat for each  [default: the embedder's]",
+)
+@click.option(
+    "--n",
+    callback=whole_number,
+    multiple=True,
+    help="queries an account; repeat for each  [default: 200]",
+)
+@click.option(
+    "--k",
+    "--k-max",
+    "k",
+    callback=whole_number,
+    multiple=True,
+    help="coalition; repeat for each  [default: 10]",
+)
+@click.option("--top-k", callback=whole_number, help="positions in an answer  [default: 5]")
+@click.option("--eps-acc", help=f"for the closed form  [default: {DEFAULT_EPS_ACC}]")
+@click.option("--delta-acc", help="[default: 1e-7]")
+@click.option("--delta", "--delta-policy", "delta", help="[default: 1e-5]")
+@click.option("--embedder", default="wordllama-256", show_default=True)
+@click.option("--model", type=PATH, help="folder of an ONNX embedder")
+@click.option(
+    "--repeats",
+    callback=whole_number,
+    help="answers to each question  [default: enough for 4,000 in all]",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of the simulation")
+@click.option("--csv", "csv_file", type=PATH, help="write the grid as CSV")
+@click.option("--picture", type=PATH, help="draw recall against eps (png, svg, pdf)")
+@json_option
+def explore(
+    index: Path,
+    questions: Path,
+    policy_file: Path | None,
+    tenant: str | None,
+    capacity: int | None,
+    gains: tuple[tuple[int, ...], ...],
+    lattice: tuple[int, ...],
+    score_window: tuple[tuple[int, int], ...],
+    n: tuple[int, ...],
+    k: tuple[int, ...],
+    top_k: int | None,
+    eps_acc: str | None,
+    delta_acc: str | None,
+    delta: str | None,
+    embedder: str,
+    model: Path | None,
+    repeats: int | None,
+    seed: int,
+    csv_file: Path | None,
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    """Recall of the noised engine beside eps_audit, on your own documents and questions.
+
+    Recall depends on the ranking without noise, which one document can change: these figures are outside every
+    bound and stay with the provider.
+    """
+    from rag_audit.index.embedders import get_embedder
+    from rag_audit.privacy.explore import render, samples, simulate
+
+    base = None if policy_file is None else read_policy(policy_file)
+    if base is not None and tenant is None and len(base.tenants) == 1:
+        tenant = base.tenants[0].tenant
+    if base is not None and capacity is None:
+        part = base.tenant(tenant or "")
+        if part is None:
+            raise PolicyError(
+                "which of the policy's tenants?",
+                field="--tenant",
+                expected=", ".join(t.tenant for t in base.tenants),
+                found=tenant,
+            )
+        capacity = part.capacity
+    tokens = (
+        {} if base is None else {"query_tokens": base.tokens.query, "document_tokens": base.tokens.document}
+    )
+    model_used = get_embedder(embedder, folder=model, **tokens)
+    own = None if base is None else simulate.Noise(tuple(base.noise.gains), base.noise.score_window())
+    sample = samples.make_sample(
+        samples.load_passages(index, tenant),
+        samples.load_questions(questions),
+        model_used,
+        capacity=capacity,
+        seed=seed,
+    )
+    found = simulate.explore(
+        sample,
+        simulate.grid(gains, lattice, score_window, model_used, own),
+        ns=n or (200 if base is None else base.n,),
+        ks=k or (10 if base is None else base.k_max,),
+        top_k=top_k or (5 if base is None else base.top_k),
+        eps_acc=eps_acc or (DEFAULT_EPS_ACC if base is None else base.eps_acc),
+        delta_acc=delta_acc or ("1e-7" if base is None else base.delta_acc),
+        delta=delta or ("1e-5" if base is None else base.delta_policy),
+        repeats=repeats,
+        seed=seed,
+        progress=progress("questions"),
+    )
+    if csv_file is not None:
+        replace_file(csv_file, render.csv_of([point.as_json() for point in found.points]))
+    if picture is not None:
+        render.draw(found, picture)
+    emit(found.as_json(), as_json, [*render.table(found).split("\n"), "", *found.headlines(own)])

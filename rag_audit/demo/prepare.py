@@ -1,0 +1,67 @@
+"""The demo's texts and questions: the standard library's docstrings, or one's own."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from rag_audit.demo.corpus import Question, collect, load_questions, small_tenants
+from rag_audit.demo.own import MAX_TEXTS, own_questions, own_texts
+from rag_audit.demo.stage import Demo, say
+from rag_audit.encoding.canonical import jcs
+from rag_audit.index.embedders import Embedder
+from rag_audit.index.texts import Document
+
+WHOLE = "stdlib"
+"""the tenant that holds all docstrings, proved by the scan argument"""
+SMALL_CAPACITY = 64
+"""positions of the demo's own small tenant, proved by Groth16"""
+
+
+def prepare_texts(
+    demo: Demo, docs: Path | None, embedder: Embedder
+) -> tuple[dict[str, list[Document]], list[Question]]:
+    """The texts by tenant, written where `open --docs` finds them, and the questions about them.
+
+    :param docs: a person's own texts; None for the standard library's docstrings
+    """
+    if docs is None:
+        everything, questions = collect(), load_questions()
+        small, texts = next(iter(small_tenants(SMALL_CAPACITY).items()))
+        tenants = {WHOLE: everything, small: texts}
+        _whole_corpus(everything, questions, embedder)
+        questions = [q for q in questions if q.tenant == small] + [
+            replace(q, tenant=WHOLE) for q in questions
+        ]
+        say(
+            f"tenants: {WHOLE}, all of them, proved by the scan argument; {small}, {len(texts)} of them, by Groth16"
+        )
+    else:
+        tenants, left_out = own_texts(docs)
+        questions = own_questions(tenants, embedder)
+        named = ", ".join(f"{name} ({len(texts)})" for name, texts in tenants.items())
+        say(f"your own texts: {named}; questions are sentences of them")
+        for name, count in left_out.items():
+            print(
+                f"rag-audit: {count} texts of {name} beyond {MAX_TEXTS} are left out",
+                file=sys.stderr,
+                flush=True,
+            )
+    for name, texts in tenants.items():
+        folder = demo.provider / "docs"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.jsonl").write_bytes(b"".join(jcs({"text": d.text}) + b"\n" for d in texts))
+    return tenants, questions
+
+
+def _whole_corpus(everything: list[Document], questions: list[Question], embedder: Embedder) -> None:
+    rows = embedder.embed_documents([d.text for d in everything])
+    hits = 0
+    for question in questions:
+        scores = rows.astype(np.int32) @ embedder.embed_query(question.question).astype(np.int32)
+        best = np.argsort(-scores, kind="stable")[:5]
+        hits += any(everything[i].title == question.answer for i in best)
+    say(f"recall@5 over all {len(everything)} docstrings without noise: {hits}/{len(questions)}")

@@ -1,0 +1,116 @@
+"""What accounts and provider say to each other: requests, answers, refusals, and the salts of a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rag_audit.encoding.canonical import jcs, sha256
+from rag_audit.formats.models import Count, FieldHex, Hex32, Hex64, Identifier, Model, One, Positive
+from rag_audit.relation.commitments import derive_salt
+
+REFUSALS = (
+    "malformed",
+    "wrong-window",
+    "unknown-account",
+    "unknown-tenant",
+    "wrong-tenant",
+    "bad-signature",
+    "query-mismatch",
+    "empty-query",
+    "slot-used",
+    "out-of-order",
+    "limit",
+    "in-flight",
+    "not-open",
+    "closed",
+    "unavailable",
+)
+"""The closed list of reasons for which a provider may refuse. None depends on scores or noise."""
+
+
+class SignedRequest(Model):
+    """A query request. The signature covers everything but the openings `query` and `salt`, which hq binds."""
+
+    type: Literal["request"]
+    v: One
+    origin: str
+    opening: Hex32
+    tenant: Identifier
+    account: Identifier
+    i: Positive
+    hq: FieldHex
+    sig: Hex64
+    query: Annotated[str, Field(max_length=32_768)]
+    salt: Hex32
+
+    def message(self) -> bytes:
+        """The bytes under `sig`."""
+        return request_message(self.origin, self.opening, self.tenant, self.account, self.i, self.hq)
+
+
+def request_message(origin: str, opening: str, tenant: str, account: str, i: int, hq: str) -> bytes:
+    """What an account signs: "rag-audit/request/v1" || JCS of the named fields."""
+    body = {"origin": origin, "opening": opening, "tenant": tenant, "account": account, "i": i, "hq": hq}
+    return b"rag-audit/request/v1" + jcs(body)
+
+
+class AnsweredDocument(Model):
+    """One document handed back."""
+
+    position: Count
+    text: str
+
+
+class Answer(Model):
+    """What an account gets back: documents in htopk order without scores, and the receipt."""
+
+    type: Literal["answer"]
+    v: One
+    documents: list[AnsweredDocument]
+    receipt: str
+
+
+class Refusal(Model):
+    """A provider-signed refusal from the closed list; after it a client may replace its request."""
+
+    type: Literal["refusal"]
+    v: One
+    origin: str
+    opening: Hex32
+    account: str
+    i: Count
+    hq: str
+    reason: Annotated[str, Field(pattern="^(" + "|".join(REFUSALS) + ")$")]
+    detail: str
+    sig: Hex64
+
+    def message(self) -> bytes:
+        """The bytes under the provider's signature."""
+        body = {k: v for k, v in self.dump().items() if k not in ("sig", "type", "v")}
+        return b"rag-audit/refusal/v1" + jcs(body)
+
+
+@dataclass(frozen=True)
+class RequestSalts:
+    """The salts that one account's 32-byte salt gives for one query, each for one commitment only.
+
+    A receipt opens htopk and hans with theirs; hq and cq stay hidden until the account discloses the whole salt.
+    """
+
+    query: int
+    vector: int
+    top_k: int
+    answer: bytes
+
+    @classmethod
+    def derive(cls, salt: bytes) -> RequestSalts:
+        """From the account's 32 bytes."""
+        return cls(
+            query=derive_salt(salt, "q"),
+            vector=derive_salt(salt, "c"),
+            top_k=derive_salt(salt, "k"),
+            answer=sha256(salt + b"a"),
+        )

@@ -1,0 +1,155 @@
+"""A window as a service: requests in, answers out, a JSON line each; and what runs beside it."""
+
+from __future__ import annotations
+
+import os
+import socketserver
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedIOBase
+from pathlib import Path
+from typing import BinaryIO
+
+from rag_audit.encoding.canonical import parse_json, read_text
+from rag_audit.errors import RagAuditError, SetupError
+from rag_audit.formats.requests import Answer, Refusal
+from rag_audit.ledger.note import MAX_NOTE_BYTES
+from rag_audit.parties.provider.window import Window
+
+MAX_REQUEST_BYTES = 1 << 17
+IDLE_S = 1.0
+"""Between two looks for certificates to make, where the last one found none."""
+
+Say = Callable[[str], None]
+"""Where a person reads what happens."""
+
+
+def admit_notes(window: Window, say: Say) -> None:
+    """Take what the witnesses left in public/notes: cosignatures one by one, then each beacon's reveals together."""
+    reveals = defaultdict(list)
+    for path in sorted(window.context.layout.public.notes.glob("*.txt")):
+        try:
+            text = read_text(path, max_bytes=MAX_NOTE_BYTES)
+        except RagAuditError as exc:
+            say(f"{path.name} not taken: {exc}")
+            continue
+        if path.name.startswith("beacon-"):
+            reveals[path.name.split("-")[1]].append(text)
+            continue
+        try:
+            window.admit([text])
+        except RagAuditError as exc:
+            say(f"{path.name} not taken: {exc}")
+    for size, notes in reveals.items():
+        try:
+            window.admit(notes)
+        except RagAuditError as exc:
+            say(f"the beacon over checkpoint {size} is not taken: {exc}")
+
+
+def serve_socket(
+    window: Window, address: Path, eager: Iterator[int], say: Say, on_fault: Callable[[BaseException], None]
+) -> None:
+    """Answer on a Unix socket that only this user can reach, a thread for each connection, until interrupted.
+
+    :param eager: gives one value for each answer that is proved before it leaves, whatever the policy
+    :param on_fault: told of an exception that nobody named; the service goes on
+    :raises SetupError: something else than a socket lies there
+    """
+    _free(address)
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            answer_lines(window, self.rfile, self.wfile, eager)
+
+        def finish(self) -> None:
+            with suppress(OSError):  # a reply that nobody is there for
+                super().finish()
+
+    class Server(socketserver.ThreadingUnixStreamServer):
+        daemon_threads = True
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            # A client that leaves early may repeat its request; whatever else it was, the others are served on.
+            exc = sys.exception() if sys.version_info >= (3, 12) else sys.exc_info()[1]
+            if exc is not None and not isinstance(exc, OSError):
+                on_fault(exc)
+
+    with Server(str(address), Handler) as server:
+        os.chmod(address, 0o600)
+        say(f"listening on {address}")
+        try:
+            server.serve_forever()
+        finally:
+            address.unlink(missing_ok=True)
+
+
+@contextmanager
+def certifying(window: Window, ahead: int, say: Say) -> Iterator[None]:
+    """While it lasts: a thread beside the service that makes certificates while there are any to make.
+
+    :param ahead: of so many next slots of each account; 0 for none
+    """
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            try:
+                made = window.status == "active" and window.certify_ahead(ahead, until=stop.is_set)
+            except RagAuditError as exc:
+                say(f"no more certificates ahead: {exc}")
+                return
+            if not made:
+                stop.wait(IDLE_S)
+
+    thread = threading.Thread(target=work, name="rag-audit-certificates", daemon=True)
+    if ahead:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        if ahead:
+            thread.join()
+
+
+def _free(address: Path) -> None:
+    """Remove the socket that an earlier service left, and nothing else that may lie there.
+
+    :raises SetupError: it is no socket
+    """
+    if address.exists() and not address.is_socket():
+        raise SetupError("not a socket", field="--socket", expected="a new path", found=str(address))
+    address.unlink(missing_ok=True)
+
+
+def answer_lines(
+    window: Window,
+    requests: BinaryIO | BufferedIOBase,
+    replies: BinaryIO | BufferedIOBase,
+    eager: Iterator[int],
+) -> None:
+    """Answer requests, a line each, until their sender ends; a line above the limit is passed over in parts."""
+    while line := requests.readline(MAX_REQUEST_BYTES + 1):
+        long = len(line.removesuffix(b"\n")) > MAX_REQUEST_BYTES
+        while long and not line.endswith(b"\n") and (rest := requests.readline(MAX_REQUEST_BYTES)):
+            line = rest
+        if long:
+            reply: Answer | Refusal = window.refuse(
+                "malformed", f"request line above {MAX_REQUEST_BYTES} bytes"
+            )
+        else:
+            reply = _reply(window, line.removesuffix(b"\n"), next(eager, None) is not None)
+        replies.write(reply.canonical() + b"\n")
+        replies.flush()
+
+
+def _reply(window: Window, line: bytes, eager: bool) -> Answer | Refusal:
+    try:
+        value = parse_json(line, source="request", max_bytes=MAX_REQUEST_BYTES)
+    except RagAuditError as exc:
+        return window.refuse("malformed", str(exc))
+    return window.handle(value, eager=eager)

@@ -1,0 +1,87 @@
+"""Noise for a target: the least that meets it, over the lattices that a policy may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rag_audit.errors import PolicyError
+
+LATTICES = (64, 32, 16)
+"""Lattices that a target is calibrated on, finest first, unless one is asked for."""
+DEFAULT_GAINS = (1, 8, 64)
+DEFAULT_LATTICE = 32
+DEFAULT_EPS_ACC = "4"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Noise for a policy, the per-account epsilon that goes with it, and why."""
+
+    gains: tuple[int, ...]
+    lattice: int
+    eps_acc: str
+    why: str
+
+
+def choose_noise(
+    *,
+    gains: tuple[int, ...] | None,
+    lattice: int | None,
+    eps_acc: str | None,
+    eps_joint: str | None,
+    calibration: str,
+    n: int,
+    k_max: int,
+    delta_acc: str,
+    delta_policy: str,
+) -> Chosen:
+    """The noise asked for, or the least that meets the target.
+
+    :raises PolicyError: noise and a target for all accounts together, both targets, or a target out of reach
+    """
+    from rag_audit.accounting import Calibration, Mechanism, calibrate
+    from rag_audit.accounting.values import text
+
+    if eps_joint is not None and (eps_acc is not None or gains is not None):
+        raise PolicyError(
+            "more than one target",
+            field="--eps-joint",
+            expected="one of --eps-acc, --eps-joint and --gains",
+            found="--eps-acc" if eps_acc is not None else "--gains",
+        )
+    if gains is not None:
+        mechanism = Mechanism(gains, lattice or DEFAULT_LATTICE)
+        why = "The noise was given, not chosen for a target."
+        return Chosen(gains, mechanism.lattice, eps_acc or DEFAULT_EPS_ACC, why)
+    if eps_joint is None:
+        eps_acc = eps_acc or DEFAULT_EPS_ACC
+    made: list[Calibration] = []
+    refused: PolicyError | None = None
+    for choice in LATTICES if lattice is None else (lattice,):
+        try:
+            made.append(
+                calibrate(
+                    calibration,
+                    n=n,
+                    delta_acc=delta_acc,
+                    eps_acc=eps_acc,
+                    eps_joint=eps_joint,
+                    k=k_max,
+                    delta=delta_policy,
+                    lattice=choice,
+                )
+            )
+        except PolicyError as exc:
+            refused = exc
+    if not made:
+        assert refused is not None
+        raise refused
+    best = min(made, key=lambda c: len(c.mechanism.gains))  # the first of these has the finest lattice
+    target = (
+        f"eps_joint {eps_joint} for {k_max} accounts" if eps_joint else f"eps_acc {eps_acc} for one account"
+    )
+    why = (
+        f"The least noise for {target}, {n} queries each, by the {calibration} calibration: with the fewest gains,"
+        f" and then the finest lattice{'' if lattice else f' of {LATTICES}'}."
+    )
+    return Chosen(best.mechanism.gains, best.mechanism.lattice, eps_acc or text(best.eps_acc), why)

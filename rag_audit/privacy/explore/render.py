@@ -1,0 +1,103 @@
+"""An exploration for people: a table, and a picture."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rag_audit.accounting.values import text
+from rag_audit.errors import SetupError
+from rag_audit.privacy.explore.simulate import COVERS, Exploration, Recall, in_words
+
+HINT_PICTURE = "pip install 'ragaudit-zk[experiments]'"
+
+
+def table(found: Exploration) -> str:
+    """The grid for people, what the figures cover first."""
+    head = f"{'gains':18} {'R':>5} {'lo..hi':>11} {'sigma/Delta':>11} {'n':>6} {'k':>4} {'eps_audit':>10} "
+    lines = [
+        COVERS,
+        f"{found.documents:,} documents at {found.capacity:,} positions, {found.questions:,} questions asked"
+        f" {found.repeats}x; delta {found.delta}; standard errors in brackets; seed {found.seed}",
+        "",
+        f"{head} recall@{found.top_k}  questions that find their passage",
+    ]
+    for point in found.points:
+        window = point.noise.window
+        lines.append(
+            f"{','.join(map(str, point.noise.gains)):18} {window.lattice:>5} {f'{window.lo}..{window.hi}':>11}"
+            f" {point.noise.sigma_over_delta:>11.4g} {point.n:>6} {point.k:>4} {text(point.eps):>10}"
+            f"  {_percent(point.recall)}  {in_words(point.recall.hit, found.questions * found.repeats)}"
+        )
+    for name, recall in (("without noise", found.without_noise), ("blind chance", found.chance)):
+        lines.append(f"{name:{len(head)}} {_percent(recall)}  {in_words(recall.hit, found.questions)}")
+    return "\n".join(lines)
+
+
+def _percent(recall: Recall) -> str:
+    return f"{100 * recall.recall:5.1f} % ({100 * recall.error:.1f})"
+
+
+def draw(found: Exploration, path: Path) -> None:
+    """Recall against eps_audit as a picture, in the format of the file's suffix (png, svg, pdf).
+
+    :raises SetupError: matplotlib is not installed, or it does not know the format
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as exc:
+        raise SetupError("a picture needs matplotlib", field="--picture", hint=HINT_PICTURE) from exc
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    formats = FigureCanvasAgg(figure).get_supported_filetypes()
+    suffix = path.suffix.removeprefix(".").lower()
+    if suffix not in formats:
+        raise SetupError(
+            "unknown picture format", field="--picture", expected=sorted(formats), found=path.name
+        )
+    axes = figure.add_subplot()
+    finite = [point for point in found.points if math.isfinite(point.eps)]
+    for n, k, lo, hi in dict.fromkeys((p.n, p.k, p.noise.window.lo, p.noise.window.hi) for p in finite):
+        line = sorted(
+            (p for p in finite if (p.n, p.k, p.noise.window.lo, p.noise.window.hi) == (n, k, lo, hi)),
+            key=lambda p: p.eps,
+        )
+        axes.errorbar(
+            [p.eps for p in line],
+            [100 * p.recall.recall for p in line],
+            yerr=[100 * p.recall.error for p in line],
+            marker="o",
+            capsize=2,
+            label=f"n = {n}, k = {k}, scores {lo}..{hi}",
+        )
+    for recall, style, label in (
+        (found.without_noise, "--", "without noise"),
+        (found.chance, ":", "blind chance"),
+    ):
+        axes.axhline(100 * recall.recall, color="grey", linestyle=style, label=label)
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=-2)  # so that blind chance is seen above the frame
+    axes.set_xlabel(f"eps_audit at delta {found.delta} (list of selected positions)")
+    axes.set_ylabel(f"recall@{found.top_k}, percent")
+    axes.set_title(f"{found.documents:,} documents, {found.questions:,} questions")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    try:
+        figure.savefig(path, dpi=150, metadata=undated.get(suffix))
+    except OSError as exc:
+        raise SetupError("cannot be written", field=str(path), found=exc.strerror or str(exc)) from exc
+
+
+def csv_of(rows: Sequence[dict[str, Any]]) -> bytes:
+    """The grid's points (`Point.as_json`) as CSV."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({**row, "gains": ",".join(map(str, row["gains"]))})
+    return out.getvalue().encode()
