@@ -24,7 +24,7 @@ from rag_audit.encoding.durable import PRIVATE_MODE, replace_file, sync_director
 from rag_audit.errors import RagAuditError, SetupError, StoreError, WindowStateError
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.models import Model
-from rag_audit.formats.opening import list_root
+from rag_audit.formats.opening import compared
 from rag_audit.formats.policy import Policy, TenantPolicy
 from rag_audit.formats.records import Opening, RosterEntry, TenantEntry
 from rag_audit.index.documents import DocumentStore
@@ -299,11 +299,9 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
     made = Commitment(stored.opening, stored.policy, stored.embedder, stored.roster, tenants, drawn)
     for name, committed_to, found in (
         ("c_seed", stored.opening.c_seed, to_hex(seed_commitment(drawn.s0, drawn.s1))),
-        ("c_policy", stored.opening.c_policy, stored.policy.digest()),
-        ("c_emb", stored.opening.c_emb, digest_hex(stored.embedder)),
-        ("roster", stored.opening.roster, list_root(stored.roster)),
-        ("tenants", stored.opening.tenants, list_root(stored.tenants)),
-    ):
+        *compared(stored.opening, policy=stored.policy.dump(), embedder=stored.embedder, roster=stored.roster,
+                  tenants=stored.tenants),
+    ):  # fmt: skip
         if committed_to != found:
             raise StoreError("stored state is not what the opening committed to", field=f"opening.{name}",
                              expected=committed_to, found=found)  # fmt: skip

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
+from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import PolicyError
 from rag_audit.formats.models import repeated
 from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import ListRoot, RosterEntry, TenantEntry
+from rag_audit.formats.records import ListRoot, Opening, RosterEntry, TenantEntry
 from rag_audit.ledger.merkle import leaf_hash, root_of
 
 
@@ -16,6 +18,27 @@ def list_root(items: Sequence[RosterEntry] | Sequence[TenantEntry]) -> ListRoot:
     """RFC 6962 root over the canonical JSON of the items, in order."""
     leaves = [leaf_hash(item.canonical()) for item in items]
     return ListRoot(root=root_of(leaves).hex(), count=len(leaves))
+
+
+def compared(
+    opening: Opening,
+    *,
+    policy: Json,
+    embedder: Json,
+    roster: Sequence[RosterEntry],
+    tenants: Sequence[TenantEntry],
+) -> list[tuple[str, Any, Any]]:
+    """What an opening commits to beside what the published or stored parts give: (field, committed, found) of each.
+
+    :param policy: as JSON
+    :param embedder: the manifest
+    """
+    return [
+        ("c_policy", opening.c_policy, digest_hex(policy)),
+        ("c_emb", opening.c_emb, digest_hex(embedder)),
+        ("roster", opening.roster, list_root(roster)),
+        ("tenants", opening.tenants, list_root(tenants)),
+    ]
 
 
 def check_roster(roster: Sequence[RosterEntry], policy: Policy) -> None:

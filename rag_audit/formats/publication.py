@@ -7,7 +7,7 @@ from pathlib import Path
 from rag_audit.encoding.canonical import Json, digest_hex, read_json
 from rag_audit.errors import InvalidProof, VersionError
 from rag_audit.formats.models import Model
-from rag_audit.formats.opening import list_root
+from rag_audit.formats.opening import compared
 from rag_audit.formats.records import Opening, RosterEntry, TenantEntry
 
 PUBLICATION = "application/vnd.rag-audit.opening+json;version=1"
@@ -41,11 +41,8 @@ class Publication(Model):
         opening = self.parsed_opening()
         roster = [RosterEntry.parse(r, field=f"roster[{i}]") for i, r in enumerate(self.roster)]
         tenants = [TenantEntry.parse(t, field=f"tenants[{i}]") for i, t in enumerate(self.tenants)]
-        for name, committed, found in (
-            ("c_policy", opening.c_policy, digest_hex(self.policy)),
-            ("c_emb", opening.c_emb, digest_hex(self.embedder)),
-            ("roster", opening.roster, list_root(roster)),
-            ("tenants", opening.tenants, list_root(tenants)),
+        for name, committed, found in compared(
+            opening, policy=self.policy, embedder=self.embedder, roster=roster, tenants=tenants
         ):
             if committed != found:
                 raise InvalidProof("published document is not the committed one", field=f"opening.{name}",

@@ -7,6 +7,7 @@ requirement or an absent ``max_``/``min_`` is exit 3.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -259,61 +260,86 @@ def trust_template(
 ) -> str:
     """A commented trust.toml. Every argument is the verifier's own knowledge, never read off a window unseen."""
 
-    def text(value: str) -> str:
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    import tomlkit  # a verifier only reads
 
-    lines = [
-        "# What this verifier trusts. rag-audit uses no key, pin or level from anywhere else.",
-        "version = 1",
-        f"quorum = {quorum}  # witnesses that must have cosigned the opening before the window opened",
-        "",
-        "[provider]",
-        f"origin = {text(origin)}",
-        f"vkey = {text(vkey)}",
-        "",
-        "[beacon]  # the noise depends on a value nobody knew when the provider committed to its seed",
-        "witnesses = [" + ", ".join(text(name) for name, _ in witnesses) + "]",
-    ]
-    for name, key in witnesses:
-        lines += ["", "[[witness]]", f"name = {text(name)}", f"vkey = {text(key)}"]
-    for name, key in verifiers:
-        lines += ["", "[[verifier]]  # whose challenges count", f"name = {text(name)}", f"vkey = {text(key)}"]
-    for name, key in accounts:
-        lines += [
-            "",
-            "[[account]]  # known to be independent of the provider",
-            f"id = {text(name)}",
-            f"key = {text(key)}",
-        ]
-    lines += [
-        "",
-        "[pins]",
-        f"noise_table = {text(noise_table)}",
-        f"manifest = {text(manifest)}  # the embedder's: quantiser, prompt and all else but the token limits",
-        f"scan = {text(scan)}  # the protocols of scan proofs: another release's may be others",
-        "",
-        "[pins.embedder]  # SHA-256 of public artefacts",
-    ]
-    lines += [f"{name} = {text(value)}" for name, value in sorted(embedder.items())]
-    for pin in circuits:
-        lines += [
-            "",
-            "[[pins.groth16]]",
-            f"circuit = {text(pin.circuit)}",
-            f"vk = {text(pin.vk)}",
-            f'setup = "{pin.setup}"  # "unsafe": made by one party, who could forge proofs with what it threw away',
-        ]
-    lines += ["", "[require]  # an absent max_ or min_ is an unmet requirement"]
+    def remarked(item: Any, remark: str) -> Any:
+        item.comment(remark)
+        item.trivia.comment_ws = "  "
+        return item
+
+    document = tomlkit.document()
+    document.add(
+        tomlkit.comment("What this verifier trusts. rag-audit uses no key, pin or level from anywhere else.")
+    )
+    document.add("version", tomlkit.item(1))
+    cosigned = "witnesses that must have cosigned the opening before the window opened"
+    document.add("quorum", remarked(tomlkit.item(quorum), cosigned))
+
+    def table(values: Mapping[str, Any], remark: str = "") -> Any:
+        made = tomlkit.table()
+        if remark:
+            remarked(made, remark)
+        for key, value in values.items():
+            made.add(key, value)
+        return made
+
+    def tables(items: Sequence[Any]) -> Any:
+        made = tomlkit.aot()
+        for item in items:
+            made.append(item)
+        return made
+
+    document.add("provider", table({"origin": origin, "vkey": vkey}))
+    drawn = "the noise depends on a value nobody knew when the provider committed to its seed"
+    document.add("beacon", table({"witnesses": [name for name, _ in witnesses]}, drawn))
+    document.add("witness", tables([table({"name": name, "vkey": key}) for name, key in witnesses]))
+    if verifiers:
+        counted = "whose challenges count"
+        document.add(
+            "verifier", tables([table({"name": name, "vkey": key}, counted) for name, key in verifiers])
+        )
+    if accounts:
+        known = "known to be independent of the provider"
+        document.add("account", tables([table({"id": name, "key": key}, known) for name, key in accounts]))
+    pins = table(
+        {
+            "noise_table": noise_table,
+            "manifest": remarked(
+                tomlkit.string(manifest),
+                "the embedder's: quantiser, prompt and all else but the token limits",
+            ),
+            "scan": remarked(
+                tomlkit.string(scan), "the protocols of scan proofs: another release's may be others"
+            ),
+        }
+    )
+    pins.add("embedder", table(dict(sorted(embedder.items())), "SHA-256 of public artefacts"))
+    if circuits:
+        remark = '"unsafe": made by one party, who could forge proofs with what it threw away'
+        pins.add(
+            "groth16",
+            tables(
+                [
+                    table(
+                        {
+                            "circuit": pin.circuit,
+                            "vk": pin.vk,
+                            "setup": remarked(tomlkit.string(pin.setup), remark),
+                        }
+                    )
+                    for pin in circuits
+                ]
+            ),
+        )
+    document.add("pins", pins)
+    required = table({}, "an absent max_ or min_ is an unmet requirement")
     for key, value in require.model_dump().items():
         if value is None:
-            lines.append(f"# {key} =  # set me{_ADVICE.get(key, '')}")
-        elif isinstance(value, bool):
-            lines.append(f"{key} = {str(value).lower()}")
-        elif isinstance(value, int):
-            lines.append(f"{key} = {value}")
+            required.add(tomlkit.comment(f"{key} =  # set me{_ADVICE.get(key, '')}"))
         else:
-            lines.append(f"{key} = {text(str(value))}")
-    return "\n".join(lines) + "\n"
+            required.add(key, value if isinstance(value, bool | int) else str(value))
+    document.add("require", required)
+    return tomlkit.dumps(document)
 
 
 def decimal(text: str | None) -> Decimal | None:

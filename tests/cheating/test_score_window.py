@@ -92,7 +92,7 @@ def test_the_instance_cannot_be_made(dimension: int, lo: int, hi: int) -> None:
     RetrieveInstance(8, dimension, 5, (1,), lo % 20, 64 * dimension, 64)
 
 
-@pytest.mark.parametrize("system", [groth16, scan])
+@pytest.mark.parametrize("system", [groth16.SYSTEM, scan.SYSTEM])
 @pytest.mark.parametrize(("dimension", "lo", "hi"), [(16, 2000, 2200), (256, 20_000, 20_709), (16, 20, 1025)])
 def test_no_proof_system_names_a_circuit_for_it(system: Any, dimension: int, lo: int, hi: int) -> None:
     constants = Constants(8, dimension, 5, (1,), lo, hi, 64, 64, None)

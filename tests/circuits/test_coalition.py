@@ -333,7 +333,7 @@ def test_job_does_not_show_its_secrets(case: Window) -> None:
 
 
 def test_system_that_is_not_known() -> None:
-    assert coalition_system("groth16") is coalition
+    assert coalition_system("groth16") is coalition.SYSTEM
     with pytest.raises(VersionError):
         coalition_system("plonk")
     assert "plonk" not in COALITION_SYSTEMS

@@ -206,7 +206,7 @@ def test_question_of_the_demo_under_the_pinned_table(limit: int) -> None:
     pytest.importorskip("wordllama", reason="the embedder's data comes with the extra [provider]")
     instance = EmbedInstance(tokens=limit)
     embedder = wordllama.WordLlama(query_tokens=limit)
-    path = Path(wordllama.__file__).parents[1] / "demo" / "questions.json"
+    path = Path(wordllama.__file__).parents[2] / "demo" / "questions.json"
     questions = [case["question"] for case in json.loads(path.read_text())]
     first, second = questions[0] if limit == 24 else " ".join(questions), questions[1]
 

@@ -406,6 +406,6 @@ def test_missing_powers_of_tau_are_named(tmp_path: Path) -> None:
 
 
 def test_registry() -> None:
-    assert proof_system("groth16") is package
+    assert proof_system("groth16") is package.SYSTEM
     with pytest.raises(VersionError):
         proof_system("plonk")

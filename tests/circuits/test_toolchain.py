@@ -262,8 +262,8 @@ def test_a_forked_child_starts_its_own(no_generators: OrderedDict[tuple[int, Pat
 
 def test_sources_are_found_without_the_checkout(tmp_path: Path) -> None:
     """As from an installed wheel: the package and its copy of the circuits, elsewhere."""
-    package = Path(toolchain.__file__).parent
-    shutil.copytree(package, tmp_path / "rag_audit", ignore=shutil.ignore_patterns("_circuits", "*.so"))
+    package = Path(toolchain.__file__).parents[2]
+    shutil.copytree(package, tmp_path / "rag_audit", ignore=shutil.ignore_patterns("_circuits"))
     shutil.copytree(toolchain.circuits_dir(), tmp_path / "rag_audit" / "_circuits")
     code = "from rag_audit.proofs.groth16.toolchain import circuits_dir; print(circuits_dir())"
     out = subprocess.run(
@@ -277,8 +277,8 @@ def test_sources_are_found_without_the_checkout(tmp_path: Path) -> None:
 
 
 def test_missing_sources_are_said_to_be_missing(tmp_path: Path) -> None:
-    package = Path(toolchain.__file__).parent
-    shutil.copytree(package, tmp_path / "rag_audit", ignore=shutil.ignore_patterns("_circuits", "*.so"))
+    package = Path(toolchain.__file__).parents[2]
+    shutil.copytree(package, tmp_path / "rag_audit", ignore=shutil.ignore_patterns("_circuits"))
     code = "from rag_audit.proofs.groth16.toolchain import circuits_dir; circuits_dir()"
     out = subprocess.run(
         [sys.executable, "-c", code],

@@ -439,7 +439,7 @@ def test_a_lost_certificate_is_named(tmp_path: Path) -> None:
     path = window.directory / "coalition.json"
     kept = json.loads(path.read_text())
     path.write_bytes(jcs({**kept, "certificate": {}}))
-    with pytest.raises(StoreError, match="not the certificate"):
+    with pytest.raises(StoreError, match="not the coalition proof"):
         window.export()
     window.shut()
 

@@ -109,8 +109,8 @@ import ctypes, dataclasses, re, sys
 from pathlib import Path
 import numpy as np
 from rag_audit import _native
-from rag_audit.proofs import Statement
-from rag_audit.proofs.scan import CertificateJob, ProofJob, ScanKey, commit_index, memory, parse_proof, verify_batch
+from rag_audit.formats.statements import Statement
+from rag_audit.proofs.scan import CertificateJob, ProofJob, ScanKey, SYSTEM, commit_index, memory, verify_batch
 from rag_audit.proofs.scan.key import PROTOCOL
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes
@@ -148,7 +148,7 @@ cq, htopk = vector_commitment(7, vector.tolist()), topk_commitment(8, positions)
 statement = Statement(ctx=5, c_seed=c_seed, beacon=3, slot=4, c_idx=c_idx, cq=cq, htopk=htopk)
 job = ProofJob(key, statement, made, noise, scores, vector.tobytes(), 7, 8, positions, bytes(32), low)
 proof, peak = taken(job.run)
-assert verify_batch(key, [parse_proof(proof, PROTOCOL, field="proof")], [statement]) == []
+assert verify_batch(key, [SYSTEM.parse_proof(proof, PROTOCOL, field="proof")], [statement]) == []
 print(peak, memory.query_proof_bytes(CAPACITY, low_memory=low))
 """
 

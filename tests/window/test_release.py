@@ -13,6 +13,7 @@ from rag_audit.attest.release import Release, period_of
 from rag_audit.errors import PolicyError
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.requests import Refusal
+from rag_audit.parties.provider import proving
 from rag_audit.parties.provider.window import Window
 from tests.window.simulator import QUESTIONS, Service
 
@@ -27,7 +28,7 @@ class Prover:
         self.service = service
         self.takes_ms = 0
         self.proved = 0
-        monkeypatch.setattr(Window, "_prove_now", lambda window, draft, retained: self.prove())
+        monkeypatch.setattr(proving.Prover, "prove_now", lambda own, draft, query, positions: self.prove())
 
     def prove(self) -> str:
         self.service.clock.advance(self.takes_ms)

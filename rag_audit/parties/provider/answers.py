@@ -18,7 +18,10 @@ from rag_audit.parties.provider.proving import Prover
 
 
 class Answers:
-    """Answers one window's requests. Safe to use from several threads."""
+    """Answers one window's requests. Safe to use from several threads.
+
+    `release` is the schedule by which answers leave that are proved at once.
+    """
 
     def __init__(
         self,
@@ -26,17 +29,16 @@ class Answers:
         noise: NoisePool,
         certificates: CertificateStore,
         prover: Prover,
-        release: Release,
     ) -> None:
         self._context = context
         self._noise = noise
         self._certificates = certificates
         self._prover = prover
-        self._release = release
+        self.release = Release()
 
     def query(self, request: SignedRequest, *, eager: bool) -> Answer:
         """See `Window.query`."""
-        arrived = self._release.now()
+        arrived = self.release.now()
         context, state = self._context, self._context.state
         asked = answering.check_request(
             request,
@@ -68,7 +70,7 @@ class Answers:
             )
             if at_once:
                 # Before the record gets its time, which its account and the window file show.
-                self._release.hold(arrived, capacity=tenant.index.capacity,
+                self.release.hold(arrived, capacity=tenant.index.capacity,
                                    components=len(context.policy.noise.gains))  # fmt: skip
             record = state.append(
                 lambda seq: draft.model_copy(

@@ -49,10 +49,7 @@ def now_ms() -> int:
 
 
 class Window(WindowView):
-    """One audit window on the provider's side. Safe to use from several threads, by one process at a time.
-
-    `release` is the schedule by which answers leave that are proved at once.
-    """
+    """One audit window on the provider's side. Safe to use from several threads, by one process at a time."""
 
     def __init__(
         self,
@@ -66,7 +63,6 @@ class Window(WindowView):
     ) -> None:
         layout = Layout(directory)
         self.directory = directory
-        self.release = Release()
         self._lock_file = lock
         self._close = threading.Lock()
         self.state = LedgerState(LedgerStore(layout.ledger), commitment, clock)
@@ -77,7 +73,7 @@ class Window(WindowView):
         )
         self.prover = Prover(self.context, self.publisher, self.certificates)
         self._noise = NoisePool(self.context.noise, limit=commitment.policy.n)
-        self._answers = Answers(self.context, self._noise, self.certificates, self.prover, self.release)
+        self._answers = Answers(self.context, self._noise, self.certificates, self.prover)
 
     # -- opening ---------------------------------------------------------------------------------------------
 
@@ -235,6 +231,15 @@ class Window(WindowView):
         :param account: this, `i` and `hq` as the request has them, as far as it has
         """
         return self._answers.refuse(reason, detail, account=account, i=i, hq=hq)
+
+    @property
+    def release(self) -> Release:
+        """The schedule by which answers leave that are proved at once."""
+        return self._answers.release
+
+    @release.setter
+    def release(self, value: Release) -> None:
+        self._answers.release = value
 
     # -- closing ---------------------------------------------------------------------------------------------
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from rag_audit.beacon.drand import DrandChain
 from rag_audit.beacon.values import drand_beacon, witness_beacon
-from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, SetupError, SignatureError
-from rag_audit.formats.opening import check_roster, list_root
+from rag_audit.formats.opening import check_roster, compared
 from rag_audit.formats.records import EMPTY_LEDGER, BeaconEntry, BeaconSource, DrandBeacon
 from rag_audit.ledger.checkpoint import SignedCheckpoint
 from rag_audit.ledger.keys import VerifierKey
@@ -54,10 +53,7 @@ def _complete(case: Case) -> None:
     opening, policy = case.opening, case.policy
     tenants = list(case.tenants.values())
     pairs = [
-        ("c_policy", opening.c_policy, policy.digest()),
-        ("c_emb", opening.c_emb, digest_hex(case.file.embedder)),
-        ("roster", opening.roster, list_root(case.roster)),
-        ("tenants", opening.tenants, list_root(tenants)),
+        *compared(opening, policy=policy.dump(), embedder=case.file.embedder, roster=case.roster, tenants=tenants),
         ("ledger", opening.ledger, EMPTY_LEDGER),
         ("origin", opening.origin, case.trust.provider.origin),
         ("window", opening.window, policy.window),
