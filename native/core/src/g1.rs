@@ -1,6 +1,9 @@
 //! Points of BN254's G1, many at a time on [`lanes`](crate::lanes): roots for decoding, sums of pairs and of segments
 //! with shared inversions, and multiples of many points by one public factor.
-use ark_bn254::{g1::Config, Fq, Fr, G1Affine};
+use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
+
+use ark_bn254::{g1::Config, Fq, Fr, G1Affine, G1Projective};
 use ark_ec::scalar_mul::glv::GLVConfig;
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{AdditiveGroup, BigInteger, Field, PrimeField};
@@ -82,7 +85,7 @@ fn powers<L: Lanes<Fq>>(l: L, xs: &[Fq], out: &mut [Fq]) {
 const BLOCK: usize = 1 << 10;
 
 /// Affine coordinates of a vector of points, below 3 p or as loaded.
-type Points<L> = [<L as Lanes<Fq>>::V; 2];
+pub(crate) type Points<L> = [<L as Lanes<Fq>>::V; 2];
 
 /// Whether the chord through two points is one: neither is neutral and their x differ.
 #[inline(always)]
@@ -100,6 +103,11 @@ fn add_lanes<L: Lanes<Fq>, T>(
     pair: impl for<'a> Fn(&'a T, usize) -> (&'a G1Affine, &'a G1Affine),
     mut put: impl FnMut(&mut T, usize, G1Affine),
 ) {
+    #[cfg(feature = "count")]
+    {
+        crate::count::add(&crate::count::ADDITIONS, count);
+        crate::count::add(&crate::count::INVERSIONS, count.div_ceil(BLOCK));
+    }
     let size = BLOCK.min(count).div_ceil(L::N);
     // Products of the chords' denominators, lane by lane, each before its own vector's.
     let mut before = vec![l.zero(); size];
@@ -124,7 +132,7 @@ fn add_lanes<L: Lanes<Fq>, T>(
             let [p, q] = operands(l, to, &pair, first, flags);
             product = l.mul(product, l.sub(q[0], p[0]));
         }
-        let mut inverse = invert(l, product);
+        let mut inverse = invert(l, product).expect("every chord has a slope");
         for v in (0..vectors).rev() {
             let (first, flags) = (start + v * L::N, without[v]);
             let [p, q] = operands(l, to, &pair, first, flags);
@@ -138,6 +146,8 @@ fn add_lanes<L: Lanes<Fq>, T>(
                 if flags >> i & 1 == 0 {
                     put(to, first + i, G1Affine::new_unchecked(x, y));
                 } else if first + i < count {
+                    #[cfg(feature = "count")]
+                    crate::count::add(&crate::count::SPECIAL, 1);
                     let (p, q) = pair(to, first + i);
                     let sum = (*p + *q).into_affine();
                     put(to, first + i, sum);
@@ -168,13 +178,68 @@ fn operands<L: Lanes<Fq>, T>(
     ]
 }
 
-/// 1 / x in each lane, with one inversion; no lane is 0.
+/// A factor that nobody knows. The time of an inversion depends on what is inverted; a product with this is uniform
+/// whatever the other factor is.
+fn blind() -> Fq {
+    thread_local! {
+        // Keys from the operating system, one pair a thread; a counter under them.
+        static KEYED: (RandomState, Cell<u64>) = (RandomState::new(), const { Cell::new(0) });
+    }
+    KEYED.with(|(keys, counter)| {
+        let word = || {
+            counter.set(counter.get() + 1);
+            keys.hash_one(counter.get())
+        };
+        loop {
+            let limbs = [word(), word(), word(), word() >> 2];
+            match Fq::from_bigint(ark_ff::BigInt(limbs)) {
+                Some(factor) if factor != Fq::ZERO => return factor,
+                _ => (),
+            }
+        }
+    })
+}
+
+/// 1 / x for all x by one inversion; none where one is 0.
+fn invert_all(xs: &mut [Fq]) -> Option<()> {
+    let mut before = Vec::with_capacity(xs.len());
+    let blind = blind();
+    let mut product = blind;
+    for x in xs.iter() {
+        before.push(product);
+        product *= x;
+    }
+    let mut inverse = product.inverse()?;
+    for (x, before) in xs.iter_mut().zip(before).rev() {
+        let own = inverse * before;
+        inverse *= *x;
+        *x = own;
+    }
+    Some(())
+}
+
+/// 1 / x in each lane, with one inversion; none where a lane is 0.
 #[inline(always)]
-fn invert<L: Lanes<Fq>>(l: L, x: L::V) -> L::V {
+pub(crate) fn invert<L: Lanes<Fq>>(l: L, x: L::V) -> Option<L::V> {
     let mut lanes = [Fq::ONE; 8];
     l.store(x, |i, x| lanes[i] = x);
-    ark_ff::batch_inversion(&mut lanes[..L::N]);
-    l.load(|i| &lanes[i])
+    invert_all(&mut lanes[..L::N])?;
+    Some(l.load(|i| &lanes[i]))
+}
+
+/// The affine form of each point.
+pub fn normalize(points: &[G1Projective]) -> Vec<G1Affine> {
+    let place = |p: &G1Projective| if p.z == Fq::ZERO { Fq::ONE } else { p.z };
+    let mut zs: Vec<Fq> = points.iter().map(place).collect();
+    invert_all(&mut zs).expect("no factor is 0");
+    let one = |(p, inverse): (&G1Projective, Fq)| {
+        if p.z == Fq::ZERO {
+            return G1Affine::zero();
+        }
+        let square = inverse.square();
+        G1Affine::new_unchecked(p.x * square, p.y * square * inverse)
+    };
+    points.iter().zip(zs).map(one).collect()
 }
 
 /// p_i + q_i in the place of p_i.
@@ -361,7 +426,7 @@ fn fold_lanes<L: Lanes<Fq>>(
         *before = product;
         product = l.mul(product, l.load(|i| &zs[v * L::N + i]));
     }
-    let mut inverse = invert(l, product);
+    let mut inverse = invert(l, product).expect("every chord has a slope");
     for v in (0..vectors).rev() {
         let (x, y, _) = sums[v];
         let own = l.mul(inverse, before[v]);
@@ -381,7 +446,11 @@ fn fold_lanes<L: Lanes<Fq>>(
 
 /// p_v + q_v, or 2 p_v, in affine form with one inversion; every pair has a chord and no point is neutral.
 #[inline(always)]
-fn combine<L: Lanes<Fq>>(l: L, p: &[Points<L>], q: Option<&[Points<L>]>) -> Vec<Points<L>> {
+pub(crate) fn combine<L: Lanes<Fq>>(
+    l: L,
+    p: &[Points<L>],
+    q: Option<&[Points<L>]>,
+) -> Vec<Points<L>> {
     let mut denominators = p.to_vec();
     let mut product = l.splat(&Fq::ONE);
     for (v, [d, before]) in denominators.iter_mut().enumerate() {
@@ -392,7 +461,7 @@ fn combine<L: Lanes<Fq>>(l: L, p: &[Points<L>], q: Option<&[Points<L>]>) -> Vec<
         *before = product;
         product = l.mul(product, *d);
     }
-    let mut inverse = invert(l, product);
+    let mut inverse = invert(l, product).expect("every chord has a slope");
     let mut out = p.to_vec();
     for v in (0..p.len()).rev() {
         let [d, before] = denominators[v];
@@ -451,6 +520,17 @@ mod tests {
     use crate::lanes::tracked::Tracked;
     use crate::lanes::Portable;
     use ark_ff::UniformRand;
+
+    #[test]
+    fn affine_forms_are_the_curves() {
+        let mut all: Vec<G1Projective> = points(9).iter().map(|p| p.into_group()).collect();
+        all.iter_mut().skip(1).for_each(|p| *p = *p + *p);
+        all[4] = G1Projective::default();
+        let expected: Vec<G1Affine> = all.iter().map(|p| p.into_affine()).collect();
+        assert_eq!(normalize(&all), expected);
+        assert!(normalize(&[]).is_empty());
+        assert_ne!(blind(), blind());
+    }
 
     fn points(count: usize) -> Vec<G1Affine> {
         let mut rng = ark_std::test_rng();

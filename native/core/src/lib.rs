@@ -2,11 +2,14 @@
 //!
 //! `rag_audit.relation` is the reference; every function here agrees with it bit for bit.
 pub mod commitment;
+#[cfg(feature = "count")]
+pub mod count;
 pub mod error;
 pub mod field;
 pub mod g1;
 pub mod int4;
 pub mod lanes;
+pub mod multiples;
 pub mod noise;
 pub mod pairs;
 pub mod poseidon;

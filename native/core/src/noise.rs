@@ -216,11 +216,24 @@ pub fn draws_of(word: &[u64; 4]) -> [(u8, u32); DRAWS_PER_WORD] {
     })
 }
 
-/// x of each draw, by a scan of the whole table under masks.
+/// Threshold and alias of each byte's bin, by a scan of the whole table under masks.
+pub fn table_rows(heads: &[u8]) -> Vec<[u32; 2]> {
+    let mut out = Vec::with_capacity(heads.len());
+    for run in heads.chunks(DRAWS_PER_BLOCK) {
+        let mut all = [0u8; DRAWS_PER_BLOCK];
+        all[..run.len()].copy_from_slice(run);
+        let bins = all.map(|head| u32::from(head & 0x7f));
+        let [thresholds, aliases] = dispatch!(_l => scan(&bins));
+        let rows = thresholds.into_iter().zip(aliases);
+        out.extend(rows.map(|(t, a)| [t, a]).take(run.len()));
+    }
+    out
+}
+
+/// Thresholds and aliases of bins.
 #[inline(always)]
-fn select(heads: &[u8; DRAWS_PER_BLOCK], bits: &[u32; DRAWS_PER_BLOCK], out: &mut [i8]) {
+fn scan(bins: &[u32; DRAWS_PER_BLOCK]) -> [[u32; DRAWS_PER_BLOCK]; 2] {
     let table = alias_table();
-    let bins = heads.map(|head| u32::from(head & 0x7f));
     let mut thresholds = [0u32; DRAWS_PER_BLOCK];
     let mut aliases = [0u32; DRAWS_PER_BLOCK];
     for (bin, (&threshold, &alias)) in (0u32..).zip(table.thresholds.iter().zip(&table.aliases)) {
@@ -232,6 +245,14 @@ fn select(heads: &[u8; DRAWS_PER_BLOCK], bits: &[u32; DRAWS_PER_BLOCK], out: &mu
             aliases[i] |= mask & alias;
         }
     }
+    [thresholds, aliases]
+}
+
+/// x of each draw.
+#[inline(always)]
+fn select(heads: &[u8; DRAWS_PER_BLOCK], bits: &[u32; DRAWS_PER_BLOCK], out: &mut [i8]) {
+    let bins = heads.map(|head| u32::from(head & 0x7f));
+    let [thresholds, aliases] = scan(&bins);
     for i in 0..DRAWS_PER_BLOCK {
         // The top bit of the 64-bit difference says t < T.
         let below = (u64::from(bits[i]).wrapping_sub(u64::from(thresholds[i])) >> 63) as u32;
@@ -294,6 +315,16 @@ mod tests {
                     assert_eq!(out, [expected; DRAWS_PER_BLOCK]);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn rows_of_the_table_are_its_own() {
+        let table = alias_table();
+        let heads: Vec<u8> = (0..=255).collect();
+        for (head, row) in heads.iter().zip(table_rows(&heads)) {
+            let bin = usize::from(head & 0x7f);
+            assert_eq!(row, [table.thresholds[bin], table.aliases[bin].into()]);
         }
     }
 

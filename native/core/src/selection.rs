@@ -17,7 +17,12 @@ pub struct ScoreWindow {
     lo: i64,
     hi: i64,
     lattice: i64,
+    /// 2^88 / (hi - lo), rounded up: a division by it takes the same steps whatever the score is.
+    reciprocal: u128,
 }
+
+/// Bits of the reciprocal: numerators are below 2^56 and the width below 2^31, so the quotient is exact.
+const RECIPROCAL_BITS: u32 = 88;
 
 impl ScoreWindow {
     pub fn new(lo: i64, hi: i64, lattice: i64) -> Result<Self, Error> {
@@ -29,7 +34,13 @@ impl ScoreWindow {
             let expected = format!("a power of two up to {MAX_LATTICE}");
             return Err(Error::invalid("lattice", expected, lattice.to_string()));
         }
-        Ok(Self { lo, hi, lattice })
+        let reciprocal = (1u128 << RECIPROCAL_BITS).div_ceil((hi - lo) as u128);
+        Ok(Self {
+            lo,
+            hi,
+            lattice,
+            reciprocal,
+        })
     }
 
     /// The nearest lattice point of the clamped score, ties upwards.
@@ -37,7 +48,8 @@ impl ScoreWindow {
     pub fn quantise(&self, score: i32) -> i64 {
         let width = (self.hi - self.lo) as u64;
         let above = (i64::from(score).clamp(self.lo, self.hi) - self.lo) as u64;
-        ((above * self.lattice as u64 + width / 2) / width) as i64
+        let numerator = above * self.lattice as u64 + width / 2;
+        ((u128::from(numerator) * self.reciprocal) >> RECIPROCAL_BITS) as i64
     }
 }
 

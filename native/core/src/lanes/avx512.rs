@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use ark_ff::{BigInt, Fp, MontBackend, MontConfig};
 
-use super::{Integers, Lanes};
+use super::{Integers, Lanes, Picks};
+use crate::multiples::{Words, ENTRIES};
 
 /// Eight lanes. Only [`Avx512::detect`] makes one, where the processor has AVX-512 F and IFMA.
 #[derive(Clone, Copy, Debug)]
@@ -200,6 +201,94 @@ fn halves<C: MontConfig<4>>(a: &Fp<MontBackend<C, 4>, 4>, b: &Fp<MontBackend<C, 
     }
 }
 
+/// The limbs of x 16 from the words of x.
+#[inline(always)]
+fn limbs(x: [__m512i; 4]) -> V {
+    // Limb i is bits 52 i - 4 .. 52 i + 48 of x.
+    unsafe {
+        [
+            masked(_mm512_slli_epi64(x[0], 4)),
+            masked(_mm512_or_si512(
+                _mm512_srli_epi64(x[0], 48),
+                _mm512_slli_epi64(x[1], 16),
+            )),
+            masked(_mm512_or_si512(
+                _mm512_srli_epi64(x[1], 36),
+                _mm512_slli_epi64(x[2], 28),
+            )),
+            masked(_mm512_or_si512(
+                _mm512_srli_epi64(x[2], 24),
+                _mm512_slli_epi64(x[3], 40),
+            )),
+            _mm512_srli_epi64(x[3], 12),
+        ]
+    }
+}
+
+/// Eight digits in the order in which `load` leaves the lanes.
+#[inline(always)]
+fn in_order(digits: &[u8]) -> __m512i {
+    let digits: &[u8; 8] = digits[..8].try_into().expect("eight digits");
+    // SAFETY: as for every intrinsic; the value is made of eight bytes.
+    unsafe {
+        let order = _mm512_set_epi64(7, 6, 3, 2, 5, 4, 1, 0);
+        let x = _mm512_cvtepu8_epi64(_mm_set_epi64x(0, i64::from_le_bytes(*digits)));
+        _mm512_permutexvar_epi64(order, x)
+    }
+}
+
+/// The lanes whose digit stands for a negative number.
+#[inline(always)]
+fn below_half(digits: __m512i) -> __mmask8 {
+    unsafe { _mm512_cmplt_epu64_mask(digits, all(ENTRIES as u64)) }
+}
+
+impl<C: MontConfig<4>> Picks<Fp<MontBackend<C, 4>, 4>> for Avx512 {
+    #[inline(always)]
+    fn pick(self, words: &Words, digits: &[u8]) -> V {
+        const VECTORS: usize = ENTRIES / 8;
+        let digits = in_order(digits);
+        let last = all(ENTRIES as u64 - 1);
+        let mut out = [all(0); 4];
+        // SAFETY: as for every intrinsic; each load is of eight of a word's entries.
+        unsafe {
+            let turned = _mm512_mask_xor_epi64(digits, below_half(digits), digits, last);
+            let place = _mm512_and_si512(turned, last);
+            for (out, word) in out.iter_mut().zip(words) {
+                let (entries, _) = word.as_chunks::<8>();
+                let mut rest = [all(0); VECTORS / 2];
+                for (k, rest) in rest.iter_mut().enumerate() {
+                    let pair = [&entries[2 * k], &entries[2 * k + 1]]
+                        .map(|e| _mm512_loadu_si512(e.as_ptr().cast()));
+                    *rest = _mm512_permutex2var_epi64(pair[0], place, pair[1]);
+                }
+                let (mut count, mut bit) = (VECTORS / 2, 16);
+                while count > 1 {
+                    let upper = _mm512_test_epi64_mask(place, all(bit));
+                    count /= 2;
+                    bit *= 2;
+                    for k in 0..count {
+                        rest[k] = _mm512_mask_mov_epi64(rest[2 * k], upper, rest[2 * k + 1]);
+                    }
+                }
+                *out = rest[0];
+            }
+        }
+        limbs(out)
+    }
+
+    #[inline(always)]
+    fn signed(self, x: V, digits: &[u8]) -> V {
+        let negative = below_half(in_order(digits));
+        let turned = Lanes::<Fp<MontBackend<C, 4>, 4>>::sub(self, [all(0); 5], x);
+        let mut out = x;
+        for i in 0..5 {
+            out[i] = unsafe { _mm512_mask_mov_epi64(x[i], negative, turned[i]) };
+        }
+        out
+    }
+}
+
 impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
     type V = V;
     type W = [__m512i; 10];
@@ -236,25 +325,7 @@ impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
                 _mm512_shuffle_i64x2::<0b11_01_11_01>(odd[0], odd[1]),
             ]
         };
-        // Limb i is bits 52 i - 4 .. 52 i + 48 of x.
-        unsafe {
-            [
-                masked(_mm512_slli_epi64(x[0], 4)),
-                masked(_mm512_or_si512(
-                    _mm512_srli_epi64(x[0], 48),
-                    _mm512_slli_epi64(x[1], 16),
-                )),
-                masked(_mm512_or_si512(
-                    _mm512_srli_epi64(x[1], 36),
-                    _mm512_slli_epi64(x[2], 28),
-                )),
-                masked(_mm512_or_si512(
-                    _mm512_srli_epi64(x[2], 24),
-                    _mm512_slli_epi64(x[3], 40),
-                )),
-                _mm512_srli_epi64(x[3], 12),
-            ]
-        }
+        limbs(x)
     }
 
     #[inline(always)]

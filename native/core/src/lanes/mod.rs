@@ -33,6 +33,8 @@
 //! the residues and panics where one is broken, which is how every kernel is tested.
 //!
 //! All operations take the same steps whatever the values are.
+use crate::multiples::Words;
+
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod portable;
@@ -133,6 +135,14 @@ pub trait Integers<F>: Lanes<F> {
     fn scale(self, w: Self::W, i: Self::I, a: Self::V) -> Self::W;
     /// w / 2^104, for a sum that [`Self::scale`] alone has made: below 2 p.
     fn shorten(self, w: Self::W) -> Self::V;
+}
+
+/// Reads of tables by secret places, by the same steps whatever they are.
+pub trait Picks<F>: Lanes<F> {
+    /// Lane i is the coordinate of what `digits[i]` stands for, but for its sign; below 16 p.
+    fn pick(self, words: &Words, digits: &[u8]) -> Self::V;
+    /// -x in the lanes whose digit stands for a negative number; below 16 p, for x below 16 p.
+    fn signed(self, x: Self::V, digits: &[u8]) -> Self::V;
 }
 
 /// `dispatch!(l => kernel(l, ..))`: the call with the widest [`Lanes`](crate::lanes::Lanes) of this processor as `l`, or

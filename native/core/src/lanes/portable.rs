@@ -1,7 +1,8 @@
 //! One residue at a time, for every processor.
-use ark_ff::Field;
+use ark_ff::{BigInt, Field, Fp, MontBackend, MontConfig};
 
-use super::{Integers, Lanes};
+use super::{Integers, Lanes, Picks};
+use crate::multiples::{negative, scan, Words};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Portable;
@@ -109,5 +110,22 @@ impl<F: Field> Integers<F> for Portable {
     #[inline(always)]
     fn shorten(self, w: F) -> F {
         w / F::from(1u128 << 104)
+    }
+}
+
+impl<C: MontConfig<4>> Picks<Fp<MontBackend<C, 4>, 4>> for Portable {
+    #[inline(always)]
+    fn pick(self, words: &Words, digits: &[u8]) -> Fp<MontBackend<C, 4>, 4> {
+        Fp::new_unchecked(BigInt(scan(words, digits[0])))
+    }
+
+    #[inline(always)]
+    fn signed(self, x: Fp<MontBackend<C, 4>, 4>, digits: &[u8]) -> Fp<MontBackend<C, 4>, 4> {
+        let mut out = x;
+        let mask = negative(digits[0]);
+        for (word, other) in out.0 .0.iter_mut().zip((-x).0 .0) {
+            *word ^= mask & (*word ^ other);
+        }
+        out
     }
 }

@@ -1,7 +1,8 @@
 //! Lanes that carry the bound of every value and panic where a kernel breaks one. For tests.
-use ark_ff::Field;
+use ark_ff::{Field, Fp, MontBackend, MontConfig};
 
-use super::{Integers, Lanes, BOUND, LOADED, PRODUCTS, STORED, SUM};
+use super::{Integers, Lanes, Picks, Portable, BOUND, LOADED, PRODUCTS, STORED, SUM};
+use crate::multiples::Words;
 
 /// As many lanes as [`Avx512`](super::Avx512) has, so that kernels take the same path.
 #[derive(Clone, Copy, Debug)]
@@ -134,5 +135,22 @@ impl<F: Field> Integers<F> for Tracked {
     fn shorten(self, w: Wide<F>) -> Value<F> {
         let factor = F::from(1u128 << 104).inverse().expect("not zero");
         value(w.0 .0.map(|x| x * factor), 2.0)
+    }
+}
+
+impl<C: MontConfig<4>> Picks<Fp<MontBackend<C, 4>, 4>> for Tracked {
+    fn pick(self, words: &Words, digits: &[u8]) -> Value<Fp<MontBackend<C, 4>, 4>> {
+        let one = |i: usize| Portable.pick(words, &digits[i..]);
+        value(std::array::from_fn(one), LOADED)
+    }
+
+    fn signed(
+        self,
+        x: Value<Fp<MontBackend<C, 4>, 4>>,
+        digits: &[u8],
+    ) -> Value<Fp<MontBackend<C, 4>, 4>> {
+        assert!(x.1 <= LOADED, "a subtrahend of up to {} p", x.1);
+        let one = |i: usize| Portable.signed(x.0[i], &digits[i..]);
+        value(std::array::from_fn(one), LOADED)
     }
 }
