@@ -6,6 +6,7 @@ use ragaudit_bench::{coalition, Case, EmbedCase};
 use ragaudit_core::poseidon::{permute, WIDTH};
 use ragaudit_scan::answer::{certify, prove, verify, verify_batch};
 use ragaudit_scan::coalition::{prove_pairs, prove_records, verify_coalition};
+use ragaudit_scan::columns::Bound;
 use ragaudit_scan::embed::{prove_embed, verify_embed};
 use ragaudit_scan::expr::Expr;
 use ragaudit_scan::group::{
@@ -54,7 +55,7 @@ fn columns(c: &mut Criterion) {
     c.bench_function("session/a column of 2^14", |b| {
         b.iter(|| {
             let values = Some(vec![values.clone()]);
-            session().commit("column", &[VARIABLES], values)
+            session().commit_bounded("column", &[(1 << VARIABLES, Bound::Unsigned(16))], values)
         })
     });
 }

@@ -215,6 +215,7 @@ impl<'a> Session<'a> {
         targets: &[Equation],
         index: &[G1Affine],
     ) -> Result<(Vec<G1Affine>, Fr, Option<Vec<Fr>>)> {
+        // Uniform, and so are the responses, whatever is secret: sums of points with these factors may take their time.
         let masks = self
             .prover_mut()
             .map(|prover| prover.nonces.draw_many(length));
@@ -707,6 +708,7 @@ impl<'a> Session<'a> {
         let mut scale = vec![Fr::ONE];
         for level in (0..self.row_variables).rev() {
             let keep = 1 << level;
+            // x is masked from the start, so that these sums' scalars are uniform.
             let cross = |x: &[Fr], bases: &[G1Affine], b: &[Fr]| {
                 let mut sum = msm(bases, x);
                 let inner: Fr = x.iter().zip(b).map(|(x, b)| *x * b).sum();

@@ -15,6 +15,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::batch::{weigh, Sum, CHUNK};
 use crate::closing::{Closed, Equation};
+use crate::columns::Bound;
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
 use crate::group::{encode_scalar, Fr};
@@ -356,23 +357,43 @@ impl Shape {
     }
 
     /// Variables of the columns of the run over records, in the order of [`Columns`].
-    fn sizes(&self, statement: &CoalitionStatement) -> Vec<usize> {
-        let mut sizes = vec![
-            self.record_variables + self.component_variables,
-            log2_ceil(SALT_LIMBS * self.records),
+    fn bounded(&self, statement: &CoalitionStatement) -> Vec<(usize, Bound)> {
+        let most = statement.most() as usize;
+        let pairs = 1 << (2 * self.class_variables);
+        let labels = 1 << self.account_variables;
+        let in_tenants = labels << self.tenant_variables;
+        let components = 1 << (self.record_variables + self.component_variables);
+        let bit = |variables: usize| (1 << variables, Bound::Unsigned(1));
+        let limb = Bound::Unsigned(LIMB_BITS);
+        let [spare, spare_in_tenant] = statement.largest.map(|c| {
+            let most = (c as usize).max(self.records);
+            Bound::within(most)
+        });
+        let mut out = vec![
+            (components, Bound::within(COMPONENT as usize)),
+            (
+                1 << log2_ceil(SALT_LIMBS * self.records),
+                Bound::Unsigned(SALT_BITS),
+            ),
         ];
-        sizes.extend(vec![self.record_variables; self.class_variables]);
-        sizes.extend(vec![self.account_variables; self.account_variables]);
-        sizes.push(self.class_variables);
-        sizes.extend([2 * self.class_variables; 4]);
-        sizes.extend([
-            self.account_variables,
-            self.account_variables + self.tenant_variables,
-            LIMB_BITS,
-            statement.dot_variables(),
-            NIBBLE_VARIABLES,
+        out.extend(vec![bit(self.record_variables); self.class_variables]);
+        out.extend(vec![bit(self.account_variables); self.account_variables]);
+        out.extend([
+            (1 << self.class_variables, Bound::up_to(most)),
+            (pairs, Bound::up_to(most)),
+            (pairs, Bound::up_to(most * most + 1)),
+            (pairs, limb),
+            (pairs, limb),
+            (labels, spare),
+            (in_tenants, spare_in_tenant),
+            (
+                1 << LIMB_BITS,
+                Bound::up_to(2 * pairs + labels + in_tenants),
+            ),
+            (1 << statement.dot_variables(), Bound::up_to(pairs)),
+            (1 << NIBBLE_VARIABLES, Bound::up_to(components)),
         ]);
-        sizes
+        out
     }
 
     fn columns<T: Copy>(&self, all: &[T]) -> Columns<T> {
@@ -813,7 +834,7 @@ fn prove_pairs_with(
 /// The commitments with which a run over records starts.
 fn committed(statement: &CoalitionStatement, shape: &Shape, proof: &[u8]) -> Result<Vec<Column>> {
     let mut session = Session::verifier(statement.transcript(), shape.row_variables, proof);
-    session.commit("records", &shape.sizes(statement), None)?;
+    session.commit_bounded("records", &shape.bounded(statement), None)?;
     Ok(session.columns)
 }
 
@@ -877,7 +898,7 @@ fn records(
     secret: Option<(&Witness, Vec<Vec<i64>>)>,
 ) -> Result<()> {
     let (witness, columns) = secret.unzip();
-    let ids = session.commit("records", &shape.sizes(statement), columns)?;
+    let ids = session.commit_bounded("records", &shape.bounded(statement), columns)?;
     let ids = shape.columns(&ids);
     ranges(session, statement, shape, &ids)?;
     thresholds(session, shape, &ids)?;
@@ -1315,7 +1336,9 @@ fn pairs(
             .for_each(|d| count(&mut rows, *d));
         vec![rows]
     });
-    let rows = session.commit("pairs", &[size], rows)?[0];
+    let pairs = blocks.len() << (2 * shape.block_variables);
+    let bounded = [(1 << size, Bound::up_to(pairs))];
+    let rows = session.commit_bounded("pairs", &bounded, rows)?[0];
 
     // Every distance is one of 0, 1, ..
     let mut segments = vec![Segment {

@@ -9,6 +9,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::batch::{self, Refusals};
 use crate::closing::{Closed, Equation};
+use crate::columns::Bound;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{encode_scalar, Fr};
@@ -201,17 +202,21 @@ impl Witness {
         let mut histogram = vec![0; vocabulary + 1];
         histogram[vocabulary] = (statement.tokens - number) as i64;
         let mut sums = vec![0; dimension];
-        for (place, token) in query.tokens.iter().map(|t| *t as usize).enumerate() {
-            if token >= vocabulary {
-                let expected = format!("tokens below {vocabulary}");
-                return Err(Error::invalid("tokens", expected, token));
-            }
-            (tokens[place], used[place]) = (token as i64, 1);
-            histogram[token] += 1;
+        if let Some(bad) = query.tokens.iter().find(|t| **t as usize >= vocabulary) {
+            let expected = format!("tokens below {vocabulary}");
+            return Err(Error::invalid("tokens", expected, bad));
+        }
+        // As many rows are read and added whatever the number of tokens is, those of unused places under a zero mask.
+        for place in 0..statement.tokens {
+            let here = (place < number) as i64;
+            let token = query.tokens.get(place).map_or(0, |t| *t as usize);
+            (tokens[place], used[place]) = (token as i64, here);
+            histogram[token] += here;
+            let mask = std::hint::black_box(-here);
             let row = &rows[token * dimension..][..dimension];
             sums.iter_mut()
                 .zip(row)
-                .for_each(|(e, v)| *e += i64::from(*v));
+                .for_each(|(e, v)| *e += i64::from(*v) & mask);
         }
         let square = sums.iter().map(|e| e * e).sum::<i64>() << ROOT_SHIFT;
         let root = square.isqrt();
@@ -223,7 +228,12 @@ impl Witness {
         let factor = 2 * statement.norm_factor as i64;
         let component = |e: &i64| {
             let most = i64::from(COMPONENT);
-            e.signum() * ((factor * e.abs() + root) / (2 * root)).min(most)
+            // Divided by 2 w without a division: how many of its multiples there are, up to the largest that counts.
+            let numerator = factor * e.abs() + root;
+            let magnitude: i64 = (1..=most)
+                .map(|k| i64::from(numerator >= 2 * k * root))
+                .sum();
+            e.signum() * magnitude
         };
         let mut made = Self {
             tokens,
@@ -500,11 +510,20 @@ fn embed_protocol<'a>(
     let components = log2_ceil(dimension);
     let (most, vocabulary) = (statement.tokens, statement.vocabulary());
 
-    let mut sizes = vec![layout.variables];
-    sizes.extend(vec![components; 4 + 2 * bounds.limbs]);
-    sizes.extend([LIMB_BITS, NIBBLE_VARIABLES]);
+    let (all, looked_up) = (1 << components, (2 << components) + 3);
+    let mut bounded = vec![
+        (1 << layout.variables, Bound::up_to(most)),
+        (all, Bound::within(most * COMPONENT as usize)),
+        (all, Bound::within(COMPONENT as usize)),
+    ];
+    bounded.extend([(all, Bound::within(bounds.scaled as usize + 1)); 2]);
+    bounded.extend(vec![(all, Bound::Unsigned(LIMB_BITS)); 2 * bounds.limbs]);
+    bounded.extend([
+        (1 << LIMB_BITS, Bound::up_to(looked_up * bounds.limbs)),
+        (1 << NIBBLE_VARIABLES, Bound::up_to(all)),
+    ]);
     let columns = secret.map(|(_, (w, said))| w.columns(said, statement, &bounds));
-    let ids = session.commit("embedding columns", &sizes, columns)?;
+    let ids = session.commit_bounded("embedding columns", &bounded, columns)?;
     let [histogram, sums, vector, lower_slack, upper_slack] = [0, 1, 2, 3, 4].map(|i| ids[i]);
     let (limb_columns, multiplicities) = ids[5..].split_at(2 * bounds.limbs);
     let (lower, upper) = limb_columns.split_at(bounds.limbs);

@@ -1,18 +1,20 @@
 //! BN254 G1: generators with unknown relations, canonical encodings, sums of small multiples.
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, RwLock};
 
 use ark_bn254::Fq;
 pub use ark_bn254::{Fr, G1Affine, G1Projective};
-use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM};
+use ark_ec::{AffineRepr, VariableBaseMSM};
 use ark_ff::{AdditiveGroup, BigInteger, Field, PrimeField, Zero};
 pub use ragaudit_core::g1::fold as fold_points;
-use ragaudit_core::g1::{segment_sums, square_roots};
+use ragaudit_core::g1::{normalize, segment_sums, square_roots};
+use ragaudit_core::multiples::{odd_digits, read_all, signed, SmallMultiples, SMALL, SMALL_DIGITS};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
+use zeroize::Zeroize;
 
 use crate::error::{Error, Result};
 use crate::index::log2_ceil;
+use crate::session::half;
 
 /// Bytes of an encoded point or scalar.
 pub const ENCODED: usize = 32;
@@ -263,37 +265,63 @@ pub fn query_generators(count: usize) -> Arc<Vec<G1Affine>> {
     FAMILY.get_or_init(new).prefix(count)
 }
 
-/// Multiples of one point by table: 32 additions for a multiple.
+/// Multiples of one point by table, by the same steps whatever the factor is.
 pub struct FixedBase {
     pub point: G1Affine,
-    /// `windows[i][j]` = (j + 1) 256^i P.
-    windows: Vec<Vec<G1Affine>>,
+    /// Of 2^([`SMALL`] i) P.
+    windows: Vec<SmallMultiples>,
 }
+
+/// Factors whose multiples are made together.
+const FACTORS: usize = 64;
 
 impl FixedBase {
     fn new(point: G1Affine) -> Self {
-        let mut windows = Vec::with_capacity(ENCODED);
+        let mut windows = Vec::with_capacity(SMALL_DIGITS);
         let mut base = point.into_group();
-        for _ in 0..ENCODED {
-            let mut row = Vec::with_capacity(256);
-            let mut sum = base;
-            for _ in 0..255 {
-                row.push(sum);
-                sum += base;
-            }
-            base = sum;
-            windows.push(G1Projective::normalize_batch(&row));
+        for _ in 0..SMALL_DIGITS {
+            windows.push(SmallMultiples::of(base));
+            (0..SMALL).for_each(|_| _ = base.double_in_place());
         }
         Self { point, windows }
     }
 
-    pub fn add_multiple(&self, sum: &mut G1Projective, x: &Fr) {
-        for (window, byte) in self.windows.iter().zip(x.into_bigint().to_bytes_le()) {
-            if byte != 0 {
-                *sum += window[usize::from(byte) - 1];
-            }
-        }
+    /// Points whose sum is x P, as many whatever x is. None is neutral; where other points are summed with them, or x is
+    /// uniform, no two partial sums have the same x but by chance.
+    pub(crate) fn terms(&self, x: &Fr, out: &mut Vec<G1Affine>) {
+        let mut digits = odd_digits(x);
+        read_all(&self.windows, &digits, out);
+        digits.zeroize();
     }
+
+    pub fn add_multiple(&self, sum: &mut G1Projective, x: &Fr) {
+        *sum += self.multiples(std::slice::from_ref(x))[0];
+    }
+
+    /// x P for each x.
+    pub fn multiples(&self, xs: &[Fr]) -> Vec<G1Affine> {
+        let run = |xs: &[Fr]| {
+            let mut terms = Vec::with_capacity(xs.len() * SMALL_DIGITS);
+            xs.iter().for_each(|x| self.terms(x, &mut terms));
+            segment_sums(terms, &vec![SMALL_DIGITS as u32; xs.len()])
+        };
+        if xs.len() <= FACTORS {
+            return run(xs);
+        }
+        xs.par_chunks(FACTORS).flat_map_iter(run).collect()
+    }
+}
+
+/// The sum of multiples of several fixed points, by the same steps whatever the factors are. One of them is uniform.
+pub(crate) fn fixed_sum<'a>(
+    parts: impl IntoIterator<Item = (&'a FixedBase, &'a Fr)>,
+) -> G1Projective {
+    let mut terms = Vec::new();
+    for (base, x) in parts {
+        base.terms(x, &mut terms);
+    }
+    let count = terms.len() as u32;
+    segment_sums(terms, &[count])[0].into()
 }
 
 /// Messages in one commitment of round messages.
@@ -331,7 +359,8 @@ pub fn tables() -> &'static Tables {
 /// Largest sum that is made at once: what it takes in memory is one point a point, for each thread.
 const MSM: usize = 1 << 18;
 
-/// sum of x_i P_i, by buckets of signed digits.
+/// sum of x_i P_i, by buckets of signed digits: how long it takes depends on the scalars. Those of a prover are public,
+/// or uniform whatever its secrets are.
 pub fn msm(points: &[G1Affine], scalars: &[Fr]) -> G1Projective {
     debug_assert_eq!(points.len(), scalars.len());
     points
@@ -384,7 +413,8 @@ fn windows(bits: usize, points: usize) -> (usize, usize) {
         .unwrap_or((1, 1))
 }
 
-/// sum of v_i P_i for small integers, by buckets of signed digits.
+/// sum of v_i P_i for small integers, by buckets of signed digits: how long it takes depends on the integers. For what
+/// is not proved eagerly; [`crate::columns`] commits to the columns of proofs.
 pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
     let most = values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0);
     let (count, bits) = windows(64 - most.leading_zeros() as usize, points.len());
@@ -407,26 +437,65 @@ pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
     join_windows(&sums, bits)
 }
 
-/// sum of v_i P_i for several lists of small integers that take few different values together: one pass over the points
-/// makes the sum of each such value, and each list then weighs these sums.
-pub fn small_msms(points: &[G1Affine], lists: &[&[i64]]) -> Vec<G1Projective> {
-    let mut classes: HashMap<Vec<i64>, i32> = HashMap::new();
-    let class = |x: usize| {
-        let next = classes.len() as i32 + 1;
-        *classes
-            .entry(lists.iter().map(|list| list[x]).collect())
-            .or_insert(next)
+/// For each row of `points`, as long as `values`, the sums of (2 v_i + 1) P_i for secret v from -8 to 7, and of P_i: by
+/// the same steps whatever the v are, with as many additions as four windows have. Neither is neutral for points without
+/// relations.
+pub(crate) fn odd_sums(points: &[G1Affine], values: &[i8]) -> [Vec<G1Affine>; 2] {
+    const BITS: usize = 4;
+    if points.is_empty() {
+        return [Vec::new(), Vec::new()];
+    }
+    // With v + 8 = sum of 2^k b_k, the signs 2 b_k - 1 make 2 v + 1.
+    let row = |row: &[G1Affine]| {
+        let sign = |(k, (point, v)): (usize, (&G1Affine, &i8))| {
+            let bit = ((*v as u8).wrapping_add(8) >> k) & 1;
+            signed(point, u64::from(bit).wrapping_sub(1))
+        };
+        let digits = (0..BITS).flat_map(|k| row.iter().zip(values).map(move |pair| (k, pair)));
+        let terms: Vec<G1Affine> = digits.map(sign).chain(row.iter().copied()).collect();
+        let sums = segment_sums(terms, &[values.len() as u32; BITS + 1]);
+        let windows: Vec<G1Projective> = sums[..BITS].iter().map(|p| p.into_group()).collect();
+        (join_windows(&windows, 1), sums[BITS])
     };
-    let digits: Vec<i32> = (0..points.len()).map(class).collect();
-    let sums = bucket_sums(points, &digits);
-    let of_list = |k: usize| {
-        let mut values = vec![0; sums.len()];
-        for (tuple, class) in &classes {
-            values[*class as usize - 1] = tuple[k];
+    let rows = points.par_chunks(values.len());
+    let (mut odd, plain): (Vec<G1Projective>, Vec<G1Affine>) = rows.clone().map(row).unzip();
+    let beyond = |v: &i8| (*v as u8).wrapping_add(8) >> BITS;
+    if values.iter().fold(0, |all, v| all | beyond(v)) != 0 {
+        // Only a cheating prover has such values.
+        let values: Vec<i64> = values.iter().map(|v| 2 * i64::from(*v) + 1).collect();
+        odd = rows.map(|row| small_msm(row, &values)).collect();
+    }
+    [normalize(&odd), plain]
+}
+
+/// What the commitments to queries of one dimension are made with.
+pub(crate) struct QueryBase {
+    /// Q_d, which carries the salt.
+    pub salt: FixedBase,
+    /// -1/2 of the sum of Q_0 .. Q_(d-1).
+    pub minus_half: G1Affine,
+}
+
+/// Of the dimension that was asked for last, which is kept.
+pub(crate) fn query_base(dimension: usize) -> Arc<QueryBase> {
+    static LAST: RwLock<Option<(usize, Arc<QueryBase>)>> = RwLock::new(None);
+    let lock = |e| std::sync::PoisonError::into_inner(e);
+    if let Some((d, known)) = &*LAST.read().unwrap_or_else(lock) {
+        if *d == dimension {
+            return Arc::clone(known);
         }
-        small_msm(&sums, &values)
-    };
-    (0..lists.len()).map(of_list).collect()
+    }
+    let bases = query_generators(dimension + 1);
+    let sum: G1Projective = bases[..dimension].iter().map(|p| p.into_group()).sum();
+    let made = Arc::new(QueryBase {
+        salt: FixedBase::new(bases[dimension]),
+        minus_half: normalize(&[sum * -half()])[0],
+    });
+    let mut last = LAST
+        .write()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    *last = Some((dimension, Arc::clone(&made)));
+    made
 }
 
 /// sum of 2^(bits w) sums_w.
@@ -492,6 +561,7 @@ fn bucket_sums(points: &[G1Affine], digits: &[i32]) -> Vec<G1Affine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ark_ec::CurveGroup;
     use ark_ff::{LegendreSymbol, UniformRand};
 
     fn rng() -> impl ark_std::rand::Rng {
@@ -670,11 +740,34 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_share_values_have_their_own_sums() {
-        let g = vector_generators(500);
-        let lists = [1, -3, 1 << 33].map(|f| (0..500).map(|i| i % 7 * f).collect::<Vec<i64>>());
-        let sums = small_msms(&g[..500], &lists.each_ref().map(Vec::as_slice));
-        let each = lists.iter().map(|list| small_msm(&g[..500], list));
-        assert_eq!(sums, each.collect::<Vec<_>>());
+    fn steady_sums_agree_with_plain_ones() {
+        let g = vector_generators(60);
+        let values: Vec<i8> = (0..20).map(|i| i % 16 - 8).collect();
+        let rows = |values: &[i8]| {
+            let small: Vec<i64> = values.iter().map(|v| i64::from(*v)).collect();
+            let each = g[..60].chunks(20).map(|row| small_msm(row, &small));
+            each.collect::<Vec<_>>()
+        };
+        for values in [&values[..], &[0; 20], &[7; 20], &[8; 20], &[-100; 20]] {
+            let [odd, plain] = odd_sums(&g[..60], values);
+            let twice = rows(values).into_iter().map(|sum| sum.double());
+            let expected = twice.zip(&plain).map(|(sum, plain)| sum + plain);
+            assert!(expected.eq(odd), "{values:?}");
+            assert!(plain.into_iter().eq(rows(&[1; 20])));
+        }
+        assert!(odd_sums(&[], &[]).concat().is_empty());
+        let base = query_base(5);
+        assert!(Arc::ptr_eq(&base, &query_base(5)));
+        assert_eq!(base.salt.point, query_generators(6)[5]);
+        let mut rng = rng();
+        for x in [Fr::ZERO, Fr::ONE, -Fr::ONE, Fr::rand(&mut rng)] {
+            let other = Fr::rand(&mut rng);
+            let Tables { h, u, .. } = tables();
+            let sum = fixed_sum([(u, &x), (h, &other)]);
+            assert_eq!(sum, u.point * x + h.point * other);
+        }
+        let xs: Vec<Fr> = (0..150).map(|_| Fr::rand(&mut rng)).collect();
+        let plain = xs.iter().map(|x| tables().u.point * x);
+        assert!(tables().u.multiples(&xs).into_iter().eq(plain));
     }
 }

@@ -2,6 +2,7 @@
 use ark_ec::CurveGroup;
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::field::from_wide;
+use ragaudit_core::g1::{add_each, segment_sums};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -10,11 +11,11 @@ use crate::closing::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Var;
 use crate::group::{
-    decode_points, encode_point, msm, query_generators, small_msm, tables, vector_generators, Fr,
-    G1Affine, G1Projective, ENCODED,
+    decode_points, encode_point, fold_points, msm, odd_sums, query_base, query_generators,
+    small_msm, tables, vector_generators, Fr, G1Affine, G1Projective, ENCODED,
 };
 use crate::mle::eq_table;
-use crate::session::{from_small, Session};
+use crate::session::{from_small, half, Session};
 
 /// Largest absolute component: encoders never produce -8, and the score table is sized for this.
 pub const COMPONENT: i8 = 7;
@@ -206,18 +207,17 @@ fn commit_places(
     values: impl Fn(usize, usize) -> Vec<i64> + Sync,
 ) -> Vec<G1Affine> {
     let g = vector_generators(1 << layout.row_variables);
-    let h = &tables().h;
     let count = layout.rows();
-    let points: Vec<G1Projective> = (components.start * count..components.end * count)
-        .into_par_iter()
-        .map(|place| {
-            let values = values(place / count, place % count);
-            let mut sum = small_msm(&g[..values.len()], &values);
-            h.add_multiple(&mut sum, &blinding(place));
-            sum
-        })
-        .collect();
-    G1Projective::normalize_batch(&points)
+    let places = components.start * count..components.end * count;
+    let sum = |place: usize| {
+        let values = values(place / count, place % count);
+        small_msm(&g[..values.len()], &values)
+    };
+    let sums: Vec<G1Projective> = places.clone().into_par_iter().map(sum).collect();
+    let blindings: Vec<Fr> = places.into_par_iter().map(&blinding).collect();
+    let mut points = tables().h.multiples(&blindings);
+    add_each(&mut points, &G1Projective::normalize_batch(&sums));
+    points
 }
 
 /// Largest dimension.
@@ -295,11 +295,14 @@ pub struct LinkClaim {
 
 /// C_q.
 pub fn commit_query(query: &[i8], salt: &Fr, blinding: &Fr) -> G1Projective {
-    let bases = query_generators(query.len() + 1);
-    let values: Vec<i64> = query.iter().map(|&v| i64::from(v)).collect();
-    let mut sum = small_msm(&bases[..query.len()], &values) + bases[query.len()] * salt;
-    tables().h.add_multiple(&mut sum, blinding);
-    sum
+    let bases = query_generators(query.len());
+    let base = query_base(query.len());
+    let [odd, _] = odd_sums(&bases[..query.len()], query);
+    let mut terms = vec![base.minus_half];
+    base.salt.terms(salt, &mut terms);
+    tables().h.terms(blinding, &mut terms);
+    let count = terms.len() as u32;
+    fold_points(&segment_sums(terms, &[count]), &odd, &half())[0].into()
 }
 
 impl Session<'_> {
@@ -351,9 +354,22 @@ impl Session<'_> {
                 .map(|(place, f)| key.blinding(place) * f)
                 .sum::<Fr>()
                 + own_blinding;
-            let mut sum = msm(&link.index.points, &factors);
-            tables().h.add_multiple(&mut sum, &own_blinding);
-            sum
+            let query = link.secret.as_ref().expect("the prover's side").query;
+            // Row by row the sum of q_j times the index points; the rows' factors are public.
+            let row_count = link.index.layout.rows();
+            let by_row: Vec<G1Affine> = (0..row_count)
+                .flat_map(|a| link.index.points.iter().skip(a).step_by(row_count).copied())
+                .collect();
+            // Half of the odd sums less the plain ones.
+            let [odd, plain] = odd_sums(&by_row, query);
+            let half = half();
+            let factors: Vec<Fr> = rows.iter().map(|e| *e * half).collect();
+            let factors = [
+                &factors[..],
+                &factors.iter().map(|f| -*f).collect::<Vec<_>>(),
+            ]
+            .concat();
+            msm(&[odd, plain].concat(), &factors) + tables().h.multiples(&[own_blinding])[0]
         })?;
 
         // x: q, the salt, and the blindings of C_q, of P and of every claim's single.

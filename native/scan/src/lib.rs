@@ -7,6 +7,7 @@ pub mod answer;
 pub mod batch;
 pub mod closing;
 pub mod coalition;
+pub mod columns;
 pub mod embed;
 pub mod error;
 pub mod expr;
@@ -37,6 +38,9 @@ mod golden;
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod time;
 
 #[cfg(test)]
 mod mutations;

@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use ark_ff::{AdditiveGroup, Field, PrimeField};
 use ragaudit_core::lanes::Lanes;
-use ragaudit_core::noise::{alias_table, check_gains, draws_of, words as stream_words, BINS};
+use ragaudit_core::noise::{
+    alias_table, check_gains, draws_of, table_rows, words as stream_words, BINS,
+};
 use ragaudit_core::poseidon::hash;
 use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::closing::{Closed, Equation};
+use crate::columns::Bound;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{decode_points, encode_point, Fr};
@@ -219,12 +222,19 @@ impl Draws {
         }
         parts.iter_mut().for_each(|c| c.reserve_exact(words.len()));
         let most = highest();
-        for word in words {
-            for (byte, t) in draws_of(word) {
-                let threshold = alias_row(usize::from(byte), 0).0;
-                let t = i64::from(t);
-                draws.push(byte, i64::from(t < threshold), t);
+        for run in words.chunks(WORDS_PER_BLOCK) {
+            let drawn: Zeroizing<Vec<(u8, u32)>> =
+                Zeroizing::new(run.iter().flat_map(draws_of).collect());
+            let heads: Zeroizing<Vec<u8>> = Zeroizing::new(drawn.iter().map(|d| d.0).collect());
+            let rows = Zeroizing::new(table_rows(&heads));
+            for ((byte, t), row) in drawn.iter().zip(rows.iter()) {
+                // 1 where t is below the threshold: the difference's sign.
+                let t = i64::from(*t);
+                let choice = (t - i64::from(row[0])) as u64 >> 63;
+                draws.push(*byte, choice as i64, t, *row);
             }
+        }
+        for word in words {
             let rest = most.checked_sub(upper(word)).ok_or_else(|| {
                 Error::Unsatisfied("a noise word whose upper 94 bits are the modulus's".to_owned())
             })?;
@@ -234,13 +244,16 @@ impl Draws {
         Ok(draws)
     }
 
-    fn push(&mut self, byte: u8, choice: i64, t: i64) {
-        let (threshold, value) = alias_row(usize::from(byte), choice as usize);
-        let distance = if choice == 1 {
-            threshold - 1 - t
-        } else {
-            t - threshold
-        } as u128;
+    /// A draw, with threshold and alias of its bin. Choice and sign are masks.
+    fn push(&mut self, byte: u8, choice: i64, t: i64, [threshold, alias]: [u32; 2]) {
+        // Of which the compiler knows no more than that they are integers, so that it makes no branches of them.
+        let (choice, byte) = std::hint::black_box((choice, byte));
+        let (threshold, alias, bin) = (threshold.into(), i64::from(alias), byte % BINS as u8);
+        let magnitude = alias ^ (-choice & (alias ^ i64::from(bin)));
+        let sign = -i64::from(byte / BINS as u8);
+        let value = (magnitude ^ sign) - sign;
+        // With choice 1 threshold - 1 - t.
+        let distance = ((t - threshold) ^ -choice) as u128;
         self.bytes.push(i64::from(byte));
         self.choices.push(choice);
         self.thresholds.push(threshold);
@@ -319,7 +332,7 @@ pub(crate) fn pad(values: &[i64], variables: usize) -> Vec<i64> {
     out
 }
 
-/// Counts a value; one outside its table has no row to count it, and makes the proof fail instead.
+/// Counts a value where it stands, so that the place that is written depends on it, and the work does not; one outside its table has no row to count it, and makes the proof fail instead.
 pub(crate) fn count(table: &mut [i64], value: i64) {
     if let Some(row) = usize::try_from(value).ok().and_then(|v| table.get_mut(v)) {
         *row += 1;
@@ -430,16 +443,29 @@ fn certify(
     secret: Option<(&Seed, Vec<Vec<i64>>)>,
 ) -> Result<ColumnId> {
     let (draws, words) = (shape.draws(), shape.words());
-    // Byte, choice, threshold and value take no more values together than the alias table has rows.
-    let groups = [
-        &[(1, statement.capacity), (4, draws)][..],
-        &[(1, draws); 4],
-        &[(1, words); HIGH_LIMBS + REST_LIMBS],
-        &[(1, 1 << LIMB_BITS), (1, 1 << ALIAS_VARIABLES)],
+    let reach = (BINS - 1) * statement.gains.iter().map(|g| *g as usize).sum::<usize>();
+    let (limb, limbs_of_all) = (
+        Bound::Unsigned(LIMB_BITS),
+        4 * draws + words * (HIGH_LIMBS + REST_LIMBS),
+    );
+    let bounded = [
+        &[
+            (statement.capacity, Bound::within(reach)),
+            (draws, Bound::up_to(2 * BINS - 1)),
+            (draws, Bound::Unsigned(1)),
+            (draws, Bound::Unsigned(32)),
+            (draws, Bound::within(BINS - 1)),
+        ][..],
+        &[(draws, limb); 4],
+        &[(words, limb); HIGH_LIMBS + REST_LIMBS],
+        &[
+            (1 << LIMB_BITS, Bound::up_to(limbs_of_all)),
+            (1 << ALIAS_VARIABLES, Bound::up_to(draws)),
+        ],
     ]
     .concat();
     let (seed, columns) = secret.unzip();
-    let ids = session.commit_groups("noise columns", &groups, columns)?;
+    let ids = session.commit_bounded("noise columns", &bounded, columns)?;
     let (noise, byte, choice, threshold, value) = (ids[0], ids[1], ids[2], ids[3], ids[4]);
     let (t, distance) = (&ids[5..7], &ids[7..9]);
     let (high, after) = ids[9..].split_at(HIGH_LIMBS);
@@ -748,6 +774,44 @@ pub(crate) mod tests {
         assert_ne!(one.proof, other.proof, "nonces are fresh");
     }
 
+    /// Draws that no key gives take the steps of those that one does, up to the closing.
+    #[test]
+    fn certificates_take_the_same_work() {
+        use ragaudit_core::count;
+        let base = statement(700, &[1, 8]);
+        let shape = base.shape().unwrap();
+        let kappa = noise_key(&seed(), base.beacon, base.slot);
+        let honest = words(kappa, shape.blocks).to_vec();
+        let upper = highest();
+        let most = [
+            u64::MAX,
+            u64::MAX,
+            (upper as u64) << 32 | u64::from(u32::MAX),
+            (upper >> 32) as u64,
+        ];
+        let lists = [
+            honest.clone(),
+            vec![[0; 4]; honest.len()],
+            vec![most; honest.len()],
+        ];
+        let work = |words: &[[u64; 4]]| {
+            let columns = Draws::new(&base, words).unwrap().into_columns();
+            let rows = shape.layout.row_variables;
+            let mut session = Session::prover(base.transcript(), rows, b"").unwrap();
+            count::take();
+            certify(&mut session, &base, &shape, Some((&seed(), columns))).unwrap();
+            count::take()
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        let counts = pool.unwrap().install(|| {
+            // The first one makes tables.
+            work(&honest);
+            lists.map(|words| work(&words))
+        });
+        assert!(counts.iter().all(|c| *c == counts[0]), "{counts:?}");
+        assert_eq!(counts[0][2], 0, "additions without a chord");
+    }
+
     #[test]
     fn words_are_cut_below_the_modulus() {
         let largest = (-Fr::ONE).into_bigint().0;
@@ -882,7 +946,8 @@ pub(crate) mod tests {
                 let (byte, t) = (d.bytes[n], d.limbs[0][n] + (d.limbs[1][n] << 16));
                 let (threshold, _) = alias_row(byte as usize, 0);
                 let mut other = Draws::default();
-                other.push(byte as u8, i64::from(t < threshold), t);
+                let row = table_rows(&[byte as u8])[0];
+                other.push(byte as u8, i64::from(t < threshold), t, row);
                 (d.choices[n], d.thresholds[n], d.values[n]) =
                     (other.choices[0], other.thresholds[0], other.values[0]);
                 (d.limbs[2][n], d.limbs[3][n]) = (other.limbs[2][0], other.limbs[3][0]);

@@ -9,6 +9,7 @@ use ragaudit_core::selection::ScoreWindow;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::closing::{Closed, Equation};
+use crate::columns::Bound;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{encode_scalar, Fr, G1Affine};
@@ -202,7 +203,8 @@ impl Witness {
         let distances = keys
             .iter()
             .zip(&selected)
-            .map(|(k, b)| if *b == 1 { k - least } else { least - 1 - k })
+            // With b = 0 least - 1 - k.
+            .map(|(k, b)| (k - least) ^ (b - 1))
             .collect();
         Ok(Self {
             quantised,
@@ -353,10 +355,19 @@ fn answer_protocol(
         opening: secret.as_ref().map(|s| Arc::clone(s.noise)),
     });
     let score_variables = statement.score_variables();
-    let mut groups = vec![(1, capacity); 2 + key_limbs];
-    groups.extend([score_variables, LIMB_BITS, NIBBLE_VARIABLES].map(|v| (1, 1 << v)));
+    let mut bounded = vec![
+        (capacity, Bound::up_to(statement.lattice as usize)),
+        (capacity, Bound::Unsigned(1)),
+    ];
+    bounded.extend(vec![(capacity, Bound::Unsigned(LIMB_BITS)); key_limbs]);
+    let counted = [
+        (score_variables, capacity),
+        (LIMB_BITS, (capacity + statement.listed) * key_limbs),
+        (NIBBLE_VARIABLES, dimension.next_power_of_two()),
+    ];
+    bounded.extend(counted.map(|(v, most)| (1 << v, Bound::up_to(most))));
     let columns = secret.as_ref().map(|s| columns(statement, s));
-    let ids = session.commit_groups("answer columns", &groups, columns)?;
+    let ids = session.commit_bounded("answer columns", &bounded, columns)?;
     let (quantised, selected, distance) = (ids[0], ids[1], &ids[2..2 + key_limbs]);
     let (score_table, range, nibbles) =
         (ids[2 + key_limbs], ids[3 + key_limbs], ids[4 + key_limbs]);

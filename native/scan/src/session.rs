@@ -6,18 +6,19 @@
 //! then proves all of these at once.
 use std::sync::{Arc, OnceLock};
 
-use ark_ec::CurveGroup;
+use ark_bn254::Fq;
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::field::from_wide;
-use rayon::prelude::*;
+use ragaudit_core::g1::normalize;
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use crate::columns::{self, Bound};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
 use crate::group::{
-    decode_each, decode_scalar, encode_point, encode_scalar, small_msm, small_msms, tables,
-    vector_generators, Fr, G1Affine, G1Projective, ENCODED, NO_POINT, WIDTH,
+    decode_each, decode_scalar, encode_point, encode_scalar, fixed_sum, tables, Fr, G1Affine,
+    G1Projective, ENCODED, NO_POINT, WIDTH,
 };
 use crate::index::{log2_ceil, IndexCommitment};
 use crate::mle::Weight;
@@ -363,11 +364,8 @@ impl<'a> Session<'a> {
             let point = self.point(label, |prover| {
                 let run = values.map_or(&[][..], |v| &v[start..start + length]);
                 let blinding = prover.nonces.draw();
-                let mut sum = G1Projective::ZERO;
-                for (base, value) in tables().g.iter().zip(run) {
-                    base.add_multiple(&mut sum, value);
-                }
-                tables().h.add_multiple(&mut sum, &blinding);
+                let parts = tables().g.iter().zip(run);
+                let sum = fixed_sum(parts.chain([(&tables().h, &blinding)]));
                 prover.values.extend(run);
                 prover
                     .values
@@ -433,62 +431,70 @@ impl<'a> Session<'a> {
         self.products.push((label, [left, right, output]));
     }
 
-    /// Commits to columns of 2^variables values each and sends the commitments.
+    /// Commits to columns of 2^variables values each, whatever they are, and sends the commitments.
     pub fn commit(
         &mut self,
         label: &str,
         variables: &[usize],
         values: Option<Vec<Vec<i64>>>,
     ) -> Result<Vec<ColumnId>> {
-        let groups: Vec<(usize, usize)> = variables.iter().map(|v| (1, 1 << v)).collect();
-        self.commit_groups(label, &groups, values)
+        let bounded: Vec<(usize, Bound)> = variables.iter().map(|v| (1 << v, Bound::ANY)).collect();
+        self.commit_bounded(label, &bounded, values)
     }
 
-    /// Commits to groups of columns, each (columns, entries): only as many rows as the entries need, all zero beyond
-    /// them. The columns of one group together take few different values.
-    pub fn commit_groups(
+    /// Commits to columns, each (entries, what its values are): only as many rows as the entries need, all zero beyond
+    /// them. The bounds decide how long that takes; the verifier learns of a value beyond its bound from other claims.
+    pub fn commit_bounded(
         &mut self,
         label: &str,
-        groups: &[(usize, usize)],
+        columns: &[(usize, Bound)],
         values: Option<Vec<Vec<i64>>>,
     ) -> Result<Vec<ColumnId>> {
+        if let (Role::Prover(prover), Some(values)) = (&self.role, &values) {
+            let beyond = |(v, (_, bound)): (&Vec<i64>, &(usize, Bound))| !bound.holds(v);
+            if prover.honest && values.iter().zip(columns).any(beyond) {
+                let found = format!("{label}: a value beyond its column's bound");
+                return Err(Error::Unsatisfied(found));
+            }
+        }
         let row_variables = self.row_variables;
         let rows_of = |entries: usize| entries.div_ceil(1 << row_variables);
         let made: Option<Vec<(Vec<G1Affine>, Opening)>> = self.prover_mut().map(|prover| {
-            let mut values = values.unwrap_or_default().into_iter();
-            let mut made = Vec::new();
-            for (columns, entries) in groups {
-                let rows = rows_of(*entries);
-                let openings: Vec<Opening> = values
-                    .by_ref()
-                    .take(*columns)
-                    .map(|values| Opening {
-                        values,
-                        blindings: prover.nonces.draw_many(rows),
-                    })
-                    .collect();
-                let points = commit_rows(&openings, rows, row_variables);
-                made.extend(points.into_iter().zip(openings));
-            }
-            made
+            let values = values.unwrap_or_default().into_iter();
+            let openings: Vec<Opening> = values
+                .zip(columns)
+                .map(|(values, (entries, _))| Opening {
+                    values,
+                    blindings: prover.nonces.draw_many(rows_of(*entries)),
+                })
+                .collect();
+            let secrets: Vec<columns::Secret> = openings
+                .iter()
+                .zip(columns)
+                .map(|(opening, (_, bound))| columns::Secret {
+                    values: &opening.values,
+                    blindings: &opening.blindings,
+                    bound: *bound,
+                })
+                .collect();
+            let points = columns::commit(&secrets, 1 << row_variables);
+            points.into_iter().zip(openings).collect()
         });
         let mut made = made.map(Vec::into_iter);
         let mut ids = Vec::new();
-        for (columns, entries) in groups {
-            for _ in 0..*columns {
-                let column = made.as_mut().and_then(Iterator::next);
-                let rows = (0..rows_of(*entries))
-                    .map(|a| {
-                        let ready = column.as_ref().map(|(rows, _)| rows[a]);
-                        self.point(label, |_| ready.unwrap_or_default().into())
-                    })
-                    .collect::<Result<Vec<_>>>()?;
-                ids.push(self.add_column(Column {
-                    variables: log2_ceil(*entries),
-                    rows,
-                    opening: column.map(|(_, opening)| Arc::new(opening)),
-                }));
-            }
+        for (entries, _) in columns {
+            let column = made.as_mut().and_then(Iterator::next);
+            let rows = (0..rows_of(*entries))
+                .map(|a| {
+                    let ready = column.as_ref().map(|(rows, _)| rows[a]);
+                    self.point(label, |_| ready.unwrap_or_default().into())
+                })
+                .collect::<Result<Vec<_>>>()?;
+            ids.push(self.add_column(Column {
+                variables: log2_ceil(*entries),
+                rows,
+                opening: column.map(|(_, opening)| Arc::new(opening)),
+            }));
         }
         Ok(ids)
     }
@@ -543,51 +549,28 @@ impl Prover {
 fn put_point(label: &str, out: &mut Vec<u8>, point: G1Projective) -> G1Affine {
     #[cfg(test)]
     let point = crate::cheat::point(label, point);
-    let point = point.into_affine();
+    // By an inversion whose time says nothing of the secrets, where one is needed.
+    let point = match point.z == Fq::ONE {
+        true => G1Affine::new_unchecked(point.x, point.y),
+        false => normalize(&[point])[0],
+    };
     out.extend(encode_point(&point));
     point
 }
 
 pub(crate) fn commit_single((value, blinding): (Fr, Fr)) -> G1Projective {
-    let mut sum = G1Projective::ZERO;
-    tables().u.add_multiple(&mut sum, &value);
-    tables().h.add_multiple(&mut sum, &blinding);
-    sum
+    fixed_sum([(&tables().u, &value), (&tables().h, &blinding)])
 }
 
-/// Row commitments of columns that together take few different values, column by column.
-fn commit_rows(openings: &[Opening], rows: usize, row_variables: usize) -> Vec<Vec<G1Affine>> {
-    let length = 1 << row_variables;
-    let g = vector_generators(length);
-    let row = |a: usize| -> Vec<G1Projective> {
-        let run =
-            |o: &Opening| o.values.len().min(a * length)..o.values.len().min((a + 1) * length);
-        let runs: Vec<&[i64]> = openings.iter().map(|o| &o.values[run(o)]).collect();
-        let count = runs.iter().map(|run| run.len()).min().unwrap_or(0);
-        let mut sums = match runs[..] {
-            [run] => vec![small_msm(&g[..count], run)],
-            _ => small_msms(&g[..count], &runs),
-        };
-        for (sum, opening) in sums.iter_mut().zip(openings) {
-            tables().h.add_multiple(sum, &opening.blindings[a]);
-        }
-        sums
-    };
-    let by_row: Vec<Vec<G1Projective>> = (0..rows).into_par_iter().map(row).collect();
-    let column = |k: usize| by_row.iter().map(|sums| sums[k]).collect::<Vec<_>>();
-    (0..openings.len())
-        .map(|k| G1Projective::normalize_batch(&column(k)))
-        .collect()
-}
-
-/// A small integer as a field element.
+/// A small integer as a field element, the sign by mask.
 pub fn from_small(v: i64) -> Fr {
     let magnitude = Fr::from(v.unsigned_abs());
-    if v < 0 {
-        -magnitude
-    } else {
-        magnitude
+    let mask = std::hint::black_box((v >> 63) as u64);
+    let mut out = magnitude;
+    for (word, negative) in out.0 .0.iter_mut().zip((-magnitude).0 .0) {
+        *word ^= mask & (*word ^ negative);
     }
+    out
 }
 
 /// 1/2, which turns a plain sum over the cube into one weighted by eq.

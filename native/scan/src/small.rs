@@ -47,7 +47,11 @@ impl Sum {
 
     #[inline(always)]
     fn add_signed(&mut self, v: i64, factor: &Factor) {
-        self.add(v.unsigned_abs(), &factor.0[usize::from(v < 0)]);
+        // The sign by mask.
+        let mask = std::hint::black_box((v >> 63) as u64);
+        let [plain, negative] = &factor.0;
+        let x = std::array::from_fn(|i| plain[i] ^ mask & (plain[i] ^ negative[i]));
+        self.add(v.unsigned_abs(), &x);
     }
 
     /// The sum divided by 2^128: two of Montgomery's steps. A sum below 2^381 leaves less than 2r.
@@ -65,14 +69,18 @@ impl Sum {
                 (*limb, carry) = (t as u64, (t >> 64) as u64);
             }
         }
-        let value = BigInt([self.0[2], self.0[3], self.0[4], self.0[5]]);
-        Fr::new_unchecked(if value >= Fr::MODULUS {
-            let mut less = value;
-            ark_ff::BigInteger::sub_with_borrow(&mut less, &Fr::MODULUS);
-            less
-        } else {
-            value
-        })
+        // Less r, and r again by mask where that is negative.
+        let value = [self.0[2], self.0[3], self.0[4], self.0[5]];
+        let (mut less, mut borrow) = ([0u64; 4], 0);
+        for ((less, x), r) in less.iter_mut().zip(value).zip(R) {
+            let t = u128::from(x)
+                .wrapping_sub(u128::from(r))
+                .wrapping_sub(borrow);
+            (*less, borrow) = (t as u64, t >> 127);
+        }
+        let keep = (borrow as u64).wrapping_neg();
+        let reduced = std::array::from_fn(|i| less[i] ^ keep & (less[i] ^ value[i]));
+        Fr::new_unchecked(BigInt(reduced))
     }
 }
 
@@ -140,7 +148,7 @@ fn combine_lanes<L: Integers<Fr>>(l: L, start: Fr, columns: &[(&[i64], L::V)], o
     }
 }
 
-/// Whether all are from -2^51 to 2^51 - 1.
+/// Whether all are from -2^51 to 2^51 - 1: all values within their columns' bounds are, but limbs of salts.
 fn are_short(values: &[i64]) -> bool {
     let high = |v: &i64| v.wrapping_add(1 << 51) as u64 >> 52;
     values.iter().fold(0, |all, v| all | high(v)) == 0
@@ -183,9 +191,12 @@ fn dot_on<L: Integers<Fr>>(l: L, values: &[i64], weights: &[Fr]) -> Fr {
 }
 
 fn dot_exact(values: &[i64], weights: &[Fr]) -> Fr {
+    // Magnitudes of one sign in each sum, the others as 0.
     let mut sums = [Sum::default(); 2];
     for (v, w) in values.iter().zip(weights) {
-        sums[usize::from(*v < 0)].add(v.unsigned_abs(), &w.0 .0);
+        let mask = std::hint::black_box((v >> 63) as u64);
+        sums[0].add(v.unsigned_abs() & !mask, &w.0 .0);
+        sums[1].add(v.unsigned_abs() & mask, &w.0 .0);
     }
     (sums[0].reduce() - sums[1].reduce()) * radix()
 }

@@ -4,6 +4,7 @@ use ragaudit_core::lanes::{Lanes, Portable};
 
 use crate::cheat::caught_by;
 use crate::closing::{Closed, Equation};
+use crate::columns::Bound;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
@@ -427,9 +428,9 @@ fn rows_count_to_the_last_and_no_further() {
                 counts[4] += 1;
                 values[row] = 4;
             }
-            let groups = [(1, 2048), (1, 8)];
+            let bounded = [(2048, Bound::Unsigned(3)), (8, Bound::Unsigned(11))];
             let columns = prover.then(|| vec![values.clone(), counts.clone()]);
-            let ids = session.commit_groups("columns", &groups, columns)?;
+            let ids = session.commit_bounded("columns", &bounded, columns)?;
             let segments = vec![
                 Segment {
                     variables: 11,
@@ -456,16 +457,16 @@ fn rows_count_to_the_last_and_no_further() {
     assert!(!run(None, true), "a row not counted in the table");
 }
 
-/// Columns of one group are committed to together, each in its own rows, none beyond its entries.
+/// Columns are committed to together, each in its own rows, none beyond its entries.
 #[test]
-fn columns_that_share_values_have_their_own_commitments() {
+fn columns_have_rows_for_their_entries() {
     let run = |lie: i64| {
         accepted(3, |session, prover| {
             let columns: Vec<Vec<i64>> = (0..3)
                 .map(|k| (0..19).map(|i| (i % 5) * [1, -3, 1 << 33][k]).collect())
                 .collect();
             let sent = prover.then(|| columns.clone());
-            let ids = session.commit_groups("columns", &[(3, 19)], sent)?;
+            let ids = session.commit_bounded("columns", &[(19, Bound::Signed(37)); 3], sent)?;
             assert!(ids.iter().all(|id| session.columns[id.0].rows.len() == 3));
             let r = session.challenges("point", 5);
             for (k, (id, column)) in ids.iter().zip(&columns).enumerate() {

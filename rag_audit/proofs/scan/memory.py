@@ -19,18 +19,29 @@ _PER_DRAW = (900, 450)
 _PER_POSITION = (900, 450)
 
 
+_TABLE = 8 << 10
+"""A generator's multiples, of at most `_TABLES` generators: kept by the process from its first proof on."""
+_TABLES = 1 << 13
+
+
+def _tables(capacity: int) -> int:
+    variables = (capacity - 1).bit_length()
+    row = max(10, (variables + 1) // 2 + 4 + (variables >= 18))
+    return _TABLE * min(1 << row, _TABLES)
+
+
 def _padded(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
 def certificate_bytes(capacity: int, gains: Sequence[int], *, low_memory: bool = False) -> int:
     """Of a noise certificate, beside what the process holds already."""
-    return _FIXED + _PER_DRAW[low_memory] * _padded(capacity * len(gains))
+    return _FIXED + _tables(capacity) + _PER_DRAW[low_memory] * _padded(capacity * len(gains))
 
 
 def query_proof_bytes(capacity: int, *, low_memory: bool = False) -> int:
     """Of a query proof, beside its job."""
-    return _FIXED + _PER_POSITION[low_memory] * _padded(capacity)
+    return _FIXED + _tables(capacity) + _PER_POSITION[low_memory] * _padded(capacity)
 
 
 def index_bytes(positions: int, components: int) -> int:

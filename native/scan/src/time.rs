@@ -1,0 +1,261 @@
+//! Work that is the same whatever the secrets are: counted, and measured in the manner of dudect (Reparaz, Balasch and
+//! Verbauwhede, "Dude, is my code constant time?", 2017). `docs/scan/time.md`.
+use ark_ff::{AdditiveGroup, BigInteger, Field, PrimeField, UniformRand};
+use ark_std::rand::rngs::StdRng;
+use ark_std::rand::{Rng, SeedableRng};
+use ragaudit_core::count;
+
+use crate::columns::Bound;
+use crate::group::{
+    fixed_sum, small_msm, tables, vector_generators, Fr, G1Affine, G1Projective, WIDTH,
+};
+use crate::index::commit_query;
+use crate::session::Session;
+use crate::transcript::Transcript;
+
+/// Runs on one thread, so that its counts and its processor time are those of the work.
+fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    pool.expect("a thread").install(work)
+}
+
+fn rng() -> StdRng {
+    StdRng::seed_from_u64(1)
+}
+
+/// The least, the largest and random values of a bound, and such of which most are 0.
+fn extremes(bound: Bound, count: usize) -> [Vec<i64>; 5] {
+    let mut rng = rng();
+    let (least, bits) = match bound {
+        Bound::Unsigned(bits) => (0, bits),
+        Bound::Signed(bits) => (-1i64 << (bits - 1), bits),
+    };
+    let most = least.wrapping_add(((1u128 << bits) - 1) as i64);
+    let mut drawn = || rng.gen_range(least..=most);
+    let random: Vec<i64> = (0..count).map(|_| drawn()).collect();
+    let sparse = random.iter().enumerate();
+    let sparse = sparse
+        .map(|(i, v)| if i % 50 == 3 { *v } else { 0 })
+        .collect();
+    [
+        vec![0; count],
+        vec![least; count],
+        vec![most; count],
+        random,
+        sparse,
+    ]
+}
+
+/// Every count of a run up to its closing, whose sums are of scalars that masks make uniform.
+#[test]
+fn work_does_not_depend_on_secrets() {
+    let bounds = [
+        Bound::Unsigned(1),
+        Bound::Unsigned(8),
+        Bound::Unsigned(16),
+        Bound::Unsigned(17),
+        Bound::Signed(8),
+        Bound::Signed(14),
+        Bound::Unsigned(32),
+        Bound::ANY,
+    ];
+    let columns: Vec<(usize, Bound)> = bounds.iter().map(|bound| (700, *bound)).collect();
+    // The first time makes tables.
+    let counts: Vec<[usize; 4]> = [0, 0, 1, 2, 3, 4]
+        .into_iter()
+        .map(|class: usize| {
+            let of = |(count, bound): &(usize, Bound)| extremes(*bound, *count)[class].clone();
+            let values = columns.iter().map(of).collect();
+            let scalar = match class {
+                0 => Fr::ZERO,
+                1 => Fr::ONE,
+                2 => -Fr::ONE,
+                3 => Fr::rand(&mut rng()),
+                _ => Fr::from(1u64 << 40),
+            };
+            let query: Vec<i8> = (0..100)
+                .map(|i| [0, -7, 7, i % 15 - 7, i8::from(i == 3)][class])
+                .collect();
+            alone(|| {
+                tables();
+                let mut session = Session::prover(Transcript::new("test"), 8, b"").unwrap();
+                count::take();
+                session
+                    .commit_bounded("columns", &columns, Some(values))
+                    .unwrap();
+                session.send("message", 20, Some(&[scalar; 20])).unwrap();
+                session.send_single("single", Some(scalar)).unwrap();
+                let _ = commit_query(&query, &scalar, &Fr::rand(&mut rng()));
+                count::take()
+            })
+        })
+        .skip(1)
+        .collect();
+    assert!(counts.iter().all(|c| *c == counts[0]), "{counts:?}");
+    let [additions, _, special, reads] = counts[0];
+    assert!(
+        additions > 15_000 && reads > 1_000_000 && special == 0,
+        "{counts:?}"
+    );
+}
+
+/// Processor time of this thread, in nanoseconds.
+fn processor_time() -> f64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a timespec of our own.
+    let done = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
+    assert_eq!(done, 0);
+    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
+}
+
+/// Welch's statistic of two samples.
+fn welch(samples: &[Vec<f64>; 2]) -> f64 {
+    let of = |sample: &Vec<f64>| {
+        let n = sample.len() as f64;
+        let mean = sample.iter().sum::<f64>() / n;
+        let variance = sample.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        (mean, variance / n)
+    };
+    let [(a, of_a), (b, of_b)] = [of(&samples[0]), of(&samples[1])];
+    (a - b) / (of_a + of_b).sqrt()
+}
+
+/// Measurements of each class.
+const SAMPLES: usize = 500;
+/// What a steady function stays below, however busy the machine is. Chance alone gives 5 once in a million times.
+const STEADY: f64 = 20.0;
+/// What one that depends on its input exceeds.
+const UNSTEADY: f64 = 60.0;
+
+/// The largest |t| between the times for the two classes of inputs, taken in random order, over what remains when the
+/// slowest half, quarter and tenth of all are left out, which other work has disturbed.
+fn leak<I: Send>(
+    inputs: impl Fn(bool, &mut StdRng) -> I + Sync,
+    work: impl Fn(&I) -> G1Projective + Sync,
+) -> f64 {
+    let mut times: Vec<(f64, bool)> = Vec::with_capacity(2 * SAMPLES);
+    alone(|| {
+        let mut rng = StdRng::seed_from_u64(2);
+        for k in 0..2 * SAMPLES + 20 {
+            let random = rng.gen();
+            let input = inputs(random, &mut rng);
+            let start = processor_time();
+            let _ = std::hint::black_box(work(std::hint::black_box(&input)));
+            // The first ones make tables.
+            if k >= 20 {
+                times.push((processor_time() - start, random));
+            }
+        }
+    });
+    times.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let cropped = |kept: f64| {
+        let mut samples = [Vec::new(), Vec::new()];
+        for (time, random) in &times[..(times.len() as f64 * kept) as usize] {
+            samples[usize::from(*random)].push(*time);
+        }
+        match samples.iter().all(|s| s.len() > 1) {
+            true => welch(&samples).abs(),
+            // All that is left is of one class.
+            false => f64::INFINITY,
+        }
+    };
+    [0.5, 0.75, 0.9]
+        .map(cropped)
+        .into_iter()
+        .fold(0.0, f64::max)
+}
+
+/// As fixed multiples were before: a byte at a time, zero bytes left out.
+fn multiple_by_bytes(windows: &[Vec<G1Affine>], x: &Fr) -> G1Projective {
+    let mut sum = G1Projective::ZERO;
+    for (window, byte) in windows.iter().zip(x.into_bigint().to_bytes_le()) {
+        if byte != 0 {
+            sum += window[usize::from(byte) - 1];
+        }
+    }
+    sum
+}
+
+fn windows(point: &G1Affine) -> Vec<Vec<G1Affine>> {
+    let factor = |i: u64| Fr::from(256u64).pow([i]);
+    let row = |i| {
+        (1..256u64)
+            .map(|j| (*point * (factor(i) * Fr::from(j))).into())
+            .collect()
+    };
+    (0..32).map(row).collect()
+}
+
+/// Columns, messages and queries of zeros against random ones. What the prover did before is measured beside it, and
+/// must be found: a test that could not see it would say nothing.
+#[test]
+#[ignore = "a minute, and about time"]
+fn time_does_not_depend_on_secrets() {
+    const ROW: usize = 8;
+    let entries = 1 << ROW;
+    let column = |random: bool, rng: &mut StdRng| -> Vec<i64> {
+        let drawn = (0..entries).map(|_| rng.gen_range(0..1i64 << 16));
+        drawn.map(|v| if random { v } else { 0 }).collect()
+    };
+    let commit = |values: &Vec<i64>| {
+        let secret = crate::columns::Secret {
+            values,
+            blindings: &[Fr::from(u64::MAX)],
+            bound: Bound::Unsigned(16),
+        };
+        crate::columns::commit(&[secret], entries)[0][0].into()
+    };
+    let generators = vector_generators(entries);
+    let scalars = |random: bool, rng: &mut StdRng| -> Vec<Fr> {
+        let drawn = (0..WIDTH).map(|_| Fr::rand(rng));
+        drawn.map(|x| if random { x } else { Fr::ZERO }).collect()
+    };
+    let blinding = -Fr::from(3u64);
+    let message = |values: &Vec<Fr>| {
+        let parts = tables().g.iter().zip(values);
+        fixed_sum(parts.chain([(&tables().h, &blinding)]))
+    };
+    let before = windows(&generators[0]);
+    let query = |random: bool, rng: &mut StdRng| -> (Vec<i8>, Fr) {
+        let drawn: Vec<i8> = (0..64).map(|_| rng.gen_range(-7..8)).collect();
+        let salt = Fr::rand(rng);
+        match random {
+            true => (drawn, salt),
+            false => (vec![0; 64], Fr::ZERO),
+        }
+    };
+    let steady = [
+        ("column", leak(column, commit)),
+        ("message", leak(scalars, message)),
+        (
+            "query",
+            leak(query, |(q, salt)| commit_query(q, salt, &blinding)),
+        ),
+    ];
+    let unsteady = [
+        (
+            "column",
+            leak(column, |v| small_msm(&generators[..entries], v)),
+        ),
+        (
+            "message",
+            leak(scalars, |values| {
+                let each = values.iter().map(|x| multiple_by_bytes(&before, x));
+                each.sum()
+            }),
+        ),
+        (
+            "query",
+            leak(query, |(q, salt)| {
+                let values: Vec<i64> = q.iter().map(|v| i64::from(*v)).collect();
+                small_msm(&generators[..64], &values) + generators[64] * salt
+            }),
+        ),
+    ];
+    println!("|t| now {steady:.1?}, before {unsteady:.1?}");
+    assert!(steady.iter().all(|(_, t)| *t < STEADY), "{steady:?}");
+    assert!(unsteady.iter().all(|(_, t)| *t > UNSTEADY), "{unsteady:?}");
+}
