@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from rag_audit.accounting.bounds import audit_bounds, eps_at
 from rag_audit.accounting.pmf import Mechanism
 from rag_audit.accounting.tradeoff import membership
 from rag_audit.accounting.values import Real, count, text
+
+
+class PolicyFigures(TypedDict):
+    """What follows from a policy alone; reals as decimal strings.
+
+    :param bounds: every bound, by name
+    :param eps_audit: the best of them, and `eps_audit_by` its name
+    :param eps_all_accounts: with all accounts that the largest tenant may have, which are `accounts_max`
+    """
+
+    bounds: dict[str, Any]
+    eps_audit: str
+    eps_audit_by: str
+    eps_one_account: str
+    membership: dict[str, str]
+    eps_all_accounts: NotRequired[str]
+    accounts_max: NotRequired[int]
 
 
 def policy_figures(
@@ -19,14 +36,14 @@ def policy_figures(
     k: int,
     delta: Real,
     accounts_max: int | None = None,
-) -> dict[str, Any]:
+) -> PolicyFigures:
     """Every figure that follows from a policy alone, by its name in a verdict; reals as decimal strings.
 
     :param accounts_max: the most accounts that the largest tenant may have; without it, its figures are left out
     :raises PolicyError: see `audit_bounds`
     """
     bounds = audit_bounds(mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta)
-    figures: dict[str, Any] = {
+    figures: PolicyFigures = {
         "bounds": bounds.as_json(),
         "eps_audit": text(bounds.eps_audit),
         "eps_audit_by": bounds.best.name,

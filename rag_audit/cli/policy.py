@@ -31,6 +31,8 @@ from rag_audit.privacy.choose import DEFAULT_EPS_ACC, choose_noise
 from rag_audit.proofs.policy import check_policy
 
 if TYPE_CHECKING:
+    from rag_audit.accounting.figures import PolicyFigures
+
     pass
 
 # The accountant's libraries take most of a second to import; commands that do not need them should not wait.
@@ -61,7 +63,7 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     return capacities, systems
 
 
-def _figures(made: Policy) -> dict[str, Any]:
+def _figures(made: Policy) -> PolicyFigures:
     from rag_audit.accounting import policy_figures
 
     return policy_figures(

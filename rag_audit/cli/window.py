@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -28,9 +27,10 @@ from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.commit.stored import EMBED_RUN, forget, unfinished
 from rag_audit.encoding.canonical import jcs, read_json, read_text
 from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import EncodingError, PolicyError, SetupError
+from rag_audit.errors import PolicyError, SetupError
 from rag_audit.formats.chain import ClosedWindow
 from rag_audit.formats.layout import Layout
+from rag_audit.formats.models import Model
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
 from rag_audit.formats.records import DrandBeacon, PreviousWindow, RosterEntry, WitnessBeacon
@@ -60,14 +60,18 @@ low_memory_option = click.option(
 )
 
 
-def _settings(directory: Path) -> dict[str, Any]:
+class _Settings(Model):
+    """settings.json: what the commands need to open a window again."""
+
+    key: str
+    """path of the provider's key"""
+
+
+def _settings(directory: Path) -> _Settings:
     path = Layout(directory).settings
     if not path.exists():
         raise SetupError("no window in this folder", field=str(directory), hint="rag-audit open --help")
-    value = read_json(path, max_bytes=1 << 16)
-    if not isinstance(value, dict) or not isinstance(value.get("key"), str):
-        raise EncodingError("not a window's settings", field=str(path))
-    return value
+    return _Settings.parse(read_json(path, max_bytes=1 << 16), field=str(path))
 
 
 def _with_settings(directory: Path, key: Path) -> Path:
@@ -79,7 +83,7 @@ def _with_settings(directory: Path, key: Path) -> Path:
 
 def resume(directory: Path, *, low_memory: bool = False) -> Window:
     """The window in a folder, with the key that it was opened with."""
-    window = Window.resume(directory, key=signing_key(Path(_settings(directory)["key"])))
+    window = Window.resume(directory, key=signing_key(Path(_settings(directory).key)))
     window.low_memory = low_memory
     return window
 

@@ -12,12 +12,12 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rag_audit import _native
 from rag_audit.encoding.canonical import digest_hex, jcs, parse_hex, parse_json
 from rag_audit.encoding.durable import create_private, read_private
 from rag_audit.errors import PolicyError, SchemaError
+from rag_audit.formats.manifest import Manifest
 from rag_audit.formats.opening import check_roster, list_root
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import (
@@ -131,13 +131,13 @@ class Commitment:
 
     opening: Opening
     policy: Policy
-    manifest: dict[str, Any]
+    manifest: Manifest
     roster: Sequence[RosterEntry]
     tenants: Mapping[str, CommittedTenant]
     secrets: WindowSecrets
 
 
-def embedder_manifest(embedder: Embedder, policy: Policy) -> dict[str, Any]:
+def embedder_manifest(embedder: Embedder, policy: Policy) -> Manifest:
     """The manifest under C_emb: embedder artefacts with their prompt template, and the schema (the paper's R1)."""
     return {
         "v": 1,
@@ -154,7 +154,7 @@ def check_inputs(
     roster: Sequence[RosterEntry],
     documents: Mapping[str, Sequence[str]],
     embedder: Embedder,
-) -> dict[str, Any]:
+) -> Manifest:
     """What a window is made of fits together.
 
     :param documents: texts by tenant; every tenant of the policy must be there, none beyond its capacity
@@ -185,7 +185,7 @@ def commit(
     origin: str,
     policy: Policy,
     roster: Sequence[RosterEntry],
-    manifest: dict[str, Any],
+    manifest: Manifest,
     tenants: Mapping[str, CommittedTenant],
     drawn: WindowSecrets,
     beacon: BeaconSource,
@@ -211,7 +211,7 @@ def commit(
     return Commitment(opening, policy, manifest, roster, tenants, drawn)
 
 
-def check_circuits(policy: Policy, manifest: Mapping[str, Any]) -> None:
+def check_circuits(policy: Policy, manifest: Manifest) -> None:
     """The circuits that the policy names are the ones that records will be proved with.
 
     :raises PolicyError: another digest than this release gives for policy and embedder, or a statement that it

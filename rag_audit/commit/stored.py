@@ -6,7 +6,6 @@ interrupted `Window.open` left is used again only for the very same documents: o
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import hashlib
 import io
@@ -14,15 +13,17 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
 from rag_audit.commit.commitment import Commitment, CommittedTenant, WindowSecrets, commit_tenant
 from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_json
 from rag_audit.encoding.durable import PRIVATE_MODE, replace_file, sync_directory
+from rag_audit.encoding.lock import hold
 from rag_audit.errors import RagAuditError, SetupError, StoreError, WindowStateError
 from rag_audit.formats.layout import Layout
+from rag_audit.formats.manifest import Manifest, as_json, check_manifest
 from rag_audit.formats.models import Model
 from rag_audit.formats.opening import compared
 from rag_audit.formats.policy import Policy, TenantPolicy
@@ -60,16 +61,11 @@ def lock_folder(directory: Path) -> int:
     """Hold a window's folder for this process; close the handle to let go.
 
     :raises WindowStateError: another process holds it
+    :raises StoreError: there is no such folder
     """
-    try:
-        handle = os.open(Layout(directory).lock, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as exc:
-        raise StoreError("window folder cannot be opened", field=str(directory), found=exc.strerror) from exc
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as exc:
-        os.close(handle)
-        raise WindowStateError("another process has this window open", field=str(directory)) from exc
+    handle = hold(Layout(directory).lock, wait=False)
+    if handle is None:
+        raise WindowStateError("another process has this window open", field=str(directory))
     return handle
 
 
@@ -119,7 +115,7 @@ def forget_unfinished(directory: Path) -> None:
 def commit_tenants(
     directory: Path,
     policy: Policy,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     documents: Mapping[str, Sequence[str]],
     embedder: Embedder,
     progress: OpenProgress | None,
@@ -142,9 +138,7 @@ def commit_tenants(
     return drawn, tenants
 
 
-def _inputs(
-    policy: Policy, manifest: Mapping[str, Any], documents: Mapping[str, Sequence[str]]
-) -> dict[str, Json]:
+def _inputs(policy: Policy, manifest: Manifest, documents: Mapping[str, Sequence[str]]) -> dict[str, Json]:
     """What fixes rows, texts and what blinds them."""
     tenants: list[Json] = []
     for part in policy.tenants:
@@ -153,7 +147,7 @@ def _inputs(
             data = text.encode("utf-8", "surrogatepass")
             over_texts.update(len(data).to_bytes(8, "big") + data)
         tenants.append({"tenant": part.tenant, "system": part.system, "texts": over_texts.hexdigest()})
-    return {"manifest": dict(manifest), "tenants": tenants}
+    return {"manifest": as_json(manifest), "tenants": tenants}
 
 
 def _begin(directory: Path, inputs: str, tenants: Sequence[str]) -> WindowSecrets:
@@ -244,7 +238,7 @@ def store_commitment(directory: Path, made: Commitment, witnesses: Sequence[Veri
     stored = _StoredCommitment(
         opening=made.opening,
         policy=made.policy,
-        embedder=made.manifest,
+        embedder=as_json(made.manifest),
         roster=list(made.roster),
         tenants=[t.entry for t in made.tenants.values()],
         witnesses=[str(w) for w in witnesses],
@@ -296,7 +290,9 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
             if tenants[name].entry != committed:
                 raise StoreError("index or texts changed inside the window", field=f"tenant {name}",
                                  expected=committed.dump(), found=tenants[name].entry.dump())  # fmt: skip
-    made = Commitment(stored.opening, stored.policy, stored.embedder, stored.roster, tenants, drawn)
+    made = Commitment(
+        stored.opening, stored.policy, check_manifest(stored.embedder), stored.roster, tenants, drawn
+    )
     for name, committed_to, found in (
         ("c_seed", stored.opening.c_seed, to_hex(seed_commitment(drawn.s0, drawn.s1))),
         *compared(stored.opening, policy=stored.policy.dump(), embedder=stored.embedder, roster=stored.roster,

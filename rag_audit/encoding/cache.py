@@ -23,7 +23,8 @@ from typing import Any
 import platformdirs
 
 from rag_audit.encoding.canonical import Json, jcs, read_json
-from rag_audit.encoding.durable import locked, open_regular
+from rag_audit.encoding.durable import open_regular
+from rag_audit.encoding.lock import locked
 from rag_audit.errors import RagAuditError, SetupError
 
 MANIFEST = "manifest.json"

@@ -7,12 +7,11 @@ once `replace_file` has returned: the temporary file and the directory are both 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
@@ -116,23 +115,6 @@ def read_private(path: Path, *, max_bytes: int) -> bytes:
     if len(data) > max_bytes:
         raise SizeError("file too large", field=str(path), expected=f"at most {max_bytes} bytes")
     return data
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on `path` (created when missing); waits for another holder to finish.
-
-    :raises StoreError: the lock file cannot be opened
-    """
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_MODE)
-    except OSError as exc:
-        raise StoreError("cannot be locked", field=str(path), found=exc.strerror or str(exc)) from exc
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def sync_directory(path: Path) -> None:

@@ -17,6 +17,7 @@ from rag_audit.errors import SchemaError, StoreError
 from rag_audit.estimate import coalition_statement
 from rag_audit.formats.chain import ClosedWindow
 from rag_audit.formats.constants import STATEMENTS, Constants
+from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import BeaconEntry, Enrolment, QueryRecord, TenantEntry, parse_entry
 from rag_audit.formats.statements import ManyStatement, PublicValues, Statement, record_public, tenant_public
@@ -109,7 +110,9 @@ def _groth16_proofs(file: WindowFile) -> Iterator[Exported]:
         part = policy.tenant(tenant.tenant)
         if part is None or part.system != "groth16":
             continue
-        public = tenant_public(tenant, policy=policy, manifest=file.embedder, opening_digest=closed.digest)
+        public = tenant_public(
+            tenant, policy=policy, manifest=check_manifest(file.embedder), opening_digest=closed.digest
+        )
         facts = {
             q.seq: record_public(
                 q, public, opening=closed.opening, beacon=beacons.get(enrolled.get(q.account, 0), b"")
@@ -165,7 +168,7 @@ def _certificate(
         declared,
         opening_digest=closed.digest,
         head=Checkpoint(closed.opening.log, size, tree.root(size)),
-        dimension=file.embedder["schema"]["dimension"],
+        dimension=check_manifest(file.embedder)["schema"]["dimension"],
         capacity=wanted.records,
     )
     circuit, values = certificate_statement(statement)

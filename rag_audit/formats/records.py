@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypeAlias
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import Field
 
 from rag_audit.encoding.canonical import jcs, sha256
@@ -318,11 +318,6 @@ def document_digest(salt: bytes, document: bytes) -> bytes:
 def answer_digest(salt_a: bytes, digests: list[bytes]) -> bytes:
     """hans: the salted digest of the answer, from the selected positions' document digests in htopk order."""
     return sha256(b"rag-audit/answer/v1" + salt_a + b"".join(digests))
-
-
-def sign(key: Ed25519PrivateKey, message: bytes) -> str:
-    """An Ed25519 signature as 128 hex digits."""
-    return key.sign(message).hex()
 
 
 def verifies(key: bytes, message: bytes, signature: str) -> bool:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rag_audit.errors import SchemaError, WitnessError
 from rag_audit.formats.constants import Constants
+from rag_audit.formats.manifest import Manifest
 from rag_audit.formats.policy import Policy, TenantPolicy
 from rag_audit.formats.records import Opening, QueryRecord, TenantEntry
 from rag_audit.relation.field import digest_to_field, to_bytes
@@ -245,7 +245,7 @@ def tenant_public(
     entry: TenantEntry,
     *,
     policy: Policy,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     opening_digest: str,
     points: bytes = b"",
     table: StaticTable | None = None,
@@ -304,7 +304,7 @@ def record_public(
     )
 
 
-def proof_constants(policy: Policy, part: TenantPolicy, manifest: Mapping[str, Any]) -> Constants:
+def proof_constants(policy: Policy, part: TenantPolicy, manifest: Manifest) -> Constants:
     """What fixes a tenant's proofs: its policy, and dimension and normalisation of the embedder in the manifest."""
     quantiser = manifest["embedder"].get("quantiser")
     norm_factor = quantiser.get("norm_factor") if isinstance(quantiser, dict) else None

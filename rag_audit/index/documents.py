@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -61,19 +61,6 @@ class DocumentStore:
             return {position: text for position, text in rows}
         except sqlite3.Error as exc:
             raise self._error("documents cannot be read", exc) from exc
-
-    def at(self, tenant: str, positions: Sequence[int]) -> list[str | None]:
-        """The texts at these positions, in their order; None where a position is empty."""
-        try:
-            found = [
-                self._connection.execute(
-                    "SELECT text FROM documents WHERE tenant = ? AND position = ?", (tenant, position)
-                ).fetchone()
-                for position in positions
-            ]
-        except sqlite3.Error as exc:
-            raise self._error("documents cannot be read", exc) from exc
-        return [None if row is None else row[0] for row in found]
 
     def close(self) -> None:
         """Close the file."""

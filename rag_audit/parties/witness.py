@@ -16,7 +16,8 @@ from pathlib import Path
 
 from rag_audit.beacon.values import NONCE_SIZE, Reveal, members_of, nonce_commitment
 from rag_audit.encoding.canonical import parse_json, sha256
-from rag_audit.encoding.durable import PRIVATE_MODE, create_private, locked, read_private, replace_file
+from rag_audit.encoding.durable import PRIVATE_MODE, create_private, read_private, replace_file
+from rag_audit.encoding.lock import locked
 from rag_audit.errors import SizeError, StoreError
 from rag_audit.formats.chain import is_complete
 from rag_audit.formats.records import Enrolment, Opening, WitnessBeacon, log_origin

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_audit.errors import ExitCode, RagAuditError
 from rag_audit.formats.challenge import Challenge
+from rag_audit.formats.manifest import Manifest
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import (
     BeaconEntry,
@@ -28,9 +29,7 @@ from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree
-
-if TYPE_CHECKING:
-    pass
+from rag_audit.verify.figures import Figures
 
 
 class Status(StrEnum):
@@ -88,6 +87,8 @@ class Case:
     """
 
     file: WindowFile
+    manifest: Manifest
+    """the file's embedder manifest, its parts checked for their types"""
     trust: Trust
     receipts: Sequence[ReceiptFile]
     engine: str
@@ -101,14 +102,15 @@ class Case:
     final: Checkpoint
     previous: Sequence[WindowFile | RagAuditError] = ()
     """windows before this one as the verifier was given them, or why one cannot be read"""
-    """the window before this one, or why what was given for it cannot be read"""
     challenges: Sequence[NamedChallenge] = ()
     """those that the verifier names itself"""
     unread: Sequence[str] = ()
     """a complaint for each file that was handed in as a receipt and is none"""
     checks: list[Check] = field(default_factory=list)
-    figures: dict[str, Any] = field(default_factory=dict)
+    figures: Figures = field(default_factory=Figures)
     """what the verdict prints besides the checks: levels, counts, bounds"""
+    setups: set[str] = field(default_factory=set)
+    """how the keys of the proofs came about that were verified"""
     publics: dict[int, RecordPublic] = field(default_factory=dict)
     """by a record's seq what its statements are made of, which cost a slot and a context each"""
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from rag_audit.encoding.canonical import bounded_text, digest_hex, jcs, parse_hex, read_bytes, read_json
+from rag_audit.encoding.canonical import bounded_text, digest_hex, jcs, read_bytes, read_json
 from rag_audit.errors import EncodingError, ExitCode, RagAuditError, SchemaError, SetupError
 from rag_audit.errors.printable import printable
 from rag_audit.formats.challenge import Challenge
+from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import CountersignedReceipt, Opening, RosterEntry, TenantEntry, parse_entry
 from rag_audit.formats.trust import Trust
@@ -24,6 +25,7 @@ from rag_audit.verify.case import Case, Check, NamedChallenge, ReceiptFile, Stat
 from rag_audit.verify.checks import bound, coalition, ledger, opening, proof, receipt
 from rag_audit.verify.checks import trust as trust_checks
 from rag_audit.verify.checks.challenge import open_challenge
+from rag_audit.verify.figures import Figures
 
 MAX_RECEIPT_BYTES = 1 << 20
 
@@ -57,7 +59,7 @@ class Verdict:
 
     exit_code: ExitCode
     checks: Sequence[Check]
-    figures: Mapping[str, Any]
+    figures: Figures
     notes: Sequence[str]
 
     @property
@@ -184,7 +186,7 @@ def open_case(
 
     :raises RagAuditError: naming the first part that is not well-formed
     """
-    _check_manifest(file.embedder)
+    manifest = check_manifest(file.embedder)
     entries = [parse_entry(value, field=f"entries[{i}]") for i, value in enumerate(file.entries)]
     if not entries or not isinstance(entries[0], Opening):
         raise SchemaError("entry 0 is not an opening", field="entries[0]")
@@ -194,6 +196,7 @@ def open_case(
         raise SchemaError("tenants are not sorted and unique", field="tenants", found=names)
     return Case(
         file=file,
+        manifest=manifest,
         trust=trust,
         receipts=receipts,
         engine=engine,
@@ -207,22 +210,6 @@ def open_case(
         final=file.final_head(),
         previous=previous,
     )
-
-
-def _check_manifest(manifest: Mapping[str, Any]) -> None:
-    """The parts of the manifest under C_emb that the checks read are there, with their types."""
-    needed = {"embedder": dict, "embedder.kind": str, "embedder.artefacts": dict, "embedder.tokens": dict,
-              "embedder.tokens.query": int, "embedder.tokens.document": int, "schema": dict,
-              "schema.dimension": int}  # fmt: skip
-    for place, kind in needed.items():
-        part: Any = manifest
-        for name in place.split("."):
-            part = part.get(name)
-        if type(part) is not kind:
-            raise SchemaError("embedder manifest is not well-formed", field=f"embedder.{place}",
-                              expected=kind.__name__, found=type(part).__name__)  # fmt: skip
-    for name, digest in manifest["embedder"]["artefacts"].items():
-        parse_hex(digest, 32, field=f"embedder.embedder.artefacts.{name}")
 
 
 def load_receipts(paths: Sequence[Path]) -> tuple[list[ReceiptFile], list[str]]:
@@ -276,7 +263,7 @@ def _previous(path: Path) -> WindowFile | RagAuditError:
 
 def _embedder(case: Case) -> tuple[Embedder | None, list[str]]:
     """The embedder to re-execute A1 with: only one whose artefacts trust.toml pins, and that is installed here."""
-    part: Any = case.file.embedder["embedder"]
+    part = case.manifest["embedder"]
     if not any(r.receipt.disclosed for r in case.receipts):
         return None, []
     if part.get("artefacts") != case.trust.pins.embedder:
@@ -299,14 +286,14 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
     statuses = {c.status for c in case.checks}
     worst = next((s for s in (Status.FAIL, Status.UNDECIDED, Status.UNMET) if s in statuses), Status.PASS)
     require = case.trust.require
-    figures = {
+    figures: Figures = {
         **case.figures,
         "delta": case.policy.delta_policy,
         "k_max": case.policy.k_max,
         "n": case.policy.n,
         "scores": f"{case.policy.noise.lo}..{case.policy.noise.hi}",
         "lattice": case.policy.noise.lattice,
-        "dimension": case.file.embedder["schema"]["dimension"],
+        "dimension": case.manifest["schema"]["dimension"],
         "beta": require.beta,
         "eta": require.eta,
         "window": case.opening.window,

@@ -49,7 +49,7 @@ def public_manifest(name: str) -> dict[str, Any]:
 
     if name != NAME:
         raise SetupError("no manifest of this embedder is known", field="embedder", expected=NAME, found=name)
-    return manifest()
+    return {key: value for key, value in manifest(1, 1).items() if key != "tokens"}
 
 
 def manifest_digest(manifest: Mapping[str, Any]) -> str:

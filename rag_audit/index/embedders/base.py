@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import EncodingError, RagAuditError
+from rag_audit.formats.manifest import EmbedderManifest
 
 if TYPE_CHECKING:
     from rag_audit.formats.statements import StaticTable
@@ -71,7 +72,7 @@ class Embedder(Protocol):
     def table(self) -> StaticTable | None:
         """The static table that claim A1 is proved from; None: there is none, and A1 cannot be proved."""
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> EmbedderManifest:
         """The embedder's part of C_emb, a JSON value: kind, digests of artefacts, prompt, quantiser, limits.
 
         The opening adds the schema (tenants, capacities). Two embedders with one manifest give one vector.

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from rag_audit.encoding.durable import open_regular
 from rag_audit.errors import EncodingError, SetupError
+from rag_audit.formats.manifest import EmbedderManifest
 from rag_audit.index.embedders.base import NothingToEmbed, PromptTemplate, TokenLimits, Vectors, check_text
 from rag_audit.relation.native import text_query_commitment
 from rag_audit.relation.vectors import MAX_COMPONENT
@@ -126,7 +127,7 @@ class OnnxEmbedder:
             )
         self.dimension: int = shape[2]
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> EmbedderManifest:
         return {
             "kind": self.name,
             "artefacts": self._artefacts,

@@ -15,11 +15,12 @@ from functools import cache
 from importlib.util import find_spec
 from math import isqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rag_audit.errors import EncodingError, SetupError
+from rag_audit.formats.manifest import EmbedderManifest
 from rag_audit.formats.statements import StaticTable
 from rag_audit.index.embedders.base import NothingToEmbed, PromptTemplate, TokenLimits, Vectors, check_text
 from rag_audit.relation.native import query_commitment
@@ -62,8 +63,8 @@ ARTEFACTS = {
 """The public artefacts by name, as the manifest and a verifier's pins list them."""
 
 
-def manifest() -> dict[str, Any]:
-    """The embedder's manifest as far as this release fixes it: all but the token limits."""
+def manifest(query_tokens: int, document_tokens: int) -> EmbedderManifest:
+    """The embedder's manifest. All but the token limits, this release fixes."""
     return {
         "kind": NAME,
         "artefacts": dict(ARTEFACTS),
@@ -76,6 +77,7 @@ def manifest() -> dict[str, Any]:
             "scale": "0.22",
         },
         "query_commitment": "tokens",
+        "tokens": {"document": document_tokens, "query": query_tokens},
     }
 
 
@@ -182,8 +184,8 @@ class WordLlama:
         self._table = int4_table()
         self._tokenizer = _tokenizer()
 
-    def manifest(self) -> dict[str, Any]:
-        return {**manifest(), "tokens": {"document": self.limits.document, "query": self.limits.query}}
+    def manifest(self) -> EmbedderManifest:
+        return manifest(self.limits.query, self.limits.document)
 
     def tokenize(self, text: str) -> list[int]:
         check_text(text, field="query")

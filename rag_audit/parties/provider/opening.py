@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rag_audit.beacon.values import members_of
 from rag_audit.commit.commitment import Commitment, check_inputs, commit
@@ -17,6 +16,7 @@ from rag_audit.commit.stored import (
 )
 from rag_audit.errors import PolicyError, StoreError, WindowStateError
 from rag_audit.formats.layout import Layout
+from rag_audit.formats.manifest import Manifest
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import BeaconSource, PreviousWindow, RosterEntry, WitnessBeacon
 from rag_audit.index.embedders import Embedder, get_embedder
@@ -69,7 +69,7 @@ def begin(
     origin: str,
     policy: Policy,
     roster: Sequence[RosterEntry],
-    manifest: dict[str, Any],
+    manifest: Manifest,
     documents: Mapping[str, Sequence[str]],
     beacon: BeaconSource,
     witnesses: Sequence[VerifierKey],
@@ -103,7 +103,7 @@ def inputs_of(
     roster: Sequence[RosterEntry],
     documents: Mapping[str, Sequence[str]],
     embedder: Embedder | None,
-) -> tuple[Embedder, dict[str, Any]]:
+) -> tuple[Embedder, Manifest]:
     """The embedder, and the manifest under C_emb, of inputs that fit together.
 
     :raises PolicyError: they do not
@@ -122,7 +122,7 @@ def read_back(
     :raises StoreError: state missing or altered; another embedder than the committed one
     """
     made, witnesses = load_commitment(folder, now)
-    part: Any = made.manifest["embedder"]
+    part = made.manifest["embedder"]
     tokens = made.policy.tokens
     embedder = embedder or get_embedder(
         part["kind"], query_tokens=tokens.query, document_tokens=tokens.document

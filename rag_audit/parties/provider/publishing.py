@@ -11,6 +11,7 @@ from rag_audit.commit.stored import fix_keys
 from rag_audit.encoding.canonical import Json, digest_hex, read_json
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import StoreError, WindowStateError
+from rag_audit.formats.manifest import as_json
 from rag_audit.formats.publication import PUBLICATION, Publication
 from rag_audit.formats.records import MAX_CHECKPOINT_BYTES, Closing, QueryRecord
 from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
@@ -112,7 +113,7 @@ class Publisher:
             mediaType=PUBLICATION,
             opening=context.opening.dump(),
             policy=context.policy.dump(),
-            embedder=context.commitment.manifest,
+            embedder=as_json(context.commitment.manifest),
             roster=[r.dump() for r in context.commitment.roster],
             tenants=[t.entry.dump() for t in context.commitment.tenants.values()],
         )
@@ -150,7 +151,7 @@ class Publisher:
             opening_checkpoint=self._public.checkpoint(1).read_text(),
             final_checkpoint=final.read_text() if final.exists() else self.checkpoint(len(entries)),
             policy=context.policy.dump(),
-            embedder=context.commitment.manifest,
+            embedder=as_json(context.commitment.manifest),
             roster=[r.dump() for r in context.commitment.roster],
             tenants=[t.entry.dump() for t in context.commitment.tenants.values()],
             verification_keys=self._keys(entries, proofs, certified=certificate is not None),

@@ -26,7 +26,7 @@ def check(case: Case) -> None:
         eps = figures["eps_audit"]
         found = f"{figures['eps_audit_by']} {eps} at delta {policy.delta_policy}"
         case.report("bound.computed", Decimal(eps).is_finite(), "a finite bound", found)
-        case.figures.update(figures)
+        case.figures = {**case.figures, **figures}
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for q in case.queries:
             counts[q.tenant][q.account] += 1

@@ -60,13 +60,9 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
         )
     with case.guarding("coalition.circuit"):
         p, q = case.policy.estimator.theta
-        shape = {
-            "records": wanted.records,
-            "dimension": case.file.embedder["schema"]["dimension"],
-            "theta": (p, q),
-        }
+        dimension = case.manifest["schema"]["dimension"]
         system = coalition_system(wanted.system)
-        circuit = system.digest(**shape)
+        circuit = system.digest(records=wanted.records, dimension=dimension, theta=(p, q))
         # Another digest may be an older or newer release's circuit: unknown here, not proven false.
         status = Status.PASS if circuit == wanted.circuit else Status.UNDECIDED
         if not case.record(
@@ -74,9 +70,15 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
         ):
             return False
         with case.guarding("coalition.key"):
-            key = system.open_key(**shape, published=case.file.verification_keys, pins=case.trust.pins)
+            key = system.open_key(
+                records=wanted.records,
+                dimension=dimension,
+                theta=(p, q),
+                published=case.file.verification_keys,
+                pins=case.trust.pins,
+            )
             case.report("coalition.key", True, key.digest, key.digest)
-            case.figures.setdefault("setups", set()).add(key.setup or "transparent")
+            case.setups.add(key.setup or "transparent")
             with case.guarding("coalition.certificate"):
                 size = len(case.entries) - 1
                 statement = coalition_statement(
@@ -84,7 +86,7 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
                     declared,
                     opening_digest=case.opening_digest,
                     head=Checkpoint(case.opening.log, size, case.tree.root(size)),
-                    dimension=shape["dimension"],
+                    dimension=dimension,
                     capacity=wanted.records,
                 )
                 system.verify(statement, present, key=key.key, engine=case.engine)

@@ -23,7 +23,7 @@ def check(case: Case) -> None:
     with case.guarding("opening.policy"):
         try:
             # Checked to be an integer; C_emb commits to it.
-            check_policy(case.policy, case.file.embedder["schema"]["dimension"])
+            check_policy(case.policy, case.manifest["schema"]["dimension"])
             check_roster(case.roster, case.policy)
             case.report("opening.policy", True, "well-formed", "well-formed")
         except PolicyError as exc:
@@ -61,8 +61,8 @@ def _complete(case: Case) -> None:
         ("closes_at", opening.closes_at, policy.closes_at),
         ("capacities", [(t.tenant, t.capacity) for t in policy.tenants], [(t.tenant, t.capacity) for t in tenants]),
         ("schema", [{"tenant": t.tenant, "capacity": t.capacity} for t in tenants],
-         case.file.embedder["schema"].get("tenants")),
-        ("tokens", policy.tokens.dump(), case.file.embedder["embedder"]["tokens"]),
+         case.manifest["schema"].get("tenants")),
+        ("tokens", policy.tokens.dump(), case.manifest["embedder"]["tokens"]),
     ]  # fmt: skip
     wrong = next(((name, a, b) for name, a, b in pairs if a != b), None)
     if wrong is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
-from typing import Any
 
 from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import ExitCode, RagAuditError, SetupError
@@ -85,7 +84,7 @@ def _a1(case: Case, asked: Set[int], valid: set[tuple[int, str]]) -> None:
     """The level of A1, where every record that needs proofs has a valid one of `embed`."""
     if not asked or any((seq, "embed") not in valid for seq in asked):
         return
-    artefacts = case.file.embedder["embedder"]["artefacts"]
+    artefacts = case.manifest["embedder"]["artefacts"]
     tenants = {q.tenant for q in case.queries if q.seq in asked}
     systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
     tables = {proof_system(name).TABLE_ARTEFACT for name in systems}
@@ -97,7 +96,7 @@ def known_manifest(case: Case) -> bool:
     """Whether the whole manifest, less the policy's token limits, is the one that trust.toml pins or, without such a
     pin, this release's own: a proof of `embed` is about the quantiser and the commitment that the manifest names.
     """
-    part: Any = case.file.embedder["embedder"]
+    part = case.manifest["embedder"]
     pin = case.trust.pins.manifest
     if pin is None:
         try:
@@ -146,7 +145,7 @@ def _verify(case: Case, tenant: str, name: str, proved: Sequence[tuple[QueryReco
     assert part is not None
     system = proof_system(part.system)
     with case.guarding(f"{prefix}.circuit.{tenant}"):
-        public = tenant_public(case.tenants[tenant], policy=case.policy, manifest=case.file.embedder,
+        public = tenant_public(case.tenants[tenant], policy=case.policy, manifest=case.manifest,
                                opening_digest=case.opening_digest)  # fmt: skip
         named, circuit = part.circuits[name], system.circuits(public.constants).get(name)
         # Another digest may be an older or newer release's circuit: unknown here, not proven false.
@@ -188,7 +187,7 @@ def _verify_kind(
         opened = shared.open_key(keys, pins) if shared else system.open_key(name, public, keys, pins)
         key = opened.key
         case.report(f"{prefix}.key.{tenant}", True, opened.digest, opened.digest)
-        case.figures.setdefault("setups", set()).add(opened.setup or "transparent")
+        case.setups.add(opened.setup or "transparent")
         with case.guarding(f"{prefix}.valid.{tenant}"):
             bad: Refusals
             if shared is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any, cast
 
 from rag_audit.formats.trust import (
     A1_LEVELS,
@@ -53,13 +52,13 @@ def check(case: Case) -> None:
     _minimal_tau(case)
     case.figures["d1"] = "declared"
     for name, order in (("a1", A1_LEVELS), ("d1", D1_LEVELS), ("coalition", COALITION_LEVELS)):
-        level = case.figures.get(name, order[0])
+        level = str(case.figures.get(name, order[0]))
         asked = getattr(require, name)
         case.require(f"trust.{name}", at_least(level, asked, order), f"{asked} or better", level)
     if (drawn_by := case.figures.get("challenge")) is not None:
         case.require("trust.challenge", at_least(drawn_by, require.challenge, CHALLENGE_LEVELS),
                      f"{require.challenge} or better; --challenge names the verifier's own", drawn_by)  # fmt: skip
-    setups = case.figures.pop("setups", set())
+    setups = case.setups
     # The weakest of those that the proofs rest on; scan proofs rest on none.
     setup = next((s for s in ("unsafe", "ceremony", "transparent") if s in setups), "none")
     case.figures["setup"] = setup
@@ -75,7 +74,7 @@ def _manifest(case: Case) -> None:
     """Everything that the manifest says of the embedder, not its artefacts alone."""
     pin = case.trust.pins.manifest
     if pin is not None:
-        found = manifest_digest(cast(dict[str, Any], case.file.embedder["embedder"]))
+        found = manifest_digest(case.manifest["embedder"])
         case.report("trust.manifest", found == pin, pin, found, "embedder.embedder")
 
 
@@ -97,7 +96,7 @@ def _artefacts(case: Case) -> None:
 
     What proofs of A1 commit to may stay unpinned: it only decides the level.
     """
-    found: Any = case.file.embedder["embedder"].get("artefacts")
+    found = case.manifest["embedder"]["artefacts"]
     pins = case.trust.pins.embedder
     if not pins:
         case.record("trust.embedder", Status.UNDECIDED, "pinned embedder artefacts", "no pin in trust.toml")
@@ -109,8 +108,8 @@ def _artefacts(case: Case) -> None:
     case.report("trust.embedder", rest == pins, pins, rest)
 
 
-def _maximum(case: Case, name: str, limit: Decimal | None, value: Decimal | float | None) -> None:
-    met = limit is not None and value is not None and Decimal(str(value)) <= limit
+def _maximum(case: Case, name: str, limit: Decimal | None, value: Decimal | str | None) -> None:
+    met = limit is not None and value is not None and Decimal(value) <= limit
     case.require(f"trust.{name}", met, _or_absent("at most", limit), "unknown" if value is None else value)
 
 

@@ -1,0 +1,48 @@
+"""Locks between processes: a file that one of them holds (`flock`, so POSIX only)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rag_audit.encoding.durable import PRIVATE_MODE
+from rag_audit.errors import StoreError
+
+
+def hold(path: Path, *, wait: bool) -> int | None:
+    """Take an exclusive lock on `path`, which is made if it is missing; closing the handle lets go, and so does the
+    process's end.
+
+    :param wait: for another holder to finish; without it None is given where there is one
+    :raises StoreError: the lock file cannot be opened
+    """
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_MODE)
+    except OSError as exc:
+        raise StoreError("cannot be locked", field=str(path), found=exc.strerror or str(exc)) from exc
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """While `path` is locked; waits for another holder to finish.
+
+    :raises StoreError: the lock file cannot be opened
+    """
+    handle = hold(path, wait=True)
+    assert handle is not None
+    try:
+        yield
+    finally:
+        os.close(handle)
