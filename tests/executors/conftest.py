@@ -36,34 +36,46 @@ class Cluster(ABC):
 
     address: str
 
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Start its processes, and wait until it can be reached."""
+
     def start(self, *command: object, **environment: str) -> subprocess.Popen[bytes]:
         """One of its processes. Its workers import the package and the tests from this checkout."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, *map(str, command)],
             env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        self.processes.append(process)
+        return process
 
     @abstractmethod
     def kill_a_busy_worker(self, running: Callable[[], bool]) -> bool:
         """Wait until a worker has a task, and kill it; False if nothing is `running` any more."""
 
-    @abstractmethod
     def stop(self) -> None:
-        """End all its processes."""
+        """End whatever of its processes was started, the last one first; also where `begin` failed."""
+        for process in reversed(self.processes):
+            process.kill()
+            process.wait()
 
 
 class DaskCluster(Cluster):
     """A task whose worker dies is not repeated by Dask itself."""
 
-    def __init__(self, folder: Path) -> None:
-        file = folder / "scheduler.json"
+    def begin(self) -> None:
+        file = self.folder / "scheduler.json"
         options = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", file)
-        self.scheduler = self.start("-m", "dask", "scheduler", *options, "--port", "0",
+        scheduler = self.start("-m", "dask", "scheduler", *options, "--port", "0",
                                     DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0")  # fmt: skip
         while (address := self._address(file)) is None:
-            assert self.scheduler.poll() is None
+            assert scheduler.poll() is None
             time.sleep(0.05)
         self.address = address.replace("tcp://", "dask://")
         # Only now: workers read the file too.
@@ -91,23 +103,20 @@ class DaskCluster(Cluster):
                         return True
         return False
 
-    def stop(self) -> None:
-        for process in (*self.workers.values(), self.scheduler):
-            process.kill()
-            process.wait()
-
 
 class RayCluster(Cluster):
     """One node with two workers, reached as a client on another machine would."""
 
     def __init__(self, key_file: Path) -> None:
+        super().__init__(Path(tempfile.mkdtemp(prefix="ray-")))  # its sockets' names must be short
         self.mark = f"{KEY_VARIABLE}={key_file}".encode()
-        self.folder = tempfile.mkdtemp(prefix="ray-")  # its sockets' names must be short
+
+    def begin(self) -> None:
         ports = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
         port, client_port = (p.getsockname()[1] for p in ports)
         for reserved in ports:
             reserved.close()
-        self.node = self.start(
+        node = self.start(
             "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address", "127.0.0.1",
             "--port", port, "--ray-client-server-port", client_port, "--num-cpus", "2",
             "--include-dashboard", "false", "--disable-usage-stats", "--temp-dir", self.folder,
@@ -115,7 +124,7 @@ class RayCluster(Cluster):
         self.address = f"ray://127.0.0.1:{client_port}"
         until = time.monotonic() + START_S
         while not self._listens(client_port):
-            assert self.node.poll() is None and time.monotonic() < until
+            assert node.poll() is None and time.monotonic() < until
             time.sleep(0.1)
 
     @staticmethod
@@ -140,8 +149,9 @@ class RayCluster(Cluster):
         return title.startswith(b"ray::run_sealed") and self.mark in environment.split(b"\0")
 
     def stop(self) -> None:
-        self.node.terminate()
-        self.node.wait()
+        for node in self.processes:
+            node.terminate()
+            node.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -156,6 +166,7 @@ def cluster(request: pytest.FixtureRequest, key_file: Path, tmp_path: Path) -> I
         )
         made = RayCluster(key_file)
     try:
+        made.begin()
         yield made
     finally:
         made.stop()

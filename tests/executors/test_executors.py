@@ -321,3 +321,22 @@ def test_a_client_is_taken_as_it_is(cluster: Cluster) -> None:
     with Client(cluster.address.replace("dask://", "tcp://")) as client:
         jobs = [(i, Echo(i)) for i in range(20)]
         assert dict(run_jobs(jobs, client.get_executor())) == {i: i for i in range(20)}
+
+
+class _Unreachable(Cluster):
+    """Starts something, and then cannot be reached."""
+
+    def begin(self) -> None:
+        self.start("-c", "import time; time.sleep(600)")
+        raise RuntimeError("not reached")
+
+    def kill_a_busy_worker(self, running: Callable[[], bool]) -> bool:
+        raise NotImplementedError
+
+
+def test_what_a_cluster_started_ends_with_it_where_its_set_up_fails(tmp_path: Path) -> None:
+    unreachable = _Unreachable(tmp_path)
+    with pytest.raises(RuntimeError):
+        unreachable.begin()
+    unreachable.stop()
+    assert [p.poll() is None for p in unreachable.processes] == [False]
