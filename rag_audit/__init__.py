@@ -1,7 +1,8 @@
 """rag-audit: how much can a multi-tenant RAG service leak through retrieval to a coalition of accounts?
 
 What a program needs is importable from here; each name is loaded on first use, so that a verifier never loads
-what only a provider needs.
+what only a provider needs. `rag_audit.errors` has the errors. Every other module is internal: it may change, or move,
+in any release.
 """
 
 from __future__ import annotations
@@ -11,45 +12,74 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rag_audit.commit.draft import draft_policy
+    from rag_audit.encoding.canonical import jcs
     from rag_audit.formats.policy import Policy
     from rag_audit.formats.publication import Publication
     from rag_audit.formats.records import WitnessBeacon
-    from rag_audit.formats.trust import Trust
+    from rag_audit.formats.trust import Require, Trust, trust_template
+    from rag_audit.formats.windowfile import WindowFile
+    from rag_audit.index.embedders import get_embedder, manifest_digest
     from rag_audit.ledger.keys import SigningKey, VerifierKey
+    from rag_audit.ledger.merkle import HashTree, leaf_hash
+    from rag_audit.ledger.note import parse_note
     from rag_audit.parties.account import Account
     from rag_audit.parties.provider.window import Window
     from rag_audit.parties.witness import Witness
+    from rag_audit.proofs.scan import protocols_digest
+    from rag_audit.relation.noise import table_digest
     from rag_audit.verify.verifier import Verdict, verify_window
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Account",
+    "HashTree",
     "Policy",
     "Publication",
+    "Require",
     "SigningKey",
     "Trust",
     "Verdict",
     "VerifierKey",
     "Window",
+    "WindowFile",
     "Witness",
     "WitnessBeacon",
     "draft_policy",
+    "get_embedder",
+    "jcs",
+    "leaf_hash",
+    "manifest_digest",
+    "parse_note",
+    "protocols_digest",
+    "table_digest",
+    "trust_template",
     "verify_window",
 ]
 
 _HOME = {
     "Account": "parties.account",
+    "HashTree": "ledger.merkle",
     "Policy": "formats.policy",
     "Publication": "formats.publication",
+    "Require": "formats.trust",
     "SigningKey": "ledger.keys",
     "Trust": "formats.trust",
     "Verdict": "verify.verifier",
     "VerifierKey": "ledger.keys",
     "Window": "parties.provider.window",
+    "WindowFile": "formats.windowfile",
     "Witness": "parties.witness",
     "WitnessBeacon": "formats.records",
     "draft_policy": "commit.draft",
+    "get_embedder": "index.embedders",
+    "jcs": "encoding.canonical",
+    "leaf_hash": "ledger.merkle",
+    "manifest_digest": "index.embedders",
+    "parse_note": "ledger.note",
+    "protocols_digest": "proofs.scan",
+    "table_digest": "relation.noise",
+    "trust_template": "formats.trust",
     "verify_window": "verify.verifier",
 }
 

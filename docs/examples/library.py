@@ -11,22 +11,25 @@ from pathlib import Path
 
 from rag_audit import (
     Account,
+    HashTree,
     Publication,
+    Require,
     SigningKey,
     Window,
+    WindowFile,
     Witness,
     WitnessBeacon,
     draft_policy,
+    get_embedder,
+    jcs,
+    leaf_hash,
+    manifest_digest,
+    parse_note,
+    protocols_digest,
+    table_digest,
+    trust_template,
     verify_window,
 )
-from rag_audit.encoding.canonical import jcs
-from rag_audit.formats.trust import Require, trust_template
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import get_embedder, manifest_digest
-from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import parse_note
-from rag_audit.proofs.scan import protocols_digest
-from rag_audit.relation.noise import table_digest
 
 os.chdir(sys.argv[1] if len(sys.argv) > 1 else ".")
 

@@ -1,10 +1,12 @@
 """The README's library example is the one that runs."""
 
+import ast
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import rag_audit
@@ -33,6 +35,13 @@ def test_example_runs(tmp_path: Path) -> None:
     assert done.stdout.startswith("PASS eps_audit=")
 
 
+def test_the_example_needs_public_names_only() -> None:
+    imported = [n for n in ast.walk(ast.parse(EXAMPLE.read_text())) if isinstance(n, ast.ImportFrom)]
+    ours = [n for n in imported if (n.module or "").startswith("rag_audit")]
+    assert [n.module for n in ours] == ["rag_audit"]
+    assert {alias.name for alias in ours[0].names} <= set(rag_audit.__all__)
+
+
 def test_exports() -> None:
     for name in rag_audit.__all__:
         assert getattr(rag_audit, name).__module__.startswith("rag_audit."), name
@@ -43,7 +52,11 @@ def test_exports() -> None:
 
 def test_every_command_is_listed() -> None:
     table = (ROOT / "README.md").read_text().split("## Commands")[1].split("## ")[0]
-    for name, command in main.commands.items():
+    context = click.Context(main)
+    names = main.list_commands(context)
+    assert {"verify", "open", "witness"} <= set(names)
+    for name in names:
+        command = main.get_command(context, name)
         assert re.search(rf"`{name}\b", table), name
         for part in getattr(command, "commands", {}):
             assert re.search(rf"`(?:{name} )?{part}`", table), f"{name} {part}"

@@ -1,0 +1,121 @@
+"""A window's memory is free while the disk is written, whoever writes; and two who want the same do not both get it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rag_audit.errors import PolicyError
+from rag_audit.ledger import store as ledger_store
+from rag_audit.parties.account import Account
+from rag_audit.parties.provider import publishing
+from rag_audit.parties.provider.window import Window
+from tests.window.simulator import QUESTIONS, Service
+
+
+def is_free(window: Window) -> bool:
+    """Whether another thread could use the window's memory now."""
+    got: list[bool] = []
+
+    def look() -> None:
+        got.append(window.state.changed.acquire(blocking=False))
+        if got[0]:
+            window.state.changed.release()
+
+    other = threading.Thread(target=look)
+    other.start()
+    other.join()
+    return got[0]
+
+
+def watched(window: Window, seen: list[bool], write: Callable[..., Any]) -> Callable[..., Any]:
+    def writing(*args: Any, **options: Any) -> Any:
+        seen.append(is_free(window))
+        return write(*args, **options)
+
+    return writing
+
+
+def new_account(service: Service, name: str) -> Account:
+    service.accounts[name] = Account.create(service.root / "accounts" / name, name, "law")
+    return service.accounts[name]
+
+
+def test_the_memory_is_free_while_the_disk_is_written(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with service.open(accounts_max=4) as window:
+        seen: list[bool] = []
+        for module, name in ((ledger_store.LedgerStore, "_execute"), (publishing, "replace_file")):
+            monkeypatch.setattr(module, name, watched(window, seen, getattr(module, name)))
+        window.enrol(new_account(service, "late").roster_entry, service.beacon())
+        enrolled = len(seen)
+        service.ask(window, "law-1", QUESTIONS["law"][0])
+        service.finish(window)
+        assert 2 <= enrolled < len(seen) and all(seen)
+
+
+def test_two_enrolments_of_one_account_at_once_are_one(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second comes while the first is on its way to the disk."""
+    with service.open(accounts_max=4) as window:
+        account = new_account(service, "late").roster_entry
+        append, refused = window.state.append, []
+
+        def append_slowly(*args: Any, **options: Any) -> Any:
+            if not refused:
+                with pytest.raises(PolicyError) as caught:
+                    window.enrol(account, service.beacon())
+                refused.append(caught.value)
+            return append(*args, **options)
+
+        monkeypatch.setattr(window.state, "append", append_slowly)
+        window.enrol(account, service.beacon())
+        assert len(refused) == 1 and [*window.state.enrolled_at] == ["late"]
+
+
+def test_the_tenants_cap_counts_enrolments_on_their_way(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with service.open(accounts_max=3) as window:
+        first, second = (new_account(service, name).roster_entry for name in ("third", "fourth"))
+        append, refused = window.state.append, []
+
+        def append_slowly(*args: Any, **options: Any) -> Any:
+            if not refused:
+                with pytest.raises(PolicyError, match="cap") as caught:
+                    window.enrol(second, service.beacon())
+                refused.append(caught.value)
+            return append(*args, **options)
+
+        monkeypatch.setattr(window.state, "append", append_slowly)
+        window.enrol(first, service.beacon())
+        assert len(refused) == 1 and [*window.state.enrolled_at] == ["third"]
+
+
+def test_nothing_follows_what_the_closing_record_is_about(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An enrolment that is on its way when the window closes is waited for."""
+    with service.open(accounts_max=4) as window:
+        account, beacon = new_account(service, "late").roster_entry, service.beacon()
+        arrived, closing = threading.Event(), threading.Thread(target=lambda: window.close())
+        append = window.state.append
+
+        def append_slowly(*args: Any, **options: Any) -> Any:
+            if not arrived.is_set():
+                arrived.set()
+                closing.start()
+                while not window.state.closing:  # it is in `close`, and waits
+                    pass
+            return append(*args, **options)
+
+        monkeypatch.setattr(window.state, "append", append_slowly)
+        window.enrol(account, beacon)
+        closing.join()
+        assert [e.type for e in window.state.entries[-2:]] == ["enrolment", "closing"]
+        assert window.state.entries[-1].enrolments == 1  # type: ignore[union-attr]
