@@ -64,10 +64,11 @@ def test_two_enrolments_of_one_account_at_once_are_one(
     """The second comes while the first is on its way to the disk."""
     with service.open(accounts_max=4) as window:
         account = new_account(service, "late").roster_entry
-        append, refused = window.state.append, []
+        append, refused, asked = window.state.append, [], []
 
         def append_slowly(*args: Any, **options: Any) -> Any:
-            if not refused:
+            if not asked:
+                asked.append(True)
                 with pytest.raises(PolicyError) as caught:
                     window.enrol(account, service.beacon())
                 refused.append(caught.value)
@@ -83,10 +84,11 @@ def test_the_tenants_cap_counts_enrolments_on_their_way(
 ) -> None:
     with service.open(accounts_max=3) as window:
         first, second = (new_account(service, name).roster_entry for name in ("third", "fourth"))
-        append, refused = window.state.append, []
+        append, refused, asked = window.state.append, [], []
 
         def append_slowly(*args: Any, **options: Any) -> Any:
-            if not refused:
+            if not asked:
+                asked.append(True)
                 with pytest.raises(PolicyError, match="cap") as caught:
                     window.enrol(second, service.beacon())
                 refused.append(caught.value)
@@ -110,8 +112,7 @@ def test_nothing_follows_what_the_closing_record_is_about(
             if not arrived.is_set():
                 arrived.set()
                 closing.start()
-                while not window.state.closing:  # it is in `close`, and waits
-                    pass
+                closing.join(2)  # time to write its record, if it did not wait
             return append(*args, **options)
 
         monkeypatch.setattr(window.state, "append", append_slowly)
