@@ -12,7 +12,6 @@ import click
 
 from rag_audit.encoding.canonical import read_json
 from rag_audit.errors import PolicyError
-from rag_audit.estimate.clusters import MAX_DENOMINATOR
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
 from rag_audit.proofs.policy import check_policy
@@ -66,6 +65,8 @@ def score_range(text: str, option: str) -> tuple[int, int]:
 @parsed
 def theta_fraction(text: str, option: str) -> tuple[int, int]:
     """p/q of 0.974 or 4/5."""
+    from rag_audit.estimate.clusters import MAX_DENOMINATOR  # with numpy, which most commands do not need
+
     if re.fullmatch(r"0?\.[0-9]{1,9}|[0-9]{1,9}/0*[1-9][0-9]{0,8}", text):
         theta = Fraction(text)
         if 0 < theta < 1 and theta.denominator <= MAX_DENOMINATOR:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,8 @@ import pytest
 from rag_audit.cli import main
 from tests.cli.conftest import ACCOUNTS, WITNESSES, Shell, arguments
 from tests.window.simulator import ORIGIN
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_a_window_from_keys_to_verdict(service: Shell) -> None:
@@ -305,3 +309,22 @@ def test_a_new_witness_follows_a_closed_window(service: Shell, tmp_path: Path) -
 
 def test_a_new_trust_file_allows_no_abandoned_window(service: Shell) -> None:
     assert "\nmax_abandoned = 0\n" in (service.root / "verifier/trust.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    "command", [["serve", "window", "--stdio"], ["verify", "none", "--trust", "none", "--json"]]
+)
+def test_nobody_reads_the_output(command: list[str], service: Shell) -> None:
+    """The reader of standard output has left before the first line."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "rag_audit", *command], cwd=service.root, input=b"{}\n" * 3, stdout=writer,
+            stderr=subprocess.PIPE, check=False, timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+    finally:
+        os.close(writer)
+    assert done.returncode == 2
+    for word in (b"Traceback", b"InternalError", b"Exception ignored"):
+        assert word not in done.stderr, done.stderr

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +18,6 @@ from rag_audit.cli import window as commands
 from rag_audit.errors import SetupError
 from rag_audit.parties.provider import service as serving
 from rag_audit.parties.provider.service import MAX_REQUEST_BYTES
-from tests.cli.conftest import Shell
 
 ROOT = Path(__file__).parents[2]
 
@@ -219,22 +215,3 @@ def test_a_file_in_the_sockets_place_stays(tmp_path: Path) -> None:
         server.bind(str(tmp_path / "old"))
     serving._free(tmp_path / "old")
     assert not (tmp_path / "old").exists()
-
-
-@pytest.mark.parametrize(
-    "command", [["serve", "window", "--stdio"], ["verify", "none", "--trust", "none", "--json"]]
-)
-def test_nobody_reads_the_output(command: list[str], service: Shell) -> None:
-    """The reader of standard output has left before the first line."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "rag_audit", *command], cwd=service.root, input=b"{}\n" * 3, stdout=writer,
-            stderr=subprocess.PIPE, check=False, timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-    finally:
-        os.close(writer)
-    assert done.returncode == 2
-    for word in (b"Traceback", b"InternalError", b"Exception ignored"):
-        assert word not in done.stderr, done.stderr
