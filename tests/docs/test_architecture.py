@@ -4,7 +4,7 @@ import ast
 import itertools
 import re
 import subprocess
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -100,3 +100,53 @@ def test_the_verifier_imports_nothing_of_the_provider(room: str) -> None:
 def test_modules_can_be_read_in_one_go() -> None:
     lines = {str(p.relative_to(ROOT)): p.read_text().count("\n") for p in MODULES.values()}
     assert {name for name, count in lines.items() if count > MOST_LINES} == set(LONGER)
+
+
+SCAN = ROOT / "native/scan/src"
+
+
+def _rust_modules() -> dict[str, str]:
+    """The scan crate's modules, tests apart, as their code without comments."""
+    texts = {}
+    for path in sorted(SCAN.rglob("*.rs")):
+        name = "::".join(path.relative_to(SCAN).with_suffix("").parts).removesuffix("::mod")
+        code = re.sub(r"//.*", "", path.read_text())
+        texts[name] = re.split(r"#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod \w+ \{", code)[0]
+    of_tests = {
+        f"{name}::{module}".removeprefix("lib::")
+        for name, code in texts.items()
+        for module in re.findall(r"#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod (\w+);", code)
+    }
+    return {name: code for name, code in texts.items() if name not in of_tests | {"lib"}}
+
+
+def _rust_imports(name: str, modules: dict[str, str]) -> set[str]:
+    """The modules that one names by a path from the crate, from its parent or among its children."""
+    paths = set()
+    for root, group, path in re.findall(r"\b(crate|super)::(?:\{([^}]*)\}|([\w:]+))", modules[name]):
+        parent = "" if root == "crate" else name.rpartition("::")[0]
+        names = [part.strip() for part in group.split(",")] if group else [path]
+        paths |= {f"{parent}::{part}".removeprefix("::") for part in names}
+    children = {other.rpartition("::")[2] for other in modules if other.rpartition("::")[0] == name}
+    paths |= {f"{name}::{child}" for child in children if re.search(rf"\b{child}::", modules[name])}
+    found = {
+        max((m for m in modules if f"{path}::".startswith(f"{m}::")), key=len, default="") for path in paths
+    }
+    return found - {name, ""}
+
+
+def test_no_rust_module_of_the_scan_imports_itself_by_way_of_others() -> None:
+    modules = _rust_modules()
+    graph = {name: _rust_imports(name, modules) for name in modules}
+    assert {"session", "equation", "link"} <= graph["closing"]
+    TopologicalSorter(graph).prepare()  # raises CycleError, with the circle
+
+
+def test_a_circle_of_rust_modules_is_seen() -> None:
+    modules = {"a": "use crate::{b, c::C};", "b": "use crate::d::inner::{x, y};", "c": "", "d": "inner::x();",
+               "d::inner": "use super::side::X;", "d::side": "crate::a::f()"}  # fmt: skip
+    graph = {name: _rust_imports(name, modules) for name in modules}
+    assert graph == {"a": {"b", "c"}, "b": {"d::inner"}, "c": set(), "d": {"d::inner"},
+                     "d::inner": {"d::side"}, "d::side": {"a"}}  # fmt: skip
+    with pytest.raises(CycleError):
+        TopologicalSorter(graph).prepare()

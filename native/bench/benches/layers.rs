@@ -12,11 +12,13 @@ use ragaudit_scan::expr::Expr;
 use ragaudit_scan::group::{
     decode_points, encode_point, small_msm, vector_generators, Fr, G1Affine,
 };
-use ragaudit_scan::index::{commit_index, commit_query, Link, LinkSecret};
+use ragaudit_scan::index::commit_index;
+use ragaudit_scan::link::{commit_query, Link, LinkSecret};
 use ragaudit_scan::lookup::{lookups, Count, Entry, Segment};
 use ragaudit_scan::mle::{evaluate, Weight};
+use ragaudit_scan::numbers::from_small;
 use ragaudit_scan::poseidon::hashes;
-use ragaudit_scan::session::{from_small, Column, ColumnId, Opening, Session};
+use ragaudit_scan::session::{Column, ColumnId, Opening, Session};
 use ragaudit_scan::sumcheck::{sumcheck, Product};
 use ragaudit_scan::transcript::Transcript;
 

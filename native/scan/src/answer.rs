@@ -4,7 +4,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use crate::batch::{self, Refusals};
-use crate::closing::Equation;
+use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::group::{encode_scalar, Fr};
 use crate::index::{IndexCommitment, IndexKey};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ark_ff::{AdditiveGroup, Field};
 use rayon::prelude::*;
 
-use crate::closing::Equation;
+use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::group::{msm, Fr, G1Affine, G1Projective};
 use crate::index::IndexCommitment;

@@ -3,40 +3,16 @@ use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::dispatch;
 use ragaudit_core::lanes::Lanes;
 
+use crate::equation::{add_vector, Equation};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
-use crate::group::{
-    fold_points, msm, query_generators, tables, vector_generators, Fr, G1Affine, G1Projective,
-    WIDTH,
-};
-use crate::index::{Link, LinkClaim};
+use crate::group::{fold_points, msm, tables, vector_generators, Fr, G1Affine, WIDTH};
+use crate::link::{Link, LinkClaim};
 use crate::mle::{eq_table, Weight};
-use crate::session::{commit_single, half, Role, Session, TableClaim};
+use crate::numbers::half;
+use crate::session::{commit_single, Role, Session, TableClaim};
 use crate::small;
 use crate::sumcheck::{products, sumcheck, By, Gate};
-
-/// A sum of multiples of known points that has to be the neutral element.
-#[derive(Clone, Default)]
-pub struct Equation {
-    /// Factors of G_0, G_1, ..
-    pub vector: Vec<Fr>,
-    /// Factors of Q_0, Q_1, ..
-    pub query: Vec<Fr>,
-    pub h: Fr,
-    pub u: Fr,
-    /// Factors of the points of the statement's index or table commitment.
-    pub index: Vec<Fr>,
-    pub points: Vec<(G1Affine, Fr)>,
-}
-
-fn add_vector(sum: &mut Vec<Fr>, other: &[Fr], factor: Fr) {
-    if sum.len() < other.len() {
-        sum.resize(other.len(), Fr::ZERO);
-    }
-    sum.iter_mut()
-        .zip(other)
-        .for_each(|(s, o)| *s += *o * factor);
-}
 
 /// low + r (high - low) in the place of low.
 #[inline(always)]
@@ -51,60 +27,6 @@ fn bind_highest<L: Lanes<Fr>>(l: L, low: &mut [Fr], high: &[Fr], r: Fr) {
     }
     for (low, high) in runs.into_remainder().iter_mut().zip(rest) {
         *low += r * (*high - *low);
-    }
-}
-
-impl Equation {
-    pub fn add(&mut self, other: &Equation, factor: Fr) {
-        add_vector(&mut self.vector, &other.vector, factor);
-        add_vector(&mut self.query, &other.query, factor);
-        add_vector(&mut self.index, &other.index, factor);
-        self.h += other.h * factor;
-        self.u += other.u * factor;
-        self.points
-            .extend(other.points.iter().map(|(p, c)| (*p, *c * factor)));
-    }
-
-    /// [`Self::add`] under the factor 1.
-    pub(crate) fn merge(&mut self, other: Equation) {
-        for (sum, other) in [
-            (&mut self.vector, other.vector),
-            (&mut self.query, other.query),
-            (&mut self.index, other.index),
-        ] {
-            if sum.len() < other.len() {
-                sum.resize(other.len(), Fr::ZERO);
-            }
-            sum.iter_mut().zip(other).for_each(|(s, o)| *s += o);
-        }
-        self.h += other.h;
-        self.u += other.u;
-        self.points.extend(other.points);
-    }
-
-    /// Whether the sum is the neutral element; `index` are the points behind `self.index`.
-    pub fn holds(&self, index: &[G1Affine]) -> bool {
-        self.evaluate(index) == G1Projective::ZERO
-    }
-
-    pub(crate) fn evaluate(&self, index: &[G1Affine]) -> G1Projective {
-        let vector = vector_generators(self.vector.len());
-        let query = query_generators(self.query.len());
-        let (mut bases, mut factors) = (
-            vec![tables().h.point, tables().u.point],
-            vec![self.h, self.u],
-        );
-        bases.extend(&vector[..self.vector.len()]);
-        factors.extend(&self.vector);
-        bases.extend(&query[..self.query.len()]);
-        factors.extend(&self.query);
-        bases.extend(&index[..self.index.len()]);
-        factors.extend(&self.index);
-        for (point, factor) in &self.points {
-            bases.push(*point);
-            factors.push(*factor);
-        }
-        msm(&bases, &factors)
     }
 }
 
@@ -178,96 +100,6 @@ impl<'a> Session<'a> {
                 Ok(Closed::Check(sum))
             }
         }
-    }
-
-    /// Schnorr's protocol for a linear relation: one vector x with map(x) = targets, each an equation's left side.
-    /// Masks map(m), a challenge c, responses m + c x. `index` are the points behind the equations' index factors.
-    pub(crate) fn prove_linear(
-        &mut self,
-        label: &'static str,
-        length: usize,
-        secret: Option<Vec<Fr>>,
-        map: impl Fn(&[Fr]) -> Vec<Equation>,
-        targets: &[Equation],
-        index: &[G1Affine],
-    ) -> Result<Vec<Equation>> {
-        let (sent, c, known) = self.mask(label, length, secret, &map, targets, index)?;
-        let mut responses = Vec::with_capacity(length);
-        for k in 0..length {
-            responses.push(self.response(label, known.as_ref().map(|x| x[k]))?);
-        }
-        let mut equations = map(&responses);
-        for ((equation, target), point) in equations.iter_mut().zip(targets).zip(sent) {
-            equation.add(target, -c);
-            equation.points.push((point, -Fr::ONE));
-        }
-        Ok(equations)
-    }
-
-    /// The part of [`Self::prove_linear`] before the responses are sent: the masks' points, the challenge, and the
-    /// responses for whoever sends them.
-    fn mask(
-        &mut self,
-        label: &'static str,
-        length: usize,
-        secret: Option<Vec<Fr>>,
-        map: &impl Fn(&[Fr]) -> Vec<Equation>,
-        targets: &[Equation],
-        index: &[G1Affine],
-    ) -> Result<(Vec<G1Affine>, Fr, Option<Vec<Fr>>)> {
-        // Uniform, and so are the responses, whatever is secret: sums of points with these factors may take their time.
-        let masks = self
-            .prover_mut()
-            .map(|prover| prover.nonces.draw_many(length));
-        let masked = masks.as_ref().map(|masks| map(masks));
-        #[cfg(test)]
-        let simulated = self.simulated(length + 1);
-        #[cfg(test)]
-        let masked = masked.or_else(|| {
-            let responses = simulated.as_ref()?;
-            let (c, x) = responses.split_last()?;
-            let mut masked = map(x);
-            masked
-                .iter_mut()
-                .zip(targets)
-                .for_each(|(m, t)| m.add(t, -*c));
-            Some(masked)
-        });
-        let mut sent = Vec::with_capacity(targets.len());
-        for k in 0..targets.len() {
-            let point = masked.as_ref().map(|m| m[k].evaluate(index));
-            sent.push(self.made_point(label, point)?);
-        }
-        #[cfg(test)]
-        if let Some(answer) = simulated.as_ref().and_then(|s| s.last()) {
-            self.program(*answer);
-        }
-        let c = self.challenge(label);
-        let known: Option<Vec<Fr>> = match (&masks, &secret) {
-            (Some(masks), Some(secret)) => {
-                Some(masks.iter().zip(secret).map(|(m, x)| *m + c * x).collect())
-            }
-            _ => None,
-        };
-        #[cfg(test)]
-        let known = known.or(simulated);
-        Ok((sent, c, known))
-    }
-
-    /// Uniform values, for the simulator alone.
-    #[cfg(test)]
-    fn simulated(&mut self, count: usize) -> Option<Vec<Fr>> {
-        match &mut self.role {
-            Role::Simulator { nonces, .. } => Some(nonces.draw_many(count)),
-            _ => None,
-        }
-    }
-
-    /// Decides the oracle's next answer.
-    #[cfg(test)]
-    fn program(&mut self, answer: Fr) {
-        let state = self.transcript.digest();
-        self.transcript.programmed.push((state, answer));
     }
 
     fn refuse_what_does_not_hold(&self) -> Result<()> {

@@ -14,18 +14,20 @@ use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::batch::{weigh, Sum, CHUNK};
-use crate::closing::{Closed, Equation};
+use crate::closing::Closed;
 use crate::columns::Bound;
+use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
 use crate::group::{encode_scalar, Fr};
-use crate::index::{log2_ceil, COMPONENT};
+use crate::index::COMPONENT;
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{eq_table, evaluate, prefix, Weight};
-use crate::noise::{count, in_range, limbs, power_of_two, range_table, table_of, LIMB_BITS};
+use crate::noise::{count, in_range, limbs, range_table, table_of, LIMB_BITS};
+use crate::numbers::{from_small, log2_ceil, power_of_two};
 use crate::poseidon::{hashes, start_of_list};
 use crate::query::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
-use crate::session::{from_small, Column, ColumnId, Opening, Role, Session};
+use crate::session::{Column, ColumnId, Opening, Role, Session};
 use crate::sumcheck::{plain, sumcheck, Gate, Product, Square};
 use crate::transcript::Transcript;
 

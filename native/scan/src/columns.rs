@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use zeroize::Zeroize;
 
 use crate::group::{small_msm, tables, vector_generators, Fr, G1Affine, G1Projective};
-use crate::session::half;
+use crate::numbers::half;
 
 /// What a column's values are, whatever the secrets: bits of an integer from 0 on, or of one with a sign. Public, and the
 /// only thing that decides how long a commitment takes.
@@ -274,7 +274,7 @@ mod tests {
             let run = values.iter().skip(a * length).take(length);
             let terms = run
                 .zip(g.iter())
-                .map(|(v, g)| *g * crate::session::from_small(*v));
+                .map(|(v, g)| *g * crate::numbers::from_small(*v));
             terms.sum::<G1Projective>() + tables().h.point * blinding
         };
         normalize(&blindings.iter().enumerate().map(row).collect::<Vec<_>>())

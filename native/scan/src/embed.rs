@@ -8,18 +8,20 @@ use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::batch::{self, Refusals};
-use crate::closing::{Closed, Equation};
+use crate::closing::Closed;
 use crate::columns::Bound;
+use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{encode_scalar, Fr};
-use crate::index::{check_dimension, log2_ceil, IndexCommitment, COMPONENT};
+use crate::index::{check_dimension, IndexCommitment, COMPONENT};
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{eq_table, Weight};
-use crate::noise::{count, pad, power_of_two};
+use crate::noise::{count, pad};
+use crate::numbers::{from_small, log2_ceil, power_of_two};
 use crate::poseidon::{permutations, start_of_list, Call};
 use crate::query::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
-use crate::session::{from_small, ColumnId, Role, Session, TableClaim};
+use crate::session::{ColumnId, Role, Session, TableClaim};
 use crate::sumcheck::{plain, sumcheck, Square};
 use crate::transcript::Transcript;
 
@@ -714,8 +716,9 @@ fn embed_protocol<'a>(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::cheat::{caught_by, every_point_is_opened, no_claim_is_skipped};
-    use crate::cheat::{nothing_is_forgotten, run, Without};
+    use crate::cheat::{
+        caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Without,
+    };
     use crate::group::vector_generators;
     use crate::index::{commit_table, Layout, MAX_DIMENSION};
     use crate::mutations::refused;

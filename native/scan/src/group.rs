@@ -13,8 +13,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
 use crate::error::{Error, Result};
-use crate::index::log2_ceil;
-use crate::session::half;
+use crate::numbers::{half, log2_ceil};
 
 /// Bytes of an encoded point or scalar.
 pub const ENCODED: usize = 32;

@@ -1,21 +1,18 @@
-//! The committed index and its link to a hidden query: `docs/scan/index.md`.
+//! The committed index: `docs/scan/index.md`.
 use ark_ec::CurveGroup;
-use ark_ff::{AdditiveGroup, Field};
+use ark_ff::AdditiveGroup;
 use ragaudit_core::field::from_wide;
-use ragaudit_core::g1::{add_each, segment_sums};
+use ragaudit_core::g1::add_each;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::closing::Equation;
 use crate::error::{Error, Result};
-use crate::expr::Var;
 use crate::group::{
-    decode_points, encode_point, fold_points, msm, odd_sums, query_base, query_generators,
-    small_msm, tables, vector_generators, Fr, G1Affine, G1Projective, ENCODED,
+    decode_points, encode_point, small_msm, tables, vector_generators, Fr, G1Affine, G1Projective,
+    ENCODED,
 };
-use crate::mle::eq_table;
-use crate::session::{from_small, half, Session};
+use crate::numbers::log2_ceil;
 
 /// Largest absolute component: encoders never produce -8, and the score table is sized for this.
 pub const COMPONENT: i8 = 7;
@@ -71,10 +68,6 @@ impl Layout {
     }
 }
 
-pub(crate) fn log2_ceil(n: usize) -> usize {
-    n.next_power_of_two().trailing_zeros() as usize
-}
-
 /// Commitments to the components of all positions; public.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexCommitment {
@@ -89,7 +82,7 @@ pub struct IndexCommitment {
 pub struct IndexKey(pub [u8; 32]);
 
 impl IndexKey {
-    fn blinding(&self, place: usize) -> Fr {
+    pub(crate) fn blinding(&self, place: usize) -> Fr {
         let mut wide = [0u8; 64];
         for (half, out) in wide.chunks_exact_mut(32).enumerate() {
             let hash = Sha256::new()
@@ -269,175 +262,10 @@ impl IndexCommitment {
     }
 }
 
-/// The prover's side of [`Link`].
-pub struct LinkSecret<'a> {
-    pub query: &'a [i8],
-    pub salt: Fr,
-    pub blinding: Fr,
-    pub key: &'a IndexKey,
-}
-
-/// One hidden (q, salt) behind a commitment, the scores' commitment and public linear functionals of it.
-pub struct Link<'a> {
-    pub index: &'a IndexCommitment,
-    /// sum of q_j Q_j + salt Q_d + blinding H, sent before any challenge.
-    pub query: G1Affine,
-    pub secret: Option<LinkSecret<'a>>,
-    /// <weights, (q, salt)> is the value behind the single commitment.
-    pub claims: Vec<(Vec<Fr>, Var)>,
-}
-
-/// The commitment to the scores' row combination, over G and H only.
-pub struct LinkClaim {
-    pub(crate) point: G1Affine,
-    pub(crate) blinding: Fr,
-}
-
-/// C_q.
-pub fn commit_query(query: &[i8], salt: &Fr, blinding: &Fr) -> G1Projective {
-    let bases = query_generators(query.len());
-    let base = query_base(query.len());
-    let [odd, _] = odd_sums(&bases[..query.len()], query);
-    let mut terms = vec![base.minus_half];
-    base.salt.terms(salt, &mut terms);
-    tables().h.terms(blinding, &mut terms);
-    let count = terms.len() as u32;
-    fold_points(&segment_sums(terms, &[count]), &odd, &half())[0].into()
-}
-
-impl Session<'_> {
-    /// The AND-proof of one (q, salt) behind C_q, every claim, and P = sum of q_j D_j + rho H, where D_j is
-    /// component j's commitment at the row point. Masks first; the shared responses are sent as they are.
-    pub(crate) fn prove_link(
-        &mut self,
-        link: Link,
-        point: Option<&[Fr]>,
-    ) -> Result<(Option<LinkClaim>, Vec<Equation>)> {
-        #[cfg(test)]
-        let link = {
-            let made = |(k, _): &(usize, _)| crate::cheat::claim("link", Some(&k.to_string()));
-            let claims = link.claims.into_iter().enumerate().filter(made);
-            Link {
-                claims: claims.map(|(_, claim)| claim).collect(),
-                ..link
-            }
-        };
-        let dimension = link.index.dimension;
-        let rows = eq_table(&point.unwrap_or_default()[self.row_variables..]);
-        let rows = &rows[..link.index.layout.rows()];
-        // Factors of the index points for a vector x: x_j e_a.
-        let spread = |x: &[Fr]| -> Vec<Fr> {
-            x[..dimension]
-                .iter()
-                .flat_map(|x| rows.iter().map(move |e| *x * e))
-                .collect()
-        };
-        let secret: Option<(Vec<Fr>, Fr)> = link.secret.as_ref().map(|secret| {
-            let mut vector: Vec<Fr> = secret
-                .query
-                .iter()
-                .map(|&v| from_small(i64::from(v)))
-                .collect();
-            vector.push(secret.salt);
-            (vector, secret.blinding)
-        });
-        let mut total_blinding = Fr::ZERO;
-        let mut own_blinding = Fr::ZERO;
-        let scores = self.point("scores", |prover| {
-            let (vector, _) = secret.as_ref().expect("the prover's side");
-            let key = link.secret.as_ref().expect("the prover's side").key;
-            let factors = spread(vector);
-            own_blinding = prover.nonces.draw();
-            total_blinding = factors
-                .par_iter()
-                .enumerate()
-                .map(|(place, f)| key.blinding(place) * f)
-                .sum::<Fr>()
-                + own_blinding;
-            let query = link.secret.as_ref().expect("the prover's side").query;
-            // Row by row the sum of q_j times the index points; the rows' factors are public.
-            let row_count = link.index.layout.rows();
-            let by_row: Vec<G1Affine> = (0..row_count)
-                .flat_map(|a| link.index.points.iter().skip(a).step_by(row_count).copied())
-                .collect();
-            // Half of the odd sums less the plain ones.
-            let [odd, plain] = odd_sums(&by_row, query);
-            let half = half();
-            let factors: Vec<Fr> = rows.iter().map(|e| *e * half).collect();
-            let factors = [
-                &factors[..],
-                &factors.iter().map(|f| -*f).collect::<Vec<_>>(),
-            ]
-            .concat();
-            msm(&[odd, plain].concat(), &factors) + tables().h.multiples(&[own_blinding])[0]
-        })?;
-
-        // x: q, the salt, and the blindings of C_q, of P and of every claim's single.
-        let (claims, own) = (&link.claims, dimension + 1);
-        let singles: Vec<usize> = claims
-            .iter()
-            .map(|(_, var)| match var {
-                Var::Single(i) => *i,
-                Var::Message(_) => unreachable!("link claims are committed singly"),
-            })
-            .collect();
-        let secret = self
-            .prover_mut()
-            .zip(secret)
-            .map(|(prover, (mut vector, blinding))| {
-                vector.extend([blinding, own_blinding]);
-                vector.extend(singles.iter().map(|i| prover.singles[*i].1));
-                vector
-            });
-        let map =
-            |x: &[Fr]| {
-                let mut equations = vec![
-                    Equation {
-                        query: x[..own].to_vec(),
-                        h: x[own],
-                        ..Equation::default()
-                    },
-                    Equation {
-                        index: spread(x),
-                        h: x[own + 1],
-                        ..Equation::default()
-                    },
-                ];
-                equations.extend(claims.iter().zip(&x[own + 2..]).map(|((weights, _), h)| {
-                    Equation {
-                        u: weights.iter().zip(x).map(|(w, x)| *w * x).sum(),
-                        h: *h,
-                        ..Equation::default()
-                    }
-                }));
-                equations
-            };
-        let mut held = vec![link.query, scores];
-        held.extend(singles.iter().map(|i| self.singles[*i]));
-        let targets: Vec<Equation> = held
-            .into_iter()
-            .map(|p| Equation {
-                points: vec![(p, Fr::ONE)],
-                ..Equation::default()
-            })
-            .collect();
-        let length = own + 2 + claims.len();
-        let equations =
-            self.prove_linear("link", length, secret, map, &targets, &link.index.points)?;
-        let claim = LinkClaim {
-            point: scores,
-            blinding: total_blinding,
-        };
-        Ok((Some(claim), equations))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::Role;
-    use crate::transcript::Transcript;
-    use ark_ec::AffineRepr;
+    use crate::numbers::from_small;
 
     #[test]
     fn commitments_are_the_blinded_columns() {
@@ -501,66 +329,5 @@ mod tests {
         assert!(IndexCommitment::decode(&index[1..], 1, 4).is_err());
         assert!(IndexCommitment::decode(&index, 2, 4).is_err());
         assert!(IndexCommitment::decode(&[0xff; ENCODED], 1, 4).is_err());
-    }
-
-    /// A prover that hides -5 in C_q's G_0 takes 5 from the first score. One equation for C_q and P together would not
-    /// see it; one for each does.
-    #[test]
-    fn a_merged_link_equation_would_let_a_score_through() {
-        let key = IndexKey([7; 32]);
-        let index = commit_index(&[1, 2, 3, -4, 5, 6], 2, 3, &key).unwrap();
-        assert_eq!(index.layout.rows(), 1);
-        let (query, salt, blinding) = ([3i8, -2], Fr::from(11u8), Fr::from(13u8));
-        let shift = vector_generators(1)[0] * Fr::from(5u8);
-        let vector = [3, -2].map(from_small);
-        let c_q = commit_query(&query, &salt, &blinding) + shift;
-        let p = msm(&index.points, &vector) - shift;
-        let accepted = |merged: bool| {
-            let map = |x: &[Fr]| {
-                let of_query = Equation {
-                    query: x[..3].to_vec(),
-                    h: x[3],
-                    ..Equation::default()
-                };
-                let of_scores = Equation {
-                    index: x[..2].to_vec(),
-                    h: x[4],
-                    ..Equation::default()
-                };
-                let mut both = vec![of_query, of_scores];
-                if merged {
-                    let second = both.remove(1);
-                    both[0].add(&second, Fr::ONE);
-                }
-                both
-            };
-            let mut targets = vec![c_q.into_affine(), p.into_affine()];
-            if merged {
-                targets = vec![(c_q + p).into_affine()];
-            }
-            let targets: Vec<Equation> = targets
-                .into_iter()
-                .map(|p| Equation {
-                    points: vec![(p, Fr::ONE)],
-                    ..Equation::default()
-                })
-                .collect();
-            let secret = vec![vector[0], vector[1], salt, blinding, Fr::ZERO];
-            let mut prover = Session::prover(Transcript::new("test"), 4, b"").unwrap();
-            prover
-                .prove_linear("link", 5, Some(secret), map, &targets, &index.points)
-                .unwrap();
-            let Role::Prover(made) = &prover.role else {
-                panic!("a prover")
-            };
-            let mut verifier = Session::verifier(Transcript::new("test"), 4, &made.out);
-            let equations = verifier
-                .prove_linear("link", 5, None, map, &targets, &index.points)
-                .unwrap();
-            equations.iter().all(|e| e.holds(&index.points))
-        };
-        assert!(accepted(true), "merged, the forgery passes");
-        assert!(!accepted(false));
-        assert!(!p.into_affine().is_zero());
     }
 }

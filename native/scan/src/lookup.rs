@@ -10,10 +10,10 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
-use crate::index::log2_ceil;
 use crate::mle::{self, eq_at, eq_table, fold, Weight, Weights};
+use crate::numbers::{half, log2_ceil};
 use crate::rounds::{weight_runs, Gate, Product, Rounds, Source, Weighing};
-use crate::session::{half, ColumnId, Session};
+use crate::session::{ColumnId, Session};
 use crate::small;
 use crate::sumcheck::{at_zero, of_degree_two, round};
 

@@ -13,14 +13,16 @@ use ragaudit_core::poseidon::hash;
 use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::closing::{Closed, Equation};
+use crate::closing::Closed;
 use crate::columns::Bound;
+use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{decode_points, encode_point, Fr};
-use crate::index::{log2_ceil, Layout};
+use crate::index::Layout;
 use crate::lookup::{combination_at, functional, lookups, Count, Entry, Segment};
 use crate::mle::{prefix, Weight};
+use crate::numbers::{log2_ceil, power_of_two};
 use crate::poseidon::{block_variables, permutations, Call, Stream, WORD_VARIABLES};
 use crate::session::{Column, ColumnId, Opening, Session};
 use crate::small;
@@ -337,10 +339,6 @@ pub(crate) fn count(table: &mut [i64], value: i64) {
     if let Some(row) = usize::try_from(value).ok().and_then(|v| table.get_mut(v)) {
         *row += 1;
     }
-}
-
-pub(crate) fn power_of_two(k: usize) -> Fr {
-    Fr::from(2u8).pow([k as u64])
 }
 
 /// sum of 2^(16 k) column_k.
@@ -720,8 +718,9 @@ pub fn noise_column(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::cheat::{caught_by, every_point_is_opened, no_claim_is_skipped};
-    use crate::cheat::{nothing_is_forgotten, run, Without};
+    use crate::cheat::{
+        caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Without,
+    };
     use crate::index::MAX_CAPACITY;
     use crate::session::REPEATED;
     use ark_ff::{BigInt, BigInteger};

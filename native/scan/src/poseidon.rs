@@ -17,8 +17,8 @@ use zeroize::Zeroize;
 use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
-use crate::index::log2_ceil;
 use crate::mle::{eq_at, eq_table, prefix, Weight, Weights};
+use crate::numbers::log2_ceil;
 use crate::session::Session;
 use crate::sumcheck::{plain, round, Reduced};
 

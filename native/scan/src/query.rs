@@ -8,20 +8,20 @@ use ragaudit_core::noise::check_gains;
 use ragaudit_core::selection::ScoreWindow;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::closing::{Closed, Equation};
+use crate::closing::Closed;
 use crate::columns::Bound;
+use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{encode_scalar, Fr, G1Affine};
-use crate::index::{
-    check_dimension, commit_query, log2_ceil, IndexCommitment, IndexKey, Link, LinkSecret,
-    COMPONENT,
-};
+use crate::index::{check_dimension, IndexCommitment, IndexKey, COMPONENT};
+use crate::link::{commit_query, Link, LinkSecret};
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{prefix, prefix_numbers, Weight};
 use crate::noise::{
-    count, entries_of, first_in_range, limbs, pad, power_of_two, range_table, LIMB_BITS, TAG_RANGE,
+    count, entries_of, first_in_range, limbs, pad, range_table, LIMB_BITS, TAG_RANGE,
 };
+use crate::numbers::{log2_ceil, power_of_two};
 use crate::poseidon::{permutations, Call};
 use crate::session::{Column, Opening, Role, Session};
 use crate::sumcheck::{sumcheck, Gate};
@@ -375,7 +375,7 @@ fn answer_protocol(
     // The listed positions, their noised scores, and what lies between their keys.
     let k = statement.listed;
     let values = secret.as_ref().map(|s| {
-        let small = crate::session::from_small;
+        let small = crate::numbers::from_small;
         let mut out = vec![s.answer.list_salt];
         out.extend(s.answer.positions.iter().map(|p| small(*p)));
         out.extend(s.witness.noised.iter().map(|y| small(*y)));
@@ -428,7 +428,7 @@ fn answer_protocol(
             .for_each(|(w, p)| *w = *p);
         let value = secret.as_ref().map(|s| {
             let run = s.answer.query[start..].iter().zip(&places);
-            run.map(|(q, p)| crate::session::from_small(i64::from(*q)) * p)
+            run.map(|(q, p)| crate::numbers::from_small(i64::from(*q)) * p)
                 .sum()
         });
         let var = session.send_single("packed query", value)?;
@@ -639,8 +639,9 @@ fn columns(statement: &QueryStatement, secret: &Secret) -> Vec<Vec<i64>> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::cheat::{caught_by, every_point_is_opened, no_claim_is_skipped};
-    use crate::cheat::{nothing_is_forgotten, run, Without};
+    use crate::cheat::{
+        caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Without,
+    };
     use crate::group::vector_generators;
     use crate::index::{commit_index, Layout, MAX_CAPACITY, MAX_DIMENSION};
     use crate::noise::tests::MOST_GAINS;

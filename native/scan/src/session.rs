@@ -4,7 +4,7 @@
 //! protocol would send in the clear it sends in Pedersen commitments, and every check that its verifier would
 //! make becomes a linear constraint, a product, or a linear claim about a committed column. [`crate::closing`]
 //! then proves all of these at once.
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use ark_bn254::Fq;
 use ark_ff::{AdditiveGroup, Field};
@@ -20,8 +20,9 @@ use crate::group::{
     decode_each, decode_scalar, encode_point, encode_scalar, fixed_sum, tables, Fr, G1Affine,
     G1Projective, ENCODED, NO_POINT, WIDTH,
 };
-use crate::index::{log2_ceil, IndexCommitment};
+use crate::index::IndexCommitment;
 use crate::mle::Weight;
+use crate::numbers::log2_ceil;
 use crate::transcript::Transcript;
 
 /// A column's private side: small integers in rows of equal length, each row with its blinding.
@@ -560,21 +561,4 @@ fn put_point(label: &str, out: &mut Vec<u8>, point: G1Projective) -> G1Affine {
 
 pub(crate) fn commit_single((value, blinding): (Fr, Fr)) -> G1Projective {
     fixed_sum([(&tables().u, &value), (&tables().h, &blinding)])
-}
-
-/// A small integer as a field element, the sign by mask.
-pub fn from_small(v: i64) -> Fr {
-    let magnitude = Fr::from(v.unsigned_abs());
-    let mask = std::hint::black_box((v >> 63) as u64);
-    let mut out = magnitude;
-    for (word, negative) in out.0 .0.iter_mut().zip((-magnitude).0 .0) {
-        *word ^= mask & (*word ^ negative);
-    }
-    out
-}
-
-/// 1/2, which turns a plain sum over the cube into one weighted by eq.
-pub fn half() -> Fr {
-    static HALF: OnceLock<Fr> = OnceLock::new();
-    *HALF.get_or_init(|| Fr::from(2u8).inverse().expect("2 is not zero"))
 }

@@ -204,7 +204,7 @@ fn dot_exact(values: &[i64], weights: &[Fr]) -> Fr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::from_small;
+    use crate::numbers::from_small;
     use ark_ff::UniformRand;
     use ragaudit_core::lanes::tracked::Tracked;
     use ragaudit_core::lanes::Portable;

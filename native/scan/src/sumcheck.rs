@@ -7,9 +7,10 @@ use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
 use crate::mle::Weights;
+use crate::numbers::half;
 use crate::rounds::{weight_runs, Rounds, Weighing, BLOCK};
 pub use crate::rounds::{Gate, Product, Square};
-use crate::session::{half, Session};
+use crate::session::Session;
 
 /// What a sumcheck leaves to be shown: gate(tables at point) = claim.
 pub struct Reduced {

@@ -3,14 +3,16 @@ use ark_ff::{AdditiveGroup, Field, UniformRand};
 use ragaudit_core::lanes::{Lanes, Portable};
 
 use crate::cheat::caught_by;
-use crate::closing::{Closed, Equation};
+use crate::closing::Closed;
 use crate::columns::Bound;
+use crate::equation::Equation;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{eq_table, Weight};
-use crate::session::{from_small, Role, Session};
+use crate::numbers::from_small;
+use crate::session::{Role, Session};
 use crate::small;
 use crate::sumcheck::{plain, sumcheck, Gate};
 use crate::transcript::Transcript;

@@ -9,7 +9,7 @@ use crate::columns::Bound;
 use crate::group::{
     fixed_sum, small_msm, tables, vector_generators, Fr, G1Affine, G1Projective, WIDTH,
 };
-use crate::index::commit_query;
+use crate::link::commit_query;
 use crate::session::Session;
 use crate::transcript::Transcript;
 
