@@ -17,6 +17,8 @@ __all__ = [
     "ScanIndex",
     "ScanParameters",
     "ScanTable",
+    "bls_signed_in_g1",
+    "bls_signed_in_g2",
     "draw_noise",
     "groth16_prove",
     "groth16_setup",
@@ -72,6 +74,16 @@ def poseidon_hash_list(tag: int, elements: bytes) -> bytes:
 
 def index_commitment(salt: bytes, rows_int8: bytes, dimension: int) -> bytes:
     """HL(7, [salt, nibble stream]) over int8 rows of shape (positions, dimension), components -8..7."""
+
+def bls_signed_in_g1(key: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether a BLS12-381 signature in G1 (48 bytes) is that of a key in G2 (96 bytes) on a message. The message is
+    hashed by RFC 9380, and points are compressed in the ZCash form.
+
+    :raises ValueError: one of them is not the canonical encoding of a point of prime order; its name stands first
+    """
+
+def bls_signed_in_g2(key: bytes, message: bytes, signature: bytes) -> bool:
+    """The same for a signature in G2 (96 bytes) and a key in G1 (48 bytes)."""
 
 def table_tree(rows_int8: bytes, dimension: int, depth: int) -> bytes:
     """All nodes of the tree of arity 8 over int8 rows of shape (rows, dimension), dimension 251..275: the 8^depth

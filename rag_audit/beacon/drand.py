@@ -1,26 +1,19 @@
 """drand chains: verify a round's BLS12-381 signature under a pinned key (https://docs.drand.love).
 
-Hashing to the curves and the encodings of points are RFC 9380's and the ZCash form; the arithmetic is
-py_ecc's, in Python: a round takes about a second.
+Hashing to the curves and the encodings of points are RFC 9380's and the ZCash form, by the native core.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
 
+from rag_audit import _native
 from rag_audit.errors import EncodingError, VersionError
-from rag_audit.relation.py_ecc_import import import_py_ecc
 
 SCHEME_QUICKNET = "bls-unchained-g1-rfc9380"
 SCHEME_CHAINED = "pedersen-bls-chained"
 MAX_ROUND = 2**53 - 1
-
-_DST_G1 = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
-_DST_G2 = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_NUL_"
-_G1_SIZE = 48
-_G2_SIZE = 96
 
 
 @dataclass(frozen=True)
@@ -53,23 +46,11 @@ class DrandChain:
         :raises EncodingError: the signature or the key is not a compressed point of prime order
         :raises VersionError: unknown scheme
         """
-        curve = import_py_ecc("py_ecc.optimized_bls12_381")
-        to_curve = import_py_ecc("py_ecc.bls.hash_to_curve")
         message = hashlib.sha256(previous + number.to_bytes(8, "big")).digest()
         if self.scheme == SCHEME_QUICKNET:
-            key, point = (
-                _point(self.public_key, _G2_SIZE, "drand public key"),
-                _point(signature, _G1_SIZE, field),
-            )
-            hashed = to_curve.hash_to_G1(message, _DST_G1, hashlib.sha256)
-            pairs = ((curve.G2, point), (key, curve.neg(hashed)))
+            signed = _native.bls_signed_in_g1
         elif self.scheme == SCHEME_CHAINED:
-            key, point = (
-                _point(self.public_key, _G1_SIZE, "drand public key"),
-                _point(signature, _G2_SIZE, field),
-            )
-            hashed = to_curve.hash_to_G2(message, _DST_G2, hashlib.sha256)
-            pairs = ((point, curve.G1), (hashed, curve.neg(key)))
+            signed = _native.bls_signed_in_g2
         else:
             raise VersionError(
                 "unknown drand scheme",
@@ -77,26 +58,15 @@ class DrandChain:
                 expected=f"{SCHEME_QUICKNET} or {SCHEME_CHAINED}",
                 found=self.scheme,
             )
-        (a, b), (c, d) = pairs
-        product = curve.pairing(a, b, False) * curve.pairing(c, d, False)
-        return bool(curve.final_exponentiate(product) == curve.FQ12.one())
-
-
-def _point(data: bytes, size: int, field: str) -> Any:
-    """A point of prime order from its compressed form: 48 bytes for G1, 96 for G2."""
-    curve = import_py_ecc("py_ecc.optimized_bls12_381")
-    encoding = import_py_ecc("py_ecc.bls.g2_primitives")
-    try:
-        if len(data) != size:
-            raise ValueError(f"{len(data)} bytes")
-        point = (encoding.pubkey_to_G1 if size == _G1_SIZE else encoding.signature_to_G2)(data)
-        if curve.is_inf(point) or not encoding.subgroup_check(point):
-            raise ValueError("not of prime order")
-    except ValueError as exc:
-        raise EncodingError(
-            "not a compressed BLS12-381 point", field=field, expected=f"{size} bytes", found=str(exc)
-        ) from exc
-    return point
+        try:
+            return signed(self.public_key, message, signature)
+        except ValueError as exc:
+            place, _, found = str(exc).partition(": ")
+            raise EncodingError(
+                "not a compressed BLS12-381 point",
+                field="drand public key" if place == "public key" else field,
+                found=found,
+            ) from exc
 
 
 QUICKNET = DrandChain(

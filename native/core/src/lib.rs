@@ -1,6 +1,7 @@
 //! Field, Poseidon, DGS-1 noise and int4 products: the arithmetic of `docs/relation.md` in Rust.
 //!
 //! `rag_audit.relation` is the reference; every function here agrees with it bit for bit.
+pub mod bls;
 pub mod commitment;
 #[cfg(feature = "count")]
 pub mod count;

@@ -5,7 +5,7 @@ use ragaudit_core::commitment;
 use ragaudit_core::field::{self, Fr};
 use ragaudit_core::int4;
 use ragaudit_core::selection::{self, ScoreWindow};
-use ragaudit_core::{noise, pairs, poseidon, table, threads, Error};
+use ragaudit_core::{bls, noise, pairs, poseidon, table, threads, Error};
 use zeroize::Zeroizing;
 
 use crate::{guard, guard_inline};
@@ -102,6 +102,28 @@ fn index_commitment(
         let hash = commitment::index_commitment(salt, &to_int8(rows_int8), dimension)?;
         Ok::<_, Error>(field::to_bytes(&hash).to_vec())
     })
+}
+
+/// Whether a BLS12-381 signature in G1 (48 bytes) is that of a key in G2 (96 bytes) on a message: RFC 9380, ZCash form.
+#[pyfunction]
+fn bls_signed_in_g1(
+    py: Python<'_>,
+    key: &[u8],
+    message: &[u8],
+    signature: &[u8],
+) -> PyResult<bool> {
+    guard_inline(py, || bls::signed_in_g1(key, message, signature))
+}
+
+/// The same for a signature in G2 (96 bytes) and a key in G1 (48 bytes).
+#[pyfunction]
+fn bls_signed_in_g2(
+    py: Python<'_>,
+    key: &[u8],
+    message: &[u8],
+    signature: &[u8],
+) -> PyResult<bool> {
+    guard_inline(py, || bls::signed_in_g2(key, message, signature))
 }
 
 /// All nodes of the tree over an embedder's table, int8 rows of shape (rows, dimension): leaves first, root last.
@@ -220,6 +242,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(poseidon_hash, m)?)?;
     m.add_function(wrap_pyfunction!(poseidon_hash_list, m)?)?;
     m.add_function(wrap_pyfunction!(index_commitment, m)?)?;
+    m.add_function(wrap_pyfunction!(bls_signed_in_g1, m)?)?;
+    m.add_function(wrap_pyfunction!(bls_signed_in_g2, m)?)?;
     m.add_function(wrap_pyfunction!(table_tree, m)?)?;
     m.add_function(wrap_pyfunction!(draw_noise, m)?)?;
     m.add_function(wrap_pyfunction!(noise_table, m)?)?;

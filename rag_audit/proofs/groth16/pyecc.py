@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any, cast
 
 from rag_audit.errors import EncodingError
-from rag_audit.relation.py_ecc_import import import_py_ecc
+from rag_audit.proofs.groth16.py_ecc_import import import_py_ecc
 
 _fields = import_py_ecc("py_ecc.fields")
 curve = import_py_ecc("py_ecc.optimized_bn128.optimized_curve")
