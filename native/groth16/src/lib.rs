@@ -10,6 +10,7 @@ pub mod ceremony;
 mod error;
 pub mod field;
 pub mod msm;
+pub mod proof;
 pub mod prove;
 pub mod ptau;
 pub mod r1cs;

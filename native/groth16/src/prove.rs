@@ -4,7 +4,7 @@
 //! points of the doubled domain determine it: section 9 holds the Lagrange points for those.
 use std::path::Path;
 
-use ark_bn254::{g1, g2, Fr, G1Affine, G2Affine};
+use ark_bn254::{g1, g2, Fr};
 use ark_ec::CurveGroup;
 use ark_ff::{FftField, PrimeField, Zero};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
@@ -12,32 +12,13 @@ use rayon::prelude::*;
 
 use crate::binfile::{le32, Section};
 use crate::error::{malformed, Error, Result};
-use crate::field::{g1_be, g2_be, limbs};
+use crate::field::limbs;
 use crate::msm::{msm, msm_digits, Digits};
+use crate::proof::Proof;
 use crate::r1cs::Witness;
 use crate::transcript::random_scalar;
 use crate::verify::VerifyingKey;
 use crate::zkey::{KeyFile, COEFFICIENT};
-
-/// A . B . C, uncompressed and big-endian, in EIP-197's order (the imaginary part of B's coordinates first).
-pub const PROOF_BYTES: usize = 256;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Proof {
-    pub a: G1Affine,
-    pub b: G2Affine,
-    pub c: G1Affine,
-}
-
-impl Proof {
-    pub fn to_bytes(&self) -> [u8; PROOF_BYTES] {
-        let mut out = [0u8; PROOF_BYTES];
-        out[..64].copy_from_slice(&g1_be(&self.a));
-        out[64..192].copy_from_slice(&g2_be(&self.b));
-        out[192..].copy_from_slice(&g1_be(&self.c));
-        out
-    }
-}
 
 /// Prove that `witness` satisfies the circuit of the key, with fresh randomness. The proof is verified before
 /// it is handed out: a witness that does not satisfy the circuit ends in an error, not in a bad proof.

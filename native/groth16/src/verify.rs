@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{malformed, Error, Result};
 use crate::field::{checked_point, checked_point_from_be, scalar_from_be};
 use crate::msm::{msm, recode};
-use crate::prove::{Proof, PROOF_BYTES};
+use crate::proof::{Proof, PROOF_BYTES};
 use crate::transcript::random_word;
 use crate::zkey::KeyFile;
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use ark_ff::{BigInt, Fp, MontBackend, MontConfig};
 
+use super::pick::{Words, ENTRIES};
 use super::{Integers, Lanes, Picks};
-use crate::multiples::{Words, ENTRIES};
 
 /// Eight lanes. Only [`Avx512::detect`] makes one, where the processor has AVX-512 F and IFMA.
 #[derive(Clone, Copy, Debug)]

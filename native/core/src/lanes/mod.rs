@@ -33,10 +33,11 @@
 //! the residues and panics where one is broken, which is how every kernel is tested.
 //!
 //! All operations take the same steps whatever the values are.
-use crate::multiples::Words;
+use pick::Words;
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub(crate) mod pick;
 mod portable;
 pub mod tracked;
 

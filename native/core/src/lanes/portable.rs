@@ -1,8 +1,8 @@
 //! One residue at a time, for every processor.
 use ark_ff::{BigInt, Field, Fp, MontBackend, MontConfig};
 
+use super::pick::{negative, scan, Words};
 use super::{Integers, Lanes, Picks};
-use crate::multiples::{negative, scan, Words};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Portable;

@@ -1,8 +1,8 @@
 //! Lanes that carry the bound of every value and panic where a kernel breaks one. For tests.
 use ark_ff::{Field, Fp, MontBackend, MontConfig};
 
+use super::pick::Words;
 use super::{Integers, Lanes, Picks, Portable, BOUND, LOADED, PRODUCTS, STORED, SUM};
-use crate::multiples::Words;
 
 /// As many lanes as [`Avx512`](super::Avx512) has, so that kernels take the same path.
 #[derive(Clone, Copy, Debug)]
