@@ -4,6 +4,7 @@ import ast
 import itertools
 import re
 import subprocess
+import tomllib
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -14,6 +15,9 @@ PAGE = (ROOT / "docs/architecture.md").read_text()
 MOST_LINES = 400
 LONGER: dict[str, str] = {}
 """Modules above `MOST_LINES`, and why."""
+MOST_RUST_LINES = 1000
+LONGER_RUST: dict[str, str] = {}
+"""Rust files above `MOST_RUST_LINES`, and why."""
 
 
 def _floors() -> list[set[str]]:
@@ -150,3 +154,13 @@ def test_a_circle_of_rust_modules_is_seen() -> None:
                      "d::inner": {"d::side"}, "d::side": {"a"}}  # fmt: skip
     with pytest.raises(CycleError):
         TopologicalSorter(graph).prepare()
+
+
+def test_rust_files_can_be_read_in_one_go() -> None:
+    native = ROOT / "native"
+    members = tomllib.loads((native / "Cargo.toml").read_text())["workspace"]["members"]
+    files = [path for member in members for part in ("src", "tests", "benches")
+             for path in (native / member / part).rglob("*.rs")]  # fmt: skip
+    lines = {str(path.relative_to(native)): path.read_text().count("\n") for path in files}
+    assert "scan/src/lib.rs" in lines
+    assert {name for name, count in lines.items() if count > MOST_RUST_LINES} == set(LONGER_RUST)

@@ -6,7 +6,7 @@ use ragaudit_core::noise::draw;
 use ragaudit_core::poseidon::{hash, hash_list};
 use ragaudit_core::selection::{noised_top_k, ScoreWindow};
 use ragaudit_scan::answer::{Parameters, Record, Slot};
-use ragaudit_scan::coalition::{distinct_norms, CoalitionSecret, CoalitionStatement};
+use ragaudit_scan::coalition::{distinct_norms, Blocks, CoalitionSecret, CoalitionStatement};
 use ragaudit_scan::embed::{EmbedStatement, Query};
 use ragaudit_scan::group::Fr;
 use ragaudit_scan::index::{commit_index, commit_table, IndexCommitment, IndexKey};
@@ -177,6 +177,7 @@ pub fn coalition(records: usize, dimension: usize) -> (CoalitionStatement, Coali
         theta: [4, 5],
         largest: [1, 1],
         class_variables: CoalitionStatement::class_variables(records, norms),
+        blocks: Blocks::default(),
     };
     let secret = CoalitionSecret {
         vectors,

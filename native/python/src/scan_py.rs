@@ -9,7 +9,7 @@ use ragaudit_core::field::{element, elements, to_bytes_all};
 use ragaudit_scan::answer::{self, Parameters, Record, Slot};
 use ragaudit_scan::batch::{Refusals, CHUNK};
 use ragaudit_scan::coalition::{
-    self, distinct_norms, prove_pairs, prove_records, CoalitionSecret, CoalitionStatement,
+    self, distinct_norms, prove_pairs, prove_records, Blocks, CoalitionSecret, CoalitionStatement,
 };
 use ragaudit_scan::embed::{self, prove_embed, verify_embed, EmbedStatement, Query};
 use ragaudit_scan::group::encode_point;
@@ -591,6 +591,7 @@ impl ScanCoalition {
                 theta: theta.into(),
                 largest: largest.into(),
                 class_variables: room,
+                blocks: Blocks::default(),
             };
             statement.runs()?;
             Ok::<_, Error>(Self(statement))

@@ -17,17 +17,20 @@ pub mod index;
 pub mod link;
 pub mod lookup;
 pub mod mle;
+mod nibbles;
 pub mod noise;
 pub mod numbers;
 pub mod poseidon;
 pub mod protocol;
 pub mod query;
+mod ranges;
 mod rounds;
 mod schnorr;
 pub mod session;
 pub(crate) mod small;
 pub mod sumcheck;
 pub mod transcript;
+mod values;
 
 pub use error::{Error, Result};
 

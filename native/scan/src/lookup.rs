@@ -16,6 +16,7 @@ use crate::rounds::{weight_runs, Gate, Product, Rounds, Source, Weighing};
 use crate::session::{ColumnId, Session};
 use crate::small;
 use crate::sumcheck::{at_zero, of_degree_two, round};
+use crate::values::functional;
 
 /// One component of the tuples of a segment.
 pub enum Entry {
@@ -178,38 +179,11 @@ pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<
     Ok(queries)
 }
 
-/// A combination of the prover's columns, evaluated at a point.
-pub(crate) fn combination_at(session: &Session, columns: &[(ColumnId, Fr)], point: &[Fr]) -> Fr {
-    functional(session, &Weight::evaluation(point), columns)
-}
-
-/// A functional of a combination of the prover's columns.
-pub(crate) fn functional(session: &Session, weight: &Weight, columns: &[(ColumnId, Fr)]) -> Fr {
-    let eq = Weights::new(&weight.point);
-    let stride = weight.coefficients.len();
-    let one = |(id, factor): &(ColumnId, Fr)| {
-        let values = session.column_values(*id).unwrap_or_default();
-        let values = &values[..values.len().min(weight.items * stride)];
-        let sum: Fr = match stride {
-            1 => eq.dot(values) * weight.coefficients[0],
-            _ => {
-                let parts = weight.coefficients.iter().enumerate().map(|(o, c)| {
-                    let part: Vec<i64> = values.iter().skip(o).step_by(stride).copied().collect();
-                    eq.dot(&part) * c
-                });
-                parts.sum()
-            }
-        };
-        sum * factor
-    };
-    columns.iter().map(one).sum()
-}
-
 /// Leaves in blocks of this many, as a power of two. A block in which nothing counts is not stored.
 const BLOCK: usize = 10;
 
-/// Blocks of leaves that are made at a time where not all are kept.
-const RUN: usize = if cfg!(test) { 3 } else { 1 << 9 };
+/// Blocks of leaves that provers make at a time where not all are kept.
+pub(crate) const RUN: usize = 1 << 9;
 /// The lowest layers, which are not kept where memory is low.
 const NOT_KEPT: usize = 3;
 /// Rounds of such a layer's sumcheck that make it again; what is kept then is smaller by as many halvings.
@@ -319,12 +293,12 @@ impl<'a> Leaves<'a> {
         [blocks - self.ones, blocks].map(|n| n << self.bits)
     }
 
-    /// All runs of stored blocks.
-    fn runs(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+    /// All runs of so many stored blocks.
+    fn runs(&self, size: usize) -> impl Iterator<Item = Range<usize>> + '_ {
         let count = self.blocks.len();
         (0..count)
-            .step_by(RUN)
-            .map(move |at| at..count.min(at + RUN))
+            .step_by(size)
+            .map(move |at| at..count.min(at + size))
     }
 }
 
@@ -681,7 +655,7 @@ impl Again<'_> {
     ) -> ([Fr; 2], Option<Apart<L>>) {
         let mut sums = [self.elsewhere().double(); 2];
         let mut all = (point.len() == AGAIN).then(|| Apart::bound(l, self, AGAIN));
-        for run in self.leaves.runs() {
+        for run in self.leaves.runs(session.low_memory.unwrap_or(RUN)) {
             let outer = self.outer[run.clone()].to_vec();
             let layer = self.leaves.layer_at(session, self.height, run);
             let mut apart = Apart::new(l, layer, self.mu, self.inner.clone(), outer, self.within);
@@ -845,13 +819,13 @@ fn fractional_sum(
     // The height of the lowest layer that is kept.
     let mut kept = 0;
     if let Some(leaves) = leaves {
-        if session.low_memory && leaves.bits == BLOCK {
+        if let Some(size) = session.low_memory.filter(|_| leaves.bits == BLOCK) {
             kept = NOT_KEPT;
             let mut lowest = Layer::default();
             let [p, q] = leaves.sizes().map(|n| n >> kept);
             lowest.p.reserve_exact(p);
             lowest.q.reserve_exact(q);
-            for run in leaves.runs() {
+            for run in leaves.runs(size) {
                 let Layer { p, q } = leaves.layer_at(session, kept, run);
                 lowest.p.extend(p);
                 lowest.q.extend(q);
@@ -914,88 +888,4 @@ fn fractional_sum(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use ark_ff::UniformRand;
-    use ragaudit_core::lanes::tracked::Tracked;
-    use ragaudit_core::lanes::Portable;
-
-    fn random(count: usize) -> Vec<Fr> {
-        let mut rng = ark_std::test_rng();
-        (0..count).map(|_| Fr::rand(&mut rng)).collect()
-    }
-
-    /// A layer of 3 blocks with ones and 2 others, of 16 nodes each.
-    fn stored() -> Layer {
-        let mut p = random(5 * 32);
-        let q = p.split_off(2 * 32);
-        let q = [q, p.clone()].concat();
-        Layer { p, q }
-    }
-
-    fn all_sums<L: Lanes<Fr>>(l: L) -> Vec<Fr> {
-        let at = random(20);
-        let mut apart = Apart::new(
-            l,
-            stored(),
-            at[0],
-            eq_table(&at[1..4]),
-            at[4..9].to_vec(),
-            4,
-        );
-        let mut out = Vec::new();
-        for r in &at[10..14] {
-            out.extend(apart.sums());
-            apart.bind(*r);
-        }
-        out.extend(apart.nodes().concat());
-        out
-    }
-
-    #[test]
-    fn layers_are_summed_within_bounds_on_all_lanes() {
-        crate::rounds::tests::agree(Cross, 2, 4);
-        let expected = all_sums(Portable);
-        assert_eq!(all_sums(Tracked), expected);
-        assert_eq!(dispatch!(l => all_sums(l)), expected);
-        // The first sum by the definition.
-        let (Layer { p, q }, at) = (stored(), random(20));
-        let (inner, outer) = (eq_table(&at[1..4]), &at[4..9]);
-        let fraction = |x: usize| match x.checked_sub(q.len() - p.len()) {
-            Some(y) => at[0] * p[y] + q[x],
-            None => at[0] + q[x],
-        };
-        let term = |x: usize| {
-            let (a, b) = (4 * x + 2, 4 * x + 3);
-            let sum = fraction(a) * q[b] + fraction(b) * q[a];
-            sum * inner[x % 8] * outer[x / 8]
-        };
-        let beside = (Fr::ONE - outer.iter().sum::<Fr>()).double();
-        assert_eq!(expected[0], beside + (0..40).map(term).sum::<Fr>());
-    }
-
-    #[test]
-    fn fractions_are_joined_within_bounds_on_all_lanes() {
-        let Layer { p, q } = stored();
-        let q = &q[3 * 32..];
-        let (p, q) = (&p[..38], &q[..38]);
-        let join_on = |p: Option<&[Fr]>| {
-            let of = |join: &dyn Fn(&mut [Fr], &mut [Fr])| {
-                let (mut np, mut nq) = (vec![Fr::ZERO; 19], vec![Fr::ZERO; 19]);
-                join(&mut np, &mut nq);
-                [np, nq]
-            };
-            let expected = of(&|np, nq| join(Portable, p, q, np, nq));
-            assert_eq!(of(&|np, nq| join(Tracked, p, q, np, nq)), expected);
-            assert_eq!(
-                of(&|np, nq| dispatch!(l => join(l, p, q, np, nq))),
-                expected
-            );
-            let p = |x: usize| p.map_or(Fr::ONE, |p| p[x]);
-            assert_eq!(expected[0][18], p(36) * q[37] + p(37) * q[36]);
-            assert_eq!(expected[1][18], q[36] * q[37]);
-        };
-        join_on(None);
-        join_on(Some(p));
-    }
-}
+mod tests;

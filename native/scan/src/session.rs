@@ -221,9 +221,9 @@ pub struct Session<'a> {
     pub role: Role<'a>,
     /// Columns are committed in rows of 2^row_variables.
     pub row_variables: usize,
-    /// The prover makes its largest tables again where they are needed instead of keeping them: the same proof, in less
-    /// memory and more time.
-    pub low_memory: bool,
+    /// The prover makes its largest tables again where they are needed, so many blocks of leaves at a time, instead of
+    /// keeping them: the same proof, in less memory and more time.
+    pub low_memory: Option<usize>,
     pub(crate) messages: Vec<G1Affine>,
     pub(crate) singles: Vec<G1Affine>,
     pub(crate) constraints: Vec<(&'static str, Expr)>,
@@ -273,7 +273,7 @@ impl<'a> Session<'a> {
             transcript,
             role,
             row_variables,
-            low_memory: false,
+            low_memory: None,
             messages: Vec::new(),
             singles: Vec::new(),
             constraints: Vec::new(),

@@ -1,0 +1,108 @@
+//! The prover's sums over the records of blocks, of which runs over pairs prove a form.
+use ark_ff::AdditiveGroup;
+use rayon::prelude::*;
+
+use super::gadgets::dot;
+use super::inputs::Witness;
+use super::statement::{CoalitionStatement, Shape};
+use crate::group::Fr;
+use crate::index::COMPONENT;
+use crate::numbers::from_small;
+
+/// For the earlier and the later side, by block: sums over the block's records, weighted by eq.
+pub(super) struct Forms {
+    /// Of the components: block b, component k at k + 2^component_variables b.
+    pub(super) components: [Vec<Fr>; 2],
+    /// Of the records with each label.
+    pub(super) labels: [Vec<Fr>; 2],
+    /// Of the records with each class.
+    pub(super) classes: [Vec<Fr>; 2],
+}
+
+impl Forms {
+    pub(super) fn new(
+        statement: &CoalitionStatement,
+        shape: &Shape,
+        witness: &Witness,
+        eq: &[Vec<Fr>; 2],
+    ) -> Self {
+        let records = 1 << shape.record_variables;
+        let sums = |variables: usize, eq: &[Fr], add: &(dyn Fn(usize, Fr, &mut [Fr]) + Sync)| {
+            let mut out = vec![Fr::ZERO; (records >> shape.block_variables) << variables];
+            out.par_chunks_mut(1 << variables)
+                .enumerate()
+                .for_each(|(b, run)| {
+                    for (il, e) in eq.iter().enumerate() {
+                        add((b << shape.block_variables) + il, *e, run);
+                    }
+                });
+            out
+        };
+        let component = |i: usize, e: Fr, run: &mut [Fr]| {
+            let width = shape.components();
+            let multiples: Vec<Fr> = (-7..=7).map(|v| from_small(v) * e).collect();
+            let row = witness
+                .vectors
+                .get(i * width..(i + 1) * width)
+                .unwrap_or_default();
+            for (sum, v) in run.iter_mut().zip(row) {
+                *sum += multiples[(v + COMPONENT) as usize];
+            }
+        };
+        let label = |i: usize, e: Fr, run: &mut [Fr]| {
+            if let Some(account) = statement.accounts.get(i) {
+                run[witness.labels[*account]] += e;
+            }
+        };
+        let class = |i: usize, e: Fr, run: &mut [Fr]| run[witness.classes[i]] += e;
+        let both = |variables: usize, add: &(dyn Fn(usize, Fr, &mut [Fr]) + Sync)| {
+            [0, 1].map(|k| sums(variables, &eq[k], add))
+        };
+        Self {
+            components: both(shape.component_variables, &component),
+            labels: both(shape.account_variables, &label),
+            classes: both(shape.class_variables, &class),
+        }
+    }
+
+    /// What the thresholds of two classes u, v are weighted with, at u + 2^class_variables v.
+    pub(super) fn thresholds(&self, factors: &[Vec<Fr>]) -> Vec<Fr> {
+        let room = self.classes[0].len() / factors.len();
+        let right = apply(factors, &self.classes[1]);
+        let (left, right): (Vec<_>, Vec<_>) = (
+            self.classes[0].chunks(room).collect(),
+            right.chunks(room).collect(),
+        );
+        let mut out = vec![Fr::ZERO; room * room];
+        out.par_chunks_mut(room).enumerate().for_each(|(v, run)| {
+            for (left, right) in left.iter().zip(&right).filter(|(_, r)| r[v] != Fr::ZERO) {
+                run.iter_mut()
+                    .zip(*left)
+                    .for_each(|(sum, l)| *sum += *l * right[v]);
+            }
+        });
+        out
+    }
+}
+
+/// sum over J of factors[I][J] table(.., J), for every I.
+pub(super) fn apply(factors: &[Vec<Fr>], table: &[Fr]) -> Vec<Fr> {
+    let width = table.len() / factors.len();
+    let mut out = vec![Fr::ZERO; table.len()];
+    out.par_chunks_mut(width)
+        .zip(factors)
+        .for_each(|(run, row)| {
+            for (part, f) in table
+                .chunks(width)
+                .zip(row)
+                .filter(|(_, f)| **f != Fr::ZERO)
+            {
+                run.iter_mut().zip(part).for_each(|(sum, x)| *sum += *x * f);
+            }
+        });
+    out
+}
+
+pub(super) fn form(factors: &[Vec<Fr>], left: &[Fr], right: &[Fr]) -> Fr {
+    dot(left, &apply(factors, right))
+}

@@ -1,0 +1,440 @@
+//! What a certificate is about, and the sizes that follow: `docs/scan/coalition.md`.
+use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
+use ragaudit_core::poseidon::LIST_RUN;
+use sha2::{Digest, Sha256};
+
+use crate::columns::Bound;
+use crate::error::{Error, Result};
+use crate::group::Fr;
+use crate::index::COMPONENT;
+use crate::nibbles::NIBBLE_VARIABLES;
+use crate::numbers::{log2_ceil, power_of_two};
+use crate::ranges::LIMB_BITS;
+use crate::transcript::Transcript;
+
+pub(super) const TAG_BOUND: u64 = 2;
+pub(super) const TAG_NIBBLE: u64 = 3;
+pub(super) const TAG_PAIR: u64 = 4;
+/// Most records of one certificate.
+pub const MAX_RECORDS: usize = (1 << LIMB_BITS) - 1;
+/// Components that fit one run of a list hash beside the salt.
+pub const MAX_COMPONENTS: usize = (LIST_RUN - 1) * NIBBLES_PER_ELEMENT;
+/// Largest q of theta = p/q.
+pub const MAX_DENOMINATOR: u64 = 1000;
+/// Norms that all windows have room for; a window with more of them says so.
+pub(super) const CLASS_VARIABLES: usize = 9;
+pub(super) const MAX_CLASS_VARIABLES: usize = 11;
+/// Most norms of one certificate.
+pub const MAX_CLASSES: usize = 1 << MAX_CLASS_VARIABLES;
+/// Most labels times tenants, each rounded up to a power of two.
+pub const MAX_LABELS: usize = 1 << LABEL_VARIABLES;
+pub(super) const LABEL_VARIABLES: usize = 22;
+/// A salt's limbs: any of them is a field element, so none needs a range.
+pub(super) const SALT_LIMBS: usize = 5;
+pub(super) const SALT_BITS: usize = 52;
+
+/// What decides where values stand: see [`crate::protocol`].
+pub(crate) const RULES: [u64; 8] = [
+    TAG_BOUND,
+    TAG_NIBBLE,
+    TAG_PAIR,
+    CLASS_VARIABLES as u64,
+    Blocks::SHIPPED.variables as u64,
+    Blocks::SHIPPED.of_run as u64,
+    SALT_LIMBS as u64,
+    SALT_BITS as u64,
+];
+
+/// How records are cut into blocks, and pairs of blocks into runs. The protocol's name holds what ships, and outside this
+/// crate there is no other: tests have smaller ones, so that few records fill several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    /// Records of a block, as a power of two.
+    pub(super) variables: usize,
+    /// Pairs of blocks of one run.
+    pub(super) of_run: usize,
+}
+
+impl Blocks {
+    pub(crate) const SHIPPED: Self = Self {
+        variables: 8,
+        of_run: 63,
+    };
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self::SHIPPED
+    }
+}
+
+/// What a certificate is about. Every value is rebuilt by the verifier from published entries.
+#[derive(Clone, Debug)]
+pub struct CoalitionStatement {
+    /// Digest of everything else that the certificate is bound to.
+    pub context: [u8; 32],
+    pub dimension: usize,
+    /// Of each record.
+    pub cq: Vec<Fr>,
+    /// Account of each record.
+    pub accounts: Vec<usize>,
+    /// Tenant of each account.
+    pub tenants: Vec<usize>,
+    /// The first record that each one is compared with.
+    pub first: Vec<usize>,
+    /// The threshold p/q.
+    pub theta: [u64; 2],
+    /// Most accounts of a label, and of a label in one tenant.
+    pub largest: [u64; 2],
+    /// log2 of the number of norms that the certificate has room for: see [`CoalitionStatement::class_variables`].
+    pub class_variables: usize,
+    pub blocks: Blocks,
+}
+
+pub(super) fn variables_of(count: usize) -> usize {
+    log2_ceil(count).max(1)
+}
+
+pub(super) fn invalid<T>(
+    field: &str,
+    expected: impl Into<String>,
+    found: impl ToString,
+) -> Result<T> {
+    Err(Error::invalid(field, expected, found))
+}
+
+/// Sizes, all of them public.
+pub(super) struct Shape {
+    pub(super) records: usize,
+    pub(super) record_variables: usize,
+    pub(super) component_variables: usize,
+    pub(super) account_variables: usize,
+    pub(super) tenant_variables: usize,
+    pub(super) class_variables: usize,
+    pub(super) block_variables: usize,
+    /// Pairs of blocks, the earlier first, with a pair of records that is compared.
+    pub(super) blocks: Vec<(usize, usize)>,
+    /// How many of them one run over pairs takes.
+    pub(super) run_blocks: usize,
+    pub(super) row_variables: usize,
+}
+
+impl CoalitionStatement {
+    /// The least room for norms that holds `norms` of them, in a window of `records`.
+    pub fn class_variables(records: usize, norms: usize) -> usize {
+        let all = variables_of(records);
+        all.min(CLASS_VARIABLES.max(variables_of(norms)))
+    }
+
+    pub(super) fn shape(&self) -> Result<Shape> {
+        let records = self.cq.len();
+        let accounts = self.tenants.len();
+        if !(1..=MAX_RECORDS).contains(&records) {
+            return invalid("records", format!("1..={MAX_RECORDS}"), records);
+        }
+        if !(1..=MAX_COMPONENTS).contains(&self.dimension) {
+            return invalid("dimension", format!("1..={MAX_COMPONENTS}"), self.dimension);
+        }
+        if self.accounts.len() != records || self.first.len() != records {
+            let found = format!("{} and {}", self.accounts.len(), self.first.len());
+            return invalid(
+                "records",
+                format!("{records} accounts and first records"),
+                found,
+            );
+        }
+        if accounts > records || self.accounts.iter().any(|a| *a >= accounts) {
+            return invalid(
+                "accounts",
+                "the records' accounts, numbered from 0",
+                accounts,
+            );
+        }
+        if self.tenants.iter().any(|t| *t >= accounts) {
+            return invalid(
+                "tenants",
+                "the accounts' tenants, numbered from 0",
+                accounts,
+            );
+        }
+        if self.first.iter().enumerate().any(|(j, f)| *f > j) {
+            return invalid(
+                "first",
+                "no record after the one it is compared with",
+                "one",
+            );
+        }
+        let [p, q] = self.theta;
+        if !(0 < p && p < q && q <= MAX_DENOMINATOR) {
+            return invalid("theta", "0 < p < q <= 1000", format!("{p}/{q}"));
+        }
+        if !self
+            .largest
+            .iter()
+            .all(|c| (1..=accounts as u64).contains(c))
+        {
+            return invalid(
+                "c",
+                format!("1..={accounts}"),
+                format!("{:?}", self.largest),
+            );
+        }
+        let least = Self::class_variables(records, 1);
+        let most = variables_of(records).min(MAX_CLASS_VARIABLES);
+        if !(least..=most).contains(&self.class_variables) {
+            let expected = format!("{least}..={most}");
+            return invalid("class variables", expected, self.class_variables);
+        }
+        let record_variables = variables_of(records);
+        let component_variables = variables_of(self.dimension);
+        let block_variables = self.blocks.variables.min(record_variables);
+        let tenants = self.tenants.iter().max().map_or(1, |t| t + 1);
+        let account_variables = variables_of(accounts);
+        let tenant_variables = log2_ceil(tenants);
+        if account_variables + tenant_variables > LABEL_VARIABLES {
+            return invalid(
+                "tenants",
+                "at most 2^22 labels and tenants together",
+                tenants,
+            );
+        }
+        let side = 1 << block_variables;
+        let mut blocks = Vec::new();
+        for later in 0..records.div_ceil(side) {
+            let range = later * side..records.min((later + 1) * side);
+            let earliest = range.clone().map(|j| self.first[j]).min().unwrap_or(later);
+            let compared = |i: usize| {
+                range
+                    .clone()
+                    .any(|j| self.first[j].max(i * side) < j.min((i + 1) * side))
+            };
+            blocks.extend(
+                (earliest / side..=later)
+                    .filter(|i| compared(*i))
+                    .map(|i| (i, later)),
+            );
+        }
+        let largest = record_variables + component_variables;
+        Ok(Shape {
+            records,
+            record_variables,
+            component_variables,
+            account_variables,
+            tenant_variables,
+            class_variables: self.class_variables,
+            block_variables,
+            blocks,
+            run_blocks: self.blocks.of_run,
+            row_variables: largest.max(2 * self.class_variables).div_ceil(2) + 3,
+        })
+    }
+
+    /// How many runs over pairs a certificate has.
+    pub fn runs(&self) -> Result<usize> {
+        Ok(self.shape()?.runs())
+    }
+
+    pub(super) fn absorb(&self, t: &mut Transcript) {
+        t.bytes("context", &self.context);
+        t.integer("dimension", self.dimension as u64);
+        t.integer("records", self.cq.len() as u64);
+        t.integer("accounts", self.tenants.len() as u64);
+        for ((cq, account), first) in self.cq.iter().zip(&self.accounts).zip(&self.first) {
+            t.scalar("cq", cq);
+            t.integer("account", *account as u64);
+            t.integer("first", *first as u64);
+        }
+        for tenant in &self.tenants {
+            t.integer("tenant", *tenant as u64);
+        }
+        t.integer("p", self.theta[0]);
+        t.integer("q", self.theta[1]);
+        t.integer("largest", self.largest[0]);
+        t.integer("largest in a tenant", self.largest[1]);
+        t.integer("class variables", self.class_variables as u64);
+    }
+
+    pub(super) fn transcript(&self) -> Transcript {
+        let mut t = Transcript::new("coalition records");
+        self.absorb(&mut t);
+        t
+    }
+
+    pub(super) fn run_transcript(&self, records: &[u8], run: usize) -> Transcript {
+        let mut t = Transcript::new("coalition pairs");
+        self.absorb(&mut t);
+        t.bytes("records", &Sha256::digest(records));
+        t.integer("run", run as u64);
+        t
+    }
+
+    /// Of which the weights of the runs' equations are drawn.
+    pub(super) fn sum_transcript(&self, records: &[u8], pairs: &[&[u8]]) -> Transcript {
+        let mut t = Transcript::new("coalition sum");
+        self.absorb(&mut t);
+        for proof in std::iter::once(&records).chain(pairs) {
+            t.bytes("proof", proof);
+        }
+        t
+    }
+
+    /// The largest dot product of vectors.
+    pub(super) fn most(&self) -> i64 {
+        i64::from(COMPONENT).pow(2) * self.dimension as i64
+    }
+
+    /// The product of norms from which on a dot product is below the threshold: 0 for 0, else the least integer above
+    /// (q t / p)^2. None that vectors have is above `most`^2, so larger ones need not be told apart.
+    pub(super) fn bound(&self, dot: i64) -> i64 {
+        if dot == 0 {
+            return 0;
+        }
+        let [p, q] = self.theta.map(i128::from);
+        let most = self.most();
+        let least = (q * i128::from(dot)).pow(2) / (p * p) + 1;
+        least.min(i128::from(most * most) + 1) as i64
+    }
+
+    /// The largest dot product that is below the threshold, for a product of norms.
+    pub(super) fn threshold(&self, product: i64) -> i64 {
+        let [p, q] = self.theta.map(i128::from);
+        match product {
+            0 => 0,
+            _ => ((p * p * i128::from(product) - 1) / (q * q)).isqrt() as i64,
+        }
+    }
+
+    pub(super) fn dot_variables(&self) -> usize {
+        log2_ceil(self.most() as usize + 1)
+    }
+
+    /// What an excuse adds to a pair's distance from the threshold, which is never below -`most`.
+    pub(super) fn excuse(&self) -> i64 {
+        self.most()
+    }
+
+    pub(super) fn distance_variables(&self) -> usize {
+        log2_ceil(4 * self.most() as usize + 1)
+    }
+
+    /// Whether records i < j are compared.
+    pub(super) fn compared(&self, i: usize, j: usize) -> bool {
+        i < j && j < self.cq.len() && i >= self.first[j]
+    }
+
+    /// Offset of a packed element: every nibble is a component plus 8.
+    pub(super) fn offset() -> Fr {
+        (0..NIBBLES_PER_ELEMENT)
+            .map(|k| power_of_two(4 * k))
+            .sum::<Fr>()
+            * Fr::from(8u8)
+    }
+
+    pub(super) fn elements(&self) -> usize {
+        self.dimension.div_ceil(NIBBLES_PER_ELEMENT)
+    }
+}
+
+impl Shape {
+    pub(super) fn components(&self) -> usize {
+        1 << self.component_variables
+    }
+
+    pub(super) fn run(&self, run: usize) -> &[(usize, usize)] {
+        self.blocks
+            .chunks(self.run_blocks)
+            .nth(run)
+            .unwrap_or_default()
+    }
+
+    pub(super) fn runs(&self) -> usize {
+        self.blocks.len().div_ceil(self.run_blocks)
+    }
+
+    /// Variables of the columns of the run over records, in the order of [`Columns`].
+    pub(super) fn bounded(&self, statement: &CoalitionStatement) -> Vec<(usize, Bound)> {
+        let most = statement.most() as usize;
+        let pairs = 1 << (2 * self.class_variables);
+        let labels = 1 << self.account_variables;
+        let in_tenants = labels << self.tenant_variables;
+        let components = 1 << (self.record_variables + self.component_variables);
+        let bit = |variables: usize| (1 << variables, Bound::Unsigned(1));
+        let limb = Bound::Unsigned(LIMB_BITS);
+        let [spare, spare_in_tenant] = statement.largest.map(|c| {
+            let most = (c as usize).max(self.records);
+            Bound::within(most)
+        });
+        let mut out = vec![
+            (components, Bound::within(COMPONENT as usize)),
+            (
+                1 << log2_ceil(SALT_LIMBS * self.records),
+                Bound::Unsigned(SALT_BITS),
+            ),
+        ];
+        out.extend(vec![bit(self.record_variables); self.class_variables]);
+        out.extend(vec![bit(self.account_variables); self.account_variables]);
+        out.extend([
+            (1 << self.class_variables, Bound::up_to(most)),
+            (pairs, Bound::up_to(most)),
+            (pairs, Bound::up_to(most * most + 1)),
+            (pairs, limb),
+            (pairs, limb),
+            (labels, spare),
+            (in_tenants, spare_in_tenant),
+            (
+                1 << LIMB_BITS,
+                Bound::up_to(2 * pairs + labels + in_tenants),
+            ),
+            (1 << statement.dot_variables(), Bound::up_to(pairs)),
+            (1 << NIBBLE_VARIABLES, Bound::up_to(components)),
+        ]);
+        out
+    }
+
+    pub(super) fn columns<T: Copy>(&self, all: &[T]) -> Columns<T> {
+        let (classes, labels) = (2 + self.class_variables, self.account_variables);
+        let rest = &all[classes + labels..];
+        Columns {
+            vectors: all[0],
+            salts: all[1],
+            classes: all[2..classes].to_vec(),
+            labels: all[classes..classes + labels].to_vec(),
+            norms: rest[0],
+            thresholds: rest[1],
+            bounds: rest[2],
+            slack: [rest[3], rest[4]],
+            spare: rest[5],
+            spare_in_tenant: rest[6],
+            range: rest[7],
+            bound_rows: rest[8],
+            nibbles: rest[9],
+        }
+    }
+}
+
+/// The columns of the run over records.
+pub(super) struct Columns<T> {
+    /// Component k of record i at 2^component_variables i + k.
+    pub(super) vectors: T,
+    pub(super) salts: T,
+    /// Bits of each record's class: records of one norm are of one class.
+    pub(super) classes: Vec<T>,
+    /// Bits of each account's label.
+    pub(super) labels: Vec<T>,
+    /// Of each class.
+    pub(super) norms: T,
+    /// Of two classes u, v at u + 2^class_variables v: the largest dot product below the threshold.
+    pub(super) thresholds: T,
+    /// The product of norms that the threshold needs.
+    pub(super) bounds: T,
+    /// Limbs of what the product of norms is above that.
+    pub(super) slack: [T; 2],
+    /// How many accounts each label lacks of the largest number.
+    pub(super) spare: T,
+    /// The same for label l and tenant t, at l + 2^account_variables t.
+    pub(super) spare_in_tenant: T,
+    /// How often each row of a table is looked up.
+    pub(super) range: T,
+    pub(super) bound_rows: T,
+    pub(super) nibbles: T,
+}

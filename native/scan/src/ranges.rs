@@ -1,0 +1,48 @@
+//! Ranges: every limb of 16 bits is looked up in one table.
+use ark_ff::Field;
+
+use crate::group::Fr;
+use crate::lookup::{Count, Entry, Segment};
+use crate::numbers::{log2_ceil, power_of_two};
+use crate::session::ColumnId;
+
+/// Bits of one limb of the range checks.
+pub(crate) const LIMB_BITS: usize = 16;
+pub(crate) const TAG_RANGE: u64 = 1;
+
+/// sum of 2^(16 k) column_k.
+pub(crate) fn limbs(ids: &[ColumnId], scale: Fr) -> Vec<(ColumnId, Fr)> {
+    let weigh = |(k, id): (usize, &ColumnId)| (*id, power_of_two(LIMB_BITS * k) * scale);
+    ids.iter().enumerate().map(weigh).collect()
+}
+
+/// 0..2^16.
+pub(crate) fn range_table(multiplicity: ColumnId) -> Segment {
+    Segment {
+        variables: LIMB_BITS,
+        tag: TAG_RANGE,
+        entries: vec![Entry::Row],
+        count: Count::Table(multiplicity),
+    }
+}
+
+pub(crate) fn in_range(id: ColumnId, variables: usize) -> Segment {
+    first_in_range(id, 1 << variables)
+}
+
+/// The same for a column's first entries alone.
+pub(crate) fn first_in_range(id: ColumnId, entries: usize) -> Segment {
+    Segment {
+        variables: log2_ceil(entries),
+        tag: TAG_RANGE,
+        entries: vec![Entry::Columns(vec![(id, Fr::ONE)])],
+        count: Count::First(entries),
+    }
+}
+
+/// Counts a value where it stands, so that the place that is written depends on it, and the work does not; one outside its table has no row to count it, and makes the proof fail instead.
+pub(crate) fn count(table: &mut [i64], value: i64) {
+    if let Some(row) = usize::try_from(value).ok().and_then(|v| table.get_mut(v)) {
+        *row += 1;
+    }
+}
