@@ -87,7 +87,7 @@ def test_a_stranger_checks_the_certificate(certified: Certified) -> None:
     assert case.figures["c"] == {"all": 2, "tenant": 2}
     found = {c.id: c.found for c in case.checks}
     assert found["coalition.cap"] == "c = 2, in one tenant 2 (proved)"
-    assert case.figures["setups"] == {"unsafe"}
+    assert case.setups == {"unsafe"}
 
     verdict = verify_window(certified.file, trust=certified.trust)
     status = {c.id: c.status for c in verdict.checks}

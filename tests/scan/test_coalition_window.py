@@ -75,7 +75,7 @@ def test_a_stranger_checks_the_certificate(certified: Certified) -> None:
     assert outcome(case) == {}
     assert case.figures["coalition"] == "checked"
     assert case.figures["c"] == {"all": 3, "tenant": 2}
-    assert case.figures["setups"] == {"transparent"}
+    assert case.setups == {"transparent"}
     assert certified.file.policy["estimator"]["certificate"]["circuit"] == PROTOCOL
     verdict = verify_window(certified.file, trust=certified.trust)
     assert {c.status for c in verdict.checks if c.id.startswith("coalition.")} == {Status.PASS}
