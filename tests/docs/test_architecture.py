@@ -164,3 +164,13 @@ def test_rust_files_can_be_read_in_one_go() -> None:
     lines = {str(path.relative_to(native)): path.read_text().count("\n") for path in files}
     assert "scan/src/lib.rs" in lines
     assert {name for name, count in lines.items() if count > MOST_RUST_LINES} == set(LONGER_RUST)
+
+
+def test_one_place_of_the_scan_differs_in_tests() -> None:
+    """Elsewhere tests run the code that ships: what cheats and simulators do instead stands behind `Hooks`."""
+    module = r"#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod \w+;"
+    places = {
+        name: re.findall(r"cfg\w*!?[\[(].*\btest\b.*", re.sub(module, "", code))
+        for name, code in _rust_modules().items()
+    }
+    assert {name: len(found) for name, found in places.items() if found} == {"hooks": 2}

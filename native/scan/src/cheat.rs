@@ -1,9 +1,13 @@
 //! Provers and verifiers that leave something out of a run: a message out of the hash, or a claim.
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use crate::error::Error;
-use crate::group::{query_generators, tables, vector_generators, G1Affine, G1Projective};
+use crate::group::{query_generators, tables, vector_generators, Fr, G1Affine, G1Projective};
+use crate::hooks::{Hooks, Simulator};
+use crate::session::{Nonces, Role, Session};
+use crate::transcript::Transcript;
 
 /// What a run on this thread leaves out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +37,12 @@ pub(crate) struct Said {
     pub(crate) states: Vec<[u8; 32]>,
 }
 
+/// What stands before a challenge in the transcript.
+const CHALLENGE: u8 = 5;
+
 thread_local! {
+    /// Proofs of this thread draw the same nonces, so that two ways to the same proof can be compared.
+    pub(crate) static REPEATED: Cell<bool> = const { Cell::new(false) };
     static RUN: RefCell<Option<(Without, Said)>> = const { RefCell::new(None) };
 }
 
@@ -45,78 +54,132 @@ pub(crate) fn run<T>(without: Without, run: impl FnOnce() -> T) -> (T, Said) {
     (out, said)
 }
 
-/// Starts a transcript: the label that it forgets. What another one has heard before is not of this run.
-pub(crate) fn start() -> Option<String> {
-    RUN.with_borrow_mut(|run| {
-        let (without, said) = run.as_mut()?;
-        *said = Said {
-            trace: std::mem::take(&mut said.trace),
-            states: std::mem::take(&mut said.states),
-            ..Said::default()
-        };
-        match without {
-            Without::Message(label) => Some(label.clone()),
-            _ => None,
-        }
-    })
+/// A party that leaves out what its run says, and whose oracle answers what it or its simulator has decided.
+#[derive(Clone)]
+pub struct Cheat {
+    /// What the simulator has decided that the oracle answers, by the state before the challenge.
+    pub(crate) programmed: Vec<([u8; 32], Fr)>,
+    /// The label of what a weaker hash leaves out.
+    pub(crate) forgotten: Option<String>,
+    /// Answers that cheating provers know beforehand, by label.
+    pub(crate) predicted: Vec<(&'static str, Fr)>,
 }
 
-pub(crate) fn message(kind: u8, label: &str, length: usize) {
-    RUN.with_borrow_mut(|run| {
-        if let Some((_, said)) = run {
+/// Changes what the thread's run has said.
+fn with_run<T>(change: impl FnOnce(&Without, &mut Said) -> T) -> Option<T> {
+    RUN.with_borrow_mut(|run| run.as_mut().map(|(without, said)| change(without, said)))
+}
+
+impl Hooks for Cheat {
+    type Simulator = Simulated;
+
+    /// What another transcript has heard before is not of this run.
+    fn start() -> Self {
+        let forgotten = with_run(|without, said| {
+            *said = Said {
+                trace: std::mem::take(&mut said.trace),
+                states: std::mem::take(&mut said.states),
+                ..Said::default()
+            };
+            match without {
+                Without::Message(label) => Some(label.clone()),
+                _ => None,
+            }
+        });
+        Self {
+            programmed: Vec::new(),
+            forgotten: forgotten.flatten(),
+            predicted: Vec::new(),
+        }
+    }
+
+    fn hears(&self, kind: u8, label: &str, length: usize) -> bool {
+        with_run(|_, said| {
             said.messages.push(label.to_owned());
             said.trace.push(format!("{kind} {length} {label}"));
+            if kind == CHALLENGE {
+                said.challenges.push(label.to_owned());
+            }
+        });
+        self.forgotten.as_deref() != Some(label)
+    }
+
+    fn heard(&self, state: &[u8; 32]) {
+        with_run(|_, said| said.states.push(*state));
+    }
+
+    fn answer(&self, state: &[u8; 32], label: &str) -> Option<Fr> {
+        let programmed = self.programmed.iter().find(|(at, _)| at == state);
+        let predicted = || self.predicted.iter().find(|(known, _)| *known == label);
+        programmed.map(|p| p.1).or_else(|| predicted().map(|p| p.1))
+    }
+
+    fn program(&mut self, state: [u8; 32], answer: Fr) {
+        self.programmed.push((state, answer));
+    }
+
+    fn randomness(seed: &mut [u8; 64]) {
+        if REPEATED.get() {
+            *seed = [7; 64];
         }
-    });
+    }
+
+    fn point(label: &str, point: G1Projective) -> G1Projective {
+        let sent = with_run(|without, said| {
+            said.points.push(label.to_owned());
+            match without {
+                Without::Opening(n, other) if *n + 1 == said.points.len() => point + *other,
+                _ => point,
+            }
+        });
+        sent.unwrap_or(point)
+    }
+
+    fn claims(kind: &str, name: Option<&dyn Display>) -> bool {
+        let made = with_run(|without, said| {
+            let last = said.messages.last().map_or("", String::as_str);
+            let name = format!("{kind}: {}", name.unwrap_or(&last));
+            let left_out = match without {
+                Without::Claim(other) => *other == name,
+                Without::NthClaim(n) => *n == said.claims.len(),
+                _ => false,
+            };
+            said.trace.push(name.clone());
+            said.claims.push(name);
+            !left_out
+        });
+        made.unwrap_or(true)
+    }
 }
 
-pub(crate) fn state(state: &[u8; 32]) {
-    RUN.with_borrow_mut(|run| {
-        if let Some((_, said)) = run {
-            said.states.push(*state);
-        }
-    });
+/// The zero-knowledge simulator.
+pub struct Simulated {
+    nonces: Nonces,
+    out: Vec<u8>,
 }
 
-pub(crate) fn challenge(label: &str) {
-    RUN.with_borrow_mut(|run| {
-        if let Some((_, said)) = run {
-            said.challenges.push(label.to_owned());
-        }
-    });
+impl Simulator for Simulated {
+    fn draw(&mut self, count: usize) -> Vec<Fr> {
+        self.nonces.draw_many(count)
+    }
+
+    fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
 }
 
-/// A prover's point as it is sent.
-pub(crate) fn point(label: &str, point: G1Projective) -> G1Projective {
-    RUN.with_borrow_mut(|run| {
-        let Some((without, said)) = run else {
-            return point;
+impl Session<'_> {
+    pub(crate) fn simulator(transcript: Transcript, row_variables: usize) -> Result<Self, Error> {
+        let simulated = Simulated {
+            nonces: Nonces::new(&transcript, b"no witness")?,
+            out: Vec::new(),
         };
-        said.points.push(label.to_owned());
-        match without {
-            Without::Opening(n, other) if *n + 1 == said.points.len() => point + *other,
-            _ => point,
-        }
-    })
-}
-
-/// Notes a claim, and says whether the run makes it. One without a name of its own has that of the message before it.
-pub(crate) fn claim(kind: &str, name: Option<&str>) -> bool {
-    RUN.with_borrow_mut(|run| {
-        let Some((without, said)) = run else {
-            return true;
-        };
-        let last = said.messages.last().map_or("", String::as_str);
-        let name = format!("{kind}: {}", name.unwrap_or(last));
-        let left_out = match without {
-            Without::Claim(other) => *other == name,
-            Without::NthClaim(n) => *n == said.claims.len(),
-            _ => false,
-        };
-        said.trace.push(name.clone());
-        said.claims.push(name);
-        !left_out
-    })
+        Ok(Self::new(
+            transcript,
+            row_variables,
+            Role::Simulator(simulated),
+        ))
+    }
 }
 
 type Verdict = Result<(), Error>;

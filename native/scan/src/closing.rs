@@ -7,12 +7,14 @@ use crate::equation::{add_vector, Equation};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
 use crate::group::{fold_points, msm, tables, vector_generators, Fr, G1Affine, WIDTH};
+use crate::hooks::Simulator;
 use crate::link::{Link, LinkClaim};
 use crate::mle::{eq_table, Weight};
 use crate::numbers::half;
 use crate::session::{commit_single, Role, Session, TableClaim};
 use crate::small;
 use crate::sumcheck::{products, sumcheck, By, Gate};
+use crate::transcript::Transcript;
 
 /// low + r (high - low) in the place of low.
 #[inline(always)]
@@ -59,9 +61,8 @@ impl Derived {
 pub enum Closed {
     Proof(Vec<u8>),
     Check(Equation),
-    /// A transcript that was made without any secret, with the oracle that accepts it.
-    #[cfg(test)]
-    Simulated(Vec<u8>, crate::transcript::Transcript),
+    /// What a simulator made without any secret, with the oracle that accepts it.
+    Simulated(Vec<u8>, Transcript),
 }
 
 impl<'a> Session<'a> {
@@ -87,8 +88,10 @@ impl<'a> Session<'a> {
         let weight = self.challenge("equation weight");
         match self.role {
             Role::Prover(mut prover) => Ok(Closed::Proof(std::mem::take(&mut prover.out))),
-            #[cfg(test)]
-            Role::Simulator { out, .. } => Ok(Closed::Simulated(out, self.transcript)),
+            Role::Simulator(mut simulator) => {
+                let out = std::mem::take(simulator.out());
+                Ok(Closed::Simulated(out, self.transcript))
+            }
             Role::Verifier(reader) => {
                 reader.end()?;
                 let mut sum = Equation::default();

@@ -7,11 +7,10 @@ use std::path::PathBuf;
 use sha2::{Digest, Sha256};
 
 use crate::answer::tests::Golden;
-use crate::cheat::{run, Said, Without};
+use crate::cheat::{run, Said, Without, REPEATED};
 use crate::group::{encode_point, encode_scalar, query_generators, tables, vector_generators, Fr};
 use crate::index::IndexCommitment;
 use crate::protocol::{TRACE, VERSION};
-use crate::session::REPEATED;
 use crate::{answer, coalition, embed, noise, query};
 
 fn hex(bytes: &[u8]) -> String {

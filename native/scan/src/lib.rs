@@ -13,6 +13,7 @@ pub mod equation;
 pub mod error;
 pub mod expr;
 pub mod group;
+mod hooks;
 pub mod index;
 pub mod link;
 pub mod lookup;

@@ -9,6 +9,7 @@ use crate::expr::Var;
 use crate::group::{
     fold_points, msm, odd_sums, query_base, query_generators, tables, Fr, G1Affine, G1Projective,
 };
+use crate::hooks::{Hooks, Party};
 use crate::index::{IndexCommitment, IndexKey};
 use crate::mle::eq_table;
 use crate::numbers::{from_small, half};
@@ -55,18 +56,14 @@ impl Session<'_> {
     /// component j's commitment at the row point. Masks first; the shared responses are sent as they are.
     pub(crate) fn prove_link(
         &mut self,
-        link: Link,
+        mut link: Link,
         point: Option<&[Fr]>,
     ) -> Result<(Option<LinkClaim>, Vec<Equation>)> {
-        #[cfg(test)]
-        let link = {
-            let made = |(k, _): &(usize, _)| crate::cheat::claim("link", Some(&k.to_string()));
-            let claims = link.claims.into_iter().enumerate().filter(made);
-            Link {
-                claims: claims.map(|(_, claim)| claim).collect(),
-                ..link
-            }
-        };
+        let mut numbers = 0..;
+        link.claims.retain(|_| {
+            let number: Option<usize> = numbers.next();
+            number.is_none_or(|k| Party::claims("link", Some(&k)))
+        });
         let dimension = link.index.dimension;
         let rows = eq_table(&point.unwrap_or_default()[self.row_variables..]);
         let rows = &rows[..link.index.layout.rows()];

@@ -28,8 +28,7 @@ use crate::ranges::{count, first_in_range, limbs, range_table, LIMB_BITS, TAG_RA
 use crate::session::{Column, ColumnId, Opening, Session};
 use crate::sumcheck::{sumcheck, Gate};
 use crate::transcript::Transcript;
-use crate::values::entries_of;
-use crate::values::{combination_at, functional};
+use crate::values::{combination_at, entries_of, functional};
 
 const DRAWS_PER_WORD: usize = 5;
 const WORDS_PER_BLOCK: usize = 1 << WORD_VARIABLES;
@@ -150,8 +149,7 @@ fn alias_row(byte: usize, choice: usize) -> (i64, i64) {
 }
 
 /// The private columns.
-#[derive(Default)]
-#[cfg_attr(test, derive(Clone))]
+#[derive(Clone, Default)]
 pub(crate) struct Draws {
     bytes: Vec<i64>,
     choices: Vec<i64>,

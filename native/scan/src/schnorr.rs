@@ -4,7 +4,8 @@ use ark_ff::Field;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::group::{Fr, G1Affine};
-use crate::session::Session;
+use crate::hooks::Simulator;
+use crate::session::{Role, Session};
 
 impl Session<'_> {
     /// Schnorr's protocol for a linear relation: one vector x with map(x) = targets, each an equation's left side.
@@ -47,9 +48,7 @@ impl Session<'_> {
             .prover_mut()
             .map(|prover| prover.nonces.draw_many(length));
         let masked = masks.as_ref().map(|masks| map(masks));
-        #[cfg(test)]
         let simulated = self.simulated(length + 1);
-        #[cfg(test)]
         let masked = masked.or_else(|| {
             let responses = simulated.as_ref()?;
             let (c, x) = responses.split_last()?;
@@ -65,9 +64,8 @@ impl Session<'_> {
             let point = masked.as_ref().map(|m| m[k].evaluate(index));
             sent.push(self.made_point(label, point)?);
         }
-        #[cfg(test)]
         if let Some(answer) = simulated.as_ref().and_then(|s| s.last()) {
-            self.program(*answer);
+            self.transcript.program(*answer);
         }
         let c = self.challenge(label);
         let known: Option<Vec<Fr>> = match (&masks, &secret) {
@@ -76,24 +74,15 @@ impl Session<'_> {
             }
             _ => None,
         };
-        #[cfg(test)]
         let known = known.or(simulated);
         Ok((sent, c, known))
     }
 
-    /// Uniform values, for the simulator alone.
-    #[cfg(test)]
+    /// Uniform values, for a simulator alone.
     fn simulated(&mut self, count: usize) -> Option<Vec<Fr>> {
         match &mut self.role {
-            crate::session::Role::Simulator { nonces, .. } => Some(nonces.draw_many(count)),
+            Role::Simulator(simulator) => Some(simulator.draw(count)),
             _ => None,
         }
-    }
-
-    /// Decides the oracle's next answer.
-    #[cfg(test)]
-    fn program(&mut self, answer: Fr) {
-        let state = self.transcript.digest();
-        self.transcript.programmed.push((state, answer));
     }
 }

@@ -20,6 +20,7 @@ use crate::group::{
     decode_each, decode_scalar, encode_point, encode_scalar, fixed_sum, tables, Fr, G1Affine,
     G1Projective, ENCODED, NO_POINT, WIDTH,
 };
+use crate::hooks::{Hooks, Party, Simulator};
 use crate::index::IndexCommitment;
 use crate::mle::Weight;
 use crate::numbers::log2_ceil;
@@ -63,12 +64,6 @@ pub struct TableClaim<'a> {
     pub value: Expr,
 }
 
-#[cfg(test)]
-thread_local! {
-    /// Proofs of this thread draw the same nonces, so that two ways to the same proof can be compared.
-    pub(crate) static REPEATED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
 /// Nonces: operating-system randomness hashed with witness and statement, so that a weak generator alone does
 /// not reveal them, and one witness never gives them twice.
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -81,10 +76,7 @@ impl Nonces {
     pub fn new(transcript: &Transcript, witness: &[u8]) -> Result<Self> {
         let mut seed = [0u8; 64];
         getrandom::fill(&mut seed).map_err(|e| Error::Randomness(e.to_string()))?;
-        #[cfg(test)]
-        if REPEATED.get() {
-            seed = [7; 64];
-        }
+        Party::randomness(&mut seed);
         let key = Sha256::new()
             .chain_update(b"rag-audit/scan/v1/nonces")
             .chain_update(seed)
@@ -208,12 +200,8 @@ impl<'a> Reader<'a> {
 pub enum Role<'a> {
     Prover(Prover),
     Verifier(Reader<'a>),
-    /// Knows no secret, and decides what the random oracle answers: the tests' zero-knowledge simulator.
-    #[cfg(test)]
-    Simulator {
-        nonces: Nonces,
-        out: Vec<u8>,
-    },
+    /// The tests' zero-knowledge simulator.
+    Simulator(<Party as Hooks>::Simulator),
 }
 
 pub struct Session<'a> {
@@ -257,18 +245,7 @@ impl<'a> Session<'a> {
         )
     }
 
-    #[cfg(test)]
-    pub(crate) fn simulator(transcript: Transcript, row_variables: usize) -> Result<Self> {
-        let nonces = Nonces::new(&transcript, b"no witness")?;
-        let out = Vec::new();
-        Ok(Self::new(
-            transcript,
-            row_variables,
-            Role::Simulator { nonces, out },
-        ))
-    }
-
-    fn new(transcript: Transcript, row_variables: usize, role: Role<'a>) -> Self {
+    pub(crate) fn new(transcript: Transcript, row_variables: usize, role: Role<'a>) -> Self {
         Self {
             transcript,
             role,
@@ -307,11 +284,10 @@ impl<'a> Session<'a> {
                 put_point(label, &mut prover.out, point)
             }
             Role::Verifier(reader) => reader.point()?,
-            #[cfg(test)]
-            Role::Simulator { nonces, out } => {
+            Role::Simulator(simulator) => {
                 let mut point = G1Projective::ZERO;
-                tables().h.add_multiple(&mut point, &nonces.draw());
-                put_point(label, out, point)
+                tables().h.add_multiple(&mut point, &simulator.draw(1)[0]);
+                put_point(label, simulator.out(), point)
             }
         };
         self.transcript.point(label, &point);
@@ -329,9 +305,8 @@ impl<'a> Session<'a> {
             (Role::Prover(Prover { out, .. }), point) => {
                 put_point(label, out, point.unwrap_or_default())
             }
-            #[cfg(test)]
-            (Role::Simulator { out, .. }, point) => {
-                put_point(label, out, point.unwrap_or_default())
+            (Role::Simulator(simulator), point) => {
+                put_point(label, simulator.out(), point.unwrap_or_default())
             }
         };
         self.transcript.point(label, &point);
@@ -347,9 +322,8 @@ impl<'a> Session<'a> {
                 out.extend(encode_scalar(&scalar));
                 scalar
             }
-            #[cfg(test)]
-            Role::Simulator { out, .. } => {
-                out.extend(encode_scalar(&scalar));
+            Role::Simulator(simulator) => {
+                simulator.out().extend(encode_scalar(&scalar));
                 scalar
             }
         };
@@ -410,8 +384,7 @@ impl<'a> Session<'a> {
 
     /// Claims that an expression is 0.
     pub fn constrain(&mut self, label: &'static str, expr: Expr) {
-        #[cfg(test)]
-        if !crate::cheat::claim("constraint", Some(label)) {
+        if !Party::claims("constraint", Some(&label)) {
             return;
         }
         self.constraints.push((label, expr));
@@ -425,8 +398,7 @@ impl<'a> Session<'a> {
         right: Expr,
         output: Expr,
     ) {
-        #[cfg(test)]
-        if !crate::cheat::claim("product", Some(label)) {
+        if !Party::claims("product", Some(&label)) {
             return;
         }
         self.products.push((label, [left, right, output]));
@@ -508,8 +480,7 @@ impl<'a> Session<'a> {
 
     /// Claims a linear functional of columns.
     pub fn claim(&mut self, weight: Weight, columns: Vec<(ColumnId, Fr)>, value: Expr) {
-        #[cfg(test)]
-        if !crate::cheat::claim("column claim", None) {
+        if !Party::claims("column claim", None) {
             return;
         }
         self.claims.push(Claim {
@@ -521,8 +492,7 @@ impl<'a> Session<'a> {
 
     /// Claims the run's one functional that is made of a published table's columns.
     pub fn claim_table(&mut self, claim: TableClaim<'a>) {
-        #[cfg(test)]
-        if !crate::cheat::claim("table claim", None) {
+        if !Party::claims("table claim", None) {
             return;
         }
         self.table = Some(claim);
@@ -546,10 +516,8 @@ impl Prover {
     }
 }
 
-#[cfg_attr(not(test), allow(unused_variables))]
 fn put_point(label: &str, out: &mut Vec<u8>, point: G1Projective) -> G1Affine {
-    #[cfg(test)]
-    let point = crate::cheat::point(label, point);
+    let point = Party::point(label, point);
     // By an inversion whose time says nothing of the secrets, where one is needed.
     let point = match point.z == Fq::ONE {
         true => G1Affine::new_unchecked(point.x, point.y),

@@ -318,7 +318,7 @@ fn a_challenge_before_the_commitment_would_let_a_lookup_through() {
     let accepted = |forgetful: bool| {
         let transcript = || {
             let mut transcript = Transcript::new("test");
-            transcript.forgotten = forgetful.then(|| "hidden".to_owned());
+            transcript.party.forgotten = forgetful.then(|| "hidden".to_owned());
             transcript
         };
         let protocol = |session: &mut Session, prover: bool| {
@@ -373,7 +373,7 @@ fn no_fraction_has_a_denominator_of_zero() {
     let lie = || {
         let transcript = || {
             let mut transcript = Transcript::new("test");
-            transcript.predicted = vec![
+            transcript.party.predicted = vec![
                 ("lookup alpha", Fr::from(1 + 2 * 9u64)),
                 ("lookup beta", Fr::from(2u64)),
             ];

@@ -6,6 +6,7 @@ use ragaudit_core::field::from_wide;
 use sha2::{Digest, Sha256};
 
 use crate::group::{encode_point, encode_scalar, Fr, G1Affine};
+use crate::hooks::{Hooks, Party};
 
 const DOMAIN: &[u8] = b"rag-audit/scan/v1";
 
@@ -23,15 +24,7 @@ enum Kind {
 #[derive(Clone)]
 pub struct Transcript {
     state: [u8; 32],
-    /// What the tests' simulator has decided that the oracle answers, by the state before the challenge.
-    #[cfg(test)]
-    pub(crate) programmed: Vec<([u8; 32], Fr)>,
-    /// The label of what the tests' weaker hash leaves out.
-    #[cfg(test)]
-    pub(crate) forgotten: Option<String>,
-    /// Answers that the tests' cheating provers know beforehand, by label.
-    #[cfg(test)]
-    pub(crate) predicted: Vec<(&'static str, Fr)>,
+    pub(crate) party: Party,
 }
 
 impl Transcript {
@@ -39,27 +32,15 @@ impl Transcript {
     pub fn new(protocol: &str) -> Self {
         let mut transcript = Self {
             state: [0; 32],
-            #[cfg(test)]
-            programmed: Vec::new(),
-            #[cfg(test)]
-            forgotten: crate::cheat::start(),
-            #[cfg(test)]
-            predicted: Vec::new(),
+            party: Party::start(),
         };
         transcript.step(Kind::Start, protocol, DOMAIN);
         transcript
     }
 
     fn step(&mut self, kind: Kind, label: &str, data: &[u8]) {
-        #[cfg(test)]
-        {
-            crate::cheat::message(kind as u8, label, data.len());
-            if matches!(kind, Kind::Challenge) {
-                crate::cheat::challenge(label);
-            }
-            if self.forgotten.as_deref() == Some(label) {
-                return;
-            }
+        if !self.party.hears(kind as u8, label, data.len()) {
+            return;
         }
         let mut hash = Sha256::new();
         hash.update(self.state);
@@ -69,8 +50,7 @@ impl Transcript {
         hash.update((data.len() as u64).to_le_bytes());
         hash.update(data);
         self.state = hash.finalize().into();
-        #[cfg(test)]
-        crate::cheat::state(&self.state);
+        self.party.heard(&self.state);
     }
 
     pub fn bytes(&mut self, label: &str, data: &[u8]) {
@@ -108,22 +88,16 @@ impl Transcript {
 
     /// A field element, within 2^-258 of uniform.
     pub fn challenge(&mut self, label: &str) -> Fr {
-        #[cfg(test)]
-        if let Some(answer) = self.decided(label) {
+        if let Some(answer) = self.party.answer(&self.state, label) {
             self.step(Kind::Challenge, label, &[]);
             return answer;
         }
         from_wide(&self.squeeze(label))
     }
 
-    #[cfg(test)]
-    fn decided(&self, label: &str) -> Option<Fr> {
-        let programmed = self
-            .programmed
-            .iter()
-            .find(|(state, _)| *state == self.state);
-        let predicted = || self.predicted.iter().find(|(known, _)| *known == label);
-        programmed.map(|p| p.1).or_else(|| predicted().map(|p| p.1))
+    /// Decides what the oracle answers next, where the party may.
+    pub(crate) fn program(&mut self, answer: Fr) {
+        self.party.program(self.state, answer);
     }
 
     pub fn challenges(&mut self, label: &str, count: usize) -> Vec<Fr> {

@@ -861,7 +861,7 @@ fn certificates_are_simulated_without_vectors() {
     };
     assert_eq!(proof.len(), real.0.len());
     let mut transcript = public.transcript();
-    transcript.programmed = oracle.programmed;
+    transcript.party.programmed = oracle.party.programmed;
     for (transcript, expected) in [(public.transcript(), false), (transcript, true)] {
         let mut session = Session::verifier(transcript, rows, &proof);
         records(&mut session, &public, &shape, None).unwrap();
@@ -876,7 +876,7 @@ fn certificates_are_simulated_without_vectors() {
     };
     assert_eq!(proof.len(), real.1[0].len());
     let mut transcript = of_run.clone();
-    transcript.programmed = oracle.programmed;
+    transcript.party.programmed = oracle.party.programmed;
     for (transcript, expected) in [(of_run, false), (transcript, true)] {
         let mut session = Session::verifier(transcript, rows, &proof);
         pairs(&mut session, &public, &shape, &shared, 0, None).unwrap();

@@ -543,7 +543,7 @@ fn the_point_follows_the_columns() {
     assert!(!case.forged(&witness));
     let (statement, said) = (case.statement(), Said::of(&witness));
     let run = |mut session: Session, secret| {
-        session.transcript.predicted = vec![("components", Fr::ZERO)];
+        session.transcript.party.predicted = vec![("components", Fr::ZERO)];
         if let Role::Prover(prover) = &mut session.role {
             prover.honest = false;
         }
@@ -753,7 +753,7 @@ fn proofs_are_simulated_without_tokens() {
         "under the hash function it is no proof"
     );
     let mut transcript = public.transcript();
-    transcript.programmed = oracle.programmed;
+    transcript.party.programmed = oracle.party.programmed;
     let session = Session::verifier(transcript, row_variables, &proof);
     let Closed::Check(equation) = embed_protocol(session, &public, None, None).unwrap() else {
         panic!("a verifier")

@@ -1,9 +1,9 @@
 use super::*;
 use crate::cheat::{
     caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Without,
+    REPEATED,
 };
 use crate::index::MAX_CAPACITY;
-use crate::session::REPEATED;
 use ark_ff::{BigInt, BigInteger};
 
 fn prove_with(
@@ -383,7 +383,7 @@ fn certificates_are_simulated_without_a_seed() {
         "under the hash function it is no proof"
     );
     let mut transcript = public.transcript();
-    transcript.programmed = oracle.programmed;
+    transcript.party.programmed = oracle.party.programmed;
     let mut session = Session::verifier(transcript, rows, &proof);
     certify(&mut session, &public, &shape, None).unwrap();
     let Closed::Check(equation) = session.close(None).unwrap() else {

@@ -1,12 +1,12 @@
 use super::*;
 use crate::cheat::{
     caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Without,
+    REPEATED,
 };
 use crate::group::vector_generators;
 use crate::index::{commit_index, Layout, MAX_CAPACITY, MAX_DIMENSION};
 use crate::noise::tests::MOST_GAINS;
 use crate::noise::{prove_noise, verify_noise, NoiseStatement, Seed};
-use crate::session::REPEATED;
 use ragaudit_core::commitment::pack_nibbles;
 use ragaudit_core::poseidon::{hash, hash_list};
 use ragaudit_core::selection::MAX_LATTICE;
@@ -675,7 +675,7 @@ fn proofs_are_simulated_without_a_query() {
         "under the hash function it is no proof"
     );
     let mut transcript = public.transcript();
-    transcript.programmed = oracle.programmed;
+    transcript.party.programmed = oracle.party.programmed;
     let session = Session::verifier(transcript, rows, &proof);
     let Closed::Check(equation) = answer_protocol(session, &public, None).unwrap() else {
         panic!("a verifier")
