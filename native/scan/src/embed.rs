@@ -182,6 +182,55 @@ impl Said {
     }
 }
 
+/// The columns, in the order in which they are committed to.
+struct Columns<T> {
+    /// How often each token is used.
+    histogram: T,
+    /// Sums of the tokens' rows.
+    sums: T,
+    vector: T,
+    /// What each component's step leaves below and above.
+    lower_slack: T,
+    upper_slack: T,
+    /// Limbs of the distances from both ends of a step.
+    lower: Vec<T>,
+    upper: Vec<T>,
+    /// How often each row of a table is looked up.
+    limbs: T,
+    steps: T,
+}
+
+impl<T> Columns<T> {
+    fn in_order(self) -> Vec<T> {
+        let mut out = vec![
+            self.histogram,
+            self.sums,
+            self.vector,
+            self.lower_slack,
+            self.upper_slack,
+        ];
+        out.extend(self.lower.into_iter().chain(self.upper));
+        out.extend([self.limbs, self.steps]);
+        out
+    }
+
+    fn named(all: Vec<T>, bounds: &Bounds) -> Self {
+        let mut all = all.into_iter();
+        let mut next = || all.next().expect("one for each name");
+        Self {
+            histogram: next(),
+            sums: next(),
+            vector: next(),
+            lower_slack: next(),
+            upper_slack: next(),
+            lower: (0..bounds.limbs).map(|_| next()).collect(),
+            upper: (0..bounds.limbs).map(|_| next()).collect(),
+            limbs: next(),
+            steps: next(),
+        }
+    }
+}
+
 impl Witness {
     fn new(statement: &EmbedStatement, rows: &[i8], query: &Query) -> Result<Self> {
         let bounds = statement.check()?;
@@ -264,43 +313,49 @@ impl Witness {
         self.distances = [lower, upper];
     }
 
-    /// In the order that the protocol commits them, multiplicities last.
-    fn columns(&self, said: &Said, statement: &EmbedStatement, bounds: &Bounds) -> Vec<Vec<i64>> {
+    /// What the prover's columns hold.
+    fn columns(
+        &self,
+        said: &Said,
+        statement: &EmbedStatement,
+        bounds: &Bounds,
+    ) -> Columns<Vec<i64>> {
         let components = log2_ceil(statement.table.dimension);
         let vector = pad(&self.vector, components);
-        let (lower, upper) = vector
+        let (lower_slack, upper_slack) = vector
             .iter()
             .map(|v| slack(*v, bounds.scaled).into())
             .unzip();
-        let mut out = vec![
-            pad(&self.histogram, statement.table.layout.variables),
-            pad(&self.sums, components),
-            vector,
-            lower,
-            upper,
-        ];
         // Places after the last component: e = v = 0, so both distances are w - 1.
-        for distance in &self.distances {
+        let [lower, upper] = self.distances.each_ref().map(|distance| {
             let mut distance = distance.clone();
             distance.resize(1 << components, self.root - 1);
-            out.extend(
-                (0..bounds.limbs)
-                    .map(|k| distance.iter().map(|d| limb(*d, k, bounds.limbs)).collect()),
-            );
-        }
+            let limb = |k| distance.iter().map(|d| limb(*d, k, bounds.limbs)).collect();
+            (0..bounds.limbs).map(limb).collect::<Vec<Vec<i64>>>()
+        });
         let mut limbs = vec![0; 1 << LIMB_BITS];
         let mut steps = vec![0; 1 << NIBBLE_VARIABLES];
-        out[5..]
+        lower
             .iter()
+            .chain(&upper)
             .flatten()
             .for_each(|v| count(&mut limbs, *v));
         self.root_limbs(said, bounds)
             .iter()
             .for_each(|v| count(&mut limbs, *v));
         let most = i64::from(COMPONENT);
-        out[2].iter().for_each(|v| count(&mut steps, v + most));
-        out.extend([limbs, steps]);
-        out
+        vector.iter().for_each(|v| count(&mut steps, v + most));
+        Columns {
+            histogram: pad(&self.histogram, statement.table.layout.variables),
+            sums: pad(&self.sums, components),
+            vector,
+            lower_slack,
+            upper_slack,
+            lower,
+            upper,
+            limbs,
+            steps,
+        }
     }
 
     /// w - 1, what is left under the root, and what that lacks of 2 w.
@@ -514,22 +569,32 @@ fn embed_protocol<'a>(
     let (most, vocabulary) = (statement.tokens, statement.vocabulary());
 
     let (all, looked_up) = (1 << components, (2 << components) + 3);
-    let mut bounded = vec![
-        (1 << layout.variables, Bound::up_to(most)),
-        (all, Bound::within(most * COMPONENT as usize)),
-        (all, Bound::within(COMPONENT as usize)),
-    ];
-    bounded.extend([(all, Bound::within(bounds.scaled as usize + 1)); 2]);
-    bounded.extend(vec![(all, Bound::Unsigned(LIMB_BITS)); 2 * bounds.limbs]);
-    bounded.extend([
-        (1 << LIMB_BITS, Bound::up_to(looked_up * bounds.limbs)),
-        (1 << NIBBLE_VARIABLES, Bound::up_to(all)),
-    ]);
-    let columns = secret.map(|(_, (w, said))| w.columns(said, statement, &bounds));
-    let ids = session.commit_bounded("embedding columns", &bounded, columns)?;
-    let [histogram, sums, vector, lower_slack, upper_slack] = [0, 1, 2, 3, 4].map(|i| ids[i]);
-    let (limb_columns, multiplicities) = ids[5..].split_at(2 * bounds.limbs);
-    let (lower, upper) = limb_columns.split_at(bounds.limbs);
+    let slack_bound = (all, Bound::within(bounds.scaled as usize + 1));
+    let limb_bounds = vec![(all, Bound::Unsigned(LIMB_BITS)); bounds.limbs];
+    let within = Columns {
+        histogram: (1 << layout.variables, Bound::up_to(most)),
+        sums: (all, Bound::within(most * COMPONENT as usize)),
+        vector: (all, Bound::within(COMPONENT as usize)),
+        lower_slack: slack_bound,
+        upper_slack: slack_bound,
+        lower: limb_bounds.clone(),
+        upper: limb_bounds,
+        limbs: (1 << LIMB_BITS, Bound::up_to(looked_up * bounds.limbs)),
+        steps: (1 << NIBBLE_VARIABLES, Bound::up_to(all)),
+    };
+    let columns = secret.map(|(_, (w, said))| w.columns(said, statement, &bounds).in_order());
+    let ids = session.commit_bounded("embedding columns", &within.in_order(), columns)?;
+    let Columns {
+        histogram,
+        sums,
+        vector,
+        lower_slack,
+        upper_slack,
+        lower,
+        upper,
+        limbs,
+        steps,
+    } = Columns::named(ids, &bounds);
 
     let elements = dimension.div_ceil(NIBBLES_PER_ELEMENT);
     let hidden = secret.map(|(query, (w, said))| w.hidden(query, said, &bounds));
@@ -627,13 +692,13 @@ fn embed_protocol<'a>(
             variables: NIBBLE_VARIABLES,
             tag: TAG_STEP,
             entries: vec![Entry::Public(rows_of_steps), of_lower, of_upper],
-            count: Count::Table(multiplicities[1]),
+            count: Count::Table(steps),
         },
         Segment {
             variables: LIMB_BITS,
             tag: TAG_LIMB,
             entries: vec![Entry::Row],
-            count: Count::Table(multiplicities[0]),
+            count: Count::Table(limbs),
         },
         Segment {
             variables: log2_ceil(root_limbs.len()),
@@ -642,7 +707,7 @@ fn embed_protocol<'a>(
             count: Count::First(root_limbs.len()),
         },
     ];
-    segments.extend(limb_columns.iter().map(|id| Segment {
+    segments.extend(lower.iter().chain(&upper).map(|id| Segment {
         variables: components,
         tag: TAG_LIMB,
         entries: vec![one(*id)],
@@ -678,8 +743,8 @@ fn embed_protocol<'a>(
         columns.extend([(slack, -Fr::ONE), (sums, factor)]);
         session.claim(here.clone(), columns, value);
     };
-    distance(lower, lower_slack, -factor, root.clone() - twice.clone());
-    distance(upper, upper_slack, factor, root + twice);
+    distance(&lower, lower_slack, -factor, root.clone() - twice.clone());
+    distance(&upper, upper_slack, factor, root + twice);
 
     // Packed components: one random combination of the elements.
     let among = session.challenges("packed vector", log2_ceil(elements));

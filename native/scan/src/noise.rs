@@ -148,6 +148,59 @@ fn alias_row(byte: usize, choice: usize) -> (i64, i64) {
     (i64::from(table.thresholds[bin]), value)
 }
 
+/// The columns, in the order in which they are committed to.
+#[derive(Clone, Copy)]
+struct Columns<T> {
+    noise: T,
+    byte: T,
+    choice: T,
+    threshold: T,
+    value: T,
+    /// Limbs of t, and of its distance from the threshold.
+    t: [T; 2],
+    distance: [T; 2],
+    /// Limbs of each word's high part, and of what last draw and high part lack of the largest allowed ones.
+    high: [T; HIGH_LIMBS],
+    rest: [T; REST_LIMBS],
+    /// How often each row of a table is looked up.
+    range: T,
+    alias: T,
+}
+
+impl<T> Columns<T> {
+    fn in_order(self) -> Vec<T> {
+        let first = [
+            self.noise,
+            self.byte,
+            self.choice,
+            self.threshold,
+            self.value,
+        ];
+        let limbs = self.t.into_iter().chain(self.distance);
+        let parts = self.high.into_iter().chain(self.rest);
+        let all = first.into_iter().chain(limbs).chain(parts);
+        all.chain([self.range, self.alias]).collect()
+    }
+
+    fn named(all: Vec<T>) -> Self {
+        let mut all = all.into_iter();
+        let mut next = || all.next().expect("one for each name");
+        Self {
+            noise: next(),
+            byte: next(),
+            choice: next(),
+            threshold: next(),
+            value: next(),
+            t: std::array::from_fn(|_| next()),
+            distance: std::array::from_fn(|_| next()),
+            high: std::array::from_fn(|_| next()),
+            rest: std::array::from_fn(|_| next()),
+            range: next(),
+            alias: next(),
+        }
+    }
+}
+
 /// The private columns.
 #[derive(Clone, Default)]
 pub(crate) struct Draws {
@@ -292,8 +345,7 @@ impl Draws {
             .collect();
     }
 
-    /// In the order of [`Columns`], multiplicities last.
-    fn into_columns(mut self) -> Vec<Vec<i64>> {
+    fn into_columns(mut self) -> Columns<Vec<i64>> {
         let mut range = vec![0; 1 << LIMB_BITS];
         self.limbs
             .iter()
@@ -314,14 +366,20 @@ impl Draws {
             limbs,
             high,
         } = &mut self;
-        let mut out: Vec<Vec<i64>> = [noise, bytes, choices, thresholds, values]
-            .into_iter()
-            .chain(limbs)
-            .chain(high)
-            .map(std::mem::take)
-            .collect();
-        out.extend([range, alias]);
-        out
+        let take = std::mem::take::<Vec<i64>>;
+        Columns {
+            noise: take(noise),
+            byte: take(bytes),
+            choice: take(choices),
+            threshold: take(thresholds),
+            value: take(values),
+            t: [0, 1].map(|k| take(&mut limbs[k])),
+            distance: [2, 3].map(|k| take(&mut limbs[k])),
+            high: std::array::from_fn(|k| take(&mut high[k])),
+            rest: std::array::from_fn(|k| take(&mut high[HIGH_LIMBS + k])),
+            range,
+            alias,
+        }
     }
 }
 
@@ -355,7 +413,7 @@ pub fn prove_noise(
 fn prove_columns(
     statement: &NoiseStatement,
     seed: &Seed,
-    columns: Vec<Vec<i64>>,
+    columns: Columns<Vec<i64>>,
     honest: bool,
     low_memory: Option<usize>,
 ) -> Result<Certificate> {
@@ -406,7 +464,7 @@ fn certify(
     session: &mut Session,
     statement: &NoiseStatement,
     shape: &Shape,
-    secret: Option<(&Seed, Vec<Vec<i64>>)>,
+    secret: Option<(&Seed, Columns<Vec<i64>>)>,
 ) -> Result<ColumnId> {
     let (draws, words) = (shape.draws(), shape.words());
     let reach = (BINS - 1) * statement.gains.iter().map(|g| *g as usize).sum::<usize>();
@@ -414,29 +472,38 @@ fn certify(
         Bound::Unsigned(LIMB_BITS),
         4 * draws + words * (HIGH_LIMBS + REST_LIMBS),
     );
-    let bounded = [
-        &[
-            (statement.capacity, Bound::within(reach)),
-            (draws, Bound::up_to(2 * BINS - 1)),
-            (draws, Bound::Unsigned(1)),
-            (draws, Bound::Unsigned(32)),
-            (draws, Bound::within(BINS - 1)),
-        ][..],
-        &[(draws, limb); 4],
-        &[(words, limb); HIGH_LIMBS + REST_LIMBS],
-        &[
-            (1 << LIMB_BITS, Bound::up_to(limbs_of_all)),
-            (1 << ALIAS_VARIABLES, Bound::up_to(draws)),
-        ],
-    ]
-    .concat();
+    let bounds = Columns {
+        noise: (statement.capacity, Bound::within(reach)),
+        byte: (draws, Bound::up_to(2 * BINS - 1)),
+        choice: (draws, Bound::Unsigned(1)),
+        threshold: (draws, Bound::Unsigned(32)),
+        value: (draws, Bound::within(BINS - 1)),
+        t: [(draws, limb); 2],
+        distance: [(draws, limb); 2],
+        high: [(words, limb); HIGH_LIMBS],
+        rest: [(words, limb); REST_LIMBS],
+        range: (1 << LIMB_BITS, Bound::up_to(limbs_of_all)),
+        alias: (1 << ALIAS_VARIABLES, Bound::up_to(draws)),
+    };
     let (seed, columns) = secret.unzip();
-    let ids = session.commit_bounded("noise columns", &bounded, columns)?;
-    let (noise, byte, choice, threshold, value) = (ids[0], ids[1], ids[2], ids[3], ids[4]);
-    let (t, distance) = (&ids[5..7], &ids[7..9]);
-    let (high, after) = ids[9..].split_at(HIGH_LIMBS);
-    let (rest, tables) = after.split_at(REST_LIMBS);
-    let (range, alias) = (tables[0], tables[1]);
+    let ids = session.commit_bounded(
+        "noise columns",
+        &bounds.in_order(),
+        columns.map(Columns::in_order),
+    )?;
+    let Columns {
+        noise,
+        byte,
+        choice,
+        threshold,
+        value,
+        t,
+        distance,
+        high,
+        rest,
+        range,
+        alias,
+    } = Columns::named(ids);
 
     // Keys.
     let keys = seed.map(|seed| {
@@ -491,10 +558,14 @@ fn certify(
     });
     segments.extend(
         t.iter()
-            .chain(distance)
+            .chain(&distance)
             .map(|id| first_in_range(*id, draws)),
     );
-    segments.extend(high.iter().chain(rest).map(|id| first_in_range(*id, words)));
+    segments.extend(
+        high.iter()
+            .chain(&rest)
+            .map(|id| first_in_range(*id, words)),
+    );
     lookups(session, segments)?;
 
     // (2c - 1)(T - t) - c = distance: below the threshold exactly if the choice is 1. All terms are below 2^33.
@@ -502,8 +573,8 @@ fn certify(
     let sources: [Vec<(ColumnId, Fr)>; 4] = [
         vec![(choice, Fr::ONE)],
         vec![(threshold, Fr::ONE)],
-        limbs(t, Fr::ONE),
-        limbs(distance, Fr::ONE),
+        limbs(&t, Fr::ONE),
+        limbs(&distance, Fr::ONE),
     ];
     let tables = session
         .proving()
@@ -552,7 +623,7 @@ fn certify(
         items: words,
     };
     let mut draw = vec![(byte, Fr::ONE)];
-    draw.extend(limbs(t, power_of_two(8)));
+    draw.extend(limbs(&t, power_of_two(8)));
     let all_words = Weight {
         point: r.clone(),
         coefficients: vec![Fr::ONE],
@@ -560,8 +631,8 @@ fn certify(
     };
     let sums = [
         (low, draw),
-        (all_words.clone(), limbs(high, Fr::ONE)),
-        (all_words, limbs(rest, Fr::ONE)),
+        (all_words.clone(), limbs(&high, Fr::ONE)),
+        (all_words, limbs(&rest, Fr::ONE)),
     ];
     let values = session.proving().then(|| {
         let value = |(weight, columns): &(Weight, Vec<_>)| functional(session, weight, columns);

@@ -144,6 +144,42 @@ pub(crate) struct Witness {
     pub(crate) order: Vec<i64>,
 }
 
+/// The columns, in the order in which they are committed to.
+struct Columns<T> {
+    /// Scores on the lattice.
+    quantised: T,
+    /// 1 for a listed position.
+    selected: T,
+    /// Limbs of what a key has above the least listed one, or lacks below it.
+    distance: Vec<T>,
+    /// How often each row of a table is looked up.
+    score_rows: T,
+    range: T,
+    nibbles: T,
+}
+
+impl<T> Columns<T> {
+    fn in_order(self) -> Vec<T> {
+        let mut out = vec![self.quantised, self.selected];
+        out.extend(self.distance);
+        out.extend([self.score_rows, self.range, self.nibbles]);
+        out
+    }
+
+    fn named(all: Vec<T>, key_limbs: usize) -> Self {
+        let mut all = all.into_iter();
+        let mut next = || all.next().expect("one for each name");
+        Self {
+            quantised: next(),
+            selected: next(),
+            distance: (0..key_limbs).map(|_| next()).collect(),
+            score_rows: next(),
+            range: next(),
+            nibbles: next(),
+        }
+    }
+}
+
 fn key(noised: i64, position: i64, variables: usize) -> i64 {
     (noised << variables) + (1 << variables) - 1 - position
 }
@@ -355,22 +391,18 @@ fn answer_protocol(
         opening: secret.as_ref().map(|s| Arc::clone(s.noise)),
     });
     let score_variables = statement.score_variables();
-    let mut bounded = vec![
-        (capacity, Bound::up_to(statement.lattice as usize)),
-        (capacity, Bound::Unsigned(1)),
-    ];
-    bounded.extend(vec![(capacity, Bound::Unsigned(LIMB_BITS)); key_limbs]);
-    let counted = [
-        (score_variables, capacity),
-        (LIMB_BITS, (capacity + statement.listed) * key_limbs),
-        (NIBBLE_VARIABLES, dimension.next_power_of_two()),
-    ];
-    bounded.extend(counted.map(|(v, most)| (1 << v, Bound::up_to(most))));
-    let columns = secret.as_ref().map(|s| columns(statement, s));
-    let ids = session.commit_bounded("answer columns", &bounded, columns)?;
-    let (quantised, selected, distance) = (ids[0], ids[1], &ids[2..2 + key_limbs]);
-    let (score_table, range, nibbles) =
-        (ids[2 + key_limbs], ids[3 + key_limbs], ids[4 + key_limbs]);
+    let counted = |variables: usize, most: usize| (1 << variables, Bound::up_to(most));
+    let bounds = Columns {
+        quantised: (capacity, Bound::up_to(statement.lattice as usize)),
+        selected: (capacity, Bound::Unsigned(1)),
+        distance: vec![(capacity, Bound::Unsigned(LIMB_BITS)); key_limbs],
+        score_rows: counted(score_variables, capacity),
+        range: counted(LIMB_BITS, (capacity + statement.listed) * key_limbs),
+        nibbles: counted(NIBBLE_VARIABLES, dimension.next_power_of_two()),
+    };
+    let values = secret.as_ref().map(|s| columns(statement, s).in_order());
+    let ids = session.commit_bounded("answer columns", &bounds.in_order(), values)?;
+    let ids = Columns::named(ids, key_limbs);
 
     // The listed positions, their noised scores, and what lies between their keys.
     let k = statement.listed;
@@ -442,7 +474,7 @@ fn answer_protocol(
 
     // Lookups.
     let one = |id| Entry::Columns(vec![(id, Fr::ONE)]);
-    let noised_column = vec![(quantised, Fr::ONE), (noise, Fr::ONE)];
+    let noised_column = vec![(ids.quantised, Fr::ONE), (noise, Fr::ONE)];
     let most = SCORE * dimension as i64;
     let table: Vec<i64> = (0..1i64 << score_variables)
         .map(|row| (row - most).min(most))
@@ -452,20 +484,20 @@ fn answer_protocol(
         Segment {
             variables: n,
             tag: TAG_SCORE,
-            entries: vec![one(scores), one(quantised)],
+            entries: vec![one(scores), one(ids.quantised)],
             count: Count::First(capacity),
         },
         Segment {
             variables: score_variables,
             tag: TAG_SCORE,
             entries: vec![Entry::Public(table), Entry::Public(steps)],
-            count: Count::Table(score_table),
+            count: Count::Table(ids.score_rows),
         },
         Segment {
             variables: n,
             tag: TAG_SELECT,
             entries: vec![Entry::Row, Entry::Columns(noised_column.clone())],
-            count: Count::TableFirst(selected, capacity),
+            count: Count::TableFirst(ids.selected, capacity),
         },
         Segment {
             variables: log2_ceil(k),
@@ -488,11 +520,11 @@ fn answer_protocol(
             variables: NIBBLE_VARIABLES,
             tag: TAG_NIBBLE,
             entries: vec![Entry::Public(nibble_rows())],
-            count: Count::Table(nibbles),
+            count: Count::Table(ids.nibbles),
         },
-        range_table(range),
+        range_table(ids.range),
     ];
-    segments.extend(distance.iter().map(|id| first_in_range(*id, capacity)));
+    segments.extend(ids.distance.iter().map(|id| first_in_range(*id, capacity)));
     if !order.is_empty() {
         segments.push(Segment {
             variables: log2_ceil(order.len()),
@@ -507,9 +539,9 @@ fn answer_protocol(
     let tau = session.challenges("selection", n);
     let chi = session.challenge("selected rows");
     let sources = [
-        vec![(selected, Fr::ONE)],
+        vec![(ids.selected, Fr::ONE)],
         noised_column,
-        limbs(distance, Fr::ONE),
+        limbs(&ids.distance, Fr::ONE),
     ];
     let threshold = session.value(&least).unwrap_or_default();
     let tables = session.proving().then(|| {
@@ -595,24 +627,23 @@ impl Gate for Selection {
     }
 }
 
-/// In the order that the protocol commits them, multiplicities last.
-fn columns(statement: &QueryStatement, secret: &Secret) -> Vec<Vec<i64>> {
+/// What the prover's columns hold.
+fn columns(statement: &QueryStatement, secret: &Secret) -> Columns<Vec<i64>> {
     let key_limbs = statement.key_limbs();
     let witness = secret.witness;
-    let mut out = vec![witness.quantised.clone(), witness.selected.clone()];
-    for k in 0..key_limbs {
-        out.push(witness.distances.iter().map(|d| limb(*d, k)).collect());
-    }
+    let distance: Vec<Vec<i64>> = (0..key_limbs)
+        .map(|k| witness.distances.iter().map(|d| limb(*d, k)).collect())
+        .collect();
     let most = SCORE * statement.index.dimension as i64;
-    let mut scores = vec![0; 1 << statement.score_variables()];
+    let mut score_rows = vec![0; 1 << statement.score_variables()];
     let mut range = vec![0; 1 << LIMB_BITS];
     let mut nibbles = vec![0; 1 << NIBBLE_VARIABLES];
     secret
         .answer
         .scores
         .iter()
-        .for_each(|s| count(&mut scores, s + most));
-    out[2..]
+        .for_each(|s| count(&mut score_rows, s + most));
+    distance
         .iter()
         .flatten()
         .for_each(|v| count(&mut range, *v));
@@ -624,8 +655,14 @@ fn columns(statement: &QueryStatement, secret: &Secret) -> Vec<Vec<i64>> {
     pad(&query, log2_ceil(query.len()))
         .iter()
         .for_each(|v| count(&mut nibbles, v + i64::from(COMPONENT)));
-    out.extend([scores, range, nibbles]);
-    out
+    Columns {
+        quantised: witness.quantised.clone(),
+        selected: witness.selected.clone(),
+        distance,
+        score_rows,
+        range,
+        nibbles,
+    }
 }
 
 #[cfg(test)]
