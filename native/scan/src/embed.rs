@@ -14,11 +14,11 @@ use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{encode_scalar, Fr};
-use crate::index::{check_dimension, IndexCommitment, COMPONENT};
+use crate::index::{check_dimension, IndexCommitment, COMPONENT, MAX_DIMENSION};
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{eq_table, Weight};
 use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
-use crate::numbers::{from_small, log2_ceil, power_of_two};
+use crate::numbers::{from_small, log2_ceil, power_of_two, NO_WRAP_BITS};
 use crate::poseidon::{permutations, start_of_list, Call};
 use crate::ranges::count;
 use crate::session::{ColumnId, Role, Session, TableClaim};
@@ -84,6 +84,37 @@ struct Bounds {
     limbs: usize,
 }
 
+impl Bounds {
+    const fn of(tokens: usize, dimension: usize, norm_factor: u64) -> Self {
+        let reach = tokens as u64 * COMPONENT as u64;
+        let root = ((dimension as u64 * reach * reach) << ROOT_SHIFT).isqrt();
+        let scaled = 2 * norm_factor * reach;
+        let bits = 64 - (2 * root + scaled).leading_zeros() as usize;
+        Self {
+            scaled: scaled as i64,
+            limbs: bits.div_ceil(LIMB_BITS),
+        }
+    }
+
+    /// Bits of w^2: w less 1 has limbs.
+    const fn square_bits(&self) -> usize {
+        2 * (LIMB_BITS * self.limbs + 1)
+    }
+}
+
+// What `docs/scan/embed.md` says under "No wrap-around".
+const _: () = {
+    let reach = MAX_TOKENS as u64 * COMPONENT as u64;
+    let squares = MAX_DIMENSION as u64 * reach * reach;
+    assert!(reach < 1 << 11 && squares < 1 << 34);
+    let most = Bounds::of(MAX_TOKENS, MAX_DIMENSION, MAX_NORM_FACTOR);
+    assert!(most.scaled < 1 << 32 && most.limbs == 3);
+    assert!(2 * (squares << ROOT_SHIFT).isqrt() + (most.scaled as u64) < 1 << 33);
+    // Whatever a prover writes: nothing that is compared has more than a bit above w^2.
+    assert!(most.square_bits() + 1 == 75 && 75 < NO_WRAP_BITS);
+    assert!(TOKENS_PER_ELEMENT * TOKEN_BITS == 240 && 240 < NO_WRAP_BITS);
+};
+
 impl EmbedStatement<'_> {
     fn check(&self) -> Result<Bounds> {
         let in_range = |field: &str, most: u64, found: u64| {
@@ -101,15 +132,11 @@ impl EmbedStatement<'_> {
         )?;
         in_range("norm factor", MAX_NORM_FACTOR, self.norm_factor)?;
         check_dimension(self.table.dimension)?;
-        // reach < 2^11, the square's sum < 2^33 with 4,096 components, w < 2^25, scaled < 2^32.
-        let reach = self.tokens as u64 * COMPONENT as u64;
-        let root = ((self.table.dimension as u64 * reach * reach) << ROOT_SHIFT).isqrt();
-        let scaled = 2 * self.norm_factor * reach;
-        let bits = 64 - (2 * root + scaled).leading_zeros() as usize;
-        Ok(Bounds {
-            scaled: scaled as i64,
-            limbs: bits.div_ceil(LIMB_BITS),
-        })
+        Ok(Bounds::of(
+            self.tokens,
+            self.table.dimension,
+            self.norm_factor,
+        ))
     }
 
     fn vocabulary(&self) -> usize {

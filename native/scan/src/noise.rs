@@ -22,7 +22,7 @@ use crate::group::{decode_points, encode_point, Fr};
 use crate::index::Layout;
 use crate::lookup::{lookups, Count, Entry, Segment, RUN};
 use crate::mle::{prefix, Weight};
-use crate::numbers::{log2_ceil, power_of_two};
+use crate::numbers::{log2_ceil, power_of_two, NO_WRAP_BITS};
 use crate::poseidon::{block_variables, permutations, Call, Stream, WORD_VARIABLES};
 use crate::ranges::{count, first_in_range, limbs, range_table, LIMB_BITS, TAG_RANGE};
 use crate::session::{Column, ColumnId, Opening, Session};
@@ -57,6 +57,18 @@ pub(crate) const RULES: [u64; 10] = [
     BELOW_BITS as u64,
     REST_LIMBS as u64,
 ];
+/// Bits of a draw: a byte and t.
+const DRAW_BITS: usize = 8 + T_BITS;
+const T_BITS: usize = 32;
+const _: () = {
+    // Threshold, t and distance are T_BITS long: (2 c - 1) (T - t) - c = distance holds over the integers.
+    assert!(T_BITS == 2 * LIMB_BITS && T_BITS + 2 < NO_WRAP_BITS);
+    // So does last + 2^40 high + rest = highest. What is below r is then the word, whose draws fill its low bits.
+    assert!(LOW_BITS == DRAWS_PER_WORD * DRAW_BITS && BELOW_BITS + DRAW_BITS == LOW_BITS);
+    assert!(DRAW_BITS + HIGH_LIMBS * LIMB_BITS + 2 < NO_WRAP_BITS);
+    assert!(REST_LIMBS * LIMB_BITS + 2 < NO_WRAP_BITS);
+    assert!(highest() < 1 << 94 && highest() < 1 << (REST_LIMBS * LIMB_BITS));
+};
 /// Blocks of one task.
 const TASK: usize = 64;
 
@@ -236,13 +248,13 @@ impl Drop for Draws {
 
 /// The largest last draw and high part of a word, as one integer, that can be proved: whatever the other draws are, it
 /// gives an integer below r. Fewer than one word in 2^94 has a larger one.
-fn highest() -> u128 {
+const fn highest() -> u128 {
     upper(&Fr::MODULUS.0) - 1
 }
 
 /// Last draw and high part of a word as one integer.
-fn upper(word: &[u64; 4]) -> u128 {
-    u128::from(word[3]) << (192 - BELOW_BITS) | u128::from(word[2] >> (BELOW_BITS - 128))
+const fn upper(word: &[u64; 4]) -> u128 {
+    (word[3] as u128) << (192 - BELOW_BITS) | (word[2] >> (BELOW_BITS - 128)) as u128
 }
 
 fn high(word: &[u64; 4]) -> u64 {
@@ -476,7 +488,7 @@ fn certify(
         noise: (statement.capacity, Bound::within(reach)),
         byte: (draws, Bound::up_to(2 * BINS - 1)),
         choice: (draws, Bound::Unsigned(1)),
-        threshold: (draws, Bound::Unsigned(32)),
+        threshold: (draws, Bound::Unsigned(T_BITS)),
         value: (draws, Bound::within(BINS - 1)),
         t: [(draws, limb); 2],
         distance: [(draws, limb); 2],
@@ -568,7 +580,7 @@ fn certify(
     );
     lookups(session, segments)?;
 
-    // (2c - 1)(T - t) - c = distance: below the threshold exactly if the choice is 1. All terms are below 2^33.
+    // (2c - 1)(T - t) - c = distance: below the threshold exactly if the choice is 1.
     let tau = session.challenges("choice", log2_ceil(draws));
     let sources: [Vec<(ColumnId, Fr)>; 4] = [
         vec![(choice, Fr::ONE)],
@@ -615,7 +627,9 @@ fn certify(
     // last is the draw from bit 160 on. Both at one random point, the second times zeta.
     let r = session.challenges("words", shape.block_variables + WORD_VARIABLES);
     let zeta = session.challenge("upper parts");
-    let mut coefficients: Vec<Fr> = (0..DRAWS_PER_WORD).map(|k| power_of_two(40 * k)).collect();
+    let mut coefficients: Vec<Fr> = (0..DRAWS_PER_WORD)
+        .map(|k| power_of_two(DRAW_BITS * k))
+        .collect();
     coefficients[DRAWS_PER_WORD - 1] += zeta;
     let low = Weight {
         point: r.clone(),

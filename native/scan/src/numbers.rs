@@ -2,7 +2,11 @@
 use std::sync::OnceLock;
 
 use ark_bn254::Fr;
-use ark_ff::Field;
+use ark_ff::{Field, PrimeField};
+
+/// An equation whose sides are integers of fewer bits holds over the integers once it holds modulo r. What relies on it
+/// says so in an assertion at the largest values that a statement may have.
+pub(crate) const NO_WRAP_BITS: usize = Fr::MODULUS_BIT_SIZE as usize - 2;
 
 /// The least k with n <= 2^k.
 pub(crate) fn log2_ceil(n: usize) -> usize {

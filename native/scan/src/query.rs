@@ -4,8 +4,8 @@ use std::sync::Arc;
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
 use ragaudit_core::lanes::Lanes;
-use ragaudit_core::noise::check_gains;
-use ragaudit_core::selection::ScoreWindow;
+use ragaudit_core::noise::{check_gains, BINS, MAX_GAINS, MAX_GAIN_RATIO};
+use ragaudit_core::selection::{ScoreWindow, MAX_LATTICE};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::closing::Closed;
@@ -14,12 +14,12 @@ use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{encode_scalar, Fr, G1Affine};
-use crate::index::{check_dimension, IndexCommitment, IndexKey, COMPONENT};
+use crate::index::{check_dimension, IndexCommitment, IndexKey, COMPONENT, MAX_CAPACITY};
 use crate::link::{commit_query, Link, LinkSecret};
 use crate::lookup::{lookups, Count, Entry, Segment, RUN};
 use crate::mle::{prefix, prefix_numbers, Weight};
 use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
-use crate::numbers::{log2_ceil, power_of_two};
+use crate::numbers::{log2_ceil, power_of_two, NO_WRAP_BITS};
 use crate::poseidon::{permutations, Call};
 use crate::ranges::{count, first_in_range, limbs, range_table, LIMB_BITS, TAG_RANGE};
 use crate::session::{Column, Opening, Role, Session};
@@ -122,17 +122,35 @@ impl QueryStatement<'_> {
 
     /// Limbs of a difference of keys: |y| is at most lattice + 127 sum of gains.
     fn key_limbs(&self) -> usize {
-        let reach = self.lattice as u64
-            + 2 * 127 * self.gains.iter().map(|g| u64::from(*g)).sum::<u64>()
-            + 1;
-        let bits = 64 - reach.leading_zeros() as usize + self.index.layout.variables;
-        bits.div_ceil(LIMB_BITS)
+        let gains = self.gains.iter().map(|g| u64::from(*g)).sum();
+        key_bits(self.lattice as u64, gains, self.index.layout.variables).div_ceil(LIMB_BITS)
     }
 
     fn score_variables(&self) -> usize {
         log2_ceil(2 * SCORE as usize * self.index.dimension + 1)
     }
 }
+
+/// Bits of a difference of keys.
+const fn key_bits(lattice: u64, gains: u64, variables: usize) -> usize {
+    let reach = lattice + 2 * (BINS as u64 - 1) * gains + 1;
+    64 - reach.leading_zeros() as usize + variables
+}
+
+const _: () = {
+    let (mut gains, mut gain, mut k) = (0, 1, 0);
+    while k < MAX_GAINS {
+        gains += gain;
+        gain *= MAX_GAIN_RATIO as u64;
+        k += 1;
+    }
+    let bits = key_bits(MAX_LATTICE as u64, gains, MAX_CAPACITY.ilog2() as usize);
+    assert!(MAX_LATTICE as u64 + (BINS as u64 - 1) * gains < 1 << 25);
+    // A prover's keys fit into an i64, and limbs into the field.
+    assert!(bits < 63);
+    assert!(bits.div_ceil(LIMB_BITS) * LIMB_BITS + 1 < NO_WRAP_BITS);
+    assert!(4 * NIBBLES_PER_ELEMENT <= NO_WRAP_BITS);
+};
 
 /// The prover's columns and values.
 #[derive(Default, Clone)]
@@ -429,7 +447,7 @@ fn answer_protocol(
         .zip(&noised)
         .map(|(p, y)| y.clone() * shift + Expr::from(shift - Fr::ONE) - p.clone())
         .collect();
-    // Strictly falling: no position is listed twice. Keys and limbs are far below r.
+    // Strictly falling: no position is listed twice. Keys and limbs are far below r, see `key_bits`.
     for (pair, run) in keys.windows(2).zip(order.chunks(key_limbs)) {
         let distance =
             Expr::combination(run.iter().zip((0..).map(|i| power_of_two(LIMB_BITS * i))));

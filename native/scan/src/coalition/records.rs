@@ -134,8 +134,8 @@ pub(super) fn ranges(
     Ok(())
 }
 
-/// At every pair of classes the product of norms is the threshold's bound and some slack: all are below 2^33, so the
-/// equation holds over the integers. Products of norms extend to products.
+/// At every pair of classes the product of norms is the threshold's bound and some slack: all are far below r (see
+/// `statement.rs`), so the equation holds over the integers. Products of norms extend to products.
 pub(super) fn thresholds(
     session: &mut Session,
     shape: &Shape,

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::group::Fr;
 use crate::index::COMPONENT;
 use crate::nibbles::NIBBLE_VARIABLES;
-use crate::numbers::{log2_ceil, power_of_two};
+use crate::numbers::{log2_ceil, power_of_two, NO_WRAP_BITS};
 use crate::ranges::LIMB_BITS;
 use crate::transcript::Transcript;
 
@@ -67,6 +67,21 @@ impl Default for Blocks {
         Self::SHIPPED
     }
 }
+
+const fn most(dimension: usize) -> i64 {
+    (COMPONENT as i64).pow(2) * dimension as i64
+}
+
+const _: () = {
+    let most = most(MAX_COMPONENTS);
+    // Of products of norms, of bounds with their slack, and of counts with what labels lack: equations of integers.
+    let slack = 1i64 << (2 * LIMB_BITS);
+    assert!(most * most < 1 << 33 && most * most + 1 + slack < 1 << 33 && 33 < NO_WRAP_BITS);
+    assert!(MAX_RECORDS < 1 << LIMB_BITS);
+    // Squares of thresholds are made as i128, bounds as i64; distances are rows of a table.
+    assert!((MAX_DENOMINATOR as i128 * most as i128).pow(2) < i128::MAX / 4);
+    assert!(4 * most < 1 << 18);
+};
 
 /// What a certificate is about. Every value is rebuilt by the verifier from published entries.
 #[derive(Clone, Debug)]
@@ -280,7 +295,7 @@ impl CoalitionStatement {
 
     /// The largest dot product of vectors.
     pub(super) fn most(&self) -> i64 {
-        i64::from(COMPONENT).pow(2) * self.dimension as i64
+        most(self.dimension)
     }
 
     /// The product of norms from which on a dot product is below the threshold: 0 for 0, else the least integer above

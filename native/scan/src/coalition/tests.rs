@@ -223,7 +223,7 @@ fn blocks_that_ship_are_certified() {
 
 /// 66 pairs of 11 blocks, of which a run takes 63.
 #[test]
-#[ignore = "minutes"]
+#[ignore = "ten seconds"]
 fn runs_that_ship_are_certified() {
     of_blocks_that_ship(10 * 256 + 1, 2);
 }
