@@ -1,34 +1,23 @@
 //! Many Poseidon permutations by layered GKR: `docs/scan/poseidon.md`.
 use std::array::from_fn;
-use std::borrow::Cow;
-use std::ops::Range;
 
 use ark_ff::{AdditiveGroup, Field};
-use ragaudit_core::dispatch;
-use ragaudit_core::lanes::{Lanes, Portable};
 use ragaudit_core::noise::{block_state, TAG_NOISE_BLOCK};
 use ragaudit_core::poseidon::{
-    hash, permute, round_parameters, sbox_inputs, Matrix, State, FULL_ROUNDS, LIST_RUN,
-    PARTIAL_ROUNDS, SBOXES, TAG_LIST, WIDTH,
+    hash, permute, round_parameters, Matrix, State, LIST_RUN, TAG_LIST, WIDTH,
 };
-use rayon::prelude::*;
-use zeroize::Zeroize;
 
 use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::mle::{eq_at, eq_table, prefix, Weight, Weights};
 use crate::numbers::log2_ceil;
+use crate::prover::boxes::{combine, fifth, is_partial, Boxes, Layer, Part, Table, LAST};
 use crate::session::Session;
 use crate::sumcheck::{plain, round, Reduced};
 
-const HALF: usize = FULL_ROUNDS / 2;
-const LAST: usize = FULL_ROUNDS + PARTIAL_ROUNDS - 1;
 /// Words of a noise block that carry draws, as a power of two.
 pub const WORD_VARIABLES: usize = 4;
-/// Permutations, or pairs of them, of one task.
-const TASK: usize = 1 << 9;
-
 /// Noise blocks: permutation b of (0, kappa, b, 9, 0, ..) for b below `blocks`, and the claim that the words
 /// 1..16 of all of them, word w of block b at 16 b + w - 1, extend to `value` at (word_point, block_point).
 pub struct Stream {
@@ -85,10 +74,6 @@ pub fn block_variables(blocks: usize, calls: usize) -> usize {
 
 fn transposed_times(m: &Matrix<WIDTH>, x: &[Fr; WIDTH]) -> [Fr; WIDTH] {
     from_fn(|j| (0..WIDTH).map(|i| m[i][j] * x[i]).sum())
-}
-
-fn fifth(x: Fr) -> Fr {
-    x.square().square() * x
 }
 
 /// x, x^2, x^4, x^5 as hidden values with their products claimed; returns the variables of x and x^5.
@@ -288,164 +273,6 @@ fn descend(
     Ok((point, inputs))
 }
 
-/// The first values of a table; all after them are `rest`.
-struct Table<'a> {
-    values: Cow<'a, [Fr]>,
-    rest: Fr,
-}
-
-impl Table<'_> {
-    fn borrowed(&self) -> Table<'_> {
-        Table {
-            values: Cow::Borrowed(&self.values),
-            rest: self.rest,
-        }
-    }
-
-    /// Gives the last value a partner.
-    fn pair_up(&mut self) {
-        if self.values.len() % 2 == 1 {
-            self.values.to_mut().push(self.rest);
-        }
-    }
-
-    /// Binds the lowest variable of a table whose values are paired.
-    fn bind(&mut self, r: Fr) {
-        let mut out = vec![Fr::ZERO; self.values.len() / 2];
-        out.par_chunks_mut(TASK)
-            .zip(self.values.par_chunks(2 * TASK))
-            .for_each(|(out, pairs)| fold(out, pairs, r));
-        self.values = Cow::Owned(out);
-    }
-
-    fn first(&self) -> Fr {
-        self.values.first().copied().unwrap_or(self.rest)
-    }
-}
-
-/// The factors of a sum of fifth powers, times a mask that is 0 outside its values.
-struct Part<'a> {
-    factors: Vec<Fr>,
-    mask: Option<(usize, Table<'a>)>,
-}
-
-impl Part<'_> {
-    fn new(factors: Vec<Fr>) -> Self {
-        Self {
-            factors,
-            mask: None,
-        }
-    }
-
-    /// The mask's values stand at `first` and after it.
-    fn masked(first: usize, mask: Vec<Fr>, factors: Vec<Fr>) -> Self {
-        let rest = Fr::ZERO;
-        let values = Cow::Owned(mask);
-        Self {
-            factors,
-            mask: Some((first, Table { values, rest })),
-        }
-    }
-
-    fn pair_up(&mut self) {
-        if let Some((first, mask)) = &mut self.mask {
-            if *first % 2 == 1 {
-                *first -= 1;
-                mask.values.to_mut().insert(0, Fr::ZERO);
-            }
-            mask.pair_up();
-        }
-    }
-}
-
-/// The gate of a layer over the blocks: sum over parts of mask sum_i factors_i boxes_i^5, plus the linear table.
-struct Layer<'a> {
-    boxes: Vec<Table<'a>>,
-    parts: Vec<Part<'a>>,
-    linear: Option<Table<'a>>,
-}
-
-impl<'a> Layer<'a> {
-    fn full(boxes: &'a Boxes, number: usize, weights: [Fr; WIDTH]) -> Self {
-        Self {
-            boxes: boxes.tables(number),
-            parts: vec![Part::new(weights.to_vec())],
-            linear: None,
-        }
-    }
-
-    /// c_1, .., c_degree of the round polynomial. Outside the stored values all steps are 0.
-    fn coefficients(&mut self, weights: &Weights, degree: usize) -> Vec<Fr> {
-        self.boxes
-            .iter_mut()
-            .chain(&mut self.linear)
-            .for_each(Table::pair_up);
-        self.parts.iter_mut().for_each(Part::pair_up);
-        let pairs = self.boxes[0].values.len() / 2;
-        let flat = (pairs <= TASK).then(|| weights.prefix(pairs));
-        let size = flat.as_ref().map_or(weights.low.len(), |_| TASK);
-        let weights_of = |chunk: usize| match &flat {
-            Some(flat) => (&flat[..], Fr::ONE),
-            None => (&weights.low[..], weights.high[chunk]),
-        };
-        let mut out = vec![Fr::ZERO; degree + 1];
-        for Part { factors, mask } in &self.parts {
-            let binomials = BINOMIALS.map(Fr::from);
-            let Some((first, mask)) = mask else {
-                let sums = fifth_sums::<false>(&self.boxes, factors, 0..pairs, size, weights_of);
-                for k in 1..=5 {
-                    out[k] += binomials[k] * sums[k];
-                }
-                continue;
-            };
-            let first = first / 2;
-            let range = first..first + mask.values.len() / 2;
-            let eq = |x: usize| {
-                let size = weights.low.len();
-                weights.low[x % size] * weights.high[x / size]
-            };
-            // The mask's value at 0, and its step.
-            for (shift, step) in [false, true].into_iter().enumerate() {
-                let pair = |(x, pair): (usize, &[Fr])| match step {
-                    false => eq(first + x) * pair[0],
-                    true => eq(first + x) * (pair[1] - pair[0]),
-                };
-                let masked: Vec<Fr> = mask.values.par_chunks(2).enumerate().map(pair).collect();
-                let of_chunk = |chunk: usize| (&masked[chunk * TASK..], Fr::ONE);
-                let sums = fifth_sums::<true>(&self.boxes, factors, range.clone(), TASK, of_chunk);
-                for k in 1 - shift..=5 {
-                    out[k + shift] += binomials[k] * sums[k];
-                }
-            }
-        }
-        if let Some(linear) = &self.linear {
-            let chunks = linear.values.par_chunks(2 * size).enumerate();
-            let step = |(chunk, pairs): (usize, &[Fr])| {
-                let (low, outer) = weights_of(chunk);
-                step_sum(pairs, &low[..pairs.len() / 2]) * outer
-            };
-            out[1] += chunks.map(step).sum::<Fr>();
-        }
-        out.remove(0);
-        out
-    }
-
-    fn bind(&mut self, r: Fr) {
-        let masks = self.parts.iter_mut().filter_map(|p| p.mask.as_mut());
-        let masks = masks.map(|(first, mask)| {
-            *first /= 2;
-            mask
-        });
-        let tables: Vec<&mut Table> = self
-            .boxes
-            .iter_mut()
-            .chain(&mut self.linear)
-            .chain(masks)
-            .collect();
-        tables.into_par_iter().for_each(|table| table.bind(r));
-    }
-}
-
 /// Reduces a layer's claim to one point, as [`sumcheck`](crate::sumcheck::sumcheck) does for any gate.
 fn reduce(
     session: &mut Session,
@@ -475,181 +302,6 @@ fn reduce(
         claim,
         finals,
     })
-}
-
-/// 5 over k.
-const BINOMIALS: [u64; 6] = [1, 5, 10, 10, 5, 1];
-
-/// For k = 0..5, the sum over columns i and pairs (a, a + d) of weight factors_i a^(5-k) d^k; without k = 0 unless ALL.
-/// Chunk c of `size` pairs weighs as `weights(c)` says, with a common factor.
-fn fifth_sums<'a, const ALL: bool>(
-    boxes: &[Table],
-    factors: &[Fr],
-    pairs: Range<usize>,
-    size: usize,
-    weights: impl Fn(usize) -> (&'a [Fr], Fr) + Sync,
-) -> [Fr; 6] {
-    let chunks = pairs.len().div_ceil(size);
-    let task = |i: usize| {
-        let (column, chunk) = (i / chunks, i % chunks);
-        let from = pairs.start + chunk * size;
-        let to = pairs.end.min(from + size);
-        let (low, outer) = weights(chunk);
-        let run = &boxes[column].values[2 * from..2 * to];
-        let factor = factors[column] * outer;
-        power_sums::<ALL>(run, &low[..to - from]).map(|s| s * factor)
-    };
-    (0..boxes.len() * chunks)
-        .into_par_iter()
-        .with_min_len((TASK / size).max(1))
-        .map(task)
-        .reduce(|| [Fr::ZERO; 6], |a, b| from_fn(|k| a[k] + b[k]))
-}
-
-/// The same for one column of pairs.
-fn power_sums<const ALL: bool>(pairs: &[Fr], weights: &[Fr]) -> [Fr; 6] {
-    dispatch!(l => {
-        let whole = whole(l, weights.len());
-        let sums = power_sums_lanes::<_, ALL>(l, &pairs[..2 * whole], &weights[..whole]);
-        let rest = power_sums_lanes::<_, ALL>(Portable, &pairs[2 * whole..], &weights[whole..]);
-        from_fn(|k| sums[k] + rest[k])
-    })
-}
-
-/// As many of `count` as fill all lanes.
-#[inline(always)]
-fn whole<L: Lanes<Fr>>(_: L, count: usize) -> usize {
-    count - count % L::N
-}
-
-/// At most [`TASK`] pairs. A product is below 7.1 p * 3.1 p, or 7.1 p * 1.3 p at k = 0.
-#[inline(always)]
-fn power_sums_lanes<L: Lanes<Fr>, const ALL: bool>(l: L, pairs: &[Fr], weights: &[Fr]) -> [Fr; 6] {
-    let mut out = [Fr::ZERO; 6];
-    if weights.is_empty() {
-        return out;
-    }
-    let mut sums = [l.wide(); 6];
-    for (pairs, weights) in pairs.chunks_exact(2 * L::N).zip(weights.chunks_exact(L::N)) {
-        let (a, b) = (l.load(|i| &pairs[2 * i]), l.load(|i| &pairs[2 * i + 1]));
-        let (d, weight) = (l.sub(b, a), l.load(|i| &weights[i]));
-        let (aa, ad, dd) = (l.square(a), l.mul(a, d), l.square(d));
-        let aaaa = l.square(aa);
-        if ALL {
-            sums[0] = l.mac(sums[0], l.mul(weight, a), aaaa);
-        }
-        let step = l.mul(weight, d);
-        sums[1] = l.mac(sums[1], step, aaaa);
-        sums[2] = l.mac(sums[2], step, l.mul(aa, ad));
-        sums[3] = l.mac(sums[3], step, l.mul(aa, dd));
-        sums[4] = l.mac(sums[4], step, l.mul(ad, dd));
-        sums[5] = l.mac(sums[5], step, l.square(dd));
-    }
-    for (out, sum) in out.iter_mut().zip(sums) {
-        *out = l.sum(l.reduce(sum));
-    }
-    out
-}
-
-/// The sum of the pairs' weighted steps; at most [`TASK`] pairs.
-fn step_sum(pairs: &[Fr], weights: &[Fr]) -> Fr {
-    dispatch!(l => {
-        let whole = whole(l, weights.len());
-        step_sum_lanes(l, &pairs[..2 * whole], &weights[..whole])
-            + step_sum_lanes(Portable, &pairs[2 * whole..], &weights[whole..])
-    })
-}
-
-#[inline(always)]
-fn step_sum_lanes<L: Lanes<Fr>>(l: L, pairs: &[Fr], weights: &[Fr]) -> Fr {
-    let mut sum = l.wide();
-    for (pairs, weights) in pairs.chunks_exact(2 * L::N).zip(weights.chunks_exact(L::N)) {
-        let (a, b) = (l.load(|i| &pairs[2 * i]), l.load(|i| &pairs[2 * i + 1]));
-        sum = l.mac(sum, l.load(|i| &weights[i]), l.weak(l.sub(b, a)));
-    }
-    l.sum(l.reduce(sum))
-}
-
-/// a + r (b - a) of each pair.
-fn fold(out: &mut [Fr], pairs: &[Fr], r: Fr) {
-    dispatch!(l => {
-        let (start, end) = out.split_at_mut(whole(l, out.len()));
-        let pairs = pairs.split_at(2 * start.len());
-        fold_lanes(l, start, pairs.0, r);
-        fold_lanes(Portable, end, pairs.1, r);
-    })
-}
-
-#[inline(always)]
-fn fold_lanes<L: Lanes<Fr>>(l: L, out: &mut [Fr], pairs: &[Fr], r: Fr) {
-    let r = l.splat(&r);
-    for (out, pairs) in out.chunks_exact_mut(L::N).zip(pairs.chunks_exact(2 * L::N)) {
-        let (a, b) = (l.load(|i| &pairs[2 * i]), l.load(|i| &pairs[2 * i + 1]));
-        let folded = l.add(a, l.mul(r, l.sub(b, a)));
-        l.store(
-            folded,
-            #[inline(always)]
-            |i, x| out[i] = x,
-        );
-    }
-}
-
-/// constant + sum of factors_i tables_i + factor x^5, entry by entry.
-fn combine(terms: &[(Table, Fr)], constant: Fr, x: &Table, factor: Fr) -> Table<'static> {
-    let mut values = vec![Fr::ZERO; x.values.len()];
-    values
-        .par_chunks_mut(TASK)
-        .enumerate()
-        .for_each(|(task, out)| {
-            let first = task * TASK;
-            let place = first..first + out.len();
-            let runs: Vec<(&[Fr], Fr)> = terms
-                .iter()
-                .map(|(t, f)| (&t.values[place.clone()], *f))
-                .collect();
-            let x = &x.values[place];
-            dispatch!(l => {
-                let whole = whole(l, out.len());
-                let (start, end) = out.split_at_mut(whole);
-                combine_lanes(l, start, &runs, 0, constant, &x[..whole], factor);
-                combine_lanes(Portable, end, &runs, whole, constant, &x[whole..], factor);
-            });
-        });
-    let rest: Fr = terms.iter().map(|(t, f)| t.rest * f).sum();
-    Table {
-        values: Cow::Owned(values),
-        rest: rest + constant + factor * fifth(x.rest),
-    }
-}
-
-/// The same for the entries of the terms from `first` on.
-#[inline(always)]
-fn combine_lanes<L: Lanes<Fr>>(
-    l: L,
-    out: &mut [Fr],
-    terms: &[(&[Fr], Fr)],
-    first: usize,
-    constant: Fr,
-    x: &[Fr],
-    factor: Fr,
-) {
-    let factors: Vec<L::K> = terms.iter().map(|(_, f)| l.constant(f)).collect();
-    let (constant, factor) = (l.splat(&constant), l.splat(&factor));
-    let runs = out.chunks_exact_mut(L::N).zip(x.chunks_exact(L::N));
-    for (run, (out, x)) in runs.enumerate() {
-        let x = l.load(|i| &x[i]);
-        let square = l.square(x);
-        let mut sum = l.mac(l.wide_from(constant), factor, l.mul(l.square(square), x));
-        for ((values, _), f) in terms.iter().zip(&factors) {
-            let values = &values[first + run * L::N..][..L::N];
-            sum = l.mac(sum, l.all(f), l.load(|i| &values[i]));
-        }
-        l.store(
-            l.reduce(sum),
-            #[inline(always)]
-            |i, x| out[i] = x,
-        );
-    }
 }
 
 /// Hashes of at most 16 elements with published outputs and inputs that the caller binds. The states (0, inputs, 0, ..)
@@ -697,20 +349,6 @@ pub fn hashes(
     ))
 }
 
-fn is_partial(round: usize) -> bool {
-    (HALF..HALF + PARTIAL_ROUNDS).contains(&round)
-}
-
-/// Where a round's S-boxes stand among all.
-fn columns_of(round: usize) -> std::ops::Range<usize> {
-    let start = match round {
-        r if r < HALF => r * WIDTH,
-        r if is_partial(r) => HALF * WIDTH + r - HALF,
-        r => (r - PARTIAL_ROUNDS) * WIDTH + PARTIAL_ROUNDS,
-    };
-    start..start + if is_partial(round) { 1 } else { WIDTH }
-}
-
 /// A random functional of the state that enters a full round, from the values of its S-box inputs.
 fn below(session: &mut Session, inputs: &[Var], constants: &[Fr; WIDTH]) -> ([Fr; WIDTH], Expr) {
     let gamma = session.challenge("hash functional");
@@ -722,48 +360,6 @@ fn below(session: &mut Session, inputs: &[Var], constants: &[Fr; WIDTH]) -> ([Fr
     });
     let claim = combination(inputs, &functional) - dot(&functional, constants).into();
     (functional, claim)
-}
-
-/// The S-box inputs of many permutations, by column; those that are not stored are `rest`, of a state of zeros.
-struct Boxes {
-    columns: Vec<Vec<Fr>>,
-    rest: Vec<Fr>,
-}
-
-impl Boxes {
-    /// Of 2^variables states, all zeros from `count` on.
-    fn new(variables: usize, count: usize, state: impl Fn(usize) -> State + Sync) -> Self {
-        let mut rest = vec![Fr::ZERO; SBOXES];
-        let mut places: Vec<&mut [Fr]> = rest.iter_mut().map(std::slice::from_mut).collect();
-        sbox_inputs(&[[Fr::ZERO; WIDTH]], &mut places);
-        // Nothing stored lacks its partner in the first round.
-        let stored = count.next_multiple_of(2).min(1 << variables);
-        let mut columns = vec![vec![Fr::ZERO; stored]; SBOXES];
-        let mut tasks: Vec<Vec<&mut [Fr]>> = Vec::new();
-        tasks.resize_with(stored.div_ceil(TASK), || Vec::with_capacity(SBOXES));
-        for column in &mut columns {
-            let runs = column.chunks_mut(TASK);
-            tasks.iter_mut().zip(runs).for_each(|(t, run)| t.push(run));
-        }
-        tasks.par_iter_mut().enumerate().for_each(|(task, runs)| {
-            let first = task * TASK;
-            let numbers = first..first + runs[0].len();
-            let mut states: Vec<State> = numbers.map(&state).collect();
-            sbox_inputs(&states, runs);
-            states.zeroize();
-        });
-        Self { columns, rest }
-    }
-
-    fn tables(&self, round: usize) -> Vec<Table<'_>> {
-        let range = columns_of(round);
-        range
-            .map(|k| Table {
-                values: Cow::Borrowed(&self.columns[k][..]),
-                rest: self.rest[k],
-            })
-            .collect()
-    }
 }
 
 /// The S-box inputs of a stream and calls.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::mle::eq_table;
 use ark_ff::UniformRand;
 use ragaudit_core::lanes::tracked::Tracked;
 use ragaudit_core::lanes::Portable;
