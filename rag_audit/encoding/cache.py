@@ -1,4 +1,4 @@
-"""The user cache: folders that nobody else can write to, made whole or not at all, and checked when they are used.
+"""The user cache: folders that nobody else can write to, created completely or not at all, and checked at each use.
 
 Compiled circuits, keys and the tools that make them lie here, keyed by digests of what they are made from. What someone
 else could have put there is not used: every level is this user's own and closed to others, and a folder's manifest has
@@ -38,11 +38,10 @@ _hashed: dict[Path, tuple[_Identity, str]] = {}
 
 
 def cache_dir(*parts: str) -> Path:
-    """A folder below the user's cache (`$XDG_CACHE_HOME/rag-audit` on Linux), made if it is missing, each level with
-    mode 0700.
+    """A folder below the user's cache (`$XDG_CACHE_HOME/rag-audit` on Linux); missing levels are made with mode 0700.
 
-    :raises SetupError: it cannot be made, or someone else can write to it: a level is another user's or open to others,
-        or so is a folder above it (but a sticky one, as /tmp is, lets nobody replace another's)
+    :raises SetupError: the folder cannot be created, or someone else can write to it: a level, or a folder above the
+        cache, belongs to another user or is open to others (a sticky folder such as /tmp is accepted above it)
     """
     top = Path(platformdirs.user_cache_dir("rag-audit", appauthor=False)).absolute()
     path = top.joinpath(*parts)
@@ -69,7 +68,7 @@ def cache_dir(*parts: str) -> Path:
 
 
 def _check_above(folder: Path) -> None:
-    """Nobody else can put another folder in the place of what lies below this one."""
+    """Refuse a folder in which somebody else could replace what lies below it."""
     found = folder.lstat()
     # Whoever owns the root can replace everything; where a sandbox maps no users, that is not number 0.
     if found.st_uid not in (0, os.geteuid(), Path("/").stat().st_uid):
@@ -79,7 +78,7 @@ def _check_above(folder: Path) -> None:
 
 
 def _close(level: Path) -> None:
-    """A level of the cache is this user's; others, who may have been able to read it, no longer are."""
+    """Check that a level of the cache belongs to this user, and close it to others where it was readable."""
     if level.lstat().st_uid != os.geteuid():
         raise _unsafe("the cache is another user's folder", level, level.lstat())
     found = level.stat()
@@ -92,7 +91,7 @@ def _close(level: Path) -> None:
 
 
 def _open_to_others(found: os.stat_result) -> bool:
-    """Whether someone else than the owner may write: a group of which only this user is a member is nobody else."""
+    """Whether anyone but the owner may write; a group whose only member is this user does not count."""
     if found.st_mode & stat.S_IWOTH:
         return True
     return bool(found.st_mode & stat.S_IWGRP) and not _private_group(found.st_gid)
@@ -118,11 +117,11 @@ def _unsafe(message: str, folder: Path, found: os.stat_result) -> SetupError:
 
 
 def build_once(target: Path, build: Callable[[Path], None]) -> Path:
-    """The folder `target`, made by `build(empty folder)` unless it is there already.
+    """The folder `target`, created by `build(empty folder)` unless it exists already.
 
-    It appears complete or not at all: a build that is interrupted leaves nothing that a later one trusts.
+    The folder appears complete or not at all: an interrupted build leaves nothing that a later one trusts.
 
-    :param target: in a folder that `cache_dir` gave
+    :param target: a path in a folder that `cache_dir` returned
     :raises SetupError: the disk is full or the folder cannot be written
     """
     if target.is_dir():
@@ -147,11 +146,11 @@ def build_once(target: Path, build: Callable[[Path], None]) -> Path:
 def build_file(
     folder: Path, name: str, build: Callable[[], bytes], digest: str, *, what: str, prefix: bytes = b""
 ) -> bytes:
-    """A file of the cache that is made once, and has the digest that is known of it.
+    """The content of a cached file that is built once and must have the given digest.
 
-    :param what: what it is, for errors and for the line that a person sees while it is made
+    :param what: what the file is, for errors and for the line that a person sees while it is built
     :param digest: SHA-256 over `prefix` and the file
-    :raises SetupError: the cache cannot be written, or has another file there
+    :raises SetupError: the cache cannot be written, or holds another file under this name
     """
 
     def write(target: Path) -> None:
@@ -166,7 +165,7 @@ def build_file(
     found = hashlib.sha256(prefix + data).hexdigest()
     if found != digest:
         raise SetupError(
-            f"cached {what} is not the pinned one",
+            f"the cached {what} is not the pinned one",
             field=str(made),
             expected=digest,
             found=found,
@@ -182,31 +181,31 @@ def progress(message: str) -> None:
 
 
 def write_manifest(folder: Path, value: Mapping[str, Json]) -> None:
-    """Write a folder's manifest: `value`, and under `files` the digest of every file that the folder holds."""
+    """Write a folder's manifest: `value` and, under `files`, the digest of every file that the folder holds."""
     files = {name: _digest(path) for name, path in _files(folder)}
     (folder / MANIFEST).write_bytes(jcs({**value, "files": files}))
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """A folder's manifest, after every file in the folder was compared with it. A file is hashed once in a process, and
-    again when it changed.
+    """A folder's manifest, once every file in the folder was compared with it. A process hashes a file once, and again
+    when it has changed.
 
-    :raises SetupError: a file is missing, altered or one too many, or there is no such manifest
+    :raises SetupError: a file is missing, altered or not listed, or there is no such manifest
     """
     hint = f"remove it, it will be made again: rm -r {folder}"
     try:
         value = read_json(folder / MANIFEST, max_bytes=MAX_MANIFEST_BYTES)
     except RagAuditError as exc:
         raise SetupError(
-            "cached folder without a manifest", field=str(folder), found=exc.message, hint=hint
+            "a cached folder has no manifest", field=str(folder), found=exc.message, hint=hint
         ) from exc
     listed = value.get("files") if isinstance(value, dict) else None
     if not isinstance(listed, dict):
-        raise SetupError("cached manifest lists no files", field=str(folder / MANIFEST), hint=hint)
+        raise SetupError("the manifest of a cached folder lists no files", field=str(folder / MANIFEST), hint=hint)
     found = dict(_files(folder))
     if set(found) != set(listed):
         raise SetupError(
-            "cached folder does not match its manifest: other files",
+            "a cached folder does not hold the files that its manifest lists",
             field=str(folder),
             expected=f"without {sorted(set(found) - set(listed))}, with {sorted(set(listed) - set(found))}",
             hint=hint,
@@ -215,7 +214,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         digest = _digest(path)
         if digest != listed[name]:
             raise SetupError(
-                "cached file does not match its manifest",
+                "a cached file does not match its manifest",
                 field=str(path),
                 expected=listed[name],
                 found=digest,
@@ -225,7 +224,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Everything below a folder that is no folder, but its manifest, by its name from there."""
+    """Every file and link below a folder except its manifest, with its path relative to the folder."""
     for where, _, names in os.walk(folder):
         for name in names:
             path = Path(where, name)
@@ -235,9 +234,9 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _digest(path: Path) -> str:
-    """SHA-256 of a file, of a link of where it points to.
+    """SHA-256 of a file's content, or of a link's target path.
 
-    :raises SetupError: it cannot be read
+    :raises SetupError: the file cannot be read
     """
     try:
         if path.is_symlink():
@@ -252,7 +251,7 @@ def _digest(path: Path) -> str:
                 _hashed[path] = identity, digest
             return digest
     except OSError as exc:
-        raise SetupError("cached file cannot be read", field=str(path), found=exc.strerror) from exc
+        raise SetupError("a cached file cannot be read", field=str(path), found=exc.strerror) from exc
 
 
 def _identity(found: os.stat_result) -> _Identity:

@@ -1,8 +1,8 @@
-"""Canonical encodings: RFC 8785 JSON out, strict JSON in, fixed-width hexadecimal.
+"""Canonical encodings: writing RFC 8785 JSON, reading strict JSON and TOML, fixed-width hexadecimal and base64.
 
 Whatever is hashed or signed passes through here, so that two implementations that read the same file
-compute the same bytes. Reading refuses what has two readings: duplicate keys, floats, big integers,
-lone surrogates, nesting without end.
+compute the same bytes. Reading refuses what could be read in two ways: duplicate keys, floats, big integers
+and lone surrogates, and also unbounded nesting.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Json = Any
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 64
 MAX_VALUES = 1 << 24
-"""JSON values in one document: one that is written in six bytes may take two hundred in memory."""
+"""The most JSON values in one document: a value that is written in six bytes may take two hundred in memory."""
 MAX_TOML_DEPTH = 8
 MAX_TOML_LINE = 16_384
 _HEX = re.compile(r"\A[0-9a-f]*\Z")
@@ -37,7 +37,7 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 def jcs(value: Json) -> bytes:
     """RFC 8785 (JCS) bytes of a JSON value. Integers must stay below 2^53 in magnitude; floats are refused.
 
-    :raises EncodingError: a float, a too large integer, a lone surrogate, a non-JSON type
+    :raises EncodingError: the value holds a float, an integer from 2^53 on, a lone surrogate or a non-JSON type
     """
     if _plain(value, 0):
         return _ENCODER.encode(value).encode()
@@ -49,12 +49,12 @@ def jcs(value: Json) -> bytes:
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
-"""Writes what RFC 8785 asks for where there are no floats and all keys are ASCII: only there code points, by which it
-sorts, have the order of UTF-16 units. Ten times as fast as the library, and everything that is hashed passes here."""
+"""An encoder that writes what RFC 8785 asks for where there are no floats and all keys are ASCII: only then is its
+sorting by code points the order of UTF-16 units. It is ten times as fast as the library."""
 
 
 def _plain(value: Any, depth: int) -> bool:
-    """Whether `_ENCODER` writes the value canonically. What it says no to is checked place by place, for the error."""
+    """Whether `_ENCODER` writes the value canonically. A value that it rejects is then checked place by place."""
     kind = type(value)
     if depth > MAX_DEPTH:
         return False
@@ -81,7 +81,7 @@ def _check(value: Json, where: str, depth: int) -> None:
 
 
 def _wrong(value: Json, depth: int) -> tuple[list[str], RagAuditError] | None:
-    """What is wrong with a value, and the steps to it, last first: places are written only where one is needed."""
+    """The fault of a value and the steps that lead to it, last step first, or None where the value is well-formed."""
     if depth > MAX_DEPTH:
         return [], EncodingError("JSON nested too deeply", expected=f"depth <= {MAX_DEPTH}")
     if value is None or isinstance(value, bool):
@@ -118,7 +118,7 @@ def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None) 
 
     :param source: what the data is, for the error's `field`
     :raises SizeError: more than `max_bytes`, or more than `MAX_VALUES` values
-    :raises EncodingError: invalid UTF-8 or JSON, duplicate keys, floats, integers from 2^53 on, surrogates
+    :raises EncodingError: invalid UTF-8 or JSON, duplicate keys, floats, integers from 2^53 on, or lone surrogates
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     if max_bytes is not None and len(raw) > max_bytes:
@@ -174,7 +174,7 @@ def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None) 
 
 
 def count_values(data: bytes) -> int:
-    """At most how many values a JSON text holds: every value but the outermost follows a comma or opens a bracket."""
+    """An upper bound on the values of a JSON text: each but the outermost follows a comma or an opening bracket."""
     return 1 + data.count(b",") + data.count(b"[") + data.count(b"{")
 
 
@@ -191,8 +191,8 @@ def parse_toml(data: bytes, *, source: str, max_bytes: int) -> dict[str, Any]:
     deeper than `MAX_TOML_DEPTH`, numbers of 32 digits, strings over several lines, lines above `MAX_TOML_LINE`.
 
     :param source: what the data is, for the error's `field`
-    :raises SizeError: beyond one of these bounds
-    :raises EncodingError: not TOML
+    :raises SizeError: the text is beyond one of these bounds
+    :raises EncodingError: the text is not valid TOML
     """
     text = bounded_text(data, what="TOML", field=source, max_bytes=max_bytes)
     for number, line in enumerate(text.split("\n"), 1):
@@ -224,7 +224,7 @@ def parse_toml(data: bytes, *, source: str, max_bytes: int) -> dict[str, Any]:
 
 
 def bounded_text(data: str | bytes, *, what: str, field: str, max_bytes: int) -> str:
-    """Text that is UTF-8 and within a format's limit.
+    """Bytes as text, once they are known to be UTF-8 and within a format's limit.
 
     :param what: the format's name, for the error
     :raises SizeError: more than `max_bytes`
@@ -242,7 +242,7 @@ def bounded_text(data: str | bytes, *, what: str, field: str, max_bytes: int) ->
 def read_bytes(path: Path, *, max_bytes: int) -> bytes:
     """Read a whole regular file, refusing more than `max_bytes` before they are in memory.
 
-    :raises EncodingError: cannot be read, or is a FIFO, a device or a folder
+    :raises EncodingError: the file cannot be read, or is a FIFO, a device or a folder
     :raises SizeError: more than `max_bytes`
     """
     try:
@@ -256,9 +256,9 @@ def read_bytes(path: Path, *, max_bytes: int) -> bytes:
 
 
 def read_text(path: Path, *, max_bytes: int) -> str:
-    """`read_bytes` as UTF-8 text.
+    """The content of a regular file as UTF-8 text (`read_bytes`).
 
-    :raises EncodingError: also if it is not UTF-8
+    :raises EncodingError: as `read_bytes`, or the content is not UTF-8
     """
     try:
         return read_bytes(path, max_bytes=max_bytes).decode("utf-8")
@@ -267,7 +267,7 @@ def read_text(path: Path, *, max_bytes: int) -> str:
 
 
 def read_json(path: Path, *, max_bytes: int) -> Json:
-    """`parse_json` of a file."""
+    """The JSON value in a file (`parse_json`)."""
     return parse_json(read_bytes(path, max_bytes=max_bytes), source=str(path))
 
 
@@ -277,12 +277,12 @@ def sha256(data: bytes) -> bytes:
 
 
 def digest_hex(value: Json) -> str:
-    """SHA-256 over the JCS form, as 64 lowercase hex digits: how this project names a JSON document."""
+    """SHA-256 over the JCS form as 64 lowercase hex digits, which is how this project names a JSON document."""
     return sha256(jcs(value)).hex()
 
 
 def parse_hex(text: Json, size: int, *, field: str) -> bytes:
-    """Exactly `size` bytes in lowercase hexadecimal."""
+    """The bytes of a text that must be exactly `size` bytes in lowercase hexadecimal."""
     if not isinstance(text, str) or len(text) != 2 * size or not _HEX.match(text):
         raise EncodingError(
             "not canonical hexadecimal", field=field, expected=f"{2 * size} lowercase hex digits", found=text
@@ -291,7 +291,7 @@ def parse_hex(text: Json, size: int, *, field: str) -> bytes:
 
 
 def parse_base64(text: Json, *, field: str) -> bytes:
-    """Standard base64 with padding, canonical (re-encoding gives the same text)."""
+    """The bytes of canonical standard base64 with padding, for which re-encoding gives the same text."""
     if isinstance(text, str):
         try:
             data = base64.b64decode(text.encode("ascii"), validate=True)

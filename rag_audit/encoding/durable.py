@@ -33,12 +33,12 @@ _KINDS = {
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a file for reading, and nothing else: a FIFO or a device would hang, or answer without end.
+    """Open a regular file for reading. Anything else is refused: a FIFO or a device could hang, or never end.
 
-    :raises OSError: cannot be opened, or is not a regular file; `strerror` says what it is
+    :raises OSError: the path cannot be opened, or is not a regular file; `strerror` says what it is
     """
     _check_regular(os.stat(path).st_mode, path)
-    # What the name stands for may have changed since: opened without waiting, and looked at again.
+    # The path may name something else by now: it is opened without waiting, and checked again.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         _check_regular(os.fstat(handle).st_mode, path)
@@ -57,7 +57,7 @@ def _check_regular(mode: int, path: Path) -> None:
 def replace_file(path: Path, data: Content, *, mode: int = 0o644) -> None:
     """Write `data` to `path` atomically and durably; an existing file is replaced.
 
-    :param data: the content, or what writes it into the open file
+    :param data: the content, or a function that writes it into the open file
     :raises StoreError: the file cannot be written (no such directory, full disk)
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -95,7 +95,7 @@ def create_private(path: Path, data: bytes) -> None:
 def read_private(path: Path, *, max_bytes: int) -> bytes:
     """Read a secret, refusing a file that group or others may access.
 
-    :raises SetupError: missing, unreadable, or mode other than owner-only
+    :raises SetupError: the file is missing, unreadable, or accessible to others than its owner
     :raises SizeError: more than `max_bytes`
     """
     try:
@@ -103,7 +103,7 @@ def read_private(path: Path, *, max_bytes: int) -> bytes:
             mode = stat.S_IMODE(os.fstat(handle.fileno()).st_mode)
             if mode & 0o077:
                 raise SetupError(
-                    "a secret file with open permissions",
+                    "others than its owner can access a secret file",
                     field=str(path),
                     expected="mode 0600",
                     found=f"mode {mode:04o}",
@@ -118,7 +118,7 @@ def read_private(path: Path, *, max_bytes: int) -> bytes:
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
+    """Sync a directory, so that the names in it are durable."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

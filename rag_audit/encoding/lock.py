@@ -1,4 +1,4 @@
-"""Locks between processes: a file that one of them holds (`flock`, so POSIX only)."""
+"""Locks between processes: a file that one process holds at a time (by `flock`, so on POSIX only)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rag_audit.errors import StoreError
 
 
 def hold(path: Path, *, wait: bool) -> int | None:
-    """Take an exclusive lock on `path`, which is made if it is missing; closing the handle lets go, and so does the
-    process's end.
+    """Take an exclusive lock on the file `path`, which is created if it is missing. Closing the returned handle, or the
+    end of the process, releases it.
 
-    :param wait: for another holder to finish; without it None is given where there is one
+    :param wait: whether to wait for another holder to finish; if not, None is returned where there is one
     :raises StoreError: the lock file cannot be opened
     """
     try:
@@ -36,7 +36,7 @@ def hold(path: Path, *, wait: bool) -> int | None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """While `path` is locked; waits for another holder to finish.
+    """Hold the lock on `path` for the duration of the block, after waiting for another holder to finish.
 
     :raises StoreError: the lock file cannot be opened
     """

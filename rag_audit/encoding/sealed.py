@@ -1,4 +1,4 @@
-"""Bytes that lie on a disk for later and that only the holder of a key can read, or put there."""
+"""Authenticated encryption of bytes that are stored or sent: only the holder of the key can read or make them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NONCE = 12
 
 
 def seal(plain: bytes, key: bytes, associated: bytes) -> bytes:
-    """ChaCha20-Poly1305 (RFC 8439) under a random nonce, which stands in front.
+    """Encrypt with ChaCha20-Poly1305 (RFC 8439) under a random nonce, which the ciphertext starts with.
 
     :param key: 32 bytes
-    :param associated: what the bytes are for; `unseal` needs the same
+    :param associated: what the bytes are for; `unseal` needs the same value
     """
     nonce = secrets.token_bytes(_NONCE)
     return nonce + ChaCha20Poly1305(key).encrypt(nonce, plain, associated)
@@ -26,7 +26,7 @@ def unseal(blob: bytes, key: bytes, associated: bytes, *, what: str) -> bytes:
     """The inverse of `seal`.
 
     :param what: the name of the bytes, for the error
-    :raises StoreError: cut off, altered, sealed for something else, or under another key
+    :raises StoreError: the bytes were truncated, altered, sealed for something else, or sealed under another key
     """
     try:
         return ChaCha20Poly1305(key).decrypt(blob[:_NONCE], blob[_NONCE:], associated)

@@ -14,7 +14,7 @@ from typing import ClassVar
 from rag_audit.errors.printable import printable
 
 MAX_SHOWN = 200
-"""Characters of one part of an error."""
+"""The most characters of one part of an error that are shown."""
 
 
 class ExitCode(IntEnum):
@@ -24,11 +24,11 @@ class ExitCode(IntEnum):
     FAIL = 1
     """a check is proven false"""
     MALFORMED = 2
-    """could not decide: malformed or missing input, unknown version, usage"""
+    """no decision was possible: malformed or missing input, an unknown version, or wrong usage"""
     UNMET = 3
     """sound, but what the relying party asked for is not met"""
     INTERNAL = 70
-    """a fault of this program (EX_SOFTWARE): it says nothing about its input"""
+    """a fault of this program (EX_SOFTWARE), which says nothing about its input"""
 
 
 class RagAuditError(Exception):
@@ -130,15 +130,15 @@ def _short(value: object) -> str:
 
 
 class EncodingError(RagAuditError):
-    """A canonical encoding was not canonical: JSON, hexadecimal, field element, curve point, base64."""
+    """An input is not in its canonical encoding: JSON, hexadecimal, field element, curve point or base64."""
 
 
 class SchemaError(RagAuditError):
-    """A document is well-formed JSON or TOML but does not have the fields its format asks for."""
+    """A document is well-formed JSON or TOML but does not have the fields that its format asks for."""
 
 
 class VersionError(RagAuditError):
-    """A format, protocol or table version that this release does not know."""
+    """This release does not know the version of a format, protocol or table."""
 
 
 class SizeError(RagAuditError):
@@ -154,17 +154,17 @@ class SetupError(RagAuditError):
 
 
 class CeremonyError(RagAuditError):
-    """Powers of tau or a key are proven not to be what their contributions and the circuit make."""
+    """Powers of tau, or a key, are proven not to follow from their contributions and the circuit."""
 
     exit_code = ExitCode.FAIL
 
 
 class ExecutorError(RagAuditError):
-    """Where proving jobs run cannot be reached, takes no more jobs, or lost one twice."""
+    """The executor of proving jobs cannot be reached, accepts no more jobs, or lost the same job twice."""
 
 
 class MemoryLimitError(RagAuditError):
-    """A step needs more memory than is free; it was not started."""
+    """A step needs more memory than is free, and was not started."""
 
 
 class StoreError(RagAuditError):
@@ -176,7 +176,7 @@ class WindowStateError(RagAuditError):
 
 
 class RequestRefused(RagAuditError):
-    """A query request that is not answered; `reason` is one of the closed list in docs/protocol.md."""
+    """A query request is refused; `reason` is one of the closed list in docs/protocol.md."""
 
     def __init__(self, reason: str, message: str, **kwargs: object) -> None:
         super().__init__(message, **kwargs)  # type: ignore[arg-type]
@@ -184,7 +184,7 @@ class RequestRefused(RagAuditError):
 
 
 class WitnessError(RagAuditError):
-    """A statement that cannot be proved: its private values do not satisfy the circuit or the argument."""
+    """A statement cannot be proved: its private inputs do not satisfy the circuit or the argument."""
 
 
 class InvalidProof(RagAuditError):

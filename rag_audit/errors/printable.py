@@ -1,4 +1,4 @@
-"""How text from a file or another party reaches a terminal or a report: one line stays one line, and nothing acts.
+"""Escaping of text from a file or another party before it is printed: one line stays one line, and controls nothing.
 
 A name in a file may hold a line break, a terminal's control sequence or a change of writing direction, and would then
 print what this package never said. Everything that is printed passes through here.
@@ -11,12 +11,12 @@ import re
 from typing import Any
 
 _JOINERS = "\u200c\u200d"
-"""Zero-width joiners: several scripts and emoji need them inside words, and they move nothing."""
+"""Zero-width joiners: several scripts and emoji need them inside words, and they move no other text."""
 _ASCII = re.compile(r"[ -~]*\Z")
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    """One line of visible characters: any other is written as its escape, ``\\x1b``, ``\\n`` or ``\\u202e``.
+    """The text on one line of visible characters: any other becomes its escape, ``\\x1b``, ``\\n`` or ``\\u202e``.
 
     Escaped are control characters (C0, C1), line and paragraph separators, spaces other than the common one,
     bidirectional and other format characters, surrogates, and what Unicode has not assigned.
@@ -29,12 +29,12 @@ def printable(text: str, *, keep: str = "") -> str:
 
 
 def printable_text(text: str) -> str:
-    """A text of several lines, a document say: as `printable`, but lines, tabs and joiners stay."""
+    """A text of several lines, such as a document, escaped like `printable`, but lines, tabs and joiners stay."""
     return printable(text, keep="\n\t" + _JOINERS)
 
 
 def json_text(value: Any) -> str:
-    """JSON for programs that a terminal can show too: what `printable` would escape is escaped in JSON's own way.
+    """JSON for programs that is safe on a terminal too: what `printable` would escape is escaped in JSON's own way.
 
     Values that JSON does not know are written as their text.
     """
@@ -45,7 +45,7 @@ def json_text(value: Any) -> str:
 
 
 def is_line(text: str) -> bool:
-    """Whether a name can stand in a line of output as it is: not empty, not blank, every character visible."""
+    """Whether a name can be printed unescaped: it is not empty or blank, and every character is visible."""
     return bool(text.strip()) and text.isprintable()
 
 

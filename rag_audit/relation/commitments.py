@@ -41,7 +41,7 @@ def slot_id(window: str, tenant: str, account: str, i: int) -> int:
     :raises EncodingError: i < 1
     """
     if i < 1:
-        raise EncodingError("query number out of range", field="i", expected="1, 2, ..", found=i)
+        raise EncodingError("the query number i is out of range", field="i", expected="1, 2, ..", found=i)
     names = (digest_to_field(name.encode()) for name in (window, tenant, account))
     return hash_elements(TAG_SLOT, *names, i)
 
@@ -52,12 +52,12 @@ def noise_key(s0: int, s1: int, beacon: int, slot: int) -> int:
 
 
 def query_commitment(salt: int, tokens: Sequence[int]) -> int:
-    """hq of a token embedder: HL(3, [salt, number of tokens, packed tokens])."""
+    """hq for a token embedder: HL(3, [salt, number of tokens, packed tokens])."""
     return hash_list(TAG_QUERY, [salt, len(tokens), *pack_tokens(tokens)])
 
 
 def text_query_commitment(salt: int, utf8: bytes) -> int:
-    """hq of any other embedder: HL(3, [salt, byte length, f(UTF-8 bytes)])."""
+    """hq for any other embedder: HL(3, [salt, byte length, f(UTF-8 bytes)])."""
     return hash_list(TAG_QUERY, [salt, len(utf8), digest_to_field(utf8)])
 
 
@@ -72,11 +72,11 @@ def topk_commitment(salt: int, positions: Sequence[int]) -> int:
 
 
 def index_commitment(salt: int, rows: Sequence[Sequence[int]]) -> int:
-    """C_idx of the Groth16 side: HL(7, [salt, dense nibble stream of all positions]).
+    """C_idx for Groth16: HL(7, [salt, dense nibble stream of all positions]).
 
-    :param rows: every position of the capacity in order, empty ones as zero vectors; one dimension
-    :raises EncodingError: rows of different dimensions
+    :param rows: every position of the capacity in order, empty ones as zero vectors, all of one dimension
+    :raises EncodingError: the rows have different dimensions
     """
     if len({len(row) for row in rows}) > 1:
-        raise EncodingError("index rows of different dimensions", field="rows")
+        raise EncodingError("the index's rows have different dimensions", field="rows")
     return hash_list(TAG_INDEX, [salt, *pack_nibbles(chain.from_iterable(rows))])

@@ -18,7 +18,7 @@ MODULUS = 2188824287183927522224640574525727508854836440041603434369820418657580
 
 ELEMENT_BYTES = 32
 DIGEST_BYTES = 31
-"""How much of a SHA-256 enters the field: the largest whole number of bytes that is always below r."""
+"""Bytes of a SHA-256 digest that enter the field: the most that always give an integer below r."""
 
 
 def to_bytes(x: int) -> bytes:
@@ -35,18 +35,18 @@ def from_bytes(data: bytes, *, field: str) -> int:
     """The field element that 32 big-endian bytes stand for.
 
     :param field: what the bytes are, for the error
-    :raises EncodingError: another length, or an integer >= r
+    :raises EncodingError: the length is wrong, or the integer is not below r
     """
     if len(data) != ELEMENT_BYTES:
         raise EncodingError(
-            "field element of the wrong length",
+            "a field element has the wrong length",
             field=field,
             expected=f"{ELEMENT_BYTES} bytes",
             found=len(data),
         )
     x = int.from_bytes(data, "big")
     if x >= MODULUS:
-        raise EncodingError("field element not canonical", field=field, expected="below r", found=data.hex())
+        raise EncodingError("a field element is not canonical", field=field, expected="below r", found=data.hex())
     return x
 
 
@@ -61,13 +61,13 @@ def to_hex(x: int) -> str:
 def from_hex(text: object, *, field: str) -> int:
     """The field element written as 64 lowercase hexadecimal digits.
 
-    :raises EncodingError: not that form, or an integer >= r
+    :raises EncodingError: the text is not of that form, or the integer is not below r
     """
     return from_bytes(parse_hex(text, ELEMENT_BYTES, field=field), field=field)
 
 
 def digest_to_field(data: bytes) -> int:
-    """f of the specification: the first 31 bytes of SHA-256(data) as a big-endian integer."""
+    """f(data) of the specification: the first 31 bytes of SHA-256(data) as a big-endian integer."""
     return int.from_bytes(hashlib.sha256(data).digest()[:DIGEST_BYTES], "big")
 
 

@@ -1,7 +1,7 @@
-"""The commitments of docs/relation.md by the native core's Poseidon: what provider, accounts and verifier call.
+"""The commitments of docs/relation.md by the native core's Poseidon, as provider, accounts and verifier call them.
 
-Same names, arguments and results as in `relation.commitments`, which stays the reference that tests compare this with.
-Its permutation takes 5 ms, and a window of 10^5 records asks for hundreds of thousands of them.
+Names, arguments and results are those of `relation.commitments`, the reference that tests compare this module with.
+The reference's permutation takes 5 ms, and a window of 10^5 records asks for hundreds of thousands of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def hash_list(tag: int, xs: Iterable[int]) -> int:
 
 
 def seed_commitment(s0: int, s1: int) -> int:
-    """C_seed."""
+    """C_seed, the commitment to the window's seed."""
     return hash_elements(TAG_SEED, s0, s1)
 
 
@@ -42,31 +42,31 @@ def slot_id(window: str, tenant: str, account: str, i: int) -> int:
     :raises EncodingError: i < 1
     """
     if i < 1:
-        raise EncodingError("query number out of range", field="i", expected="1, 2, ..", found=i)
+        raise EncodingError("the query number i is out of range", field="i", expected="1, 2, ..", found=i)
     names = (digest_to_field(name.encode()) for name in (window, tenant, account))
     return hash_elements(TAG_SLOT, *names, i)
 
 
 def noise_key(s0: int, s1: int, beacon: int, slot: int) -> int:
-    """kappa; `beacon` is already the field element."""
+    """kappa, the key of a slot's noise; `beacon` is already the field element."""
     return hash_elements(TAG_NOISE, s0, s1, beacon, slot)
 
 
 def query_commitment(salt: int, tokens: Sequence[int]) -> int:
-    """hq of a token embedder."""
+    """hq for a token embedder."""
     return hash_list(TAG_QUERY, [salt, len(tokens), *pack_tokens(tokens)])
 
 
 def text_query_commitment(salt: int, utf8: bytes) -> int:
-    """hq of any other embedder."""
+    """hq for any other embedder."""
     return hash_list(TAG_QUERY, [salt, len(utf8), digest_to_field(utf8)])
 
 
 def vector_commitment(salt: int, vector: Iterable[int]) -> int:
-    """cq."""
+    """cq, the commitment to a query vector."""
     return hash_list(TAG_VECTOR, [salt, *pack_nibbles(vector)])
 
 
 def topk_commitment(salt: int, positions: Sequence[int]) -> int:
-    """htopk."""
+    """htopk, the commitment to the listed positions."""
     return hash_list(TAG_TOPK, [salt, len(positions), *positions])

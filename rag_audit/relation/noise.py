@@ -23,7 +23,7 @@ BASE_SIGMA = 16
 MAX_MAGNITUDE = 127
 BINS = MAX_MAGNITUDE + 1
 MASS_BITS = 40
-"""Probabilities of values are multiples of 2^-40; magnitudes share 2^39 equal parts, 2^32 to a bin."""
+"""Probabilities of values are multiples of 2^-40; the magnitudes share 2^39 equal parts, 2^32 in each bin."""
 THRESHOLD_BITS = 32
 
 MAX_GAINS = 6
@@ -36,19 +36,19 @@ DRAWS_PER_BLOCK = (WIDTH - 1) * WORD_BYTES // DRAW_BYTES
 
 @dataclass(frozen=True)
 class AliasTable:
-    """Bin j has primary value j, alias value aliases[j] and threshold thresholds[j] in 0..2^32-1."""
+    """An alias table: bin j has primary value j, alias value aliases[j] and threshold thresholds[j] in 0..2^32-1."""
 
     thresholds: tuple[int, ...]
     aliases: tuple[int, ...]
 
     def magnitude(self, bin_: int, t: int) -> int:
-        """|x| of a draw from its bin and its 32 threshold bits."""
+        """The magnitude |x| of a draw, from its bin and its 32 threshold bits."""
         return bin_ if t < self.thresholds[bin_] else self.aliases[bin_]
 
 
 @cache
 def magnitude_masses() -> tuple[int, ...]:
-    """How many of 2^39 equal parts each magnitude 0..127 holds, so that P(+-j) = mass / 2^40 for j > 0.
+    """The number of the 2^39 equal parts that each magnitude 0..127 holds, so that P(+-j) = mass / 2^40 for j > 0.
 
     Round to nearest of 2^40 exp(-j^2/512) / sum over all integers, at least 1, the residue on 0. The
     exponentials are fixed-point integers with guard bits; that no rounding is in doubt is asserted.
@@ -81,7 +81,7 @@ def magnitude_masses() -> tuple[int, ...]:
 
 @cache
 def alias_table() -> AliasTable:
-    """The table, unique by Vose's method with stacks filled in ascending j, last in first out."""
+    """The alias table, made unique by Vose's method with stacks filled in ascending j, last in first out."""
     capacity = 1 << THRESHOLD_BITS
     left = list(magnitude_masses())
     thresholds, aliases = [0] * BINS, list(range(BINS))
@@ -97,7 +97,7 @@ def alias_table() -> AliasTable:
 
 
 def table_json() -> bytes:
-    """The table as published: canonical JSON whose SHA-256 policies pin."""
+    """The alias table as it is published: canonical JSON, whose SHA-256 policies pin."""
     table = alias_table()
     return jcs(
         {
@@ -116,31 +116,31 @@ def table_digest() -> str:
 
 
 def base_pmf() -> dict[int, int]:
-    """Exact numerators over 2^40 of the base distribution, for -127..127."""
+    """Probabilities of the base distribution as exact numerators over 2^40, by value -127..127."""
     masses = magnitude_masses()
     return {x: masses[abs(x)] * (2 if x == 0 else 1) for x in range(-MAX_MAGNITUDE, MAX_MAGNITUDE + 1)}
 
 
 def check_gains(gains: Sequence[int]) -> None:
-    """Refuse gains whose sum of components is not smooth.
+    """Refuse gains that break the smoothness rule.
 
-    :raises PolicyError: not 1 to 6 gains, g_1 != 1, or g_{c+1} outside 1..8 g_c
+    :raises PolicyError: there are not 1 to 6 gains, g_1 is not 1, or a g_{c+1} is outside 1..8 g_c
     """
     if not 1 <= len(gains) <= MAX_GAINS:
         raise PolicyError(
             "wrong number of gains", field="gains", expected=f"1..{MAX_GAINS}", found=len(gains)
         )
     if gains[0] != 1:
-        raise PolicyError("first gain is not 1", field="gains[0]", expected=1, found=gains[0])
+        raise PolicyError("the first gain is not 1", field="gains[0]", expected=1, found=gains[0])
     for c, (below, gain) in enumerate(pairwise(gains), start=1):
         if not 1 <= gain <= MAX_GAIN_RATIO * below:
             raise PolicyError(
-                "gain out of range", field=f"gains[{c}]", expected=f"1..{MAX_GAIN_RATIO * below}", found=gain
+                "a gain is out of range", field=f"gains[{c}]", expected=f"1..{MAX_GAIN_RATIO * below}", found=gain
             )
 
 
 def _stream(kappa: int) -> Iterator[int]:
-    """Base draws under a key: the low 200 bits of words 1..16 of each block, five draws a word."""
+    """Base draws under a key, five from the low 200 bits of each of the words 1..16 of a block."""
     table = alias_table()
     block = 0
     while True:
@@ -159,8 +159,8 @@ def draw(kappa: int, positions: int, gains: Sequence[int]) -> list[int]:
     """The noise z of every position: z_i = sum over c of g_c x_(i m + c), m gains.
 
     :param kappa: the slot's key (`commitments.noise_key`)
-    :param positions: the capacity
-    :raises PolicyError: gains not well-formed
+    :param positions: how many positions, the capacity
+    :raises PolicyError: the gains are not well-formed
     """
     check_gains(gains)
     draws = islice(_stream(kappa), positions * len(gains))

@@ -18,9 +18,9 @@ from rag_audit.relation.field import MODULUS
 WIDTH = 17
 FULL_ROUNDS = 8
 PARTIAL_ROUNDS = {9: 63, 13: 65, 17: 68}
-"""By width; the tree over the embedder's table (`table`) uses the two narrow ones."""
+"""Partial rounds by width; the tree over the embedder's table (`table`) uses the two narrow widths."""
 RATE = WIDTH - 1
-"""Inputs that one `hash_elements` takes."""
+"""The most inputs of one `hash_elements`."""
 LIST_RUN = RATE - 1
 """List elements that one step of `hash_list` absorbs, beside the running hash."""
 
@@ -39,7 +39,7 @@ TAG_COALITION = 11
 _FIELD_BITS = 254
 _WARM_UP = 160
 _STRIDE = 18
-"""Raw bits made at once: the LFSR's highest tap is 62 of 80, so no bit depends on the 17 before it."""
+"""Raw bits generated at once: the LFSR's highest tap is 62 of 80, so no bit depends on the 17 before it."""
 
 
 def _lfsr(width: int) -> Iterator[str]:
@@ -72,7 +72,7 @@ def _grain(width: int) -> Iterator[int]:
 
 @cache
 def parameters(width: int = WIDTH) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
-    """(round constants: a row of t a round, MDS matrix: t rows of t), drawn in this order from one stream.
+    """The round constants, t for each round, and the t x t MDS matrix, drawn in this order from one stream.
 
     The matrix is the Cauchy matrix 1 / (x_i + y_j) of the first 2 t distinct values; the paper's tests
     against invariant subspaces pass for it (circomlib uses the same one).

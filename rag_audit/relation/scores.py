@@ -16,13 +16,13 @@ from rag_audit.relation.vectors import MAX_COMPONENT
 MAX_LATTICE = 1 << 24
 """Largest R: more than twice what any admitted noise covers, so that no score arithmetic comes near r."""
 MAX_DIMENSION = 4096
-"""Most components of a vector."""
+"""The most components of a vector."""
 LARGEST_PRODUCT = 64
-"""Of two components in -8..7: every score of d components lies in -56 d..64 d."""
+"""The largest product of two components in -8..7; every score of d components lies in -56 d..64 d."""
 
 
 def dot(q: Sequence[int], e: Sequence[int]) -> int:
-    """<q, e>.
+    """The inner product <q, e>.
 
     :raises ValueError: different dimensions
     """
@@ -47,24 +47,24 @@ class ScoreWindow:
     def __post_init__(self) -> None:
         if not 0 <= self.lo < self.hi:
             raise PolicyError(
-                "score window not well-formed",
+                "the score window is not well-formed",
                 field="window",
                 expected="0 <= lo < hi",
                 found=f"{self.lo}..{self.hi}",
             )
         if not 1 <= self.lattice <= MAX_LATTICE or self.lattice & (self.lattice - 1):
             raise PolicyError(
-                "score lattice not well-formed",
+                "the score lattice is not well-formed",
                 field="lattice",
                 expected=f"a power of two up to {MAX_LATTICE}",
                 found=self.lattice,
             )
 
     def check_reach(self, dimension: int) -> None:
-        """Refuse a window that scores of this dimension do not reach.
+        """Refuse a score window whose upper end no score of this dimension reaches.
 
-        A score of d components is at most 64 d. Beyond that a window means nothing, and arithmetic that was laid out
-        for scores within reach (the circuits' slots) would prove anything.
+        A score of d components is at most 64 d. A window beyond that has no meaning, and arithmetic that was designed
+        for scores within reach (the circuits' slots) would be unsound.
 
         :raises PolicyError: the dimension is not in 1..4096, or hi is above 64 d
         """
@@ -74,7 +74,7 @@ class ScoreWindow:
             )
         if self.hi > LARGEST_PRODUCT * dimension:
             raise PolicyError(
-                "score window beyond reach",
+                "the score window is beyond every score",
                 field="hi",
                 expected=f"at most {LARGEST_PRODUCT * dimension}, the largest score of {dimension} components",
                 found=self.hi,
@@ -87,7 +87,7 @@ class ScoreWindow:
         return cls(_round_half_up(Fraction(base, 10)), _round_half_up(Fraction(8 * base, 10)), lattice)
 
     def quantise(self, s: int) -> int:
-        """u in 0..R of a raw score: the clamped score's nearest lattice point, ties upwards."""
+        """The lattice score u in 0..R of a raw score: the lattice point nearest to the clamped score, ties upwards."""
         width = self.hi - self.lo
         clamped = min(max(s, self.lo), self.hi)
         return ((clamped - self.lo) * self.lattice + width // 2) // width

@@ -1,4 +1,4 @@
-"""Top-K with its order, which is part of what is proved (docs/relation.md, "Selection")."""
+"""The top-K selection with its order, which is part of what is proved (docs/relation.md, "Selection")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree over a static embedder's table, which A1 opens rows of (docs/relation.md, "Commitments").
+"""The tree over a static embedder's table, of which proofs of A1 open rows (docs/relation.md, "Commitments").
 
 Arity 8; a leaf is Poseidon(12) of a tag and a row as 11 wide elements, a node Poseidon(8). The two have
 different widths, so a node can never be read as a leaf. Wide elements keep 25 components apart by 10 bits:
@@ -17,7 +17,7 @@ ARITY = 8
 SLOTS = 25
 SLOT_BITS = 10
 MAX_ROWS = 64
-"""Rows that may be added: 64 * 15 < 2^10."""
+"""The most rows that may be added without a carry: 64 * 15 < 2^10."""
 
 
 def wide_row(row: Sequence[int]) -> list[int]:
@@ -29,15 +29,15 @@ def wide_row(row: Sequence[int]) -> list[int]:
 
 
 def leaf(row: Sequence[int]) -> int:
-    """Poseidon(12) of the tag and the wide row; 251 to 275 components.
+    """The leaf of a row of 251 to 275 components: Poseidon(12) of the tag and the wide row.
 
-    :raises ValueError: rows of another width
+    :raises ValueError: the row has another width
     """
     return permute([0, TAG_TABLE, *wide_row(row)])[0]
 
 
 def node(children: Sequence[int]) -> int:
-    """Poseidon(8) of eight children."""
+    """An inner node: Poseidon(8) of its eight children."""
     return permute([0, *children])[0]
 
 
@@ -52,11 +52,11 @@ class TableTree:
         places = ARITY**depth
         if not 0 < len(rows) < places:
             raise EncodingError(
-                "table does not fit its tree", expected=f"1..{places - 1} rows", found=len(rows)
+                "the table does not fit its tree", expected=f"1..{places - 1} rows", found=len(rows)
             )
         empty = leaf([0] * len(rows[0]))
         self.levels = [[*map(leaf, rows), *[empty] * (places - len(rows))]]
-        # Equal eights (the empty part) are hashed once.
+        # Equal groups of eight children (the empty part) are hashed once.
         for _ in range(depth):
             below = self.levels[-1]
             eights = [tuple(below[i : i + ARITY]) for i in range(0, len(below), ARITY)]
@@ -65,7 +65,7 @@ class TableTree:
 
     @property
     def root(self) -> int:
-        """What is committed."""
+        """The root of the tree, which is what is committed."""
         return self.levels[-1][0]
 
     def path(self, index: int) -> list[list[int]]:

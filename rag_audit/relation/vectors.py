@@ -9,16 +9,16 @@ from rag_audit.errors import EncodingError
 NIBBLE_BITS = 4
 NIBBLES_PER_ELEMENT = 63
 NIBBLE_OFFSET = 8
-"""What is added to a component; the nibble of padding and of empty vectors."""
+"""The offset that is added to a component, and so the nibble of padding and of empty vectors."""
 MAX_COMPONENT = 7
-"""Encoders stay in -7..7; -8 has a nibble (0), is packed, and is never produced."""
+"""The largest component that encoders produce; -8 has a nibble (0) and can be packed, but is never produced."""
 
 TOKEN_BITS = 15
 TOKENS_PER_ELEMENT = 16
 
 
 def pack_nibbles(values: Iterable[int]) -> list[int]:
-    """Components v in -8..7 as nibbles v + 8, 63 a field element, least significant first, padded with 8.
+    """Components v in -8..7 packed as nibbles v + 8, 63 in a field element, least significant first, padded with 8.
 
     :raises EncodingError: a component outside -8..7
     """
@@ -26,7 +26,7 @@ def pack_nibbles(values: Iterable[int]) -> list[int]:
     for place, nibble in enumerate(nibbles):
         if not 0 <= nibble < 1 << NIBBLE_BITS:
             raise EncodingError(
-                "vector component out of range",
+                "a vector component is out of range",
                 field=f"component {place}",
                 expected="-8..7",
                 found=nibble - NIBBLE_OFFSET,
@@ -38,7 +38,7 @@ def pack_nibbles(values: Iterable[int]) -> list[int]:
 def unpack_nibbles(elements: Sequence[int], count: int) -> list[int]:
     """The `count` components that `pack_nibbles` packed.
 
-    :raises EncodingError: another number of elements, an element of more than 252 bits, padding other than 8
+    :raises EncodingError: the number of elements is wrong, an element has more than 252 bits, or padding is not 8
     """
     needed = -(-count // NIBBLES_PER_ELEMENT)
     if len(elements) != needed:
@@ -46,15 +46,15 @@ def unpack_nibbles(elements: Sequence[int], count: int) -> list[int]:
     nibbles: list[int] = []
     for place, element in enumerate(elements):
         if not 0 <= element < 1 << NIBBLE_BITS * NIBBLES_PER_ELEMENT:
-            raise EncodingError("packed element has more than 252 bits", field=f"element {place}")
+            raise EncodingError("a packed element has more than 252 bits", field=f"element {place}")
         nibbles += [element >> NIBBLE_BITS * j & 15 for j in range(NIBBLES_PER_ELEMENT)]
     if any(nibble != NIBBLE_OFFSET for nibble in nibbles[count:]):
-        raise EncodingError("packed vector has padding other than 8", field=f"component {count}")
+        raise EncodingError("a packed vector has padding other than 8", field=f"component {count}")
     return [nibble - NIBBLE_OFFSET for nibble in nibbles[:count]]
 
 
 def pack_tokens(tokens: Iterable[int]) -> list[int]:
-    """Tokens of 15 bits, 16 a field element, least significant first, padded with 0.
+    """Tokens of 15 bits packed 16 in a field element, least significant first, padded with 0.
 
     :raises EncodingError: a token outside 0..32767
     """
@@ -62,7 +62,7 @@ def pack_tokens(tokens: Iterable[int]) -> list[int]:
     for place, token in enumerate(words):
         if not 0 <= token < 1 << TOKEN_BITS:
             raise EncodingError(
-                "token out of range", field=f"token {place}", expected="0..32767", found=token
+                "a token is out of range", field=f"token {place}", expected="0..32767", found=token
             )
     return _pack(words, TOKEN_BITS, TOKENS_PER_ELEMENT)
 

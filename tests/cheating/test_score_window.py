@@ -1,4 +1,4 @@
-"""A score window beyond reach. Without the bounds that templates assert of their parameters, the slot arithmetic of
+"""A the score window is beyond every score. Without the bounds that templates assert of their parameters, the slot arithmetic of
 the scores wraps modulo r: the quotients' range is nearly the whole field, the last slot of a group takes up whatever
 the others lack, and a prover chooses the scores. Each of the places that refuse such a window is tried alone."""
 
@@ -97,5 +97,5 @@ def test_the_instance_cannot_be_made(dimension: int, lo: int, hi: int) -> None:
 def test_no_proof_system_names_a_circuit_for_it(system: Any, dimension: int, lo: int, hi: int) -> None:
     constants = Constants(8, dimension, 5, (1,), lo, hi, 64, 64, None)
     for refuse in (system.circuits, system.check_constants):
-        with pytest.raises(PolicyError, match="score window beyond reach"):
+        with pytest.raises(PolicyError, match="the score window is beyond every score"):
             refuse(constants)

@@ -300,7 +300,7 @@ def flip_middle(path: Path) -> None:
 def test_altered_cached_key_is_noticed(copied: Path, name: str, change: Callable[[Path], None]) -> None:
     proving_key(TINY)
     change(copied / name)
-    with pytest.raises(SetupError, match="cached file does not match its manifest") as caught:
+    with pytest.raises(SetupError, match="a cached file does not match its manifest") as caught:
         proving_key(TINY)
     assert caught.value.field == str(copied / name)
     assert caught.value.hint is not None and str(copied) in caught.value.hint
@@ -319,7 +319,7 @@ def test_altered_verification_key_under_an_altered_manifest_is_noticed(copied: P
 def test_altered_cached_circuit_is_noticed(copied: Path, name: str) -> None:
     path = copied.parents[1] / CIRCUITS / CIRCUIT / name
     flip_middle(path)
-    with pytest.raises(SetupError, match="cached file does not match its manifest") as caught:
+    with pytest.raises(SetupError, match="a cached file does not match its manifest") as caught:
         compile_circuit(TINY)
     assert caught.value.field == str(path)
 

@@ -144,9 +144,9 @@ def relink(folder: Path) -> None:
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda f: (f / "a").write_bytes(b"eno"), "cached file does not match its manifest"),
-        (lambda f: (f / "inner" / "b").write_bytes(b""), "cached file does not match its manifest"),
-        (relink, "cached file does not match its manifest"),
+        (lambda f: (f / "a").write_bytes(b"eno"), "a cached file does not match its manifest"),
+        (lambda f: (f / "inner" / "b").write_bytes(b""), "a cached file does not match its manifest"),
+        (relink, "a cached file does not match its manifest"),
         (lambda f: (f / "a").unlink(), "other files"),
         (lambda f: (f / "inner" / "package.json").touch(), "other files"),
         (forget_files, "lists no files"),

@@ -13,7 +13,7 @@ from typing import Any
 
 
 def import_py_ecc(name: str) -> Any:
-    """A module of py_ecc, by its full name; the recursion limit stays what it was."""
+    """Import a module of py_ecc by its full name and leave the recursion limit as it was."""
     limit = sys.getrecursionlimit()
     try:
         return import_module(name)
