@@ -1,4 +1,4 @@
-"""From a policy to privacy bounds and back (docs/accounting.md)."""
+"""The accountant: from a policy to privacy bounds, and from a target to a policy (docs/accounting.md)."""
 
 from rag_audit.accounting.bounds import (
     ADJACENCY,

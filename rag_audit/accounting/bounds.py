@@ -1,4 +1,4 @@
-"""The bounds of a policy: three that may count, and the figures printed beside them that never do."""
+"""The bounds of a policy: three that may count as eps_audit, and figures printed beside them that never count."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _COMMON = (
 class Bound:
     """One named bound: (eps, delta) in the sense of `ADJACENCY`.
 
-    :param eps: rounded up; `inf` where there is no finite one
-    :param delta: all of the delta that the figure spends
-    :param valid: whether it may count as eps_audit
+    :param eps: epsilon, rounded up; `inf` where there is no finite one
+    :param delta: all of the delta that the bound spends
+    :param valid: whether the bound may count as eps_audit
     :param reason: why it may not
     """
 
@@ -75,18 +75,18 @@ class BoundSet:
 
     @property
     def compositions(self) -> int:
-        """m = k n."""
+        """The number of queries that are composed, m = k n."""
         return self.k * self.n
 
     @property
     def best(self) -> Bound:
-        """The least valid bound; `exact`, at infinity, if none is valid."""
+        """The least valid bound, or `exact` at infinity if none is valid."""
         valid = [b for b in (self.exact, self.rdp, self.closed_form) if b.valid]
         return min(valid, key=lambda b: b.eps, default=self.exact)
 
     @property
     def eps_audit(self) -> float:
-        """eps of `best`."""
+        """The epsilon of `best`."""
         return self.best.eps
 
     def as_json(self) -> dict[str, Any]:
@@ -118,13 +118,13 @@ class BoundSet:
 def audit_bounds(
     mechanism: Mechanism, *, n: int, eps_acc: Real, delta_acc: Real, k: int, delta: Real
 ) -> BoundSet:
-    """All bounds for k colluding accounts with n queries each.
+    """Every bound for k colluding accounts with n queries each.
 
     :param eps_acc: the policy's per-account epsilon, which only the closed form reads
     :param delta_acc: the policy's per-account delta; the closed form spends k of them out of `delta`, the
         other bounds have all of `delta`
     :param delta: delta_policy
-    :raises PolicyError: eps_acc <= 0, a delta outside (0, 1), delta <= k delta_acc, n or k not a count
+    :raises PolicyError: eps_acc <= 0, a delta outside (0, 1), delta <= k delta_acc, or n or k not a positive integer
     """
     n, k = count(n, "n"), count(k, "k_max")
     eps, share = epsilon(eps_acc, "eps_acc"), probability(delta_acc, "delta_acc")
@@ -159,7 +159,7 @@ def audit_bounds(
 def eps_at(mechanism: Mechanism, compositions: int, delta: Real) -> float:
     """The exact bound for any number of queries, rounded up; `inf` where infinite losses exceed delta.
 
-    :raises PolicyError: compositions no positive integer, delta outside (0, 1)
+    :raises PolicyError: compositions is not a positive integer, or delta is outside (0, 1)
     """
     parts = [(mechanism, count(compositions, "compositions"))]
     return round_up(Composition(parts, probability(delta, "delta")).epsilon())
@@ -170,10 +170,10 @@ def cumulative(parts: Sequence[Part], delta: Real) -> Bound:
 
     :param parts: each window's mechanism and the most queries a coalition makes in it (k_max n)
     :param delta: delta for all windows together
-    :raises PolicyError: no window, a count that is no positive integer, delta outside (0, 1)
+    :raises PolicyError: no window is given, a count is not a positive integer, or delta is outside (0, 1)
     """
     if not parts:
-        raise PolicyError("no window to compose", field="windows", expected="at least one")
+        raise PolicyError("there is no window to compose", field="windows", expected="at least one")
     checked = [(mechanism, count(m, f"windows[{i}].compositions")) for i, (mechanism, m) in enumerate(parts)]
     total = probability(delta, "delta")
     note = (
@@ -183,7 +183,7 @@ def cumulative(parts: Sequence[Part], delta: Real) -> Bound:
 
 
 def gaussian_epsilon(sigma_over_delta: float, compositions: int, delta: float) -> float:
-    """The analytic Gaussian's eps (Balle and Wang 2018) for m queries: a comparison, not a bound."""
+    """The analytic Gaussian's epsilon (Balle and Wang 2018) for m queries, which is a comparison and not a bound."""
     with np.errstate(all="ignore"):  # the library probes beyond what it returns
         return float(get_epsilon_gaussian(sigma_over_delta / math.sqrt(compositions), delta))
 
@@ -199,7 +199,7 @@ def _closed_form(
 ) -> Bound:
     eps_q = closed_form.query_epsilon(eps_acc, delta_acc, n)
     m = k * n
-    # The sampler's bias is in `delta_at` already; charged again, as for the other bounds.
+    # `delta_at` includes the sampler's bias already; it is charged again, as for the other bounds.
     slack = delta * math.exp(-m * SLICE_BIAS) - k * delta_acc
     query_delta = mechanism.delta_at(eps_q)
     reason = None

@@ -1,4 +1,4 @@
-"""From a target to the smallest noise that meets it.
+"""Calibration: from a target to the smallest noise that meets it.
 
 The paper uses two noise scales under one name: equation (3.4), and in the proof of Theorem 3.9 one that is
 smaller by sqrt(2 ln(1.25/delta_q)). Both are here, `classical` and `theorem-3.9`.
@@ -29,11 +29,11 @@ _RELATIVE_SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Calibration:
-    """What `calibrate` found.
+    """The outcome of `calibrate`.
 
-    :param mechanism: the smallest sigma on the lattice asked for that meets the target
-    :param required: sigma/Delta that the method asks for; for `exact`, what was found
-    :param eps_acc: per-account epsilon for the policy, such that `check_policy` accepts it with this method
+    :param mechanism: the mechanism of smallest sigma on the requested lattice that meets the target
+    :param required: sigma/Delta that the method asks for; for `exact`, the mechanism's own
+    :param eps_acc: the per-account epsilon with which `check_policy` accepts a policy for this method
     """
 
     method: str
@@ -43,7 +43,7 @@ class Calibration:
 
 
 def required_sigma_over_delta(method: str, *, n: int, eps_acc: float, delta_acc: float) -> float:
-    """sigma/Delta at which n queries are to be (eps_acc, delta_acc)-DP, by formula.
+    """sigma/Delta at which a method's formula makes n queries (eps_acc, delta_acc)-DP.
 
     - `classical`: equation (3.4), whose strictest reading is (eps_acc, 2 delta_acc)
     - `split`: footnote 2, half of delta_acc for the queries and half for their composition
@@ -51,7 +51,7 @@ def required_sigma_over_delta(method: str, *, n: int, eps_acc: float, delta_acc:
     - `analytic`: the Gaussian mechanism exactly (Balle and Wang 2018)
     - `exact`: the analytic value, near which the exact bound of the real noise is met
 
-    :raises PolicyError: an unknown method
+    :raises PolicyError: the method is unknown
     """
     if method in ("classical", "split"):
         share = delta_acc if method == "classical" else delta_acc / 2
@@ -72,7 +72,7 @@ def _gaussian_sigma(eps: float, delta: float) -> float:
 
 
 def meets(method: str, mechanism: Mechanism, *, n: int, eps_acc: float, delta_acc: float) -> bool:
-    """Whether a mechanism's noise is what the method asks for one account's n queries."""
+    """Whether a mechanism's noise meets a method's requirement for one account's n queries."""
     if method == "exact":
         return eps_at(mechanism, n, delta_acc) <= eps_acc
     needed = required_sigma_over_delta(method, n=n, eps_acc=eps_acc, delta_acc=delta_acc)
@@ -97,11 +97,11 @@ def calibrate(
     k n queries. By formula, a coalition's target is first turned into the eps_acc at which the closed form
     is eps_joint (`classical`, `split`, `theorem-3.9`), or handed to the Gaussian mechanism (`analytic`).
 
-    :param delta: delta_policy, which the infinite losses of k n queries must fit as well; without it,
-        delta_acc, for k = 1 only
+    :param delta: delta_policy, which the infinite losses of k n queries must fit as well; delta_acc by default,
+        which is possible for k = 1 only
     :param lattice: R
-    :param max_gains: draws a position may cost; the fewest that can do it, unless given
-    :raises PolicyError: not exactly one target, a bad parameter, or a target that no gains meet
+    :param max_gains: the most draws that a position may cost; by default the fewest that meet the target
+    :raises PolicyError: there is not exactly one target, a parameter is bad, or no gains meet the target
     """
     if method not in METHODS:
         raise PolicyError(
@@ -110,7 +110,7 @@ def calibrate(
     n, k, share = count(n, "n"), count(k, "k_max"), probability(delta_acc, "delta_acc")
     if (eps_acc is None) == (eps_joint is None):
         raise PolicyError(
-            "give one target",
+            "give exactly one target",
             field="eps_acc",
             expected="either eps_acc or eps_joint",
             found="both or neither",
@@ -190,7 +190,7 @@ def _account_share(eps_joint: float, *, n: int, k: int, delta_acc: float, delta:
 
 
 class _Candidates:
-    """Gains on one lattice in ascending order of sigma."""
+    """Candidate gains on one lattice in ascending order of sigma."""
 
     def __init__(self, lattice: int, max_gains: int | None) -> None:
         self.lattice = lattice
@@ -201,7 +201,7 @@ class _Candidates:
             )
 
     def least(self, accept: Callable[[Mechanism], bool], required: float) -> Mechanism:
-        """The first mechanism accepted; `required` is a guess of its sigma/Delta."""
+        """The first mechanism that is accepted; `required` is a guess of its sigma/Delta."""
         for limit in range(1, MAX_GAINS + 1) if self.max_gains is None else (self.max_gains,):
             gains = sorted(_gain_tuples(limit, exactly=self.max_gains is None), key=_square_sum)
             if BASE_SIGMA * math.sqrt(_square_sum(gains[-1])) < 0.9 * required * self.lattice:
@@ -218,7 +218,9 @@ class _Candidates:
         )
 
     def _first(self, gains: list[tuple[int, ...]], accept: Callable[[Mechanism], bool]) -> Mechanism | None:
-        """Acceptance rises with sigma, but for the support's reach: bisect, then walk up to what passes."""
+        """The first accepted mechanism. Acceptance rises with sigma, except where the support is too narrow for the
+        lattice, so this bisects and then walks up.
+        """
         low, high = 0, len(gains)
         while low < high:
             middle = (low + high) // 2
@@ -243,9 +245,9 @@ def _square_sum(gains: tuple[int, ...]) -> int:
 
 
 def _gain_tuples(limit: int, *, exactly: bool) -> Iterator[tuple[int, ...]]:
-    """Non-decreasing gains of `limit` components, or up to it.
+    """Non-decreasing gains of exactly `limit` components, or of at most as many.
 
-    All of them up to three components; beyond, powers of eight and a free last one.
+    Up to three components all gains are given; beyond, powers of eight with a free last component.
     """
     for length in range(limit if exactly else 1, limit + 1):
         if length <= _FREE_PREFIX + 1:

@@ -6,14 +6,14 @@ import math
 
 
 def query_epsilon(eps_acc: float, delta_acc: float, n: int) -> float:
-    """eps_q of equation (3.1): what one of an account's n queries may spend."""
+    """eps_q of equation (3.1), the epsilon that one of an account's n queries may spend."""
     return eps_acc / math.sqrt(2 * n * math.log(1 / delta_acc))
 
 
 def advanced_composition(eps_q: float, m: int, slack: float) -> float:
-    """eps of m adaptive queries that are eps_q each (Lemma 3.2), delta = slack + the queries' own.
+    """The epsilon of m adaptive eps_q-DP queries (Lemma 3.2) at delta = slack + the queries' own deltas.
 
-    Infinite where floats end.
+    It is infinite where it exceeds the range of floats.
     """
     try:
         return math.sqrt(2 * m * math.log(1 / slack)) * eps_q + m * eps_q * math.expm1(eps_q)
@@ -22,5 +22,5 @@ def advanced_composition(eps_q: float, m: int, slack: float) -> float:
 
 
 def leading_term(eps_acc: float, k: int) -> float:
-    """sqrt(k) eps_acc, the paper's figure for a coalition of k accounts. It is not a bound."""
+    """sqrt(k) eps_acc, the paper's figure for a coalition of k accounts, which is not a bound."""
     return math.sqrt(k) * eps_acc

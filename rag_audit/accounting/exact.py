@@ -1,10 +1,9 @@
 """Composition of exact privacy loss distributions, never below the truth.
 
-dp-accounting composes such distributions too. Written by hand here is what it lacks: a discretisation made
-from the atoms (its own takes second differences of deltas and loses the digits that 10^7 compositions
-need), round-off of the transform charged to delta, and exponential tilting, which makes that round-off
-relative to the delta asked for and keeps 10^7 compositions within a few hundred MiB. Tests hold the two
-against each other.
+dp-accounting composes such distributions too. This module adds what it lacks: a discretisation made from the
+atoms (the library's takes second differences of deltas and loses the digits that 10^7 compositions need),
+round-off of the transform charged to delta, and exponential tilting, which makes that round-off relative to
+the requested delta and keeps 10^7 compositions within a few hundred MiB. Tests compare the two.
 
 Method (docs/accounting.md, "Exact bound"):
 
@@ -38,13 +37,13 @@ _CELLS_PER_SIGMA = 48
 _MAX_CELLS = 2**21
 _WINDOW_SIGMAS = 16
 MAX_COMPOSITIONS = 1 << 24
-"""Queries in one composition at most: a policy from a stranger must not take a verifier's memory."""
+"""The most queries in one composition: a stranger's policy must not exhaust a verifier's memory."""
 MISSING = 1e-14
 _CLIPPED_SHARE = 2.0**-32
 _NEGLIGIBLE = 2.0**-110
 _CHUNK = 2**18
 _LOSS_ROUNDING = 2.0**-42
-"""A loss is at most ln 2^240; it and its split are off by a few units in the last place."""
+"""The rounding error of a loss, which is at most ln 2^240, and of its split: a few units in the last place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +52,7 @@ class LossGrid:
 
     step: float
     first: int
-    """index of the first cell: its loss is first * step"""
+    """index of the first cell, whose loss is first * step"""
     masses: Array
     infinite: float
     """probability of an infinite loss"""
@@ -80,15 +79,15 @@ class LossGrid:
 
 
 def _own_exponent(mechanism: Mechanism) -> int:
-    """log2 of the step that resolves one mechanism's losses."""
+    """log2 of the grid step that resolves one mechanism's losses."""
     return round(math.log2(1 / (mechanism.sigma_over_delta * _CELLS_PER_SIGMA)))
 
 
 def grid_exponent(parts: Sequence[Part]) -> int:
-    """log2 of a composition's grid step: it resolves the narrowest losses, if the window stays affordable.
+    """log2 of a composition's grid step, which resolves the narrowest losses unless the window grows too large.
 
-    It depends on the noise and grows with the number of compositions alone; grids are nested and a coarser
-    one dominates a finer one, so bounds stay monotone.
+    For given noise it grows with the number of compositions only. Grids are nested and a coarser one dominates
+    a finer one, so bounds stay monotone.
     """
     exponent = min(_own_exponent(mechanism) for mechanism, _ in parts)
     spread = math.sqrt(sum(m / mechanism.sigma_over_delta**2 for mechanism, m in parts))
@@ -96,15 +95,15 @@ def grid_exponent(parts: Sequence[Part]) -> int:
 
 
 def clip_exponent(compositions: int, delta: float) -> int:
-    """log2 of the tail mass of one query that may become an infinite loss: 2^-32 of delta in all, or less.
+    """log2 of the tail mass of one query that may become an infinite loss: at most 2^-32 of delta over all queries.
 
-    Far tails are rounded masses with erratic losses; tilting would blow them up.
+    Far tails are rounded masses with erratic losses, which tilting would amplify.
     """
     return 4 * math.floor(math.log2(delta * _CLIPPED_SHARE / compositions) / 4)
 
 
 def _connect_the_dots(losses: Array, masses: Array, step: float) -> tuple[int, Array]:
-    """Split atoms onto multiples of `step`: index of the first cell, and the cells' masses."""
+    """Split atoms onto multiples of `step`, and return the index of the first cell and the cells' masses."""
     first = math.floor(float(losses.min()) / step)
     cells = np.zeros(math.floor(float(losses.max()) / step) - first + 2)
     for start in range(0, len(losses), _CHUNK):  # six gains have 10^7 atoms: bound what is held at once
@@ -118,7 +117,7 @@ def _connect_the_dots(losses: Array, masses: Array, step: float) -> tuple[int, A
 
 
 def _tail_length(masses: Array, limit: float) -> int:
-    """How many leading masses sum to at most `limit`."""
+    """The number of leading masses that sum to at most `limit`."""
     length, total = 0, 0.0
     while length < len(masses):
         sums = total + np.cumsum(masses[length : length + _CHUNK])
@@ -132,10 +131,10 @@ def _tail_length(masses: Array, limit: float) -> int:
 
 @lru_cache(maxsize=16)
 def _fine_grid(mechanism: Mechanism, exponent: int) -> LossGrid:
-    """Losses under the shift R on a grid that resolves them, but for tails that no delta will notice."""
+    """Losses under the shift R on a grid that resolves them, except for tails too light to matter for any delta."""
     step = 2.0**exponent
     losses, masses = mechanism.losses()
-    # z ascends, and the loss, but for ripples in the tails, descends.
+    # z ascends, and the loss descends, except for ripples in the tails.
     head = _tail_length(masses, _NEGLIGIBLE)
     tail = len(masses) - _tail_length(masses[::-1], _NEGLIGIBLE)
     infinite = mechanism.outside_mass + float(np.sum(masses[:head]))
@@ -147,9 +146,9 @@ def _fine_grid(mechanism: Mechanism, exponent: int) -> LossGrid:
 
 @lru_cache(maxsize=64)
 def loss_grid(mechanism: Mechanism, exponent: int, clip: int) -> LossGrid:
-    """Privacy losses of the mechanism on the grid of step 2^exponent, pessimistically.
+    """A pessimistic version of the mechanism's privacy losses on the grid of step 2^exponent.
 
-    The highest losses, of mass at most 2^clip, become infinite; the lowest rise to the lowest that is kept.
+    The highest losses, of mass at most 2^clip, become infinite; the lowest are raised to the lowest that is kept.
     """
     fine = _fine_grid(mechanism, min(exponent, _own_exponent(mechanism)))
     step = 2.0**exponent
@@ -167,8 +166,8 @@ class Composition:
     """The m-fold (or mixed) composition of mechanisms, as a dominating privacy loss distribution.
 
     :param parts: mechanisms with their counts; their losses add up
-    :param delta: the delta that `epsilon` will spend; a 2^-31 share of it goes into cut tails
-    :raises PolicyError: more than `MAX_COMPOSITIONS` queries
+    :param delta: the delta that `epsilon` will spend, of which a share of 2^-31 goes into cut tails
+    :raises PolicyError: there are more than `MAX_COMPOSITIONS` queries
     """
 
     def __init__(self, parts: Sequence[Part], delta: float) -> None:
@@ -198,11 +197,11 @@ class Composition:
 
     @property
     def finite_budget(self) -> float:
-        """What infinite losses and the sampler's bias leave of delta; not above 0 if nothing."""
+        """The part of delta that infinite losses and the sampler's bias leave; not above 0 if they leave nothing."""
         return self.delta * math.exp(-self.factor) - self.infinite
 
     def epsilon(self) -> float:
-        """An eps for which the real mechanisms are (eps, delta)-DP; inf if infinite losses exceed delta."""
+        """An epsilon for which the real mechanisms are (epsilon, delta)-DP; inf if infinite losses exceed delta."""
         target, budget = self.delta * math.exp(-self.factor), self.finite_budget
         if budget <= 0:
             return math.inf
@@ -229,14 +228,14 @@ class Composition:
 class TiltedSum:
     """The distribution of the composed loss S, weighted by exp(theta S) and normalised, on one FFT window.
 
-    `masses[i]` belongs to the sum (first + i) * step.
+    `masses[i]` is the mass of the sum (first + i) * step.
     """
 
     def __init__(self, composition: Composition, theta: float) -> None:
         self.composition, self.theta, self.step = composition, theta, composition.step
         self.log_scale = composition.log_mgf(theta)
         tilted = [(grid, grid.tilted(theta), m) for grid, m in composition.pairs]
-        # Each tilted mass is off by this in relative terms, and so is each factor of the scale.
+        # The relative error of each tilted mass, and of each factor of the scale.
         self.log_slack = sum(composition.counts) * 16 * UNIT_ROUNDOFF * (2 + theta * composition.largest_loss)
 
         first, last = self._window(tilted)
@@ -246,7 +245,7 @@ class TiltedSum:
         self._sums = (first + np.arange(size)) * self.step
 
     def _window(self, tilted: list[tuple[LossGrid, Array, int]]) -> tuple[int, int]:
-        """First and last index of a window that misses `MISSING` of the tilted sum at most on a side."""
+        """First and last index of a window that misses at most `MISSING` of the tilted sum on each side."""
         mean = variance = 0.0
         lowest = highest = 0
         for grid, masses, m in tilted:
@@ -263,7 +262,7 @@ class TiltedSum:
         return max(lowest, math.floor(-below / self.step)), min(highest, math.ceil(above / self.step))
 
     def _chernoff(self, sign: int, log_inverse: float, guess: float) -> float:
-        """b with P(sign S >= b) <= exp(-log_inverse) under the tilted law."""
+        """A bound b with P(sign S >= b) <= exp(-log_inverse) under the tilted law."""
 
         def bound(phi: float) -> float:
             rise = self.composition.log_mgf(self.theta + sign * phi) - self.log_scale
@@ -272,7 +271,7 @@ class TiltedSum:
         return bound(_argmin(bound, guess))
 
     def _weighted(self, eps: float) -> float:
-        """E over the tilted sum of (1 - exp(eps - S))_+ exp(-theta (S - eps)), all that is missing added."""
+        """E over the tilted sum of (1 - exp(eps - S))_+ exp(-theta (S - eps)), plus all mass that the window misses."""
         start = max(0, math.floor(eps / self.step) - self.first)
         excess = self._sums[start:] - eps
         keep = excess > 0
@@ -283,17 +282,17 @@ class TiltedSum:
         return value + MISSING * peak + self.error * _norm(weight)
 
     def log_delta(self, eps: float) -> float:
-        """ln of `delta`."""
+        """The logarithm of `delta`."""
         finite = math.log(self._weighted(eps)) + self.log_scale - self.theta * eps + self.log_slack
         return float(np.logaddexp(finite, math.log(self.composition.infinite)))
 
     def delta(self, eps: float) -> float:
-        """delta(eps) of the dominating distribution, rounded up; `factor` and `shift` come on top."""
+        """delta(eps) of the dominating distribution, rounded up; the biases `factor` and `shift` are not included."""
         return math.exp(min(self.log_delta(eps), 1.0))
 
 
 def _compose(tilted: list[tuple[LossGrid, Array, int]], size: int, first: int) -> tuple[Array, float]:
-    """Masses of the sum on a circle of `size` cells cut before `first`, and their error in the 2-norm."""
+    """Masses of the sum on a circle of `size` cells that is cut before `first`, and their error in the 2-norm."""
     transform_error = 16 * UNIT_ROUNDOFF * math.log2(size)
     log_spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
     log_bound = np.zeros(size // 2 + 1)
@@ -306,7 +305,7 @@ def _compose(tilted: list[tuple[LossGrid, Array, int]], size: int, first: int) -
         magnitude = np.abs(spectrum)
         log_spectrum += m * np.log(spectrum + 1e-300)
         log_bound += m * np.log(magnitude + error)
-        # Power m of a coefficient: m times its relative error, and that of m ln F in the exponential.
+        # The m-th power of a coefficient has m times its relative error, and that of m ln F in the exponential.
         relative += m * (error / (magnitude + error) + 32 * UNIT_ROUNDOFF)
         offset += m * grid.first
     kept = log_bound > -80
@@ -320,7 +319,7 @@ def _compose(tilted: list[tuple[LossGrid, Array, int]], size: int, first: int) -
 
 
 def _dot(a: Array, b: Array) -> float:
-    """Sum of products by numpy's pairwise sum: unlike BLAS, the same on any number of threads."""
+    """Sum of products by numpy's pairwise sum, which unlike BLAS is the same on any number of threads."""
     return float(np.sum(a * b))
 
 
@@ -335,7 +334,7 @@ def _variance(grid: LossGrid) -> float:
 
 
 def _argmin(function: Callable[[float], float], guess: float) -> float:
-    """A positive argument near `guess` at which a unimodal function is close to least."""
+    """A positive argument near `guess` at which a unimodal function is close to its minimum."""
     log_guess = math.log(guess)
     result = minimize_scalar(
         lambda x: function(math.exp(x)),

@@ -1,4 +1,4 @@
-"""The figures that a verdict carries and that `rag-audit policy bounds` prints: one computation for both."""
+"""The figures that a verdict carries and that `rag-audit policy bounds` prints, computed in one place for both."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rag_audit.accounting.values import Real, count, text
 
 
 class PolicyFigures(TypedDict):
-    """What follows from a policy alone; reals as decimal strings.
+    """The figures that follow from a policy alone; reals are decimal strings.
 
     :param bounds: every bound, by name
-    :param eps_audit: the best of them, and `eps_audit_by` its name
-    :param eps_all_accounts: with all accounts that the largest tenant may have, which are `accounts_max`
+    :param eps_audit: epsilon of the best bound, whose name is `eps_audit_by`
+    :param eps_all_accounts: epsilon for all `accounts_max` accounts that the largest tenant may have
     """
 
     bounds: dict[str, Any]
@@ -37,9 +37,9 @@ def policy_figures(
     delta: Real,
     accounts_max: int | None = None,
 ) -> PolicyFigures:
-    """Every figure that follows from a policy alone, by its name in a verdict; reals as decimal strings.
+    """Every figure that follows from a policy alone, by its name in a verdict; reals are decimal strings.
 
-    :param accounts_max: the most accounts that the largest tenant may have; without it, its figures are left out
+    :param accounts_max: the most accounts that the largest tenant may have; without it their figures are left out
     :raises PolicyError: see `audit_bounds`
     """
     bounds = audit_bounds(mechanism, n=n, eps_acc=eps_acc, delta_acc=delta_acc, k=k, delta=delta)

@@ -1,8 +1,8 @@
-"""The bound for what a window's accounts did ask, as an odometer.
+"""The bound for the queries that a window's accounts did ask, as an odometer.
 
-Counts are chosen by the people who read the answers, so eps at the counts found, with all of delta, would
-be no bound. A ladder of counts is fixed before the window opens and delta is split over its rungs: what is
-read at a rung holds for every transcript that ends on it (Rogers, Roth, Ullman and Vadhan, "Privacy
+The people who read the answers choose the counts, so epsilon at the actual counts, with all of delta, would not
+be a bound. A ladder of counts is fixed before the window opens and delta is split over its rungs: the reading
+at a rung holds for every transcript that ends on it (Rogers, Roth, Ullman and Vadhan, "Privacy
 Odometers and Filters", 2016, for the notion; docs/accounting.md, "Other figures of a verdict", for the argument).
 """
 
@@ -22,10 +22,10 @@ from rag_audit.errors import PolicyError
 class Realised:
     """The odometer's reading.
 
-    :param queries: what the k_max busiest accounts of the tenant asked together
+    :param queries: queries of the k_max busiest accounts of the tenant together
     :param rung: the least rung of the ladder that is at least `queries`; 0 without queries
     :param rungs: how many rungs share delta
-    :param eps: rounded up, for `rung` queries at delta / rungs
+    :param eps: epsilon for `rung` queries at delta / rungs, rounded up
     :param delta: delta for the ladder as a whole
     """
 
@@ -47,7 +47,7 @@ class Realised:
 
 
 def ladder(limit: int) -> list[int]:
-    """Powers of two up to the limit, and the limit: the rungs of a window with `limit` = k_max n."""
+    """The rungs of a window with `limit` = k_max n: the powers of two up to the limit, and the limit."""
     rungs = [1]
     while rungs[-1] < limit:
         rungs.append(min(2 * rungs[-1], limit))
@@ -59,7 +59,7 @@ def realised(mechanism: Mechanism, counts: Sequence[int], delta: Real, *, n: int
 
     :param counts: queries of each account of the tenant, in any order
     :param delta: delta_policy, split evenly over the ladder of k n
-    :raises PolicyError: n or k not a positive integer, delta outside (0, 1), a count outside 0..n
+    :raises PolicyError: n or k is not a positive integer, delta is outside (0, 1), or a count is outside 0..n
     """
     n, k, total = count(n, "n"), count(k, "k_max"), probability(delta, "delta")
     for i, asked in enumerate(counts):

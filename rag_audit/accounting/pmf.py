@@ -1,8 +1,8 @@
 """One query's mechanism: the exact distribution of its noise and of its privacy loss.
 
-A query releases u_i + z_i for every position, u_i in 0..R, z_i = sum of g_c x_c (docs/relation.md, "Noise").
-Adding, removing or replacing one document moves one u_i by at most R, so a query is as private as telling
-z from z + s for the worst s in -R..R; everything after that (the order, the top K) is post-processing.
+A query releases u_i + z_i for every position, with u_i in 0..R and z_i = sum of g_c x_c (docs/relation.md,
+"Noise"). Adding, removing or replacing one document moves one u_i by at most R, so the privacy of a query is
+that of telling z from z + s for the worst s in -R..R; everything after (the order, the top K) is post-processing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array = npt.NDArray[np.float64]
 
 UNIT_ROUNDOFF = 2.0**-53
 INFINITE_LOSS_SHARE = 0.01
-"""The part of delta_policy that infinite losses may take (docs/relation.md, "Noise")."""
+"""The share of delta_policy that infinite losses may take (docs/relation.md, "Noise")."""
 
 SLICE_BIAS = 2.0**-52
 """A query's share of the sampler's bias, in epsilon and in log delta (docs/relation.md, "Noise")."""
@@ -42,7 +42,7 @@ The same for any number of gains, so that more noise is never charged more.
 
 @dataclass(frozen=True)
 class Bias:
-    """What one query adds to a bound computed from `Mechanism.pmf` and the shift R alone.
+    """The correction that one query adds to a bound computed from `Mechanism.pmf` and the shift R alone.
 
     If the computed pair is (eps, delta)-DP then m real queries are (eps + m shift, delta exp(m factor))-DP.
     The terms are the sampler's slices, the rounding of the pmf in float64, and the pmf's distance from
@@ -55,11 +55,11 @@ class Bias:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Noise gains and lattice size of a policy.
+    """The noise mechanism of a policy: its gains and lattice size.
 
     :param gains: g_1 = 1, g_{c+1} in 1..8 g_c, at most six
     :param lattice: R, the number of score steps and the sensitivity: a power of two
-    :raises PolicyError: gains that break the smoothness rule, R not a power of two or beyond the support
+    :raises PolicyError: the gains break the smoothness rule, or R is not a power of two or is beyond the support
     """
 
     gains: tuple[int, ...]
@@ -75,11 +75,14 @@ class Mechanism:
             or lattice & (lattice - 1)
         ):
             raise PolicyError(
-                "lattice is not a power of two", field="lattice", expected="1, 2, 4, ..", found=repr(lattice)
+                "the lattice is not a power of two",
+                field="lattice",
+                expected="1, 2, 4, ..",
+                found=repr(lattice),
             )
         if lattice > 2 * self.half_support:
             raise PolicyError(
-                "lattice exceeds the support of the noise: one query reveals the document with certainty",
+                "the lattice exceeds the support of the noise: one query reveals the document with certainty",
                 field="lattice",
                 expected=f"well below {2 * self.half_support} with gains {list(self.gains)}",
                 found=lattice,
@@ -88,7 +91,7 @@ class Mechanism:
 
     @property
     def half_support(self) -> int:
-        """z lies in -half_support..half_support."""
+        """The largest |z|: the noise lies in -half_support..half_support."""
         return MAX_MAGNITUDE * sum(self.gains)
 
     @property
@@ -103,12 +106,12 @@ class Mechanism:
 
     @property
     def pmf(self) -> Array:
-        """P(z) for z = -half_support..half_support, float64, read-only; relative error in `bias`."""
+        """P(z) for z = -half_support..half_support, float64, read-only; its relative error is part of `bias`."""
         return _noise_pmf(self.gains).pmf
 
     @property
     def bias(self) -> Bias:
-        """What a query adds to bounds made from `pmf` and the shift R."""
+        """The correction that a query adds to bounds made from `pmf` and the shift R."""
         return Bias(
             factor=2 * PMF_ROUNDING + SLICE_BIAS,
             shift=_noise_pmf(self.gains).excess + 4 * PMF_ROUNDING + SLICE_BIAS,
@@ -116,11 +119,11 @@ class Mechanism:
 
     @property
     def outside_mass(self) -> float:
-        """Probability that z + R falls where z never does: an infinite privacy loss, for one query."""
+        """The probability of an infinite privacy loss in one query: that z + R falls where z never does."""
         return float(np.sum(self.pmf[: self.lattice])) * (1 + PMF_ROUNDING)
 
     def fits(self, compositions: int, delta: float) -> bool:
-        """Whether infinite losses of so many queries stay within their share of delta."""
+        """Whether the infinite losses of that many queries stay within their share of delta."""
         return compositions * self.outside_mass <= INFINITE_LOSS_SHARE * delta
 
     def losses(self) -> tuple[Array, Array]:
@@ -135,7 +138,7 @@ class Mechanism:
         return np.log(losses, out=losses), upper
 
     def delta_at(self, eps: float) -> float:
-        """The least delta for which one real query is (eps, delta)-DP: a direct sum, biases included."""
+        """The least delta for which one real query is (eps, delta)-DP, by a direct sum that includes the biases."""
         bias = self.bias
         losses, masses = self.losses()
         eps -= bias.shift
@@ -145,15 +148,15 @@ class Mechanism:
 
 
 def check_gain_tuple(gains: Sequence[int]) -> tuple[int, ...]:
-    """Gains as a tuple of integers that keep the smoothness rule.
+    """The gains as a tuple of integers that keep the smoothness rule.
 
-    :raises PolicyError: not a sequence of integers, or the rule of docs/relation.md, "Noise" is broken
+    :raises PolicyError: the gains are not a sequence of integers, or break the rule of docs/relation.md, "Noise"
     """
     if isinstance(gains, str | bytes) or not isinstance(gains, Sequence):
-        raise PolicyError("gains are not a list of integers", field="gains", found=repr(gains))
+        raise PolicyError("the gains are not a list of integers", field="gains", found=repr(gains))
     for c, gain in enumerate(gains):
         if isinstance(gain, bool) or not isinstance(gain, int):
-            raise PolicyError("gain is not an integer", field=f"gains[{c}]", found=repr(gain))
+            raise PolicyError("a gain is not an integer", field=f"gains[{c}]", found=repr(gain))
     check_gains(gains)
     return tuple(gains)
 
@@ -165,7 +168,7 @@ def largest_power_of_two(limit: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Noise:
-    """The pmf of z, its least symmetric unimodal majorant, and ln of the largest ratio of the two."""
+    """The pmf of z, its least symmetric unimodal majorant, and the logarithm of the largest ratio of the two."""
 
     pmf: Array
     majorant: Array
@@ -174,7 +177,7 @@ class _Noise:
 
 @lru_cache(maxsize=2)
 def _noise_pmf(gains: tuple[int, ...]) -> _Noise:
-    """The pmf of z by direct convolution, never FFT: its tails reach 1e-70, and each is a privacy loss."""
+    """The pmf of z by direct convolution and never by FFT, since privacy losses depend on its tails down to 1e-70."""
     masses = base_pmf()
     base = [masses[x] / 2.0**MASS_BITS for x in range(-MAX_MAGNITUDE, MAX_MAGNITUDE + 1)]
     pmf = np.ones(1)

@@ -14,10 +14,10 @@ _LOG_MGF_ROUNDING = 2.0**-49
 
 
 def renyi_divergences(composition: Composition) -> list[float]:
-    """Divergence of the composed mechanisms at each of `ORDERS`, given that no loss is infinite.
+    """Renyi divergence of the composed mechanisms at each of `ORDERS`, given that no loss is infinite.
 
-    From the dominating distribution of the worst shift, so it covers every shift and any adaptive choice
-    of them. The infinite losses' probability has to be taken from delta before a conversion.
+    It follows from the dominating distribution of the worst shift, so it covers every shift and any adaptive
+    choice of shifts. The infinite losses' probability has to be taken from delta before a conversion.
     """
     finite = math.log1p(-composition.infinite)
     rounding = sum(composition.counts) * _LOG_MGF_ROUNDING
@@ -28,24 +28,26 @@ def renyi_divergences(composition: Composition) -> list[float]:
 
 
 def gaussian_divergences(sigma_over_delta: float, compositions: int) -> list[float]:
-    """m alpha R^2 / (2 sigma^2): the Gaussian's, which the real noise only resembles."""
+    """m alpha R^2 / (2 sigma^2), the divergences of the Gaussian, which the real noise only resembles."""
     return [order * compositions / (2 * sigma_over_delta**2) for order in ORDERS]
 
 
 def convert(divergences: Sequence[float], delta: float) -> float:
-    """eps at delta by dp-accounting's conversion (Canonne, Kamath, Steinke, arXiv 2004.00010, Prop. 12)."""
+    """Epsilon at delta by dp-accounting's conversion (Canonne, Kamath, Steinke, arXiv 2004.00010, Prop. 12)."""
     return float(compute_epsilon(ORDERS, divergences, delta)[0])
 
 
 def convert_as_paper(divergences: Sequence[float], delta: float) -> float:
-    """eps at delta by the paper's (R3): rho + ln(1/delta)/(alpha - 1), least over the orders."""
+    """Epsilon at delta by the paper's (R3): the least rho + ln(1/delta)/(alpha - 1) over the orders."""
     return min(
         rho + math.log(1 / delta) / (order - 1) for order, rho in zip(ORDERS, divergences, strict=True)
     )
 
 
 def epsilon(composition: Composition) -> tuple[float, float]:
-    """eps of the composition by `convert` and by `convert_as_paper`, biases included; inf past delta."""
+    """Epsilon of the composition by `convert` and by `convert_as_paper`, biases included; inf if infinite losses exceed
+    delta.
+    """
     budget = composition.finite_budget
     if budget <= 0:
         return math.inf, math.inf

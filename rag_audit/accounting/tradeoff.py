@@ -1,4 +1,4 @@
-"""What the best membership test can do: its AUC, and its hit rate at a false-alarm rate.
+"""Bounds on the best membership test: its AUC, and its true-positive rate at a false-positive rate.
 
 Both follow from the dominating privacy loss distribution, whose trade-off curve (ROC) lies on or above the
 real one. They cover the list of selected positions; the text at a selected position is disclosed whatever
@@ -19,13 +19,13 @@ from rag_audit.accounting.values import Real, count, probability, round_up, text
 
 FALSE_ALARM_RATE = 0.01
 _DELTA_SCALE = 1e-9
-"""Tails that are cut weigh 2^-31 of this: far below the digits printed."""
+"""The delta at which tails are cut: they weigh 2^-31 of it, far below the digits that are printed."""
 _EXP_RANGE = 600.0
 
 
 @dataclass(frozen=True)
 class Membership:
-    """Upper bounds for every membership test of a coalition that makes so many queries.
+    """Upper bounds for every membership test by a coalition that makes a given number of queries.
 
     :param auc_bound: area under the ROC curve, 0.5 .. 1
     :param tpr_at_fpr_1pct: true-positive rate at a false-positive rate of 1 %, 0.01 .. 1
@@ -45,7 +45,7 @@ class Membership:
 
 
 def membership(mechanism: Mechanism, compositions: int) -> Membership:
-    """Both bounds for m queries.
+    """Both membership bounds for m queries.
 
     :raises PolicyError: compositions is not a positive integer
     """
@@ -74,9 +74,9 @@ def auc_bound(mechanism: Mechanism, compositions: int) -> float:
 def tpr_bound(mechanism: Mechanism, compositions: int, fpr: Real) -> float:
     """The best test's true-positive rate at a false-positive rate after m queries, rounded up.
 
-    The least of exp(eps) fpr + delta(eps) over the grid: every eps gives a line above the curve.
+    The bound is the least exp(eps) fpr + delta(eps) over the grid, since every eps gives a line above the curve.
 
-    :raises PolicyError: fpr not strictly between 0 and 1
+    :raises PolicyError: fpr is not strictly between 0 and 1
     """
     rate = probability(fpr, "fpr")
     composition = Composition([(mechanism, compositions)], _DELTA_SCALE)
@@ -94,5 +94,5 @@ def tpr_bound(mechanism: Mechanism, compositions: int, fpr: Real) -> float:
 
 
 def _inflated(bound: float, composition: Composition) -> float:
-    """With the biases: delta exp(factor) at eps + shift raises any point of the curve by at most this."""
+    """A bound with the biases added: delta exp(factor) at eps + shift raises a point of the curve by at most this."""
     return min(1.0, round_up(bound * math.exp(max(composition.factor, composition.shift))))

@@ -14,16 +14,16 @@ Real = Decimal | str | int | float
 
 EPSILON_RANGE = (Decimal("1e-9"), Decimal("1e9"))
 LEAST_PROBABILITY = Decimal("1e-100")
-"""Beyond these the formulas leave the range of floating point, and no policy has a use for them."""
+"""Limits of epsilon and delta, beyond which the formulas leave the range of floats; no policy needs such values."""
 _WRITTEN = re.compile(r"[+-]?([0-9]{1,400}(\.[0-9]{0,400})?|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?\Z")
 SIGNIFICANT_DIGITS = 5
 _UP = Context(prec=SIGNIFICANT_DIGITS, rounding=ROUND_CEILING)
 
 
 def decimal(value: Real, field: str) -> Decimal:
-    """A finite real, exactly as written, in digits 0 to 9: Python itself would read those of any script.
+    """A finite real, exactly as it is written, in the digits 0 to 9; Python itself would accept those of any script.
 
-    :raises PolicyError: not a number, or not finite
+    :raises PolicyError: the value is not a number, or not finite
     """
     try:
         if isinstance(value, bool):
@@ -41,15 +41,15 @@ def decimal(value: Real, field: str) -> Decimal:
 def epsilon(value: Real, field: str) -> float:
     """A privacy parameter epsilon, within `EPSILON_RANGE`.
 
-    :raises PolicyError: not a number in it
+    :raises PolicyError: the value is not a number in that range
     """
     number = decimal(value, field)
     if number <= 0:
-        raise PolicyError("epsilon is not above 0", field=field, expected="> 0", found=str(value))
+        raise PolicyError("the epsilon is not above 0", field=field, expected="> 0", found=str(value))
     low, high = EPSILON_RANGE
     if not low <= number <= high:
         raise PolicyError(
-            "epsilon is out of range", field=field, expected=f"{low} .. {high}", found=str(value)
+            "the epsilon is out of range", field=field, expected=f"{low} .. {high}", found=str(value)
         )
     return float(number)
 
@@ -63,11 +63,17 @@ def probability(value: Real, field: str) -> float:
     number = float(exact)
     if not 0 < exact < 1 or number == 1:
         raise PolicyError(
-            "delta is not strictly between 0 and 1", field=field, expected="0 < delta < 1", found=str(value)
+            "the delta is not strictly between 0 and 1",
+            field=field,
+            expected="0 < delta < 1",
+            found=str(value),
         )
     if exact < LEAST_PROBABILITY:
         raise PolicyError(
-            "delta is out of range", field=field, expected=f"at least {LEAST_PROBABILITY}", found=str(value)
+            "the delta is out of range",
+            field=field,
+            expected=f"at least {LEAST_PROBABILITY}",
+            found=str(value),
         )
     return number
 
@@ -75,7 +81,7 @@ def probability(value: Real, field: str) -> float:
 def count(value: object, field: str) -> int:
     """A positive integer.
 
-    :raises PolicyError: not an integer, or below 1
+    :raises PolicyError: the value is not an integer, or is below 1
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise PolicyError(
@@ -85,9 +91,9 @@ def count(value: object, field: str) -> int:
 
 
 def check_delta_split(delta_policy: Real, k_max: int, delta_acc: Real) -> None:
-    """delta_policy must exceed what k_max accounts spend: compared as decimals, so equality is seen.
+    """Check that delta_policy exceeds what k_max accounts spend, as decimals, for which equality is exact.
 
-    :raises PolicyError: delta_policy <= k_max delta_acc, or not numbers
+    :raises PolicyError: delta_policy <= k_max delta_acc, or one of them is not a number
     """
     total, spent = decimal(delta_policy, "delta_policy"), k_max * decimal(delta_acc, "delta_acc")
     if total <= spent:
@@ -100,9 +106,9 @@ def check_delta_split(delta_policy: Real, k_max: int, delta_acc: Real) -> None:
 
 
 def round_up(value: float, margin: float = 1e-9) -> float:
-    """A bound as it is printed: up to five significant digits, never down.
+    """A bound as it is printed: rounded up to five significant digits.
 
-    The relative margin is far above what two machines' arithmetic can differ by and below the digits that
+    The relative margin is far above any difference between two machines' arithmetic and below the digits that
     are printed, so a provider and a verifier print the same number (but for values within 1e-9 of a
     multiple of the last digit).
     """
@@ -116,7 +122,7 @@ def text(value: float) -> str: ...
 @overload
 def text(value: None) -> None: ...
 def text(value: float | None) -> str | None:
-    """A real as policies and reports carry it: a plain decimal string, `inf` where there is no bound."""
+    """A real as policies and reports carry it: a plain decimal string, or `inf` where there is no bound."""
     if value is None:
         return None
     if math.isinf(value):

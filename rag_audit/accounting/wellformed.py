@@ -1,4 +1,4 @@
-"""Refusing a policy that no bound can be given for, with the reason and the nearest one that works."""
+"""The refusal of a policy for which no bound can be given, with the reason and the nearest policy that works."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_policy(
     delta_policy: Real,
     calibration: str,
 ) -> Mechanism:
-    """Check what the accountant needs of a policy; its mechanism, if the policy is well-formed.
+    """Check everything that the accountant needs of a policy, and return the policy's mechanism.
 
     :raises PolicyError: one error per fault, with the field: eps_acc <= 0; delta_acc or delta_policy outside
         (0, 1); delta_policy <= k_max delta_acc; n or k_max not a positive integer; gains that break the
@@ -52,9 +52,9 @@ def check_policy(
 
 
 def check_infinite_loss(mechanism: Mechanism, compositions: int, delta: float) -> None:
-    """Infinite losses of all queries together may take a hundredth of delta.
+    """Refuse noise whose infinite losses over all queries take more than a hundredth of delta.
 
-    :raises PolicyError: they take more; the hint names the nearest mechanisms that do not
+    :raises PolicyError: they take more; the hint names the nearest mechanisms for which they do not
     """
     if not mechanism.fits(compositions, delta):
         limit = INFINITE_LOSS_SHARE * delta
@@ -68,7 +68,7 @@ def check_infinite_loss(mechanism: Mechanism, compositions: int, delta: float) -
 
 
 def _nearest(mechanism: Mechanism, compositions: int, delta: float) -> str:
-    """The largest lattice that these gains can serve, and the least further gain that serves this lattice."""
+    """A hint: the largest lattice that works with these gains, and the least further gain that works with this one."""
     ways = []
     lattice = mechanism.lattice // 2
     while lattice and not Mechanism(mechanism.gains, lattice).fits(compositions, delta):

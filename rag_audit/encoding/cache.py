@@ -201,7 +201,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         ) from exc
     listed = value.get("files") if isinstance(value, dict) else None
     if not isinstance(listed, dict):
-        raise SetupError("the manifest of a cached folder lists no files", field=str(folder / MANIFEST), hint=hint)
+        raise SetupError(
+            "the manifest of a cached folder lists no files", field=str(folder / MANIFEST), hint=hint
+        )
     found = dict(_files(folder))
     if set(found) != set(listed):
         raise SetupError(

@@ -15,7 +15,7 @@ from rag_audit.ledger.note import Note, parse_note, sign_note, verify_note
 
 MAX_SIZE = 2**63 - 1
 CLOCK_LEEWAY_SECONDS = 60
-"""How far a provider's clock and the witnesses' may differ. It takes in that cosignatures count whole seconds."""
+"""How far a provider's clock and the witnesses' may differ, which includes that cosignatures count whole seconds."""
 _DECIMAL = re.compile(r"\A(0|[1-9][0-9]{0,18})\Z")
 
 
@@ -47,15 +47,15 @@ class Checkpoint:
 
     @property
     def text(self) -> str:
-        """The note text that is signed."""
+        """The text of the note that is signed."""
         lines = (self.origin, str(self.size), base64.b64encode(self.root).decode(), *self.extensions)
         return "".join(f"{line}\n" for line in lines)
 
     @classmethod
     def parse(cls, text: str, *, field: str = "checkpoint") -> Checkpoint:
-        """Read a note text; whoever signed it is not checked here.
+        """Read a checkpoint from a note's text; its signatures are not checked here.
 
-        :raises EncodingError: missing lines, a size with leading zeroes, a root that is not canonical base64
+        :raises EncodingError: a line is missing, the size has leading zeroes, or the root is not canonical base64
         """
         lines = text.split("\n")
         if len(lines) < 4 or lines[-1] != "":
@@ -84,7 +84,7 @@ class SignedCheckpoint:
     cosignatures: dict[VerifierKey, int]
 
     def quorum_time(self, quorum: int) -> int:
-        """POSIX seconds at which the quorum was complete: the `quorum`-th smallest cosignature time.
+        """The POSIX second at which the quorum was complete: the `quorum`-th smallest cosignature time.
 
         Witnesses are told apart by public key, so one key under two names counts once.
 
@@ -117,13 +117,13 @@ def open_checkpoint(
 
     :param log_key: an `ALG_ED25519` key
     :param witnesses: `ALG_COSIGNATURE` keys; how many must have cosigned is `quorum_time`'s question
-    :raises SignatureError: another origin, no or a wrong signature by the log, a wrong one by a witness
+    :raises SignatureError: the origin is another, the log's signature is missing or wrong, or a witness's is wrong
     """
     parsed = note if isinstance(note, Note) else parse_note(note, field=field)
     for key, algorithm in ((log_key, ALG_ED25519), *((w, ALG_COSIGNATURE) for w in witnesses)):
         if key.algorithm != algorithm:
             raise EncodingError(
-                "a key of another signature type",
+                "the key is of another signature type",
                 field=key.name,
                 expected=f"type 0x{algorithm:02x}",
                 found=f"type 0x{key.algorithm:02x}",
@@ -134,7 +134,7 @@ def open_checkpoint(
     checkpoint = Checkpoint.parse(parsed.text, field=field)
     if checkpoint.origin != origin:
         raise SignatureError(
-            "checkpoint of another log", field=field, expected=origin, found=checkpoint.origin
+            "the checkpoint is of another log", field=field, expected=origin, found=checkpoint.origin
         )
     times = {v.key: v.timestamp for v in verified if v.timestamp is not None}
     return SignedCheckpoint(checkpoint, parsed, times)

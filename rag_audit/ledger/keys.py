@@ -68,15 +68,15 @@ class VerifierKey:
         return hashlib.sha256(self.name.encode() + b"\n" + bytes([self.algorithm]) + self.public).digest()[:4]
 
     def with_algorithm(self, algorithm: int) -> VerifierKey:
-        """The same key and name for the other signature type."""
+        """The same key and name with the given signature type."""
         return replace(self, algorithm=algorithm)
 
     @classmethod
     def parse(cls, text: str, *, field: str = "vkey") -> VerifierKey:
         """Read ``<name>+<key ID in hex>+<base64 of type and key>``.
 
-        :raises EncodingError: wrong form, or a key ID that is not the key's
-        :raises VersionError: a signature type other than 0x01 and 0x04
+        :raises EncodingError: the text has another form, or its key ID is not the key's
+        :raises VersionError: the signature type is neither 0x01 nor 0x04
         """
         name, key_id, material = _split_key(text, field)
         key = cls(name, material[0], material[1:])
@@ -122,7 +122,7 @@ class SigningKey:
     def parse(cls, text: str, *, field: str = "skey") -> SigningKey:
         """Read ``PRIVATE+KEY+<name>+<key ID in hex>+<base64 of type and seed>``.
 
-        :raises EncodingError: wrong form, or a key ID that is not the key's
+        :raises EncodingError: the text has another form, or its key ID is not the key's
         """
         if not text.startswith(_SKEY_PREFIX):
             raise EncodingError("not a private key", field=field, expected=f"{_SKEY_PREFIX}...")
@@ -136,7 +136,7 @@ class SigningKey:
     def load(cls, path: Path) -> SigningKey:
         """Read a key file, which only its owner may access.
 
-        :raises SetupError: missing, or readable or writable by group or others
+        :raises SetupError: the file is missing, or group or others can read or write it
         """
         data = read_private(path, max_bytes=MAX_KEY_BYTES)
         try:
@@ -160,7 +160,7 @@ class SigningKey:
         return self.verifier.name
 
     def with_algorithm(self, algorithm: int) -> SigningKey:
-        """The same key and name for the other signature type."""
+        """The same key and name with the given signature type."""
         return SigningKey(self.name, algorithm, self._seed)
 
     def sign(self, message: bytes) -> bytes:

@@ -1,7 +1,7 @@
-"""RFC 9162 (RFC 6962) Merkle trees with SHA-256, as a verifier needs them: the definitions, written down.
+"""RFC 9162 (RFC 6962) Merkle trees with SHA-256 as a verifier needs them, close to the RFC's own definitions.
 
-Roots, inclusion and consistency of a list that is complete. It shares nothing with the library under `tree`, which
-grows the provider's trees: two implementations that must agree, and a verifier that installs only this one.
+The module computes roots, inclusion and consistency of a complete list. It shares nothing with the library under
+`tree`, which grows the provider's trees: the two implementations must agree, and a verifier installs only this one.
 
 Hashes are 32 bytes, indices count from 0, a path runs from the leaf's sibling to the root's child.
 """
@@ -29,15 +29,15 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 
 def root_of(leaf_hashes: Iterable[bytes]) -> bytes:
-    """Root over all leaf hashes; `EMPTY_ROOT` without any."""
+    """Root over all leaf hashes, or `EMPTY_ROOT` if there are none."""
     return HashTree(leaf_hashes).root()
 
 
 class HashTree:
-    """A list's tree, which does not grow. It costs one hash a leaf; a root or path then costs O(log n) of them.
+    """The tree of a list that does not grow. It costs one hash a leaf; a root or path then costs O(log n) hashes.
 
-    :param leaf_hashes: all leaves
-    :raises EncodingError: a leaf that is not 32 bytes
+    :param leaf_hashes: the hashes of all leaves
+    :raises EncodingError: a leaf hash is not 32 bytes
     """
 
     def __init__(self, leaf_hashes: Iterable[bytes]) -> None:
@@ -46,7 +46,7 @@ class HashTree:
         if wrong is not None:
             raise EncodingError("not a leaf hash", expected=f"{HASH_SIZE} bytes", found=f"{len(wrong)} bytes")
         self._levels = [level]
-        """level h holds the roots of the complete subtrees of 2^h leaves, from the left"""
+        """for each level h, the roots of the complete subtrees of 2^h leaves, from the left"""
         while len(level) > 1:
             level = [node_hash(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
             self._levels.append(level)
@@ -100,11 +100,11 @@ class HashTree:
             else:
                 path.append(self._hash(low, middle))
                 low = middle
-        # Only a subtree that starts at the left edge is the earlier tree itself, whose root is known.
+        # Only a subtree that starts at the left edge can be the earlier tree itself, whose root is known.
         return path[::-1] if low == 0 else [self._hash(low, high), *path[::-1]]
 
     def _hash(self, low: int, high: int) -> bytes:
-        """Root over leaves low..high - 1, a subtree of some prefix: complete ones are kept."""
+        """Root over leaves low..high - 1, a subtree of some prefix; the roots of complete subtrees are kept."""
         n = high - low
         if n & (n - 1) == 0:
             height = n.bit_length() - 1

@@ -25,9 +25,9 @@ _ED25519_SIGNATURE_SIZE = 64
 
 @dataclass(frozen=True)
 class NoteSignature:
-    """One signature line: the key's name and ID, and what follows the ID (unverified).
+    """One signature line: the key's name and ID, and the bytes that follow the ID, none of it verified.
 
-    A line by a key that nobody here knows may have any name, so `name` is to be escaped before it is shown.
+    A line by an unknown key may have any name, so `name` must be escaped before it is shown.
     """
 
     name: str
@@ -51,7 +51,7 @@ class VerifiedSignature:
 
 @dataclass(frozen=True)
 class Note:
-    """A text and its signatures, of which none is verified until `verify_note` says so."""
+    """A text and its signatures, none of which is verified before `verify_note`."""
 
     text: str
     signatures: tuple[NoteSignature, ...]
@@ -63,12 +63,12 @@ class Note:
 def sign_note(text: str, *keys: SigningKey) -> Note:
     """Sign a text with `ALG_ED25519` keys.
 
-    :param text: non-empty, ends with a newline, no control character but newline
+    :param text: not empty, ends with a newline, and has no control character but newlines
     """
     _check_text(text)
     for key in keys:
         if key.verifier.algorithm != ALG_ED25519:
-            raise VersionError("not a key that signs notes", field=key.name, expected="type 0x01")
+            raise VersionError("this key does not sign notes", field=key.name, expected="type 0x01")
     message = text.encode()
     return Note(text, tuple(NoteSignature(k.name, k.verifier.key_id, k.sign(message)) for k in keys))
 
@@ -80,7 +80,7 @@ def cosign_note(note: Note, key: SigningKey, timestamp: int) -> Note:
     :param timestamp: POSIX seconds, 0..2^63-1
     """
     if key.verifier.algorithm != ALG_COSIGNATURE:
-        raise VersionError("not a key that cosigns", field=key.name, expected="type 0x04")
+        raise VersionError("this key does not cosign", field=key.name, expected="type 0x04")
     if not 0 <= timestamp <= MAX_TIMESTAMP:
         raise EncodingError(
             "timestamp out of range", field=key.name, expected="0..2^63-1", found=str(timestamp)
@@ -98,13 +98,13 @@ def merge_signatures(
     max_bytes: int = MAX_NOTE_BYTES,
     field: str = "note",
 ) -> Note:
-    """One note with the signatures of all: of each of `keys` one line, its earliest; then lines by others, each once.
+    """One note with the signatures of all notes: the earliest line of each of `keys`, then each other line once.
 
-    Lines by others are left out where the note would grow beyond `MAX_SIGNATURES` lines or `max_bytes` bytes, so that
+    Lines by other keys are left out where the note would exceed `MAX_SIGNATURES` lines or `max_bytes` bytes, so that
     nobody can crowd out a known key.
 
-    :raises EncodingError: no note, or notes over different texts
-    :raises SignatureError: a signature of a known key is wrong
+    :raises EncodingError: no note is given, or the notes have different texts
+    :raises SignatureError: a signature by a known key is wrong
     """
     texts: set[str] = set()
     lines: dict[NoteSignature, None] = {}
@@ -112,7 +112,7 @@ def merge_signatures(
         texts.add(note.text)
         lines |= dict.fromkeys(note.signatures)
     if len(texts) != 1:
-        raise EncodingError("signatures over different texts", field=field, expected="one text")
+        raise EncodingError("the signatures are over different texts", field=field, expected="one text")
     text = texts.pop()
     earliest = _earliest(Note(text, tuple(lines)), keys, field)
     kept = [line for line, _ in earliest.values()]
@@ -130,8 +130,9 @@ def merge_signatures(
 def parse_note(data: str | bytes, *, field: str = "note") -> Note:
     """Read a signed note strictly.
 
-    :raises SizeError: above `MAX_NOTE_BYTES` or `MAX_SIGNATURES`
-    :raises EncodingError: not UTF-8, control characters, no blank line, signature lines not canonical
+    :raises SizeError: the note exceeds `MAX_NOTE_BYTES` or `MAX_SIGNATURES`
+    :raises EncodingError: the note is not UTF-8, has control characters or no blank line, or a signature line is not
+        canonical
     """
     content = bounded_text(data, what="note", field=field, max_bytes=MAX_NOTE_BYTES)
     text, separator, block = content.rpartition("\n\n")
@@ -150,18 +151,18 @@ def parse_note(data: str | bytes, *, field: str = "note") -> Note:
 def verify_note(
     note: Note, keys: Collection[VerifierKey], *, field: str = "note"
 ) -> tuple[VerifiedSignature, ...]:
-    """Verify the signatures made by `keys`; lines of other keys are ignored, whatever their names.
+    """Verify the signatures by `keys`; lines by other keys are ignored, whatever their names.
 
-    A key may have signed more than once: a line repeated, or a checkpoint cosigned again later. Each of its lines must
-    verify, and the earliest cosignature counts.
+    A key may have signed more than once, if a line is repeated or a checkpoint was cosigned again later. Each of its
+    lines must verify, and the earliest cosignature counts.
 
-    :returns: what verified, one for each key, in the order of the note's lines; never empty
-    :raises SignatureError: a signature of a known key is wrong, or no known key signed
+    :returns: the verified signatures, one for each key, in the order of the note's lines; never empty
+    :raises SignatureError: a signature by a known key is wrong, or no known key signed
     """
     verified = {key: found for key, (_, found) in _earliest(note, keys, field).items()}
     if not verified:
         raise SignatureError(
-            "no signature by a known key",
+            "there is no signature by a known key",
             field=field,
             expected=" or ".join(k.name for k in keys) or "a known key",
             found=", ".join(s.name for s in note.signatures) or "no signature",
@@ -172,7 +173,7 @@ def verify_note(
 def _earliest(
     note: Note, keys: Collection[VerifierKey], field: str
 ) -> dict[VerifierKey, tuple[NoteSignature, VerifiedSignature]]:
-    """Of each known key that signed, the line that counts: the first one, or the cosignature with the least time."""
+    """The line that counts for each known key that signed: its first, or its cosignature with the least time."""
     known = {(k.name, k.key_id): k for k in keys}
     found: dict[VerifierKey, tuple[NoteSignature, VerifiedSignature]] = {}
     for line in dict.fromkeys(note.signatures):
@@ -194,7 +195,7 @@ def _verify_one(text: str, signature: NoteSignature, key: VerifierKey, field: st
         if timestamp > MAX_TIMESTAMP:
             raise SignatureError("cosignature time out of range", field=field, found=key.name)
     if len(blob) != _ED25519_SIGNATURE_SIZE or not key.verifies(blob, message):
-        raise SignatureError("signature does not verify", field=field, found=key.name)
+        raise SignatureError("a signature does not verify", field=field, found=key.name)
     return VerifiedSignature(key, timestamp)
 
 

@@ -1,13 +1,13 @@
 """The provider's durable ledger: an append-only SQLite file with group commit.
 
-One writer thread takes whatever appends wait and commits them together, so that the disk is synced once for
+One writer thread takes all waiting appends and commits them together, so that the disk is synced once for
 all of them. SQLite runs with a write-ahead log and ``synchronous=FULL``: a commit is one sequential write and
 one fsync, where a rollback journal needs three, and the log's frames carry checksums, so a write that a crash
 tore is recognised and cut back when the file is opened next. An append is acknowledged only after that fsync.
 The file is held under an exclusive lock: a ledger has one writer.
 
-What a row holds is checked against its own digests when the file is opened. That a whole tail was removed
-cannot be seen from the file alone: compare the tree with the last signed checkpoint.
+Each row is checked against its own digests when the file is opened. The file alone cannot show that its whole
+tail was removed: for that, compare the tree with the last signed checkpoint.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rag_audit.ledger.merkle import leaf_hash
 
 MAX_ENTRY_BYTES = 65_535
 MAX_BATCH = 1024
-"""Appends committed together at most."""
+"""The most appends that are committed together."""
 _PAGE = 256
 _APPLICATION_ID = 0x52_41_4C_47
 _FORMAT = 1
@@ -50,14 +50,16 @@ _INSERT = "INSERT INTO entry (idx, leaf, body, account, i, private, tag) VALUES 
 
 
 class SlotUsed(StoreError):
-    """A slot (account, i) that an earlier record holds: it never serves a second query.
+    """An earlier record holds the slot (account, i), which never serves a second query.
 
     :param index: the ledger index of that record
     """
 
     def __init__(self, account: str, i: int, index: int) -> None:
         super().__init__(
-            "the slot is used", field=f"account {account}, i {i}", found=f"the record at ledger index {index}"
+            "the slot is used already",
+            field=f"account {account}, i {i}",
+            found=f"the record at ledger index {index}",
         )
         self.index = index
 
@@ -79,10 +81,10 @@ class _Append:
 
 
 class LedgerStore:
-    """An open ledger file; made if missing. Safe to use from several threads.
+    """An open ledger file, which is created if it is missing. Safe to use from several threads.
 
-    :raises StoreError: unreadable, altered (names the first such entry), or open in another process
-    :raises VersionError: a file of another format
+    :raises StoreError: the file is unreadable, altered (the first such entry is named), or open in another process
+    :raises VersionError: the file has another format
     """
 
     def __init__(self, path: Path) -> None:
@@ -111,9 +113,9 @@ class LedgerStore:
     ) -> Future[AppendResult]:
         """Append an entry; the future resolves once it is on the disk.
 
-        :param entry: at most `MAX_ENTRY_BYTES`; a function gets the ledger index and is called by the writer
-            in ledger order. It must not wait for another thread that uses this store; what it raises is
-            the future's exception, and the index goes to the next append
+        :param entry: at most `MAX_ENTRY_BYTES`, or a function of the ledger index that the writer calls in
+            ledger order. It must not wait for another thread that uses this store; its exception becomes
+            the future's, and the index goes to the next append
         :param slot: (account, i), which no other record may hold
         :param private: opaque bytes kept beside the entry, in the same transaction, never published
         :returns: a future whose exception is `SlotUsed`, `SizeError`, or `StoreError` if the entry could not
@@ -132,22 +134,25 @@ class LedgerStore:
     def entry(self, index: int) -> bytes:
         """The entry at a ledger index.
 
-        :raises EncodingError: no such entry
+        :raises EncodingError: there is no such entry
         """
         row = self._one("SELECT body FROM entry WHERE idx = ?", index)
         if row is None:
             raise EncodingError(
-                "no such ledger entry", field="index", expected=f"below {self._size}", found=str(index)
+                "there is no such ledger entry",
+                field="index",
+                expected=f"below {self._size}",
+                found=str(index),
             )
         return bytes(row[0])
 
     def private(self, index: int) -> bytes | None:
-        """The private bytes kept beside an entry; None if there are none."""
+        """The private bytes kept beside an entry, or None if there are none."""
         row = self._one("SELECT private FROM entry WHERE idx = ?", index)
         return None if row is None or row[0] is None else bytes(row[0])
 
     def slot(self, account: str, i: int) -> int | None:
-        """The ledger index of the record that holds a slot; None if the slot is free."""
+        """The ledger index of the record that holds a slot, or None if the slot is free."""
         row = self._one("SELECT idx FROM entry WHERE account = ? AND i = ?", account, i)
         return None if row is None else int(row[0])
 
@@ -159,7 +164,7 @@ class LedgerStore:
             start += len(page)
 
     def close(self) -> None:
-        """Commit what waits, then release the file. Closing twice does nothing."""
+        """Commit the appends that wait, then release the file. Closing twice does nothing."""
         with self._closing:
             if self._closed:
                 return
@@ -240,7 +245,7 @@ class LedgerStore:
         return AppendResult(index, leaf)
 
     def _fail(self, cause: Exception) -> StoreError:
-        """Stop appending: after a failed write only opening the file again tells what reached the disk."""
+        """Stop appending, since after a failed write only opening the file again tells what reached the disk."""
         if self._failure is None:
             self._failure = StoreError(
                 "the ledger could not be written",
@@ -264,7 +269,7 @@ class LedgerStore:
         return cursor
 
     def _boundary(self, point: str) -> None:
-        """Called around every writing statement: where fault-injection tests end the process."""
+        """A hook called around every writing statement, where fault-injection tests end the process."""
 
     # -- opening and reading -------------------------------------------------------------------------------
 
@@ -295,7 +300,7 @@ class LedgerStore:
                 self._execute(f"PRAGMA user_version = {_FORMAT}")
             elif found != ((_APPLICATION_ID,), (_FORMAT,)):
                 raise VersionError(
-                    "not a ledger of this format",
+                    "the file is not a ledger of this format",
                     field=str(self._path),
                     expected=f"application ({_APPLICATION_ID},), version ({_FORMAT},)",
                     found="application {}, version {}".format(*found),
@@ -308,7 +313,7 @@ class LedgerStore:
             ) from exc
 
     def _verify(self) -> int:
-        """Check every row, and return how many there are."""
+        """Check every row, and return the number of rows."""
         size = 0
         try:
             for row in self._db.execute(

@@ -1,6 +1,6 @@
 """A ledger as static files (c2sp.org/tlog-tiles): ``checkpoint``, hash tiles and entry bundles under ``tile/``.
 
-Any static web server can publish the folder; a client can fetch what a proof needs, and a monitor everything.
+Any static web server can publish the folder. A client can fetch what a proof needs, and a monitor all of it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _MAX_BUNDLE_BYTES = TILE_WIDTH * (2 + MAX_ENTRY_BYTES)
 
 
 def export_tiles(directory: Path, entries: Iterable[bytes], checkpoint: Note) -> None:
-    """Write a ledger of exactly the checkpoint's size; files of an earlier, smaller size stay as they are.
+    """Write a ledger of exactly the checkpoint's size; files of an earlier, smaller size are kept.
 
     :param entries: the ledger's entries in order
     :raises InvalidProof: the entries are not the ones under the checkpoint's root
-    :raises SizeError: an entry above 65,535 bytes
-    :raises StoreError: the folder holds another log, or a longer one; a file cannot be written
+    :raises SizeError: an entry is larger than 65,535 bytes
+    :raises StoreError: the folder holds another log or a longer one, or a file cannot be written
     """
     head = Checkpoint.parse(checkpoint.text)
     _check_folder(directory / "checkpoint", head)
@@ -48,7 +48,7 @@ def export_tiles(directory: Path, entries: Iterable[bytes], checkpoint: Note) ->
     for level, nodes in enumerate(_levels(hashes)):
         for number, tile in enumerate(_chunks(nodes)):
             _write(directory / tile_path(level, number, len(tile)), b"".join(tile))
-    # Last, so that whatever the checkpoint covers can be fetched.
+    # The checkpoint is written last, so that whatever it covers can be fetched.
     _write(directory / "checkpoint", str(checkpoint).encode())
 
 
@@ -69,7 +69,9 @@ def read_tiles(directory: Path) -> tuple[Note, list[bytes]]:
         path = directory / entries_path(number, width)
         bundle = _parse_bundle(read_bytes(path, max_bytes=_MAX_BUNDLE_BYTES), str(path))
         if len(bundle) != width:
-            raise EncodingError("wrong entry bundle", field=str(path), expected=f"{width} entries")
+            raise EncodingError(
+                "an entry bundle has the wrong size", field=str(path), expected=f"{width} entries"
+            )
         entries += bundle
     hashes = [leaf_hash(e) for e in entries]
     _check_root(hashes, head)
@@ -77,17 +79,17 @@ def read_tiles(directory: Path) -> tuple[Note, list[bytes]]:
         for number, tile in enumerate(_chunks(nodes)):
             path = directory / tile_path(level, number, len(tile))
             if read_bytes(path, max_bytes=TILE_WIDTH * HASH_SIZE) != b"".join(tile):
-                raise InvalidProof("a tile is not the tree's", field=str(path))
+                raise InvalidProof("a tile does not belong to the tree", field=str(path))
     return note, entries
 
 
 def tile_path(level: int, number: int, width: int) -> str:
-    """Relative path of a hash tile of `width` hashes (256: a full one)."""
+    """Relative path of a hash tile of `width` hashes; a full tile has 256."""
     return f"tile/{level}/{_number_path(number, width)}"
 
 
 def entries_path(number: int, width: int) -> str:
-    """Relative path of an entry bundle of `width` entries (256: a full one)."""
+    """Relative path of an entry bundle of `width` entries; a full bundle has 256."""
     return f"tile/entries/{_number_path(number, width)}"
 
 
@@ -107,7 +109,7 @@ def _tiles(size: int) -> Iterator[tuple[int, int]]:
 
 
 def _levels(hashes: list[bytes]) -> Iterator[list[bytes]]:
-    """The hashes of every tile level: above level 0, the roots of the full tiles below."""
+    """The hashes of every tile level; above level 0 these are the roots of the full tiles below."""
     while hashes:
         yield hashes
         hashes = [root_of(tile) for tile in _chunks(hashes) if len(tile) == TILE_WIDTH]
@@ -124,14 +126,14 @@ def _parse_bundle(data: bytes, field: str) -> list[bytes]:
     while at < len(data):
         end = at + 2 + int.from_bytes(data[at : at + 2], "big")
         if end > len(data):
-            raise EncodingError("truncated entry bundle", field=field, found=f"{len(data)} bytes")
+            raise EncodingError("an entry bundle is truncated", field=field, found=f"{len(data)} bytes")
         entries.append(data[at + 2 : end])
         at = end
     return entries
 
 
 def _check_folder(path: Path, head: Checkpoint) -> None:
-    """What the folder publishes so far is of the same log and no longer: a log never shrinks."""
+    """Refuse a folder that publishes another log, or a longer state of this one: a log never shrinks."""
     if not path.exists():
         return
     there = Checkpoint.parse(parse_note(read_bytes(path, max_bytes=MAX_NOTE_BYTES), field=str(path)).text)

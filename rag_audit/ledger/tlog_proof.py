@@ -22,7 +22,7 @@ _INDEX = re.compile(r"\Aindex (0|[1-9][0-9]{0,18})\Z")
 
 @dataclass(frozen=True)
 class TlogProof:
-    """A proof as written; nothing in it is verified, and `extra` never is.
+    """A proof as it was read: nothing in it is verified yet, and `extra` never is.
 
     :param index: the entry's place in the log, from 0
     :param path: inclusion path, leaf's sibling first
@@ -46,9 +46,9 @@ class TlogProof:
     def parse(cls, data: str | bytes, *, field: str = "proof") -> TlogProof:
         """Read a proof strictly.
 
-        :raises VersionError: another header line
-        :raises SizeError: above `MAX_PROOF_BYTES` or `MAX_PATH` hashes
-        :raises EncodingError: lines missing, out of order or not canonical
+        :raises VersionError: the header line is another format's
+        :raises SizeError: the proof exceeds `MAX_PROOF_BYTES`, or its path `MAX_PATH` hashes
+        :raises EncodingError: a line is missing, out of order or not canonical
         """
         text = bounded_text(data, what="proof", field=field, max_bytes=MAX_PROOF_BYTES)
         head, separator, note = text.partition("\n\n")
@@ -56,20 +56,22 @@ class TlogProof:
         if header != HEADER:
             raise VersionError("unknown proof format", field=field, expected=HEADER, found=header)
         if not separator:
-            raise EncodingError("proof without a checkpoint (truncated?)", field=field)
+            raise EncodingError("the proof has no checkpoint (is it truncated?)", field=field)
         extra: bytes | None = None
         if lines and lines[0].startswith("extra "):
             extra = parse_base64(lines.pop(0).removeprefix("extra "), field=f"{field}, extra")
         match = _INDEX.match(lines[0]) if lines else None
         if match is None:
             raise EncodingError(
-                "no index line",
+                "the proof has no index line",
                 field=field,
                 expected="index <decimal>",
                 found=lines[0] if lines else "nothing",
             )
         if len(lines) - 1 > MAX_PATH:
-            raise SizeError("inclusion path too long", field=field, expected=f"at most {MAX_PATH} hashes")
+            raise SizeError(
+                "the inclusion path is too long", field=field, expected=f"at most {MAX_PATH} hashes"
+            )
         path = tuple(parse_base64(line, field=f"{field}, inclusion path") for line in lines[1:])
         if any(len(p) != HASH_SIZE for p in path):
             raise EncodingError("not a SHA-256 hash", field=f"{field}, inclusion path")
@@ -88,7 +90,7 @@ class TlogProof:
     ) -> SignedCheckpoint:
         """Verify that the entry with leaf hash `leaf` is in the checkpointed tree.
 
-        :raises SignatureError: the checkpoint's signatures do not verify, or it is of another log
+        :raises SignatureError: a signature of the checkpoint does not verify, or the checkpoint is of another log
         :raises InvalidProof: the path does not lead to the checkpoint's root
         """
         signed = open_checkpoint(

@@ -1,7 +1,7 @@
-"""A growing RFC 9162 tree with SHA-256, over pymerkle: what the provider's ledger and texts stand in.
+"""A growing RFC 9162 tree with SHA-256 over pymerkle, which holds the provider's ledger and texts.
 
-Only this module knows pymerkle. Its paths have another form than the RFC's (the leaf leads an inclusion path, and a
-consistency path splits the right-hand subtree up), so they are converted here. Verifiers use `merkle` instead.
+Only this module uses pymerkle. Its paths have another form than the RFC's (an inclusion path starts with the leaf, and
+a consistency path splits the right-hand subtree up), so they are converted here. Verifiers use `merkle` instead.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class _LeafHashes(BaseMerkleTree):  # type: ignore[misc]  # pymerkle has no type
 
 
 class MerkleTree:
-    """A growing tree. Subtree roots are cached, so a root or path costs O(log n) hashes after the first.
+    """A growing Merkle tree. Subtree roots are cached, so a root or path after the first costs O(log n) hashes.
 
     Safe to use from several threads.
 
-    :param leaf_hashes: the first leaves
+    :param leaf_hashes: the hashes of the first leaves
     """
 
     def __init__(self, leaf_hashes: Iterable[bytes] = ()) -> None:

@@ -46,7 +46,9 @@ def from_bytes(data: bytes, *, field: str) -> int:
         )
     x = int.from_bytes(data, "big")
     if x >= MODULUS:
-        raise EncodingError("a field element is not canonical", field=field, expected="below r", found=data.hex())
+        raise EncodingError(
+            "a field element is not canonical", field=field, expected="below r", found=data.hex()
+        )
     return x
 
 

@@ -135,7 +135,10 @@ def check_gains(gains: Sequence[int]) -> None:
     for c, (below, gain) in enumerate(pairwise(gains), start=1):
         if not 1 <= gain <= MAX_GAIN_RATIO * below:
             raise PolicyError(
-                "a gain is out of range", field=f"gains[{c}]", expected=f"1..{MAX_GAIN_RATIO * below}", found=gain
+                "a gain is out of range",
+                field=f"gains[{c}]",
+                expected=f"1..{MAX_GAIN_RATIO * below}",
+                found=gain,
             )
 
 

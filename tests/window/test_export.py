@@ -83,7 +83,7 @@ def test_what_is_no_final_log(finished: Finished, tmp_path: Path) -> None:
     alone = finished.changed(final_checkpoint=str(Note(note.text, note.signatures[:1])))
     with pytest.raises(WindowStateError, match="no witness has cosigned"):
         export(finished, tmp_path, file=alone)
-    with pytest.raises(SignatureError, match="no signature by a known key"):
+    with pytest.raises(SignatureError, match="there is no signature by a known key"):
         export(finished, tmp_path, provider=SigningKey.generate(ORIGIN).verifier)
     entries = finished.value()["entries"]
     with pytest.raises(SchemaError, match="not closed"):

@@ -349,7 +349,7 @@ def test_directories(tmp_path: Path, make_witness: MakeWitness) -> None:
         path = tmp_path / "w.example" / name
         assert path.stat().st_mode & 0o777 == 0o600
         path.chmod(0o644)
-        with pytest.raises(SetupError, match="open permissions"):
+        with pytest.raises(SetupError, match="can access a secret file"):
             Witness(tmp_path / "w.example")
         path.chmod(0o600)
     (tmp_path / "w.example" / "state.json").write_bytes(b'{"v":1,')
