@@ -1,9 +1,9 @@
-"""How an origin's windows follow one another, and how many came to nothing.
+"""The chain of an origin's windows, and the count of those that came to nothing.
 
-Whoever opens a window, sees its beacon and then drops it has seen one more draw of the noise than it shows. So each
-opening says how many windows of its origin were opened, and witnessed, since the last complete one. The count of the
-next opening follows from the last one's count and from how it was closed; witnesses, provider and verifier all take it
-from here.
+A provider that opens a window, sees its beacon and then drops it has seen one more draw of the noise than it shows. So
+each opening says how many windows of its origin were opened, and witnessed, since the last complete one. The count of
+the next opening follows from the last one's count and from how that window was closed; witnesses, provider and verifier
+all compute it here.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from rag_audit.ledger.merkle import HashTree, leaf_hash
 
 
 def is_complete(closing: Closing, size: int) -> bool:
-    """Whether a window came to something: it was not abandoned, and at least one query was answered in it.
+    """Whether a window is complete: it was not abandoned, and at least one query was answered in it.
 
-    :param size: of the final tree, which holds an opening, a beacon, the closing record, every query and enrolment, and
-        at most one more beacon for each enrolment; counts that do not fit it complete nothing
+    :param size: size of the final tree, which holds an opening, a beacon, the closing record, every query and
+        enrolment, and at most one more beacon for each enrolment; a window whose counts do not fit it is not complete
     """
     beacons = size - 3 - closing.queries - closing.enrolments
     return not closing.abandoned and closing.queries > 0 and 0 <= beacons <= closing.enrolments
 
 
 def abandoned_after(abandoned: int, complete: bool) -> int:
-    """What the next opening has to say, after a window whose own opening said `abandoned`."""
+    """The count that the next opening has to state, after a window whose own opening stated `abandoned`."""
     return 0 if complete else abandoned + 1
 
 
 @dataclass(frozen=True)
 class ClosedWindow:
-    """A closed window as the next one sees it. Signatures are not checked here.
+    """A closed window as its successor sees it. Signatures are not checked here.
 
-    :param digest: the opening digest
-    :param head: what the final checkpoint says, or should say
+    :param digest: digest of the opening
+    :param head: the final checkpoint
     """
 
     opening: Opening
@@ -48,9 +48,9 @@ class ClosedWindow:
 
     @classmethod
     def of(cls, file: WindowFile, *, field: str) -> ClosedWindow:
-        """From a window file, whose entries must be the ones under its final checkpoint.
+        """The closed window in a window file, whose entries must be the ones under its final checkpoint.
 
-        :raises SchemaError: no opening first, no closing record last, or other entries
+        :raises SchemaError: the first entry is no opening, the last is no closing record, or the entries are others
         """
         entries = file.entries
         first = parse_entry(entries[0] if entries else None, field=f"{field}[0]")
@@ -74,11 +74,11 @@ class ClosedWindow:
 
     @property
     def complete(self) -> bool:
-        """`is_complete` of its closing record."""
+        """Whether the window is complete (`is_complete`)."""
         return is_complete(self.closing, self.head.size)
 
     def as_previous(self) -> PreviousWindow:
-        """What the opening after this window names."""
+        """The reference to this window that the next opening carries."""
         before = 0 if self.opening.previous is None else self.opening.previous.abandoned
         return PreviousWindow(
             opening=self.digest,

@@ -1,8 +1,8 @@
-"""Challenges: which records must be proved, drawn by a verifier after the ledger can no longer change.
+"""Challenges: a verifier's draw of the records that must be proved, made once the ledger can no longer change.
 
-A challenge is a signed note over the cosigned final root and a nonce that only the verifier's key gives; the positions
-follow from both by the public draw below (vectors/v1/challenge.json), so neither side chooses them, and asking a
-verifier twice gives the same draw.
+A challenge is a signed note over the cosigned final root and a nonce that only the verifier's key can produce. The
+positions follow from both by the public draw below (vectors/v1/challenge.json), so neither side chooses them, and a
+verifier that is asked twice makes the same draw.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ NONCE_DOMAIN = b"rag-audit/challenge-nonce/v1"
 
 @dataclass(frozen=True)
 class Challenge:
-    """What a challenge note says.
+    """The content of a challenge note.
 
     :param size: ledger size of the final checkpoint
     :param root: its root, 32 bytes
-    :param nonce: 32 bytes that nobody but the verifier could know before
-    :param sample: how many query records are drawn; None asks for all
+    :param nonce: 32 bytes that nobody but the verifier could know in advance
+    :param sample: how many query records are drawn; None asks for all of them
     """
 
     origin: str
@@ -42,10 +42,10 @@ class Challenge:
     def new(
         cls, key: SigningKey, origin: str, window: str, size: int, root: bytes, sample: int | None
     ) -> Challenge:
-        """The draw of a verifier's key over a ledger: the same however often it is asked for.
+        """The challenge by a verifier's key over a ledger, which is the same however often it is asked for.
 
         The nonce is SHA-256 of an Ed25519 signature (RFC 8032, deterministic) that is never shown, so it is as hard to
-        foresee as the signature is to forge. `sample` is not under it: a larger draw contains every smaller one.
+        foresee as the signature is to forge. It does not depend on `sample`: a larger draw contains every smaller one.
         """
         over = {"origin": origin, "window": window, "size": size, "root": root.hex()}
         nonce = sha256(NONCE_DOMAIN + key.sign(NONCE_DOMAIN + jcs(over)))
@@ -59,16 +59,21 @@ class Challenge:
 
     @classmethod
     def parse(cls, text: str, *, field: str) -> Challenge:
-        """The inverse of `text`.
+        """Read a challenge from the text that `text` gives.
 
-        :raises VersionError: another kind or version of note
+        :raises VersionError: the note is of another kind or version
         :raises SchemaError: a line is missing or not canonical
         """
         lines = text.split("\n")
         if lines[0] != DOMAIN:
-            raise VersionError("not a challenge note", field=field, expected=DOMAIN, found=lines[0])
+            raise VersionError("the note is not a challenge", field=field, expected=DOMAIN, found=lines[0])
         if len(lines) != 8 or lines[7] != "":
-            raise SchemaError("challenge note has wrong lines", field=field, expected=7, found=len(lines) - 1)
+            raise SchemaError(
+                "the challenge note has the wrong number of lines",
+                field=field,
+                expected=7,
+                found=len(lines) - 1,
+            )
         words = lines[6].split(" ")
         if words == ["full"]:
             sample = None
@@ -88,7 +93,7 @@ class Challenge:
         )
 
     def positions(self, query_seqs: Sequence[int]) -> list[int]:
-        """The challenged ledger indices, ascending, out of the window's query records (in ledger order)."""
+        """The challenged ledger indices, ascending, out of those of the window's query records (in ledger order)."""
         if self.sample is None:
             return sorted(query_seqs)
         return sorted(query_seqs[j] for j in draw(self.root, self.nonce, len(query_seqs), self.sample))
@@ -103,23 +108,24 @@ def _natural(text: str, field: str) -> int:
 
 
 def sample_size(beta: Decimal, eta: Decimal, count: int) -> int:
-    """s = ceil(ln(1/eta) / beta), at most `count`: a beta fraction of bad records goes unseen with at most eta.
+    """The sample size s = ceil(ln(1/eta) / beta), at most `count`: with it, a fraction beta of bad records goes unseen
+    with probability at most eta.
 
-    :param beta: in (0, 1)
-    :param eta: in (0, 1)
-    :raises SchemaError: one of them is not
+    :param beta: the fraction, in (0, 1)
+    :param eta: the probability, in (0, 1)
+    :raises SchemaError: beta or eta is not in (0, 1)
     """
     if not (0 < beta < 1 and 0 < eta < 1):
         raise SchemaError("beta and eta are not probabilities", field="beta, eta", expected="both in (0, 1)",
                           found=f"{beta}, {eta}")  # fmt: skip
-    # Floats have no 1e-999; rounded up, so that the sample is never too small.
+    # In decimals, since floats have no 1e-999; rounded up, so that the sample is never too small.
     with localcontext(Context(prec=40, rounding=ROUND_CEILING)):
         wanted = -eta.ln() / beta
         return count if wanted >= count else math.ceil(wanted)
 
 
 def draw(root: bytes, nonce: bytes, count: int, sample: int) -> list[int]:
-    """`min(sample, count)` distinct indices below `count`: a partial Fisher-Yates shuffle over a SHA-256 stream.
+    """Draw `min(sample, count)` distinct indices below `count` by a partial Fisher-Yates shuffle over a SHA-256 stream.
 
     Step j picks uniformly from j..count-1 by rejection of 128-bit words, so that every subset is equally likely.
     """

@@ -1,4 +1,4 @@
-"""Where the files of a window's folder lie (docs/architecture.md, "Processes, keys, folders")."""
+"""The paths of the files in a window's folder (docs/architecture.md, "Processes, keys, folders")."""
 
 from __future__ import annotations
 
@@ -8,72 +8,72 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class PublicFolder:
-    """The part of a window's folder that accounts, witnesses and verifiers read, and leave their notes in."""
+    """The public part of a window's folder, which accounts, witnesses and verifiers read and leave their notes in."""
 
     folder: Path
 
     @property
     def opening(self) -> Path:
-        """What accounts and witnesses need of the window (`formats.publication`)."""
+        """The file that accounts and witnesses need of the window (`formats.publication`)."""
         return self.folder / "opening.json"
 
     @property
     def window(self) -> Path:
-        """What a verifier needs (`formats.windowfile`)."""
+        """The file that a verifier needs (`formats.windowfile`)."""
         return self.folder / "window.json"
 
     @property
     def notes(self) -> Path:
-        """Where witnesses leave cosignatures and nonces."""
+        """The folder in which witnesses leave cosignatures and nonces."""
         return self.folder / "notes"
 
     @property
     def challenges(self) -> Path:
-        """The verifiers' challenge notes that were answered."""
+        """The folder of the verifiers' challenge notes that were answered."""
         return self.folder / "challenges"
 
     def challenge(self, digest: str) -> Path:
-        """A challenge note, by the digest of its text."""
+        """The file of a challenge note, named by the digest of the note's text."""
         return self.challenges / f"{digest}.txt"
 
     def checkpoint(self, size: int) -> Path:
-        """The checkpoint of the first `size` entries, with the cosignatures that have come."""
+        """The checkpoint of the first `size` entries, with the cosignatures collected so far."""
         return self.folder / f"checkpoint-{size}.txt"
 
     def checkpoints(self) -> list[Path]:
-        """Those that were published."""
+        """The checkpoints that were published."""
         return sorted(self.folder.glob("checkpoint-*.txt"))
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A provider's folder of one window: private but for `public`."""
+    """A provider's folder of one window, which is private except for `public`."""
 
     folder: Path
 
     @property
     def public(self) -> PublicFolder:
-        """What others read."""
+        """The part that others read."""
         return PublicFolder(self.folder / "public")
 
     @property
     def lock(self) -> Path:
-        """Held by the one process that has the window open."""
+        """The lock file, held by the one process that has the window open."""
         return self.folder / ".lock"
 
     @property
     def settings(self) -> Path:
-        """Where the provider's key lies, for the commands."""
+        """The commands' settings, with the path of the provider's key."""
         return self.folder / "settings.json"
 
     @property
     def secrets(self) -> Path:
-        """Seed, blindings and the retention key."""
+        """The window's secrets: seed, blindings and the retention key."""
         return self.folder / "secrets.json"
 
     @property
     def unfinished(self) -> Path:
-        """Says what an opening was begun with, until its first entry is durable."""
+        """The inputs with which an opening was begun, until its first entry is durable."""
         return self.folder / "unfinished.json"
 
     @property
@@ -101,7 +101,7 @@ class Layout:
         return self.indices / f"{tenant}.npy"
 
     def positions(self, tenant: str) -> Path:
-        """Its documents' positions."""
+        """The positions of a tenant's documents."""
         return self.indices / f"{tenant}.positions.npy"
 
     def points(self, tenant: str) -> Path:
@@ -110,7 +110,7 @@ class Layout:
 
     @property
     def certificates(self) -> Path:
-        """The folder of noise certificates made ahead."""
+        """The folder of noise certificates made before their queries."""
         return self.folder / "certificates"
 
     @property
@@ -119,7 +119,7 @@ class Layout:
         return self.folder / "proofs"
 
     def proof(self, name: str) -> Path:
-        """One file with all of a record's proofs, by their digest; or with one of them, by record and statement."""
+        """The file of all of a record's proofs, named by their digest, or of one, named by record and statement."""
         return self.proofs / f"{name}.json"
 
     @property
@@ -129,7 +129,7 @@ class Layout:
 
     @property
     def estimate(self) -> Path:
-        """The estimate with the accounts' names."""
+        """The coalition estimate with the accounts' names."""
         return self.folder / "estimate.json"
 
     @property

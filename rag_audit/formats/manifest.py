@@ -1,4 +1,4 @@
-"""The document under C_emb: which embedder, cut where, and the schema of the tenants (the paper's R1)."""
+"""The document under C_emb: the embedder, its token limits, and the schema of the tenants (the paper's R1)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from rag_audit.errors import SchemaError
 
 
 class TokenCounts(TypedDict):
-    """Where texts are cut, in tokens."""
+    """The numbers of tokens at which texts are cut."""
 
     query: int
     document: int
 
 
 class EmbedderManifest(TypedDict):
-    """What an embedder says of itself (`index.embedders.base.Embedder.manifest`).
+    """An embedder's description of itself (`index.embedders.base.Embedder.manifest`).
 
-    :param kind: its name
-    :param artefacts: SHA-256 of what it is made of, by name, 64 hexadecimal digits each
-    :param quantiser: how a real vector becomes an int4 one; with `norm_factor` where that is done in integers
-    :param query_commitment: whether hq is over tokens or over text
+    :param kind: the embedder's name
+    :param artefacts: SHA-256 of each of the embedder's artefacts by name, 64 hexadecimal digits
+    :param quantiser: how a real vector becomes an int4 one, with `norm_factor` where that is done in integers
+    :param query_commitment: whether hq commits to tokens or to text
     """
 
     kind: str
@@ -36,21 +36,21 @@ class EmbedderManifest(TypedDict):
 
 
 class SchemaTenant(TypedDict):
-    """A tenant as the schema has it."""
+    """A tenant as the schema lists it."""
 
     tenant: str
     capacity: int
 
 
 class Schema(TypedDict):
-    """Components of a vector, and the tenants."""
+    """The schema: the number of components of a vector, and the tenants."""
 
     dimension: int
     tenants: NotRequired[list[SchemaTenant]]
 
 
 class Manifest(TypedDict):
-    """The whole document."""
+    """The whole embedder manifest."""
 
     v: NotRequired[int]
     embedder: EmbedderManifest
@@ -58,9 +58,9 @@ class Manifest(TypedDict):
 
 
 def check_manifest(value: Mapping[str, Any]) -> Manifest:
-    """The document, once the parts that both sides read are there with their types.
+    """Check that the parts of a manifest that both sides read are present with their types.
 
-    :raises SchemaError: naming the first that is not
+    :raises SchemaError: a part is missing or of another type; the first one is named
     """
     needed = {"embedder": dict, "embedder.kind": str, "embedder.artefacts": dict, "embedder.tokens": dict,
               "embedder.tokens.query": int, "embedder.tokens.document": int, "schema": dict,
@@ -70,7 +70,7 @@ def check_manifest(value: Mapping[str, Any]) -> Manifest:
         for name in place.split("."):
             part = part.get(name)
         if type(part) is not kind:
-            raise SchemaError("embedder manifest is not well-formed", field=f"embedder.{place}",
+            raise SchemaError("the embedder manifest is not well-formed", field=f"embedder.{place}",
                               expected=kind.__name__, found=type(part).__name__)  # fmt: skip
     for name, digest in value["embedder"]["artefacts"].items():
         parse_hex(digest, 32, field=f"embedder.embedder.artefacts.{name}")
@@ -78,5 +78,5 @@ def check_manifest(value: Mapping[str, Any]) -> Manifest:
 
 
 def as_json(manifest: Manifest) -> dict[str, Json]:
-    """The same document as JSON."""
+    """The manifest as a JSON value."""
     return cast("dict[str, Json]", manifest)

@@ -1,4 +1,4 @@
-"""What every published document has in common: strict models, canonical bytes, named errors.
+"""The common base of every published document: strict models, canonical bytes, named errors.
 
 The models in `policy`, `records`, `trust` and `windowfile` *are* the formats: they refuse unknown fields,
 coerced types and non-canonical encodings, and `json_schema()` derives the JSON Schemas in docs/schemas from them.
@@ -29,7 +29,7 @@ from rag_audit.relation.field import MODULUS
 
 def _below_modulus(text: str) -> str:
     if int(text, 16) >= MODULUS:
-        raise ValueError("field element is not below the BN254 scalar modulus r")
+        raise ValueError("a field element is not below the BN254 scalar modulus r")
     return text
 
 
@@ -44,7 +44,7 @@ def _decimal(text: str) -> str:
 
 
 def _exactly_int(value: Any) -> Any:
-    # A literal is compared by ==, for which true and 1.0 are 1; in every other integer field strict mode sees to it.
+    # A literal is compared by ==, by which true and 1.0 equal 1; in every other integer field strict mode refuses them.
     if type(value) is not int:
         raise ValueError("not an integer")
     return value
@@ -57,9 +57,9 @@ def _line(text: str) -> str:
 
 
 Line = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_line)]
-"""A name: one line of visible characters, because it stands as one in signed notes and in reports."""
+"""A name: one line of visible characters, since it is printed as a line in signed notes and in reports."""
 One = Annotated[Literal[1], BeforeValidator(_exactly_int)]
-"""The integer 1, the version of a format: not true, not 1.0."""
+"""The integer 1, the version of a format; neither true nor 1.0 is accepted."""
 Hex32 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 """32 bytes as 64 lowercase hex digits."""
 Hex64 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]
@@ -69,9 +69,9 @@ FieldHex = Annotated[Hex32, AfterValidator(_below_modulus)]
 DecimalText = Annotated[
     str, StringConstraints(pattern=r"^[0-9]{1,12}(\.[0-9]{1,30})?(e-?[0-9]{1,3})?$"), AfterValidator(_decimal)
 ]
-"""A non-negative real as a decimal string: JSON numbers in our files are integers only."""
+"""A non-negative real as a decimal string, since JSON numbers in our files are integers only."""
 Identifier = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@:-]{0,127}$")]
-"""Account, tenant and window ids: no spaces, no path separators."""
+"""The id of an account, tenant or window, without spaces and path separators."""
 Count = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 Positive = Annotated[int, Field(ge=1, le=MAX_SAFE_INTEGER)]
 Millis = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
@@ -79,12 +79,12 @@ Millis = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 
 
 def repeated(values: Iterable[str]) -> list[str]:
-    """The values that occur more than once, sorted. One pass: lists of accounts have 10^5 lines."""
+    """The values that occur more than once, sorted. One pass, since lists of accounts have 10^5 lines."""
     return sorted(value for value, count in Counter(values).items() if count > 1)
 
 
 class Model(BaseModel):
-    """A frozen, strict document. `parse` is the only way in from outside; `dump` gives its JSON value."""
+    """A frozen, strict document. Outside input enters by `parse` only; `dump` gives the JSON value."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -92,8 +92,8 @@ class Model(BaseModel):
     def parse(cls, value: Any, *, field: str) -> Self:
         """Check a JSON value against the model.
 
-        :param field: the document's name, the start of the error's place
-        :raises SchemaError: naming the first wrong field, what was expected and what was found
+        :param field: the document's name, with which the error's place starts
+        :raises SchemaError: a field is wrong; the first one is named, with what was expected and found
         """
         try:
             return cls.model_validate(value)
@@ -111,7 +111,7 @@ class Model(BaseModel):
             ) from exc
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with fields replaced; what was computed from the old fields (`cached_property`) stays behind."""
+        """A copy with fields replaced; values computed from the old fields (`cached_property`) are not copied."""
         copied = super().model_copy(update=update, deep=deep)
         for name in copied.__dict__.keys() - type(self).model_fields.keys():
             del copied.__dict__[name]
@@ -119,7 +119,7 @@ class Model(BaseModel):
 
     @classmethod
     def _presence(cls, place: tuple[int | str, ...]) -> str:
-        """What is expected where a field is missing: the choices too, where they are few words."""
+        """The expectation to print for a missing field, with its choices where they are a few words."""
         field = cls.model_fields.get(str(place[0])) if len(place) == 1 else None
         choices = get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
         return "the field to be present" + (f": {' or '.join(map(repr, choices))}" if choices else "")
@@ -129,7 +129,7 @@ class Model(BaseModel):
         return self.model_dump(mode="json")
 
     def canonical(self) -> bytes:
-        """RFC 8785 bytes."""
+        """The document's RFC 8785 bytes."""
         return jcs(self.dump())
 
     def digest(self) -> str:

@@ -1,4 +1,4 @@
-"""What an opening commits to beside itself: lists by their roots, and which roster fits a policy."""
+"""The documents that an opening commits to: lists by their roots, and the roster's fit to the policy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag_audit.ledger.merkle import leaf_hash, root_of
 
 
 def list_root(items: Sequence[RosterEntry] | Sequence[TenantEntry]) -> ListRoot:
-    """RFC 6962 root over the canonical JSON of the items, in order."""
+    """The RFC 6962 root over the canonical JSON of the items, in order."""
     leaves = [leaf_hash(item.canonical()) for item in items]
     return ListRoot(root=root_of(leaves).hex(), count=len(leaves))
 
@@ -28,10 +28,10 @@ def compared(
     roster: Sequence[RosterEntry],
     tenants: Sequence[TenantEntry],
 ) -> list[tuple[str, Any, Any]]:
-    """What an opening commits to beside what the published or stored parts give: (field, committed, found) of each.
+    """Compare an opening's commitments with the published or stored documents: (field, committed, found) for each.
 
-    :param policy: as JSON
-    :param embedder: the manifest
+    :param policy: the policy as JSON
+    :param embedder: the embedder's manifest
     """
     return [
         ("c_policy", opening.c_policy, digest_hex(policy)),
@@ -42,23 +42,25 @@ def compared(
 
 
 def check_roster(roster: Sequence[RosterEntry], policy: Policy) -> None:
-    """Ids and keys are unique, every tenant is known, no tenant is above its cap.
+    """Refuse a roster with a repeated id or key, an unknown tenant, or more accounts than a tenant's cap.
 
-    :raises PolicyError: naming the account or tenant
+    :raises PolicyError: the roster has such a fault; the account or tenant is named
     """
     for what, values in (("account", (r.account for r in roster)), ("key", (r.key for r in roster))):
         if twice := repeated(values):
-            raise PolicyError(f"roster repeats an {what}", field="roster", expected="each once", found=twice)
+            raise PolicyError(
+                f"the roster repeats an {what}", field="roster", expected="each once", found=twice
+            )
     for entry in roster:
         if policy.tenant(entry.tenant) is None:
             raise PolicyError(
-                "roster names an unknown tenant", field=f"roster.{entry.account}", found=entry.tenant
+                "the roster names an unknown tenant", field=f"roster.{entry.account}", found=entry.tenant
             )
     counts = Counter(r.tenant for r in roster)
     for tenant in policy.tenants:
         if (enrolled := counts[tenant.tenant]) > tenant.accounts_max:
             raise PolicyError(
-                "more accounts than the tenant's cap",
+                "the roster has more accounts than the tenant's cap",
                 field=f"roster.{tenant.tenant}",
                 expected=f"at most {tenant.accounts_max}",
                 found=enrolled,

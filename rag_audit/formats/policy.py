@@ -1,4 +1,4 @@
-"""The policy: everything about a window that is fixed before it opens and published with it.
+"""The policy: every parameter of a window that is fixed before it opens and published with it.
 
 C_policy is the SHA-256 over its canonical JSON (the paper's eq. 5.1). A policy that is not well-formed is refused
 when the provider opens a window **and** by every verifier.
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from rag_audit import accounting
 
 Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic", "exact"]
-"""How the noise was chosen for eps_acc (docs/accounting.md, "Calibration")."""
+"""The method by which the noise was chosen for eps_acc (docs/accounting.md, "Calibration")."""
 
 SystemName: TypeAlias = Literal["groth16", "scan"]
 """A proof system (`proofs.interface.SYSTEMS`)."""
 
 DEFAULT_SCORE_WINDOW = (101, 810)
-"""In raw units, for scale 0.22 (docs/relation.md, "Scores")."""
+"""The default score window in raw units, for scale 0.22 (docs/relation.md, "Scores")."""
 DAY_MS = 86_400_000
 MAX_TOKENS = 1 << 16
-"""Most tokens of a text: the sum of squares that normalises its vector stays within 64 bits."""
+"""The most tokens of a text, with which the sum of squares that normalises its vector stays within 64 bits."""
 
 
 class NoisePolicy(Model):
@@ -47,14 +47,14 @@ class NoisePolicy(Model):
     hi: Positive
 
     def mechanism(self) -> accounting.Mechanism:
-        """What the accountant bounds."""
+        """The mechanism that the accountant bounds."""
         # The accountant's libraries take most of a second to import, which accounts and witnesses need not wait for.
         from rag_audit import accounting
 
         return accounting.Mechanism(tuple(self.gains), self.lattice)
 
     def score_window(self) -> ScoreWindow:
-        """How raw scores become lattice scores."""
+        """The map from raw scores to lattice scores."""
         return ScoreWindow(self.lo, self.hi, self.lattice)
 
 
@@ -68,40 +68,40 @@ class TenantPolicy(Model):
     """cap on roster plus enrolments of this tenant"""
     system: SystemName
     circuits: dict[str, Hex32]
-    """circuit (or protocol) digest by statement (`formats.constants.STATEMENTS`): what each record's proofs prove"""
+    """circuit (or protocol) digest of each statement that a record's proofs prove (`formats.constants.STATEMENTS`)"""
 
 
 class CertificatePolicy(Model):
-    """The proof of the estimate that the closing record must name (docs/estimator.md, "Certificate")."""
+    """The coalition proof that the closing record must name (docs/estimator.md, "Certificate")."""
 
     system: Literal["groth16", "scan"]
     records: Positive
-    """the most query records that it takes"""
+    """the most query records that the proof covers"""
     circuit: Hex32
     """circuit (or protocol) digest"""
 
 
 class EstimatorPolicy(Model):
-    """How coalitions are looked for: cosine at or above theta within tau."""
+    """The coalition estimator's parameters: two queries are near if their cosine is at least theta, within tau."""
 
     theta: Annotated[list[Positive], Field(min_length=2, max_length=2)]
     """theta as the fraction [p, q], q <= 1000"""
     tau: Count
-    """0 means the whole window"""
+    """span between two queries; 0 means the whole window"""
     tau_unit: Literal["positions", "seconds"]
     certificate: CertificatePolicy | None
-    """null: the estimate is only declared"""
+    """the coalition proof; null if the estimate is only declared"""
 
 
 class TokenLimits(Model):
-    """Where the tokeniser cuts."""
+    """The numbers of tokens at which the tokeniser cuts texts."""
 
     query: Positive
     document: Positive
 
 
 class Policy(Model):
-    """See docs/protocol.md, "Policy", for each field with a worked example."""
+    """A window's policy; docs/protocol.md, "Policy", has each field with a worked example."""
 
     v: One
     window: Identifier
@@ -124,12 +124,12 @@ class Policy(Model):
     estimator: EstimatorPolicy
     tokens: TokenLimits
     delete_after: Millis
-    """when the provider deletes what on-challenge proving had to retain"""
+    """when the provider deletes the data that on-challenge proving had to retain"""
     sigma: DecimalText
-    """derived: the noise's standard deviation in lattice units"""
+    """derived from the gains: the noise's standard deviation in lattice units"""
 
     def tenant(self, tenant: str) -> TenantPolicy | None:
-        """The named tenant's part, or None."""
+        """The named tenant's part of the policy, or None."""
         return self._by_name.get(tenant)
 
     @cached_property
@@ -137,7 +137,7 @@ class Policy(Model):
         return {t.tenant: t for t in reversed(self.tenants)}
 
     def moved(self, opens_at: int) -> Policy:
-        """The same policy at another time: its other dates move by as much as its opening does.
+        """The same policy with another opening time, by which all its dates are moved.
 
         :param opens_at: milliseconds since the epoch
         """
@@ -151,10 +151,10 @@ class Policy(Model):
         )
 
     def constants(self, tenant: TenantPolicy, dimension: int, norm_factor: int | None) -> Constants:
-        """What fixes the circuits of one tenant's proofs.
+        """The constants that fix the circuits of one tenant's proofs.
 
         :param dimension: components of the embedder's vectors
-        :param norm_factor: of its integer normalisation, None where it has none
+        :param norm_factor: factor of the embedder's integer normalisation, None where it has none
         """
         return Constants(
             capacity=tenant.capacity,
@@ -169,12 +169,12 @@ class Policy(Model):
         )
 
     def check(self, dimension: int | None) -> None:
-        """Refuse a policy that is not well-formed (docs/protocol.md, "Policy"), as far as that can be told without its
-        proof systems: `proofs.policy.check_policy` asks these too, and is what parties call.
+        """Refuse a policy that is not well-formed (docs/protocol.md, "Policy"), as far as can be told without its proof
+        systems. Parties call `proofs.policy.check_policy`, which asks the proof systems too.
 
-        :param dimension: components of the embedder's vectors, which the manifest has and the policy has not; None
-            where no manifest is at hand, and the score window is held against the largest dimension
-        :raises PolicyError: naming the field, what was expected and what was found
+        :param dimension: components of the embedder's vectors, which the manifest states and the policy does not; None
+            where no manifest is at hand, and the score window is compared with the largest dimension
+        :raises PolicyError: a field is not well-formed; it is named, with what was expected and found
         """
         from rag_audit import accounting
         from rag_audit.accounting.exact import MAX_COMPOSITIONS
@@ -182,7 +182,7 @@ class Policy(Model):
         def need(ok: bool, field: str, expected: str, found: object) -> None:
             if not ok:
                 raise PolicyError(
-                    "policy is not well-formed", field=f"policy.{field}", expected=expected, found=found
+                    "the policy is not well-formed", field=f"policy.{field}", expected=expected, found=found
                 )
 
         need(self.opens_at < self.closes_at, "closes_at", "later than opens_at", self.closes_at)
@@ -190,7 +190,7 @@ class Policy(Model):
         noise.check_gains(self.noise.gains)
         if self.noise.table != noise.table_digest():
             raise VersionError(
-                "noise table unknown to this release",
+                "the noise table is unknown to this release",
                 field="policy.noise.table",
                 expected=noise.table_digest(),
                 found=self.noise.table,
@@ -251,5 +251,5 @@ class Policy(Model):
 
 
 def sigma_text(gains: list[int]) -> str:
-    """sigma = 16 sqrt(sum of g^2), to six decimals: the policy's derived field."""
+    """sigma = 16 sqrt(sum of g^2) to six decimals, which is the policy's derived field."""
     return str((16 * Decimal(sum(g * g for g in gains)).sqrt()).quantize(Decimal("0.000001")))

@@ -1,4 +1,4 @@
-"""public/opening.json: what accounts and witnesses need of a window before it is closed."""
+"""public/opening.json: the documents that accounts and witnesses need before a window is closed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_PUBLICATION_BYTES = 64 << 20
 
 
 class Publication(Model):
-    """public/opening.json: what accounts and witnesses need of a window before it is closed."""
+    """The content of public/opening.json."""
 
     mediaType: str
     opening: dict[str, Json]
@@ -26,17 +26,19 @@ class Publication(Model):
 
     @classmethod
     def load(cls, path: Path) -> Publication:
-        """Read and check; a folder means its opening.json."""
+        """Read and check a publication from its file, or from the opening.json of a folder."""
         path = path / "opening.json" if path.is_dir() else path
         value = read_json(path, max_bytes=MAX_PUBLICATION_BYTES)
         if not isinstance(value, dict) or value.get("mediaType") != PUBLICATION:
-            raise VersionError("not an opening publication", field=path.name, expected=PUBLICATION)
+            raise VersionError(
+                "the file is not an opening publication", field=path.name, expected=PUBLICATION
+            )
         return cls.parse(value, field=path.name)
 
     def check(self) -> None:
-        """Whether the published documents are the ones that the opening commits to.
+        """Check that the published documents are the ones that the opening commits to.
 
-        :raises InvalidProof: naming the first that is not
+        :raises InvalidProof: a document is another; the first such one is named
         """
         opening = self.parsed_opening()
         roster = [RosterEntry.parse(r, field=f"roster[{i}]") for i, r in enumerate(self.roster)]
@@ -45,13 +47,13 @@ class Publication(Model):
             opening, policy=self.policy, embedder=self.embedder, roster=roster, tenants=tenants
         ):
             if committed != found:
-                raise InvalidProof("published document is not the committed one", field=f"opening.{name}",
+                raise InvalidProof("a published document is not the committed one", field=f"opening.{name}",
                                    expected=committed, found=found)  # fmt: skip
 
     def parsed_opening(self) -> Opening:
-        """Entry 0."""
+        """The opening, entry 0 of the ledger."""
         return Opening.parse(self.opening, field="opening")
 
     def opening_digest(self) -> str:
-        """SHA-256 over entry 0's canonical JSON: how requests and receipts name the window."""
+        """SHA-256 over entry 0's canonical JSON, by which requests and receipts name the window."""
         return digest_hex(self.opening)

@@ -1,4 +1,4 @@
-"""Receipts: what an account keeps of an answer, made by the provider and opened by account or verifier.
+"""Receipts, which the provider makes for an answer, the account keeps, and account or verifier open.
 
 The text is a C2SP tlog-proof. Its `extra` field, which C2SP leaves unauthenticated, carries the openings under the
 provider's own signature (docs/protocol.md, "Receipts").
@@ -45,7 +45,7 @@ def make_receipt(
     opening_digest: str,
     key: SigningKey,
 ) -> str:
-    """The receipt of an appended record, against a checkpoint of the ledger as it stands."""
+    """Make the receipt of an appended record, against a checkpoint of the ledger's current state."""
     size = tree.size
     salts = RequestSalts.derive(salt)
     body = ReceiptBody(
@@ -69,7 +69,7 @@ def make_receipt(
 
 @dataclass(frozen=True)
 class OpenedReceipt:
-    """A receipt whose provider signature and inclusion verified."""
+    """A receipt whose provider signature and inclusion were verified."""
 
     record: QueryRecord
     body: ReceiptBody
@@ -81,35 +81,38 @@ def open_receipt(
 ) -> OpenedReceipt:
     """Check a receipt's own signatures and its inclusion path.
 
-    :param origin: the provider's; the checkpoint is of the log of the record's window
-    :raises EncodingError: not a receipt, or openings that are not canonical
-    :raises SignatureError: not signed by the provider for this window (edited openings end here)
-    :raises InvalidProof: a path that does not lead from the record to the checkpoint
+    :param origin: the provider's origin; the checkpoint is of the log of the record's window
+    :raises EncodingError: the text is not a receipt, or its openings are not canonical
+    :raises SignatureError: the provider did not sign the receipt for this window, or its openings were edited
+    :raises InvalidProof: the path does not lead from the record to the checkpoint
     """
     proof = TlogProof.parse(text, field=field)
     if proof.extra is None:
-        raise EncodingError("receipt without openings", field=f"{field}.extra")
+        raise EncodingError("the receipt has no openings", field=f"{field}.extra")
     value = parse_json(proof.extra, source=f"{field}.extra")
     signed = SignedReceiptBody.parse(value, field=f"{field}.extra")
     if jcs(value) != proof.extra:
-        raise EncodingError("receipt's openings are not canonical JSON", field=f"{field}.extra")
+        raise EncodingError("the receipt's openings are not canonical JSON", field=f"{field}.extra")
     body = signed.body
     leaf = leaf_hash(body.record.canonical())
     if not log_key.verifies(bytes.fromhex(signed.sig), receipt_message(origin, opening_digest, leaf, body)):
-        raise SignatureError("receipt is not signed by the provider for this window", field=field)
+        raise SignatureError("the receipt is not signed by the provider for this window", field=field)
     log = log_origin(origin, body.record.window)
     head: SignedCheckpoint = proof.verify(leaf, origin=log, log_key=log_key, field=field)
     if proof.index != body.record.seq:
         raise SignatureError(
-            "receipt's place is not its record's", field=field, expected=body.record.seq, found=proof.index
+            "the receipt's index is not its record's",
+            field=field,
+            expected=body.record.seq,
+            found=proof.index,
         )
     return OpenedReceipt(body.record, body, head.checkpoint)
 
 
 def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, top_k: int) -> list[str]:
-    """What the provider signed that does not fit together: openings against the record and the committed texts.
+    """The contradictions in what the provider signed, between openings, record and committed texts.
 
-    :param top_k: the policy's K; another number of positions is not hashed, since hashing takes time with each
+    :param top_k: the policy's K; another number of positions is not hashed, since the time to hash grows with it
     """
     record, body = receipt.record, receipt.body
     if (len(body.positions), len(body.documents)) != (top_k, top_k):
@@ -118,10 +121,10 @@ def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, top_k: int) -> l
         ]
     wrong = []
     if to_hex(topk_commitment(int(body.salt_k, 16), body.positions)) != record.htopk:
-        wrong.append("positions do not open htopk")
+        wrong.append("the positions do not open htopk")
     digests = [bytes.fromhex(d.hash) for d in body.documents]
     if answer_digest(bytes.fromhex(body.salt_a), digests).hex() != record.hans:
-        wrong.append("documents do not open hans")
+        wrong.append("the documents do not open hans")
     root = bytes.fromhex(tenant.c_docs)
     for position, document in zip(body.positions, body.documents, strict=True):
         path = [bytes.fromhex(h) for h in document.path]

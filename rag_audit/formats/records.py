@@ -1,4 +1,4 @@
-"""Ledger entries and what accounts exchange with the provider (docs/protocol.md, "Records and ledger").
+"""Ledger entries, and the parts of receipts (docs/protocol.md, "Records and ledger").
 
 Entry 0 is the opening, entry 1 its beacon; queries and enrolments follow; the closing record is last. Every entry
 is RFC 8785 JSON of at most 65,535 bytes.
@@ -29,7 +29,7 @@ from rag_audit.formats.models import (
 
 MAX_ENTRY_BYTES = 65_535
 MAX_CHECKPOINT_BYTES = 16_384
-"""of a checkpoint with its cosignatures, as a ledger keeps it"""
+"""The most bytes of a checkpoint with its cosignatures, as a ledger keeps it."""
 EMPTY_LEDGER = sha256(b"").hex()
 """The root of the empty ledger that an opening commits to."""
 
@@ -37,8 +37,8 @@ EMPTY_LEDGER = sha256(b"").hex()
 def log_origin(origin: str, window: str) -> str:
     """The origin line of a window's checkpoints: ``<origin>/<window>``.
 
-    Each window starts a tree, and a C2SP log is one tree, so each window is a log of its own. A window's id holds no
-    slash: two windows, or two origins, never share a line.
+    Each window starts a tree, and a C2SP log is one tree, so each window is a log of its own. A window's id has no
+    slash, so two windows, or two origins, never share a line.
     """
     return f"{origin}/{window}"
 
@@ -49,7 +49,7 @@ class PreviousWindow(Model):
     opening: Hex32
     root: Hex32
     abandoned: Count
-    """openings of this origin since the last complete window: this one and those before it, if they came to nothing"""
+    """openings of this origin since the last complete window: that window and those before it that came to nothing"""
 
 
 class BeaconWitness(Model):
@@ -79,14 +79,14 @@ BeaconSource: TypeAlias = Annotated[WitnessBeacon | DrandBeacon, Field(discrimin
 
 
 class ListRoot(Model):
-    """RFC 6962 root over the canonical JSON of a list's items."""
+    """The RFC 6962 root over the canonical JSON of a list's items."""
 
     root: Hex32
     count: Count
 
 
 class TenantEntry(Model):
-    """What is committed for one tenant."""
+    """The commitments for one tenant."""
 
     tenant: Identifier
     capacity: Positive
@@ -105,7 +105,7 @@ class RosterEntry(Model):
 
 
 class Opening(Model):
-    """Entry 0."""
+    """The opening, entry 0 of the ledger."""
 
     type: Literal["opening"]
     v: One
@@ -163,7 +163,7 @@ class Enrolment(Model):
 
 
 class QueryRecord(Model):
-    """One answered query. hq, cq, htopk and hans are salted: the ledger is public and queries are guessable."""
+    """One answered query. hq, cq, htopk and hans are salted, since the ledger is public and queries are guessable."""
 
     type: Literal["query"]
     v: One
@@ -172,7 +172,7 @@ class QueryRecord(Model):
     account: Identifier
     tenant: Identifier
     i: Positive
-    """the account's own count: the noise slot"""
+    """the number of the account's query, which fixes the noise slot"""
     ts: Millis
     hq: FieldHex
     cq: FieldHex
@@ -182,17 +182,17 @@ class QueryRecord(Model):
     proof: Hex32 | None
 
     def context(self, opening_digest: str) -> bytes:
-        """What the proof's `ctx` input binds: the window and every field but place, time and the proof itself.
+        """The bytes that the proof's `ctx` input binds: the window and every field except `seq`, `ts` and `proof`.
 
-        `seq`, `ts` and `proof` are left out because an eager proof is made before the record is appended; (account,
-        i) names the record, and `verify` refuses a second record with the same pair.
+        These are left out because an eager proof is made before the record is appended; (account, i) names the
+        record, and `verify` refuses a second record with the same pair.
         """
         body = {k: v for k, v in self.dump().items() if k not in ("seq", "ts", "proof")}
         return b"rag-audit/proof/v1" + jcs({"opening": opening_digest, "record": body})
 
 
 class CoalitionEstimate(Model):
-    """What a window says about its coalitions, without names (docs/estimator.md)."""
+    """A window's declared coalition estimate, without names (docs/estimator.md)."""
 
     c: Count
     """accounts of the largest cluster, over all tenants; 1 without clusters, 0 without records"""
@@ -202,11 +202,11 @@ class CoalitionEstimate(Model):
     tau: Count
     tau_unit: Literal["positions", "seconds"]
     certificate: Hex32 | None
-    """SHA-256 of the certificate; null where the estimate is only declared"""
+    """SHA-256 of the coalition proof; null where the estimate is only declared"""
 
 
 class Closing(Model):
-    """The last entry."""
+    """The closing record, the last entry of the ledger."""
 
     type: Literal["closing"]
     v: One
@@ -216,7 +216,7 @@ class Closing(Model):
     queries: Count
     enrolments: Count
     coalition: CoalitionEstimate | None
-    """null if no estimator ran"""
+    """the estimate; null if no estimator ran"""
     abandoned: bool
 
 
@@ -231,32 +231,40 @@ _ENTRY_TYPES: dict[str, type[Entry]] = {
 
 
 def parse_entry(value: Any, *, field: str) -> Entry:
-    """A ledger entry from its JSON value.
+    """Read a ledger entry from its JSON value.
 
-    :raises SchemaError: unknown type or wrong fields
-    :raises VersionError: a version this release does not know
-    :raises SizeError: above 65,535 bytes
+    :raises SchemaError: the type is unknown, or a field is wrong
+    :raises VersionError: this release does not know the version
+    :raises SizeError: the entry is larger than 65,535 bytes
     """
     kind = value.get("type") if isinstance(value, dict) else value
     if not isinstance(value, dict) or not isinstance(kind, str) or kind not in _ENTRY_TYPES:
         raise SchemaError(
-            "unknown ledger entry", field=f"{field}.type", expected=sorted(_ENTRY_TYPES), found=kind
+            "the type of a ledger entry is unknown",
+            field=f"{field}.type",
+            expected=sorted(_ENTRY_TYPES),
+            found=kind,
         )
     if value.get("v") != 1:
-        raise VersionError("unknown entry version", field=f"{field}.v", expected=1, found=value.get("v"))
+        raise VersionError(
+            "the version of a ledger entry is unknown", field=f"{field}.v", expected=1, found=value.get("v")
+        )
     entry = _ENTRY_TYPES[kind].parse(value, field=field)
     if (size := len(jcs(value))) > MAX_ENTRY_BYTES:
         raise SizeError(
-            "ledger entry too large", field=field, expected=f"<= {MAX_ENTRY_BYTES} bytes", found=str(size)
+            "a ledger entry is too large",
+            field=field,
+            expected=f"<= {MAX_ENTRY_BYTES} bytes",
+            found=str(size),
         )
     return entry
 
 
 class DocumentOpening(Model):
-    """One selected position: its committed digest opened towards C_docs. An empty position opens to no bytes."""
+    """The opening of one selected position's digest under C_docs. An empty position opens to no bytes."""
 
     hash: Hex32
-    """document_digest of its salt and bytes"""
+    """`document_digest` of the position's salt and bytes"""
     salt: Hex32
     path: list[Hex32]
 
@@ -275,20 +283,20 @@ class ReceiptBody(Model):
 
 
 class SignedReceiptBody(Model):
-    """What `extra` carries: base64 of the canonical JSON of this."""
+    """The signed openings; `extra` is base64 of their canonical JSON."""
 
     body: ReceiptBody
     sig: Hex64
 
 
 def receipt_message(origin: str, opening: str, leaf: bytes, body: ReceiptBody) -> bytes:
-    """What the provider signs on a receipt."""
+    """The bytes that the provider signs on a receipt."""
     digest = sha256(jcs({"origin": origin, "opening": opening, "leaf": leaf.hex(), "body": body.dump()}))
     return b"rag-audit/receipt/v1" + digest
 
 
 class DisclosedQuery(Model):
-    """The query text and the account's salt: they open hq and cq, and let a verifier re-execute the embedder."""
+    """The query text and the account's salt, which open hq and cq and let a verifier re-execute the embedder."""
 
     query: Annotated[str, Field(max_length=32_768)]
     salt: Hex32

@@ -1,4 +1,4 @@
-"""What accounts and provider say to each other: requests, answers, refusals, and the salts of a request."""
+"""The messages between accounts and provider: requests, answers, refusals, and the salts of a request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REFUSALS = (
 
 
 class SignedRequest(Model):
-    """A query request. The signature covers everything but the openings `query` and `salt`, which hq binds."""
+    """A query request. The signature covers every field except the openings `query` and `salt`, which hq binds."""
 
     type: Literal["request"]
     v: One
@@ -52,20 +52,20 @@ class SignedRequest(Model):
 
 
 def request_message(origin: str, opening: str, tenant: str, account: str, i: int, hq: str) -> bytes:
-    """What an account signs: "rag-audit/request/v1" || JCS of the named fields."""
+    """The bytes that an account signs: "rag-audit/request/v1" || JCS of the named fields."""
     body = {"origin": origin, "opening": opening, "tenant": tenant, "account": account, "i": i, "hq": hq}
     return b"rag-audit/request/v1" + jcs(body)
 
 
 class AnsweredDocument(Model):
-    """One document handed back."""
+    """One document of an answer."""
 
     position: Count
     text: str
 
 
 class Answer(Model):
-    """What an account gets back: documents in htopk order without scores, and the receipt."""
+    """An answer to an account: the documents in htopk order, without scores, and the receipt."""
 
     type: Literal["answer"]
     v: One
@@ -95,9 +95,9 @@ class Refusal(Model):
 
 @dataclass(frozen=True)
 class RequestSalts:
-    """The salts that one account's 32-byte salt gives for one query, each for one commitment only.
+    """The salts for one query's commitments, one for each, derived from the account's 32-byte salt.
 
-    A receipt opens htopk and hans with theirs; hq and cq stay hidden until the account discloses the whole salt.
+    A receipt reveals those of htopk and hans; hq and cq stay hidden until the account discloses the whole salt.
     """
 
     query: int
@@ -107,7 +107,7 @@ class RequestSalts:
 
     @classmethod
     def derive(cls, salt: bytes) -> RequestSalts:
-        """From the account's 32 bytes."""
+        """Derive the salts from the account's 32 bytes."""
         return cls(
             query=derive_salt(salt, "q"),
             vector=derive_salt(salt, "c"),

@@ -1,6 +1,6 @@
-"""What is public about tenants, slots and records, and the statements that are proved of them.
+"""The public values of tenants, slots and records, and the statements that are proved about them.
 
-Prover and verifier both build them here, from published entries only; none is ever read from a proof.
+Prover and verifier both build statements here, from published entries only; none is ever read from a proof.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rag_audit.relation.native import slot_id
 
 
 class PublicValues:
-    """Public values of one proof, field elements or lists of them."""
+    """Public values of one proof, which are field elements or lists of them."""
 
     def encode(self, names: Sequence[str]) -> bytes:
-        """The named values, 32 bytes big-endian each, a list's one after the other.
+        """The named values as 32 bytes big-endian each; a list's elements follow one another.
 
-        :raises EncodingError: a value that is not a field element
+        :raises EncodingError: a value is not a field element
         """
         values = (getattr(self, name) for name in names)
         return b"".join(to_bytes(x) for v in values for x in ((v,) if isinstance(v, int) else v))
@@ -34,10 +34,10 @@ class Statement(PublicValues):
     """The public values of one record's proof, field elements. Policy constants (capacity, gains, score
     window) are not among them: they are fixed by the circuit that the policy's digest names.
 
-    :param ctx: digest of the record's context; binds the proof to it
+    :param ctx: digest of the record's context, to which it binds the proof
     :param c_seed: commitment to the window's seed
     :param beacon: f(beacon value)
-    :param slot: the noise slot, from window, tenant, account and its count
+    :param slot: the noise slot, from window, tenant, account and the query's number
     :param c_idx: the tenant's index commitment
     :param cq: the record's query-vector commitment
     :param htopk: the record's commitment to the listed positions
@@ -54,7 +54,7 @@ class Statement(PublicValues):
 
 @dataclass(frozen=True)
 class ManyStatement(PublicValues):
-    """The public values of one proof for several records of one tenant and window: those of `Statement`, a list
+    """The public values of one proof for several records of one tenant and window: those of `Statement`, as lists
     where they differ from record to record.
     """
 
@@ -68,13 +68,16 @@ class ManyStatement(PublicValues):
 
     @classmethod
     def of(cls, records: Sequence[Statement], places: int) -> ManyStatement:
-        """The records' values in their order; places that are left over repeat the last record.
+        """The statement for records in their order; unused places repeat the last record.
 
-        :raises SchemaError: no records or too many, or one of another tenant's index or another window's seed
+        :raises SchemaError: there are no records or too many, or they differ in index or seed
         """
         if not 1 <= len(records) <= places:
             raise SchemaError(
-                "records do not fit a proof", field="records", expected=f"1..{places}", found=len(records)
+                "the number of records does not fit the proof",
+                field="records",
+                expected=f"1..{places}",
+                found=len(records),
             )
         for name in ("c_seed", "c_idx"):
             for number, record in enumerate(records):
@@ -94,9 +97,9 @@ class ManyStatement(PublicValues):
 class EmbedStatement(PublicValues):
     """The public values of one record's proof of claim A1; it shares hq and cq with the record.
 
-    :param ctx: digest of the record's context; binds the proof to it
+    :param ctx: digest of the record's context, to which it binds the proof
     :param table: root of the tree over the embedder's table, or digest of the commitments to its columns. A verifier
-        takes it from a pin, since a prover who may choose the table may choose the vector
+        takes it from a pin, since a prover who could choose the table could choose the vector
     :param hq: the record's commitment to the query's tokens
     :param cq: the record's query-vector commitment
     """
@@ -109,9 +112,9 @@ class EmbedStatement(PublicValues):
 
 @dataclass(frozen=True)
 class CoalitionDigest(PublicValues):
-    """The public value of a window's coalition certificate by the circuit `coalition`.
+    """The public value of a window's coalition proof by the circuit `coalition`.
 
-    :param statement: hash of everything that the certificate is about (`groth16.coalition`)
+    :param statement: hash of everything that the coalition proof is about (`groth16.coalition`)
     """
 
     statement: int
@@ -119,16 +122,16 @@ class CoalitionDigest(PublicValues):
 
 @dataclass(frozen=True)
 class StaticTable:
-    """A static embedder's table as proofs of claim A1 need it. Each proof system makes its own commitment to it once a
-    machine (`proofs.groth16.embed.table_tree`, `proofs.scan.embed.table_columns`), and accepts the pinned one alone.
+    """A static embedder's table as proofs of claim A1 need it. Each proof system computes its own commitment to it once
+    per machine (`proofs.groth16.embed.table_tree`, `proofs.scan.embed.table_columns`) and accepts only the pinned one.
 
-    :param rows: gives the table, int8, row by row, shape (tokens, dimension); a function of a module, which a job
-        carries by name and calls in the process that proves
+    :param rows: a function that returns the table, int8, row by row, shape (tokens, dimension); it belongs to a module,
+        so a job carries it by name and calls it in the process that proves
     :param digest: SHA-256 over the rows
-    :param norm_factor: of the embedder's integer normalisation
-    :param depth: of groth16's tree over the rows
+    :param norm_factor: factor of the embedder's integer normalisation
+    :param depth: depth of groth16's tree over the rows
     :param tree: SHA-256 over that tree's nodes, leaves first, 32 bytes big-endian each
-    :param columns: SHA-256 over the scan argument's commitments to the columns, with their numbers before them
+    :param columns: SHA-256 over the scan argument's commitments to the columns, preceded by their numbers
     """
 
     rows: Callable[[], bytes]
@@ -143,15 +146,15 @@ class StaticTable:
 
 @dataclass(frozen=True)
 class TenantPublic:
-    """What a window publishes about one tenant, as far as its proofs rest on it.
+    """The published values of one tenant on which its proofs rest.
 
-    :param tenant: its id
+    :param tenant: the tenant's id
     :param opening: digest of the opening record, 64 hexadecimal digits
-    :param c_idx: the index commitment as the opening has it, 64 hexadecimal digits
-    :param points: what c_idx is the digest of where it is a list of points; empty where it is not, and at a verifier's
+    :param c_idx: the index commitment in the opening, 64 hexadecimal digits
+    :param points: the list of points whose digest c_idx is; empty for systems without points, and at a verifier's
         until `ProofSystem.open_key` has found them in the window file
     :param artefacts: digests of the embedder's artefacts by name, from the manifest under C_emb
-    :param table: what the artefacts commit to, where the embedder has such a table; a verifier has digests alone
+    :param table: the table that the artefacts commit to, if the embedder has one; a verifier has only the digests
     """
 
     tenant: str
@@ -165,7 +168,7 @@ class TenantPublic:
     def static_table(self) -> StaticTable:
         """The embedder's table.
 
-        :raises WitnessError: it has none
+        :raises WitnessError: the embedder has none
         """
         if self.table is None:
             raise WitnessError("the embedder has no table that A1 could be proved from", field="embedder")
@@ -174,8 +177,8 @@ class TenantPublic:
     def table_digest(self, artefact: str) -> str:
         """The digest under C_emb of a commitment to the embedder's table.
 
-        :param artefact: which commitment
-        :raises SchemaError: the manifest has none of this name
+        :param artefact: name of the commitment
+        :raises SchemaError: the manifest has no artefact of this name
         """
         digest = self.artefacts.get(artefact)
         if digest is None:
@@ -185,7 +188,7 @@ class TenantPublic:
 
 @dataclass(frozen=True)
 class SlotPublic:
-    """What is public about one noise slot, before there is a record for it.
+    """The public values of one noise slot, which exist before there is a record for it.
 
     :param c_seed: commitment to the window's seed
     :param beacon: f(beacon value)
@@ -200,7 +203,7 @@ class SlotPublic:
 
 @dataclass(frozen=True)
 class RecordPublic(SlotPublic):
-    """What is public about one record: every statement's public values are made of these.
+    """The public values of one record, from which every statement about it is built.
 
     :param ctx: digest of the record's context
     :param hq: the record's commitment to the query's tokens
@@ -214,23 +217,23 @@ class RecordPublic(SlotPublic):
     htopk: int
 
     def retrieve(self, c_idx: int) -> Statement:
-        """The statement of A2 to A4.
+        """The statement of claims A2 to A4.
 
-        :param c_idx: the tenant's index commitment as the field element that the system makes of it
+        :param c_idx: the tenant's index commitment as the proof system's field element
         """
         return Statement(self.ctx, self.c_seed, self.beacon, self.slot, c_idx, self.cq, self.htopk)
 
     def embed(self, table: int) -> EmbedStatement:
-        """The statement of A1.
+        """The statement of claim A1.
 
-        :param table: the commitment to the embedder's table, likewise
+        :param table: the commitment to the embedder's table as the proof system's field element
         """
         return EmbedStatement(self.ctx, table, self.hq, self.cq)
 
 
 @dataclass(frozen=True)
 class SlotKey:
-    """An account's i-th query in the window, i = 1, 2, .."""
+    """The slot of an account's i-th query in the window, i = 1, 2, .."""
 
     tenant: str
     account: str
@@ -250,16 +253,16 @@ def tenant_public(
     points: bytes = b"",
     table: StaticTable | None = None,
 ) -> TenantPublic:
-    """What a tenant's proofs rest on, from published documents only.
+    """The public values on which a tenant's proofs rest, from published documents only.
 
     :param manifest: the document under C_emb
-    :param points: what C_idx is the digest of, where the caller has it
-    :param table: what the manifest's artefacts commit to, where the caller has it
+    :param points: the points whose digest C_idx is, where the caller has them
+    :param table: the table that the manifest's artefacts commit to, where the caller has it
     :raises SchemaError: the policy does not have the tenant
     """
     part = policy.tenant(entry.tenant)
     if part is None:
-        raise SchemaError("tenant without a policy", field="policy.tenants", found=entry.tenant)
+        raise SchemaError("the policy does not have this tenant", field="policy.tenants", found=entry.tenant)
     artefacts = manifest["embedder"].get("artefacts")
     return TenantPublic(
         tenant=entry.tenant,
@@ -273,9 +276,9 @@ def tenant_public(
 
 
 def slot_public(slot: SlotKey, tenant: TenantPublic, *, opening: Opening, beacon: bytes) -> SlotPublic:
-    """What a slot's noise certificate states, from published entries only.
+    """The public values of a slot's noise certificate, from published entries only.
 
-    :param beacon: the value that the slots of the account use
+    :param beacon: the beacon value that the slots of the account use
     """
     return SlotPublic(
         tenant=tenant,
@@ -288,9 +291,9 @@ def slot_public(slot: SlotKey, tenant: TenantPublic, *, opening: Opening, beacon
 def record_public(
     record: QueryRecord, tenant: TenantPublic, *, opening: Opening, beacon: bytes
 ) -> RecordPublic:
-    """What a record's proofs state. Prover and verifier both build it here, from published entries only.
+    """The public values of a record's proofs. Prover and verifier both build them here, from published entries only.
 
-    :param beacon: the value that the slots of the record's account use
+    :param beacon: the beacon value that the slots of the record's account use
     """
     return RecordPublic(
         tenant=tenant,
@@ -305,7 +308,7 @@ def record_public(
 
 
 def proof_constants(policy: Policy, part: TenantPolicy, manifest: Manifest) -> Constants:
-    """What fixes a tenant's proofs: its policy, and dimension and normalisation of the embedder in the manifest."""
+    """The constants of a tenant's proofs, from its policy and the embedder's dimension and normalisation."""
     quantiser = manifest["embedder"].get("quantiser")
     norm_factor = quantiser.get("norm_factor") if isinstance(quantiser, dict) else None
     dimension = manifest["schema"]["dimension"]

@@ -1,7 +1,7 @@
 """trust.toml: the only source of trust of a verifier (docs/protocol.md, "Trust").
 
-A key, pin or level that is found only inside a window is never used. A missing key or pin is exit 2, an unmet
-requirement or an absent ``max_``/``min_`` is exit 3.
+A key, pin or level that is found only inside a window is never used. A missing key or pin leads to exit code 2, an
+unmet requirement or an absent ``max_``/``min_`` to exit code 3.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ Tau = Annotated[
         {"anyOf": [{"const": 0}, {"type": "string", "pattern": "^[1-9][0-9]{0,14} (positions|seconds)$"}]}
     ),
 ]
-"""A span with its unit; the integer 0 is the whole window, which has none."""
+"""A span with its unit, or the integer 0 for the whole window."""
 
 
 class ProviderTrust(Model):
-    """Who signs the ledger."""
+    """The provider, who signs the ledger."""
 
     origin: Line
     vkey: str
 
 
 class WitnessTrust(Model):
-    """A cosigner whose signature counts towards the quorum."""
+    """A witness, whose cosignature counts towards the quorum."""
 
     name: Line
     vkey: str
@@ -64,21 +64,21 @@ class DrandTrust(Model):
 
     chain: Hex32
     public_key: Annotated[str, StringConstraints(pattern="^([0-9a-f]{96}|[0-9a-f]{192})$")]
-    """a compressed point, of G1 or G2"""
+    """the public key, a compressed point of G1 or G2"""
     scheme: str
     genesis: Positive
     period: Positive
 
 
 class BeaconTrust(Model):
-    """Which beacon is accepted: all the named witnesses' nonces, or a drand chain."""
+    """The beacon that is accepted: the nonces of all the named witnesses, or a drand chain."""
 
     witnesses: list[str] = Field(default_factory=list)
     drand: DrandTrust | None = None
 
 
 class VerifierTrust(Model):
-    """A key whose challenges count."""
+    """A verifier's key, whose challenges count."""
 
     name: Line
     vkey: str
@@ -100,16 +100,16 @@ class Groth16Pin(Model):
 
 
 class Pins(Model):
-    """Digests of everything that a proof's meaning rests on."""
+    """The digests of everything on which the meaning of a proof rests."""
 
     noise_table: Hex32 | None = None
     groth16: list[Groth16Pin] = Field(default_factory=list)
     embedder: dict[str, Hex32] = Field(default_factory=dict)
-    """artefact name (weights, tokenizer, ...) to its digest: of files SHA-256, of the table what proofs commit to"""
+    """digest of each artefact by name (weights, tokenizer, ...): SHA-256 of files, and the commitments to the table"""
     manifest: Hex32 | None = None
-    """`embedders.manifest_digest` of the whole manifest; without it only this release's own embedders are known"""
+    """`embedders.manifest_digest` of the whole manifest; without it only this release's own embedders are accepted"""
     scan: Hex32 | None = None
-    """digest of the scan protocols that are accepted (`proofs.scan.protocols_digest`)"""
+    """digest of the accepted scan protocols (`proofs.scan.protocols_digest`)"""
 
     def key(self, circuit: str) -> Groth16Pin | None:
         """The pinned verification key of a circuit, or None."""
@@ -121,7 +121,7 @@ class Pins(Model):
 
 
 class Require(Model):
-    """What the relying party asks for. An absent maximum or minimum is an unmet requirement, never a free pass."""
+    """The relying party's requirements. An absent maximum or minimum is an unmet requirement, never a free pass."""
 
     mode: Literal["full", "sampled"] = "full"
     max_epsilon: DecimalText | None = None
@@ -129,30 +129,30 @@ class Require(Model):
     min_k_max: Positive | None = None
     max_theta: DecimalText | None = None
     min_tau: Tau | None = None
-    """positions are compared with positions, seconds with seconds; 0 asks for the whole window"""
+    """the least tau; positions are compared with positions, seconds with seconds; 0 asks for the whole window"""
     max_K_share: DecimalText | None = None
-    """top K over capacity"""
+    """the largest ratio of top K to capacity"""
     max_score_hi: Positive | None = None
-    """upper end of the score window, in raw units: a window above the embedder's scores makes answers of noise alone"""
+    """largest upper end of the score window, raw units: above the embedder's scores, answers consist of noise alone"""
     min_score_width: Positive | None = None
-    """hi - lo, in raw units: a narrow window makes scores yes or no, at a threshold that the provider chose"""
+    """least hi - lo, raw units: a narrow window makes scores yes or no, at a threshold that the provider chose"""
     a1: Literal["declared", "re-executed", "proved(unpinned)", "proved"] = "proved"
     d1: Literal["declared", "re-executed", "proved"] = "declared"
     coalition: Literal["not-checked", "checked"] = "checked"
     max_abandoned: Count | None = None
-    """windows of the origin that were opened since the last complete one and came to nothing"""
+    """the most windows of the origin that were opened since the last complete one and came to nothing"""
     min_receipts: Positive | None = None
     beta: DecimalText | None = None
     eta: DecimalText | None = None
     challenge: Literal["published", "own", "full"] = "own"
-    """(sampled mode) whose draw must have been answered: one that the provider published, or the verifier's own"""
+    """whose draw must have been answered in sampled mode: one that the provider published, or the verifier's own"""
     allow_unsafe_setup: bool = False
     allow_minority_quorum: bool = False
-    """a quorum of half the witnesses or fewer, under which two ledgers can each have one"""
+    """whether a quorum of half the witnesses or fewer is allowed, under which two ledgers can each have a quorum"""
 
 
 class Trust(Model):
-    """The whole file."""
+    """The whole trust file."""
 
     version: One
     quorum: Positive
@@ -168,16 +168,16 @@ class Trust(Model):
     def load(cls, path: Path) -> Trust:
         """Read and check a trust file.
 
-        :raises EncodingError: unreadable, or not TOML
-        :raises SizeError: above the stated limits
-        :raises SchemaError: a wrong or missing field, a quorum that cannot be met, or one of half the witnesses or
-            fewer that the file does not allow
+        :raises EncodingError: the file is unreadable, or not TOML
+        :raises SizeError: the file exceeds the stated limits
+        :raises SchemaError: a field is wrong or missing, or the quorum cannot be met, or is one of half the witnesses
+            or fewer that the file does not allow
         """
         return cls.from_toml(read_bytes(path, max_bytes=MAX_TRUST_BYTES), source=str(path))
 
     @classmethod
     def from_toml(cls, data: bytes, *, source: str) -> Trust:
-        """`load` from bytes."""
+        """Read and check a trust file's content (`load`)."""
         trust = cls.parse(parse_toml(data, source=source, max_bytes=MAX_TRUST_BYTES), field=source)
         if trust.quorum > len(trust.witness):
             raise SchemaError(
@@ -213,7 +213,7 @@ class Trust(Model):
 
     @property
     def minority_quorum(self) -> bool:
-        """Whether half of the witnesses, or fewer, make a quorum."""
+        """Whether half of the witnesses or fewer form a quorum."""
         return 2 * self.quorum <= len(self.witness)
 
     def independent(self, account: str) -> AccountTrust | None:
@@ -226,15 +226,15 @@ class Trust(Model):
 
 
 def tau_of(value: int | str) -> tuple[int, str]:
-    """A `Tau` as (span, unit); the whole window has no unit."""
+    """A `Tau` as (span, unit), where the whole window has no unit."""
     match = _TAU.match(str(value))
     return (0, "") if match is None else (int(match[1]), match[2])
 
 
-def at_least(level: str, wanted: str, order: tuple[str, ...]) -> bool:
-    """Whether `level` is as strong as `wanted`; levels may carry a detail in parentheses (``re-executed(3/12)``)."""
+def at_least(level: str, required: str, order: tuple[str, ...]) -> bool:
+    """Whether `level` is at least `required`; levels may carry a detail in parentheses (``re-executed(3/12)``)."""
     base = level if level in order else level.split("(")[0]
-    return order.index(base) >= order.index(wanted)
+    return order.index(base) >= order.index(required)
 
 
 _ADVICE = {
@@ -258,7 +258,7 @@ def trust_template(
     scan: str,
     require: Require,
 ) -> str:
-    """A commented trust.toml. Every argument is the verifier's own knowledge, never read off a window unseen."""
+    """A commented trust.toml. Every argument is the verifier's own knowledge, and never copied from a window unseen."""
 
     import tomlkit  # a verifier only reads
 
@@ -343,5 +343,5 @@ def trust_template(
 
 
 def decimal(text: str | None) -> Decimal | None:
-    """A DecimalText as a Decimal."""
+    """A `DecimalText` as a Decimal."""
     return None if text is None else Decimal(text)

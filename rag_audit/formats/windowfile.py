@@ -1,4 +1,4 @@
-"""window.json: what a verifier gets (docs/protocol.md, "window.json").
+"""window.json, the file that a verifier gets (docs/protocol.md, "window.json").
 
 One self-contained file, or a directory whose large parts are siblings named by their SHA-256.
 """
@@ -21,14 +21,14 @@ from rag_audit.ledger.note import parse_note
 MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=1"
 MAX_WINDOW_BYTES = 256 << 20
 MAX_SIBLINGS_BYTES = 1 << 30
-"""all siblings together, one that several parts name counted for each"""
+"""The most bytes of all siblings together; one that several parts name counts for each."""
 INLINE_BYTES = 16 << 20
-"""parts larger than this are written as siblings"""
+"""Parts larger than this are written as siblings."""
 _SIBLING = re.compile(r"\A[0-9a-f]{64}\.json\Z")
 
 
 class WindowFile(Model):
-    """The parsed file. Entries, proofs and keys stay JSON values here: `verify` parses each with its place named."""
+    """The parsed window file. Entries, proofs and keys stay JSON values, which `verify` parses with their places."""
 
     mediaType: str
     entries: list[Json]
@@ -42,9 +42,9 @@ class WindowFile(Model):
     roster: list[Json]
     tenants: list[Json]
     verification_keys: dict[Hex32, Json]
-    """by circuit digest; only a key whose digest trust.toml pins is used"""
+    """verification keys by circuit digest; only a key whose digest trust.toml pins is used"""
     proofs: dict[str, Json]
-    """by the record's seq"""
+    """proofs by the record's seq"""
     challenges: list[str]
     certificate: Json
 
@@ -52,18 +52,19 @@ class WindowFile(Model):
     def load(cls, path: Path) -> WindowFile:
         """Read a window file, or `window.json` in a directory.
 
-        :raises EncodingError: unreadable, truncated, duplicate keys, non-canonical values, bad sibling names
-        :raises SchemaError: missing or unknown fields
-        :raises VersionError: another media type or version
-        :raises SizeError: above the stated limits, the siblings' together before any of them is read
+        :raises EncodingError: the file is unreadable or truncated, or has duplicate keys, values that are not canonical
+            or bad sibling names
+        :raises SchemaError: a field is missing or unknown
+        :raises VersionError: the media type or version is another
+        :raises SizeError: the file, or its siblings together, exceed the stated limits
         """
         path = path / "window.json" if path.is_dir() else path
         value = parse_json(read_bytes(path, max_bytes=MAX_WINDOW_BYTES), source=path.name)
         if not isinstance(value, dict):
-            raise SchemaError("not a window file", field=path.name, expected="a JSON object")
+            raise SchemaError("the file is not a window file", field=path.name, expected="a JSON object")
         if value.get("mediaType") != MEDIA_TYPE:
             raise VersionError(
-                "unknown window format",
+                "the window file's format is unknown",
                 field=f"{path.name}.mediaType",
                 expected=MEDIA_TYPE,
                 found=value.get("mediaType"),
@@ -72,15 +73,15 @@ class WindowFile(Model):
         return cls.parse(value, field=path.name)
 
     def final_head(self) -> Checkpoint:
-        """What the final checkpoint says; who signed it is a check's question.
+        """The content of the final checkpoint, whose signatures are verified elsewhere.
 
-        :raises EncodingError: not a checkpoint note
+        :raises EncodingError: the final checkpoint is not a checkpoint note
         """
         note = parse_note(self.final_checkpoint, field="final_checkpoint")
         return Checkpoint.parse(note.text, field="final_checkpoint")
 
     def save(self, path: Path) -> None:
-        """Write atomically: a reader sees the old file or the new one."""
+        """Write the file atomically, so that a reader sees either the old file or the new one."""
         value = self.dump()
         for key, part in value.items():
             if isinstance(part, list | dict) and len(data := jcs(part)) > INLINE_BYTES:
@@ -91,7 +92,7 @@ class WindowFile(Model):
 
 
 def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
-    """The parts of a window file that lie beside it, by key."""
+    """The parts of a window file that are stored beside it, by key."""
     named = [
         (key, _sibling_name(part["sibling"], field=f"{path.name}.{key}"))
         for key, part in value.items()
@@ -110,7 +111,7 @@ def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
     for key, name in named:
         data = read_bytes(path.parent / name, max_bytes=MAX_SIBLINGS_BYTES - total)
         if sha256(data).hex() != name[:64]:
-            raise EncodingError("sibling file does not match its name", field=f"{path.name}.{key}",
+            raise EncodingError("a sibling file does not match its name", field=f"{path.name}.{key}",
                                 expected=name[:64], found=sha256(data).hex())  # fmt: skip
         total, values = total + len(data), values + count_values(data)
         _limit(values, MAX_VALUES, "JSON values", path)
@@ -120,13 +121,16 @@ def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
 
 def _limit(found: int, most: int, unit: str, path: Path) -> None:
     if found > most:
-        raise SizeError("siblings too large together", field=path.name, expected=f"at most {most} {unit}",
+        raise SizeError("the siblings are too large together", field=path.name, expected=f"at most {most} {unit}",
                         found=f"{found}")  # fmt: skip
 
 
 def _sibling_name(name: Any, *, field: str) -> str:
     if not isinstance(name, str) or not _SIBLING.match(name):
         raise EncodingError(
-            "bad sibling name", field=field, expected="<sha256>.json beside window.json", found=name
+            "the name of a sibling is not valid",
+            field=field,
+            expected="<sha256>.json beside window.json",
+            found=name,
         )
     return name

@@ -21,7 +21,7 @@ def check_policy(policy: Policy, dimension: int | None) -> None:
         try:
             proof_system(tenant.system).check_constants(constants)
         except PolicyError as exc:
-            raise PolicyError(f"policy is not well-formed: {exc.message}",
+            raise PolicyError(f"the policy is not well-formed: {exc.message}",
                               field=f"policy.tenants.{tenant.tenant} ({exc.field})",
                               expected=exc.expected, found=exc.found) from exc  # fmt: skip
 

@@ -109,7 +109,7 @@ def test_constants_at_their_ends_are_taken(change: Any) -> None:
 def test_the_window_is_held_against_the_dimension() -> None:
     policy = changed(noise(lo=2000, hi=2200))
     check_policy(policy, DIMENSION)
-    with pytest.raises(PolicyError, match="policy is not well-formed") as caught:
+    with pytest.raises(PolicyError, match="the policy is not well-formed") as caught:
         check_policy(policy, 16)
     assert (caught.value.field, caught.value.found) == ("policy.noise.hi", 2200)
     for dimension in (0, -1, MAX_DIMENSION + 1):
