@@ -1,8 +1,8 @@
 """Beacon values: public randomness that nobody could know when the provider committed to its seed.
 
-Two sources (docs/protocol.md, "Phases"). Witnesses: each commits to a nonce before the opening is written
-and reveals it, signed, over the cosigned root that contains the entry; all the named ones must. drand: one
-round of one pinned chain. Everything here is pure verification.
+There are two sources (docs/protocol.md, "Phases"). Either witnesses commit to nonces before the opening is
+written, and all the named ones reveal them, signed, over the cosigned root that contains the entry; or the
+value is one round of one pinned drand chain. Everything here is pure verification.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from rag_audit.ledger.note import parse_note, verify_note
 HEADER = "rag-audit/beacon/v1"
 NONCE_SIZE = 32
 DRAND_LEAD_SECONDS = 60
-"""How long before the drand round the quorum of cosignatures must be complete."""
+"""The least seconds from the quorum of cosignatures to the drand round."""
 _COMMIT_DOMAIN = b"rag-audit/beacon-commit/v1"
 
 
 def nonce_commitment(nonce: bytes) -> bytes:
-    """What a witness publishes before the opening: SHA-256("rag-audit/beacon-commit/v1" || nonce)."""
+    """The commitment that a witness publishes before the opening: SHA-256("rag-audit/beacon-commit/v1" || nonce)."""
     return hashlib.sha256(_COMMIT_DOMAIN + nonce).digest()
 
 
@@ -47,14 +47,16 @@ class BeaconMember:
 def members_of(source: WitnessBeacon, *, field: str = "beacon") -> tuple[BeaconMember, ...]:
     """The witnesses that an entry's ``beacon`` field names.
 
-    :raises SchemaError: not the name's cosignature key, or a name, key or commitment that occurs twice
+    :raises SchemaError: a key is not the named witness's cosignature key, or a name, key or commitment occurs twice
     """
     members = []
     for i, w in enumerate(source.witnesses):
         vkey = VerifierKey.parse(w.vkey, field=f"{field}.witnesses[{i}].vkey")
         if vkey.name != w.name or vkey.algorithm != ALG_COSIGNATURE:
             raise SchemaError(
-                "not the named witness's cosignature key", field=f"{field}.witnesses[{i}]", found=w.vkey
+                "the key is not the named witness's cosignature key",
+                field=f"{field}.witnesses[{i}]",
+                found=w.vkey,
             )
         members.append(BeaconMember(vkey, bytes.fromhex(w.commitment)))
     for what, values in (
@@ -69,11 +71,11 @@ def members_of(source: WitnessBeacon, *, field: str = "beacon") -> tuple[BeaconM
 
 @dataclass(frozen=True)
 class Reveal:
-    """What a witness signs when it reveals its nonce.
+    """The note that a witness signs when it reveals its nonce.
 
-    :param origin: the provider's; with the window's id it gives the origin line of the window's log
+    :param origin: the provider's origin; with the window's id it gives the origin line of the window's log
     :param window: the window's id
-    :param size: size and root (32 bytes) are the cosigned checkpoint's over which it reveals
+    :param size: size of the cosigned checkpoint over which the nonce is revealed; `root` (32 bytes) is its root
     :param nonce: 32 bytes
     :param ts: milliseconds since the epoch
     """
@@ -96,17 +98,20 @@ class Reveal:
 
     @classmethod
     def parse(cls, text: str, *, field: str = "beacon note") -> Reveal:
-        """Read a note's text; who signed it is `witness_beacon`'s question.
+        """Read a reveal from a note's text; `witness_beacon` verifies who signed it.
 
-        :raises VersionError: another kind or version of note
+        :raises VersionError: the note is of another kind or version
         :raises EncodingError: a line is missing or not canonical
         """
         lines = text.split("\n")
         if lines[0] != HEADER:
-            raise VersionError("not a beacon note", field=field, expected=HEADER, found=lines[0])
+            raise VersionError("the note is not a beacon note", field=field, expected=HEADER, found=lines[0])
         if len(lines) != 8:
             raise EncodingError(
-                "beacon note has wrong lines", field=field, expected="7", found=f"{len(lines) - 1}"
+                "the beacon note has the wrong number of lines",
+                field=field,
+                expected="7",
+                found=f"{len(lines) - 1}",
             )
         origin, window, size, root, nonce, ts = lines[1:7]
         for name, number in (("size", size), ("ts", ts)):
@@ -121,14 +126,14 @@ class Reveal:
             int(ts),
         )
         if reveal.text != text:
-            raise EncodingError("beacon note is not canonical", field=field)
+            raise EncodingError("the beacon note is not canonical", field=field)
         return reveal
 
 
 def combine(nonces: dict[str, bytes], root: bytes) -> bytes:
-    """The beacon value: SHA-256(domain || for each witness by name: its name, its nonce || root).
+    """The beacon value: SHA-256(domain || name and nonce of each witness || root).
 
-    Names (UTF-8, sorted by their bytes) and nonces each follow their length in 4 bytes, big-endian; the
+    Names (UTF-8, sorted by their bytes) and nonces are each preceded by their length in 4 bytes, big-endian; the
     domain is "rag-audit/beacon/v1".
     """
     out = hashlib.sha256(HEADER.encode())
@@ -151,13 +156,14 @@ def witness_beacon(
 ) -> tuple[bytes, int]:
     """Verify the reveals of a witness beacon and compute its value.
 
-    :param source: whom the opening or enrolment names
+    :param source: the beacon source that the opening or enrolment names
     :param notes: the signed reveals, in any order
     :param signed: the cosigned checkpoint that contains the entry (size 1 for an opening)
     :param trusted: the cosignature keys that the relying party accepts; it must be exactly the named set
     :param quorum: how many of `signed`'s cosignatures make it published
     :returns: the value, 32 bytes, and the time of the last reveal in ms
-    :raises SignatureError: no quorum, another set than the trusted one, a reveal not signed by its witness
+    :raises SignatureError: there is no quorum, the witnesses are not the trusted ones, or a reveal is not signed by
+        its witness
     :raises InvalidProof: a reveal is missing, repeated, over another root or window, does not open its
         commitment, or is older than the quorum
     """
@@ -178,7 +184,7 @@ def witness_beacon(
         note = parse_note(text, field=place)
         signers = verify_note(note, by_signer.keys(), field=place)
         if len(signers) != 1:
-            raise SignatureError("a beacon note has one signer", field=place)
+            raise SignatureError("a beacon note must have exactly one signer", field=place)
         member = by_signer[signers[0].key]
         reveal = Reveal.parse(note.text, field=place)
         if member.vkey.name in reveals:
@@ -204,13 +210,16 @@ def _check_reveal(
     ):
         if expected != found:
             raise InvalidProof(
-                "beacon note over something else", field=f"{field}, {name}", expected=expected, found=found
+                "the beacon note is over something else",
+                field=f"{field}, {name}",
+                expected=expected,
+                found=found,
             )
     if nonce_commitment(reveal.nonce) != member.commitment:
         raise InvalidProof("the nonce does not open its commitment", field=field, found=member.vkey.name)
     if reveal.ts < not_before:
         raise InvalidProof(
-            "revealed before the quorum was complete",
+            "the nonce was revealed before the quorum was complete",
             field=field,
             expected=f">= {not_before} ms",
             found=f"{reveal.ts} ms",
@@ -226,19 +235,25 @@ def drand_beacon(
     quorum: int,
     field: str = "beacon",
 ) -> tuple[bytes, int]:
-    """Verify the drand round that an entry names, and compute its value: SHA-256(signature).
+    """Verify the drand round that an entry names, and compute its value, SHA-256(signature).
 
-    :param notes: the round's signature in hexadecimal; for the chained scheme also the round before's
+    :param notes: the round's signature in hexadecimal, and for the chained scheme also that of the round before
     :param signed: the cosigned checkpoint that contains the entry
     :param chain: the chain that the relying party pins
     :returns: the value, 32 bytes, and the time at which the round was due in ms
-    :raises InvalidProof: another chain, not its signature, or due less than 60 s after the quorum
-    :raises SignatureError: no quorum
-    :raises EncodingError: not a canonical point of the right group
-    :raises VersionError: unknown scheme
+    :raises InvalidProof: the chain is another, the signature is not its own, or the round was due less than 60 s after
+        the quorum
+    :raises SignatureError: there is no quorum
+    :raises EncodingError: a point is not canonical, or not of the right group
+    :raises VersionError: the scheme is unknown
     """
     if source.chain != chain.hash.hex():
-        raise InvalidProof("another drand chain", field=field, expected=chain.hash.hex(), found=source.chain)
+        raise InvalidProof(
+            "the drand chain is not the pinned one",
+            field=field,
+            expected=chain.hash.hex(),
+            found=source.chain,
+        )
     due = chain.round_time(source.round)
     earliest = signed.quorum_time(quorum) + DRAND_LEAD_SECONDS
     if due < earliest:
@@ -250,11 +265,13 @@ def drand_beacon(
         )
     expected = 2 if chain.scheme == SCHEME_CHAINED else 1
     if len(notes) != expected:
-        raise SchemaError("wrong number of drand signatures", field=f"{field}.notes", expected=str(expected))
+        raise SchemaError(
+            "the number of drand signatures is wrong", field=f"{field}.notes", expected=str(expected)
+        )
     signature, *before = (_hex_bytes(n, f"{field}.notes[{i}]") for i, n in enumerate(notes))
     if not chain.signed(source.round, signature, b"".join(before), field=field):
         raise InvalidProof(
-            "not the drand chain's signature on this round", field=field, found=f"round {source.round}"
+            "the signature is not the drand chain's on this round", field=field, found=f"round {source.round}"
         )
     return hashlib.sha256(signature).digest(), 1000 * due
 

@@ -1,4 +1,4 @@
-"""The provider's texts, by tenant and position. They never leave its store but as answers."""
+"""The provider's texts, by tenant and position, which leave the store only as answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS documents (
 class DocumentStore:
     """Texts in one SQLite file that only its owner can read.
 
-    :raises StoreError: the file cannot be opened, is damaged, or cannot be written (also from every method)
+    :raises StoreError: the file cannot be opened, is damaged, or cannot be written; every method may raise it
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,12 +35,12 @@ class DocumentStore:
             with self._connection:
                 self._connection.execute(_SCHEMA)
         except (OSError, sqlite3.Error) as exc:
-            raise self._error("document store cannot be opened", exc) from exc
+            raise self._error("the document store cannot be opened", exc) from exc
 
     def replace(self, tenant: str, texts: Mapping[int, str]) -> None:
-        """Make these the tenant's texts, all or none of them.
+        """Replace the tenant's texts, all of them or none.
 
-        :param texts: position -> text; positions that are absent are empty
+        :param texts: texts by position; a position that is absent is empty
         """
         try:
             with self._connection:
@@ -50,17 +50,17 @@ class DocumentStore:
                     ((tenant, position, text) for position, text in texts.items()),
                 )
         except (sqlite3.Error, UnicodeEncodeError) as exc:
-            raise self._error("documents cannot be stored", exc) from exc
+            raise self._error("the documents cannot be stored", exc) from exc
 
     def texts(self, tenant: str) -> dict[int, str]:
-        """All texts of a tenant: position -> text."""
+        """All texts of a tenant by position."""
         try:
             rows = self._connection.execute(
                 "SELECT position, text FROM documents WHERE tenant = ? ORDER BY position", (tenant,)
             )
             return {position: text for position, text in rows}
         except sqlite3.Error as exc:
-            raise self._error("documents cannot be read", exc) from exc
+            raise self._error("the documents cannot be read", exc) from exc
 
     def close(self) -> None:
         """Close the file."""

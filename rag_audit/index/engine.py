@@ -1,8 +1,8 @@
 """The reference engine: a tenant's int4 index, exact scores, a slot's noise on all of them, then top K.
 
-Needs no circuits. `select` and `reference_select` are the same function; the first is the native core's,
-the second is written with `rag_audit.relation` and is what the circuits prove. A slot's noise depends on
-the slot and not on the query, so `NoisePool` draws it before the query arrives.
+It needs no circuits. `select` and `reference_select` are the same function: the first runs in the native core,
+the second is written with `rag_audit.relation` and is the one that the circuits prove. A slot's noise depends
+on the slot and not on the query, so `NoisePool` draws it before the query arrives.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _RUN = 1 << 16
 
 
 class CapacityError(RagAuditError):
-    """More documents than the tenant's committed capacity."""
+    """A tenant has more documents than its committed capacity."""
 
 
 @dataclass(frozen=True, eq=False)
 class TenantIndex:
     """A tenant's vectors at all positions of its capacity, fixed for a window.
 
-    :param rows: shape (capacity, d), int8 in -7..7; empty positions are zero. May map a file into memory
-    :param positions: where each document went, in the documents' order
+    :param rows: shape (capacity, d), int8 in -7..7; empty positions are zero. The array may map a file into memory
+    :param positions: the position of each document, in the documents' order
     """
 
     rows: Int8Array
@@ -64,7 +64,7 @@ class TenantIndex:
 
     @property
     def capacity(self) -> int:
-        """Committed positions, empty ones included."""
+        """The number of committed positions, empty ones included."""
         return len(self.rows)
 
     @property
@@ -74,21 +74,21 @@ class TenantIndex:
 
     @cached_property
     def packed(self) -> list[_native.PackedIndex]:
-        """The native core's layout of the rows, half their size, made once and by runs of rows: they need not all be in
+        """The native core's layout of the rows, half their size, made once in runs of rows, which need not all be in
         memory.
         """
         runs = (self.rows[first : first + _RUN] for first in range(0, self.capacity, _RUN))
         return [_native.PackedIndex(run.tobytes(), self.dimension) for run in runs]
 
     def scores(self, query: Int8Array) -> Int32Array:
-        """Raw scores of every position, shape (capacity,).
+        """The raw scores of every position, shape (capacity,).
 
-        :raises EncodingError: a query of another dimension, type or range
+        :raises EncodingError: the query has another dimension, type or range
         """
         check_vectors(query, dimensions=1, field="query vector")
         if len(query) != self.dimension:
             raise EncodingError(
-                "query vector of another dimension",
+                "the query vector has another dimension",
                 field="query vector",
                 expected=self.dimension,
                 found=len(query),
@@ -98,26 +98,26 @@ class TenantIndex:
 
 
 def check_vectors(array: Int8Array, *, dimensions: int, field: str) -> None:
-    """Refuse an array that is not int4 components held as int8.
+    """Refuse an array that does not hold int4 components as int8.
 
-    :raises EncodingError: another type, number of axes, or a component outside -7..7
+    :raises EncodingError: the type or the number of axes is another, or a component is outside -7..7
     """
     if array.dtype != np.int8 or array.ndim != dimensions:
         raise EncodingError(
-            "not an int4 array",
+            "the array does not hold int4 components",
             field=field,
             expected=f"int8 with {dimensions} axes",
             found=f"{array.dtype} with {array.ndim}",
         )
     if array.size and max(int(array.max()), -int(array.min())) > MAX_COMPONENT:
-        raise EncodingError("vector component out of range", field=field, expected="-7..7")
+        raise EncodingError("a vector component is out of range", field=field, expected="-7..7")
 
 
 def build_index(vectors: Int8Array, capacity: int, rng: Random | None = None) -> TenantIndex:
-    """Place documents at `draw_positions`.
+    """Build an index with the documents at random positions (`draw_positions`).
 
     :param vectors: shape (n, d), int8 in -7..7
-    :raises CapacityError: more documents than positions
+    :raises CapacityError: there are more documents than positions
     """
     check_vectors(vectors, dimensions=2, field="document vectors")
     positions = draw_positions(len(vectors), capacity, rng)
@@ -127,12 +127,12 @@ def build_index(vectors: Int8Array, capacity: int, rng: Random | None = None) ->
 
 
 def draw_positions(documents: int, capacity: int, rng: Random | None = None) -> list[int]:
-    """A fresh uniformly random injection of documents into the capacity.
+    """Draw a uniformly random injection of documents into the capacity.
 
-    Positions are published when they are selected, so they must say nothing about the order in which
-    documents came; `rng` is the operating system's unless a test says otherwise.
+    Positions are published when they are selected, so they must reveal nothing about the order of the
+    documents; `rng` is the operating system's except in tests.
 
-    :raises CapacityError: more documents than positions
+    :raises CapacityError: there are more documents than positions
     """
     check_capacity(documents, capacity)
     return (rng or SystemRandom()).sample(range(capacity), documents)
@@ -141,35 +141,37 @@ def draw_positions(documents: int, capacity: int, rng: Random | None = None) -> 
 def check_capacity(documents: int, capacity: int) -> None:
     """Refuse more documents than positions.
 
-    :raises CapacityError: naming both
+    :raises CapacityError: there are more; both numbers are named
     """
     if capacity < 1:
-        raise PolicyError("capacity out of range", field="capacity", expected="at least 1", found=capacity)
+        raise PolicyError(
+            "the capacity is out of range", field="capacity", expected="at least 1", found=capacity
+        )
     if documents > capacity:
         raise CapacityError(
-            "more documents than the tenant's capacity",
+            "there are more documents than the tenant's capacity",
             field="documents",
             expected=f"at most {capacity}",
             found=documents,
-            hint="capacity is fixed for a window: open the next one with a larger contract constant",
+            hint="the capacity is fixed for a window: open the next one with a larger contract constant",
         )
 
 
 def draw_noise(kappa: int, positions: int, gains: Sequence[int]) -> Int32Array:
-    """DGS-1 noise of one slot, shape (positions,): `relation.noise.draw` by the native core.
+    """The DGS-1 noise of one slot, shape (positions,): `relation.noise.draw` by the native core.
 
-    :raises PolicyError: gains not well-formed
+    :raises PolicyError: the gains are not well-formed
     """
     check_gains(gains)
     return np.frombuffer(_native.draw_noise(to_bytes(kappa), positions, list(gains)), np.dtype("<i4"))
 
 
 def select(index: TenantIndex, query: Int8Array, noise: Int32Array, window: ScoreWindow, k: int) -> list[int]:
-    """The first k positions of u + z: larger first, then smaller position.
+    """The first k positions of u + z, ordered by larger value, then by smaller position.
 
     :param query: shape (d,), int8 in -7..7
     :param noise: the slot's noise, shape (capacity,), int32
-    :raises EncodingError: query or noise of another shape or type
+    :raises EncodingError: query or noise has another shape or type
     :raises PolicyError: k is not in 1..capacity
     """
     _check_selection(index, noise, k)
@@ -180,7 +182,7 @@ def select(index: TenantIndex, query: Int8Array, noise: Int32Array, window: Scor
 def reference_select(
     index: TenantIndex, query: Int8Array, noise: Int32Array, window: ScoreWindow, k: int
 ) -> list[int]:
-    """`select`, in exact Python integers."""
+    """The same selection as `select`, in exact Python integers."""
     _check_selection(index, noise, k)
     q = query.tolist()
     lattice = [window.quantise(dot(q, row)) for row in index.rows.tolist()]
@@ -190,7 +192,7 @@ def reference_select(
 def _check_selection(index: TenantIndex, noise: Int32Array, k: int) -> None:
     if noise.dtype != np.int32 or noise.shape != (index.capacity,):
         raise EncodingError(
-            "noise of another shape than the index",
+            "the noise has another shape than the index",
             field="noise",
             expected=f"int32 ({index.capacity},)",
             found=f"{noise.dtype} {noise.shape}",
@@ -201,33 +203,33 @@ def _check_selection(index: TenantIndex, noise: Int32Array, k: int) -> None:
 
 @dataclass
 class NoiseCounts:
-    """How the slots asked for were served."""
+    """Counts of how the requested slots were served."""
 
     ready: int = 0
-    """drawn before they were asked for"""
+    """slots drawn before they were requested"""
     behind: int = 0
-    """planned, but the background thread had not finished them"""
+    """slots planned but not finished by the background thread"""
     cold: int = 0
-    """asked for before they were planned: an account's first query, or one after an eviction"""
+    """slots requested before they were planned, for an account's first query or after an eviction"""
 
 
 class NoisePool:
-    """A background thread that keeps the next slots of each active account drawn.
+    """A background thread that draws the noise of each active account's next slots in advance.
 
     When it falls behind, `get` draws in the caller's thread, `counts.behind` grows and a warning is
     logged (at each power of two, so that a slow machine does not fill its log).
 
-    :param draw: a slot's noise; a pure function of the slot
+    :param draw: the function that gives a slot's noise, a pure function of the slot
     :param depth: slots kept ready for each account
-    :param limit: n of the policy: no slot beyond it exists
-    :param max_ready: drawn slots held in all, oldest dropped first; each takes 4 bytes a position
+    :param limit: n of the policy, beyond which no slot exists
+    :param max_ready: the most drawn slots that are held, oldest dropped first; each takes 4 bytes a position
     """
 
     def __init__(
         self, draw: Callable[[SlotKey], Int32Array], *, depth: int = 2, limit: int, max_ready: int = 256
     ) -> None:
         if depth < 1 or max_ready < depth:
-            raise ValueError("depth must be at least 1 and at most max_ready")
+            raise ValueError("the depth must be at least 1 and at most max_ready")
         self._draw = draw
         self._depth = depth
         self._limit = limit
@@ -242,12 +244,12 @@ class NoisePool:
         self._thread.start()
 
     def prepare(self, slot: SlotKey) -> None:
-        """Plan a slot and the ones after it, before its first query."""
+        """Plan the draws of a slot and the ones after it, before its account's first query."""
         with self._changed:
             self._plan(slot, range(self._depth))
 
     def get(self, slot: SlotKey) -> Int32Array:
-        """The slot's noise, and plan the account's next ones.
+        """Return the slot's noise, and plan the draws of the account's next slots.
 
         :raises WindowStateError: the pool is closed
         """
@@ -267,7 +269,7 @@ class NoisePool:
             behind = self.counts.behind
             self._plan(slot, range(1, self._depth + 1))
         if late and behind & (behind - 1) == 0:
-            log.warning("noise falls behind: %d slots were asked for before they were drawn", behind)
+            log.warning("noise falls behind: %d slots were requested before they were drawn", behind)
         return self._draw(slot) if noise is None else noise
 
     def close(self) -> None:
@@ -308,7 +310,7 @@ class NoisePool:
             noise: Int32Array | None = None
             try:
                 noise = self._draw(slot)
-            except Exception:  # `get` draws the slot again and meets the error where a caller can see it
+            except Exception:  # `get` draws the slot again and raises the error where a caller can see it
                 log.exception("drawing noise ahead failed")
             with self._changed:
                 self._drawing = None

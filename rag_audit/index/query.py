@@ -1,4 +1,4 @@
-"""One question with everything that its account's salt and the embedder make of it, each computed once."""
+"""One question with the values that its account's salt and the embedder give for it, each computed once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rag_audit.relation.native import vector_commitment
 
 @dataclass(frozen=True)
 class OpenedQuery:
-    """A question as it travels from request to record to proof. Secret, and `repr` omits it.
+    """A question on its way from request to record to proof. It is secret, and `repr` omits it.
 
-    :param salt: the account's 32 bytes
+    :param salt: the account's 32-byte salt
     """
 
     text: str = field(repr=False)
@@ -32,27 +32,27 @@ class OpenedQuery:
     def tokens(self) -> Sequence[int]:
         """The question's tokens, cut at the embedder's limit.
 
-        :raises EncodingError: not Unicode
+        :raises EncodingError: the question is not Unicode
         """
         return self.embedder.tokenize(self.text)
 
     @cached_property
     def vector(self) -> Vectors:
-        """Its vector, int8 in -7..7, shape (d,).
+        """The question's vector, int8 in -7..7, shape (d,).
 
-        :raises NothingToEmbed: an empty question
+        :raises NothingToEmbed: the question is empty
         """
         return self.embedder.embed_tokens(self.tokens)
 
     @cached_property
     def hq(self) -> str:
-        """The commitment to tokens or text, 64 hexadecimal digits.
+        """hq, the commitment to tokens or text, 64 hexadecimal digits.
 
-        :raises NothingToEmbed: an empty question
+        :raises NothingToEmbed: the question is empty
         """
         return to_hex(self.embedder.query_commitment(self.text, self.salts.query, self.tokens))
 
     @cached_property
     def cq(self) -> str:
-        """The commitment to the vector, likewise."""
+        """cq, the commitment to the vector, 64 hexadecimal digits."""
         return to_hex(vector_commitment(self.salts.vector, self.vector.tolist()))

@@ -1,4 +1,4 @@
-"""A provider's own texts, read from a folder: one tenant a folder of text files, or a file of JSON lines."""
+"""A provider's own texts, read from a folder that has a folder of text files or a JSON Lines file for each tenant."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from rag_audit.formats.models import Identifier
 
 MAX_LINES_BYTES = 4 << 30
 MAX_CHUNK = 800
-"""Characters of a chunk of the user's own text: well below the 512 tokens at which documents are cut."""
+"""The most characters of a chunk, well below the 512 tokens at which documents are cut."""
 CUTS = (
     re.compile(r"\r?\n[^\S\n]*\n\s*"),
     re.compile(r"\n\s*"),
     re.compile(r"(?<=[.!?])\s+|(?<=[。！？])"),
     re.compile(r"\s+"),
 )
-"""Where a text is cut: between paragraphs, lines, sentences, words."""
+"""Patterns between which a text is cut: paragraphs, lines, sentences, words."""
 SUFFIXES = frozenset({".md", ".rst", ".txt"})
 DEFAULT_TENANT = "default"
 
 
 class DocumentsError(RagAuditError):
-    """A folder of documents cannot be used: absent, unreadable, or without text."""
+    """A folder of documents cannot be used, since it is absent, unreadable, or without text."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """One text to retrieve.
+    """One text that can be retrieved.
 
     :param id: unique in its collection
     :param group: the tenant it belongs to
-    :param title: what a person calls it; for a docstring the object, `str.rsplit`
+    :param title: its name for people; for a docstring that of the object, `str.rsplit`
     """
 
     id: str
@@ -49,16 +49,16 @@ class Document:
 
 
 def load_directory(path: Path) -> dict[str, list[Document]]:
-    """Texts by tenant: ``<tenant>.jsonl`` files at the top of `path`, with one ``{"text": ..}`` a line and taken as
-    they are; without any, .txt, .md and .rst files below it, cut into chunks of whole paragraphs. A chunk is a part of
-    its file's text, line for line.
+    """Read the texts of each tenant: ``<tenant>.jsonl`` files at the top of `path` with one ``{"text": ..}`` a line,
+    which are not cut; or, if there are none, the .txt, .md and .rst files below it, which are cut into chunks of whole
+    paragraphs. A chunk is a part of its file's text, line for line.
 
     Each folder at the top is a tenant; files at the top belong to the tenant `default`. Hidden files and
     folders are passed over, links to folders are not followed.
 
-    :raises DocumentsError: no such folder, not readable, no text, or a folder's name is not a tenant's id
+    :raises DocumentsError: the folder is missing, unreadable or without text, or a folder's name is not a tenant's id
     :raises EncodingError: a file is not UTF-8, or a line is not JSON
-    :raises SchemaError: a line without a text
+    :raises SchemaError: a line has no text
     """
     tenants: dict[str, list[Document]] = {}
     if lists := sorted(path.glob("*.jsonl")):
@@ -72,7 +72,9 @@ def load_directory(path: Path) -> dict[str, list[Document]]:
             tenants.setdefault(tenant, []).append(Document(title, tenant, title, text))
     if not tenants:
         raise DocumentsError(
-            "folder holds no text", field=str(path), expected=f"files ending in {', '.join(sorted(SUFFIXES))}"
+            "the folder holds no text",
+            field=str(path),
+            expected=f"files ending in {', '.join(sorted(SUFFIXES))}",
         )
     return tenants
 
@@ -82,7 +84,7 @@ def _tenant(name: str, place: Path) -> str:
         TypeAdapter(Identifier).validate_python(name)
     except ValidationError:
         raise DocumentsError(
-            "name cannot be a tenant's id",
+            "the name cannot be a tenant's id",
             field=str(place),
             expected="letters, digits and . _ @ : - only, a letter or digit first",
             found=name,
@@ -97,16 +99,18 @@ def _lines(file: Path) -> Iterator[Document]:
         place = f"{file.name}#{number}"
         value = parse_json(line, source=place)
         if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-            raise SchemaError("not a document", field=place, expected='{"text": ".."}')
+            raise SchemaError("the line is not a document", field=place, expected='{"text": ".."}')
         yield Document(place, file.stem, place, value["text"])
 
 
 def _text_files(path: Path) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
-        raise DocumentsError("folder cannot be read", field=error.filename, found=error.strerror) from error
+        raise DocumentsError(
+            "the folder cannot be read", field=error.filename, found=error.strerror
+        ) from error
 
     if not path.is_dir():
-        raise DocumentsError("no such folder", field=str(path))
+        raise DocumentsError("there is no such folder", field=str(path))
     for folder, names, members in os.walk(path, onerror=refuse):
         names[:] = sorted(name for name in names if not name.startswith("."))
         for member in sorted(members):
@@ -119,18 +123,18 @@ def _read(file: Path) -> str:
         with open_regular(file) as handle:
             return handle.read().decode("utf-8-sig")
     except OSError as exc:
-        raise DocumentsError("file cannot be read", field=str(file), found=exc.strerror) from exc
+        raise DocumentsError("the file cannot be read", field=str(file), found=exc.strerror) from exc
     except UnicodeDecodeError as exc:
         raise EncodingError(
-            "file is not UTF-8", field=str(file), found=f"byte {exc.start}: {exc.reason}"
+            "the file is not UTF-8", field=str(file), found=f"byte {exc.start}: {exc.reason}"
         ) from exc
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Parts of the text as it stands, up to `MAX_CHUNK` characters each: neighbouring paragraphs together, a longer
-    paragraph cut between lines, a longer line between sentences, a longer sentence between words.
+    """Cut a text into chunks of up to `MAX_CHUNK` characters: neighbouring paragraphs are kept together, a longer
+    paragraph is cut between lines, a longer line between sentences, a longer sentence between words.
 
-    What has no letter or digit is left out at the edges of a chunk.
+    Parts without a letter or digit are left out at the edges of a chunk.
     """
     start = end = 0
     for first, last in _parts(text, 0, len(text), CUTS):
@@ -145,7 +149,7 @@ def _chunks(text: str) -> Iterator[str]:
 
 
 def _parts(text: str, start: int, end: int, cuts: Sequence[re.Pattern[str]]) -> Iterator[tuple[int, int]]:
-    """Where the parts of text[start:end] begin and end, without the space around them: none above `MAX_CHUNK`."""
+    """Begin and end of each part of text[start:end], without the space around it; no part exceeds `MAX_CHUNK`."""
     start += len(text[start:end]) - len(text[start:end].lstrip())
     end = start + len(text[start:end].rstrip())
     if not cuts:
@@ -155,7 +159,7 @@ def _parts(text: str, start: int, end: int, cuts: Sequence[re.Pattern[str]]) -> 
         if start < end:
             yield start, end
         return
-    # A whole text is always taken apart into paragraphs: whether they are joined again is `_chunks`' question.
+    # A whole text is always cut into paragraphs; `_chunks` decides whether they are joined again.
     edges = [(m.start(), m.end()) for m in cuts[0].finditer(text, start, end)]
     for first, last in zip([start, *(e for _, e in edges)], [*(s for s, _ in edges), end], strict=True):
         yield from _parts(text, first, last, cuts[1:])

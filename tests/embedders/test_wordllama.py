@@ -53,7 +53,7 @@ def test_altered_artefact_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         wordllama._package_data(wordllama.TOKENIZER, wordllama.WEIGHTS_SHA256)
     assert caught.value.found == wordllama.TOKENIZER_SHA256
     monkeypatch.setattr(wordllama, "TABLE_SHA256", "0" * 64)
-    with pytest.raises(SetupError, match="int4 table is not the pinned one"):
+    with pytest.raises(SetupError, match="the int4 table is not the pinned one"):
         wordllama.int4_table.__wrapped__()
 
 
@@ -163,12 +163,12 @@ def test_normalisation_follows_the_unit_vector(embedder: wordllama.WordLlama) ->
 
 
 def test_empty_query_is_refused(embedder: wordllama.WordLlama) -> None:
-    with pytest.raises(NothingToEmbed, match="nothing to embed"):
+    with pytest.raises(NothingToEmbed, match="there is nothing to embed"):
         embedder.embed_query("")
 
 
 def test_cancelling_rows_are_refused() -> None:
-    with pytest.raises(NothingToEmbed, match="nothing to embed"):
+    with pytest.raises(NothingToEmbed, match="there is nothing to embed"):
         wordllama.normalise(np.zeros(256, np.int64), field="query")
 
 

@@ -125,7 +125,7 @@ def test_more_documents_than_capacity_are_refused() -> None:
         build_index(np.ones((4, 2), np.int8), 3)
     assert (caught.value.expected, caught.value.found) == ("at most 3", 4)
     assert build_index(np.ones((3, 2), np.int8), 3).capacity == 3
-    with pytest.raises(PolicyError, match="capacity out of range"):
+    with pytest.raises(PolicyError, match="the capacity is out of range"):
         build_index(np.ones((0, 2), np.int8), 0)
 
 
@@ -138,11 +138,11 @@ def test_index_cannot_change_inside_a_window() -> None:
 @pytest.mark.parametrize(
     ("rows", "positions", "message"),
     [
-        (np.full((2, 2), 8, np.int8), (), "component out of range"),
-        (np.full((2, 2), -8, np.int8), (), "component out of range"),
-        (np.full((2, 2), -128, np.int8), (), "component out of range"),
-        (np.zeros((2, 2), np.int16), (), "not an int4 array"),
-        (np.zeros(2, np.int8), (), "not an int4 array"),
+        (np.full((2, 2), 8, np.int8), (), "component is out of range"),
+        (np.full((2, 2), -8, np.int8), (), "component is out of range"),
+        (np.full((2, 2), -128, np.int8), (), "component is out of range"),
+        (np.zeros((2, 2), np.int16), (), "the array does not hold int4 components"),
+        (np.zeros(2, np.int8), (), "the array does not hold int4 components"),
         (np.zeros((2, 2), np.int8), (0, 0), "not an injection"),
         (np.zeros((2, 2), np.int8), (2,), "not an injection"),
     ],

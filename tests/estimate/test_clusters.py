@@ -176,8 +176,8 @@ def test_negative_tau_is_refused() -> None:
     ("queries", "vectors", "reason"),
     [
         (ask("a1", "a2"), rows([1]), "not one vector a record"),
-        (ask("a1"), rows([8]), "component out of range"),
-        (ask("a1"), np.ones((1, 1), np.int32), "not an int4 array"),
+        (ask("a1"), rows([8]), "component is out of range"),
+        (ask("a1"), np.ones((1, 1), np.int32), "the array does not hold int4 components"),
         (ask("a1", "a2", gap_ms=-1), rows([1], [1]), "timestamps run backwards"),
         ([Query(2, 0, "a1", "a"), Query(2, 0, "a2", "a")], rows([1], [1]), "ledger index twice"),
         ([Query(2, 0, "a1", "a"), Query(3, 0, "a1", "b")], rows([1], [1]), "account in two tenants"),

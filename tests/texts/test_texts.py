@@ -105,7 +105,7 @@ def test_a_folder_without_text_is_refused(tmp_path: Path, content: str | None) -
 @pytest.mark.parametrize("name", ["absent", "file.txt"])
 def test_what_is_not_a_folder_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "file.txt").write_text("text", "utf-8")
-    with pytest.raises(DocumentsError, match="no such folder"):
+    with pytest.raises(DocumentsError, match="there is no such folder"):
         load_directory(tmp_path / name)
 
 

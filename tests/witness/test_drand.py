@@ -104,7 +104,7 @@ def test_another_previous_signature_is_refused() -> None:
 
 def test_a_chain_that_is_not_pinned_is_refused() -> None:
     other = source(replace(QUICKNET, hash=bytes(32)), 1000)
-    with pytest.raises(InvalidProof, match="another drand chain"):
+    with pytest.raises(InvalidProof, match="the drand chain is not the pinned one"):
         drand_beacon(other, [QUICKNET_1000], cosigned(0), chain=QUICKNET, quorum=1)
 
 
@@ -137,7 +137,7 @@ NOT_IN_GROUP = "80" + "00" * 46 + "04"
         pytest.param(QUICKNET_1000[:-2], id="short"),
         pytest.param(QUICKNET_1000.upper(), id="upper case"),
         pytest.param(INFINITY, id="infinity"),
-        pytest.param(NOT_IN_GROUP, id="not of prime order"),
+        pytest.param(NOT_IN_GROUP, id="the point is not of prime order"),
         pytest.param("9a" + "ff" * 47, id="coordinate not below p"),
         pytest.param("1" + QUICKNET_1000[1:], id="not compressed"),
         pytest.param("80" + "00" * 46 + "01", id="not on the curve"),

@@ -1,4 +1,4 @@
-"""Embedders: text to int4 vectors. `get_embedder` imports a kind's libraries only when it is asked for."""
+"""Embedders from text to int4 vectors. `get_embedder` imports a kind's libraries only when it is asked for."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ DEFAULT_EMBEDDER = "wordllama-256"
 
 
 def public_artefacts(name: str) -> dict[str, str]:
-    """SHA-256 of an embedder's public artefacts, for a verifier to pin: needs no extra installed.
+    """SHA-256 of an embedder's public artefacts, for a verifier to pin; no extra needs to be installed.
 
-    :raises SetupError: unknown here; an ONNX model's digests are its publisher's to give
+    :raises SetupError: the embedder is unknown here; for an ONNX model its publisher has to give the digests
     """
     from rag_audit.index.embedders.wordllama import ARTEFACTS, NAME
 
@@ -41,7 +41,7 @@ def public_artefacts(name: str) -> dict[str, str]:
 
 
 def public_manifest(name: str) -> dict[str, Any]:
-    """An embedder's manifest without its token limits, which are the policy's: needs no extra installed.
+    """An embedder's manifest without its token limits, which the policy sets; no extra needs to be installed.
 
     :raises SetupError: as `public_artefacts`
     """
@@ -53,9 +53,9 @@ def public_manifest(name: str) -> dict[str, Any]:
 
 
 def manifest_digest(manifest: Mapping[str, Any]) -> str:
-    """What a verifier pins of an embedder: SHA-256 of its whole manifest less the token limits, 64 hexadecimal digits.
+    """The digest by which a verifier pins an embedder: SHA-256 of its manifest without the token limits, 64 hex digits.
 
-    :param manifest: with or without them
+    :param manifest: the manifest, with or without the token limits
     """
     return digest_hex({key: value for key, value in manifest.items() if key != "tokens"})
 
@@ -70,9 +70,9 @@ def get_embedder(
     """The embedder of that name.
 
     :param folder: the local folder of an ONNX model (`tokenizer.json`, `model.onnx`)
-    :param query_tokens: where queries are cut, if not the embedder's default
-    :param document_tokens: where documents are cut, likewise
-    :raises SetupError: unknown name, an extra that is not installed, missing or altered files
+    :param query_tokens: the limit of tokens of a query, if not the embedder's default
+    :param document_tokens: the limit of tokens of a document, if not the embedder's default
+    :raises SetupError: the name is unknown, an extra is not installed, or a file is missing or altered
     """
     from rag_audit.index.embedders.onnx import MODELS, OnnxEmbedder
     from rag_audit.index.embedders.wordllama import NAME, WordLlama

@@ -1,4 +1,4 @@
-"""What every embedder offers, and what it tells the verifier (docs/relation.md, "Vectors")."""
+"""The interface of every embedder, and its description for the verifier (docs/relation.md, "Vectors")."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ Vectors = npt.NDArray[np.int8]
 
 
 class NothingToEmbed(RagAuditError):
-    """The text has no direction: no tokens, or rows that cancel."""
+    """A text has no direction, since it has no tokens or its tokens' rows cancel."""
 
 
 @dataclass(frozen=True)
 class TokenLimits:
-    """Where texts are cut, in tokens."""
+    """The numbers of tokens at which texts are cut."""
 
     query: int
     document: int
 
     def __post_init__(self) -> None:
         if self.query < 1 or self.document < 1:
-            raise EncodingError("token limit below 1", field="tokens", found=(self.query, self.document))
+            raise EncodingError("a token limit is below 1", field="tokens", found=(self.query, self.document))
 
 
 @dataclass(frozen=True)
 class PromptTemplate:
-    """What stands before a query or a document when it is embedded."""
+    """The prefixes of a query and of a document when it is embedded."""
 
     query: str = ""
     document: str = ""
@@ -50,11 +50,11 @@ class PromptTemplate:
 
 
 class Embedder(Protocol):
-    """Text to int4 vectors, with constants that are fixed beforehand and never fitted to a tenant's data."""
+    """A map from text to int4 vectors, with constants that are fixed in advance and never fitted to a tenant's data."""
 
     @property
     def name(self) -> str:
-        """The registry's name; the manifest's `kind`."""
+        """The embedder's name in the registry, and the manifest's `kind`."""
 
     @property
     def dimension(self) -> int:
@@ -66,16 +66,16 @@ class Embedder(Protocol):
 
     @property
     def limits(self) -> TokenLimits:
-        """Where texts are cut."""
+        """The numbers of tokens at which texts are cut."""
 
     @property
     def table(self) -> StaticTable | None:
-        """The static table that claim A1 is proved from; None: there is none, and A1 cannot be proved."""
+        """The static table from which claim A1 is proved, or None if there is none and A1 cannot be proved."""
 
     def manifest(self) -> EmbedderManifest:
-        """The embedder's part of C_emb, a JSON value: kind, digests of artefacts, prompt, quantiser, limits.
+        """The embedder's part of C_emb as a JSON value: kind, digests of artefacts, prompt, quantiser, limits.
 
-        The opening adds the schema (tenants, capacities). Two embedders with one manifest give one vector.
+        The opening adds the schema (tenants, capacities). Embedders with equal manifests give equal vectors.
         """
 
     def tokenize(self, text: str) -> list[int]:
@@ -84,41 +84,41 @@ class Embedder(Protocol):
     def embed_tokens(self, tokens: Sequence[int]) -> Vectors:
         """The vector of tokens, shape (d,).
 
-        :raises NothingToEmbed: no tokens, or a sum of zero
-        :raises EncodingError: a token outside the vocabulary
+        :raises NothingToEmbed: there are no tokens, or their rows sum to zero
+        :raises EncodingError: a token is outside the vocabulary
         """
 
     def embed_query(self, text: str) -> Vectors:
-        """`embed_tokens(tokenize(text))`.
+        """The vector of a query, `embed_tokens(tokenize(text))`.
 
-        :raises NothingToEmbed: an empty query
+        :raises NothingToEmbed: the query is empty
         """
 
     def embed_documents(self, texts: Sequence[str], *, first: int = 0) -> Vectors:
         """Vectors of documents, cut at the document limit, shape (n, d).
 
-        :param first: the first one's number, for errors
-        :raises NothingToEmbed: naming the first document without a direction
+        :param first: number of the first document, for errors
+        :raises NothingToEmbed: a document has no direction; the first such one is named
         """
 
     def cut_documents(self, texts: Sequence[str]) -> int:
-        """How many of the documents are longer than the document limit, beyond which nothing of them is embedded."""
+        """The number of documents that are longer than the document limit, beyond which their text is not embedded."""
 
     def query_commitment(self, text: str, salt: int, tokens: Sequence[int] | None = None) -> int:
-        """hq: over the tokens where A1 can be proved from them, over the UTF-8 bytes elsewhere.
+        """hq, the commitment to a query: to its tokens where A1 can be proved from them, else to its UTF-8 bytes.
 
-        :param tokens: those of the text, where they are known
+        :param tokens: the tokens of the text, where they are known
         """
 
 
 def check_text(text: str, *, field: str) -> bytes:
     """The text's UTF-8 bytes.
 
-    :raises EncodingError: a lone surrogate, which has no UTF-8 form
+    :raises EncodingError: the text has a lone surrogate, which has no UTF-8 form
     """
     try:
         return text.encode()
     except UnicodeEncodeError as exc:
         raise EncodingError(
-            "text is not Unicode", field=field, found=f"lone surrogate at {exc.start}"
+            "the text is not Unicode", field=field, found=f"lone surrogate at {exc.start}"
         ) from exc

@@ -1,7 +1,7 @@
-"""Sentence encoders in ONNX Runtime from a local folder: `model.onnx` and `tokenizer.json`.
+"""Sentence encoders in ONNX Runtime from a local folder with `model.onnx` and `tokenizer.json`.
 
-Each text runs through the model alone: padded batches change the last bits of a float, and with them a
-rounding, so a vector would depend on its neighbours and could not be re-executed.
+Each text runs through the model alone: padded batches change the last bits of a float, and so its rounding,
+and a vector that depends on its neighbours could not be re-executed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HINT = "pip install 'ragaudit-zk[onnx]'"
 
 @dataclass(frozen=True)
 class SentenceModel:
-    """What of a published model its files do not say. `scale` is a decimal string."""
+    """The parameters of a published model that its files do not state. `scale` is a decimal string."""
 
     name: str
     pooling: Literal["mean", "cls"]
@@ -56,22 +56,24 @@ MODELS = {
 
 
 def quantise_unit(x: npt.NDArray[np.floating[Any]], scale: Fraction) -> Vectors:
-    """clip(round(7 x / scale), -7, 7) of x / |x|, in float64; shape (d,).
+    """The int4 vector clip(round(7 u / scale), -7, 7) of u = x / |x|, in float64; shape (d,).
 
-    :raises NothingToEmbed: x = 0
+    :raises NothingToEmbed: x is zero
     """
     wide = x.astype(np.float64)
     norm = float(np.linalg.norm(wide))
     if norm == 0 or not np.isfinite(norm):
-        raise NothingToEmbed("nothing to embed", expected="a vector with a direction", found=f"norm {norm}")
+        raise NothingToEmbed(
+            "there is nothing to embed", expected="a vector with a direction", found=f"norm {norm}"
+        )
     steps = np.rint(MAX_COMPONENT * (wide / norm) / float(scale))
     return np.clip(steps, -MAX_COMPONENT, MAX_COMPONENT).astype(np.int8)
 
 
 class OnnxEmbedder:
-    """A sentence encoder; see `Embedder` for the methods' contracts.
+    """A sentence encoder, with the methods of `Embedder`.
 
-    :param folder: holds `tokenizer.json` and `model.onnx` (there or in `onnx/`)
+    :param folder: the folder of `tokenizer.json` and `model.onnx` (which may be in `onnx/`)
     :raises SetupError: a package or file is missing, or the model is not a token encoder
     """
 
@@ -111,7 +113,7 @@ class OnnxEmbedder:
                 weights, sess_options=options, providers=["CPUExecutionProvider"]
             )
         except Exception as exc:  # both libraries raise bare Exception subclasses of their own
-            raise SetupError("embedder file cannot be loaded", field=str(folder), found=str(exc)) from exc
+            raise SetupError("an embedder file cannot be loaded", field=str(folder), found=str(exc)) from exc
         for each in (self._plain, self._query, self._document):
             each.no_padding()
         self._plain.no_truncation()
@@ -120,7 +122,7 @@ class OnnxEmbedder:
         shape = self._session.get_outputs()[0].shape
         if len(shape) != 3 or not isinstance(shape[2], int):
             raise SetupError(
-                "model is not a token encoder",
+                "the model is not a token encoder",
                 field=str(folder),
                 expected="a first output of shape (batch, tokens, dimension)",
                 found=shape,
@@ -168,15 +170,17 @@ class OnnxEmbedder:
     def _tokens(self, tokenizer: Tokenizer, prompt: str, text: str, *, field: str) -> list[int]:
         check_text(text, field=field)
         if not self._plain.encode(text, add_special_tokens=False).ids:
-            raise NothingToEmbed("nothing to embed", field=field, expected="text with at least one word")
+            raise NothingToEmbed(
+                "there is nothing to embed", field=field, expected="text with at least one word"
+            )
         ids: list[int] = tokenizer.encode(prompt + text).ids
         return ids
 
     def _embed(self, tokens: Sequence[int], *, field: str) -> Vectors:
         if not tokens:
-            raise NothingToEmbed("nothing to embed", field=field, expected="at least one token")
+            raise NothingToEmbed("there is nothing to embed", field=field, expected="at least one token")
         if any(not 0 <= token < self._plain.get_vocab_size() for token in tokens):
-            raise EncodingError("token outside the vocabulary", field=field)
+            raise EncodingError("a token is outside the vocabulary", field=field)
         ids = np.array([tokens], np.int64)
         offered = {
             "input_ids": ids,
@@ -187,7 +191,7 @@ class OnnxEmbedder:
         unknown = [name for name in wanted if name not in offered]
         if unknown:
             raise SetupError(
-                "model asks for inputs that are unknown here", expected=list(offered), found=unknown
+                "the model asks for inputs that are unknown here", expected=list(offered), found=unknown
             )
         hidden = self._session.run(None, {name: offered[name] for name in wanted})[0][0]
         pooled = hidden[0] if self._model.pooling == "cls" else hidden.astype(np.float64).mean(axis=0)
@@ -200,7 +204,7 @@ def _read(path: Path) -> bytes:
             return handle.read()
     except OSError as exc:
         raise SetupError(
-            "embedder file cannot be read",
+            "an embedder file cannot be read",
             field=str(path),
             found=exc.strerror,
             hint="put the model's tokenizer.json and model.onnx into one folder and name it",

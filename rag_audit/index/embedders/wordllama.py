@@ -1,4 +1,4 @@
-"""`wordllama-256`: the static table of the package `wordllama` (MIT), in integers throughout.
+"""The embedder `wordllama-256`: the static table of the package `wordllama` (MIT), in integers throughout.
 
 Weights and tokenizer are read as package data; the package itself is never imported, since its loader
 falls back to the network. Every step after the table is integer arithmetic, so that claim A1 can be
@@ -34,9 +34,9 @@ VOCABULARY = 32_000
 DIMENSION = 256
 SCALE = Fraction(22, 100)
 ENTRY_CLIP = "2.74"
-"""Three standard deviations of a table entry, as it is written in the manifest."""
+"""Three standard deviations of a table entry, as the manifest writes it."""
 NORM_FACTOR = 8145
-"""A: 7 * 256 / 0.22, for norms in units of 2^-8."""
+"""A = 7 * 256 / 0.22, for norms in units of 2^-8."""
 _ROOT_SHIFT = 16
 
 WEIGHTS = Path("weights", "l2_supercat_256.safetensors")
@@ -44,14 +44,14 @@ TOKENIZER = Path("tokenizers", "l2_supercat_tokenizer_config.json")
 WEIGHTS_SHA256 = "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5"
 TOKENIZER_SHA256 = "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"
 TABLE_SHA256 = "3dba73a4173b0e2314f9632472eae441939439f1474e3cdf0c9dc434b39fe49e"
-"""Over the int4 table as int8, row by row."""
+"""SHA-256 over the int4 table as int8, row by row."""
 TREE_DEPTH = 5
 TABLE_ROOT = "107b5999c65207363081abb6f691ee6cbc0dca7df30291dc5f714562c1443e6d"
-"""Root of the tree over the int4 table: the public value `table` of claim A1's proofs."""
+"""Root of the tree over the int4 table, which is the public value `table` of claim A1's proofs."""
 TREE_SHA256 = "ac5fef4e3027b1f566ca77f5dc56f1c1a696f7870618853ba54b9ad9ac41dbc5"
-"""Over all nodes of that tree, leaves first, 32 bytes big-endian each; the last is TABLE_ROOT."""
+"""SHA-256 over all nodes of that tree, leaves first, 32 bytes big-endian each; the last is TABLE_ROOT."""
 TABLE_SCAN = "3e5d5e0231f80726f5dc21360326ae159b592f89f5c25484adc066e4c6927297"
-"""SHA-256 over the commitments to the table's columns: what scan proofs of claim A1 are about."""
+"""SHA-256 over the commitments to the table's columns, to which scan proofs of claim A1 refer."""
 
 ARTEFACTS = {
     "table-int4": TABLE_SHA256,
@@ -64,7 +64,7 @@ ARTEFACTS = {
 
 
 def manifest(query_tokens: int, document_tokens: int) -> EmbedderManifest:
-    """The embedder's manifest. All but the token limits, this release fixes."""
+    """The embedder's manifest, in which this release fixes everything but the token limits."""
     return {
         "kind": NAME,
         "artefacts": dict(ARTEFACTS),
@@ -93,21 +93,25 @@ def _package_data(part: Path, digest: str) -> bytes:
         data = path.read_bytes()
     except OSError as exc:
         raise SetupError(
-            "embedder file cannot be read", field=str(path), found=exc.strerror, hint=_HINT
+            "an embedder file cannot be read", field=str(path), found=exc.strerror, hint=_HINT
         ) from exc
     found = hashlib.sha256(data).hexdigest()
     if found != digest:
         raise SetupError(
-            "embedder file is not the pinned one", field=str(path), expected=digest, found=found, hint=_HINT
+            "an embedder file is not the pinned one",
+            field=str(path),
+            expected=digest,
+            found=found,
+            hint=_HINT,
         )
     return data
 
 
 @cache
 def int4_table() -> Vectors:
-    """The table, shape (32000, 256): clip(round(x / 2.74 * 7), -7, 7) of each entry, in float64.
+    """The int4 table, shape (32000, 256): clip(round(x / 2.74 * 7), -7, 7) of each entry, in float64.
 
-    :raises SetupError: package missing, or weights or table other than the pinned ones
+    :raises SetupError: the package is missing, or weights or table are not the pinned ones
     """
     data = _package_data(WEIGHTS, WEIGHTS_SHA256)
     # safetensors: length of a JSON header, the header, then the tensors; the pin fixes the layout.
@@ -119,14 +123,14 @@ def int4_table() -> Vectors:
     table = steps.astype(np.int8).reshape(tensor["shape"])
     found = hashlib.sha256(table.tobytes()).hexdigest()
     if found != TABLE_SHA256:
-        raise SetupError("int4 table is not the pinned one", expected=TABLE_SHA256, found=found)
+        raise SetupError("the int4 table is not the pinned one", expected=TABLE_SHA256, found=found)
     table.flags.writeable = False
     return table
 
 
 @cache
 def table_rows() -> bytes:
-    """The table as int8, row by row.
+    """The int4 table as int8, row by row.
 
     :raises SetupError: as `int4_table`
     """
@@ -143,7 +147,7 @@ TABLE = StaticTable(
     tree=TREE_SHA256,
     columns=TABLE_SCAN,
 )
-"""What proofs of claim A1 are made from."""
+"""The table from which proofs of claim A1 are made."""
 
 
 @cache
@@ -158,20 +162,20 @@ def _tokenizer() -> Tokenizer:
 
 
 def normalise(e: np.typing.NDArray[np.int64], *, field: str) -> Vectors:
-    """v_j = sign(e_j) min(7, floor((2 |e_j| A + w) / (2 w))), w = isqrt(2^16 sum e_j^2); shape (d,).
+    """The int4 vector v_j = sign(e_j) min(7, floor((2 |e_j| A + w) / (2 w))), w = isqrt(2^16 sum e_j^2); shape (d,).
 
-    :raises NothingToEmbed: e = 0
+    :raises NothingToEmbed: e is zero
     """
     w = isqrt(int(e @ e) << _ROOT_SHIFT)
     if w == 0:
-        raise NothingToEmbed("nothing to embed", field=field, expected="text with at least one word")
+        raise NothingToEmbed("there is nothing to embed", field=field, expected="text with at least one word")
     magnitudes = np.minimum(MAX_COMPONENT, (2 * NORM_FACTOR * np.abs(e) + w) // (2 * w))
     vector: Vectors = (np.sign(e) * magnitudes).astype(np.int8)
     return vector
 
 
 class WordLlama:
-    """The default embedder; see `Embedder` for the methods' contracts."""
+    """The default embedder, with the methods of `Embedder`."""
 
     name = NAME
     dimension = DIMENSION
@@ -219,5 +223,7 @@ class WordLlama:
 
     def _embed(self, tokens: Sequence[int], *, field: str) -> Vectors:
         if any(not 0 <= token < VOCABULARY for token in tokens):
-            raise EncodingError("token outside the vocabulary", field=field, expected=f"0..{VOCABULARY - 1}")
+            raise EncodingError(
+                "a token is outside the vocabulary", field=field, expected=f"0..{VOCABULARY - 1}"
+            )
         return normalise(self._table[list(tokens)].sum(axis=0, dtype=np.int64), field=field)
