@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native as native
-from rag_audit.proofs.coalition import CoalitionStatement, CoalitionWitness
+from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement
 from rag_audit.proofs.scan.coalition import SYSTEM
 from rag_audit.relation.field import to_bytes
 from rag_audit.relation.poseidon import TAG_VECTOR
@@ -30,7 +30,7 @@ def commitment(salt: int, row: list[int]) -> int:
     return int.from_bytes(native.poseidon_hash_list(TAG_VECTOR, elements), "big")
 
 
-def window(records: int, accounts: int, tau: int) -> tuple[CoalitionStatement, CoalitionWitness]:
+def window(records: int, accounts: int, tau: int) -> tuple[CoalitionStatement, CoalitionPrivate]:
     """Vectors uniform on the sphere, quantised as embedders do; the first ten accounts share one."""
     rng = np.random.default_rng(1)
     unit = rng.standard_normal((records, DIMENSION))
@@ -53,7 +53,7 @@ def window(records: int, accounts: int, tau: int) -> tuple[CoalitionStatement, C
         capacity=records,
     )
     labels = tuple(0 if a < coalition else a for a in range(accounts))
-    return statement, CoalitionWitness(rows.tobytes(), salts, labels)
+    return statement, CoalitionPrivate(rows.tobytes(), salts, labels)
 
 
 def main() -> None:

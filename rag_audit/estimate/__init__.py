@@ -5,15 +5,15 @@ The estimate is a gate on the declared cap k_max; no bound of `accounting` rests
 
 from __future__ import annotations
 
-from rag_audit.estimate.certificate import coalition_statement, coalition_witness
+from rag_audit.estimate.certificate import coalition_private, coalition_statement
 from rag_audit.estimate.clusters import Asked, Estimate, Join, estimate, estimate_window
 
 __all__ = [
     "Asked",
     "Estimate",
     "Join",
+    "coalition_private",
     "coalition_statement",
-    "coalition_witness",
     "estimate",
     "estimate_window",
 ]

@@ -11,7 +11,7 @@ from rag_audit.encoding.canonical import jcs
 from rag_audit.estimate.clusters import Estimate, first_within, tenants_of
 from rag_audit.formats.records import CoalitionEstimate, QueryRecord
 from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.proofs.coalition import CoalitionStatement, CoalitionWitness
+from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement
 from rag_audit.relation.field import digest_to_field
 
 
@@ -58,12 +58,12 @@ def _context(declared: CoalitionEstimate, opening_digest: str, head: Checkpoint)
     )
 
 
-def coalition_witness(
+def coalition_private(
     records: Sequence[QueryRecord],
     estimate: Estimate,
     vectors: Sequence[npt.NDArray[np.int8]],
     salts: Sequence[int],
-) -> CoalitionWitness:
+) -> CoalitionPrivate:
     """Vectors, salts and the label of each account: the number of its cluster's first account, or its own.
 
     :param vectors: the records' vectors in the same order; each shape (d,), int8 in -7..7
@@ -74,4 +74,4 @@ def coalition_witness(
     for cluster in estimate.clusters:
         for account in cluster:
             labels[accounts[account]] = accounts[cluster[0]]
-    return CoalitionWitness(b"".join(v.tobytes() for v in vectors), tuple(salts), tuple(labels))
+    return CoalitionPrivate(b"".join(v.tobytes() for v in vectors), tuple(salts), tuple(labels))

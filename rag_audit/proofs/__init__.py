@@ -1,1 +1,1 @@
-"""Proof systems behind one interface (`interface`): `groth16` for small tenants, `scan` for large ones."""
+"""The proof systems behind one interface (`interface`): `groth16` for small tenants, `scan` for large ones."""

@@ -1,4 +1,4 @@
-"""Many proofs in bounded memory: items that are made when they are asked for, and outcomes one by one."""
+"""Verification of many proofs in bounded memory: items are made on demand, and each proof has its own outcome."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from rag_audit.errors import RagAuditError
 
 T = TypeVar("T")
 Refusals = dict[int, RagAuditError]
-"""Why proofs do not hold, by their number: `InvalidProof` where one is false, another error (exit code 2) where it is
-no proof at all or cannot be read."""
+"""The reasons why proofs do not hold, by the proof's number: `InvalidProof` for a false proof, another error (exit
+code 2) for bytes that are no proof at all or cannot be read."""
 
 
 @dataclass(frozen=True)
 class Lazy(Sequence[T], Generic[T]):
-    """A sequence whose items are made when they are asked for, and not kept.
+    """A sequence whose items are made on demand and not kept.
 
-    :param number: how many there are
-    :param make: makes the item of a number; may raise `RagAuditError`, which is then that item's outcome alone
+    :param number: how many items there are
+    :param make: makes the item of a number; it may raise `RagAuditError`, which is then the outcome of that item alone
     """
 
     number: int
@@ -42,33 +42,33 @@ class Lazy(Sequence[T], Generic[T]):
 
 
 class NativeBatch(Protocol):
-    """A sum of equations in the native core that grows chunk by chunk and keeps no proof."""
+    """A batch in the native core: a sum of equations that grows chunk by chunk and keeps no proof."""
 
     CHUNK: ClassVar[int]
 
     def add(self, records: list[Any], /) -> list[tuple[int, str]]:
-        """Adds records; the numbers of those that are no proofs at all, with the reason."""
+        """Add records, and return the numbers of those that are no proofs at all, with the reason."""
 
     def holds(self) -> bool:
-        """Whether everything that was added and not refused is proved."""
+        """Whether every record that was added and not refused is proved."""
 
     def search(self, records: list[Any], /) -> list[tuple[int, str]]:
-        """The numbers of the records whose proofs do not hold, with the reason, whatever was added before."""
+        """The numbers of the given records whose proofs do not hold, with the reason, whatever was added before."""
 
 
 def in_chunks(
     batch: NativeBatch, count: int, record: Callable[[int], Any], refused: Callable[[str], RagAuditError]
 ) -> Refusals:
-    """Why proofs do not hold, by number: all in one sum, of which a chunk's records are held at a time. If the sum does
-    not vanish, each chunk is made again and its bad ones are named.
+    """Verify proofs in one sum, of which one chunk's records are held at a time, and return the refusals by number. If
+    the sum does not vanish, each chunk is made again to find its false proofs.
 
     :param record: makes the native core's record of a number; an error that it raises is that record's outcome
-    :param refused: the error for the native core's reason
+    :param refused: makes the error for a reason that the native core gives
     """
     bad: Refusals = {}
 
     def of_chunk(start: int, step: Callable[[list[Any]], list[tuple[int, str]]]) -> None:
-        """A step of one chunk, whose records go with the call."""
+        """Apply a step to one chunk, whose records are freed with the call."""
         places, records = [], []
         for i in range(start, min(start + batch.CHUNK, count)):
             try:

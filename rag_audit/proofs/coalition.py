@@ -1,8 +1,8 @@
-"""The coalition certificate: what it claims, what proving it needs, and the proof systems that make one.
+"""The coalition proof: its claim, its private inputs, and the proof systems that make one.
 
-Claim: every two records that are compared and whose vectors have cosine at least theta carry the same label, a label
-is a function of the account, each label has at most c accounts and at most c_tenant of one tenant, and the vectors
-are those of the records' cq. In integers, with theta = p/q: <a, b> > 0 and (q <a, b>)^2 >= p^2 |a|^2 |b|^2.
+The claim: every two records that are compared and whose vectors have cosine at least theta carry the same label, a
+label is a function of the account, each label has at most c accounts and at most c_tenant of one tenant, and the
+vectors are those of the records' cq. In integers, with theta = p/q: <a, b> > 0 and (q <a, b>)^2 >= p^2 |a|^2 |b|^2.
 
 Both sides build the statement from published entries alone (`estimate.certificate`); labels stay hidden.
 """
@@ -20,25 +20,25 @@ from rag_audit.errors import VersionError
 from rag_audit.proofs.interface import OpenedKey, Pins
 
 COALITION_SYSTEMS = ("groth16", "scan")
-"""Systems that a policy may name for its certificate."""
+"""The proof systems that a policy may name for its coalition proof."""
 
 
 @dataclass(frozen=True)
 class CoalitionStatement:
-    """The public side of a certificate; at least one record.
+    """The public values of a coalition proof about at least one record.
 
-    :param ctx: names the window, its entries before the closing record, and every parameter of the estimate: a field
-        element that the certificate must be bound to
+    :param ctx: a field element that names the window, its entries before the closing record, and every parameter of
+        the estimate, and to which the proof must be bound
     :param cq: query-vector commitment of each record, in ledger order
     :param account: number of each record's account, 0..accounts - 1
     :param tenant: number of each account's tenant
-    :param first: for each record j the first record that it is compared with: those from first[j] to j - 1 are within
-        tau of it; never decreasing, first[j] <= j
+    :param first: for each record j the first record that it is compared with, as those from first[j] to j - 1 are
+        within tau of it; never decreasing, first[j] <= j
     :param theta: the threshold p/q, 0 < p < q <= 1000
-    :param c: most accounts of a label
-    :param c_tenant: most accounts of a label in one tenant, 1 <= c_tenant <= c
+    :param c: the most accounts of a label
+    :param c_tenant: the most accounts of a label in one tenant, 1 <= c_tenant <= c
     :param dimension: components of a vector
-    :param capacity: the most records that the policy's certificate takes
+    :param capacity: the most records that the policy's coalition proof covers
     """
 
     ctx: int
@@ -54,8 +54,8 @@ class CoalitionStatement:
 
 
 @dataclass(frozen=True)
-class CoalitionWitness:
-    """The private side of a certificate; `repr` omits it.
+class CoalitionPrivate:
+    """The private inputs of a coalition proof, which `repr` omits.
 
     :param vectors: the records' vectors, int8 in -7..7, row by row, shape (records, dimension)
     :param salts: salt of each record's cq
@@ -68,16 +68,16 @@ class CoalitionWitness:
 
 
 class CoalitionSystem(Protocol):
-    """What `rag_audit.proofs.<system>.coalition.SYSTEM` offers."""
+    """The interface of `rag_audit.proofs.<system>.coalition.SYSTEM`."""
 
     def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
-        """Digest of the circuit or protocol that certifies windows of up to `records` records.
+        """The digest of the circuit or protocol for windows of up to `records` records.
 
-        :raises PolicyError: this system has none for them
+        :raises PolicyError: this system has none for these parameters
         """
 
     def published_keys(self, *, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, Json]:
-        """What the window file carries for verifiers of that certificate, by digest.
+        """The keys that the window file carries for verifiers of the coalition proof, by digest.
 
         :raises SetupError: a key is missing and cannot be made
         """
@@ -91,46 +91,46 @@ class CoalitionSystem(Protocol):
         published: Mapping[str, Json],
         pins: Pins,
     ) -> OpenedKey:
-        """What a verifier needs beside certificate and statement, from the window file and its own pins.
+        """The key that a verifier needs beside proof and statement, from the window file and its own pins.
 
-        :raises SetupError: no pin, or not published
-        :raises InvalidProof: not what is pinned
+        :raises SetupError: there is no pin, or no published key
+        :raises InvalidProof: the published key is not the pinned one
         """
 
     def certify(
         self,
         statement: CoalitionStatement,
-        witness: CoalitionWitness,
+        private: CoalitionPrivate,
         *,
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, Any]:
-        """The certificate as JSON, with `system` and `circuit` among its fields, after verifying it: the closing
-        record that names it is final.
+        """The coalition proof as JSON, with `system` and `circuit` among its fields. It is verified before it is
+        returned, since the closing record that names it is final.
 
         :param executor: where blocks are proved; in this process if None
         :param progress: called with (blocks done, blocks)
         :raises WitnessError: the claim is false, or the window has more records than the system takes
-        :raises InvalidProof: what was made does not verify: a damaged proving key, say
+        :raises InvalidProof: the new proof does not verify, for example because the proving key is damaged
         """
 
     def verify(
         self, statement: CoalitionStatement, certificate: Json, *, key: Any, engine: str = "native"
     ) -> None:
-        """Return if the certificate proves the statement.
+        """Return if the coalition proof proves the statement.
 
-        :param key: of `open_key`
-        :raises InvalidProof: it does not
-        :raises RagAuditError: it is not well-formed
+        :param key: the key that `open_key` gives
+        :raises InvalidProof: the proof does not prove the statement
+        :raises RagAuditError: the proof is not well-formed
         """
 
 
 def coalition_system(name: str) -> CoalitionSystem:
-    """The system that a policy names.
+    """The system of coalition proofs that a policy names.
 
-    :raises VersionError: this release does not have it
+    :raises VersionError: this release does not have the system
     """
     if name not in COALITION_SYSTEMS:
-        raise VersionError("no coalition certificates of this system", expected=COALITION_SYSTEMS, found=name)
+        raise VersionError("this system has no coalition proofs", expected=COALITION_SYSTEMS, found=name)
     system: CoalitionSystem = importlib.import_module(f"rag_audit.proofs.{name}.coalition").SYSTEM
     return system

@@ -1,8 +1,8 @@
-"""Where proving jobs run: processes of this machine, or a cluster that sees none of their witnesses.
+"""Executors of proving jobs: processes of this machine, or a cluster that sees none of the jobs' private inputs.
 
 A job holds the seed, the index or every score. To another machine it travels sealed with ChaCha20-Poly1305 under a
 key that provider and workers read from the file that RAG_AUDIT_WORKER_KEY names, and its result comes back the
-same way: neither the network, the scheduler, its logs nor what it spills to disk shows a witness
+same way: neither the network nor the scheduler, its logs and the data that it spills to disk show a private input
 (docs/decisions/0014-sealed-proving-jobs.md). A job whose worker is lost runs once more.
 """
 
@@ -46,13 +46,13 @@ log = logging.getLogger(__name__)
 
 KEY_VARIABLE = "RAG_AUDIT_WORKER_KEY"
 IN_FLIGHT = 128
-"""Jobs sent to a cluster and not yet back: their witnesses are in this process's memory."""
+"""The most jobs that are out at a cluster at a time, since their private inputs are in this process's memory."""
 IN_FLIGHT_BYTES = 1 << 28
-"""Fewer are sent where they are large, but enough for two workers, one job under way and one waiting each."""
+"""Fewer large jobs are sent at a time, but enough for two workers, each with one job running and one waiting."""
 FEWEST_IN_FLIGHT = 4
 CONNECT_S = 10
 SILENCE_S = 300.0
-"""Without a result for so long, a cluster is said to be silent: it may have no workers left."""
+"""Seconds without a result after which a warning says that the cluster is silent: it may have no workers left."""
 _JOB, _RESULT = b"rag-audit/worker/v1/job", b"rag-audit/worker/v1/result"
 
 K = TypeVar("K")
@@ -72,13 +72,13 @@ def new_worker_key(path: Path) -> None:
 def worker_key() -> bytes:
     """The key from the file that RAG_AUDIT_WORKER_KEY names, here or on a worker.
 
-    :raises SetupError: variable or file missing, or a file that others may read
-    :raises EncodingError: not 64 hexadecimal digits
+    :raises SetupError: the variable or the file is missing, or others may read the file
+    :raises EncodingError: the file does not hold 64 hexadecimal digits
     """
     name = os.environ.get(KEY_VARIABLE)
     if not name:
         raise SetupError(
-            "proving jobs leave this machine sealed only, and there is no key",
+            "proving jobs leave this machine only under a key, and there is none",
             field=KEY_VARIABLE,
             expected="the path of a key file, here and on every worker",
             hint="rag-audit worker-key FILE, and copy FILE to the workers by a safe way",
@@ -92,7 +92,7 @@ def _seal(key: bytes, value: Any, context: bytes) -> bytes:
 
 
 def _open(key: bytes, blob: bytes, context: bytes) -> Any:
-    # Unpickled only after the tag is checked: whoever made it holds the key.
+    # The bytes are unpickled only after the tag is checked, so whoever made them holds the key.
     try:
         plain = unseal(blob, key, context, what="job or result")
     except StoreError as exc:
@@ -104,15 +104,17 @@ def _open(key: bytes, blob: bytes, context: bytes) -> Any:
 
 
 def run_sealed(blob: bytes) -> bytes:
-    """What a worker runs: opens a call, makes it, seals what came of it.
+    """Open a sealed call, make the call, and seal its result; this is what a worker runs.
 
-    :raises SetupError: no key here, or not the provider's
+    :raises SetupError: there is no key here, or it is not the provider's
     :raises VersionError: provider and worker have different releases
     """
     key = worker_key()
     release, call = _open(key, blob, _JOB)
     if release != __version__:
-        raise VersionError("a worker has another release", expected=release, found=__version__)
+        raise VersionError(
+            "a worker has another release than the provider", expected=release, found=__version__
+        )
     fn, args, kwargs = pickle.loads(call)
     outcome: tuple[Any, RagAuditError | None]
     try:
@@ -128,9 +130,9 @@ def run_sealed(blob: bytes) -> bytes:
 
 
 class LocalProcesses(Executor):
-    """Spawned processes of this machine. When one dies, all are replaced and the pool goes on.
+    """An executor of spawned processes on this machine. When one dies, all are replaced and the pool continues.
 
-    :param workers: how many
+    :param workers: how many processes
     """
 
     def __init__(self, workers: int) -> None:
@@ -155,20 +157,20 @@ class LocalProcesses(Executor):
 
 
 class SealedExecutor(Executor):
-    """Any executor of other machines, of which it sees sealed calls and sealed results only.
+    """A wrapper of any executor on other machines, which then sees only sealed calls and sealed results.
 
-    :param remote: what carries the calls
-    :param key: 32 bytes that the workers have too
+    :param remote: the executor that runs the sealed calls
+    :param key: 32 bytes, which the workers have too
     """
 
     def __init__(self, remote: Executor, key: bytes) -> None:
         self._remote = remote
         self._key = key
         self.largest = 1
-        """Bytes of the largest call so far."""
+        """Size of the largest call so far in bytes."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """As `Executor.submit`. An error of the job is raised as it was; any other means that the job was lost."""
+        """As `Executor.submit`. The job's own errors are raised unchanged; any other means that the job was lost."""
         blob = _seal(self._key, (__version__, pickle.dumps((fn, args, kwargs))), _JOB)
         self.largest = max(self.largest, len(blob))
         outer: Future[Any] = Future()
@@ -192,14 +194,14 @@ class SealedExecutor(Executor):
 
 
 class _Ray(Executor):
-    """Ray's tasks as an executor's."""
+    """An executor whose calls run as Ray's tasks."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        # Never cancelled: a thread of Ray's fails on that. Leaving the cluster ends what runs there.
+        # Tasks are never cancelled, since a thread of Ray's fails on that. Leaving the cluster ends them.
         future.set_running_or_notify_cancel()
 
         def settle(done: Future[Any]) -> None:
@@ -215,12 +217,12 @@ class _Ray(Executor):
 
 @contextmanager
 def open_executor(address: str | None = None, *, workers: int = 1) -> Iterator[Executor]:
-    """Spawned processes, or the cluster at an address.
+    """An executor of spawned processes, or of the cluster at an address.
 
     :param address: ``dask://host:port`` or ``ray://host:port``
-    :param workers: processes, where there is no address
+    :param workers: how many processes, where there is no address
     :raises SetupError: the cluster's package or the workers' key is missing
-    :raises ExecutorError: another address, or nobody answers there
+    :raises ExecutorError: the address has another form, or no cluster answers there
     """
     if address is None:
         with LocalProcesses(workers) as pool:
@@ -229,7 +231,7 @@ def open_executor(address: str | None = None, *, workers: int = 1) -> Iterator[E
     scheme, separator, place = address.partition("://")
     if scheme not in ("dask", "ray") or not separator or not place:
         raise ExecutorError(
-            "not an executor's address", field="--executor", expected="dask://host:port or ray://host:port",
+            "the address is not an executor's", field="--executor", expected="dask://host:port or ray://host:port",
             found=address,
         )  # fmt: skip
     key = worker_key()
@@ -254,7 +256,7 @@ def _package(name: str, extra: str) -> Any:
         return importlib.import_module(name)
     except ImportError as exc:
         raise SetupError(
-            "package not installed", field=name, hint=f"pip install 'ragaudit-zk[{extra}]'"
+            "the executor's package is not installed", field=name, hint=f"pip install 'ragaudit-zk[{extra}]'"
         ) from exc
 
 
@@ -263,26 +265,28 @@ def _answering(address: str) -> Iterator[None]:
     try:
         yield
     except Exception as exc:
-        raise ExecutorError("no cluster answers", field=address, found=type(exc).__name__) from exc
+        raise ExecutorError(
+            "no cluster answers at the address", field=address, found=type(exc).__name__
+        ) from exc
 
 
 # -- jobs ----------------------------------------------------------------------------------------------------
 
 
 def run_job(job: Job) -> Any:
-    """What an executor runs: a proof from a picklable job."""
+    """Run a picklable job and return its proof; this is what an executor runs."""
     return job.run()
 
 
 def run_jobs(jobs: Iterable[tuple[K, Job]], executor: Executor | None) -> Iterator[tuple[K, Any]]:
-    """Run jobs and give each one's name and result as it is done, in any order.
+    """Run jobs and yield each one's name and result as it finishes, in any order.
 
-    Jobs are taken from the iterable as there is room for them. One whose worker is lost runs once more. After an
-    error no job is started, and those under way are waited for and given, so that no finished proof is lost.
+    Jobs are taken from the iterable as there is room for them. A job whose worker is lost runs once more. After an
+    error no job is started, and the running ones are waited for and yielded, so that no finished proof is lost.
 
-    :param executor: threads or processes of this machine are used as they are, any other executor is sealed
-        (`SealedExecutor`, with the key of `worker_key`); one job after another in this thread if None
-    :raises ExecutorError: a job's second worker was lost too, or the executor takes no more
+    :param executor: threads or processes of this machine are used directly, any other executor is sealed
+        (`SealedExecutor`, with the key of `worker_key`); if None, jobs run one after another in this thread
+    :raises ExecutorError: a job's second worker was lost too, or the executor accepts no more jobs
     :raises RagAuditError: what a job raised; a `WitnessError`'s field starts with the job's name
     """
     if executor is None:
@@ -311,18 +315,24 @@ def run_jobs(jobs: Iterable[tuple[K, Job]], executor: Executor | None) -> Iterat
         try:
             waiting[executor.submit(run_job, job)] = (name, job, again)
         except Exception as exc:
-            failure = failure or ExecutorError("no job can be sent", found=f"{type(exc).__name__}: {exc}")
+            failure = failure or ExecutorError(
+                "no job can be sent to the executor", found=f"{type(exc).__name__}: {exc}"
+            )
 
     try:
         while True:
-            # Room is looked up once a job: a failed submission ends the loop.
+            # Room is checked once per job, since a failed submission ends the loop.
             while failure is None and room() and (following := next(source, None)):
                 send(*following, again=False)
             if not waiting:
                 break
             finished = wait(waiting, timeout=SILENCE_S, return_when=FIRST_COMPLETED).done
             if not finished:
-                log.warning("no result for %.0f s; %d jobs are on their way", SILENCE_S, len(waiting))
+                log.warning(
+                    "the cluster gave no result for %.0f s; %d jobs are running there",
+                    SILENCE_S,
+                    len(waiting),
+                )
             for future in finished:
                 name, job, again = waiting.pop(future)
                 error = None if future.cancelled() else future.exception()
@@ -332,7 +342,7 @@ def run_jobs(jobs: Iterable[tuple[K, Job]], executor: Executor | None) -> Iterat
                     yield name, future.result()
                 elif again:
                     failure = failure or ExecutorError(
-                        "a job was lost with its worker twice", field=str(name),
+                        "a job was lost twice with its worker", field=str(name),
                         found="cancelled" if error is None else f"{type(error).__name__}: {error}",
                         hint="finished proofs are kept: run the same command again",
                     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A the score window is beyond every score. Without the bounds that templates assert of their parameters, the slot arithmetic of
+"""A score window beyond reach. Without the bounds that templates assert of their parameters, the slot arithmetic of
 the scores wraps modulo r: the quotients' range is nearly the whole field, the last slot of a group takes up whatever
 the others lack, and a prover chooses the scores. Each of the places that refuse such a window is tried alone."""
 

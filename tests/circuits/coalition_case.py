@@ -1,4 +1,4 @@
-"""Windows for the circuit `coalition`: statement and witness from vectors and accounts, by brute force."""
+"""Windows for the circuit `coalition`: statement and private inputs from vectors and accounts, by brute force."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from rag_audit.proofs.coalition import CoalitionStatement, CoalitionWitness
+from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement
 from rag_audit.proofs.groth16.coalition import CoalitionJob
 from rag_audit.proofs.groth16.instance import CoalitionInstance
 from rag_audit.relation.commitments import vector_commitment
@@ -35,11 +35,11 @@ class Window:
     """A statement with its private side, which a test may bend."""
 
     statement: CoalitionStatement
-    witness: CoalitionWitness
+    private: CoalitionPrivate
 
     @property
     def job(self) -> CoalitionJob:
-        return CoalitionJob.of(self.statement, self.witness)
+        return CoalitionJob.of(self.statement, self.private)
 
     def stating(self, **changes: object) -> Window:
         """The same private side with another statement."""
@@ -47,12 +47,12 @@ class Window:
 
     def knowing(self, **changes: object) -> Window:
         """The same statement with another private side."""
-        return replace(self, witness=replace(self.witness, **changes))  # type: ignore[arg-type]
+        return replace(self, private=replace(self.private, **changes))  # type: ignore[arg-type]
 
     def with_rows(self, rows: Sequence[Row]) -> Window:
         """Other vectors, and their commitments."""
         data = np.array(rows, np.int8)
-        cq = tuple(vector_commitment(s, r) for s, r in zip(self.witness.salts, data.tolist(), strict=True))
+        cq = tuple(vector_commitment(s, r) for s, r in zip(self.private.salts, data.tolist(), strict=True))
         return self.knowing(vectors=data.tobytes()).stating(cq=cq)
 
 
@@ -92,7 +92,7 @@ def window(
         dimension=instance.dimension,
         capacity=instance.records,
     )
-    return Window(statement, CoalitionWitness(data.astype(np.int8).tobytes(), salts, tuple(label)))
+    return Window(statement, CoalitionPrivate(data.astype(np.int8).tobytes(), salts, tuple(label)))
 
 
 def random_window(seed: int, instance: CoalitionInstance = TINY) -> Window:

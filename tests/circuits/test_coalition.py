@@ -93,17 +93,17 @@ def test_full_scale_components_are_counted() -> None:
 # -- cheating provers ----------------------------------------------------------------------------------------
 
 
-def assert_caught(witness: list[int], check: set[str]) -> None:
-    broken = literal_system(TINY).broken_signals(witness)
-    assert broken, "the forged witness is accepted"
+def assert_caught(assignment: list[int], check: set[str]) -> None:
+    broken = literal_system(TINY).broken_signals(assignment)
+    assert broken, "the forged assignment is accepted"
     for signals in broken:
         classes = {signal_class(name) for name in signals}
         assert check <= classes, f"rejected by another constraint, of {sorted(classes)[:8]}"
-    assert next(shipped_system(TINY).broken(shipped_witness(TINY, witness)), None) is not None
+    assert next(shipped_system(TINY).broken(shipped_witness(TINY, assignment)), None) is not None
 
 
 def lie(case: Window, *patches: Patch, **overrides: Any) -> list[int]:
-    """A full witness for a case whose statement is false, or for inputs that do not belong together."""
+    """A full assignment for a case whose statement is false, or for inputs that do not belong together."""
     return forge(TINY, {**case.job.inputs(), **overrides}, *patches)
 
 
@@ -166,7 +166,7 @@ def test_label_called_equal_where_it_is_different(case: Window) -> None:
 
 def test_vector_of_another_commitment(case: Window) -> None:
     """The near vector is exchanged for a far one; its record's cq stays."""
-    data = np.frombuffer(case.witness.vectors, np.int8).reshape(-1, 8).copy()
+    data = np.frombuffer(case.private.vectors, np.int8).reshape(-1, 8).copy()
     data[2] = C
     altered = case.knowing(vectors=data.tobytes(), labels=(0, 3, 0, 3))
     assert_caught(lie(altered), {"cq[]", "vector_hash[].out"})
@@ -222,7 +222,7 @@ def test_product_of_other_components(case: Window) -> None:
 
 @pytest.fixture(scope="module")
 def certificate(case: Window) -> dict[str, Any]:
-    return coalition.SYSTEM.certify(case.statement, case.witness)
+    return coalition.SYSTEM.certify(case.statement, case.private)
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +246,7 @@ def test_certificate_of_a_full_window_of_64() -> None:
     vectors = np.clip(np.rint(rows), -7, 7).astype(int).tolist()
     full = window(vectors, [i % 20 for i in range(64)], [i % 3 for i in range(20)], instance=shipped)
     assert full.statement.c == 2
-    made = coalition.SYSTEM.certify(full.statement, full.witness)
+    made = coalition.SYSTEM.certify(full.statement, full.private)
     pinned = VerificationKey.parse(proving_key(shipped).vk, field="vk")
     coalition.SYSTEM.verify(full.statement, made, key=pinned)
     with pytest.raises(InvalidProof):
@@ -298,22 +298,22 @@ def test_damaged_certificate(case: Window, certificate: dict[str, Any], key: Any
 
 def test_false_claim_has_no_certificate(case: Window) -> None:
     for false in (case.stating(c=2), case.knowing(labels=(0, 1, 0, 3)), case.knowing(salts=(1,) * 5)):
-        with pytest.raises(WitnessError, match="no witness"):
-            coalition.SYSTEM.certify(false.statement, false.witness)
+        with pytest.raises(WitnessError, match="private inputs do not satisfy"):
+            coalition.SYSTEM.certify(false.statement, false.private)
 
 
 def test_window_that_does_not_fit(case: Window) -> None:
     empty = case.stating(cq=(), account=(), tenant=(), first=(), c=0, c_tenant=0)
     with pytest.raises(WitnessError, match="does not fit") as caught:
-        coalition.SYSTEM.certify(empty.statement, empty.witness)
+        coalition.SYSTEM.certify(empty.statement, empty.private)
     assert caught.value.expected == "1..8"
     many = window([A] * 9, [0] * 9)
     with pytest.raises(WitnessError, match="does not fit"):
-        coalition.SYSTEM.certify(many.statement, many.witness)
+        coalition.SYSTEM.certify(many.statement, many.private)
     for name in ("vectors", "salts", "labels"):
-        short = case.knowing(**{name: getattr(case.witness, name)[:-1]})
+        short = case.knowing(**{name: getattr(case.private, name)[:-1]})
         with pytest.raises(WitnessError) as caught:
-            CoalitionJob.of(short.statement, short.witness)
+            CoalitionJob.of(short.statement, short.private)
         assert caught.value.field == name
 
 
@@ -328,7 +328,7 @@ def test_parameters_that_no_circuit_fits(change: dict[str, Any]) -> None:
 
 def test_job_does_not_show_its_secrets(case: Window) -> None:
     text = repr(case.job)
-    for secret in (case.witness.salts[0], case.witness.vectors, case.witness.labels):
+    for secret in (case.private.salts[0], case.private.vectors, case.private.labels):
         assert str(secret) not in text
 
 

@@ -122,7 +122,7 @@ def test_job_does_not_show_its_secrets(cases: list[Case]) -> None:
 
 def test_job_whose_private_values_do_not_fit(cases: list[Case]) -> None:
     good = proof_job(cases[0])
-    with pytest.raises(WitnessError, match="no witness"):
+    with pytest.raises(WitnessError, match="private inputs do not satisfy"):
         replace(good, s0=good.s0 + 1).run()
     for name in ("rows", "vector", "positions"):
         with pytest.raises(WitnessError) as caught:
@@ -309,7 +309,7 @@ def test_altered_cached_key_is_noticed(copied: Path, name: str, change: Callable
 def test_altered_verification_key_under_an_altered_manifest_is_noticed(copied: Path) -> None:
     swap_inputs(copied / "verification_key.json")
     write_manifest(copied, read_json(copied / "manifest.json", max_bytes=1 << 20))
-    with pytest.raises(SetupError, match="cached key does not match its manifest"):
+    with pytest.raises(SetupError, match="a cached key does not match its manifest"):
         proving_key(TINY)
 
 
@@ -328,7 +328,7 @@ def test_cached_circuit_of_another_digest_is_noticed(copied: Path) -> None:
     folder = copied.parents[1] / CIRCUITS / CIRCUIT
     manifest = read_json(folder / "manifest.json", max_bytes=1 << 20)
     write_manifest(folder, {**manifest, "circuit": "00" * 32})
-    with pytest.raises(SetupError, match="cached circuit is another one"):
+    with pytest.raises(SetupError, match="the cached circuit is another one"):
         compile_circuit(TINY)
 
 

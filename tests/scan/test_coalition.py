@@ -38,7 +38,7 @@ def case() -> Window:
 
 @pytest.fixture(scope="module")
 def certificate(case: Window) -> dict[str, Any]:
-    return SYSTEM.certify(case.statement, case.witness)
+    return SYSTEM.certify(case.statement, case.private)
 
 
 def test_is_the_system_that_a_policy_names() -> None:
@@ -78,12 +78,12 @@ def test_windows_of_random_queries_are_certified(seed: int) -> None:
     accounts = [*range(6), *(rng.randrange(6) for _ in range(14))]
     made = window(rows, accounts, [0, 1, 0, 1, 2, 2], tau=rng.choice([0, 5]))
     made = made.stating(dimension=3, capacity=20)
-    SYSTEM.verify(made.statement, SYSTEM.certify(made.statement, made.witness), key=None)
+    SYSTEM.verify(made.statement, SYSTEM.certify(made.statement, made.private), key=None)
 
 
 def test_one_record_is_certified() -> None:
     alone = window([A], [0])
-    made = SYSTEM.certify(alone.statement, alone.witness)
+    made = SYSTEM.certify(alone.statement, alone.private)
     assert made["pairs"] == []
     SYSTEM.verify(alone.statement, made, key=None)
 
@@ -116,10 +116,10 @@ LIES: dict[str, Callable[[Window], Window]] = {
     "a split cluster": lambda w: w.knowing(labels=(0, 0, 2, 3, 4)),
     "a label of more accounts than c": lambda w: w.stating(c=2),
     "a label of more accounts of a tenant than c_tenant": lambda w: w.stating(c_tenant=1),
-    "another salt": lambda w: w.knowing(salts=(1, *w.witness.salts[1:])),
-    "another vector": lambda w: w.knowing(vectors=bytes([6]) + w.witness.vectors[1:]),
-    "a component of 8": lambda w: w.knowing(vectors=bytes([8]) + w.witness.vectors[1:]),
-    "a vector missing": lambda w: w.knowing(vectors=w.witness.vectors[TINY.dimension :]),
+    "another salt": lambda w: w.knowing(salts=(1, *w.private.salts[1:])),
+    "another vector": lambda w: w.knowing(vectors=bytes([6]) + w.private.vectors[1:]),
+    "a component of 8": lambda w: w.knowing(vectors=bytes([8]) + w.private.vectors[1:]),
+    "a vector missing": lambda w: w.knowing(vectors=w.private.vectors[TINY.dimension :]),
     "a label missing": lambda w: w.knowing(labels=(0, 0, 2, 3)),
     "a label of nobody": lambda w: w.knowing(labels=(0, 0, 2, 3, 5)),
     "a negative label": lambda w: w.knowing(labels=(0, 0, 2, 3, -1)),
@@ -131,7 +131,7 @@ LIES: dict[str, Callable[[Window], Window]] = {
 def test_false_claims_have_no_certificate(case: Window, what: str) -> None:
     lie = LIES[what](case)
     with pytest.raises(WitnessError) as caught:
-        SYSTEM.certify(lie.statement, lie.witness)
+        SYSTEM.certify(lie.statement, lie.private)
     assert "internal" not in str(caught.value.found)
 
 
@@ -177,7 +177,7 @@ def test_keys_and_other_engines_are_refused(case: Window, certificate: dict[str,
 
 
 def test_two_certificates_of_a_window_share_nothing(case: Window, certificate: dict[str, Any]) -> None:
-    again = SYSTEM.certify(case.statement, case.witness)
+    again = SYSTEM.certify(case.statement, case.private)
     first, second = (base64.b64decode(c["records"]) for c in (certificate, again))
     assert len(first) == len(second)
     assert not {first[i : i + 32] for i in range(0, len(first), 32)} & {
@@ -191,7 +191,7 @@ def test_runs_over_pairs_are_jobs(case: Window) -> None:
     steps: list[tuple[int, int]] = []
     with ThreadPoolExecutor(1) as executor:
         made = SYSTEM.certify(
-            case.statement, case.witness, executor=executor, progress=lambda *at: steps.append(at)
+            case.statement, case.private, executor=executor, progress=lambda *at: steps.append(at)
         )
     SYSTEM.verify(case.statement, made, key=None)
     assert steps == [(1, 2), (2, 2)]
@@ -199,22 +199,22 @@ def test_runs_over_pairs_are_jobs(case: Window) -> None:
 
 def test_jobs_travel_and_show_no_secret(case: Window) -> None:
     native = coalition._native_statement(case.statement, 3)
-    records, blindings = native.prove_records(coalition._native_witness(case.witness))
-    job = coalition.PairsJob(case.statement, case.witness, 3, records, blindings, 0)
+    records, blindings = native.prove_records(coalition._native_private(case.private))
+    job = coalition.PairsJob(case.statement, case.private, 3, records, blindings, 0)
     assert pickle.loads(pickle.dumps(job)) == job
     shown = repr(job)
-    assert "CoalitionWitness()" in shown
+    assert "CoalitionPrivate()" in shown
     assert "blindings" not in shown
-    assert str(case.witness.salts[0]) not in shown
+    assert str(case.private.salts[0]) not in shown
 
 
 def test_a_job_whose_claim_is_false_is_refused(case: Window) -> None:
     lie = case.knowing(labels=(0, 0, 2, 3, 4))
     room = 3
     records, blindings = coalition._native_statement(lie.statement, room).prove_records(
-        coalition._native_witness(lie.witness)
+        coalition._native_private(lie.private)
     )
-    job = coalition.PairsJob(lie.statement, lie.witness, room, records, blindings, 0)
+    job = coalition.PairsJob(lie.statement, lie.private, room, records, blindings, 0)
     with pytest.raises(WitnessError, match="no certificate"):
         job.run()
     with pytest.raises(WitnessError, match="no certificate"):

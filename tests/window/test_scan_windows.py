@@ -644,7 +644,7 @@ def test_new_windows_use_the_scan_argument_unless_told_otherwise() -> None:
 MALFORMED = {
     "proof truncated": "the proof ends early",
     "proof extended": "bytes after the proof's end",
-    "proof of another version": "SchemaError: proof of another system",
+    "proof of another version": "SchemaError: the proof is of another system",
     "proof of another capacity": "proof refused (proof: byte ",
     "point of a proof off the curve": "not the canonical encoding of a point",
     "scalar of a proof not canonical": "not a canonical scalar",

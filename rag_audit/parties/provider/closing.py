@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_audit.encoding.canonical import digest_hex, jcs, read_json
 from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
-from rag_audit.estimate import Estimate, coalition_statement, coalition_witness, estimate_window
+from rag_audit.estimate import Estimate, coalition_private, coalition_statement, estimate_window
 from rag_audit.formats.records import CoalitionEstimate, QueryRecord
 from rag_audit.index.query import OpenedQuery
 from rag_audit.ledger.checkpoint import Checkpoint
@@ -58,7 +58,7 @@ def declare(
     path, ctx = context.layout.coalition, to_hex(statement.ctx)
     kept: Any = read_json(path, max_bytes=MAX_COALITION_BYTES) if path.exists() else {}
     if kept.get("ctx") != ctx:
-        witness = coalition_witness(records, estimate, vectors, [q.salts.vector for q in queries])
+        witness = coalition_private(records, estimate, vectors, [q.salts.vector for q in queries])
         system = coalition_system(asked.system)
         certificate = system.certify(statement, witness, executor=executor, progress=progress)
         kept = {"ctx": ctx, "certificate": certificate}

@@ -1,8 +1,8 @@
 """Phase 2 of a setup by several parties (Bowe, Gabizon, Miers 2017), in snarkjs's file formats.
 
-Each party multiplies the key's delta by a secret of its own and proves that it knew it. Whoever forges a proof needs
-all of them, so one party that forgets its secret is enough. That the parties are different people is nothing that a
-file can show: their names are their own words, and a contributor finds its contribution again by its hash.
+Each party multiplies the key's delta by a secret of its own and proves that it knew the secret. Forging a proof takes
+all the secrets, so one party that forgets its own is enough. No file can show that the parties are different people:
+their names are their own words, and a contributor finds its contribution again by its hash.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from rag_audit.proofs.groth16.powers import Contribution, check_powers, file_dig
 
 MAX_NAME_BYTES = 64
 BEACON_EXPONENT = 10
-"""A beacon's value is hashed 2^10 times, which is what snarkjs asks for at least."""
+"""A beacon's value is hashed 2^10 times, the least that snarkjs accepts."""
 MIN_CONTRIBUTIONS = 2
 
 
 @dataclass(frozen=True)
 class Ceremony:
-    """Both phases of a key that was checked, and the digests of what it was checked against.
+    """Both phases of a key that was checked, and the digests of the files that it was checked against.
 
-    :param phase1: of the powers of tau
-    :param phase1_digest: SHA-256 of their file
-    :param phase2: of the key
+    :param phase1: contributions to the powers of tau
+    :param phase1_digest: SHA-256 of the powers' file
+    :param phase2: contributions to the key
     :param r1cs_digest: SHA-256 of the constraints' file
     :param zkey_digest: SHA-256 of the key's file
-    :param vk: the verification key under its circuit's digest; None where nobody contributed a secret, or no circuit is
+    :param vk: the verification key with its circuit's digest; None where nobody contributed a secret, or no circuit is
         named
     :param snarkjs_digest: SHA-256 of verification_key.json as `snarkjs zkey export verificationkey` writes it; None
         where nobody contributed a secret
@@ -54,17 +54,17 @@ class Ceremony:
 
     @property
     def contributed(self) -> int:
-        """How many gave phase 2 a secret; with none, anyone can forge proofs under the key."""
+        """The number of contributions of a secret to phase 2; with none, anyone can forge proofs under the key."""
         return secret(self.phase2)
 
     @property
     def setup(self) -> str:
-        """`ceremony` if two parties or more gave a secret in each phase, else `unsafe`. Beacons have no secret."""
+        """`ceremony` if each phase has two or more contributions of a secret, else `unsafe`. Beacons have no secret."""
         fewest = min(secret(self.phase1), self.contributed)
         return "ceremony" if fewest >= MIN_CONTRIBUTIONS else "unsafe"
 
     def as_json(self) -> dict[str, Json]:
-        """For programs."""
+        """The ceremony as a JSON value, for programs."""
         return {
             "vk": None if self.vk is None else self.vk.digest,
             "verification_key": {"sha256": self.snarkjs_digest},
@@ -80,11 +80,11 @@ class Ceremony:
 
 
 def start(instance: Instance, ptau: Path, out: Path, *, ptau_digest: str | None = None) -> None:
-    """Write an instance's key before any contribution; nobody may prove with it.
+    """Write an instance's key before any contribution, with which nobody may prove.
 
     :param ptau: powers of tau, prepared for phase 2
     :param ptau_digest: see `check_powers`
-    :raises CeremonyError: the powers are proven false, or not the named ones
+    :raises CeremonyError: the powers are proven false, or are not the named ones
     :raises SetupError: `out` exists, or a file cannot be read or written
     """
     _refuse_existing(out)
@@ -97,12 +97,12 @@ def start(instance: Instance, ptau: Path, out: Path, *, ptau_digest: str | None 
 def contribute(old: Path, new: Path, name: str) -> Contribution:
     """Multiply a key's delta by a secret from the operating system, which is wiped, and write the key to `new`.
 
-    :param name: at most 64 bytes, printable
-    :raises SetupError: `new` exists, another name, or a file cannot be read or written
+    :param name: the contributor's name, at most 64 bytes, printable
+    :raises SetupError: `new` exists, the name is not of that form, or a file cannot be read or written
     """
     if not name.isprintable() or not 1 <= len(name.encode()) <= MAX_NAME_BYTES:
         raise SetupError(
-            "not a contributor's name",
+            "the contributor's name is not valid",
             field="name",
             expected=f"1..{MAX_NAME_BYTES} bytes, printable",
             found=ascii(name),
@@ -122,14 +122,14 @@ def check_key(
     ptau_digest: str | None = None,
     shown: Path | None = None,
 ) -> Ceremony:
-    """Check that a key is the circuit's under these powers but for its contributions, and check all of them.
+    """Check that a key follows from the circuit, these powers and the key's contributions, and check all contributions.
 
     :param r1cs: the circuit's constraints
-    :param circuit: digest that the verification key names; that the constraints are its is the caller's to know
+    :param circuit: digest that the verification key names; the caller vouches that the constraints are this circuit's
     :param ptau_digest: see `check_powers`
-    :param shown: what errors call the key, if it is a copy
-    :raises CeremonyError: proven false
-    :raises SetupError: malformed or unreadable
+    :param shown: the path that errors name, if `zkey` is a copy
+    :raises CeremonyError: the key is proven false
+    :raises SetupError: a file is malformed or unreadable
     """
     powers = check_powers(ptau, digest=ptau_digest)
     shown = shown or zkey
@@ -153,9 +153,9 @@ def check_key(
 def check_instance_key(
     instance: Instance, ptau: Path, zkey: Path, *, ptau_digest: str | None = None, shown: Path | None = None
 ) -> Ceremony:
-    """`check_key` for an instance, which is compiled now: nothing in the cache is believed.
+    """Check a key of an instance (`check_key`), which is compiled anew so that nothing in the cache is trusted.
 
-    :raises CeremonyError, SetupError: as `check_key`; the circuit cannot be compiled
+    :raises CeremonyError, SetupError: as `check_key`, or the circuit cannot be compiled
     """
     with compiled_anew(instance) as circuit:
         return check_key(
@@ -164,7 +164,7 @@ def check_instance_key(
 
 
 def refuse_without_secret(found: Ceremony, zkey: Path) -> VerificationKey:
-    """The verification key of a checked key of an instance.
+    """The verification key of a checked ceremony for an instance.
 
     :raises CeremonyError: nobody contributed a secret
     """
@@ -182,13 +182,13 @@ def finalise(
     out: Path | None = None,
     ptau_digest: str | None = None,
 ) -> KeyFiles:
-    """Check a key and install it in the user cache: `proving_key` gives it from now on.
+    """Check a key and install it in the user cache, where `proving_key` finds it from now on.
 
-    :param beacon: a public value that nobody could know before the last contribution, added as the last one
-    :param out: where the installed key is written too, for relying parties to check
+    :param beacon: a public value that nobody could know before the last contribution, which is added after it
+    :param out: a second path for the installed key, for relying parties to check
     :param ptau_digest: see `check_powers`
     :raises CeremonyError: the key or the powers are proven false, or nobody contributed
-    :raises SetupError: malformed or unreadable, `out` exists, or another key is installed
+    :raises SetupError: a file is malformed or unreadable, `out` exists, or another key is installed
     """
     if out is not None:
         _refuse_existing(out)
@@ -209,7 +209,7 @@ def finalise(
                 shutil.copyfile(zkey, key)
             else:
                 _native.zkey_beacon(zkey, key, "final beacon", beacon, BEACON_EXPONENT)
-        # The copy is checked, not the original, which could change in between.
+        # The copy is checked and not the original, which could change in between.
         ceremony = check_instance_key(instance, ptau, key, ptau_digest=ptau_digest, shown=zkey)
         refuse_without_secret(ceremony, zkey)
         write_keys(

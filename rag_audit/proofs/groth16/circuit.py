@@ -1,4 +1,4 @@
-"""Compiled circuits in the user cache, and their witnesses.
+"""Compiled circuits in the user cache, and the assignments of their wires.
 
 circom2 (circom as WASM) makes the constraint system and a witness generator, also WASM.
 """
@@ -22,10 +22,10 @@ from rag_audit.proofs.groth16.instance import COMPILER_FLAGS, Instance
 from rag_audit.proofs.groth16.toolchain import NodeFailed, circuits_dir, last_lines, npm_packages, run_node
 
 Inputs = Mapping[str, int | Sequence[int]]
-"""Witness inputs by signal name."""
+"""A circuit's inputs by signal name."""
 
 FOLDER = "circuits2"
-"""of the cache; `circuits` has what releases left that listed no files in their manifests"""
+"""Subfolder of the cache; `circuits` holds those of earlier releases, whose manifests listed no files."""
 
 _COUNT = re.compile(r"^(non-linear constraints|linear constraints|wires): (\d+)$", re.MULTILINE)
 
@@ -38,24 +38,24 @@ class Circuit:
 
     @property
     def r1cs(self) -> Path:
-        """The constraint system, iden3 r1cs format."""
+        """The file of the constraint system, in iden3's r1cs format."""
         return self.folder / "main.r1cs"
 
     @property
     def symbols(self) -> Path:
-        """Names of the wires, one line each: label, wire (-1 if simplified away), component, name."""
+        """The file of the wires' names, a line each: label, wire (-1 if simplified away), component, name."""
         return self.folder / "main.sym"
 
     @property
     def constraints(self) -> int:
-        """Number of constraints."""
+        """The number of constraints."""
         return int(json.loads((self.folder / "manifest.json").read_text())["constraints"])
 
 
 def compile_circuit(instance: Instance, *, flags: Sequence[str] = COMPILER_FLAGS) -> Circuit:
     """Compile an instance, or take it from the cache, whose files are compared with their manifest.
 
-    :param flags: circom's; others than the default give a circuit that is cached apart and has no keys
+    :param flags: circom's flags; a circuit with other than the default ones is cached apart and has no keys
     :raises SetupError: Node is missing, the compiler refuses the sources, or a cached file was altered
     """
     key = instance.digest()
@@ -64,14 +64,14 @@ def compile_circuit(instance: Instance, *, flags: Sequence[str] = COMPILER_FLAGS
     folder = build_once(cache_dir(FOLDER) / key, lambda folder: _compile(instance, folder, flags, key))
     found = read_manifest(folder).get("circuit")
     if found != key:
-        raise SetupError("cached circuit is another one", field=str(folder), expected=key, found=found)
+        raise SetupError("the cached circuit is another one", field=str(folder), expected=key, found=found)
     return Circuit(folder)
 
 
 @contextmanager
 def compiled_anew(instance: Instance) -> Iterator[Circuit]:
-    """An instance compiled now, from the installed sources, in a folder that goes with the context: for checks that
-    must not rest on what the cache says the circuit is.
+    """Compile an instance from the installed sources, in a folder that exists as long as the context, for checks that
+    must not trust the circuit in the cache.
 
     :raises SetupError: Node is missing, or the compiler refuses the sources
     """
@@ -87,10 +87,10 @@ def _compile(instance: Instance, folder: Path, flags: Sequence[str], key: str) -
 
 
 def run_compiler(sources: Path, main: str, folder: Path, flags: Sequence[str]) -> dict[str, int]:
-    """Compile the text `main` against the templates in `sources`; main.r1cs, main.sym and main_js appear in
+    """Compile the text `main` against the templates in `sources`, and write main.r1cs, main.sym and main_js to
     `folder`.
 
-    :returns: numbers of constraints and wires
+    :returns: the numbers of constraints and wires
     :raises SetupError: Node is missing, or the compiler refuses the sources
     """
     # The compiler is sandboxed to the folder it is started in, so everything it includes is copied there.
@@ -117,9 +117,9 @@ def run_compiler(sources: Path, main: str, folder: Path, flags: Sequence[str]) -
 
 
 def compute_witness(circuit: Circuit, inputs: Inputs) -> bytes:
-    """The full witness as the bytes of a .wtns file.
+    """The assignment of all wires for some inputs, as the bytes of a .wtns file (snarkjs's witness).
 
-    :raises WitnessError: the circuit has no witness for these inputs; `found` names template and line
+    :raises WitnessError: the inputs do not satisfy the circuit; `found` names template and line
     :raises SetupError: node is missing or fails
     """
     text = json.dumps({name: _decimal(value) for name, value in inputs.items()})

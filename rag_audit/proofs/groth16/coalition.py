@@ -1,4 +1,4 @@
-"""The coalition certificate of a small window by the circuit `coalition` (docs/circuits.md)."""
+"""The coalition proof of a small window by the circuit `coalition` (docs/circuits.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, cast
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import InvalidProof, WitnessError
 from rag_audit.formats.statements import CoalitionDigest
-from rag_audit.proofs.coalition import CoalitionStatement, CoalitionSystem, CoalitionWitness
+from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement, CoalitionSystem
 from rag_audit.proofs.executors import run_jobs
 from rag_audit.proofs.groth16.circuit import Inputs
 from rag_audit.proofs.groth16.instance import CoalitionInstance
@@ -30,12 +30,12 @@ MASK_BITS = 252
 
 
 class Groth16Coalition:
-    """The circuit `coalition` (`CoalitionSystem`)."""
+    """Coalition proofs by the circuit `coalition` (`CoalitionSystem`)."""
 
     def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
-        """Digest of the circuit for windows of up to `records` records.
+        """The digest of the circuit for windows of up to `records` records.
 
-        :raises PolicyError: there is none
+        :raises PolicyError: there is no such circuit
         """
         return instance(records, dimension, theta).digest()
 
@@ -59,18 +59,18 @@ class Groth16Coalition:
     def certify(
         self,
         statement: CoalitionStatement,
-        witness: CoalitionWitness,
+        private: CoalitionPrivate,
         *,
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, Any]:
-        """The certificate: one proof, in one job.
+        """Make the coalition proof, which is one Groth16 proof, in one job.
 
         :raises WitnessError: the claim is false, or there are more records than the circuit has places
-        :raises InvalidProof: the proof does not verify: a damaged proving key, say
+        :raises InvalidProof: the proof does not verify, for example because the proving key is damaged
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
-        job = CoalitionJob.of(statement, witness)
+        job = CoalitionJob.of(statement, private)
         ((_, certificate),) = run_jobs([(0, job)], executor)
         self.verify(
             statement,
@@ -89,27 +89,27 @@ class Groth16Coalition:
         key: VerificationKey,
         engine: str = "native",
     ) -> None:
-        """Return if the certificate proves the statement.
+        """Return if the coalition proof proves the statement.
 
-        :raises InvalidProof: it does not
-        :raises EncodingError: a certificate that is not canonical
-        :raises SchemaError: other fields, another system or circuit
-        :raises WitnessError: a statement that the circuit has no place for
+        :raises InvalidProof: the proof does not prove it
+        :raises EncodingError: the proof is not canonical
+        :raises SchemaError: the proof has other fields, or is of another system or circuit
+        :raises WitnessError: the statement does not fit the circuit
         """
         circuit, public = certificate_statement(statement)
         proof = parse_proof(certificate, circuit, field="certificate")
         if not verify_proof(key, proof, public, engine=engine):
-            raise InvalidProof("the coalition certificate does not verify", field="certificate")
+            raise InvalidProof("the coalition proof does not verify", field="certificate")
 
 
 SYSTEM: CoalitionSystem = Groth16Coalition()
-"""What `proofs.coalition.coalition_system` gives."""
+"""The system that `proofs.coalition.coalition_system` returns."""
 
 
 def certificate_statement(statement: CoalitionStatement) -> tuple[str, CoalitionDigest]:
-    """The circuit's digest and the public value of a statement's certificate.
+    """The circuit's digest and the public value of a statement's coalition proof.
 
-    :raises WitnessError: a statement that the circuit has no place for
+    :raises WitnessError: the statement does not fit the circuit
     """
     places = Places.of(statement)
     return places.instance.digest(), CoalitionDigest(places.digest())
@@ -117,7 +117,7 @@ def certificate_statement(statement: CoalitionStatement) -> tuple[str, Coalition
 
 @dataclass(frozen=True)
 class Places:
-    """A statement as the circuit takes it: records account by account, then unused places.
+    """A statement as the circuit takes it: places for the records account by account, then unused places.
 
     :param order: the record at each used place, by its place in the ledger
     """
@@ -128,24 +128,27 @@ class Places:
 
     @classmethod
     def of(cls, statement: CoalitionStatement) -> Places:
-        """:raises WitnessError: no record, or more than the circuit has places"""
+        """Assign a statement's records to places.
+
+        :raises WitnessError: there is no record, or more records than places
+        """
         circuit = instance(statement.capacity, statement.dimension, statement.theta)
         count = len(statement.cq)
         if not 0 < count <= circuit.records:
-            raise WitnessError("the window does not fit the certificate's circuit", field="records",
+            raise WitnessError("the window does not fit the coalition proof's circuit", field="records",
                                expected=f"1..{circuit.records}", found=count,
-                               hint="`rag-audit close --no-certificate` closes it without one")  # fmt: skip
+                               hint="`rag-audit close --no-certificate` closes it without the proof")  # fmt: skip
         order = sorted(range(count), key=lambda record: (statement.account[record], record))
         return cls(circuit, statement, tuple(order))
 
     def cq(self) -> list[int]:
-        """Commitments by place; an unused place has the zero vector's, without a salt."""
+        """The commitments by place; an unused place has that of the zero vector, without a salt."""
         unused = self.instance.records - len(self.order)
         empty = vector_commitment(0, [0] * self.instance.dimension) if unused else 0
         return [*(self.statement.cq[record] for record in self.order), *[empty] * unused]
 
     def mask(self) -> list[int]:
-        """The public bits, packed (circuits/lib/coalition.circom)."""
+        """The public bits, packed into field elements (circuits/lib/coalition.circom)."""
         bits = list(self._bits())
         return [
             sum(bit << place for place, bit in enumerate(bits[start : start + MASK_BITS]))
@@ -191,33 +194,36 @@ class Places:
 
 @dataclass(frozen=True)
 class CoalitionJob:
-    """`coalition` for one window: everything that proving needs. Picklable; holds secrets, which `repr` omits."""
+    """The job that proves `coalition` for one window. It is picklable, and holds secrets, which `repr` omits."""
 
     places: Places
-    witness: CoalitionWitness = field(repr=False)
+    private: CoalitionPrivate = field(repr=False)
 
     @classmethod
-    def of(cls, statement: CoalitionStatement, witness: CoalitionWitness) -> CoalitionJob:
-        """:raises WitnessError: the window does not fit the circuit, or the witness not the window"""
+    def of(cls, statement: CoalitionStatement, private: CoalitionPrivate) -> CoalitionJob:
+        """The job for a statement and its private inputs.
+
+        :raises WitnessError: the window does not fit the circuit, or the private inputs do not fit the window
+        """
         places = Places.of(statement)
         sizes = {
-            "vectors": (len(witness.vectors), len(statement.cq) * statement.dimension),
-            "salts": (len(witness.salts), len(statement.cq)),
-            "labels": (len(witness.labels), len(statement.tenant)),
+            "vectors": (len(private.vectors), len(statement.cq) * statement.dimension),
+            "salts": (len(private.salts), len(statement.cq)),
+            "labels": (len(private.labels), len(statement.tenant)),
         }
         for name, (found, expected) in sizes.items():
             if found != expected:
                 raise WitnessError("does not fit the window", field=name, expected=expected, found=found)
-        return cls(places, witness)
+        return cls(places, private)
 
     def inputs(self) -> Inputs:
-        """Witness inputs by signal name."""
-        places, witness = self.places, self.witness
+        """The circuit's inputs by signal name."""
+        places, private = self.places, self.private
         statement, dimension = places.statement, places.instance.dimension
         unused = places.instance.records - len(places.order)
-        rows = [witness.vectors[dimension * record : dimension * (record + 1)] for record in places.order]
+        rows = [private.vectors[dimension * record : dimension * (record + 1)] for record in places.order]
         vectors = [memoryview(row).cast("b") for row in [*rows, *[bytes(dimension)] * unused]]
-        labels = [witness.labels[statement.account[record]] for record in places.order]
+        labels = [private.labels[statement.account[record]] for record in places.order]
         return {
             "statement": places.digest(),
             "ctx": statement.ctx,
@@ -225,13 +231,13 @@ class CoalitionJob:
             "c_tenant": statement.c_tenant,
             "cq": places.cq(),
             "mask": places.mask(),
-            "salt": [*(witness.salts[record] for record in places.order), *[0] * unused],
+            "salt": [*(private.salts[record] for record in places.order), *[0] * unused],
             "vector": [element for vector in vectors for element in pack_nibbles(vector)],
             "label": [*labels, *[0] * unused],
         }
 
     def run(self) -> dict[str, Any]:
-        """The certificate as JSON: system, circuit, a, b, c.
+        """The coalition proof as JSON: system, circuit, a, b, c.
 
         :raises WitnessError: the claim is false
         :raises SetupError: Node, circuit or keys are missing and cannot be made
@@ -242,7 +248,7 @@ class CoalitionJob:
 def instance(records: int, dimension: int, theta: tuple[int, int]) -> CoalitionInstance:
     """The circuit for windows of up to `records` records; theta need not be in lowest terms.
 
-    :raises PolicyError: there is none
+    :raises PolicyError: there is no such circuit
     """
     p, q = theta
     common = gcd(p, q)

@@ -26,7 +26,7 @@ class EmbedTable:
 
     :param rows: int8, row by row, shape (tokens, dimension)
     :param dimension: components of a row, 251..275
-    :param depth: of the tree, of arity 8
+    :param depth: depth of the tree, whose arity is 8
     :param nodes: the tree's leaves, then level by level to the root, 32 bytes big-endian each
     """
 
@@ -37,18 +37,18 @@ class EmbedTable:
 
     @classmethod
     def build(cls, rows: bytes, dimension: int, depth: int) -> EmbedTable:
-        """Hash the tree: 32,768 leaves take a few seconds.
+        """Hash the tree over the rows, which takes a few seconds for 32,768 leaves.
 
-        :raises EncodingError: rows that fit no such tree; places after the last row, at least one, hold zero rows
+        :raises EncodingError: the rows fit no such tree, in which at least one place after them holds a zero row
         """
         try:
             return cls(rows, dimension, depth, _native.table_tree(rows, dimension, depth))
         except ValueError as exc:
-            raise EncodingError("table does not fit its tree", found=str(exc)) from exc
+            raise EncodingError("the table does not fit its tree", found=str(exc)) from exc
 
     @property
     def root(self) -> int:
-        """What is committed, and public in a statement."""
+        """The root, which is committed to and public in a statement."""
         return from_bytes(self.nodes[-_ELEMENT:], field="root")
 
     @property
@@ -57,7 +57,7 @@ class EmbedTable:
         return len(self.rows) // self.dimension
 
     def row(self, place: int) -> bytes:
-        """The row at a place of the tree: zeros after the last token's."""
+        """The row at a place of the tree, which is zero after the last token's row."""
         row = self.rows[place * self.dimension : (place + 1) * self.dimension]
         return row or bytes(self.dimension)
 
@@ -92,15 +92,15 @@ def table_tree(table: StaticTable) -> EmbedTable:
 
 @dataclass(frozen=True)
 class EmbedJob:
-    """`embed` for one record: everything that proving needs. Picklable; holds secrets, which `repr` omits.
+    """The job that proves `embed` for one record. It is picklable, and holds secrets, which `repr` omits.
 
-    :param instance: which circuit
+    :param instance: the circuit
     :param statement: the public values
     :param tokens: the query's tokens, cut to the embedder's limit
     :param salt_q: salt of hq
     :param salt_c: salt of cq
-    :param rows: the opened rows, one a place of the circuit, int8
-    :param paths: the opened rows' paths, one after the other
+    :param rows: the opened rows, one for each place of the circuit, int8
+    :param paths: the opened rows' paths, one after another
     :param vk: see `prove`
     """
 
@@ -126,8 +126,8 @@ class EmbedJob:
     ) -> EmbedJob:
         """The job that opens these tokens' rows of `table`, and the zero row in unused places.
 
-        :raises WitnessError: no token or too many, a token that the table has no row for, a table of another
-            shape than the circuit's or without a zero row where the circuit expects it
+        :raises WitnessError: there is no token or too many, the table has no row for a token, or the table has another
+            shape than the circuit's, or no zero row where the circuit expects one
         """
         shapes = {
             "dimension": (table.dimension, instance.dimension),
@@ -136,10 +136,10 @@ class EmbedJob:
         for name, (found, expected) in shapes.items():
             if found != expected:
                 raise WitnessError(
-                    "table does not fit the circuit", field=name, expected=expected, found=found
+                    "the table does not fit the circuit", field=name, expected=expected, found=found
                 )
         if any(table.row(instance.zero_row)):
-            raise WitnessError("table has no zero row where the circuit opens one", field="zero_row")
+            raise WitnessError("the table has no zero row where the circuit opens one", field="zero_row")
         if not 1 <= len(tokens) <= instance.tokens:
             raise WitnessError(
                 "does not fit the circuit",
@@ -150,7 +150,9 @@ class EmbedJob:
         for number, token in enumerate(tokens):
             if not 0 <= token < table.tokens:
                 raise WitnessError(
-                    "token outside the table", field=f"tokens[{number}]", expected=f"0..{table.tokens - 1}"
+                    "a token is outside the table",
+                    field=f"tokens[{number}]",
+                    expected=f"0..{table.tokens - 1}",
                 )
         places = [*tokens, *[instance.zero_row] * (instance.tokens - len(tokens))]
         return cls(
@@ -164,7 +166,7 @@ class EmbedJob:
         )
 
     def inputs(self) -> Inputs:
-        """Witness inputs by signal name."""
+        """The circuit's inputs by signal name."""
         width = self.instance.dimension
         rows = [self.rows[i : i + width] for i in range(0, len(self.rows), width)]
         elements = range(0, len(self.paths), _ELEMENT)
@@ -181,7 +183,7 @@ class EmbedJob:
     def run(self) -> dict[str, Any]:
         """The proof as JSON: system, circuit, a, b, c.
 
-        :raises WitnessError: the private values do not satisfy the statement
+        :raises WitnessError: the private inputs do not satisfy the statement
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
         return prove(self.instance, self.inputs(), self.statement, vk=self.vk)

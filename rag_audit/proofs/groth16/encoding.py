@@ -1,8 +1,8 @@
-"""Curve points of BN254 in our files and on the wire.
+"""Encodings of BN254's curve points in our files and as bytes.
 
-Files carry 64 lowercase hexadecimal digits a coordinate, so that nothing about a proof shows in its size;
-an element of Fp2 is [c0, c1] with value c0 + c1 u. The wire form that the verifiers take is EIP-197's: 32
-bytes big-endian a coordinate, c1 before c0.
+Files carry 64 lowercase hexadecimal digits for each coordinate, so that a proof's size reveals nothing about it;
+an element of Fp2 is [c0, c1] with value c0 + c1 u. The byte form that the verifiers take is EIP-197's: 32
+bytes big-endian for each coordinate, c1 before c0.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rag_audit.encoding.canonical import Json, parse_hex
 from rag_audit.errors import EncodingError, SchemaError
 
 BASE_MODULUS = 21888242871839275222246405745257275088696311157297823662689037894645226208583
-"""p, the order of the field that coordinates lie in."""
+"""p, the order of the coordinates' field."""
 
 _TWIST = (
     19485874751759354771024239261021720505790618469301721065564631296452457478373,
@@ -23,33 +23,35 @@ _TWIST = (
 
 
 def parse_fields(value: Json, names: Sequence[str], *, field: str) -> dict[str, Json]:
-    """A JSON object with exactly these fields.
+    """Check that a value is a JSON object with exactly these fields.
 
-    :raises SchemaError: not an object, or other fields
+    :raises SchemaError: the value is not an object, or has other fields
     """
     if not isinstance(value, dict) or set(value) != set(names):
         found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
-        raise SchemaError("not the fields of this format", field=field, expected=sorted(names), found=found)
+        raise SchemaError(
+            "the fields are not those of this format", field=field, expected=sorted(names), found=found
+        )
     return value
 
 
 def parse_g1(value: Json, *, field: str) -> bytes:
-    """[x, y] as 64 bytes.
+    """A point [x, y] of G1 as 64 bytes.
 
-    :raises EncodingError: not canonical, the point at infinity, not on the curve
+    :raises EncodingError: the point is not canonical, at infinity, or not on the curve
     """
     x, y = (_coordinate(c, field=f"{field}[{i}]") for i, c in enumerate(_pair(value, field=field)))
     if x == y == 0:
-        raise EncodingError("point at infinity", field=field)
+        raise EncodingError("the point is at infinity", field=field)
     if (y * y - x**3 - 3) % BASE_MODULUS:
-        raise EncodingError("point not on the curve", field=field, expected="y^2 = x^3 + 3")
+        raise EncodingError("the point is not on the curve", field=field, expected="y^2 = x^3 + 3")
     return b"".join(c.to_bytes(32, "big") for c in (x, y))
 
 
 def parse_g2(value: Json, *, field: str) -> bytes:
-    """[[x0, x1], [y0, y1]] as 128 bytes. That it lies in the subgroup is for the verifiers to check.
+    """A point [[x0, x1], [y0, y1]] of G2 as 128 bytes. The verifiers check that it lies in the subgroup.
 
-    :raises EncodingError: not canonical, the point at infinity, not on the curve
+    :raises EncodingError: the point is not canonical, at infinity, or not on the curve
     """
     parts = [
         [_coordinate(c, field=f"{field}[{i}][{j}]") for j, c in enumerate(_pair(pair, field=f"{field}[{i}]"))]
@@ -57,22 +59,22 @@ def parse_g2(value: Json, *, field: str) -> bytes:
     ]
     (x0, x1), (y0, y1) = parts
     if not (x0 or x1 or y0 or y1):
-        raise EncodingError("point at infinity", field=field)
+        raise EncodingError("the point is at infinity", field=field)
     square = (x0 * x0 - x1 * x1, 2 * x0 * x1)
     cube = (square[0] * x0 - square[1] * x1, square[0] * x1 + square[1] * x0)
     left = (y0 * y0 - y1 * y1, 2 * y0 * y1)
     if any((a - b - c) % BASE_MODULUS for a, b, c in zip(left, cube, _TWIST, strict=True)):
-        raise EncodingError("point not on the curve", field=field, expected="y^2 = x^3 + 3 / (9 + u)")
+        raise EncodingError("the point is not on the curve", field=field, expected="y^2 = x^3 + 3 / (9 + u)")
     return b"".join(c.to_bytes(32, "big") for c in (x1, x0, y1, y0))
 
 
 def g1_json(data: bytes) -> list[str]:
-    """64 bytes as [x, y]."""
+    """A point of G1 from 64 bytes as [x, y]."""
     return [data[:32].hex(), data[32:64].hex()]
 
 
 def g2_json(data: bytes) -> list[list[str]]:
-    """128 bytes as [[x0, x1], [y0, y1]]."""
+    """A point of G2 from 128 bytes as [[x0, x1], [y0, y1]]."""
     return [[data[32:64].hex(), data[:32].hex()], [data[96:128].hex(), data[64:96].hex()]]
 
 
@@ -85,5 +87,5 @@ def _pair(value: Json, *, field: str) -> list[Json]:
 def _coordinate(text: Json, *, field: str) -> int:
     value = int.from_bytes(parse_hex(text, 32, field=field), "big")
     if value >= BASE_MODULUS:
-        raise EncodingError("coordinate not canonical", field=field, expected="below p", found=text)
+        raise EncodingError("a coordinate is not canonical", field=field, expected="below p", found=text)
     return value

@@ -1,8 +1,8 @@
-"""Witness generators: a node process a circuit, kept for the next record.
+"""Witness generators: one node process for each circuit, kept for the next record.
 
-Starting node and letting it compile a circuit's code takes longer than most witnesses; a kept process pays it once.
+Starting node and compiling a circuit's code takes longer than most assignments; a kept process does it once.
 Inputs are secret: they pass through a pipe and never touch a disk or a command line. The process holds the last
-witness in its memory until the next one, or until this process ends.
+assignment in its memory until the next one, or until this process ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rag_audit.errors import SetupError, WitnessError
 from rag_audit.proofs.groth16.toolchain import circuits_dir, find_node, last_lines
 
 KEPT = 2
-"""Processes that are kept: those of a record's `retrieve` and `embed`."""
+"""The number of processes that are kept: those of a record's `retrieve` and `embed`."""
 
 _NO_WITNESS = 3
 _kept: OrderedDict[tuple[int, Path], _Generator] = OrderedDict()
@@ -29,11 +29,12 @@ _lock = threading.Lock()
 
 
 def generate(folder: Path, inputs: bytes) -> bytes:
-    """The bytes of a .wtns file. One at a time in a process: provers that run at the same time are processes.
+    """Compute the assignment of all wires, as the bytes of a .wtns file. A process computes one at a time; provers that
+    run in parallel are processes of their own.
 
-    :param folder: that of the compiled circuit
-    :param inputs: one JSON object, signal name to decimal or list of decimals
-    :raises WitnessError: there is no witness for them; `found` names template and line
+    :param folder: folder of the compiled circuit
+    :param inputs: one JSON object, from signal names to decimals or lists of decimals
+    :raises WitnessError: the inputs do not satisfy the circuit; `found` names template and line
     :raises SetupError: node is missing or fails
     """
     key = (os.getpid(), folder)  # a forked child must not talk into its parent's pipes
@@ -51,12 +52,12 @@ def generate(folder: Path, inputs: bytes) -> bytes:
         return answer
     text = last_lines(answer.decode(errors="replace"))
     if status == _NO_WITNESS:
-        raise WitnessError("no witness: the inputs do not satisfy the circuit", found=text)
+        raise WitnessError("the private inputs do not satisfy the circuit", found=text)
     raise SetupError("the witness generator failed", found=text)
 
 
 class _Generator:
-    """The process of circuits/witness.cjs, whose head describes what passes through its pipes."""
+    """A process of circuits/witness.cjs, whose head describes the protocol of its pipes."""
 
     def __init__(self, folder: Path) -> None:
         files = [str(folder / "main_js" / name) for name in ("witness_calculator.js", "main.wasm")]
@@ -71,9 +72,9 @@ class _Generator:
         )
 
     def ask(self, inputs: bytes) -> tuple[int, bytes]:
-        """Status and bytes of the answer.
+        """Send inputs, and return status and bytes of the answer.
 
-        :raises OSError, EOFError: the process is gone
+        :raises OSError, EOFError: the process has ended
         """
         pipe = self._process.stdin
         assert pipe is not None
@@ -90,14 +91,14 @@ class _Generator:
         return data
 
     def last_words(self) -> str:
-        """What a process that failed wrote on standard error; ends it."""
+        """End a process that failed, and return what it wrote to standard error."""
         self.close(keep=True)
         self._complaints.seek(0)
         with self._complaints:
             return last_lines(self._complaints.read().decode(errors="replace")) or "it ended"
 
     def close(self, *, keep: bool = False) -> None:
-        """End the process, if it is this process's child."""
+        """End the process if it is a child of this one."""
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             with contextlib.suppress(OSError):

@@ -29,11 +29,11 @@ PUBLIC_INPUTS = ("ctx", "c_seed", "beacon", "slot", "c_idx", "cq", "htopk")
 EMBED_INPUTS = ("ctx", "table", "hq", "cq")
 """The public inputs of `embed`."""
 MAX_CAPACITY = 1 << 17
-"""Most positions: a position takes more than 1,024 constraints, and the field has domains up to 2^28."""
+"""The most positions: each takes more than 1,024 constraints, and the field has domains up to 2^28."""
 MAX_NORM_FACTOR = 1 << 20
-"""Largest A of the integer normalisation."""
+"""The largest A of the integer normalisation."""
 MAX_QUERIES = 16
-"""Most records of one proof."""
+"""The most records of one proof."""
 COALITION_INPUTS = ("statement",)
 """The public input of `coalition`."""
 
@@ -41,21 +41,21 @@ _INCLUDE = re.compile(r'^\s*include\s+"([^"]+)"\s*;', re.MULTILINE)
 
 
 class Instance(Protocol):
-    """What compiling, keys and proofs need to know of an instance."""
+    """The interface of an instance for compiling, keys and proofs."""
 
     @property
     def name(self) -> str:
-        """Its name, also a file name."""
+        """The instance's name, which is also a file name."""
 
     @property
     def public_inputs(self) -> tuple[str, ...]:
-        """Names of the public inputs in the verification key's order."""
+        """The names of the public inputs in the verification key's order."""
 
     def main_source(self) -> str:
         """The circom file with the `main` component."""
 
     def digest(self) -> str:
-        """The circuit digest that a policy pins, 64 hexadecimal digits."""
+        """The circuit's digest that a policy pins, 64 hexadecimal digits."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class RetrieveInstance:
     :param capacity: N, positions of the index, a multiple of 8
     :param dimension: d, components of a vector
     :param top_k: K, positions that a record lists
-    :param gains: the policy's noise gains, one a component
+    :param gains: the policy's noise gains, one for each component
     :param lo: lower end of the score window, raw units
     :param hi: upper end of the score window, raw units
     :param lattice: R, a power of two
@@ -82,14 +82,14 @@ class RetrieveInstance:
 
     def __post_init__(self) -> None:
         check_gains(self.gains)
-        # All bounds of the templates (circuits/lib), which the compiler would refuse with less words; and numbers of r
-        # or more, which it would take modulo r.
+        # These are all bounds of the templates (circuits/lib), for which the compiler's errors would say less. Numbers
+        # of r or more, which it would take modulo r, are refused too.
         ScoreWindow(self.lo, self.hi, self.lattice).check_reach(self.dimension)
         if self.hi - self.lo < 2:
-            raise PolicyError("score window too narrow for the circuit", field="hi", expected=f"at least {self.lo + 2}",
-                              found=self.hi)  # fmt: skip
+            raise PolicyError("the score window is too narrow for the circuit", field="hi",
+                              expected=f"at least {self.lo + 2}", found=self.hi)  # fmt: skip
         if not 8 <= self.capacity <= MAX_CAPACITY or self.capacity % 8:
-            raise PolicyError("capacity does not fit the circuit", field="capacity",
+            raise PolicyError("the capacity does not fit the circuit", field="capacity",
                               expected=f"a multiple of 8, at most {MAX_CAPACITY}", found=self.capacity)  # fmt: skip
         if not 2 <= self.top_k <= self.capacity:
             raise PolicyError("K does not fit the circuit", field="top_k", expected=f"2..{self.capacity}",
@@ -97,12 +97,12 @@ class RetrieveInstance:
         span = (self.lattice + 2 * MAX_MAGNITUDE * sum(self.gains)).bit_length()
         if 8 * (span + 2 * self.top_k.bit_length() + 2) > 252:
             raise PolicyError(
-                "noise or K too large for the circuit", found=f"K {self.top_k}, gains {self.gains}"
+                "noise or K are too large for the circuit", found=f"K {self.top_k}, gains {self.gains}"
             )
 
     @property
     def name(self) -> str:
-        """`retrieve-n64-d256-k5-g1x8x64-w101x810-r128`."""
+        """The instance's name, such as `retrieve-n64-d256-k5-g1x8x64-w101x810-r128`."""
         gains = "x".join(map(str, self.gains))
         return (
             f"retrieve-n{self.capacity}-d{self.dimension}-k{self.top_k}"
@@ -134,10 +134,10 @@ class RetrieveInstance:
 
 @dataclass(frozen=True)
 class RetrieveManyInstance:
-    """`retrieve` for several records of one tenant and window in one proof, which share what is paid for the index.
+    """`retrieve` for several records of one tenant and window in one proof, which share the cost of the index.
 
-    :param queries: Q, records of a proof
-    :param each: what is proved of each of them
+    :param queries: Q, the number of records of a proof
+    :param each: the circuit for one record
     :raises PolicyError: parameters that the circuit cannot be built for
     """
 
@@ -147,17 +147,19 @@ class RetrieveManyInstance:
     def __post_init__(self) -> None:
         if not 2 <= self.queries <= MAX_QUERIES:
             raise PolicyError(
-                "number of queries does not fit the circuit", expected=f"2..{MAX_QUERIES}", found=self.queries
+                "the number of queries does not fit the circuit",
+                expected=f"2..{MAX_QUERIES}",
+                found=self.queries,
             )
 
     @property
     def name(self) -> str:
-        """`retrieve-q4-n256-d256-k5-g1x8x64-w101x810-r128`."""
+        """The instance's name, such as `retrieve-q4-n256-d256-k5-g1x8x64-w101x810-r128`."""
         return self.each.name.replace("-", f"-q{self.queries}-", 1)
 
     @property
     def public_inputs(self) -> tuple[str, ...]:
-        """The names of `retrieve`, in its order; all but c_seed and c_idx stand for Q values each."""
+        """The public inputs of `retrieve`, in its order; all but c_seed and c_idx stand for Q values each."""
         return PUBLIC_INPUTS
 
     def main_source(self) -> str:
@@ -175,8 +177,8 @@ class EmbedInstance:
 
     :param tokens: T, the most tokens of a query, at most 64
     :param dimension: d, components of a table row, at most 256
-    :param depth: of the table's tree of arity 8
-    :param zero_row: place of a zero row, opened for unused tokens
+    :param depth: depth of the table's tree, whose arity is 8
+    :param zero_row: place of a zero row, which is opened for unused tokens
     :param norm_factor: A of the integer normalisation
     :raises PolicyError: parameters that the circuit cannot be built for
     """
@@ -190,19 +192,23 @@ class EmbedInstance:
     def __post_init__(self) -> None:
         if not 1 <= self.tokens <= MAX_ROWS:
             raise PolicyError(
-                "token limit does not fit the circuit", expected=f"1..{MAX_ROWS}", found=self.tokens
+                "the token limit does not fit the circuit", expected=f"1..{MAX_ROWS}", found=self.tokens
             )
         if not 250 < self.dimension <= 256:
-            raise PolicyError("dimension does not fit the circuit", expected="251..256", found=self.dimension)
+            raise PolicyError(
+                "the dimension does not fit the circuit", expected="251..256", found=self.dimension
+            )
         if not 1 <= self.norm_factor <= MAX_NORM_FACTOR:
-            raise PolicyError("norm factor does not fit the circuit", field="norm_factor",
+            raise PolicyError("the norm factor does not fit the circuit", field="norm_factor",
                               expected=f"1..{MAX_NORM_FACTOR}", found=self.norm_factor)  # fmt: skip
         if not 1 <= self.depth <= 5 or not 0 <= self.zero_row < ARITY**self.depth:
-            raise PolicyError("table tree does not fit the circuit", found=f"{self.depth}, {self.zero_row}")
+            raise PolicyError(
+                "the table's tree does not fit the circuit", found=f"{self.depth}, {self.zero_row}"
+            )
 
     @property
     def name(self) -> str:
-        """`embed-t64-d256-h5-z32000-a8145`."""
+        """The instance's name, such as `embed-t64-d256-h5-z32000-a8145`."""
         return f"embed-t{self.tokens}-d{self.dimension}-h{self.depth}-z{self.zero_row}-a{self.norm_factor}"
 
     @property
@@ -222,7 +228,7 @@ class EmbedInstance:
 
 @dataclass(frozen=True)
 class CoalitionInstance:
-    """`coalition`: the certificate of a window of up to `records` records (docs/circuits.md).
+    """`coalition`: the coalition proof of a window of up to `records` records (docs/circuits.md).
 
     :param records: N, a multiple of 4, at most 64
     :param dimension: d, components of a vector, at most 256
@@ -236,10 +242,12 @@ class CoalitionInstance:
 
     def __post_init__(self) -> None:
         if not 4 <= self.records <= 64 or self.records % 4:
-            raise PolicyError("number of records does not fit the circuit", field="certificate.records",
+            raise PolicyError("the number of records does not fit the circuit", field="certificate.records",
                               expected="a multiple of 4, at most 64", found=self.records)  # fmt: skip
         if not 1 <= self.dimension <= 256:
-            raise PolicyError("dimension does not fit the circuit", expected="1..256", found=self.dimension)
+            raise PolicyError(
+                "the dimension does not fit the circuit", expected="1..256", found=self.dimension
+            )
         p, q = self.theta
         if not 0 < p < q <= 1000 or gcd(p, q) > 1:
             raise PolicyError("theta does not fit the circuit", expected="p/q in lowest terms, 0 < p < q <= 1000",
@@ -247,12 +255,12 @@ class CoalitionInstance:
 
     @property
     def norm_bits(self) -> int:
-        """Bits of a squared length: at scale 0.22 rounding leaves it below (7 / 0.22 + sqrt(256) / 2)^2 < 2^11."""
+        """Bits of a squared length, which with rounding at scale 0.22 is below (7 / 0.22 + sqrt(256) / 2)^2 < 2^11."""
         return min(11, (64 * self.dimension - 1).bit_length())
 
     @property
     def name(self) -> str:
-        """`coalition-n64-d256-t4x5-a11`."""
+        """The instance's name, such as `coalition-n64-d256-t4x5-a11`."""
         p, q = self.theta
         return f"coalition-n{self.records}-d{self.dimension}-t{p}x{q}-a{self.norm_bits}"
 
@@ -285,7 +293,7 @@ SHIPPED: tuple[RetrieveInstance | RetrieveManyInstance | EmbedInstance | Coaliti
     CoalitionInstance(16),
     CoalitionInstance(64),
 )
-"""The instances whose mains lie in circuits/main."""
+"""The instances whose `main` components are in circuits/main."""
 
 
 def _main(library: str, public: tuple[str, ...], component: str) -> str:
@@ -311,7 +319,7 @@ def circuit_digest(instance: Instance, extra: dict[str, str]) -> str:
 
 
 def included_sources(main: str) -> tuple[tuple[str, str], ...]:
-    """Own files that a main includes, transitively: (path below circuits/, SHA-256), sorted.
+    """The project's files that a main includes, transitively: (path below circuits/, SHA-256), sorted.
 
     Includes of npm packages (`circomlib/..`) are left out: the lock file's integrity hash covers them.
     """
@@ -344,4 +352,4 @@ def _locked(name: str) -> dict[str, str]:
         entry = lock["packages"][f"node_modules/{name}"]
         return {"version": entry["version"], "integrity": entry["integrity"]}
     except KeyError as exc:
-        raise SetupError("npm package is not locked", field="package-lock.json", expected=name) from exc
+        raise SetupError("the npm package is not locked", field="package-lock.json", expected=name) from exc

@@ -1,4 +1,4 @@
-"""Proof jobs and the three verifiers: native, py_ecc, snarkjs."""
+"""Groth16 proof jobs, and the three verifiers: native, py_ecc, snarkjs."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ _ORDER: dict[type[PublicValues], tuple[str, ...]] = {
     EmbedStatement: EMBED_INPUTS,
     CoalitionDigest: COALITION_INPUTS,
 }
-"""Names of a statement's public values in the order of its circuit's verification key."""
+"""The names of a statement's public values, in the order of its circuit's verification key."""
 
 
 @dataclass(frozen=True)
 class ProofJob:
-    """`retrieve` for one record: everything that proving needs. Picklable; holds secrets, which `repr` omits.
+    """The job that proves `retrieve` for one record. It is picklable, and holds secrets, which `repr` omits.
 
-    :param instance: which circuit
+    :param instance: the circuit
     :param statement: the public values
     :param s0: first half of the seed
     :param s1: second half of the seed
@@ -79,9 +79,9 @@ class ProofJob:
     vk: str | None = None
 
     def inputs(self) -> Inputs:
-        """Witness inputs by signal name.
+        """The circuit's inputs by signal name.
 
-        :raises WitnessError: rows, vector or positions of another size than the circuit's
+        :raises WitnessError: rows, vector or positions have another size than the circuit's
         """
         instance = self.instance
         sizes = {
@@ -107,14 +107,14 @@ class ProofJob:
     def run(self) -> dict[str, Any]:
         """The proof as JSON: system, circuit, a, b, c.
 
-        :raises WitnessError: the private values do not satisfy the statement
+        :raises WitnessError: the private inputs do not satisfy the statement
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
         return prove(self.instance, self.inputs(), self.statement, vk=self.vk)
 
     def misfit(self) -> str | None:
-        """Why there is no witness: the first public value that the private ones do not give, or "positions" where
-        these are not the first K. By the reference, in seconds; None if everything fits.
+        """The reason why the private inputs do not satisfy the statement: the first public value that they do not give,
+        or "positions" where these are not the first K; None if all fits. The reference takes seconds to find it.
         """
         instance = self.instance
         vector = memoryview(self.vector).cast("b").tolist()
@@ -139,11 +139,11 @@ class ProofJob:
 def prove(
     instance: Instance, inputs: Inputs, statement: PublicValues, *, vk: str | None = None
 ) -> dict[str, Any]:
-    """A proof for these witness inputs, as JSON, which verifies under the published key.
+    """Make a proof from the circuit's inputs, as JSON, that verifies under the published key.
 
-    :param statement: the public values, under which verifiers will check it
-    :param vk: digest of the verification key that is published; the one of this machine's cache if None
-    :raises WitnessError: the circuit has no witness for them
+    :param statement: the public values, against which verifiers will check the proof
+    :param vk: digest of the published verification key; that of the key in this machine's cache if None
+    :raises WitnessError: the inputs do not satisfy the circuit
     :raises SetupError: Node, circuit or keys are missing and cannot be made, the key in the cache is another than the
         published one, or the proof does not verify under it
     """
@@ -154,14 +154,14 @@ def prove(
             field=str(keys.zkey.parent),
             expected=f"vk {vk}",
             found=f"vk {keys.vk_digest}",
-            hint="give this machine the circuit's folder of the cache of the machine that published the key",
+            hint="copy the circuit's cache folder here from the machine that published the key",
         )
     witness = compute_witness(compile_circuit(instance), inputs)
     try:
         proof = _native.groth16_prove(str(keys.zkey), witness)
     except (ValueError, OSError) as exc:
         raise SetupError("the prover failed", field=str(keys.zkey), found=str(exc)) from exc
-    # The proving key has a verification key of its own, which need not be the one that verifiers are given.
+    # The proving key has a verification key of its own, which may differ from the one that verifiers are given.
     if not verify(parse_key(keys.vk, field="verification key"), proof, statement):
         raise SetupError(
             "the proof does not verify under the published key",
@@ -186,17 +186,23 @@ def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
     """A proof from a file, as 256 bytes in EIP-197 order.
 
     :param circuit: digest of the circuit that the policy names
-    :raises SchemaError: other fields, another system or circuit
-    :raises EncodingError: a coordinate that is not canonical, a point at infinity or off the curve
+    :raises SchemaError: the proof has other fields, or is of another system or circuit
+    :raises EncodingError: a coordinate is not canonical, or a point is at infinity or off the curve
     """
     parse_fields(value, ("system", "circuit", "a", "b", "c"), field=field)
     if value["system"] != "groth16":
         raise SchemaError(
-            "proof of another system", field=f"{field}.system", expected="groth16", found=value["system"]
+            "the proof is of another system",
+            field=f"{field}.system",
+            expected="groth16",
+            found=value["system"],
         )
     if parse_hex(value["circuit"], 32, field=f"{field}.circuit").hex() != circuit:
         raise SchemaError(
-            "proof of another circuit", field=f"{field}.circuit", expected=circuit, found=value["circuit"]
+            "the proof is of another circuit",
+            field=f"{field}.circuit",
+            expected=circuit,
+            found=value["circuit"],
         )
     return (
         parse_g1(value["a"], field=f"{field}.a")
@@ -206,7 +212,7 @@ def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
 
 
 def parse_key(value: Json, *, field: str) -> VerificationKey:
-    """A verification key from a file (`VerificationKey.parse`)."""
+    """Read a verification key from a file's value (`VerificationKey.parse`)."""
     return VerificationKey.parse(value, field=field)
 
 
@@ -216,7 +222,7 @@ def verify(key: VerificationKey, proof: bytes, statement: PublicValues, *, engin
     :param statement: a `Statement` for a key of `retrieve`, a `ManyStatement` for one of several records, an
         `EmbedStatement` for one of `embed`, a `CoalitionDigest` for one of `coalition`
     :param engine: "native", "py_ecc" (independent, about a second) or "snarkjs" (needs Node)
-    :raises EncodingError: a point outside the subgroup, a number >= r, or a key of another shape
+    :raises EncodingError: a point is outside the subgroup, a number is not below r, or the key has another shape
     :raises SetupError: the engine is not installed
     """
     reason = refusals(key, [proof], [statement], engine=engine).get(0)
@@ -232,7 +238,7 @@ def verify_batch(
     *,
     engine: str = "native",
 ) -> list[int]:
-    """Indices of the proofs that do not verify, malformed ones among them, ascending."""
+    """The indices of the proofs that do not verify or are malformed, ascending."""
     return list(refusals(key, proofs, statements, engine=engine))
 
 
@@ -268,9 +274,9 @@ def refusals(
 
 
 def public_inputs(statement: PublicValues) -> tuple[list[str], bytes]:
-    """A statement's public inputs as the circuit's `main` takes them: a name for each, and 32 bytes big-endian each.
+    """A statement's public inputs in the order of the circuit's `main`: their names, and 32 bytes big-endian each.
 
-    :raises EncodingError: a value that is not a field element
+    :raises EncodingError: a value is not a field element
     """
     names = []
     for name in _ORDER[type(statement)]:
@@ -282,12 +288,12 @@ def public_inputs(statement: PublicValues) -> tuple[list[str], bytes]:
 def _refused(
     key: VerificationKey, proofs: Sequence[bytes], inputs: Sequence[bytes], engine: str
 ) -> list[tuple[int, str | None]]:
-    """The numbers of the proofs that do not verify: with the reason if malformed, None if the equation fails."""
+    """The numbers of the proofs that do not verify, with the reason if malformed, or None if the equation fails."""
     if engine == "native":
         try:
             return _native.groth16_verify_batch(key.snarkjs, list(proofs), list(inputs))
         except ValueError as exc:
-            raise EncodingError("key refused by the verifier", field=engine, found=str(exc)) from exc
+            raise EncodingError("the verifier refuses the key", field=engine, found=str(exc)) from exc
     check = _engine(engine)
     bad: list[tuple[int, str | None]] = []
     for i, (proof, values) in enumerate(zip(proofs, inputs, strict=True)):
@@ -308,4 +314,4 @@ def _engine(name: str) -> Callable[[str, bytes, bytes], bool]:
         from rag_audit.proofs.groth16 import snarkjs
 
         return snarkjs.verify
-    raise SetupError("unknown verifier", field="engine", expected=", ".join(ENGINES), found=name)
+    raise SetupError("the verifier is unknown", field="engine", expected=", ".join(ENGINES), found=name)

@@ -1,8 +1,8 @@
-"""Proving and verification keys: made once for a circuit, cached by its digest.
+"""Proving and verification keys, which are made once for a circuit and cached by its digest.
 
 A key made here has a native one-party phase 1 or a single contribution: whoever made it could forge proofs
-with what it threw away. The manifest calls it `unsafe`, and so do the report and the verdict. A key that several
-parties made (`ceremony`) is installed beside it and preferred.
+with the secrets that were thrown away. The manifest calls it `unsafe`, and so do the report and the verdict. A key
+that several parties made (`ceremony`) is installed beside it and preferred.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rag_audit.proofs.groth16.powers import check_powers, file_digest
 MAX_KEY_BYTES = 1 << 20
 MAX_INPUTS = 127
 FOLDER = "keys2"
-"""of the cache; `keys` has what releases left that listed no files in their manifests"""
+"""Subfolder of the cache; `keys` holds those of earlier releases, whose manifests listed no files."""
 _G2 = ("beta", "gamma", "delta")
 
 
@@ -40,23 +40,23 @@ _G2 = ("beta", "gamma", "delta")
 class VerificationKey:
     """A parsed verification key.
 
-    :param value: its JSON: system, circuit, alpha, beta, gamma, delta, ic
+    :param value: the key's JSON: system, circuit, alpha, beta, gamma, delta, ic
     """
 
     value: dict[str, Json]
 
     @classmethod
     def parse(cls, value: Json, *, field: str) -> VerificationKey:
-        """A key from a file.
+        """Read a key from a file's value.
 
-        :raises SchemaError: other fields or another system
-        :raises EncodingError: a point that is not canonical or not on the curve
-        :raises CeremonyError: delta is gamma or its negative: nobody's secret is in the key
+        :raises SchemaError: the key has other fields or another system
+        :raises EncodingError: a point is not canonical or not on the curve
+        :raises CeremonyError: delta is gamma or its negative, so nobody's secret is in the key
         """
         parse_fields(value, ("system", "circuit", "alpha", "ic", *_G2), field=field)
         if value["system"] != "groth16":
             raise SchemaError(
-                "key of another proof system",
+                "the key is of another proof system",
                 field=f"{field}.system",
                 expected="groth16",
                 found=value["system"],
@@ -69,7 +69,7 @@ class VerificationKey:
             raise SchemaError("wrong number of points", field=f"{field}.ic", expected=f"2..{MAX_INPUTS + 1}")
         for i, point in enumerate(value["ic"]):
             parse_g1(point, field=f"{field}.ic[{i}]")
-        # C = -IC(x), or IC(x), beside alpha and beta would verify for any x.
+        # With such a delta, C = -IC(x), or IC(x), beside alpha and beta would verify for any x.
         if value["delta"][0] == value["gamma"][0]:
             raise CeremonyError(
                 "delta is gamma: anyone can forge proofs under this key",
@@ -80,7 +80,7 @@ class VerificationKey:
 
     @classmethod
     def from_snarkjs(cls, text: str, circuit: str) -> VerificationKey:
-        """From the text of snarkjs's verification_key.json."""
+        """Read a key from the text of snarkjs's verification_key.json."""
         key = json.loads(text)
 
         def g1(point: list[str]) -> list[str]:
@@ -100,17 +100,17 @@ class VerificationKey:
 
     @property
     def circuit(self) -> str:
-        """Digest of the circuit that the key was made for."""
+        """The digest of the circuit that the key was made for."""
         return str(self.value["circuit"])
 
     @property
     def inputs(self) -> int:
-        """Number of public inputs."""
+        """The number of public inputs."""
         return len(self.value["ic"]) - 1
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over the canonical JSON: what trust.toml pins. Covers the circuit's digest."""
+        """SHA-256 over the canonical JSON, circuit digest included, which trust.toml pins."""
         return digest_hex(self.value)
 
     @cached_property
@@ -137,13 +137,13 @@ class VerificationKey:
 
 @dataclass(frozen=True)
 class KeyFiles:
-    """Where a circuit's keys are and how they came about.
+    """The files of a circuit's keys, and the manifest of their setup.
 
-    :param zkey: proving key, snarkjs's format
-    :param vk: verification key, JSON as in a window file
-    :param vk_digest: SHA-256 over its canonical JSON
-    :param manifest: circuit, name, vk, phase1, setup ("unsafe" or "ceremony"), contributions (their number); after a
-        ceremony also contributors
+    :param zkey: the proving key in snarkjs's format
+    :param vk: the verification key, JSON as in a window file
+    :param vk_digest: SHA-256 over the verification key's canonical JSON
+    :param manifest: circuit, name, vk, phase1, setup ("unsafe" or "ceremony"), contributions (their number), and after
+        a ceremony contributors
     """
 
     zkey: Path
@@ -153,27 +153,27 @@ class KeyFiles:
 
 
 def load_verification_key(path: Path) -> VerificationKey:
-    """A verification key from a file in our format.
+    """Read a verification key from a file in our format.
 
-    :raises EncodingError: unreadable or not canonical
-    :raises SchemaError: other fields
+    :raises EncodingError: the file is unreadable or not canonical
+    :raises SchemaError: the key has other fields
     """
     return VerificationKey.parse(read_json(path, max_bytes=MAX_KEY_BYTES), field=str(path))
 
 
 def installed(circuit: str) -> Path:
-    """The folder of the key that a person chose for a circuit; it may not exist."""
+    """The folder of the key that a person installed for a circuit, which may not exist."""
     return cache_dir(FOLDER) / f"{circuit}-installed"
 
 
 def proving_key(instance: Instance, *, ptau: Path | None = None, ptau_digest: str | None = None) -> KeyFiles:
-    """The keys of an instance: the installed one, else one that is made here on first use, which is unsafe.
+    """The keys of an instance: the installed ones, or else unsafe ones that are made here on first use.
 
-    :param ptau: powers of tau of a public ceremony: a key that is made here comes from them, with one contribution,
-        and is installed; without them, one party makes the powers too
+    :param ptau: powers of tau of a public ceremony, from which a key is made here with one contribution and installed;
+        without them, this one party makes the powers too
     :param ptau_digest: see `check_powers`
-    :raises SetupError: the circuit cannot be compiled, the powers do not fit, an installed key has others, or a cached
-        file was altered
+    :raises SetupError: the circuit cannot be compiled, the powers do not fit, an installed key has other powers, or a
+        cached file was altered
     :raises CeremonyError: the powers are false
     """
     circuit_digest = instance.digest()
@@ -226,7 +226,7 @@ def write_keys(
 ) -> None:
     """Write the verification key and the manifest beside `key.zkey`.
 
-    :param contributions: how many of phase 2 were secret
+    :param contributions: number of secret contributions to phase 2
     :raises SetupError: `key.zkey` is malformed
     """
     circuit = instance.digest()
@@ -249,15 +249,15 @@ def write_keys(
 
 
 def load_keys(folder: Path, circuit: str) -> KeyFiles:
-    """The keys in a folder of the cache, every file of which is compared with the manifest.
+    """The keys in a folder of the cache, each of whose files is compared with the manifest.
 
-    :raises SetupError: they are another circuit's, or were altered
+    :raises SetupError: the keys are another circuit's, or were altered
     """
     manifest = read_manifest(folder)
     key = load_verification_key(folder / "verification_key.json")
     if manifest.get("vk") != key.digest or key.circuit != circuit:
         raise SetupError(
-            "cached key does not match its manifest",
+            "a cached key does not match its manifest",
             field=str(folder),
             expected=f"circuit {circuit}, vk {manifest.get('vk')}",
             found=f"circuit {key.circuit}, vk {key.digest}",

@@ -22,11 +22,11 @@ _OWN = ("salt_c", "query", "salt_k", "position")
 
 @dataclass(frozen=True)
 class RetrieveManyJob:
-    """`retrieve` for several records: everything that proving needs. Picklable; holds secrets, which `repr` omits.
+    """The job that proves `retrieve` for several records. It is picklable, and holds secrets, which `repr` omits.
 
-    :param instance: which circuit
-    :param records: one job a record, of `instance.each`; places that are left over repeat the last
-    :param names: what errors call the records; their places if empty
+    :param instance: the circuit
+    :param records: a job of `instance.each` for each record; unused places repeat the last
+    :param names: names of the records in errors; their places if empty
     :param vk: see `prove`
     """
 
@@ -42,26 +42,27 @@ class RetrieveManyJob:
     def statement(self) -> ManyStatement:
         """The public values.
 
-        :raises SchemaError: no records or too many, or of several tenants or windows
+        :raises SchemaError: there are no records or too many, or they are of several tenants or windows
         """
         return ManyStatement.of([job.statement for job in self.records], self.instance.queries)
 
     def inputs(self) -> Inputs:
-        """Witness inputs by signal name.
+        """The circuit's inputs by signal name.
 
         :raises SchemaError: as `statement`
-        :raises WitnessError: a record's private values do not fit the circuit, or differ where they are shared
+        :raises WitnessError: a record's private inputs do not fit the circuit, or differ where they are shared
         """
         statement = self.statement
         first = self.records[0]
         own = []
         for number, job in enumerate(self.records):
             if job.instance != self.instance.each:
-                raise WitnessError("a record of another circuit", field=f"{self._name(number)}.instance")
+                raise WitnessError("a record is of another circuit", field=f"{self._name(number)}.instance")
             for name in _SHARED:
                 if getattr(job, name) != getattr(first, name):
                     raise WitnessError(
-                        "a record with private values of its own", field=f"{self._name(number)}.{name}"
+                        "a record has other private inputs than the rest",
+                        field=f"{self._name(number)}.{name}",
                     )
             try:
                 own.append(job.inputs())
@@ -78,7 +79,7 @@ class RetrieveManyJob:
     def run(self) -> dict[str, Any]:
         """The proof as JSON: system, circuit, a, b, c, records.
 
-        :raises WitnessError: a record's private values do not satisfy its statement; `field` names the record
+        :raises WitnessError: a record's private inputs do not satisfy its statement; `field` names the record
         :raises SchemaError: as `statement`
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
@@ -89,7 +90,7 @@ class RetrieveManyJob:
                 misfit = job.misfit()
                 if misfit is not None:
                     raise WitnessError(
-                        "no witness: a record's private values do not satisfy its statement",
+                        "a record's private inputs do not satisfy its statement",
                         field=f"{self._name(number)}.{misfit}",
                         found=exc.found,
                     ) from exc
@@ -104,14 +105,14 @@ def _listed(value: int | Sequence[int]) -> Sequence[int]:
 
 
 def record_digest(record: Statement) -> bytes:
-    """SHA-256 over a record's seven public values: what a proof of several says of each."""
+    """SHA-256 over a record's seven public values, by which a proof of several records names each of them."""
     return sha256(record.encode(PUBLIC_INPUTS)).digest()
 
 
 @dataclass(frozen=True)
 class ManyProof:
-    """A proof for several records and whose it says it is. Only the first counts; the second is there to name the
-    record that does not fit.
+    """A proof for several records, and the records that it claims to be for. Only the proof is verified; the claim
+    serves to name a record that does not fit.
 
     :param proof: 256 bytes, EIP-197 order
     :param records: `record_digest` of the record at each place
@@ -124,13 +125,15 @@ class ManyProof:
 def parse_many_proof(value: Json, circuit: str, *, field: str) -> ManyProof:
     """A proof for several records from a file.
 
-    :raises SchemaError: other fields, another system or circuit
-    :raises EncodingError: not canonical, a point at infinity or off the curve
+    :raises SchemaError: the proof has other fields, or is of another system or circuit
+    :raises EncodingError: the proof is not canonical, or a point is at infinity or off the curve
     """
     parse_fields(value, ("system", "circuit", "a", "b", "c", "records"), field=field)
     records = value["records"]
     if not isinstance(records, list) or not 2 <= len(records) <= MAX_QUERIES:
-        raise SchemaError("not a list of records", field=f"{field}.records", expected=f"2..{MAX_QUERIES}")
+        raise SchemaError(
+            "the value is not a list of records", field=f"{field}.records", expected=f"2..{MAX_QUERIES}"
+        )
     return ManyProof(
         parse_proof({name: x for name, x in value.items() if name != "records"}, circuit, field=field),
         tuple(parse_hex(text, 32, field=f"{field}.records[{i}]") for i, text in enumerate(records)),
@@ -140,11 +143,11 @@ def parse_many_proof(value: Json, circuit: str, *, field: str) -> ManyProof:
 def verify_many(
     key: VerificationKey, proof: ManyProof, records: Sequence[Statement], *, engine: str = "native"
 ) -> list[int]:
-    """Indices of the records that a proof does not hold for, ascending: those that the proof says are others, or,
-    where it names them all and does not verify, all of them.
+    """The indices of the records that a proof does not hold for, ascending: those for which the proof names another
+    record, or all of them where the names agree and the proof does not verify.
 
-    :param records: at most as many as the proof has places, in its order; `ManyStatement.of` fills up
-    :raises SchemaError: no records or too many, or of several tenants or windows
+    :param records: the records in the proof's order, at most as many as it has places
+    :raises SchemaError: there are no records or too many, or they are of several tenants or windows
     :raises EncodingError, SetupError: as `job.verify`
     """
     statement = ManyStatement.of(records, len(proof.records))

@@ -15,12 +15,12 @@ def policy_instances(
     *,
     together: int | None = None,
 ) -> list[Instance]:
-    """The Groth16 circuits that the policy names, each once: the ones that need keys.
+    """The Groth16 circuits that the policy names, each once, for which keys are needed.
 
     :param dimension: as `Policy.constants`
     :param norm_factor: as `Policy.constants`
-    :param together: also those of its tenants that prove so many records at once
-    :raises PolicyError: no circuit proves so many
+    :param together: add the tenants' circuits that prove this many records at once
+    :raises PolicyError: no circuit proves that many records
     """
     named = {
         instance.digest(): instance

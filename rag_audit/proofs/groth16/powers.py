@@ -1,4 +1,4 @@
-"""Phase 1 of a setup: files of powers of tau, what they say of themselves, and whether it is true."""
+"""Phase 1 of a setup: files of powers of tau, the claims that they make, and the check of these claims."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rag_audit.errors import CeremonyError, SetupError
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one contribution says of itself.
+    """One contribution's description of itself.
 
-    :param name: in its contributor's words
-    :param beacon: the public value, if it is one in place of a contributor's secret
-    :param digest: BLAKE2b-512 in hexadecimal, as snarkjs prints it: in phase 1 of the response, in phase 2 of the
-        contribution
+    :param name: the contributor's name, in its own words
+    :param beacon: the public value, if a beacon stands in place of a contributor's secret
+    :param digest: BLAKE2b-512 in hexadecimal, as snarkjs prints it: of the response in phase 1, of the contribution in
+        phase 2
     """
 
     name: str
@@ -30,14 +30,14 @@ class Contribution:
 
     @classmethod
     def of(cls, found: tuple[str, bytes | None, bytes]) -> Contribution:
-        """From the native core."""
+        """A contribution as the native core returns it."""
         name, beacon, digest = found
-        # Others wrote the name: nothing of it may steer a terminal.
+        # Others wrote the name, so none of it may control a terminal.
         printable = "".join(c if c.isprintable() else "?" for c in name)
         return cls(printable, None if beacon is None else beacon.hex(), digest.hex())
 
     def as_json(self) -> dict[str, Json]:
-        """For programs."""
+        """The contribution as a JSON value, for programs."""
         return {"name": self.name, "beacon": self.beacon, "digest": self.digest}
 
 
@@ -45,8 +45,8 @@ class Contribution:
 class Powers:
     """Powers of tau that were checked.
 
-    :param digest: SHA-256 of their file
-    :param contributions: one or more, of which at least one gave a secret
+    :param digest: SHA-256 of the powers' file
+    :param contributions: the contributions, at least one of which gave a secret
     """
 
     digest: str
@@ -54,25 +54,25 @@ class Powers:
 
 
 def secret(contributions: Sequence[Contribution]) -> int:
-    """How many gave a secret: all but beacons, whose values are public."""
+    """The number of contributions of a secret, which are all but beacons, whose values are public."""
     return sum(c.beacon is None for c in contributions)
 
 
 def check_powers(ptau: Path, *, digest: str | None = None) -> Powers:
-    """Check powers of tau: contributions, powers, and the forms that were made of them for phase 2.
+    """Check powers of tau: the contributions, the powers, and the forms of them that were prepared for phase 2.
 
-    A file that was cut from a larger ceremony's cannot show that its last contribution was over these points: it is
+    A file that was cut from a larger ceremony's cannot show that its last contribution was over these points. It is
     accepted only by its digest, which the caller has compared with the one that the ceremony publishes.
 
     :param digest: SHA-256 that the file must have
-    :raises CeremonyError: proven false, another file than the named one, cut from a larger one and not named, or powers
-        to which nobody gave a secret
-    :raises SetupError: malformed or unreadable
+    :raises CeremonyError: the powers are proven false, the file is not the named one, it was cut from a larger one and
+        is not named, or nobody gave the powers a secret
+    :raises SetupError: the file is malformed or unreadable
     """
     found = file_digest(ptau)
     if digest is not None and found != digest:
         raise CeremonyError(
-            "other powers of tau than the named ones", field=str(ptau), expected=digest, found=found
+            "the powers of tau are not the named ones", field=str(ptau), expected=digest, found=found
         )
     with named(ptau):
         held, claimed = _native.ptau_powers(ptau)
@@ -98,7 +98,7 @@ def check_powers(ptau: Path, *, digest: str | None = None) -> Powers:
 def file_digest(path: Path, *, what: str = "powers of tau") -> str:
     """SHA-256 of a file.
 
-    :raises SetupError: it cannot be read
+    :raises SetupError: the file cannot be read
     """
     try:
         with open_regular(path) as handle:
@@ -109,9 +109,11 @@ def file_digest(path: Path, *, what: str = "powers of tau") -> str:
 
 @contextmanager
 def named(path: Path, shown: Path | None = None) -> Iterator[None]:
-    """Errors of the native core under this package's names; they name the file and the place in it."""
+    """Raise errors of the native core as this package's errors, which name the file and the place in it."""
     try:
         yield
     except (ValueError, OSError) as exc:
         reason = str(exc).removeprefix(f"{path}: ")
-        raise SetupError("not a usable setup file", field=str(shown or path), found=reason) from exc
+        raise SetupError(
+            "the file is not a usable setup file", field=str(shown or path), found=reason
+        ) from exc

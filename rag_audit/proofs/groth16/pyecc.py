@@ -1,7 +1,7 @@
-"""Groth16 verifier on py_ecc: independent of the native one in arithmetic, parsing and checks. Slow on purpose.
+"""A Groth16 verifier on py_ecc, independent of the native one in arithmetic, parsing and checks, and therefore slow.
 
 Nothing here is shared with the native core or with the parsers of our own file formats, so that a mistake
-there does not repeat itself here (Groth 2016, section 3.2; EIP-197 for the byte order).
+there is not repeated here (Groth 2016, section 3.2; EIP-197 for the byte order).
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ Point = Any
 
 @dataclass(frozen=True)
 class Parsed:
-    """A key, a proof and its public inputs, every point checked.
+    """A key, a proof and its public inputs, with every point checked.
 
-    :param alpha: and the other points of the key, `ic` with one more than there are inputs
-    :param a: and the other points of the proof
-    :param inputs: below r
+    :param alpha: alpha, like beta, gamma, delta and `ic` a part of the key; `ic` has one point more than there are
+        inputs
+    :param a: A, like B and C a part of the proof
+    :param inputs: the public inputs, below r
     """
 
     alpha: Point
@@ -69,19 +70,18 @@ def verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
 
 
 def parse(vk_json: str, proof: bytes, inputs: bytes) -> Parsed:
-    """Everything that a verifier must refuse before it pairs.
+    """Parse a key, a proof and its inputs, with every check that must precede the pairing.
 
     :param vk_json: verification key, snarkjs's JSON
     :param proof: 256 bytes: A.x A.y, B.x1 B.x0 B.y1 B.y0, C.x C.y, each 32 bytes big-endian
     :param inputs: public inputs, 32 bytes big-endian each
-    :raises EncodingError: a part that is not canonical, a point at infinity, off the curve or outside the
-        subgroup of order r, delta equal to gamma or its negative, an input from r on, or another number of inputs than
-        the key has
+    :raises EncodingError: a part is not canonical, a point is at infinity, off the curve or outside the subgroup of
+        order r, delta is gamma or its negative, an input is not below r, or the number of inputs is not the key's
     """
     key = _object(vk_json)
     if key["protocol"] != "groth16" or key["curve"] != "bn128":
         raise EncodingError(
-            "not a Groth16 key over bn128", field="vk", found=f"{key['protocol']} {key['curve']}"
+            "the key is not a Groth16 key over bn128", field="vk", found=f"{key['protocol']} {key['curve']}"
         )
     alpha = _g1_json(key["vk_alpha_1"], "vk.vk_alpha_1")
     beta, gamma, delta = (
@@ -95,7 +95,10 @@ def parse(vk_json: str, proof: bytes, inputs: bytes) -> Parsed:
     values = _inputs(inputs)
     if not len(values) == key["nPublic"] == len(ic) - 1:
         raise EncodingError(
-            "number of public inputs", field="inputs", expected=f"{len(ic) - 1}", found=f"{len(values)}"
+            "the number of public inputs is wrong",
+            field="inputs",
+            expected=f"{len(ic) - 1}",
+            found=f"{len(values)}",
         )
     return Parsed(alpha, beta, gamma, delta, ic, *_proof(proof), values)
 
@@ -109,7 +112,9 @@ def _object(text: str) -> dict[str, Any]:
 
     if len(text) > MAX_KEY_CHARACTERS or _depth(text) > 4:
         raise EncodingError(
-            "too long or nested too deeply", field="vk", expected=f"{MAX_KEY_CHARACTERS} characters"
+            "the key is too long or nested too deeply",
+            field="vk",
+            expected=f"{MAX_KEY_CHARACTERS} characters",
         )
     try:
         value = json.loads(text, object_pairs_hook=pairs)
@@ -117,23 +122,25 @@ def _object(text: str) -> dict[str, Any]:
         raise EncodingError("not valid JSON", field="vk", found=str(exc)) from exc
     if not isinstance(value, dict) or set(value) - {"vk_alphabeta_12"} != _KEYS:
         found = sorted(value) if isinstance(value, dict) else type(value).__name__
-        raise EncodingError("not the fields of a verification key", field="vk", found=found)
+        raise EncodingError("the fields are not those of a verification key", field="vk", found=found)
     return value
 
 
 def _depth(text: str) -> int:
-    """Deepest nesting of brackets; no string of a key has any."""
+    """The deepest nesting of brackets in a key's text; no string of a key has brackets."""
     steps = (1 if bracket in "[{" else -1 for bracket in re.findall(r"[][{}]", text))
     return max(accumulate(steps), default=0)
 
 
 def _proof(data: bytes) -> tuple[Point, Point, Point]:
     if len(data) != PROOF_BYTES:
-        raise EncodingError("proof of another size", field="proof", expected=PROOF_BYTES, found=len(data))
+        raise EncodingError(
+            "the proof has another size", field="proof", expected=PROOF_BYTES, found=len(data)
+        )
     n = [int.from_bytes(data[i : i + 32], "big") for i in range(0, PROOF_BYTES, 32)]
     for i, value in enumerate(n):
         if value >= P:
-            raise EncodingError("coordinate not below p", field=f"proof[{i}]")
+            raise EncodingError("a coordinate is not below p", field=f"proof[{i}]")
     return (
         _g1(n[0], n[1], "proof.a"),
         _g2((n[3], n[2]), (n[5], n[4]), "proof.b"),
@@ -143,38 +150,38 @@ def _proof(data: bytes) -> tuple[Point, Point, Point]:
 
 def _inputs(data: bytes) -> list[int]:
     if len(data) % 32:
-        raise EncodingError("public inputs are not 32 bytes each", field="inputs", found=len(data))
+        raise EncodingError("the public inputs are not 32 bytes each", field="inputs", found=len(data))
     values = [int.from_bytes(data[i : i + 32], "big") for i in range(0, len(data), 32)]
     for i, value in enumerate(values):
         if value >= R:
-            raise EncodingError("public input not below r", field=f"inputs[{i}]", expected="below r")
+            raise EncodingError("a public input is not below r", field=f"inputs[{i}]", expected="below r")
     return values
 
 
 def _g1(x: int, y: int, field: str) -> Point:
     if x == 0 and y == 0:
-        raise EncodingError("point at infinity", field=field)
+        raise EncodingError("the point is at infinity", field=field)
     point = (FQ(x), FQ(y), FQ.one())
     if not curve.is_on_curve(point, curve.b):
-        raise EncodingError("point not on the curve", field=field)
+        raise EncodingError("the point is not on the curve", field=field)
     return point
 
 
 def _g2(x: tuple[int, int], y: tuple[int, int], field: str) -> Point:
     if not any((*x, *y)):
-        raise EncodingError("point at infinity", field=field)
+        raise EncodingError("the point is at infinity", field=field)
     point = (FQ2(x), FQ2(y), FQ2.one())
     if not curve.is_on_curve(point, curve.b2):
-        raise EncodingError("point not on the curve", field=field)
+        raise EncodingError("the point is not on the curve", field=field)
     if not curve.is_inf(curve.multiply(point, R)):
-        raise EncodingError("point not in the subgroup of order r", field=field)
+        raise EncodingError("the point is not in the subgroup of order r", field=field)
     return point
 
 
 def _g1_json(value: Any, field: str) -> Point:
     x, y, z = _decimals(value, 3, field)
     if z != 1:
-        raise EncodingError("point at infinity or not affine", field=field)
+        raise EncodingError("the point is at infinity or not affine", field=field)
     return _g1(x, y, field)
 
 
@@ -183,7 +190,7 @@ def _g2_json(value: Any, field: str) -> Point:
         raise EncodingError("not a list of 3", field=field)
     x, y, z = (tuple(_decimals(pair, 2, field)) for pair in value)
     if z != (1, 0):
-        raise EncodingError("point at infinity or not affine", field=field)
+        raise EncodingError("the point is at infinity or not affine", field=field)
     return _g2(cast("tuple[int, int]", x), cast("tuple[int, int]", y), field)
 
 

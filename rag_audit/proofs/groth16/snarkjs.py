@@ -1,7 +1,7 @@
-"""snarkjs as a subprocess: a second prover and a third verifier, for cross-checks (needs Node).
+"""snarkjs as a subprocess, a second prover and a third verifier for cross-checks (needs Node).
 
-Numbers pass through files in a private folder; a witness is secret, so that folder is the process's own and is
-removed at once.
+Numbers pass through files in a folder. A witness file (the assignment of all wires) is secret, so the folder is private
+to the process and removed at once.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
     :param vk_json: verification key, snarkjs's JSON
     :param proof: 256 bytes in EIP-197 order
     :param inputs: public inputs, 32 bytes big-endian each
-    :raises EncodingError: as `pyecc.parse`: snarkjs itself takes points outside the subgroup, and says of other
-        malformed parts no more than that the proof is invalid
+    :raises EncodingError: as `pyecc.parse`, since snarkjs itself accepts points outside the subgroup, and reports other
+        malformed parts only as an invalid proof
     :raises SetupError: Node or snarkjs is missing, fails or does not end in time
     """
     written = files(vk_json, proof, inputs)
@@ -48,7 +48,7 @@ def verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
 
 
 def files(vk_json: str, proof: bytes, inputs: bytes) -> dict[str, str]:
-    """What ``snarkjs groth16 verify`` reads: the texts of `key`, `public` and `proof`.
+    """The texts of the files `key`, `public` and `proof` that ``snarkjs groth16 verify`` reads.
 
     :param proof: 256 bytes in EIP-197 order
     :param inputs: public inputs, 32 bytes big-endian each
@@ -65,7 +65,7 @@ def files(vk_json: str, proof: bytes, inputs: bytes) -> dict[str, str]:
 def prove(zkey: Path, witness: bytes) -> bytes:
     """A proof by snarkjs, 256 bytes in EIP-197 order.
 
-    :param witness: content of a .wtns file
+    :param witness: content of a .wtns file, snarkjs's witness
     :raises SetupError: Node or snarkjs is missing, fails or does not end in time
     """
     with tempfile.TemporaryDirectory(prefix="rag-audit-") as name:
@@ -83,7 +83,7 @@ def prove(zkey: Path, witness: bytes) -> bytes:
 
 
 def run(arguments: list[str], *, cwd: Path, timeout: float = PROVE_SECONDS) -> str:
-    """Any snarkjs command; gives what it printed.
+    """Run any snarkjs command and return its output.
 
     :raises SetupError: Node or snarkjs is missing, fails or does not end in time
     """

