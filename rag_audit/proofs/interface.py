@@ -1,8 +1,8 @@
-"""Proof systems behind one interface: what is proved, jobs that prove it, checks of what others proved.
+"""The interface of proof systems: their statements, the jobs that prove them, and the checks of others' proofs.
 
 `groth16` proves small tenants with constant-size proofs, `scan` (a transparent argument) large ones. Both
-prove the same statements about a record (`formats.statements`). What a system does with a window, its class says
-(`ProofSystem`); nobody else asks for its name.
+prove the same statements about a record (`formats.statements`). A system's class (`ProofSystem`) does everything
+that is specific to it; no other code depends on its name.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     from rag_audit.proofs.scan.job import CertificateJob, NoiseCertificate
 
 SYSTEMS = ("groth16", "scan")
-"""Proof systems that this release verifies."""
+"""The proof systems that this release verifies."""
 
 
 @dataclass(frozen=True)
 class RecordPrivate:
-    """What only the provider knows of one record. Secret, and `repr` omits it. What is large, or takes time, is asked
-    for only where a statement's witness has it.
+    """The private inputs of one record's proofs, which `repr` omits. Large or slow ones are functions, which are called
+    only by statements that need them.
 
     :param s0: first half of the seed
     :param s1: second half of the seed
-    :param index_salt: salt of the index commitment, or in 32 bytes its blinding key
+    :param index_salt: salt of the index commitment, or its 32-byte blinding key
     :param rows: the committed index, int8, shape (capacity, dimension)
-    :param noise: the slot's, int32, shape (capacity,)
-    :param scores: the query's, int32, shape (capacity,)
-    :param certificate: the slot's, if it was made before
-    :param tokens: the query's, cut to the embedder's limit
+    :param noise: the slot's noise, int32, shape (capacity,)
+    :param scores: the query's scores, int32, shape (capacity,)
+    :param certificate: the slot's noise certificate, if it was made before
+    :param tokens: the query's tokens, cut to the embedder's limit
     :param vector: the query vector, int8
     :param salt_q: salt of hq
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
-    :param low_memory: see `CertificateJob`; for systems that have it
+    :param low_memory: see `CertificateJob`; for systems that have this choice
     """
 
     s0: int = field(repr=False)
@@ -62,12 +62,12 @@ class RecordPrivate:
 
 
 class Job(Protocol):
-    """A proof to be made: picklable, so that any `concurrent.futures.Executor` can run it. Holds secrets."""
+    """A job that makes a proof. It holds secrets, and is picklable, so any `concurrent.futures.Executor` can run it."""
 
     def run(self) -> Any:
         """The proof as JSON, or a noise certificate.
 
-        :raises WitnessError: the private values do not satisfy the statement
+        :raises WitnessError: the private inputs do not satisfy the statement
         """
 
 
@@ -76,34 +76,34 @@ class KeyPin(Protocol):
 
     @property
     def vk(self) -> str:
-        """SHA-256 over the key's canonical JSON."""
+        """The key's digest, SHA-256 over its canonical JSON."""
 
     @property
     def setup(self) -> Literal["unsafe", "ceremony"]:
-        """How the key came about."""
+        """The kind of setup that made the key."""
 
 
 class Pins(Protocol):
-    """What a verifier pins, as far as proof systems ask for it."""
+    """The part of a verifier's pins that proof systems use."""
 
     def key(self, circuit: str) -> KeyPin | None:
-        """The pinned verification key of a circuit."""
+        """The pinned verification key of a circuit, or None."""
 
     def artefact(self, name: str) -> str | None:
-        """The pinned digest of an embedder's artefact."""
+        """The pinned digest of an embedder's artefact, or None."""
 
     @property
     def scan(self) -> str | None:
-        """The pinned digest of a release's scan protocols."""
+        """The pinned digest of a release's scan protocols, or None."""
 
 
 @dataclass(frozen=True)
 class OpenedKey:
-    """What a verifier needs beside proofs and statements, checked against what it pins.
+    """A key that a verifier needs beside proofs and statements, checked against its pins.
 
-    :param key: for `ProofSystem.refusals`
-    :param digest: what was compared, for the report
-    :param setup: how the key came about; None where there is no setup that anybody could have kept
+    :param key: the key for `ProofSystem.refusals`
+    :param digest: the digest that was compared, for the report
+    :param setup: the kind of setup that made the key; None where no setup has secrets that somebody could have kept
     """
 
     key: Any
@@ -112,13 +112,13 @@ class OpenedKey:
 
 
 class SharedProofs(Protocol):
-    """Proofs of one statement for several records of a tenant each, every one of which carries the same JSON."""
+    """Proofs of one statement that are each for several records of a tenant; all of these carry the same JSON."""
 
     def job(self, jobs: Mapping[str, Any]) -> Job:
         """The job that proves the records of these jobs (`ProofSystem.record_job`), at most as many as there are
         places.
 
-        :param jobs: by the record's name, for errors
+        :param jobs: the records' own jobs by the record's name, which errors use
         """
 
     def published_keys(self) -> dict[str, Json]:
@@ -139,101 +139,101 @@ class SharedProofs(Protocol):
         *,
         engine: str,
     ) -> dict[int, RagAuditError]:
-        """Why proofs do not hold for the records that carry them, by their index. A record that spoils a proof is
-        refused as false, the others that the proof is for as undecided.
+        """The reasons why proofs do not hold for the records that carry them, by index. A record that spoils a proof is
+        refused as false, the other records of that proof as undecided.
 
         :param own: the statement of each proof's record
-        :param every: the statements of all the tenant's records, which proofs name by digest
+        :param every: the statements of all the tenant's records, which the proofs name by digest
         """
 
 
 class ProofSystem(Protocol):
-    """What a proof system offers provider and verifier."""
+    """The interface of a proof system for provider and verifier."""
 
     TABLE_ARTEFACT: str
-    """name of the artefact that commits to the embedder's table in the statement of A1"""
+    """The name of the artefact that commits to the embedder's table in the statement of A1."""
 
     def check_constants(self, constants: Constants) -> None:
-        """Refuse what `retrieve` cannot be proved for, whatever the embedder's normalisation.
+        """Refuse constants for which `retrieve` cannot be proved, whatever the embedder's normalisation.
 
-        :raises PolicyError: the constant, with its bounds
+        :raises PolicyError: a constant is out of its bounds, which are named
         """
 
     def circuits(self, constants: Constants) -> dict[str, str]:
-        """Digests of the circuits (or protocols) of a tenant, by statement; none for what it cannot prove.
+        """The digests of a tenant's circuits (or protocols) by statement, without statements that it cannot prove.
 
-        :raises PolicyError: constants that `retrieve` cannot be built for
+        :raises PolicyError: `retrieve` cannot be built for the constants
         """
 
     def statement(self, name: str, record: RecordPublic) -> PublicValues:
-        """The public values of one of the record's proofs.
+        """The public values of a record's proof of the named statement.
 
         :raises SchemaError: the manifest lacks the table's commitment
         """
 
     def record_job(self, name: str, record: RecordPublic, private: RecordPrivate) -> Job:
-        """The job that proves it.
+        """The job that proves the named statement about a record.
 
-        :raises WitnessError: the private values do not fit
+        :raises WitnessError: the private inputs do not fit the statement
         """
 
     def certificate_job(
         self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
     ) -> CertificateJob | None:
-        """The job that proves a slot's noise before its query; None where only the record's own proof does."""
+        """The job that makes a slot's noise certificate before its query; None for systems that have none."""
 
     def keyed(self, job: Any) -> tuple[Any, dict[str, str]]:
-        """The job with the verification key that it must prove under, wherever it runs: the one of this machine's
-        cache; and this key's digest by circuit. Where no set-up makes keys, the job as it is, and none.
+        """The job, bound to the verification key of this machine's cache wherever it runs, and that key's digest by
+        circuit. For systems without keys this is the unchanged job and no digest.
         """
 
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
-        """What the window file carries for verifiers of these proofs, by digest."""
+        """The keys that the window file carries for verifiers of these proofs, by digest."""
 
     def open_key(
         self, name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins
     ) -> OpenedKey:
-        """What verifies one statement's proofs: found in the window, accepted only where a pin or the opening says so.
+        """The key for one statement's proofs, taken from the window and accepted only if a pin or the opening names it.
 
-        :raises SetupError: no pin, or absent from the window
-        :raises InvalidProof: another than the pinned one
-        :raises EncodingError: not canonical, not on the curve
+        :raises SetupError: there is no pin, or the window has no key
+        :raises InvalidProof: the key is not the pinned one
+        :raises EncodingError: the key is not canonical, or a point is not on the curve
         """
 
     def parse_proof(self, value: Json, circuit: str, *, field: str) -> bytes:
-        """A proof from a file, checked for its form and for the circuit it names.
+        """Read a proof from a file's value, and check its form and the circuit that it names.
 
-        :raises EncodingError: not canonical, not on the curve
-        :raises SchemaError: other fields, another system or circuit
+        :raises EncodingError: the proof is not canonical, or a point is not on the curve
+        :raises SchemaError: the proof has other fields, or is of another system or circuit
         """
 
     def refusals(
         self, key: Any, proofs: Sequence[bytes], statements: Sequence[PublicValues], *, engine: str = "native"
     ) -> dict[int, RagAuditError]:
-        """Why proofs do not verify, by their index, ascending: `InvalidProof` where one is false, `EncodingError` where
-        the bytes are no proof at all. None hides another: each has its own outcome.
+        """The reasons why proofs do not verify, by index, ascending: `InvalidProof` for a false proof, `EncodingError`
+        for bytes that are no proof at all. Each proof has its own outcome, and none hides another.
 
-        :param proofs: read as they are needed; where reading one raises `RagAuditError`, that is its outcome
-        :param statements: likewise
+        :param proofs: proofs that are read as they are needed; an error (`RagAuditError`) on reading is the outcome
+        :param statements: their statements, read in the same way
         :raises SetupError: the engine is not installed
         """
 
     def places(self, name: str, value: Json) -> int:
-        """How many records a proof from a file is for, by its form alone; 1 where it is one record's own."""
+        """The number of records that a proof from a file is for, by its form alone; 1 for one record's own proof."""
 
     def shared(self, name: str, constants: Constants, places: int) -> SharedProofs | None:
-        """The proofs of one statement for so many records each; None where the system has none.
+        """Proofs of one statement for the given number of records each; None for systems that have none.
 
-        :raises PolicyError: a number of records that no circuit is built for
+        :raises PolicyError: no circuit can be built for the number of records
         """
 
 
 def proof_system(name: str) -> ProofSystem:
     """The proof system that a policy names.
 
-    :raises VersionError: this release does not have it
+    :raises VersionError: this release does not have the system
     """
     if name not in SYSTEMS:
-        raise VersionError("unknown proof system", expected=", ".join(SYSTEMS), found=name)
+        raise VersionError("the proof system is unknown", expected=", ".join(SYSTEMS), found=name)
     system: ProofSystem = importlib.import_module(f"rag_audit.proofs.{name}.system").SYSTEM
     return system

@@ -1,4 +1,4 @@
-"""What a policy's proof systems have to say of it: its constants, its circuits, its coalition certificate."""
+"""Checks of a policy by its proof systems: its constants, its circuits, its coalition proof."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def check_policy(policy: Policy, dimension: int | None) -> None:
     """Refuse a policy that is not well-formed, or that its tenants' proof systems cannot prove anything for.
 
     :param dimension: as `Policy.check`
-    :raises PolicyError: naming the field, what was expected and what was found
+    :raises PolicyError: a field is not well-formed; it is named, with what was expected and found
     """
     policy.check(dimension)
     for tenant in policy.tenants:
@@ -27,9 +27,9 @@ def check_policy(policy: Policy, dimension: int | None) -> None:
 
 
 def check_certificate(policy: Policy, dimension: int) -> None:
-    """Refuse a policy whose coalition certificate this release could not make when the window is closed.
+    """Refuse a policy whose coalition proof this release could not make when the window is closed.
 
-    :raises PolicyError: no such system or circuit, or another release's
+    :raises PolicyError: the system or circuit does not exist, or is another release's
     """
     wanted = policy.estimator.certificate
     if wanted is None:
@@ -37,14 +37,14 @@ def check_certificate(policy: Policy, dimension: int) -> None:
     p, q = policy.estimator.theta
     made = certificate_of(wanted.system, wanted.records, dimension, (p, q))["circuit"]
     if wanted.circuit != made:
-        raise PolicyError("another circuit than this release's", field="policy.estimator.certificate.circuit",
+        raise PolicyError("the circuit is not this release's", field="policy.estimator.certificate.circuit",
                           expected=made, found=wanted.circuit)  # fmt: skip
 
 
 def certificate_of(system: str, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, object]:
-    """The policy's part that asks for a coalition certificate of this release.
+    """The policy's part that asks for a coalition proof of this release.
 
-    :raises PolicyError: the system has none for these parameters
+    :raises PolicyError: the system has no coalition proof for these parameters
     """
     circuit = coalition_system(system).digest(records=records, dimension=dimension, theta=theta)
     return {"system": system, "records": records, "circuit": circuit}

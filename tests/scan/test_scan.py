@@ -319,7 +319,7 @@ def test_no_proof_hides_another(key: ScanKey, made: list[Made]) -> None:
 
     def read(i: int) -> bytes:
         if i == 1:
-            raise SchemaError("not a scan proof", field="proofs.7")
+            raise SchemaError("the value is not a scan proof", field="proofs.7")
         return (proofs[0][:-1], b"", proofs[1], proofs[0])[i]
 
     bad = SYSTEM.refusals(key, Lazy(4, read), [statement] * 4)

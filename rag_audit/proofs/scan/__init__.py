@@ -1,4 +1,4 @@
-"""The scan argument: every score of a large index, without a trusted setup (docs/scan/)."""
+"""The scan argument, which proves every score of a large index without a trusted setup (docs/scan/)."""
 
 from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey
 from rag_audit.proofs.scan.job import CertificateJob, NoiseCertificate, ProofJob, proof_json

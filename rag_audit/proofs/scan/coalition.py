@@ -1,4 +1,4 @@
-"""The coalition certificate in the scan argument (docs/scan/coalition.md)."""
+"""The coalition proof in the scan argument (docs/scan/coalition.md)."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from rag_audit.proofs.scan.release import check_pin
 from rag_audit.relation.field import to_bytes
 
 PROTOCOL = COALITION_PROTOCOL
-"""Names the argument where groth16 names a circuit."""
+"""The digest that names the argument where groth16 names a circuit."""
 MAX_RECORDS = 65_535
 MAX_DIMENSION = 882
-"""A salt and this many packed components fit one run of a list hash."""
+"""The most components of a vector: packed, they fit one run of a list hash together with a salt."""
 _FIELDS = ("system", "circuit", "room", "records", "pairs")
 
 
 class ScanCoalition:
-    """The scan argument's coalition certificate (`CoalitionSystem`)."""
+    """Coalition proofs by the scan argument (`CoalitionSystem`)."""
 
     def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
-        """Digest of the protocol, the same for all windows that it takes.
+        """The digest of the protocol, which is the same for all windows.
 
-        :raises PolicyError: more records or components than it takes, or theta out of range
+        :raises PolicyError: there are more records or components than the protocol allows, or theta is out of range
         """
         p, q = theta
         if not 0 < p < q <= 1000:
@@ -41,7 +41,7 @@ class ScanCoalition:
         for name, value, most in (("records", records, MAX_RECORDS), ("dimension", dimension, MAX_DIMENSION)):
             if not 1 <= value <= most:
                 raise PolicyError(
-                    f"{name} beyond the protocol", field=name, expected=f"1..={most}", found=value
+                    f"{name} exceed what the protocol allows", field=name, expected=f"1..={most}", found=value
                 )
         return PROTOCOL
 
@@ -58,7 +58,7 @@ class ScanCoalition:
         published: Mapping[str, Json],
         pins: Pins,
     ) -> OpenedKey:
-        """See `CoalitionSystem.open_key`: there is no key, but the pin of the protocols."""
+        """See `CoalitionSystem.open_key`: there is no key, and the pin of the protocols is checked."""
         check_pin(pins)
         return OpenedKey(None, self.digest(records=records, dimension=dimension, theta=theta), None)
 
@@ -70,11 +70,12 @@ class ScanCoalition:
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> dict[str, Any]:
-        """The certificate, verified: first one run over the records, then runs over pairs, each a job of its own.
+        """Make and verify the coalition proof: first one run over the records, then runs over pairs, each a job of its
+        own.
 
-        :raises WitnessError: the claim is false, the private is not the statement's, or the window has more records or
-            distinct norms than the argument takes
-        :raises InvalidProof: what was made does not verify: a worker gave something else
+        :raises WitnessError: the claim is false, the private inputs are not the statement's, or the window has more
+            records or distinct norms than the argument allows
+        :raises InvalidProof: the new proof does not verify, for example because a worker returned something else
         """
         try:
             room = _native.ScanCoalition.room(private.vectors, statement.dimension)
@@ -103,17 +104,17 @@ class ScanCoalition:
     def verify(
         self, statement: CoalitionStatement, certificate: Json, *, key: Json, engine: str = "native"
     ) -> None:
-        """Return if the certificate proves the statement.
+        """Return if the coalition proof proves the statement.
 
-        :param key: None, this system has no keys
-        :param engine: "native", the only one
-        :raises InvalidProof: it does not; `found` has the reason
-        :raises SchemaError: other fields, another system or protocol, a key
-        :raises EncodingError: not canonical
-        :raises SetupError: another engine
+        :param key: None, since this system has no keys
+        :param engine: "native", the only engine
+        :raises InvalidProof: the proof does not prove it; `found` has the reason
+        :raises SchemaError: the proof has other fields, is of another system or protocol, or comes with a key
+        :raises EncodingError: the proof is not canonical
+        :raises SetupError: the engine is another
         """
         if engine != "native":
-            raise SetupError("unknown verifier", field="engine", expected="native", found=engine)
+            raise SetupError("the verifier is unknown", field="engine", expected="native", found=engine)
         if key is not None:
             raise SchemaError("the scan argument has no keys", field="verification_keys", expected=None)
         if not isinstance(certificate, dict) or set(certificate) != set(_FIELDS):
@@ -121,37 +122,37 @@ class ScanCoalition:
                 sorted(map(str, certificate)) if isinstance(certificate, dict) else type(certificate).__name__
             )
             raise SchemaError(
-                "not a coalition certificate", field="certificate", expected=_FIELDS, found=found
+                "the value is not a coalition proof", field="certificate", expected=_FIELDS, found=found
             )
         for name, expected in (("system", "scan"), ("circuit", PROTOCOL)):
             if certificate[name] != expected:
-                raise SchemaError("certificate of another system", field=f"certificate.{name}",
+                raise SchemaError("the coalition proof is of another system", field=f"certificate.{name}",
                                   expected=expected, found=certificate[name])  # fmt: skip
         room, pairs = certificate["room"], certificate["pairs"]
         if type(room) is not int or not isinstance(pairs, list):
-            raise SchemaError("not a coalition certificate", field="certificate", expected=_FIELDS)
+            raise SchemaError("the value is not a coalition proof", field="certificate", expected=_FIELDS)
         records = parse_base64(certificate["records"], field="certificate.records")
         runs = [parse_base64(run, field=f"certificate.pairs[{i}]") for i, run in enumerate(pairs)]
         try:
             _native_statement(statement, room).verify(records, runs)
         except (ValueError, OverflowError) as exc:
             raise InvalidProof(
-                "the coalition certificate does not verify", field="certificate", found=str(exc)
+                "the coalition proof does not verify", field="certificate", found=str(exc)
             ) from exc
 
 
 SYSTEM: CoalitionSystem = ScanCoalition()
-"""What `proofs.coalition.coalition_system` gives."""
+"""The system that `proofs.coalition.coalition_system` returns."""
 
 
 @dataclass(frozen=True)
 class PairsJob:
-    """One run over pairs. Picklable; holds secrets, which `repr` omits.
+    """The job of one run over pairs. It is picklable, and holds secrets, which `repr` omits.
 
-    :param room: log2 of the norms that the certificate has room for
+    :param room: log2 of the number of norms that the coalition proof has room for
     :param records: the run over records
-    :param blindings: of its columns
-    :param number: of this run
+    :param blindings: blindings of that run's columns
+    :param number: number of this run
     """
 
     statement: CoalitionStatement
@@ -162,7 +163,7 @@ class PairsJob:
     number: int
 
     def run(self) -> bytes:
-        """The proof.
+        """The proof of the run.
 
         :raises WitnessError: the claim is false
         """
@@ -176,7 +177,7 @@ class PairsJob:
 
 
 def _refused(exc: Exception) -> WitnessError:
-    return WitnessError("no certificate for this window", field="certificate", found=str(exc))
+    return WitnessError("there is no coalition proof for this window", field="certificate", found=str(exc))
 
 
 def _native_statement(statement: CoalitionStatement, room: int) -> _native.ScanCoalition:

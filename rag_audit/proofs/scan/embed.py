@@ -21,20 +21,20 @@ from rag_audit.proofs.scan.verify import refused
 from rag_audit.relation.field import digest_to_field, to_bytes
 
 PUBLIC = ("ctx", "hq", "cq")
-"""The public values beside the table, which the key holds."""
+"""The names of the public values except the table, which the key holds."""
 _MOST = {"tokens": 208, "dimension": 4096, "vocabulary": 1 << 15, "norm_factor": 1 << 20}
-"""As in native/scan/src/embed.rs: one hash takes the packed tokens, and every value stays far below r."""
+"""The most tokens, as in native/scan/src/embed.rs: one hash takes them packed, and every value is far below r."""
 
 
 @dataclass(frozen=True)
 class EmbedArgument:
-    """What is fixed before any table is committed to; its digest stands where groth16 names a circuit.
+    """The argument's parameters, fixed before any table is committed to; its digest names it as groth16's a circuit.
 
-    :param tokens: T, most tokens of a query, at most 208
+    :param tokens: T, the most tokens of a query, at most 208
     :param dimension: components of a row, at most 4,096
     :param vocabulary: rows of the table, at most 32,768
     :param norm_factor: A of the integer normalisation (docs/relation.md, "Vectors")
-    :raises PolicyError: parameters that the argument has no room for
+    :raises PolicyError: the argument has no room for the parameters
     """
 
     tokens: int
@@ -47,22 +47,22 @@ class EmbedArgument:
             found = getattr(self, name)
             if not 1 <= found <= most:
                 raise PolicyError(
-                    "embedder does not fit the argument", field=name, expected=f"1..{most}", found=found
+                    "the embedder does not fit the argument", field=name, expected=f"1..{most}", found=found
                 )
 
     def digest(self) -> str:
-        """The protocol digest that a policy names, 64 hexadecimal digits."""
+        """The protocol's digest that a policy names, 64 hexadecimal digits."""
         named = {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A1"]}
         return digest_hex({**named, **asdict(self)})
 
 
 @dataclass(frozen=True)
 class EmbedKey:
-    """What proofs of A1 are verified against. The commitment hides nothing: whoever has the table makes the same
+    """The verification key of proofs of A1. The commitment hides nothing: anyone with the table computes the same
     points, so a verifier pins their digest and never takes it from a window.
 
     :param argument: the protocol with its parameters
-    :param points: commitment to the table's columns, 32 bytes a point
+    :param points: commitments to the table's columns, 32 bytes a point
     """
 
     argument: EmbedArgument
@@ -70,34 +70,34 @@ class EmbedKey:
 
     @classmethod
     def commit(cls, rows: bytes, argument: EmbedArgument) -> EmbedKey:
-        """Commit to int8 rows in -7..7, shape (vocabulary, dimension): about a second for 32,000 rows of 256.
+        """Commit to int8 rows in -7..7, shape (vocabulary, dimension), in about a second for 32,000 rows of 256.
 
-        :raises EncodingError: rows of another shape or with components outside -7..7
+        :raises EncodingError: the rows have another shape, or components outside -7..7
         """
         size = argument.vocabulary * argument.dimension
         if len(rows) != size:
             raise EncodingError(
-                "table of another shape", field="rows", expected=f"{size} bytes", found=len(rows)
+                "the table has another shape", field="rows", expected=f"{size} bytes", found=len(rows)
             )
         try:
             return cls(argument, _native.ScanTable.commit(rows, argument.dimension).encode())
         except (ValueError, OverflowError) as exc:
-            raise EncodingError("table refused", field="rows", found=str(exc)) from exc
+            raise EncodingError("the table is refused", field="rows", found=str(exc)) from exc
 
     @cached_property
     def table(self) -> _native.ScanTable:
-        """The commitment, decoded and checked once.
+        """The commitment in native form, decoded and checked once.
 
-        :raises EncodingError: another length than vocabulary and dimension have, a point off the curve
+        :raises EncodingError: the length does not fit vocabulary and dimension, or a point is off the curve
         """
         try:
             return _native.ScanTable(self.points, self.argument.dimension, self.argument.vocabulary)
         except (ValueError, OverflowError) as exc:
-            raise EncodingError("table commitment refused", field="points", found=str(exc)) from exc
+            raise EncodingError("the table commitment is refused", field="points", found=str(exc)) from exc
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 over number of rows, dimension and points: what a verifier pins.
+        """SHA-256 over number of rows, dimension and points, which a verifier pins.
 
         :raises EncodingError: as `table`
         """
@@ -110,17 +110,17 @@ class EmbedKey:
 
     @property
     def parameters(self) -> tuple[int, int]:
-        """Most tokens and A, as the native functions take them."""
+        """The most tokens and A, as the native functions take them."""
         return self.argument.tokens, self.argument.norm_factor
 
     def __getstate__(self) -> dict[str, Any]:
-        # The native object is made again where the key arrives.
+        # The native object is not pickled, but made again where the key arrives.
         return {"argument": self.argument, "points": self.points}
 
 
 @cache
 def table_columns(table: StaticTable) -> bytes:
-    """Commitments to the table's columns, 32 bytes a point, made once (seconds) and kept in the user's cache.
+    """Commitments to the table's columns, 32 bytes a point, which take seconds and are kept in the user's cache.
 
     :raises SetupError: as `proofs.groth16.embed.table_tree`
     """
@@ -137,12 +137,12 @@ def table_columns(table: StaticTable) -> bytes:
 
 @dataclass(frozen=True)
 class EmbedJob:
-    """The proof of A1 for one record. Picklable; holds secrets, which `repr` omits.
+    """The job that proves A1 for one record. It is picklable, and holds secrets, which `repr` omits.
 
     :param key: protocol and committed table
     :param statement: the public values
-    :param rows: gives the table, int8, row by row. A function of some module: a job carries its name, and each
-        process loads the table itself
+    :param rows: a function that returns the table, int8, row by row. It belongs to a module, so a job carries its
+        name, and each process loads the table itself
     :param tokens: the query's tokens, cut to the embedder's limit
     :param salt_q: salt of hq
     :param salt_c: salt of cq
@@ -158,11 +158,11 @@ class EmbedJob:
     def run(self) -> dict[str, Any]:
         """The proof as JSON: system, protocol, proof.
 
-        :raises WitnessError: the private values do not satisfy the statement
+        :raises WitnessError: the private inputs do not satisfy the statement
         """
         if self.statement.table != self.key.root:
             raise WitnessError(
-                "statement of another table",
+                "the statement is about another table",
                 field="table",
                 expected=self.statement.table,
                 found=self.key.root,
@@ -177,7 +177,9 @@ class EmbedJob:
                 to_bytes(self.salt_q) + to_bytes(self.salt_c),
             )
         except (ValueError, OverflowError) as exc:
-            raise WitnessError("no proof of A1 for this record", field="record", found=str(exc)) from exc
+            raise WitnessError(
+                "there is no proof of A1 for this record", field="record", found=str(exc)
+            ) from exc
         return embed_json(proof, self.key.argument)
 
 
@@ -187,33 +189,38 @@ def embed_json(proof: bytes, argument: EmbedArgument) -> dict[str, Any]:
 
 
 def parse_embed(value: Json, protocol: str, *, field: str) -> bytes:
-    """A proof of A1 from a file; its bytes are checked when it is verified.
+    """Read a proof of A1 from a file's value; its bytes are checked when it is verified.
 
-    :param protocol: digest that the policy names
-    :raises SchemaError: other fields, another system or protocol
-    :raises EncodingError: not canonical
+    :param protocol: digest of the protocol that the policy names
+    :raises SchemaError: the proof has other fields, or is of another system or protocol
+    :raises EncodingError: the proof is not canonical
     """
     names = ("system", "protocol", "proof")
     if not isinstance(value, dict) or set(value) != set(names):
         found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
-        raise SchemaError("not a scan proof of A1", field=field, expected=sorted(names), found=found)
+        raise SchemaError(
+            "the value is not a scan proof of A1", field=field, expected=sorted(names), found=found
+        )
     for name, expected in (("system", "scan"), ("protocol", protocol)):
         if value[name] != expected:
             raise SchemaError(
-                "proof of another system", field=f"{field}.{name}", expected=expected, found=value[name]
+                "the proof is of another system",
+                field=f"{field}.{name}",
+                expected=expected,
+                found=value[name],
             )
     return parse_base64(value["proof"], field=f"{field}.proof")
 
 
 def verify_embed(key: EmbedKey, proof: bytes, statement: EmbedStatement) -> None:
-    """Returns if the proof of A1 of one record holds.
+    """Return if the proof of A1 for one record holds.
 
-    :raises InvalidProof: it does not; `found` has the reason
-    :raises EncodingError: it is no proof at all
+    :raises InvalidProof: the proof does not hold; `found` has the reason
+    :raises EncodingError: the bytes are no proof at all
     """
     if statement.table != key.root:
         raise InvalidProof(
-            "table of another embedder", field="table", expected=statement.table, found=key.root
+            "the table is of another embedder", field="table", expected=statement.table, found=key.root
         )
     try:
         _native.scan_embed_verify(key.table, key.parameters, statement.encode(PUBLIC), proof)
@@ -222,14 +229,14 @@ def verify_embed(key: EmbedKey, proof: bytes, statement: EmbedStatement) -> None
 
 
 def embed_refusals(key: EmbedKey, proofs: Sequence[bytes], statements: Sequence[EmbedStatement]) -> Refusals:
-    """Why proofs do not hold, by number. Proofs and statements are read a chunk at a time, twice if one is false."""
+    """The reasons why proofs do not hold, by number. Both arguments are read in chunks, twice if a proof is false."""
     root = key.root
 
     def record(i: int) -> tuple[bytes, bytes]:
         statement = statements[i]
         if statement.table != root:
             raise InvalidProof(
-                "table of another embedder", field="table", expected=statement.table, found=root
+                "the table is of another embedder", field="table", expected=statement.table, found=root
             )
         return statement.encode(PUBLIC), proofs[i]
 
@@ -241,5 +248,5 @@ def embed_refusals(key: EmbedKey, proofs: Sequence[bytes], statements: Sequence[
 def verify_embed_batch(
     key: EmbedKey, proofs: Sequence[bytes], statements: Sequence[EmbedStatement]
 ) -> list[int]:
-    """Indices of the proofs that do not verify, malformed ones among them, ascending."""
+    """The indices of the proofs that do not verify or are malformed, ascending."""
     return list(embed_refusals(key, proofs, statements))

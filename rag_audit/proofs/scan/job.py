@@ -1,4 +1,4 @@
-"""Proving: a slot's certificate, made before its query or after, and the query proof of a record."""
+"""Proving jobs: a slot's noise certificate, made before its query or after, and the query proof of a record."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ RECORD = (*SLOT, "ctx", "cq", "htopk")
 
 @dataclass(frozen=True)
 class NoiseCertificate:
-    """A slot's certificate. `blindings` stay secret until the slot's query is proved; lost, they cost a new
-    certificate of the same noise, nothing else.
+    """A slot's noise certificate. `blindings` stay secret until the slot's query is proved; if they are lost, a new
+    certificate of the same noise replaces it.
 
-    :param proof: the certificate
-    :param commitments: to the noise of all positions, 32 bytes a point
-    :param blindings: of these commitments, 32 bytes each
+    :param proof: the proof of the noise
+    :param commitments: commitments to the noise of all positions, 32 bytes a point
+    :param blindings: blindings of these commitments, 32 bytes each
     """
 
     proof: bytes
@@ -36,7 +36,7 @@ class NoiseCertificate:
 
 @dataclass(frozen=True)
 class CertificateJob:
-    """The certificate of one slot. Picklable; holds the seed, which `repr` omits.
+    """The job that makes the noise certificate of one slot. It is picklable, and holds the seed, which `repr` omits.
 
     :param key: the tenant's key
     :param c_seed: commitment to the seed
@@ -44,7 +44,7 @@ class CertificateJob:
     :param slot: the slot
     :param s0: first half of the seed
     :param s1: second half of the seed
-    :param low_memory: takes less memory and more time; what is proved, and how, is the same
+    :param low_memory: whether to take less memory and more time for the same certificate
     """
 
     key: ScanKey
@@ -56,7 +56,7 @@ class CertificateJob:
     low_memory: bool = False
 
     def run(self) -> NoiseCertificate:
-        """The certificate.
+        """The noise certificate.
 
         :raises WitnessError: the seed is not that of `c_seed`, or a noise word cannot be proved (one in 2^94)
         :raises MemoryLimitError: the machine cannot hold the work
@@ -71,24 +71,26 @@ class CertificateJob:
         try:
             made = _native.scan_certify(self.key.index, self.key.parameters, slot, seed, self.low_memory)
         except ValueError as exc:
-            raise WitnessError("no certificate for this slot", field="slot", found=str(exc)) from exc
+            raise WitnessError(
+                "there is no noise certificate for this slot", field="slot", found=str(exc)
+            ) from exc
         return NoiseCertificate(*made)
 
 
 @dataclass(frozen=True)
 class ProofJob:
-    """The proof of one record. Picklable; holds secrets, which `repr` omits.
+    """The job that proves one record. It is picklable, and holds secrets, which `repr` omits.
 
     :param key: the tenant's key
     :param statement: the public values
-    :param certificate: of the record's slot, or the job that makes it
-    :param noise: int32 little-endian, all positions
-    :param scores: int32 little-endian, all positions
+    :param certificate: noise certificate of the record's slot, or the job that makes it
+    :param noise: noise of all positions, int32 little-endian
+    :param scores: scores of all positions, int32 little-endian
     :param vector: the query vector, int8
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
-    :param blinding_key: what the index commitment was blinded from
+    :param blinding_key: the key from which the index commitment's blindings are derived
     :param low_memory: as for `CertificateJob`
     """
 
@@ -107,7 +109,7 @@ class ProofJob:
     def run(self) -> dict[str, Any]:
         """The proof as JSON: system, protocol, certificate, proof.
 
-        :raises WitnessError: the private values do not satisfy the statement
+        :raises WitnessError: the private inputs do not satisfy the statement
         :raises MemoryLimitError: the machine cannot hold the work
         """
         memory.require_proof(
@@ -132,12 +134,12 @@ class ProofJob:
                 self.low_memory,
             )
         except (ValueError, OverflowError) as exc:
-            raise WitnessError("no proof for this record", field="record", found=str(exc)) from exc
+            raise WitnessError("there is no proof for this record", field="record", found=str(exc)) from exc
         return proof_json(certificate.proof, proof)
 
 
 def proof_json(certificate: bytes, proof: bytes) -> dict[str, Any]:
-    """A certificate and a query proof as files carry them."""
+    """A noise certificate and a query proof as files carry them."""
     return {
         "system": "scan",
         "protocol": PROTOCOL,

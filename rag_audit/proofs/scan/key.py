@@ -1,4 +1,4 @@
-"""What a window fixes for the scan proofs of one tenant: the index commitment and the policy's constants."""
+"""The verification key of one tenant's scan proofs: the index commitment and the policy's constants."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from rag_audit.relation.noise import check_gains
 from rag_audit.relation.scores import ScoreWindow
 
 VERSION = 2
-"""Of the vectors that hold the argument's trace and proofs."""
+"""The version of the vectors that hold the argument's trace and proofs."""
 ARGUMENT = _native.scan_protocol().hex()
-"""Digest of what both parties have to agree on: the rules of layout, the limits, and the labels and lengths of every
-kind of run (docs/scan/transcript.md)."""
+"""The digest of the rules on which both parties have to agree: layout, limits, and the labels and lengths of every kind
+of run (docs/scan/transcript.md)."""
 PROTOCOL = digest_hex(
     {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A2", "A3", "A4"]}
 )
-"""Names the argument where groth16 names a circuit: what says or lays out anything else has another name."""
+"""The digest that names the argument where groth16 names a circuit; other rules have another digest."""
 COALITION_PROTOCOL = digest_hex(
     {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["coalition"]}
 )
-"""The same for coalition certificates (`proofs.scan.coalition`)."""
+"""The digest that names the argument of coalition proofs (`proofs.scan.coalition`)."""
 MAX_LISTED = 1024
-"""Largest K."""
+"""The largest K."""
 
 
 @dataclass(frozen=True)
 class ScanKey:
-    """Verification key of one tenant in one window.
+    """The verification key of one tenant in one window.
 
     :param points: the index commitment, 32 bytes a point
     :param dimension: components of a vector
     :param capacity: positions
-    :param window: digest of what the window fixes besides: opening, policy, tenant
+    :param window: digest of the opening, the policy and the tenant
     :param gains: gains of the noise
     :param listed: K
     :param lo: lower end of the score window
@@ -59,40 +59,40 @@ class ScanKey:
 
     @cached_property
     def index(self) -> _native.ScanIndex:
-        """The commitment, decoded and checked once.
+        """The index commitment in native form, decoded and checked once.
 
-        :raises EncodingError: another length than capacity and dimension have, a point off the curve
+        :raises EncodingError: the length does not fit capacity and dimension, or a point is off the curve
         """
         return _decoded(self.points, self.dimension, self.capacity)
 
     @cached_property
     def parameters(self) -> _native.ScanParameters:
-        """The other constants, in native form.
+        """The other constants in native form.
 
-        :raises EncodingError: a constant out of range, or a score window beyond reach
+        :raises EncodingError: a constant is out of range, or the score window is beyond every score
         """
         try:
             check_gains(self.gains)
             ScoreWindow(self.lo, self.hi, self.lattice).check_reach(self.dimension)
         except PolicyError as exc:
             raise EncodingError(
-                "policy constants refused", field=exc.field, expected=exc.expected, found=exc.found
+                "the policy's constants are refused", field=exc.field, expected=exc.expected, found=exc.found
             ) from exc
         most = min(MAX_LISTED, self.capacity)
         if not 1 <= self.listed <= most:
             raise EncodingError(
-                "policy constants refused", field="listed", expected=f"1..{most}", found=self.listed
+                "the policy's constants are refused", field="listed", expected=f"1..{most}", found=self.listed
             )
         try:
             return _native.ScanParameters(
                 self.window, list(self.gains), self.listed, self.lo, self.hi, self.lattice
             )
         except (ValueError, OverflowError) as exc:
-            raise EncodingError("policy constants refused", field="window", found=str(exc)) from exc
+            raise EncodingError("the policy's constants are refused", field="window", found=str(exc)) from exc
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 over capacity, dimension and points: the tenant's C_idx in the opening.
+        """SHA-256 over capacity, dimension and points, which is the tenant's C_idx in the opening.
 
         :raises EncodingError: as `index`
         """
@@ -104,7 +104,7 @@ class ScanKey:
         return digest_to_field(self.digest)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The native objects are made again where the key arrives.
+        # The native objects are not pickled, but made again where the key arrives.
         return {k: v for k, v in self.__dict__.items() if k not in ("index", "parameters", "digest")}
 
 
@@ -113,47 +113,52 @@ def _decoded(points: bytes, dimension: int, capacity: int) -> _native.ScanIndex:
     try:
         return _native.ScanIndex(points, dimension, capacity)
     except (ValueError, OverflowError) as exc:
-        raise EncodingError("index commitment refused", field="points", found=str(exc)) from exc
+        raise EncodingError("the index commitment is refused", field="points", found=str(exc)) from exc
 
 
 def index_digest(points: bytes, dimension: int, capacity: int) -> bytes:
-    """C_idx: SHA-256 over capacity, dimension and points, which are checked.
+    """C_idx, SHA-256 over capacity, dimension and points, which are checked.
 
-    :raises EncodingError: another length than capacity and dimension have, a point off the curve
+    :raises EncodingError: the length does not fit capacity and dimension, or a point is off the curve
     """
     return _decoded(points, dimension, capacity).digest()
 
 
 def points_json(points: bytes) -> dict[str, Any]:
-    """An index commitment as files carry it. The other constants of a key follow from opening and policy."""
+    """An index commitment as files carry it; the other constants of a key follow from opening and policy."""
     return {"system": "scan", "points": base64.b64encode(points).decode()}
 
 
 def parse_points(value: Json, *, field: str) -> bytes:
-    """An index commitment from a file; `ScanKey.index` checks length and points.
+    """Read an index commitment from a file's value; `ScanKey.index` checks length and points.
 
-    :raises SchemaError: other fields, another system
-    :raises EncodingError: not canonical base64
+    :raises SchemaError: the commitment has other fields, or is of another system
+    :raises EncodingError: the points are not canonical base64
     """
     if not isinstance(value, dict) or set(value) != {"system", "points"}:
         found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
-        raise SchemaError("not an index commitment", field=field, expected=["points", "system"], found=found)
+        raise SchemaError(
+            "the value is not an index commitment", field=field, expected=["points", "system"], found=found
+        )
     if value["system"] != "scan":
         raise SchemaError(
-            "index of another system", field=f"{field}.system", expected="scan", found=value["system"]
+            "the index commitment is of another system",
+            field=f"{field}.system",
+            expected="scan",
+            found=value["system"],
         )
     return parse_base64(value["points"], field=f"{field}.points")
 
 
 def commit_index(rows: bytes, dimension: int, capacity: int, blinding_key: bytes) -> bytes:
-    """The index commitment of int8 rows in -7..7, shape (positions, dimension), as a key's `points`.
+    """Commit to int8 rows in -7..7, shape (positions, dimension); the result is a key's `points`.
 
     :param blinding_key: 32 secret bytes, fresh for every commitment that is published
-    :raises EncodingError: rows of another shape or with components outside -7..7
+    :raises EncodingError: the rows have another shape, or components outside -7..7
     :raises MemoryLimitError: the machine cannot hold the work
     """
     memory.require(memory.index_bytes(len(rows), 1), "index commitment")
     try:
         return _native.ScanIndex.commit(rows, dimension, capacity, blinding_key).encode()
     except (ValueError, OverflowError) as exc:
-        raise EncodingError("index refused", field="rows", found=str(exc)) from exc
+        raise EncodingError("the index is refused", field="rows", found=str(exc)) from exc

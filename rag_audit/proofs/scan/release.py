@@ -1,4 +1,4 @@
-"""The name of this release's scan protocols together: what a verifier pins in trust.toml."""
+"""The digest that names this release's scan protocols together, which a verifier pins in trust.toml."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_audit.proofs.scan.key import COALITION_PROTOCOL, PROTOCOL
 
 def protocols_digest() -> str:
     """SHA-256 over the digests of the protocols for `retrieve`, `embed` (by that for one token) and the coalition
-    certificate, 64 hexadecimal digits. It moves with any of them.
+    proof, 64 hexadecimal digits. It changes with any of them.
     """
     return digest_hex(
         {"coalition": COALITION_PROTOCOL, "embed": EmbedArgument(1).digest(), "retrieve": PROTOCOL}
@@ -21,7 +21,7 @@ def protocols_digest() -> str:
 def check_pin(pins: Pins) -> str:
     """Return the digest of this release's protocols if it is the pinned one.
 
-    :raises SetupError: no pin, or that of a release with other protocols: neither says anything of this one's
+    :raises SetupError: there is no pin, or it is that of a release with other protocols
     """
     found = protocols_digest()
     if pins.scan is None:

@@ -1,10 +1,10 @@
-"""An index commitment on disk: made in parts that survive an interruption, and checked when it is read.
+"""An index commitment on disk, which is made in parts that survive an interruption and checked when it is read.
 
 The file of a finished commitment is a header (format, capacity, dimension), a tag, and the points, 32 bytes each. The
-tag is an HMAC under the blinding key over header, rows and points: it says that these points commit to these very rows,
-which making them again would take minutes to show at 10^6 positions. While a commitment is being made, the file beside
-it with the suffix ``.part`` holds a header and a tag over the rows, and the components that are done, each run of them
-with a tag of its own.
+tag is an HMAC under the blinding key over header, rows and points. It shows that these points commit to these rows;
+computing them again would take minutes at 10^6 positions. While a commitment is being made, the file beside it with
+the suffix ``.part`` holds a header and a tag over the rows, and the finished runs of components, each with a tag of its
+own.
 
 The rows may be an array that maps a file into memory: one run of components is read at a time.
 """
@@ -29,7 +29,7 @@ from rag_audit.proofs.scan import memory
 FORMAT = b"rag-audit/index/v1\n"
 TAG_BYTES = 32
 RUN = 16
-"""Components committed at a time: what an interruption costs at most."""
+"""Components committed at a time, which is the most that an interruption costs."""
 MAX_RUN_BYTES = 1 << 26
 
 Progress = Callable[[int, int], None]
@@ -43,17 +43,17 @@ def commit_index_file(
     *,
     progress: Progress | None = None,
 ) -> bytes:
-    """The points of an index's commitment (`ScanKey.points`), from `path` or made and kept there.
+    """The points of an index's commitment (`ScanKey.points`), read from `path`, or computed and stored there.
 
-    Deterministic in rows and key, so an interrupted call goes on where it stopped: call it again with the same values.
+    The points are determined by rows and key, so an interrupted call resumes when it is repeated with the same values.
 
-    :param path: the finished file; the unfinished one stands beside it
+    :param path: the finished file; the unfinished one is beside it
     :param rows: shape (positions, d), int8 in -7..7, may be memory-mapped; positions beyond them are zero
     :param capacity: positions of the commitment
     :param blinding_key: 32 secret bytes, fresh for every commitment that is published
     :param progress: called with (components done, d)
     :raises StoreError: the finished or unfinished file was altered, is of another index or key, or cannot be written
-    :raises EncodingError: rows of another shape or with components outside -7..7
+    :raises EncodingError: the rows have another shape, or components outside -7..7
     :raises MemoryLimitError: the machine cannot hold the work
     """
     header, tag = _tagging(rows, capacity, blinding_key)
@@ -85,9 +85,9 @@ def commit_index_file(
 def _tagging(
     rows: npt.NDArray[np.int8], capacity: int, blinding_key: bytes
 ) -> tuple[bytes, Callable[[str, bytes], bytes]]:
-    """A file's header, and the tag of a label and points over header and rows."""
+    """A file's header, and the function that computes the tag of a label and points over header and rows."""
     if rows.ndim != 2:
-        raise EncodingError("not an index", field="rows", expected="two axes", found=rows.shape)
+        raise EncodingError("the rows are not an index", field="rows", expected="two axes", found=rows.shape)
     header = FORMAT + capacity.to_bytes(8, "big") + rows.shape[1].to_bytes(8, "big")
     over_rows = hmac.new(blinding_key, header, hashlib.sha256)
     over_rows.update(np.ascontiguousarray(rows).data)
@@ -105,7 +105,7 @@ def _finished(path: Path, header: bytes, tag: Callable[[str, bytes], bytes]) -> 
     points = stored[len(header) + TAG_BYTES :]
     if not hmac.compare_digest(stored[: len(header) + TAG_BYTES], header + tag("points", points)):
         raise StoreError(
-            "stored index commitment is not this index's: altered, or of other rows or another key",
+            "the stored index commitment is not this index's: it was altered, or is of other rows or another key",
             field=str(path),
             hint="if the rows are right, delete this file: it is made again from them",
         )
@@ -113,9 +113,9 @@ def _finished(path: Path, header: bytes, tag: Callable[[str, bytes], bytes]) -> 
 
 
 def _resume(file: BinaryIO, header: bytes, tag: Callable[[str, bytes], bytes]) -> list[bytes]:
-    """The runs that an earlier call finished; what follows them is cut off.
+    """The runs that an earlier call finished; the rest of the file is cut off.
 
-    :raises StoreError: they are of another index: going on would hide two indices behind one blinding
+    :raises StoreError: the runs are of another index, and to continue would hide two indices behind one blinding
     """
     first = header + tag("part", b"")
     file.seek(0)
@@ -129,7 +129,7 @@ def _resume(file: BinaryIO, header: bytes, tag: Callable[[str, bytes], bytes]) -
         return done
     if not hmac.compare_digest(found[:-1], first):
         raise StoreError(
-            "unfinished index commitment is not this index's: altered, or of other rows or another key",
+            "the unfinished index commitment is not this index's: it was altered, or is of other rows or another key",
             field=file.name,
             hint="delete it and draw a new blinding key, or restore the rows",
         )
@@ -149,7 +149,7 @@ def _commit(rows: npt.NDArray[np.int8], first: int, capacity: int, blinding_key:
     try:
         return _native.ScanIndex.commit_components(columns, first, len(rows), capacity, blinding_key)
     except (ValueError, OverflowError) as exc:
-        raise EncodingError("index refused", field="rows", found=str(exc)) from exc
+        raise EncodingError("the index is refused", field="rows", found=str(exc)) from exc
 
 
 def _private(path: str, flags: int) -> int:

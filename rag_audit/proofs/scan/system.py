@@ -1,4 +1,4 @@
-"""The scan argument as windows use it: protocols by statement, jobs, and the index commitment as key."""
+"""The scan argument as a proof system of windows: protocols by statement, jobs, and the index commitment as key."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAX_CAPACITY = 1 << 24
 
 
 class Scan:
-    """The scan argument (`ProofSystem`)."""
+    """The proof system of the scan argument (`ProofSystem`)."""
 
     TABLE_ARTEFACT = TABLE_ARTEFACT
 
@@ -53,7 +53,7 @@ class Scan:
         """See `ProofSystem.circuits`."""
         self.check_constants(constants)
         made = {"retrieve": PROTOCOL}
-        # Other embedders and limits do not fit the argument: their A1 is not proved.
+        # Other embedders and limits do not fit the argument, and their A1 is not proved.
         with suppress(PolicyError):
             made["embed"] = _argument(constants).digest()
         return made
@@ -110,14 +110,14 @@ class Scan:
     def open_key(
         self, name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins
     ) -> OpenedKey:
-        """See `ProofSystem.open_key`: points are published by their digest, which the opening commits to: the index's
-        as C_idx, the table's among the embedder's artefacts.
+        """See `ProofSystem.open_key`. Points are published under a digest to which the opening commits: the index's as
+        C_idx, the table's among the embedder's artefacts.
         """
         check_pin(pins)
         digest = tenant.table_digest(TABLE_ARTEFACT) if name == "embed" else tenant.c_idx
         place = f"verification_keys.{digest[:16]}"
         if digest not in published:
-            raise SetupError("no commitment of this digest in the window", field=place, expected=digest)
+            raise SetupError("the window has no commitment of this digest", field=place, expected=digest)
         points = parse_points(published[digest], field=place)
         key: EmbedKey | ScanKey
         if name == "embed":
@@ -127,7 +127,7 @@ class Scan:
         found = key.digest.hex()
         if found != digest:
             raise InvalidProof(
-                "another commitment than the opening's", field=place, expected=digest, found=found
+                "the commitment is not the opening's", field=place, expected=digest, found=found
             )
         return OpenedKey(key, found, None)
 
@@ -144,32 +144,32 @@ class Scan:
         *,
         engine: str = "native",
     ) -> Refusals:
-        """See `ProofSystem.refusals`; `engine` names a verifier of Groth16 proofs, and for these there is one only."""
+        """See `ProofSystem.refusals`; `engine` names a verifier of Groth16 proofs, while scan proofs have only one."""
         if isinstance(key, EmbedKey):
             return embed.embed_refusals(key, proofs, statements)
         return verify.refusals(key, proofs, statements)
 
     def places(self, name: str, value: Json) -> int:
-        """See `ProofSystem.places`: every proof is one record's own."""
+        """See `ProofSystem.places`: every proof is for one record."""
         return 1
 
     def shared(self, name: str, constants: Constants, places: int) -> None:
-        """See `ProofSystem.shared`: there are none."""
+        """See `ProofSystem.shared`: there are no such proofs."""
 
 
 SYSTEM: ProofSystem = Scan()
-"""What `proofs.interface.proof_system` gives."""
+"""The system that `proofs.interface.proof_system` returns."""
 
 
 def verify_batch(
     key: ScanKey | EmbedKey, proofs: Sequence[bytes], statements: Sequence[Any], *, engine: str = "native"
 ) -> list[int]:
-    """Indices of the proofs that do not verify, ascending."""
+    """The indices of the proofs that do not verify, ascending."""
     return list(SYSTEM.refusals(key, proofs, statements, engine=engine))
 
 
 def retrieve_key(tenant: TenantPublic) -> ScanKey:
-    """Everything of it but the points is rebuilt from opening and policy."""
+    """The tenant's verification key, in which everything but the points is rebuilt from opening and policy."""
     c = tenant.constants
     named = {"opening": tenant.opening, "protocol": PROTOCOL, "tenant": tenant.tenant}
     window = sha256(b"rag-audit/scan/window/v1" + jcs(named))

@@ -14,30 +14,34 @@ from rag_audit.proofs.scan.key import PROTOCOL, ScanKey
 
 _LENGTH = 4
 MALFORMED = "proof: byte "
-"""How the native core's reason starts where bytes are no proof at all."""
+"""The beginning of the native core's reason where bytes are no proof at all."""
 
 
 def refused(reason: Exception | str) -> RagAuditError:
-    """The native core's reason: bytes that are no proof at all, or a proof of something else."""
+    """The error for a reason of the native core: the bytes are no proof at all, or prove something else."""
     kind = EncodingError if str(reason).startswith(MALFORMED) else InvalidProof
-    return kind("proof refused", field="proof", found=str(reason))
+    return kind("the proof is refused", field="proof", found=str(reason))
 
 
 def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
-    """A proof from a file: the certificate's length (4 bytes, big-endian), the certificate, the query proof.
+    """Read a proof from a file's value, as the length of the noise certificate (4 bytes, big-endian), the certificate
+    and the query proof.
 
     :param circuit: digest of the protocol that the policy names
-    :raises SchemaError: other fields, another system or protocol
-    :raises EncodingError: not canonical
+    :raises SchemaError: the proof has other fields, or is of another system or protocol
+    :raises EncodingError: the proof is not canonical
     """
     names = ("system", "protocol", "certificate", "proof")
     if not isinstance(value, dict) or set(value) != set(names):
         found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
-        raise SchemaError("not a scan proof", field=field, expected=sorted(names), found=found)
+        raise SchemaError("the value is not a scan proof", field=field, expected=sorted(names), found=found)
     for name, expected in (("system", "scan"), ("protocol", PROTOCOL), ("protocol", circuit)):
         if value[name] != expected:
             raise SchemaError(
-                "proof of another system", field=f"{field}.{name}", expected=expected, found=value[name]
+                "the proof is of another system",
+                field=f"{field}.{name}",
+                expected=expected,
+                found=value[name],
             )
     certificate = parse_base64(value["certificate"], field=f"{field}.certificate")
     proof = parse_base64(value["proof"], field=f"{field}.proof")
@@ -47,20 +51,20 @@ def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
 def _split(proof: bytes) -> tuple[bytes, bytes]:
     end = _LENGTH + int.from_bytes(proof[:_LENGTH], "big")
     if len(proof) < end:
-        raise EncodingError("the certificate ends early", field="proof", expected=end, found=len(proof))
+        raise EncodingError("the noise certificate ends early", field="proof", expected=end, found=len(proof))
     return proof[_LENGTH:end], proof[end:]
 
 
 def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
-    """Returns if the proof of one record holds.
+    """Return if the proof of one record holds.
 
-    :raises InvalidProof: it does not; `found` has the reason
-    :raises EncodingError: it is no proof at all: another length than its statement's, a point off the curve, a scalar
-        that is not canonical
+    :raises InvalidProof: the proof does not hold; `found` has the reason
+    :raises EncodingError: the bytes are no proof at all: the length is not that of the statement's proofs, a point is
+        off the curve, or a scalar is not canonical
     """
     if statement.c_idx != key.c_idx:
         raise InvalidProof(
-            "index of another record", field="c_idx", expected=statement.c_idx, found=key.c_idx
+            "the index is of another record", field="c_idx", expected=statement.c_idx, found=key.c_idx
         )
     try:
         _native.scan_verify(key.index, key.parameters, statement.encode(RECORD), *_split(proof))
@@ -69,14 +73,14 @@ def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
 
 
 def refusals(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Statement]) -> Refusals:
-    """Why proofs do not hold, by number. Proofs and statements are read a chunk at a time, twice if one is false."""
+    """The reasons why proofs do not hold, by number. Both arguments are read in chunks, twice if a proof is false."""
     c_idx = key.c_idx
 
     def record(i: int) -> tuple[bytes, bytes, bytes]:
         statement = statements[i]
         if statement.c_idx != c_idx:
             raise InvalidProof(
-                "index of another record", field="c_idx", expected=statement.c_idx, found=c_idx
+                "the index is of another record", field="c_idx", expected=statement.c_idx, found=c_idx
             )
         return (statement.encode(RECORD), *_split(proofs[i]))
 
@@ -87,5 +91,5 @@ def refusals(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Stateme
 
 
 def verify_batch(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Statement]) -> list[int]:
-    """Indices of the proofs that do not verify, malformed ones among them, ascending."""
+    """The indices of the proofs that do not verify or are malformed, ascending."""
     return list(refusals(key, proofs, statements))
