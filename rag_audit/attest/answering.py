@@ -1,7 +1,7 @@
 """Phase B, attest: from a signed request to a durable record, an answer with its receipt, and a proof job.
 
-The functions here compute; `window` decides when: an answer leaves only after its record is durable, and nothing
-computed from a slot leaves the process before that (two queries in one slot would cancel the noise).
+The functions here compute, and `window` orders the calls: an answer leaves only after its record is durable, and
+nothing computed from a slot leaves the process before that (two queries in one slot would cancel the noise).
 """
 
 from __future__ import annotations
@@ -45,38 +45,40 @@ def check_request(
     policy: Policy,
     embedder: Embedder,
 ) -> OpenedQuery:
-    """The question of a request, or a refusal where this window cannot answer it, before anything secret is touched.
+    """The question of a request that this window can answer; any other is refused before a secret is used.
 
-    The order of a request within its account (`slot-used`, `out-of-order`, `limit`) is checked by the window, under
-    the account's lock.
+    The window checks the order of an account's requests (`slot-used`, `out-of-order`, `limit`) under the account's
+    lock.
 
-    :raises RequestRefused: with a reason from `requests.REFUSALS`
+    :raises RequestRefused: the request is refused, with a reason from `requests.REFUSALS`
     """
     if request.origin != opening.origin or request.opening != opening_digest:
         raise RequestRefused(
             "wrong-window",
-            "request is for another window",
+            "the request is for another window",
             field="request.opening",
             expected=opening_digest,
             found=request.opening,
         )
     if policy.tenant(request.tenant) is None:
-        raise RequestRefused("unknown-tenant", "no such tenant", field="request.tenant", found=request.tenant)
+        raise RequestRefused(
+            "unknown-tenant", "there is no such tenant", field="request.tenant", found=request.tenant
+        )
     if account is None:
         raise RequestRefused(
-            "unknown-account", "no such account", field="request.account", found=request.account
+            "unknown-account", "there is no such account", field="request.account", found=request.account
         )
     if account.tenant != request.tenant:
         raise RequestRefused(
             "wrong-tenant",
-            "account belongs to another tenant",
+            "the account belongs to another tenant",
             field="request.tenant",
             expected=account.tenant,
             found=request.tenant,
         )
     if not verifies(bytes.fromhex(account.key), request.message(), request.sig):
         raise RequestRefused(
-            "bad-signature", "request is not signed by the account's key", field="request.sig"
+            "bad-signature", "the request is not signed by the account's key", field="request.sig"
         )
     query = OpenedQuery(request.query, bytes.fromhex(request.salt), embedder)
     try:
@@ -97,9 +99,9 @@ def check_request(
 def slot_noise(
     drawn: WindowSecrets, window: str, slot: SlotKey, beacon: bytes, capacity: int, gains: Sequence[int]
 ) -> Int32Array:
-    """All of a slot's noise: one integer a committed position (docs/relation.md, "Noise").
+    """The noise of a slot, one integer for each committed position (docs/relation.md, "Noise").
 
-    :param beacon: the value drawn after the slot's account was committed
+    :param beacon: the beacon value that was drawn after the slot's account was committed
     :returns: int32, shape (capacity,)
     """
     public = slot_id(window, slot.tenant, slot.account, slot.i)
@@ -123,7 +125,7 @@ def select_positions(
 def document_openings(
     tenant: CommittedTenant, positions: Sequence[int], drawn: WindowSecrets
 ) -> list[DocumentOpening]:
-    """Each selected position's digest opened towards C_docs."""
+    """The openings of the selected positions' digests under C_docs."""
     openings = []
     for position in positions:
         salt = drawn.document_salt(tenant.entry.tenant, position)
@@ -141,7 +143,7 @@ def query_record(
     *,
     window: str,
 ) -> QueryRecord:
-    """The record, complete but for its place (`seq`), its time (`ts`) and an eager proof's digest."""
+    """The record of a query, except its index (`seq`), its time (`ts`) and an eager proof's digest."""
     return QueryRecord(
         type="query",
         v=1,
@@ -170,7 +172,7 @@ def record_private(
     certificate: Callable[[], NoiseCertificate | None],
     low_memory: bool,
 ) -> RecordPrivate:
-    """What proving a record needs beside `record_public`."""
+    """The private inputs of a record's proofs, which `record_public` complements."""
     salts = query.salts
     return RecordPrivate(
         s0=drawn.s0,
@@ -192,27 +194,27 @@ def record_private(
 
 @dataclass(frozen=True)
 class Retained:
-    """What proving a record later needs, and answering a repeated request: kept encrypted until the deletion date."""
+    """The data for proving a record later and for repeating its answer, kept encrypted until the deletion date."""
 
     query: str = field(repr=False)
     salt: str = field(repr=False)
     positions: tuple[int, ...] = field(repr=False)
 
     def opened(self, embedder: Embedder) -> OpenedQuery:
-        """The question, to be proved or answered again."""
+        """The question, to prove it or to answer it again."""
         return OpenedQuery(self.query, bytes.fromhex(self.salt), embedder)
 
 
 def seal_retained(retained: Retained, key: bytes, associated: bytes) -> bytes:
-    """Encrypted under the window's retention key; `associated` names the slot."""
+    """Encrypt retained data under the window's retention key; `associated` names the slot."""
     plain = jcs({"query": retained.query, "salt": retained.salt, "positions": list(retained.positions)})
     return seal(plain, key, associated)
 
 
 def unseal_retained(blob: bytes, key: bytes, associated: bytes) -> Retained:
-    """The inverse of `seal_retained`.
+    """Decrypt what `seal_retained` encrypted.
 
-    :raises StoreError: altered, of another slot, or its key was deleted
+    :raises StoreError: the data was altered, is of another slot, or its key was deleted
     """
     plain = unseal(blob, key, associated, what="retained query")
     value = parse_json(plain, source="retained query")
@@ -220,11 +222,11 @@ def unseal_retained(blob: bytes, key: bytes, associated: bytes) -> Retained:
 
 
 def retained_context(opening_digest: str, account: str, i: int) -> bytes:
-    """The associated data of a retained query."""
+    """The associated data under which a retained query is encrypted."""
     return sha256(b"rag-audit/retained/v1" + jcs({"opening": opening_digest, "account": account, "i": i}))
 
 
 def texts_of(tenant: CommittedTenant, positions: Sequence[int]) -> list[tuple[int, str]]:
-    """The selected documents in rank order; an empty position returns nothing."""
+    """The selected documents in rank order; empty positions are left out."""
     texts: Mapping[int, str] = tenant.texts
     return [(p, texts[p]) for p in positions if p in texts]

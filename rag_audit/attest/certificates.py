@@ -1,7 +1,7 @@
-"""Noise certificates of slots whose query is still to come, or still to be proved (docs/scan/noise.md).
+"""The store of noise certificates whose slots' queries are not asked or not proved yet (docs/scan/noise.md).
 
-A slot's noise is a function of seed, beacon and slot, so a certificate that is lost or damaged is made again and says
-the same. What must stay secret until the slot's query is proved are the blindings of its commitments.
+A slot's noise is a function of seed, beacon and slot, so a lost or damaged noise certificate is made again for the same
+noise. The blindings of its commitments must stay secret until the slot's query is proved.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ log = logging.getLogger(__name__)
 
 
 class CertificateStore:
-    """One file a slot, encrypted under the window's retention key and bound to slot, window and protocol.
+    """Noise certificates, one file for each slot, encrypted under the window's retention key and bound to slot, window
+    and protocol.
 
-    A file that a crash left half written, or that somebody changed or moved, is as good as none.
+    A file that a crash left half written, or that somebody changed or moved, counts as missing.
 
-    :param folder: made with the first certificate; private
-    :param key: 32 bytes; deleting it makes all of them unreadable
+    :param folder: a private folder, which is created with the first certificate
+    :param key: 32 bytes; deleting it makes all certificates unreadable
     :param opening: digest of the window's opening
     """
 
@@ -40,7 +41,7 @@ class CertificateStore:
             path.unlink(missing_ok=True)
 
     def get(self, slot: SlotKey) -> NoiseCertificate | None:
-        """The slot's certificate, or None if there is none that can be read."""
+        """The slot's noise certificate, or None if there is none that can be read."""
         path = self._path(slot)
         if not path.exists():
             return None
@@ -48,13 +49,13 @@ class CertificateStore:
             blob = read_bytes(path, max_bytes=MAX_CERTIFICATE_BYTES)
             return _unpack(unseal(blob, self._key, self._associated(slot), what="certificate"))
         except RagAuditError as exc:
-            log.warning("the certificate of %s, i = %d is made again: %s", slot.account, slot.i, exc)
+            log.warning("the noise certificate of %s, i = %d is made again: %s", slot.account, slot.i, exc)
             return None
 
     def put(self, slot: SlotKey, certificate: NoiseCertificate) -> None:
-        """Keep a certificate, durably, until `drop`.
+        """Store a noise certificate durably until `drop`.
 
-        :raises StoreError: it cannot be written
+        :raises StoreError: the certificate cannot be written
         """
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -66,7 +67,7 @@ class CertificateStore:
         replace_file(self._path(slot), blob, mode=PRIVATE_MODE)
 
     def drop(self, slot: SlotKey) -> None:
-        """Forget a slot's certificate: its record is proved."""
+        """Delete a slot's noise certificate, once its record is proved."""
         self._path(slot).unlink(missing_ok=True)
 
     def _path(self, slot: SlotKey) -> Path:

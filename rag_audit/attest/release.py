@@ -1,7 +1,7 @@
-"""When answers leave that are proved while their asker waits: on a schedule that says nothing of what was computed.
+"""The release schedule of answers that are proved while their asker waits, which reveals nothing of the computation.
 
-A proof's time may depend on secrets (docs/security.md, "Side channels"). So the record of such an answer gets its time,
-and the answer leaves, at the first multiple of a public period after the request arrived that finds it ready.
+A proof's duration may depend on secrets (docs/security.md, "Side channels"). So an eager answer is released, and its
+record gets its time, at a multiple of a public period after the request arrived: the first at which it is ready.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_PERIOD_S = 3600.0
 
 
 def period_of(capacity: int, components: int) -> float:
-    """Seconds between two slots, from public sizes: one, and another for each 10^5 draws of noise.
+    """The seconds between two release slots, from public sizes: one, and another for each 10^5 draws of noise.
 
     :param capacity: positions of the tenant's index
     :param components: gains of the noise
@@ -32,10 +32,10 @@ def period_of(capacity: int, components: int) -> float:
 
 
 class Release:
-    """The schedule of one window's eager answers. Safe to use from several threads.
+    """The release schedule of one window's eager answers. Safe to use from several threads.
 
-    `period_s` may be set at any time. `missed` counts the answers that were not ready in the first slot after their
-    request.
+    `period_s` may be set at any time. `missed` counts the answers that were not ready in the first release slot after
+    their request.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class Release:
 
     @property
     def period_s(self) -> float | None:
-        """Seconds between two slots, or None for `period_of` each tenant's sizes.
+        """The seconds between two release slots, or None for `period_of` each tenant's sizes.
 
-        :raises PolicyError: set to what is not from a thousandth of a second to an hour
+        :raises PolicyError: the new value is not from a thousandth of a second to an hour
         """
         return self._period_s
 
@@ -63,7 +63,7 @@ class Release:
     def period_s(self, value: float | None) -> None:
         if value is not None and not LEAST_PERIOD_S <= value <= MAX_PERIOD_S:
             raise PolicyError(
-                "not a period in seconds",
+                "the period is not valid",
                 field="release.period_s",
                 expected=f"{LEAST_PERIOD_S}..{MAX_PERIOD_S}",
                 found=value,
@@ -71,11 +71,11 @@ class Release:
         self._period_s = value
 
     def now(self) -> float:
-        """Seconds, from some beginning."""
+        """The seconds since some fixed instant."""
         return self._clock()
 
     def hold(self, arrived: float, *, capacity: int, components: int) -> None:
-        """Return in the next slot of a request that arrived at `arrived`. No lock is held while it waits.
+        """Wait until the next release slot of a request that arrived at `arrived`. No lock is held meanwhile.
 
         :param capacity: positions of the tenant's index
         :param components: gains of the noise
@@ -91,7 +91,7 @@ class Release:
                 missed = self.missed
             log.warning(
                 "an eager answer was not ready in its first slot, %g s after its request (%d so far): "
-                "a longer period tells less of the time that its proof took",
+                "a longer period reveals less of the time that its proof took",
                 period,
                 missed,
             )

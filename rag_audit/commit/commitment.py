@@ -1,7 +1,7 @@
-"""Phase A, commit: everything a window will be checked against, fixed before it opens.
+"""Phase A, commit: fix everything that a window will be checked against before it opens.
 
-Pure in the sense that it writes nothing: `stored` keeps what comes out of here. Every commitment to tenant data is
-hiding and freshly blinded each window, so that nothing published can be compared, or subtracted, across windows.
+This module writes no files; `stored` keeps its results. Every commitment to tenant data is hiding and freshly
+blinded in each window, so that published commitments cannot be compared, or subtracted, across windows.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from rag_audit.relation.native import seed_commitment
 
 @dataclass(frozen=True)
 class WindowSecrets:
-    """What stays with the provider: seed, blindings, and the key of what on-challenge proving retains.
+    """The secrets that stay with the provider: seed, blindings, and the key of the data retained for later proving.
 
-    :param index_salts: blinds each tenant's C_idx; in 32 bytes the blinding key of a scan tenant's commitment
+    :param index_salts: the salt of each tenant's C_idx, or the 32-byte blinding key of a scan tenant's commitment
     :param document_key: PRF key of the salts under C_docs
-    :param retention_key: encrypts queries until the policy's deletion date, and the blindings of noise certificates
-        until their use; deleting it deletes them
+    :param retention_key: the key that encrypts queries until the policy's deletion date, and the blindings of noise
+        certificates until their use; deleting it deletes them
     """
 
     s0: int
@@ -61,7 +61,7 @@ class WindowSecrets:
 
     @classmethod
     def draw(cls, tenants: Sequence[str]) -> WindowSecrets:
-        """Fresh, from the operating system."""
+        """Draw fresh secrets from the operating system."""
         return cls(
             s0=random_element(),
             s1=random_element(),
@@ -76,7 +76,7 @@ class WindowSecrets:
         return hmac.new(self.document_key, message, hashlib.sha256).digest()
 
     def save(self, path: Path) -> None:
-        """Write a new file with mode 0600."""
+        """Write the secrets to a new file with mode 0600."""
         value = {
             "v": 1,
             "s0": to_hex(self.s0),
@@ -89,7 +89,7 @@ class WindowSecrets:
 
     @classmethod
     def load(cls, path: Path) -> WindowSecrets:
-        """Read back; a file that others can read is refused, because the noise may already be known to them."""
+        """Read the secrets back; a file that others can read is refused, since they may know the noise already."""
         name = path.name
         value = parse_json(read_private(path, max_bytes=16 << 20), source=name)
         if (
@@ -97,7 +97,7 @@ class WindowSecrets:
             or value.get("v") != 1
             or not isinstance(value.get("index_salts"), dict)
         ):
-            raise SchemaError("not a window's secrets", field=name)
+            raise SchemaError("the file does not hold a window's secrets", field=name)
         return cls(
             s0=from_hex(value.get("s0"), field=f"{name}.s0"),
             s1=from_hex(value.get("s1"), field=f"{name}.s1"),
@@ -111,11 +111,11 @@ class WindowSecrets:
 
 @dataclass(frozen=True)
 class CommittedTenant:
-    """One tenant's private index beside its public entry.
+    """One tenant's private index and its public entry.
 
     :param texts: the document at each occupied position
-    :param documents: the tree whose root is C_docs, one leaf a position
-    :param points: what C_idx is the digest of where it is a list of points (scan), else empty
+    :param documents: the tree whose root is C_docs, with one leaf for each position
+    :param points: the list of points whose digest C_idx is (scan), else empty
     """
 
     entry: TenantEntry
@@ -127,7 +127,7 @@ class CommittedTenant:
 
 @dataclass(frozen=True)
 class Commitment:
-    """What `commit` fixes: the opening and the documents that its digests name, and the secrets behind them."""
+    """The result of `commit`: the opening, the documents that its digests name, and the secrets behind them."""
 
     opening: Opening
     policy: Policy
@@ -155,12 +155,12 @@ def check_inputs(
     documents: Mapping[str, Sequence[str]],
     embedder: Embedder,
 ) -> Manifest:
-    """What a window is made of fits together.
+    """Check that a window's inputs fit together.
 
-    :param documents: texts by tenant; every tenant of the policy must be there, none beyond its capacity
+    :param documents: texts by tenant; every tenant of the policy must have its texts, within its capacity
     :returns: the embedder's manifest
     :raises PolicyError: the policy is not well-formed, or roster and documents do not fit it
-    :raises CapacityError: more documents than positions
+    :raises CapacityError: there are more documents than positions
     """
     check_policy(policy, embedder.dimension)
     check_certificate(policy, embedder.dimension)
@@ -173,7 +173,7 @@ def check_inputs(
         check_capacity(len(documents[part.tenant]), part.capacity)
     limits = (embedder.limits.query, embedder.limits.document)
     if limits != (policy.tokens.query, policy.tokens.document):
-        raise PolicyError("embedder cuts elsewhere than the policy says", field="policy.tokens",
+        raise PolicyError("the embedder's token limits are not the policy's", field="policy.tokens",
                           expected=limits, found=(policy.tokens.query, policy.tokens.document))  # fmt: skip
     manifest = embedder_manifest(embedder, policy)
     check_circuits(policy, manifest)
@@ -212,10 +212,10 @@ def commit(
 
 
 def check_circuits(policy: Policy, manifest: Manifest) -> None:
-    """The circuits that the policy names are the ones that records will be proved with.
+    """Check that the circuits that the policy names are the ones with which records will be proved.
 
-    :raises PolicyError: another digest than this release gives for policy and embedder, or a statement that it
-        cannot prove for them: `embed` of an embedder without integer normalisation, or of more than 64 tokens
+    :raises PolicyError: a digest is not the one that this release gives for policy and embedder, or it cannot prove a
+        statement for them: `embed` with an embedder without integer normalisation, or with more than 64 tokens
     """
     for part in policy.tenants:
         if part.system not in SYSTEMS:
@@ -224,9 +224,11 @@ def check_circuits(policy: Policy, manifest: Manifest) -> None:
         for name, named in part.circuits.items():
             if made.get(name) != named:
                 raise PolicyError(
-                    "policy names another circuit than its constants and the embedder give",
+                    "the policy names another circuit than its constants and the embedder give",
                     field=f"policy.tenants.{part.tenant}.circuits.{name}",
-                    expected=made.get(name, f"no proof of {name} with this embedder and query limit"),
+                    expected=made.get(
+                        name, f"there is no proof of {name} with this embedder and query limit"
+                    ),
                     found=named,
                 )
 
@@ -239,9 +241,9 @@ def commit_tenant(
     *,
     points: bytes | None = None,
 ) -> CommittedTenant:
-    """The commitments of an index whose positions and salts are drawn.
+    """Commit to a tenant's index and texts with positions and salts that were drawn before.
 
-    :param points: of a scan tenant, known to be this index's (`scan.commit_index_file`); None: it is not one
+    :param points: a scan tenant's points, known to be this index's (`scan.commit_index_file`); None for others
     """
     if points is not None:
         c_idx = scan.index_digest(points, index.dimension, index.capacity)

@@ -1,4 +1,4 @@
-"""A policy with the usual constants, its derived fields filled in."""
+"""Drafting a policy with the usual constants and its derived fields."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def draft_policy(
     """A policy with the usual constants, its derived fields filled in.
 
     :param capacities: committed positions by tenant
-    :param system: proof system of all tenants, or of each
+    :param system: proof system of all tenants, or of each tenant
     :param score_window: lo and hi in raw units (`DEFAULT_SCORE_WINDOW`)
-    :param norm_factor: of the embedder's integer normalisation; None where it has none, and A1 is not proved
-    :param certificate: system of the coalition certificate, and the most query records that it takes
+    :param norm_factor: factor of the embedder's integer normalisation; None where it has none, and A1 is not proved
+    :param certificate: system of the coalition proof, and the most query records that it covers
     """
     lo, hi = score_window
 

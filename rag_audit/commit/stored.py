@@ -1,7 +1,7 @@
-"""What a provider keeps of a window's commitment in the window's folder, and how it is checked when it is read back.
+"""A window's commitment as it is stored in the window's folder, and its check when it is read back.
 
-The rows of an index lie in a file that is mapped into memory and must not change while a window is open. What an
-interrupted `Window.open` left is used again only for the very same documents: one blinding never hides two indices.
+The rows of an index are in a file that is mapped into memory and must not change while a window is open. The files of
+an interrupted `Window.open` are reused only for the very same documents: one blinding never hides two indices.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from rag_audit.relation.native import seed_commitment
 MAX_COMMITMENT_BYTES = 64 << 20
 MAX_KEYS_BYTES = 1 << 20
 EMBED_RUN = 4096
-"""Documents embedded at a time."""
+"""The number of documents that are embedded at a time."""
 
 OpenProgress = Callable[[str, int, int], None]
-"""(step, done, total)"""
+"""A function of (step, done, total)."""
 
 
 class _StoredCommitment(Model):
@@ -58,7 +58,7 @@ class _StoredCommitment(Model):
 
 
 def lock_folder(directory: Path) -> int:
-    """Hold a window's folder for this process; close the handle to let go.
+    """Lock a window's folder for this process until the returned handle is closed.
 
     :raises WindowStateError: another process holds it
     :raises StoreError: there is no such folder
@@ -70,7 +70,7 @@ def lock_folder(directory: Path) -> int:
 
 
 def unfinished(directory: Path) -> bool:
-    """No window is here yet: nothing, or what an interrupted `Window.open` left before its opening was durable.
+    """Whether a folder holds no window yet: it is empty, or an interrupted `Window.open` left no durable opening.
 
     :raises StoreError: the ledger cannot be read
     """
@@ -84,20 +84,20 @@ def unfinished(directory: Path) -> bool:
 
 
 def fix_keys(directory: Path, keys: Mapping[str, str]) -> None:
-    """Remember the verification keys that a window's proofs are made under, the first time that they are named: all
-    proofs of a circuit verify under the one key that the window file publishes.
+    """Store the verification keys of a window's proofs when they are first used, since all proofs of a circuit must
+    verify under the one key that the window file publishes.
 
     :param keys: digest of the verification key by circuit
-    :raises SetupError: the window has another key of one of the circuits
+    :raises SetupError: the window has another key for one of the circuits
     """
     path = Layout(directory).verification_keys
     known = read_json(path, max_bytes=MAX_KEYS_BYTES) if path.exists() else {}
     if not isinstance(known, dict):
-        raise StoreError("not the keys of a window", field=str(path))
+        raise StoreError("the file does not hold a window's verification keys", field=str(path))
     for circuit, vk in keys.items():
         if known.get(circuit, vk) != vk:
             raise SetupError(
-                "the installed key is another than this window's",
+                "the installed key is not this window's",
                 field=f"circuit {circuit}",
                 expected=f"vk {known[circuit]}",
                 found=f"vk {vk}",
@@ -108,7 +108,7 @@ def fix_keys(directory: Path, keys: Mapping[str, str]) -> None:
 
 
 def forget_unfinished(directory: Path) -> None:
-    """The opening is durable: from now on the folder is a window's."""
+    """Mark the folder as a window's, once its opening is durable."""
     Layout(directory).unfinished.unlink(missing_ok=True)
 
 
@@ -139,7 +139,7 @@ def commit_tenants(
 
 
 def _inputs(policy: Policy, manifest: Manifest, documents: Mapping[str, Sequence[str]]) -> dict[str, Json]:
-    """What fixes rows, texts and what blinds them."""
+    """The inputs that determine the rows, the texts and their blindings."""
     tenants: list[Json] = []
     for part in policy.tenants:
         over_texts = hashlib.sha256()
@@ -151,7 +151,7 @@ def _inputs(policy: Policy, manifest: Manifest, documents: Mapping[str, Sequence
 
 
 def _begin(directory: Path, inputs: str, tenants: Sequence[str]) -> WindowSecrets:
-    """The secrets that an interrupted call drew for the same inputs. If there are none, everything that was made under
+    """The secrets that an interrupted call drew for the same inputs. If there are none, everything that depends on
     other secrets is deleted first, and new ones are drawn."""
     layout = Layout(directory)
     marker, secrets, index = layout.unfinished, layout.secrets, layout.indices
@@ -167,7 +167,7 @@ def _begin(directory: Path, inputs: str, tenants: Sequence[str]) -> WindowSecret
         for path in index.iterdir() if drawn is None else index.glob(".*"):
             path.unlink()
     except OSError as exc:
-        raise StoreError("cannot be cleared", field=str(directory), found=exc.strerror) from exc
+        raise StoreError("cannot be removed", field=str(directory), found=exc.strerror) from exc
     if drawn is None:
         replace_file(marker, kept, mode=PRIVATE_MODE)
         drawn = WindowSecrets.draw(tenants)
@@ -182,7 +182,7 @@ def _make_index(
     embedder: Embedder,
     progress: OpenProgress | None,
 ) -> TenantIndex:
-    """A tenant's index from its file, which is made if it is not there."""
+    """A tenant's index, read from its file or made and stored there."""
     layout = Layout(directory)
     rows, positions = layout.rows(part.tenant), layout.positions(part.tenant)
     if not rows.exists():
@@ -220,7 +220,7 @@ def _committed(
     drawn: WindowSecrets,
     progress: OpenProgress | None = None,
 ) -> CommittedTenant:
-    """The commitments of a tenant's stored index; a scan tenant's from their file, which is made if it is not there."""
+    """The commitments to a tenant's stored index; a scan tenant's are read from their file, or made and stored."""
     if part.system != "scan":
         return commit_tenant(part.tenant, index, texts, drawn)
     path = Layout(directory).points(part.tenant)
@@ -231,7 +231,7 @@ def _committed(
 
 
 def store_commitment(directory: Path, made: Commitment, witnesses: Sequence[VerifierKey]) -> None:
-    """Write what a commitment fixed beside its indices: texts, and the documents behind the opening."""
+    """Store the rest of a commitment beside its indices: the texts, and the documents behind the opening."""
     with DocumentStore(Layout(directory).documents) as documents:
         for name, tenant in made.tenants.items():
             documents.replace(name, tenant.texts)
@@ -262,10 +262,10 @@ def forget(directory: Path) -> None:
 
 
 def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[VerifierKey]]:
-    """Read it back, and recompute every commitment from it.
+    """Read a stored commitment back, and recompute every commitment from its parts.
 
-    :returns: the commitment and the witnesses whose cosignatures are waited for
-    :raises StoreError: missing, damaged, or not what the opening committed to
+    :returns: the commitment, and the witnesses whose cosignatures the window waits for
+    :raises StoreError: a part is missing, damaged, or not the one that the opening committed to
     :raises WindowStateError: the secrets were deleted on the policy's date
     """
     stored = _StoredCommitment.parse(
@@ -278,17 +278,17 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
                                expected=f"use before {delete_after}", found=now)  # fmt: skip
     drawn = WindowSecrets.load(Layout(directory).secrets)
     if set(drawn.index_salts) != {t.tenant for t in stored.tenants}:
-        raise StoreError("secrets are another window's", field="secrets.json.index_salts")
+        raise StoreError("the secrets are another window's", field="secrets.json.index_salts")
     tenants = {}
     with DocumentStore(Layout(directory).documents) as documents:
         for committed in stored.tenants:
             name, part = committed.tenant, stored.policy.tenant(committed.tenant)
             if part is None:
-                raise StoreError("tenants and policy disagree", field=f"tenant {name}")
+                raise StoreError("the stored tenants are not the policy's", field=f"tenant {name}")
             index = _load_index(directory, name)
             tenants[name] = _committed(directory, part, index, documents.texts(name), drawn)
             if tenants[name].entry != committed:
-                raise StoreError("index or texts changed inside the window", field=f"tenant {name}",
+                raise StoreError("the index or the texts changed inside the window", field=f"tenant {name}",
                                  expected=committed.dump(), found=tenants[name].entry.dump())  # fmt: skip
     made = Commitment(
         stored.opening, stored.policy, check_manifest(stored.embedder), stored.roster, tenants, drawn
@@ -299,7 +299,7 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
                   tenants=stored.tenants),
     ):  # fmt: skip
         if committed_to != found:
-            raise StoreError("stored state is not what the opening committed to", field=f"opening.{name}",
+            raise StoreError("the stored state is not what the opening committed to", field=f"opening.{name}",
                              expected=committed_to, found=found)  # fmt: skip
     return made, [VerifierKey.parse(w, field="commitment.witnesses") for w in stored.witnesses]
 
@@ -315,4 +315,4 @@ def _load_index(directory: Path, tenant: str) -> TenantIndex:
             drawn = np.lib.format.read_array(file, allow_pickle=False)
         return TenantIndex(mapped, tuple(int(p) for p in drawn))
     except (OSError, ValueError, EOFError, TypeError) as exc:
-        raise StoreError("index cannot be read", field=f"index/{path.name}", found=str(exc)) from exc
+        raise StoreError("the index cannot be read", field=f"index/{path.name}", found=str(exc)) from exc

@@ -1,7 +1,7 @@
-"""How often the estimator is wrong: the paper's Observation 5.2, and the same on a provider's own questions.
+"""Error rates of the coalition estimator: the paper's Observation 5.2, and the same on a provider's own questions.
 
-Cosines are floats here; a window's estimate is exact (`clusters`). As theta falls, accounts join and never part,
-so one pass over the account pairs by falling cosine gives c at every theta (`growth`).
+Cosines are floats here, while a window's estimate is exact (`clusters`). As theta falls, accounts join and never
+separate, so one pass over the account pairs by falling cosine gives c at every theta (`growth`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INTENTS = 5
 COALITIONS = (2, 5, 10, 20)
 PATTERNS: tuple[Pattern, ...] = ("P-A", "P-B", "P-C")
 THETAS = tuple(p / 100 for p in range(20, 100, 5))
-"""0.20 to 0.95 in 16 steps"""
+"""The paper's thresholds: 0.20 to 0.95 in 16 steps."""
 OPERATING_POINT = 0.80
 ALPHA = 0.05
 
@@ -38,11 +38,11 @@ class Cell:
 
     pattern: Pattern
     k_true: int
-    """accounts of the coalition; 1 for the null"""
+    """accounts of the true coalition; 1 for the null"""
     theta: float
     trials: int
     detected: float
-    """share of trials with c >= 2: the FPR of the null, the TPR of a coalition"""
+    """share of trials with c >= 2, which is the FPR of the null and the TPR of a coalition"""
     exact: float
     """share of trials with c = k_true"""
     c_mean: float
@@ -51,7 +51,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """How honest accounts that ask real questions look to the estimator."""
+    """The estimator's error rates on honest accounts that ask real questions."""
 
     questions: int
     distinct: int
@@ -63,17 +63,17 @@ class QuestionReport:
     fpr: float
     """share of trials with any cluster at theta"""
     gate_fpr: float
-    """share of trials with c > k_max at theta: honest windows that the gate fails"""
+    """share of trials with c > k_max at theta, which are honest windows that the gate fails"""
     c_mean: float
     theta_fpr: float | None
-    """smallest p/1000 with at most 5 % false clusters; None if not even 0.999 has so few"""
+    """smallest p/1000 with at most 5 % false clusters; None if 0.999 has more"""
     theta_gate: float | None
     """smallest p/1000 with at most 5 % failed windows"""
     cells: tuple[Cell, ...]
 
 
 def growth(cosines: npt.NDArray[np.floating]) -> list[tuple[float, int]]:
-    """Where the largest cluster grows as theta falls: (cosine, c from there on), falling cosines, c from 2 up.
+    """The steps at which the largest cluster grows as theta falls: (cosine, c from there on), by falling cosine.
 
     :param cosines: shape (accounts, accounts), symmetric: the largest cosine between two accounts' queries
     """
@@ -97,19 +97,19 @@ def growth(cosines: npt.NDArray[np.floating]) -> list[tuple[float, int]]:
 
 
 def largest_cluster(steps: Sequence[tuple[float, int]], theta: float) -> int:
-    """c at theta, from `growth`."""
+    """The largest cluster c at theta, from the steps of `growth`."""
     return max((c for cosine, c in steps if cosine >= theta), default=1)
 
 
 def critical_theta(steps: Sequence[tuple[float, int]], c: int) -> float:
-    """The largest theta at which the largest cluster exceeds c; -1 if there is none, from `growth`."""
+    """The largest theta at which the largest cluster exceeds c, from the steps of `growth`; -1 if there is none."""
     return max((cosine for cosine, size in steps if size > c), default=-1.0)
 
 
 def account_cosines(vectors: Floats) -> Floats:
     """The largest cosine between the queries of every two accounts, shape (accounts, accounts), ones on the diagonal.
 
-    :param vectors: shape (accounts, queries, d), of any length but 0
+    :param vectors: shape (accounts, queries, d), nonzero vectors of any length
     """
     accounts, queries, dimension = vectors.shape
     unit = vectors / np.linalg.norm(vectors, axis=2, keepdims=True)
@@ -123,7 +123,7 @@ def account_cosines(vectors: Floats) -> Floats:
 
 
 def draw(rng: np.random.Generator, pattern: Pattern, k_true: int) -> Floats:
-    """One trial's queries, shape (30, 100, 32): uniform on the sphere, the first k_true accounts colluding."""
+    """Draw one trial's queries, shape (30, 100, 32), uniform on the sphere; the first k_true accounts collude."""
 
     def sphere(*shape: int) -> npt.NDArray[np.float64]:
         x = rng.standard_normal((*shape, DIMENSION))
@@ -175,20 +175,21 @@ def calibrate_questions(
     trials: int = TRIALS,
     seed: int = 1,
 ) -> QuestionReport:
-    """False clusters among honest accounts whose questions are drawn from a provider's own, without replacement.
+    """The rate of false clusters among honest accounts whose questions are drawn from a provider's own, without
+    replacement.
 
     :param vectors: the questions' query vectors, shape (questions, d), int8, none zero
-    :raises PolicyError: theta outside (0, 1)
-    :raises SchemaError: fewer questions than accounts times queries, or no accounts, queries or trials
+    :raises PolicyError: theta is outside (0, 1)
+    :raises SchemaError: there are fewer questions than accounts times queries, or no accounts, queries or trials
     """
     if not 0 < theta < 1:
-        raise PolicyError("theta outside (0, 1)", field="theta", found=theta)
+        raise PolicyError("theta is outside (0, 1)", field="theta", found=theta)
     if min(accounts, queries, trials, k_max) < 1:
-        raise SchemaError("accounts, queries, trials and k_max are at least 1", field="calibrate",
+        raise SchemaError("accounts, queries, trials and k_max must be at least 1", field="calibrate",
                           found=(accounts, queries, trials, k_max))  # fmt: skip
     needed = accounts * queries
     if len(vectors) < needed:
-        raise SchemaError("too few questions", field="questions", expected=f"at least {needed}",
+        raise SchemaError("there are too few questions", field="questions", expected=f"at least {needed}",
                           found=len(vectors), hint="ask for fewer accounts or queries")  # fmt: skip
     rng = np.random.default_rng([seed, len(vectors)])
     trial_steps = []

@@ -1,4 +1,4 @@
-"""Coalition certificates: the statement from published entries, the private side from an estimate."""
+"""Coalition proofs: the statement from published entries, and the private inputs from an estimate."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def coalition_statement(
     dimension: int,
     capacity: int,
 ) -> CoalitionStatement:
-    """What a certificate is about. Prover and verifier both build it here, from published entries only.
+    """The statement of a coalition proof, which prover and verifier both build here from published entries only.
 
     :param records: the window's query records, in ledger order; at least one
     :param declared: c, c_tenant, theta and tau of the closing record; its `certificate` is not read
-    :param head: the tree of the entries before the closing record, which names the certificate
-    :param capacity: the most records that the policy's certificate takes
-    :raises EncodingError: an account in two tenants
+    :param head: the tree of the entries before the closing record, which names the proof
+    :param capacity: the most records that the policy's coalition proof covers
+    :raises EncodingError: an account is in two tenants
     """
     tenants = tenants_of(records)
     accounts = {account: number for number, account in enumerate(sorted(tenants))}
@@ -64,9 +64,10 @@ def coalition_private(
     vectors: Sequence[npt.NDArray[np.int8]],
     salts: Sequence[int],
 ) -> CoalitionPrivate:
-    """Vectors, salts and the label of each account: the number of its cluster's first account, or its own.
+    """The private inputs: vectors, salts, and as each account's label the number of its cluster's first account, or its
+    own number.
 
-    :param vectors: the records' vectors in the same order; each shape (d,), int8 in -7..7
+    :param vectors: the records' vectors in the same order, each of shape (d,), int8 in -7..7
     :param salts: salt of each record's cq
     """
     accounts = {account: number for number, account in enumerate(sorted(tenants_of(records)))}

@@ -1,4 +1,4 @@
-"""The exact estimator: accounts joined by near queries, and the largest cluster among them."""
+"""The exact estimator: clusters of accounts that near queries join, and the largest of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_DENOMINATOR = 1000
 
 
 class Asked(Protocol):
-    """What the estimator reads of a query record."""
+    """The part of a query record that the estimator reads."""
 
     @property
     def seq(self) -> int:
@@ -35,7 +35,7 @@ class Asked(Protocol):
 
     @property
     def account(self) -> str:
-        """Who asked."""
+        """The account that asked."""
 
     @property
     def tenant(self) -> str:
@@ -44,40 +44,40 @@ class Asked(Protocol):
 
 @dataclass(frozen=True)
 class Join:
-    """Why two accounts share a cluster: two near queries, by ledger index. For the provider only."""
+    """The reason why two accounts share a cluster: two near queries, by ledger index. It is for the provider only."""
 
     earlier: int
     later: int
     accounts: tuple[str, str]
-    """of the earlier and of the later query"""
+    """the accounts of the earlier and of the later query"""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The outcome for one window. Only `public()` may leave the provider: the rest names accounts."""
+    """The estimate of one window. Only `public()` may leave the provider, since the rest names accounts."""
 
     theta: tuple[int, int]
     tau: int
     tau_unit: TauUnit
     records: int
     clusters: tuple[tuple[str, ...], ...]
-    """connected components of two or more accounts, over all tenants; sorted, largest first"""
+    """the connected components of two or more accounts, over all tenants; sorted, largest first"""
     joins: tuple[Join, ...]
-    """a spanning forest of the clusters: the first near pairs in ledger order"""
+    """a spanning forest of the clusters, of the first near pairs in ledger order"""
     c: int
     """accounts of the largest cluster; 1 without clusters, 0 without records"""
     c_tenant: int
-    """the most accounts that one cluster has in one tenant; 1 and 0 likewise"""
+    """the most accounts that one cluster has in one tenant; 1 without clusters, 0 without records"""
 
     def public(self) -> CoalitionEstimate:
-        """What the closing record says."""
+        """The part that the closing record states."""
         return CoalitionEstimate(
             c=self.c, c_tenant=self.c_tenant, theta=list(self.theta), tau=self.tau, tau_unit=self.tau_unit,
             certificate=None,
         )  # fmt: skip
 
     def evidence(self) -> dict[str, Any]:
-        """Everything, as a JSON value, for the provider's abuse team."""
+        """The whole estimate as a JSON value, for the provider's abuse team."""
         joins = [{"earlier": j.earlier, "later": j.later, "accounts": list(j.accounts)} for j in self.joins]
         clusters = [list(cluster) for cluster in self.clusters]
         return {**self.public().dump(), "records": self.records, "clusters": clusters, "joins": joins}
@@ -88,12 +88,12 @@ def estimate_window(
 ) -> Estimate:
     """The estimate that a window's policy asks for.
 
-    :param vectors: the records' opened query vectors, in the same order; each shape (d,), int8 in -7..7
-    :raises EncodingError: records or vectors that are not one window's
+    :param vectors: the records' opened query vectors in the same order, each of shape (d,), int8 in -7..7
+    :raises EncodingError: the records or vectors are not one window's
     """
     shapes = {vector.shape for vector in vectors}
     if len(shapes) > 1:
-        raise EncodingError("vectors of several shapes", field="query vectors", found=sorted(shapes))
+        raise EncodingError("the vectors have several shapes", field="query vectors", found=sorted(shapes))
     part = policy.estimator
     p, q = part.theta
     rows = np.stack(list(vectors)) if shapes else np.zeros((0, 1), np.int8)
@@ -108,14 +108,15 @@ def estimate(
     tau: int = 0,
     tau_unit: TauUnit = "positions",
 ) -> Estimate:
-    """Cluster accounts by their queries (docs/estimator.md). Neither the records' order nor threads matter.
+    """Cluster accounts by their queries (docs/estimator.md). The result depends neither on the records' order nor on
+    threads.
 
     :param vectors: shape (records, d), int8 in -7..7
     :param theta: the cosine threshold p/q, 0 < p < q <= 1000
     :param tau: how far apart two queries may be, in query records or in seconds; 0 is the whole window
-    :raises PolicyError: theta or tau out of range
-    :raises EncodingError: another number of vectors, a ledger index twice, an account in two tenants, or
-        timestamps against the ledger's order
+    :raises PolicyError: theta or tau is out of range
+    :raises EncodingError: the number of vectors is wrong, a ledger index occurs twice, an account is in two tenants, or
+        timestamps contradict the ledger's order
     """
     p, q = theta
     if not 0 < p < q <= MAX_DENOMINATOR:
@@ -123,11 +124,11 @@ def estimate(
                           expected=f"0 < p < q <= {MAX_DENOMINATOR}", found=f"{p}/{q}")  # fmt: skip
     if tau < 0:
         raise PolicyError(
-            "negative tau", field="estimator.tau", expected="0 (whole window) or more", found=tau
+            "tau is negative", field="estimator.tau", expected="0 (whole window) or more", found=tau
         )
     check_vectors(vectors, dimensions=2, field="query vectors")
     if len(vectors) != len(records):
-        raise EncodingError("not one vector a record", field="query vectors",
+        raise EncodingError("there is not one vector for each record", field="query vectors",
                             expected=len(records), found=len(vectors))  # fmt: skip
     order = sorted(range(len(records)), key=lambda i: records[i].seq)
     queries = [records[i] for i in order]
@@ -159,7 +160,7 @@ def estimate(
 
 
 def components(edges: Iterable[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
-    """Connected components of a graph given by its edges: largest first, then by name."""
+    """The connected components of a graph given by its edges, largest first, then by name."""
     cluster_of: dict[str, set[str]] = {}
     for a, b in edges:
         large, small = cluster_of.get(a, {a}), cluster_of.get(b, {b})
@@ -174,24 +175,24 @@ def components(edges: Iterable[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
 def _check_order(queries: Sequence[Asked]) -> None:
     for before, after in pairwise(queries):
         if before.seq == after.seq:
-            raise EncodingError("ledger index twice", field="records", found=after.seq)
+            raise EncodingError("a ledger index occurs twice", field="records", found=after.seq)
         if before.ts > after.ts:
-            raise EncodingError("timestamps run backwards", field=f"record {after.seq}",
+            raise EncodingError("the timestamps run backwards", field=f"record {after.seq}",
                                 expected=f"at least {before.ts}", found=after.ts)  # fmt: skip
 
 
 def tenants_of(queries: Sequence[Asked]) -> dict[str, str]:
-    """Tenant by account."""
+    """The tenant of each account."""
     tenants: dict[str, str] = {}
     for query in queries:
         if tenants.setdefault(query.account, query.tenant) != query.tenant:
-            raise EncodingError("account in two tenants", field=query.account,
+            raise EncodingError("an account is in two tenants", field=query.account,
                                 found=[tenants[query.account], query.tenant])  # fmt: skip
     return tenants
 
 
 def first_within(queries: Sequence[Asked], tau: int, unit: TauUnit) -> list[int]:
-    """For each query the first one that is within tau before it."""
+    """For each query, the first query that is within tau before it."""
     if tau == 0:
         return [0] * len(queries)
     if unit == "positions":

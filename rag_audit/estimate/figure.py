@@ -18,7 +18,7 @@ MARKERS = {"P-A": "o", "P-B": "s", "P-C": "^"}
 
 
 def write_csv(cells: Sequence[Cell], path: Path) -> None:
-    """One row a cell, rates and means to six decimals.
+    """Write one row for each cell, with rates and means to six decimals.
 
     :raises StoreError: the file cannot be written
     """
@@ -31,7 +31,7 @@ def write_csv(cells: Sequence[Cell], path: Path) -> None:
 
 
 def write_figure(cells: Sequence[Cell], path: Path) -> None:
-    """(a) the null's false positive rate, (b) the mean c of a coalition of ten accounts, both against theta.
+    """Draw (a) the null's false positive rate and (b) the mean c of a coalition of ten accounts, both against theta.
 
     :raises SetupError: matplotlib is not installed
     """
@@ -61,6 +61,6 @@ def write_figure(cells: Sequence[Cell], path: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
     data = io.BytesIO()
-    # Fixed metadata: the same figures give the same file.
+    # The metadata is fixed, so that the same figures give the same file.
     figure.savefig(data, format="png", dpi=110, metadata={"Software": None})
     replace_file(path, data.getvalue())

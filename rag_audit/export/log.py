@@ -1,6 +1,6 @@
-"""A closed window's log for other people's tools: C2SP proofs of single entries, and static tiles.
+"""A closed window's log for other tools: C2SP proofs of single entries, and static tiles.
 
-Nothing here verifies a window: whoever reads what is written checks it with keys of their own.
+Nothing here verifies a window: readers of the files check them with keys of their own.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class FinalLog:
 
     @classmethod
     def of(cls, file: WindowFile, *, log_key: VerifierKey | None = None) -> FinalLog:
-        """From a window file.
+        """The final log in a window file.
 
-        :param log_key: the provider's key; then its signature is checked, and that somebody cosigned. Whose
-            cosignatures count is the reader's question
+        :param log_key: the provider's key, with which its signature is checked, and that somebody cosigned; the reader
+            decides whose cosignatures count
         :raises SchemaError: the window is not closed, or its entries are not the ones under the checkpoint
         :raises SignatureError: the checkpoint is not signed by `log_key` for this window
         :raises WindowStateError: nobody has cosigned the checkpoint
@@ -58,9 +58,9 @@ class FinalLog:
         return cls(closed, note, entries, HashTree(leaf_hash(entry) for entry in entries))
 
     def proof(self, record: QueryRecord) -> TlogProof:
-        """That a record is in the ledger, without the openings that a receipt carries.
+        """The proof that a record is in the ledger, without the openings that a receipt carries.
 
-        :raises InvalidProof: it is not there
+        :raises InvalidProof: the ledger does not hold the record
         """
         data = record.canonical()
         found = self.entries[record.seq] if record.seq < len(self.entries) else b""
@@ -72,8 +72,8 @@ class FinalLog:
 def write_tiles(file: WindowFile, directory: Path) -> int:
     """Write the ledger as a C2SP tlog-tiles folder, which any static web server can publish.
 
-    :returns: how many entries
-    :raises StoreError: the folder holds another log's tiles, or a longer one's
+    :returns: the number of entries
+    :raises StoreError: the folder holds the tiles of another log, or of a longer one
     :raises SchemaError: as `FinalLog.of`
     """
     log = FinalLog.of(file)

@@ -1,7 +1,7 @@
 """A window's Groth16 proofs as files for snarkjs: proof, public inputs, key, and the commands to run.
 
-The public inputs are rebuilt from the published entries, as `verify` rebuilds them. Whether a key is the right one, and
-everything else about a window, snarkjs cannot say.
+The public inputs are rebuilt from the published entries, as `verify` rebuilds them. snarkjs cannot tell whether a key
+is the right one, nor anything else about a window.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rag_audit.proofs.groth16.coalition import certificate_statement
 from rag_audit.proofs.groth16.many import record_digest
 
 SNARKJS = "snarkjs@0.7.6"
-"""The release that the commands name, which is the one that circuits/package-lock.json pins."""
+"""The release of snarkjs in the commands, which is the one that circuits/package-lock.json pins."""
 _SCRIPT = """\
 #!/bin/sh
 # Checks each proof of this folder with snarkjs. The keys are the window's own: index.json has the digest of each in the
@@ -43,10 +43,10 @@ cd "$(dirname "$0")"
 
 @dataclass(frozen=True)
 class Exported:
-    """One Groth16 proof in snarkjs's terms.
+    """One Groth16 proof in snarkjs's formats.
 
-    :param records: `seq` of the records that it is about
-    :param names: of the public inputs, in the order of the circuit's `main`
+    :param records: `seq` of the records that the proof is about
+    :param names: names of the public inputs, in the order of the circuit's `main`
     """
 
     folder: str
@@ -60,14 +60,14 @@ class Exported:
 def write_snarkjs(file: WindowFile, directory: Path) -> list[Exported]:
     """Write every Groth16 proof of a window for snarkjs: key, public inputs, proof, and `verify.sh` with the commands.
 
-    :returns: what was written; proofs of scan tenants are not among it
+    :returns: the proofs that were written, which are none of scan tenants
     :raises SchemaError: the window has no Groth16 proof, a part is not well-formed, or a key is missing
     :raises StoreError: a file cannot be written
     """
     proofs = list(_groth16_proofs(file))
     if not proofs:
         raise SchemaError("the window has no Groth16 proof", field="proofs",
-                          hint="proofs of scan tenants are not snarkjs's")  # fmt: skip
+                          hint="snarkjs does not verify proofs of scan tenants")  # fmt: skip
     keys = {made.circuit: made.files["key"] for made in proofs}
     index: dict[str, Any] = {
         "window": digest_hex(file.entries[0]),
@@ -129,7 +129,7 @@ def _groth16_proofs(file: WindowFile) -> Iterator[Exported]:
 def _statements(
     file: WindowFile, constants: Constants, name: str, stated: dict[int, PublicValues]
 ) -> Iterator[Exported]:
-    """The proofs of one statement about one tenant's records, by `seq`; one for several records is there once."""
+    """The proofs of one statement about one tenant's records, by `seq`; a proof for several records is given once."""
     circuit = groth16.SYSTEM.circuits(constants)[name]
     whose = {record_digest(s): (seq, s) for seq, s in stated.items() if isinstance(s, Statement)}
     written: set[str] = set()
@@ -186,7 +186,7 @@ def _exported(
     proof: bytes,
 ) -> Exported:
     if circuit not in file.verification_keys:
-        raise SchemaError("no verification key in the window", field=f"verification_keys.{circuit[:16]}")
+        raise SchemaError("the window has no verification key", field=f"verification_keys.{circuit[:16]}")
     key = groth16.parse_key(file.verification_keys[circuit], field=f"verification_keys.{circuit[:16]}")
     names, inputs = groth16.public_inputs(values)
     return Exported(folder, statement, records, circuit, names, snarkjs.files(key.snarkjs, proof, inputs))

@@ -1,4 +1,4 @@
-"""Noise for a target: the least that meets it, over the lattices that a policy may have."""
+"""The choice of noise: the least that meets a target, over the lattices that a policy may have."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rag_audit.errors import PolicyError
 
 LATTICES = (64, 32, 16)
-"""Lattices that a target is calibrated on, finest first, unless one is asked for."""
+"""The lattices on which a target is calibrated, finest first, unless one is given."""
 DEFAULT_GAINS = (1, 8, 64)
 DEFAULT_LATTICE = 32
 DEFAULT_EPS_ACC = "4"
@@ -15,7 +15,7 @@ DEFAULT_EPS_ACC = "4"
 
 @dataclass(frozen=True)
 class Chosen:
-    """Noise for a policy, the per-account epsilon that goes with it, and why."""
+    """The noise chosen for a policy, its per-account epsilon, and the reason in words."""
 
     gains: tuple[int, ...]
     lattice: int
@@ -35,16 +35,16 @@ def choose_noise(
     delta_acc: str,
     delta_policy: str,
 ) -> Chosen:
-    """The noise asked for, or the least that meets the target.
+    """The given noise, or the least noise that meets the target.
 
-    :raises PolicyError: noise and a target for all accounts together, both targets, or a target out of reach
+    :raises PolicyError: more than one of noise, eps_acc and eps_joint is given, or the target is out of reach
     """
     from rag_audit.accounting import Calibration, Mechanism, calibrate
     from rag_audit.accounting.values import text
 
     if eps_joint is not None and (eps_acc is not None or gains is not None):
         raise PolicyError(
-            "more than one target",
+            "more than one target is given",
             field="--eps-joint",
             expected="one of --eps-acc, --eps-joint and --gains",
             found="--eps-acc" if eps_acc is not None else "--gains",

@@ -1,7 +1,7 @@
-"""Several windows over one index together: `rag-audit cumulative`.
+"""The bound for several windows over one index together, for `rag-audit cumulative`.
 
-Each window has its own bound, and a coalition that asks in all of them learns from all of them. The loss
-distributions of the windows add; the sum of their epsilons would be far too large.
+Each window has its own bound, and a coalition that asks in all of them learns from all of them. The windows' losses
+add, so their distributions are convolved; the sum of the epsilons would be far too large.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class WindowPart:
 
     @property
     def compositions(self) -> int:
-        """The most queries that a coalition makes in it."""
+        """The most queries that a coalition makes in the window."""
         return self.policy.k_max * self.policy.n
 
 
@@ -40,7 +40,7 @@ class Cumulative:
     """The bound for all windows together.
 
     :param alone: each window's exact eps at the same delta
-    :param tenants: tenants that every window serves: the figure is theirs
+    :param tenants: the tenants that every window serves, to which the bound applies
     """
 
     windows: Sequence[WindowPart]
@@ -70,11 +70,11 @@ class Cumulative:
 
 
 def load_window(path: Path) -> WindowPart:
-    """A window's policy from window.json, from its folder, or from a policy file.
+    """Read a window's policy from window.json, from the window's folder, or from a policy file.
 
     The window is not verified here, but its policy must be well-formed and the committed one.
 
-    :raises RagAuditError: unreadable, malformed, or not the policy that the opening commits to
+    :raises RagAuditError: the file is unreadable or malformed, or the policy is not the one that the opening commits to
     """
     dimension: object = None
     value = None if path.is_dir() else read_json(path, max_bytes=MAX_WINDOW_BYTES)
@@ -101,8 +101,9 @@ def load_window(path: Path) -> WindowPart:
 def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulative:
     """The exact bound for a coalition of at most k_max accounts in each of the windows.
 
-    :param delta: for all windows together; the largest delta_policy unless given
-    :raises PolicyError: no window, one given twice, windows without a tenant in common, a bad delta
+    :param delta: delta for all windows together; the largest delta_policy by default
+    :raises PolicyError: there is no window, a window is given twice, the windows have no tenant in common, or delta is
+        bad
     """
     names = [part.policy.window for part in windows]
     if twice := repeated(names):

@@ -1,4 +1,4 @@
-"""A policy in words: what each number means, and where it comes from. For the person who publishes or reads it."""
+"""A policy explained in words, for the person who publishes or reads it: the meaning and origin of each number."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ COVERS = (
     " out is seen by whoever gets it: even with unlimited noise a given document among 1,024 positions is handed out"
     " with probability 0.5 % a query (K = 5), 62 % over 200 queries."
 )
-"""Stands first wherever an eps or an AUC bound is printed (docs/accounting.md, "What the figures cover")."""
+"""Text that is printed before every eps or AUC bound (docs/accounting.md, "What the figures cover")."""
 
 
 def figures_text(figures: Mapping[str, Any]) -> str:
-    """Every bound, whether it is valid and which one counts, for people.
+    """The text for people of every bound, with its validity and whether it counts as eps_audit.
 
-    :param figures: what `accounting.policy_figures` gives
+    :param figures: the result of `accounting.policy_figures`
     """
     b = figures["bounds"]
     mechanism = b["mechanism"]
@@ -62,10 +62,10 @@ def figures_text(figures: Mapping[str, Any]) -> str:
 
 
 def explain(policy: Policy, figures: Mapping[str, Any], target: str) -> str:
-    """The policy, number by number.
+    """The explanation of a policy, number by number.
 
-    :param figures: what `accounting.policy_figures` gives for this policy
-    :param target: what the noise was chosen for, one line
+    :param figures: the result of `accounting.policy_figures` for this policy
+    :param target: the target for which the noise was chosen, one line
     """
     lines = [f"Policy of window {policy.window}, explained. C_policy {policy.digest()}", ""]
     for name, value, meaning in _entries(policy, target):
@@ -87,7 +87,7 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
     yield (
         "delete_after",
         _date(p.delete_after),
-        "When the provider deletes the seed and the records' witnesses; until then a verifier may challenge.",
+        "When the provider deletes the seed and the records' private inputs; until then a verifier may challenge.",
     )
     yield (
         "n",
@@ -207,6 +207,6 @@ def _by_method(policy: Policy) -> str:
 
 
 def _date(milliseconds: int) -> str:
-    """An instant as a person reads it, and as the file holds it."""
+    """An instant as a date for people, with its milliseconds as in the file."""
     seconds = math.floor(milliseconds / 1000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC ({milliseconds})"

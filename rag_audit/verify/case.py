@@ -1,4 +1,4 @@
-"""What the checks look at, and where they put what they find."""
+"""The case that checks work on: the parts of a window that they read, and the outcomes that they record."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Status(StrEnum):
 
     PASS = "pass"
     FAIL = "fail"
-    """proven false"""
+    """the check is proven false"""
     UNDECIDED = "undecided"
-    """malformed or missing input: neither true nor false"""
+    """the input is malformed or missing, so the check is neither true nor false"""
     UNMET = "unmet"
-    """true, but less than trust.toml requires"""
+    """the finding is true, but less than trust.toml requires"""
 
     @property
     def exit_code(self) -> ExitCode:
-        """What this outcome alone would exit with."""
+        """The exit code that this outcome alone would give."""
         return {
             Status.PASS: ExitCode.PASS,
             Status.FAIL: ExitCode.FAIL,
@@ -56,24 +56,24 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the report."""
+    """One check with its outcome, a line of the report."""
 
     id: str
     status: Status
     expected: str
     found: str
     at: str | None = None
-    """the entry, proof or receipt that decided, where there is one"""
+    """the entry, proof or receipt that decided the check, where there is one"""
 
     def as_json(self) -> dict[str, Any]:
-        """The line for programs."""
+        """The check as a JSON value, for programs."""
         value = {"id": self.id, "status": self.status.value, "expected": self.expected, "found": self.found}
         return value if self.at is None else {**value, "at": self.at}
 
 
 @dataclass(frozen=True)
 class ReceiptFile:
-    """A receipt as handed over, with the name it goes by in the report."""
+    """A receipt as it was handed in, with its name in the report."""
 
     name: str
     receipt: CountersignedReceipt
@@ -81,14 +81,14 @@ class ReceiptFile:
 
 @dataclass
 class Case:
-    """One window under verification. The parsed parts are facts about the file, not yet trusted.
+    """One window under verification. The parsed parts are not trusted yet.
 
-    What checks look up once a record is an index here, made once: a window may have 10^5 records and accounts.
+    Values that checks look up for every record are indexed here once: a window may have 10^5 records and accounts.
     """
 
     file: WindowFile
     manifest: Manifest
-    """the file's embedder manifest, its parts checked for their types"""
+    """the file's embedder manifest, whose parts were checked for their types"""
     trust: Trust
     receipts: Sequence[ReceiptFile]
     engine: str
@@ -101,18 +101,18 @@ class Case:
     tree: HashTree
     final: Checkpoint
     previous: Sequence[WindowFile | RagAuditError] = ()
-    """windows before this one as the verifier was given them, or why one cannot be read"""
+    """the earlier windows that the verifier was given, or the error where one cannot be read"""
     challenges: Sequence[NamedChallenge] = ()
-    """those that the verifier names itself"""
+    """the challenges that the verifier names itself"""
     unread: Sequence[str] = ()
-    """a complaint for each file that was handed in as a receipt and is none"""
+    """a complaint for each file that was handed in as a receipt but is none"""
     checks: list[Check] = field(default_factory=list)
     figures: Figures = field(default_factory=Figures)
-    """what the verdict prints besides the checks: levels, counts, bounds"""
+    """the figures that the verdict prints besides the checks: levels, counts, bounds"""
     setups: set[str] = field(default_factory=set)
-    """how the keys of the proofs came about that were verified"""
+    """the kinds of setup of the keys under which proofs were verified"""
     publics: dict[int, RecordPublic] = field(default_factory=dict)
-    """by a record's seq what its statements are made of, which cost a slot and a context each"""
+    """the public values of each record by its seq, which cost a slot and a context each"""
 
     @cached_property
     def queries(self) -> list[QueryRecord]:
@@ -132,7 +132,7 @@ class Case:
 
     @cached_property
     def everyone(self) -> list[RosterEntry]:
-        """A line for each account: the roster's, then those that enrolled."""
+        """The roster line of each account, then of each that enrolled."""
         return [*self.roster, *(e.roster_entry() for e in self.enrolments)]
 
     @cached_property
@@ -152,44 +152,44 @@ class Case:
         return {self.source_of(q.account): q for q in reversed(self.queries)}
 
     def accounts(self) -> Mapping[str, RosterEntry]:
-        """Every account of the window, enrolled ones included."""
+        """Every account of the window by its id, enrolled ones included."""
         return self._accounts
 
     def beacons(self) -> Mapping[int, BeaconEntry]:
-        """Beacon entries by the entry they answer."""
+        """The beacon entries by the index of the entry that named them."""
         return self._beacons
 
     def source_of(self, account: str) -> int:
-        """The entry whose beacon an account's slots use: its enrolment, or the opening."""
+        """The index of the entry whose beacon an account's slots use: its enrolment, or the opening."""
         return self._sources.get(account, 0)
 
     def first_use(self, source: int) -> QueryRecord | None:
-        """The first record whose slot uses the beacon that entry `source` named."""
+        """The first record whose slot uses the beacon that entry `source` named, or None."""
         return self._first_uses.get(source)
 
     def beacon_of(self, account: str) -> bytes | None:
-        """The beacon value of an account's slots: its enrolment's, or the window's."""
+        """The beacon value of an account's slots, that of its enrolment or of the window; None if there is none."""
         beacon = self._beacons.get(self.source_of(account))
         return None if beacon is None else bytes.fromhex(beacon.value)
 
     def report(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
-        """Record a check that is either true or proven false."""
+        """Record a check that either passes or is proven false."""
         return self.record(check, Status.PASS if ok else Status.FAIL, expected, found, at)
 
     def require(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
-        """Record a requirement of trust.toml that is met or not."""
+        """Record whether a requirement of trust.toml is met."""
         return self.record(check, Status.PASS if ok else Status.UNMET, expected, found, at)
 
     def record(
         self, check: str, status: Status, expected: object, found: object, at: str | None = None
     ) -> bool:
-        """Record a check with its status; true if it passed."""
+        """Record a check with its status, and return whether it passed."""
         self.checks.append(Check(check, status, str(expected), str(found), at))
         return status is Status.PASS
 
     @contextmanager
     def guarding(self, check: str) -> Iterator[None]:
-        """Turn a named error inside the block into this check's outcome, so that one bad part hides no other."""
+        """Turn a named error in the block into this check's outcome, so that one bad part does not hide others."""
         try:
             yield
         except RagAuditError as exc:
@@ -200,15 +200,15 @@ class Case:
 
 
 def first(items: Iterator[str]) -> str | None:
-    """The first of a lazily computed list of complaints, or None: reports name one place, not a thousand."""
+    """The first of lazily computed complaints, or None, since a report names one place and not a thousand."""
     return next(items, None)
 
 
 @dataclass(frozen=True)
 class NamedChallenge:
-    """A challenge that the verifier names itself, instead of taking the provider's word for which was drawn.
+    """A challenge that the verifier names itself, instead of relying on the one that the provider published.
 
-    :param name: the file it came from
+    :param name: the file that it was read from
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a verdict prints beside its checks: levels, counts and bounds (docs/protocol.md, "Verdict")."""
+"""The figures that a verdict prints beside its checks: levels, counts and bounds (docs/protocol.md, "Verdict")."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Any, Literal, TypedDict
 
 
 class Figures(TypedDict, total=False):
-    """Each figure is there once a check could tell it; reals are decimal strings.
+    """The figures of a verdict, each present once a check could compute it; reals are decimal strings.
 
     :param proofs: the proof systems of the records, joined by "+"
     :param proved: records whose every proof is valid
-    :param a1: how far A1 is known: declared, re-executed(i/n), proved(unpinned), proved
-    :param d1: likewise of the documents' vectors
+    :param a1: how A1 is established: declared, re-executed(i/n), proved(unpinned), proved
+    :param d1: the same for the documents' vectors
     :param coalition: whether the estimate was checked: not-checked, checked
-    :param c: the most accounts that a cluster has, in all and in one tenant
+    :param c: the most accounts that a cluster has; `c_tenant` is the most that one has in one tenant
     :param abandoned: windows that came to nothing since the last complete one
-    :param accounts: of the window, enrolled ones included
-    :param accounts_holding_their_keys: those among them whose key is their own
+    :param accounts: accounts of the window, enrolled ones included
+    :param accounts_holding_their_keys: those among them that hold their own key
     :param counts: queries of each account
-    :param receipts: of accounts that trust.toml names; receipts_other: of others
+    :param receipts: receipts of accounts that trust.toml names; `receipts_other` are those of others
     :param sampled: records that a challenge drew
-    :param challenge: whose draw counted: full, own, published
-    :param setup: how the Groth16 keys came about
-    :param allowed: what trust.toml or an option let pass by name
+    :param challenge: which draw counted: full, own, published
+    :param setup: the kind of setup of the Groth16 keys
+    :param allowed: names of the exceptions that trust.toml or an option allowed
     :param scores: the score window lo..hi
     """
 

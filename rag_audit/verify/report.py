@@ -1,6 +1,6 @@
 """The verdict for people: one line, the table of checks, the figures, and what is not proved.
 
-What files hold is in it, so each of its lines is escaped: none can be added, and no terminal acts on one.
+The verdict quotes files, so each of its lines is escaped: a file can neither add a line nor control a terminal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Phase D, verify: from a window file, a trust file and receipts to a verdict. Reads files, opens no connection."""
+"""Phase D, verify: from a window file, a trust file and receipts to a verdict, without any network connection."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ DOES_NOT_PROVE = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome: every check, the figures, and one line that says it all."""
+    """The outcome of a verification: every check, the figures, and the verdict line."""
 
     exit_code: ExitCode
     checks: Sequence[Check]
@@ -64,12 +64,12 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether everything was proved and everything asked for is met."""
+        """Whether every check passed and every requirement is met."""
         return self.exit_code is ExitCode.PASS
 
     @property
     def deciding(self) -> Check | None:
-        """The first check with the verdict's outcome; None for a PASS."""
+        """The first check with the verdict's outcome, or None for a PASS."""
         return next(
             (c for c in self.checks if c.status.exit_code is self.exit_code and not self.passed), None
         )
@@ -99,7 +99,7 @@ class Verdict:
         return printable(" ".join(parts))
 
     def as_json(self) -> dict[str, Any]:
-        """The whole verdict for programs."""
+        """The whole verdict as a JSON value, for programs."""
         return {
             "verdict": self.line,
             "exit_code": int(self.exit_code),
@@ -124,12 +124,12 @@ def verify_window(
     """Verify a window as a third party that trusts nothing but `trust`.
 
     :param receipts: countersigned receipt files, or folders of them
-    :param previous: windows before this one, in any order, to check the chain instead of resting on the witnesses
-    :param engine: which Groth16 verifier decides: native, py_ecc or snarkjs
+    :param previous: earlier windows, in any order, with which the chain is checked instead of relying on the witnesses
+    :param engine: the Groth16 verifier that decides: native, py_ecc or snarkjs
     :param max_epsilon: a tighter limit than trust.toml's
-    :param allow_unsafe_setup: accept one-party keys; printed in the verdict
-    :param challenges: notes that the verifier drew itself: they must be answered, whatever others the window has
-    :raises RagAuditError: the window, the trust file or one's own challenge cannot be read at all (exit code 2)
+    :param allow_unsafe_setup: accept one-party keys, which the verdict then states
+    :param challenges: notes that the verifier drew itself, which must be answered whatever others the window has
+    :raises RagAuditError: the window, the trust file or a challenge of the verifier's own cannot be read (exit code 2)
     """
     trusted = trust if isinstance(trust, Trust) else Trust.load(trust)
     trusted, allowed = _options(trusted, max_epsilon, allow_unsafe_setup)
@@ -157,14 +157,14 @@ def _own_challenge(path: Path, trust: Trust) -> Challenge:
 
 
 def _options(trust: Trust, max_epsilon: str | None, allow_unsafe_setup: bool) -> tuple[Trust, list[str]]:
-    """Command-line options tighten trust.toml, or are printed in the verdict."""
+    """Apply command-line options to trust.toml's requirements: they tighten one, or are named in the verdict."""
     require = trust.require
     allowed = ["unsafe-setup"] if allow_unsafe_setup or require.allow_unsafe_setup else []
     update: dict[str, Any] = {"allow_unsafe_setup": bool(allowed)}  # before any other option joins the list
     if max_epsilon is not None:
         update["max_epsilon"] = max_epsilon
         if require.max_epsilon is None:
-            # Stands in for a requirement that trust.toml leaves out: whoever reads the verdict should know.
+            # The option replaces a requirement that trust.toml leaves out, which the reader of the verdict should know.
             allowed.append("max-epsilon-by-option")
     if require.allow_minority_quorum:
         allowed.append("minority-quorum")
@@ -184,7 +184,7 @@ def open_case(
 ) -> Case:
     """Parse every part of a window file.
 
-    :raises RagAuditError: naming the first part that is not well-formed
+    :raises RagAuditError: a part is not well-formed; the first such part is named
     """
     manifest = check_manifest(file.embedder)
     entries = [parse_entry(value, field=f"entries[{i}]") for i, value in enumerate(file.entries)]
@@ -193,7 +193,7 @@ def open_case(
     tenants = [TenantEntry.parse(t, field=f"tenants[{i}]") for i, t in enumerate(file.tenants)]
     names = [t.tenant for t in tenants]
     if names != sorted(set(names)):
-        raise SchemaError("tenants are not sorted and unique", field="tenants", found=names)
+        raise SchemaError("the tenants are not sorted and unique", field="tenants", found=names)
     return Case(
         file=file,
         manifest=manifest,
@@ -213,10 +213,10 @@ def open_case(
 
 
 def load_receipts(paths: Sequence[Path]) -> tuple[list[ReceiptFile], list[str]]:
-    """Countersigned receipts from files and folders (``*.json``), in name order.
+    """Load countersigned receipts from files and folders (``*.json``), in the order of their names.
 
-    :returns: the receipts, and a complaint for each file or folder that is none. Others hand receipts in: what one of
-        them made unreadable must not keep the rest of the window from being judged
+    :returns: the receipts, and a complaint for each file or folder that is none. Receipts come from others, so an
+        unreadable one must not keep the rest of the window from being judged
     """
     receipts: list[ReceiptFile] = []
     unread: list[str] = []
@@ -239,22 +239,22 @@ def load_receipts(paths: Sequence[Path]) -> tuple[list[ReceiptFile], list[str]]:
 
 
 def _regular(path: Path) -> Path:
-    """The path of a file, not of a folder, pipe or device, whose reading may fail or never end.
+    """Check that a path is a regular file, since reading a folder, pipe or device may fail or never end.
 
-    :raises EncodingError: it is none
+    :raises EncodingError: the path is not a regular file
     """
     if path.exists() and not path.is_file():
-        raise EncodingError("not a regular file", field=path.name)
+        raise EncodingError("the path is not a regular file", field=path.name)
     return path
 
 
 def _printable(path: Path) -> str:
-    """A file's name, which need not be Unicode."""
+    """A file's name for the report, even if it is not Unicode."""
     return os.fsencode(path.name).decode(errors="backslashreplace")
 
 
 def _previous(path: Path) -> WindowFile | RagAuditError:
-    """A window before this one, or why it cannot be read: `opening.chain` says so, and the others still count."""
+    """An earlier window, or the error if it cannot be read, which `opening.chain` reports; the others still count."""
     try:
         return WindowFile.load(path)
     except RagAuditError as exc:
@@ -262,7 +262,7 @@ def _previous(path: Path) -> WindowFile | RagAuditError:
 
 
 def _embedder(case: Case) -> tuple[Embedder | None, list[str]]:
-    """The embedder to re-execute A1 with: only one whose artefacts trust.toml pins, and that is installed here."""
+    """The embedder to re-execute A1 with, if trust.toml pins its artefacts and it is installed here, and warnings."""
     part = case.manifest["embedder"]
     if not any(r.receipt.disclosed for r in case.receipts):
         return None, []

@@ -140,7 +140,7 @@ def test_the_threshold_for_five_percent_is_the_smallest() -> None:
 
 
 def test_too_few_questions_are_refused() -> None:
-    with pytest.raises(SchemaError, match="too few questions"):
+    with pytest.raises(SchemaError, match="there are too few questions"):
         calibrate_questions(np.ones((10, 4), np.int8), k_max=2)
     with pytest.raises(SchemaError, match="at least 1"):
         calibrate_questions(np.ones((10, 4), np.int8), k_max=2, accounts=0)

@@ -175,12 +175,12 @@ def test_negative_tau_is_refused() -> None:
 @pytest.mark.parametrize(
     ("queries", "vectors", "reason"),
     [
-        (ask("a1", "a2"), rows([1]), "not one vector a record"),
+        (ask("a1", "a2"), rows([1]), "there is not one vector for each record"),
         (ask("a1"), rows([8]), "component is out of range"),
         (ask("a1"), np.ones((1, 1), np.int32), "the array does not hold int4 components"),
-        (ask("a1", "a2", gap_ms=-1), rows([1], [1]), "timestamps run backwards"),
-        ([Query(2, 0, "a1", "a"), Query(2, 0, "a2", "a")], rows([1], [1]), "ledger index twice"),
-        ([Query(2, 0, "a1", "a"), Query(3, 0, "a1", "b")], rows([1], [1]), "account in two tenants"),
+        (ask("a1", "a2", gap_ms=-1), rows([1], [1]), "the timestamps run backwards"),
+        ([Query(2, 0, "a1", "a"), Query(2, 0, "a2", "a")], rows([1], [1]), "a ledger index occurs twice"),
+        ([Query(2, 0, "a1", "a"), Query(3, 0, "a1", "b")], rows([1], [1]), "an account is in two tenants"),
     ],
 )
 def test_what_is_not_a_window_is_refused(queries: list[Query], vectors: np.ndarray, reason: str) -> None:

@@ -260,21 +260,21 @@ def test_lists_of_several_tenants_need_a_choice(tmp_path: Path) -> None:
     for name in ("law", "medicine"):
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"text": name}) + "\n")
     assert [p.text for p in load_passages(tmp_path, "law")] == ["law"]
-    with pytest.raises(SampleError, match="which tenant"):
+    with pytest.raises(SampleError, match="several tenants"):
         load_passages(tmp_path)
-    with pytest.raises(SampleError, match="no such tenant"):
+    with pytest.raises(SampleError, match="there is no such tenant"):
         load_passages(tmp_path, "tax")
 
 
 @pytest.mark.parametrize(
     "line,reason",
     [
-        ('{"question": "?"}', "without its passage"),
-        ('{"question": "?", "passages": []}', "without its passage"),
-        ('{"question": "?", "passage": null}', "without its passage"),
+        ('{"question": "?"}', "has no passage"),
+        ('{"question": "?", "passages": []}', "has no passage"),
+        ('{"question": "?", "passage": null}', "has no passage"),
         ('{"passage": "a"}', "no question"),
         ('{"question": 1, "passage": "a"}', "no question"),
-        ('["?"]', "not a record"),
+        ('["?"]', "the line is not a JSON object"),
     ],
 )
 def test_a_question_that_cannot_be_used_is_named_by_its_line(tmp_path: Path, line: str, reason: str) -> None:
@@ -288,7 +288,7 @@ def test_a_question_that_cannot_be_used_is_named_by_its_line(tmp_path: Path, lin
 def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     path.write_text('{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n')
-    with pytest.raises(SchemaError, match="stands twice"):
+    with pytest.raises(SchemaError, match="occurs twice"):
         load_passages(path)
 
 
@@ -381,7 +381,7 @@ def test_an_unknown_picture_format_is_refused(tmp_path: Path) -> None:
     found = explore(
         random_sample(), [Noise((1, 8), WINDOW)], ns=[1], ks=[1], top_k=5, delta="1e-5", repeats=1
     )
-    with pytest.raises(SetupError, match="unknown picture format"):
+    with pytest.raises(SetupError, match="the picture format is unknown"):
         draw(found, tmp_path / "x.doc")
 
 

@@ -215,9 +215,9 @@ def test_a_job_whose_claim_is_false_is_refused(case: Window) -> None:
         coalition._native_private(lie.private)
     )
     job = coalition.PairsJob(lie.statement, lie.private, room, records, blindings, 0)
-    with pytest.raises(WitnessError, match="no certificate"):
+    with pytest.raises(WitnessError, match="no coalition proof"):
         job.run()
-    with pytest.raises(WitnessError, match="no certificate"):
+    with pytest.raises(WitnessError, match="no coalition proof"):
         replace(job, number=1).run()
-    with pytest.raises(WitnessError, match="no certificate"):
+    with pytest.raises(WitnessError, match="no coalition proof"):
         replace(job, blindings=blindings[32:]).run()

@@ -1,1 +1,1 @@
-"""What noise costs and what it buys, on a provider's own documents and questions."""
+"""Explorations of a policy's cost in recall and gain in privacy, on a provider's own documents and questions."""

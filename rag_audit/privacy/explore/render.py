@@ -1,4 +1,4 @@
-"""An exploration for people: a table, and a picture."""
+"""An exploration rendered for people, as a table and as a picture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HINT_PICTURE = "pip install 'ragaudit-zk[experiments]'"
 
 
 def table(found: Exploration) -> str:
-    """The grid for people, what the figures cover first."""
+    """The grid as a table, after a note on what the figures cover."""
     head = f"{'gains':18} {'R':>5} {'lo..hi':>11} {'sigma/Delta':>11} {'n':>6} {'k':>4} {'eps_audit':>10} "
     lines = [
         COVERS,
@@ -43,9 +43,9 @@ def _percent(recall: Recall) -> str:
 
 
 def draw(found: Exploration, path: Path) -> None:
-    """Recall against eps_audit as a picture, in the format of the file's suffix (png, svg, pdf).
+    """Draw recall against eps_audit, in the format of the file's suffix (png, svg, pdf).
 
-    :raises SetupError: matplotlib is not installed, or it does not know the format
+    :raises SetupError: matplotlib is not installed, or does not know the format
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -57,7 +57,7 @@ def draw(found: Exploration, path: Path) -> None:
     suffix = path.suffix.removeprefix(".").lower()
     if suffix not in formats:
         raise SetupError(
-            "unknown picture format", field="--picture", expected=sorted(formats), found=path.name
+            "the picture format is unknown", field="--picture", expected=sorted(formats), found=path.name
         )
     axes = figure.add_subplot()
     finite = [point for point in found.points if math.isfinite(point.eps)]
@@ -94,7 +94,7 @@ def draw(found: Exploration, path: Path) -> None:
 
 
 def csv_of(rows: Sequence[dict[str, Any]]) -> bytes:
-    """The grid's points (`Point.as_json`) as CSV."""
+    """The grid's points as CSV, from their JSON form (`Point.as_json`)."""
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
     writer.writeheader()

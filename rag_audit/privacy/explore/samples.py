@@ -1,4 +1,4 @@
-"""Documents and questions with known answers, read from files and embedded as a window does it."""
+"""Documents and questions with known answers, read from files and embedded as in a window."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MAX_TEXT_BYTES = 4 << 30
 
 
 class SampleError(RagAuditError):
-    """Documents or questions that recall cannot be measured on."""
+    """Recall cannot be measured on the documents or questions."""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """One document and the names that a question may call it by."""
+    """One document, and the names by which a question may refer to it."""
 
     names: tuple[str, ...]
     text: str
@@ -35,7 +35,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Question:
-    """A question, the names of the passages that answer it, and where it stands."""
+    """A question, the names of the passages that answer it, and its place in its file."""
 
     text: str
     passages: tuple[str, ...]
@@ -56,7 +56,11 @@ class Sample:
 
     def __post_init__(self) -> None:
         if len(self.queries) == 0 or len(self.queries) != len(self.relevant) or not all(self.relevant):
-            raise SampleError("not a sample", field="questions", expected="at least one, each with a passage")
+            raise SampleError(
+                "the sample lacks a question or a passage",
+                field="questions",
+                expected="at least one, each with a passage",
+            )
 
 
 def make_sample(
@@ -69,15 +73,15 @@ def make_sample(
 ) -> Sample:
     """Embed documents and questions, and place the documents as a window does.
 
-    :param capacity: committed positions; the power of two that holds the documents, unless given
-    :raises SampleError: nothing to index or to ask, or a question about a passage that is not there
-    :raises NothingToEmbed: a text without a direction, with its place
-    :raises CapacityError: more documents than positions
+    :param capacity: committed positions; by default the least power of two that holds the documents
+    :raises SampleError: there are no documents or no questions, or a question is about a passage that is missing
+    :raises NothingToEmbed: a text has no direction; its place is named
+    :raises CapacityError: there are more documents than positions
     """
     if not passages:
-        raise SampleError("no documents", field="--index", expected="at least one")
+        raise SampleError("there are no documents", field="--index", expected="at least one")
     if not questions:
-        raise SampleError("no questions", field="--questions", expected="at least one")
+        raise SampleError("there are no questions", field="--questions", expected="at least one")
     named: dict[str, set[int]] = {}
     for number, passage in enumerate(passages):
         for name in passage.names:
@@ -108,15 +112,15 @@ def _embed(question: Question, embedder: Embedder) -> Int8Array:
 
 
 def load_passages(path: Path, tenant: str | None = None) -> list[Passage]:
-    """Documents of one tenant.
+    """Read the documents of one tenant.
 
     From a file: JSON Lines, plain or gzip, ``{"text": "..", "id": ".."}``, the id being the line's number unless
     given. From a folder, as `rag-audit open --docs` takes it: ``<tenant>.jsonl`` files, or folders of text files
     that are cut into pieces ``name.md#1``, ..; a question may name a piece or the file.
 
-    :raises EncodingError: unreadable or not JSON Lines
-    :raises SchemaError: a line without text, or an id that stands twice
-    :raises SampleError: several tenants in the folder and none named, or no such tenant
+    :raises EncodingError: a file is unreadable or not JSON Lines
+    :raises SchemaError: a line has no text, or an id occurs twice
+    :raises SampleError: the folder has several tenants and none is named, or there is no such tenant
     """
     if not path.is_dir():
         return _passages(path)
@@ -137,7 +141,9 @@ def _choose(tenants: Mapping[str, object], tenant: str | None, path: Path) -> st
         return next(iter(tenants))
     if tenant is None or tenant not in tenants:
         raise SampleError(
-            "which tenant's documents?" if tenant is None else "no such tenant",
+            "the folder has several tenants and none is named"
+            if tenant is None
+            else "there is no such tenant",
             field=f"--tenant, in {path}",
             expected=", ".join(tenants),
             found=tenant,
@@ -151,25 +157,25 @@ def _passages(path: Path) -> list[Passage]:
     for place, number, value in _records(path):
         name = str(value.get("id", number))
         if name in seen:
-            raise SchemaError("an id stands twice", field=place, found=name)
+            raise SchemaError("an id occurs twice", field=place, found=name)
         seen.add(name)
         passages.append(Passage((name,), _string(value, "text", place)))
     return passages
 
 
 def load_questions(path: Path) -> list[Question]:
-    """Questions with known answers: JSON Lines, plain or gzip, ``{"question": "..", "passage": "<id>"}`` or
+    """Read questions with known answers from JSON Lines, plain or gzip, ``{"question": "..", "passage": "<id>"}`` or
     ``"passages": ["<id>", ..]``.
 
-    :raises EncodingError: unreadable or not JSON Lines
-    :raises SchemaError: a line without a question, or without a passage
+    :raises EncodingError: the file is unreadable or not JSON Lines
+    :raises SchemaError: a line has no question, or no passage
     """
     questions = []
     for place, _, value in _records(path):
         wanted = value.get("passages", [value["passage"]] if "passage" in value else None)
         if not isinstance(wanted, list) or not wanted or not all(isinstance(w, str | int) for w in wanted):
             raise SchemaError(
-                "a question without its passage",
+                "a question has no passage",
                 field=place,
                 expected='"passage": "<id>" or "passages": ["<id>", ..]',
                 found=repr(wanted),
@@ -187,7 +193,10 @@ def _records(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
         value = parse_json(line, source=place)
         if not isinstance(value, dict):
             raise SchemaError(
-                "not a record", field=place, expected="a JSON object", found=type(value).__name__
+                "the line is not a JSON object",
+                field=place,
+                expected="a JSON object",
+                found=type(value).__name__,
             )
         yield place, number, value
 

@@ -1,11 +1,11 @@
-"""What noise costs and what it buys, on a provider's own documents and questions: recall@K beside eps_audit.
+"""Simulation of a policy's recall@K beside its eps_audit, on a provider's own documents and questions.
 
-A simulation of the engine: the index, the lattice and the selection are the engine's, and the noise has its exact
-distribution (the published alias table), but is drawn from numpy's PCG64 under a seed instead of the window's
-committed seed. So figures can be repeated, and cost no permutations.
+The index, the lattice and the selection are the engine's, and the noise has its exact distribution (the published
+alias table), but is drawn from numpy's PCG64 under a seed instead of the window's committed seed. So figures are
+reproducible, and cost no Poseidon permutations.
 
-Recall on a provider's own documents depends on the unnoised ranking, which one document can change. It is outside
-every bound: it stays with the provider (docs/accounting.md, "What the figures cover").
+Recall on a provider's own documents depends on the ranking without noise, which one document can change. No bound
+covers it, so it stays with the provider (docs/accounting.md, "What the figures cover").
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rag_audit.relation.noise import BASE_SIGMA, BINS, alias_table, check_gains
 from rag_audit.relation.scores import ScoreWindow
 
 MIN_ANSWERS = 4000
-"""Questions are asked again, under other noise, until there are so many answers."""
+"""The least number of answers: questions are asked again, under other noise, until there are as many."""
 
 # sigma/Delta from 0.08 to 32 in factors of about two. Components of one size have the longest support for their
 # sigma, so that small noise has a finite bound at all.
@@ -50,7 +50,7 @@ DEFAULT_MECHANISMS: tuple[tuple[tuple[int, ...], int], ...] = (
 
 @dataclass(frozen=True)
 class Noise:
-    """What of a policy recall depends on: the gains, and scores in lo..hi as lattice steps."""
+    """The part of a policy on which recall depends: the gains, and the map of scores in lo..hi to lattice steps."""
 
     gains: tuple[int, ...]
     window: ScoreWindow
@@ -66,7 +66,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Recall:
-    """How often the engine finds what it is asked for.
+    """How often the engine finds the passages that answer a question.
 
     :param recall: the share of a question's passages among the first K, averaged over questions
     :param hit: the share of answers with at least one of the question's passages
@@ -101,7 +101,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        """The point's place in the grid."""
+        """The parameters of the point in words."""
         window = self.noise.window
         gains = ",".join(map(str, self.noise.gains))
         return f"gains {gains}, R {window.lattice}, scores {window.lo}..{window.hi}, n {self.n}, k {self.k}"
@@ -160,7 +160,7 @@ class Exploration:
         }
 
     def sentence(self, point: Point) -> str:
-        """What a policy means for the people who ask."""
+        """A sentence on what a policy means for the people who ask."""
         eps = "no finite eps exists" if math.isinf(point.eps) else f"eps_audit is {text(point.eps)}"
         verb = "finds its" if in_words(point.recall.hit, 0).startswith("1 ") else "find their"
         return (
@@ -170,7 +170,7 @@ class Exploration:
         )
 
     def headlines(self, chosen: Noise | None = None) -> list[str]:
-        """Sentences for a policy's own noise; without one, for the least eps at which half of the recall is left,
+        """Sentences for a policy's own noise, or without a policy for the least eps at which half of the recall is left
         and for the least eps of all."""
         picked = [point for point in self.points if point.noise == chosen]
         if not picked:
@@ -187,7 +187,7 @@ COVERS = (
 
 
 def in_words(share: float, tried: int) -> str:
-    """A share of questions as a person says it: ``1 question in 40``, ``7 questions in 10``."""
+    """A share of questions in words, such as ``1 question in 40`` or ``7 questions in 10``."""
     if share <= 0:
         return f"none of {tried:,} questions"
     if share < 0.4:
@@ -211,7 +211,7 @@ def base_draws(words: npt.NDArray[np.uint64]) -> Int32Array:
 
 
 def weighted_sum(gains: Sequence[int], draws: Int32Array) -> Int32Array:
-    """z of every position: the first rows of `draws`, shape (components, positions), times the gains."""
+    """The noise z of every position: the sum of `draws`' first rows, shape (components, positions), times the gains."""
     total = np.zeros(draws.shape[1], np.int32)
     for gain, component in zip(gains, draws, strict=False):
         total += np.int32(gain) * component
@@ -233,11 +233,11 @@ def measure_recall(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Recall]:
-    """Recall of the engine under each noise. All of them see the same base draws, so differences are sharper.
+    """Measure the recall of the engine under each noise, with the same base draws, which sharpens the differences.
 
-    :param repeats: answers to each question, each under its own noise; enough for `MIN_ANSWERS` unless given
-    :param progress: called with questions done and in all
-    :raises PolicyError: K outside 1..capacity
+    :param repeats: answers to each question, each under its own noise; by default enough for `MIN_ANSWERS`
+    :param progress: called with the questions done and their total
+    :raises PolicyError: K is outside 1..capacity
     """
     if not 1 <= top_k <= sample.index.capacity:
         raise PolicyError("K out of range", field="K", expected=f"1..{sample.index.capacity}", found=top_k)
@@ -264,7 +264,7 @@ def measure_recall(
 
 
 def enough_repeats(questions: int) -> int:
-    """Answers to each question that make `MIN_ANSWERS` in all."""
+    """The number of answers to each question that makes `MIN_ANSWERS` in all."""
     return -(-MIN_ANSWERS // questions)
 
 
@@ -274,7 +274,7 @@ def _recall(shares: npt.NDArray[np.float64], hits: npt.NDArray[np.float64]) -> R
 
 
 def recall_without_noise(sample: Sample, window: ScoreWindow, *, top_k: int) -> Recall:
-    """Recall of the lattice scores themselves."""
+    """The recall of the lattice scores without noise."""
     quiet = np.zeros(sample.index.capacity, np.int32)
     found = [
         len(wanted.intersection(select(sample.index, query, quiet, window, top_k))) / len(wanted)
@@ -285,7 +285,7 @@ def recall_without_noise(sample: Sample, window: ScoreWindow, *, top_k: int) -> 
 
 
 def recall_by_chance(sample: Sample, *, top_k: int) -> Recall:
-    """Recall of K positions picked blindly: what unlimited noise leaves."""
+    """The recall of K positions picked blindly, which is that of unlimited noise."""
     capacity = sample.index.capacity
     missed = [
         math.comb(capacity - len(wanted), top_k) / math.comb(capacity, top_k) for wanted in sample.relevant
@@ -307,21 +307,21 @@ def explore(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Exploration:
-    """Recall and eps_audit at every combination of noise, n and k, least noise first.
+    """Compute recall and eps_audit at every combination of noise, n and k, least noise first.
 
     :param ns: queries an account
     :param ks: coalition sizes
-    :param eps_acc: read by the closed form only, as is `delta_acc`
-    :raises PolicyError: an empty grid, or a parameter that the accountant refuses
+    :param eps_acc: used by the closed form only, as is `delta_acc`
+    :raises PolicyError: the grid is empty, or the accountant refuses a parameter
     """
     if not (noises and ns and ks):
-        raise PolicyError("an empty grid", field="grid", expected="at least one noise, n and k")
+        raise PolicyError("the grid is empty", field="grid", expected="at least one noise, n and k")
     if repeats is not None and repeats < 1:
         raise PolicyError(
             "not a positive integer", field="repeats", expected="an integer >= 1", found=repeats
         )
     if seed < 0:
-        raise PolicyError("seed is negative", field="seed", expected="an integer >= 0", found=seed)
+        raise PolicyError("the seed is negative", field="seed", expected="an integer >= 0", found=seed)
     epsilon(eps_acc, "eps_acc")
     for value, field in ((delta, "delta"), (delta_acc, "delta_acc")):
         probability(value, field)
@@ -330,7 +330,7 @@ def explore(
     for k in ks:
         check_delta_split(delta, count(k, "k"), delta_acc)
     noises = sorted(dict.fromkeys(noises), key=lambda noise: noise.sigma_over_delta)
-    # The accountant first: what it refuses should not wait for the simulation.
+    # The accountant comes first, so that its refusals do not wait for the simulation.
     bounds = {
         (noise.gains, noise.window.lattice, n, k): _bound(noise, n, k, eps_acc, delta_acc, delta)
         for noise in noises
@@ -384,7 +384,9 @@ def grid(
     embedder: Embedder,
     own: Noise | None,
 ) -> list[Noise]:
-    """Every gains with every lattice, or the ladder, with every score window; and a policy's own noise."""
+    """The noises of a grid: all gains with all lattices, or the ladder, each with every score window, and a policy's
+    own noise.
+    """
     pairs = [(g, r) for g in gains or (DEFAULT_GAINS,) for r in lattices or (DEFAULT_LATTICE,)]
     made = [] if own is None else [own]
     for g, r in pairs if gains or lattices else DEFAULT_MECHANISMS:

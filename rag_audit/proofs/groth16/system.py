@@ -143,7 +143,7 @@ def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> Opene
     if pin is None:
         raise SetupError("the circuit has no pin in trust.toml", expected=f"a pin for circuit {circuit}")
     if circuit not in published:
-        raise SetupError("no verification key in the window", field=place, expected=pin.vk)
+        raise SetupError("the window has no verification key", field=place, expected=pin.vk)
     found = digest_hex(published[circuit])
     if found != pin.vk:
         raise InvalidProof("the verification key is not the pinned one", field=place, expected=pin.vk,

@@ -1,4 +1,4 @@
-"""The checks of phase D, one module a group. Each takes a `Case` and reports every check, passed or not.
+"""The checks of phase D, with one module for each group. Each takes a `Case` and reports every check, passed or not.
 
-Ids are stable: programs and regulators refer to them (docs/protocol.md, "Checks").
+Ids are stable, since programs and regulators refer to them (docs/protocol.md, "Checks").
 """

@@ -10,7 +10,7 @@ from rag_audit.verify.case import Case
 
 
 def check(case: Case) -> None:
-    """Run the group; leaves eps_audit and its companions in `case.figures`."""
+    """Run the group, and store eps_audit and the related figures in `case.figures`."""
     policy = case.policy
     with case.guarding("bound.computed"):
         mechanism = policy.noise.mechanism()

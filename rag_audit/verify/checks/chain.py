@@ -10,7 +10,7 @@ from rag_audit.verify.checks.signatures import open_trusted
 
 
 def check(case: Case) -> None:
-    """Report both; `case.figures["abandoned"]` is the opening's count."""
+    """Run both checks; `case.figures["abandoned"]` is the opening's count."""
     previous = case.opening.previous
     case.figures["abandoned"] = 0 if previous is None else previous.abandoned
     reached: list[ClosedWindow] = []
@@ -22,15 +22,15 @@ def check(case: Case) -> None:
 def _walk(case: Case, reached: list[ClosedWindow]) -> None:
     """Follow the openings back through the windows that the verifier was given.
 
-    :param reached: takes each window of the chain, the nearest first
-    :raises RagAuditError: a window that was given cannot be read, or is not what the witnesses' quorum cosigned
+    :param reached: a list that receives each window of the chain, the nearest first
+    :raises RagAuditError: a given window cannot be read, or is not the one that the witnesses' quorum cosigned
     """
     named = case.opening.previous
     files = [(file, f"previous[{number}]") for number, file in enumerate(case.previous)]
     if unread := next((file for file, _ in files if isinstance(file, RagAuditError)), None):
         raise unread
     if named is None:
-        # Whether a first window is really the first is the witnesses' knowledge: they refuse to cosign a second one.
+        # Only the witnesses know whether a first window is really the first: they refuse to cosign a second one.
         case.report("opening.chain", not case.previous, "the origin's first window, or its predecessor named",
                     "no previous window" if not case.previous else "names no predecessor")  # fmt: skip
         return
@@ -74,7 +74,7 @@ def _given(case: Case, file: WindowFile, field: str) -> ClosedWindow:
 
 
 def _count(case: Case, reached: list[ClosedWindow]) -> None:
-    """Each opening's count is the one that the window before it gives."""
+    """Check that each opening's count follows from the window before it."""
     later = [case.opening, *(window.opening for window in reached)]
     for opening, window in zip(later, reached, strict=False):
         expected, claimed = window.as_previous().abandoned, opening.previous

@@ -1,4 +1,4 @@
-"""`proof.challenge`: which records must have proofs, and whose draw says so."""
+"""`proof.challenge`: the records that must have proofs, and the draws that name them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rag_audit.verify.case import Case, Status
 
 
 def open_challenge(text: str, trust: Trust, *, field: str) -> Challenge:
-    """A challenge note by a verifier whom trust.toml names.
+    """Open a challenge note by a verifier whom trust.toml names.
 
-    :raises EncodingError: not a note
-    :raises VersionError: another kind of note
-    :raises SignatureError: by another key
+    :raises EncodingError: the text is not a note
+    :raises VersionError: the note is of another kind
+    :raises SignatureError: the note is signed by another key
     """
     note = parse_note(text, field=field)
     keys = [VerifierKey.parse(v.vkey, field=f"trust.verifier.{v.name}") for v in trust.verifier]
@@ -24,10 +24,10 @@ def open_challenge(text: str, trust: Trust, *, field: str) -> Challenge:
 
 
 def wanted(case: Case) -> set[int] | None:
-    """The records that must have proofs: all in full mode, else those that challenges draw; None if none counts.
+    """The records that must have proofs: all in full mode, else those that challenges draw; None if no draw counts.
 
-    Every challenge over this ledger is answered in full. How many were drawn and never published nobody sees, so the
-    verifier's own has to be among those that count: else the provider publishes the draw that it likes.
+    Every challenge over this ledger must be answered in full. Nobody sees how many were drawn and never published, so
+    the verifier's own has to be among those that count; otherwise the provider could publish the draw that it likes.
     """
     every = [q.seq for q in case.queries]
     require = case.trust.require
@@ -69,7 +69,7 @@ def wanted(case: Case) -> set[int] | None:
 
 
 def _drawn(case: Case, challenge: Challenge, every: list[int]) -> list[int] | None:
-    """The records that a challenge draws; None if it is over another ledger than this."""
+    """The records that a challenge draws, or None if it is over another ledger."""
     named = (challenge.origin, challenge.window, challenge.size, challenge.root)
     if named != (case.opening.origin, case.opening.window, case.final.size, case.final.root):
         return None
@@ -77,7 +77,7 @@ def _drawn(case: Case, challenge: Challenge, every: list[int]) -> list[int] | No
 
 
 def _published(case: Case, every: list[int]) -> tuple[list[list[int]], str]:
-    """The draws that the window file has and that count, and what to say of them."""
+    """The draws of the window file that count, and their description for the report."""
     draws: list[list[int]] = []
     found = "no challenge by a key that trust.toml names"
     for number, text in enumerate(case.file.challenges):

@@ -1,4 +1,4 @@
-"""`coalition.*`: the declared estimate against the policy, and the certificate that proves it."""
+"""`coalition.*`: the declared estimate against the policy, and the coalition proof."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_audit.verify.case import Case, Status
 
 
 def check(case: Case) -> None:
-    """Run the group. Declared or proved, an estimate can fail a window; only a certificate makes it `checked`."""
+    """Run the group. Even a declared estimate can fail a window, but only a coalition proof makes it `checked`."""
     closing = case.closing
     declared = None if closing is None else closing.coalition
     case.figures["coalition"] = "not-checked"
@@ -36,20 +36,22 @@ def check(case: Case) -> None:
 
 
 def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
-    """Whether the window's certificate proves what is declared."""
+    """Whether the window's coalition proof proves the declared estimate."""
     wanted, present = case.policy.estimator.certificate, case.file.certificate
     named = None if declared is None else declared.certificate
     if wanted is None or not case.queries:
         if present is not None or named is not None:
             why = "no query was answered" if wanted else "the policy asks for none"
-            case.record("coalition.certificate", Status.UNDECIDED, f"no certificate: {why}", "one is claimed")
+            case.record(
+                "coalition.certificate", Status.UNDECIDED, f"no coalition proof: {why}", "one is claimed"
+            )
         return False
     if declared is None or present is None or named is None:
         where = "window" if present is None else "closing record"
         case.record(
             "coalition.certificate",
             Status.UNDECIDED,
-            f"a certificate by {wanted.system}",
+            f"a coalition proof by {wanted.system}",
             f"none in the {where}",
         )
         return False
@@ -63,7 +65,7 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
         dimension = case.manifest["schema"]["dimension"]
         system = coalition_system(wanted.system)
         circuit = system.digest(records=wanted.records, dimension=dimension, theta=(p, q))
-        # Another digest may be an older or newer release's circuit: unknown here, not proven false.
+        # Another digest may be that of an older or newer release's circuit, which is unknown here and not proven false.
         status = Status.PASS if circuit == wanted.circuit else Status.UNDECIDED
         if not case.record(
             "coalition.circuit", status, circuit, wanted.circuit, "policy.estimator.certificate"

@@ -1,4 +1,4 @@
-"""`ledger.*`: the log is one append-only log, complete as far as its own rules can tell."""
+"""`ledger.*`: the ledger is one append-only log, and complete as far as its own rules can tell."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def _timestamps(case: Case) -> None:
 class _Witnessed:
     """A checkpoint of this ledger that a quorum cosigned.
 
-    :param at: when the quorum was complete, in ms
-    :param before: the first entry that is known to come after it; those from `size` on may have been waiting
+    :param at: time at which the quorum was complete, in ms
+    :param before: the first entry that is known to come after the quorum; earlier ones from `size` on may have waited
     """
 
     name: str
@@ -119,12 +119,12 @@ class _Witnessed:
 
 
 def _clock(case: Case) -> None:
-    """The ledger's own times against the witnesses': what a quorum has seen is not stamped later than that, what
-    follows a beacon not earlier than the cosignatures under it.
+    """Compare the ledger's times with the witnesses': no entry that a quorum cosigned is stamped later than the quorum,
+    and none that follows a beacon is stamped earlier than the cosignatures under it.
     """
     leeway = 1000 * CLOCK_LEEWAY_SECONDS
     stands = _witnessed(case)
-    # Times of entries ascend where `ledger.timestamps` passes; the largest so far says the same where it does not.
+    # Times of entries ascend where `ledger.timestamps` passes; the largest so far is equivalent where it does not.
     latest = list(accumulate((getattr(e, "ts", 0) for e in case.entries), max))
     following = _following(case.entries)
 
@@ -150,7 +150,7 @@ def _clock(case: Case) -> None:
 
 
 def _following(entries: Sequence[Entry]) -> list[QueryRecord | Enrolment | Closing | None]:
-    """For each place, and for the one after the last, the first entry from there on that has a time."""
+    """For each index, and for the one after the last, the first entry from there on that has a time."""
     found: list[QueryRecord | Enrolment | Closing | None] = [None]
     for entry in reversed(entries):
         found.append(entry if isinstance(entry, QueryRecord | Enrolment | Closing) else found[-1])
@@ -158,8 +158,8 @@ def _following(entries: Sequence[Entry]) -> list[QueryRecord | Enrolment | Closi
 
 
 def _witnessed(case: Case) -> list[_Witnessed]:
-    """What the quorum cosigned of this ledger, by size. Others' checkpoints, and those without a quorum, say nothing
-    about time; whether they may be so is other checks' question.
+    """The checkpoints of this ledger that the quorum cosigned, by size. Other checkpoints say nothing about time, and
+    whether they are allowed is decided by other checks.
     """
     end = len(case.entries)
     texts = [("the opening", case.file.opening_checkpoint, min(2, end))]

@@ -1,4 +1,4 @@
-"""`opening.*`: what was committed, by whom, and before when."""
+"""`opening.*`: the commitments, their signers, and the time before which they were made."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def _complete(case: Case) -> None:
 
 
 def _indices(case: Case) -> None:
-    """No index and no list of documents is committed for two tenants: caps and bounds count a tenant's accounts.
+    """Check that no index and no list of documents is committed for two tenants, since caps and bounds count a tenant's
+    accounts.
 
     Salts and blindings are drawn for each tenant, so equal commitments are one commitment under two names.
     """
@@ -91,7 +92,7 @@ def _indices(case: Case) -> None:
 
 
 def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconEntry | None, of: int) -> None:
-    """A beacon entry is the one that entry `of` named, drawn after the quorum that cosigned `of`, before its use."""
+    """Check that a beacon entry is the one that entry `of` named, drawn after that entry's quorum and before its use."""
     if entry is None:
         case.report(check_id, False, f"a beacon entry for entry {of}", "none")
         return
@@ -140,7 +141,7 @@ def beacon_value(
     """The value that the entry's notes give under the keys of trust.toml, and when it was drawn (ms).
 
     :raises InvalidProof: the notes do not prove the named beacon, or it is older than the quorum
-    :raises SignatureError: by other keys than trust.toml's
+    :raises SignatureError: a signature is by another key than trust.toml's
     :raises SetupError: trust.toml pins no drand chain
     """
     field = f"entries[{entry.seq}]"

@@ -1,4 +1,4 @@
-"""`proof.*`: every record's proof verifies against public inputs rebuilt here, never read from the proof."""
+"""`proof.*`: every record's proof verifies against public inputs that are rebuilt here, never read from the proof."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _present(case: Case, asked: Set[int], proofs: Mapping[int, Mapping[str, Json
 
 
 def _statements(case: Case, tenant: str) -> list[str]:
-    """What is proved of a tenant's records, by the policy."""
+    """The statements that the policy asks to be proved of a tenant's records."""
     part = case.policy.tenant(tenant)
     return [name for name in STATEMENTS if part is None or name in part.circuits]
 
@@ -69,7 +69,7 @@ def _proofs_of(case: Case, record: QueryRecord) -> dict[str, Json]:
 
 
 def _strangers(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> list[str]:
-    """Proofs that belong to no record, or to no statement of its tenant."""
+    """The proofs that belong to no record, or to no statement of its tenant."""
     tenants = {str(q.seq): q.tenant for q in case.queries}
     unknown = [seq for seq in sorted(case.file.proofs) if seq not in tenants]
     return unknown + [
@@ -81,7 +81,7 @@ def _strangers(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> list[str
 
 
 def _a1(case: Case, asked: Set[int], valid: set[tuple[int, str]]) -> None:
-    """The level of A1, where every record that needs proofs has a valid one of `embed`."""
+    """Raise the level of A1 where every record that needs proofs has a valid proof of `embed`."""
     if not asked or any((seq, "embed") not in valid for seq in asked):
         return
     artefacts = case.manifest["embedder"]["artefacts"]
@@ -93,8 +93,8 @@ def _a1(case: Case, asked: Set[int], valid: set[tuple[int, str]]) -> None:
 
 
 def known_manifest(case: Case) -> bool:
-    """Whether the whole manifest, less the policy's token limits, is the one that trust.toml pins or, without such a
-    pin, this release's own: a proof of `embed` is about the quantiser and the commitment that the manifest names.
+    """Whether the manifest, without the policy's token limits, is the one that trust.toml pins or, without such a pin,
+    this release's own: a proof of `embed` is about the quantiser and the commitment that the manifest names.
     """
     part = case.manifest["embedder"]
     pin = case.trust.pins.manifest
@@ -118,7 +118,7 @@ def _eager(case: Case) -> None:
 
 
 def _valid(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> set[tuple[int, str]]:
-    """Verify every proof that the file has, tenant by tenant and statement by statement; the valid ones."""
+    """Verify every proof in the file by tenant and statement, and return the valid ones."""
     groups: dict[str, list[QueryRecord]] = defaultdict(list)
     for record in case.queries:
         if not proofs[record.seq]:
@@ -139,7 +139,7 @@ def _valid(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> set[tuple[in
 
 
 def _verify(case: Case, tenant: str, name: str, proved: Sequence[tuple[QueryRecord, Json]]) -> set[int]:
-    """One statement's proofs of one tenant; the records whose proof is valid."""
+    """Verify one statement's proofs of one tenant, and return the records whose proof is valid."""
     prefix = "proof" if name == "retrieve" else f"proof.{name}"
     part = case.policy.tenant(tenant)
     assert part is not None
@@ -148,7 +148,7 @@ def _verify(case: Case, tenant: str, name: str, proved: Sequence[tuple[QueryReco
         public = tenant_public(case.tenants[tenant], policy=case.policy, manifest=case.manifest,
                                opening_digest=case.opening_digest)  # fmt: skip
         named, circuit = part.circuits[name], system.circuits(public.constants).get(name)
-        # Another digest may be an older or newer release's circuit: unknown here, not proven false.
+        # Another digest may be that of an older or newer release's circuit, which is unknown here and not proven false.
         status = Status.PASS if named == circuit else Status.UNDECIDED
         if not case.record(f"{prefix}.circuit.{tenant}", status, circuit, named, "policy.tenants"):
             return set()
@@ -171,7 +171,7 @@ def _verify_kind(
     places: int,
     proved: Sequence[tuple[QueryRecord, Json]],
 ) -> set[int]:
-    """`_verify` for the proofs under one key: those of one record each, or those of so many."""
+    """`_verify` for the proofs under one key, which are all for one record or all for the same number of records."""
 
     def stated(record: QueryRecord) -> PublicValues:
         made = case.publics.get(record.seq)
@@ -197,7 +197,7 @@ def _verify_kind(
                     record, value = proved[i]
                     return system.parse_proof(value, circuit, field=f"proofs.{record.seq}.{name}")
 
-                # Made as they are needed: no more of them are held than are verified at a time.
+                # Statements are made as they are needed, so that no more are held than are verified at a time.
                 proofs = Lazy(len(proved), proof)
                 statements = Lazy(len(proved), lambda i: stated(proved[i][0]))
                 bad = system.refusals(key, proofs, statements, engine=case.engine)
@@ -228,7 +228,7 @@ def _verify_kind(
 
 
 def _refusal(bad: Mapping[int, RagAuditError]) -> tuple[int, RagAuditError]:
-    """The first proof that is proven false, or the first of those that are none at all; and why."""
+    """The first false proof, or else the first that is no proof at all, with the reason."""
     false = (i for i in sorted(bad) if bad[i].exit_code is ExitCode.FAIL)
     first = next(false, min(bad))
     return first, bad[first]

@@ -1,4 +1,4 @@
-"""`receipt.*`: what honest accounts hold agrees with the ledger.
+"""`receipt.*`: the receipts of honest accounts agree with the ledger.
 
 A receipt that is badly signed, edited or of another window is rejected (undecided), never a FAIL: otherwise an
 account could frame the provider. Only a contradiction that the provider signed is a FAIL.
@@ -36,7 +36,7 @@ def check(case: Case, embedder: Embedder | None) -> None:
     wrong = [f"{item.name}: {text}" for item, receipt in opened for text in _disagreements(case, receipt)]
     case.report("receipt.consistent", not wrong, "every receipt agrees with the ledger",
                 wrong[0] if wrong else f"{len(opened)} agree")  # fmt: skip
-    # A receipt counts once, under however many names its file comes.
+    # A receipt counts once, however many files hold it.
     named = {receipt.record.seq: _independent(case, item) for item, receipt in opened}
     independent = sum(named.values())
     case.figures["receipts"] = independent
@@ -57,12 +57,10 @@ def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:
     receipt = item.receipt
     account = case.accounts().get(receipt.account)
     if account is None:
-        raise SetupError(
-            "receipt of an account that is not on the roster", field=item.name, found=receipt.account
-        )
+        raise SetupError("the receipt's account is not on the roster", field=item.name, found=receipt.account)
     if not verifies(bytes.fromhex(account.key), receipt.message(), receipt.sig):
         raise SetupError(
-            "receipt is not countersigned by its account", field=item.name, found=receipt.account
+            "the receipt is not countersigned by its account", field=item.name, found=receipt.account
         )
     opened = open_receipt(
         receipt.receipt,
@@ -73,7 +71,7 @@ def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:
     )
     if opened.record.account != receipt.account:
         raise SetupError(
-            "receipt of another account",
+            "the receipt is of another account",
             field=item.name,
             expected=receipt.account,
             found=opened.record.account,
@@ -82,7 +80,7 @@ def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:
 
 
 def _disagreements(case: Case, receipt: OpenedReceipt) -> list[str]:
-    """What the provider signed against what the ledger holds."""
+    """The contradictions between what the provider signed and what the ledger holds."""
     tenant = case.tenants.get(receipt.record.tenant)
     wrong = ["unknown tenant"] if tenant is None else contradictions(receipt, tenant, case.policy.top_k)
     size = receipt.checkpoint.size
@@ -111,7 +109,7 @@ def _independent(case: Case, item: ReceiptFile) -> bool:
 def _re_execute(
     case: Case, opened: list[tuple[ReceiptFile, OpenedReceipt]], embedder: Embedder | None
 ) -> None:
-    """A1 on disclosed queries: hq must open, and then cq must be the pinned embedder's vector."""
+    """Check A1 on disclosed queries: hq must open, and then cq must be the pinned embedder's vector."""
     total = len(case.queries)
     disclosed = [(i, r) for i, r in opened if i.receipt.disclosed is not None]
     if embedder is None or not disclosed:
@@ -135,6 +133,6 @@ def _re_execute(
     case.report("proof.a1", not wrong, "cq is the pinned embedder's vector of the query",
                 wrong[0] if wrong else f"{len(done)} of {total} re-executed, {len(vouched)} of them for accounts"
                 " that trust.toml names")  # fmt: skip
-    # Proofs say more than a verifier's own execution does, and of every record. What a provider's own accounts disclose
-    # is chosen by the provider, and says nothing about the others.
+    # Proofs show more than a verifier's own execution does, and for every record. The provider chooses what its own
+    # accounts disclose, which shows nothing about the others.
     case.figures.setdefault("a1", f"re-executed({len(vouched)}/{total})" if vouched else "declared")

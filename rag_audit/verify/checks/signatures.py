@@ -1,4 +1,4 @@
-"""Checkpoint signatures and witness quorums, as the checks ask for them."""
+"""Checkpoint signatures and witness quorums, for the checks."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def witness_keys(case: Case) -> list[VerifierKey]:
 
 
 def open_trusted(case: Case, text: str, *, field: str, window: str | None = None) -> SignedCheckpoint:
-    """A checkpoint of a window's log under trust.toml's origin, provider key and witness keys.
+    """Open a checkpoint of a window's log under trust.toml's origin, provider key and witness keys.
 
     :param window: the window's id; this window's if None
-    :raises SignatureError: of another log, or a signature is missing or wrong
+    :raises SignatureError: the checkpoint is of another log, or a signature is missing or wrong
     """
     return open_checkpoint(
         text,
@@ -35,7 +35,7 @@ def open_trusted(case: Case, text: str, *, field: str, window: str | None = None
 
 
 def check_checkpoint(case: Case, text: str, signature_id: str, quorum_id: str) -> SignedCheckpoint | None:
-    """Report who signed a checkpoint: the provider for trust.toml's origin, and a quorum of its witnesses."""
+    """Check that the provider signed a checkpoint for trust.toml's origin, and that a quorum cosigned it."""
     origin = log_origin(case.trust.provider.origin, case.opening.window)
     try:
         signed = open_trusted(case, text, field=signature_id)

@@ -1,4 +1,4 @@
-"""`trust.*`: what the relying party asks for, against what the window gives."""
+"""`trust.*`: the relying party's requirements against what the window gives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rag_audit.verify.case import Case, Status
 
 
 def check(case: Case) -> None:
-    """Run the group, after all others: it reads their figures."""
+    """Run the group, after all others, since it reads their figures."""
     require, policy = case.trust.require, case.policy
     table = case.trust.pins.noise_table
     if table is None:
@@ -59,7 +59,7 @@ def check(case: Case) -> None:
         case.require("trust.challenge", at_least(drawn_by, require.challenge, CHALLENGE_LEVELS),
                      f"{require.challenge} or better; --challenge names the verifier's own", drawn_by)  # fmt: skip
     setups = case.setups
-    # The weakest of those that the proofs rest on; scan proofs rest on none.
+    # The weakest of the setups that the proofs rest on; scan proofs rest on none.
     setup = next((s for s in ("unsafe", "ceremony", "transparent") if s in setups), "none")
     case.figures["setup"] = setup
     case.require("trust.setup", setup in ("ceremony", "transparent") or require.allow_unsafe_setup,
@@ -71,7 +71,7 @@ def check(case: Case) -> None:
 
 
 def _manifest(case: Case) -> None:
-    """Everything that the manifest says of the embedder, not its artefacts alone."""
+    """Check everything that the manifest states about the embedder, and not its artefacts alone."""
     pin = case.trust.pins.manifest
     if pin is not None:
         found = manifest_digest(case.manifest["embedder"])
@@ -79,7 +79,9 @@ def _manifest(case: Case) -> None:
 
 
 def _minimal_tau(case: Case) -> None:
-    """Spans in positions and in seconds cannot be compared; the whole window is larger than any finite one."""
+    """Check tau against the required minimum. Spans in positions and in seconds cannot be compared; the whole window is
+    larger than any finite span.
+    """
     estimator, wanted = case.policy.estimator, case.trust.require.min_tau
     met = wanted is not None and estimator.tau == 0
     if wanted is not None and not met:
@@ -92,9 +94,10 @@ def _minimal_tau(case: Case) -> None:
 
 
 def _artefacts(case: Case) -> None:
-    """Pinned embedder artefacts are the ones in the manifest: a table fitted to one tenant would move every score.
+    """Check that the manifest has the pinned embedder artefacts, since a table fitted to one tenant would move every
+    score.
 
-    What proofs of A1 commit to may stay unpinned: it only decides the level.
+    The commitments that proofs of A1 use may stay unpinned, which only lowers the level of A1.
     """
     found = case.manifest["embedder"]["artefacts"]
     pins = case.trust.pins.embedder
