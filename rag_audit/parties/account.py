@@ -1,6 +1,6 @@
-"""An account's side: sign requests, check answers, keep receipts, hand them to a verifier.
+"""The account's side: it signs requests, checks answers, keeps receipts, and hands them to a verifier.
 
-A folder holds the account's key and its receipts; no other party's process opens it.
+The account's folder holds its key and its receipts; no other party's process opens the folder.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rag_audit.relation.field import to_hex
 
 MAX_FILE_BYTES = 16 << 20
 MAX_TOKENS = 1 << 20
-"""no question that fits a request has as many"""
+"""A limit of tokens that no question within the limit of a request reaches."""
 KEY_FILE = "account.skey"
 
 
@@ -45,7 +45,7 @@ class _Profile(Model):
 
 
 class KeptReceipt(Model):
-    """What an account keeps of one query: private, because it opens everything."""
+    """An account's record of one query, which is private because it opens every commitment of the query."""
 
     opening: Hex32
     i: Positive
@@ -57,7 +57,7 @@ class KeptReceipt(Model):
 class Account:
     """An account that signs its own requests.
 
-    :param directory: its folder, as `create` made it
+    :param directory: the account's folder, made by `create`
     """
 
     def __init__(self, directory: Path) -> None:
@@ -70,7 +70,7 @@ class Account:
 
     @classmethod
     def create(cls, directory: Path, account: str, tenant: str) -> Account:
-        """A new account with a fresh key.
+        """Make a new account with a fresh key.
 
         :raises StoreError: the folder holds an account already
         """
@@ -80,7 +80,7 @@ class Account:
             directory.chmod(0o700)
         except OSError as exc:
             raise StoreError(
-                "account folder cannot be made", field=str(directory), found=exc.strerror
+                "the account's folder cannot be made", field=str(directory), found=exc.strerror
             ) from exc
         SigningKey.generate(account).save(directory / KEY_FILE)
         replace_file(directory / "account.json", profile.canonical())
@@ -88,15 +88,15 @@ class Account:
 
     @property
     def roster_entry(self) -> RosterEntry:
-        """The public line that goes on the provider's roster."""
+        """The account's public line for the provider's roster."""
         key = self._key.verifier.public.hex()
         return RosterEntry(account=self.account, tenant=self.tenant, key=key, custody="account")
 
     def request(self, window: Publication, text: str, *, embedder: Embedder | None = None) -> SignedRequest:
-        """The next signed request. Until it is answered or refused, calling again gives the same request.
+        """The next signed request. Until it is answered or refused, another call returns the same request.
 
         :raises RequestRefused: another query is still unanswered
-        :raises NothingToEmbed: an empty query
+        :raises NothingToEmbed: the query is empty
         """
         window.check()
         opening, digest = window.parsed_opening(), window.opening_digest()
@@ -107,7 +107,7 @@ class Account:
                     "in-flight",
                     "the last request is not answered yet",
                     field=f"i = {pending.i}",
-                    hint="repeat it first: a second request under one i is never answered",
+                    hint="repeat that request first, since a second request under one i is never answered",
                 )
             return pending
         query = OpenedQuery(text, secrets.token_bytes(32), embedder or embedder_of(window))
@@ -127,7 +127,7 @@ class Account:
             query=text,
             salt=query.salt.hex(),
         )
-        # Durable before it leaves: after a crash the same request is repeated, never another under the same i.
+        # The request is durable before it leaves: after a crash it is repeated, and never replaced under the same i.
         self._save_private(self._pending_path(digest), request.canonical())
         return request
 
@@ -140,13 +140,13 @@ class Account:
         *,
         embedder: Embedder | None = None,
     ) -> Answer:
-        """Check an answer, keep its receipt. A signed refusal of the request frees it to be replaced.
+        """Check an answer and keep its receipt. After a signed refusal the request may be replaced.
 
-        The account knows its query, so it checks all of it: that cq is the committed embedder's vector (A1, for its
-        own queries), and that the openings are those of its own salt.
+        The account knows its query, so it checks everything about it: that cq is the committed embedder's vector (A1,
+        for its own queries), and that the openings are those of its own salt.
 
         :raises RequestRefused: the provider refused, with its signed reason
-        :raises SignatureError: reply or receipt not signed by `provider`
+        :raises SignatureError: `provider` did not sign the reply or the receipt
         :raises InvalidProof: the receipt contradicts the answer or the published commitments
         """
         digest = window.opening_digest()
@@ -155,8 +155,8 @@ class Account:
             named = (refusal.origin, refusal.opening, refusal.account, refusal.i, refusal.hq)
             mine = (request.origin, digest, self.account, request.i, request.hq)
             if named != mine or not provider.verifies(bytes.fromhex(refusal.sig), refusal.message()):
-                raise SignatureError("refusal is not the provider's for this request", field="reply")
-            # These two say nothing about this request, which may yet be recorded: only repeating it is safe.
+                raise SignatureError("the refusal is not the provider's for this request", field="reply")
+            # These two do not tell whether this request may still be recorded, so only repeating it is safe.
             if refusal.reason not in ("in-flight", "unavailable"):
                 self._pending_path(digest).unlink(missing_ok=True)
             raise RequestRefused(refusal.reason, refusal.detail, field="provider")
@@ -180,14 +180,14 @@ class Account:
         *,
         embedder: Embedder | None = None,
     ) -> Answer:
-        """Sign, send, check, keep: one query from text to checked answer."""
+        """Ask one question: sign and send the request, check the reply, and keep the receipt."""
         request = self.request(window, text, embedder=embedder)
         return self.accept(window, request, send(request), provider, embedder=embedder)
 
     def export_receipts(self, window: Publication, folder: Path, *, disclose: bool = False) -> list[Path]:
         """Countersign this window's receipts for a verifier.
 
-        :param disclose: also show query texts and salts, so that the verifier can re-execute the embedder
+        :param disclose: whether to show query texts and salts too, so that the verifier can re-execute the embedder
         """
         written = []
         for kept in self._receipts(window.opening_digest()):
@@ -212,13 +212,13 @@ class Account:
     ) -> list[Path]:
         """Write, for each receipt of this window, a C2SP ``.tlog-proof`` of its record and the record's bytes.
 
-        The proof is against the window's final checkpoint with its cosignatures, so whoever trusts the provider's key
-        and the witnesses needs nothing else to see that the record is in the log. Nothing that the receipt opens is
-        in it.
+        The proof is against the window's final checkpoint with its cosignatures, so a reader who trusts the provider's
+        key and the witnesses needs nothing else to see that the record is in the log. It opens nothing that the receipt
+        opens.
 
         :param file: the closed window, its final checkpoint cosigned
-        :raises InvalidProof: it does not hold a receipt's record: then the receipt itself is the evidence
-        :raises SchemaError: another window, not closed, or not the entries under its checkpoint
+        :raises InvalidProof: the window lacks a receipt's record, and the receipt itself is the evidence
+        :raises SchemaError: the window is another, is not closed, or has other entries than those under its checkpoint
         :raises SignatureError: its final checkpoint is not the provider's
         :raises WindowStateError: nobody has cosigned the final checkpoint
         """
@@ -226,7 +226,7 @@ class Account:
         digest = window.opening_digest()
         if log.closed.digest != digest:
             raise SchemaError(
-                "another window than the published one",
+                "the window file is not of the published window",
                 field="window.json",
                 expected=digest,
                 found=log.closed.digest,
@@ -272,14 +272,14 @@ def _check_openings(request: SignedRequest, receipt: OpenedReceipt, embedder: Em
     ):
         if value != expected:
             raise InvalidProof(
-                "receipt is not about this query", field=f"receipt.{name}", expected=expected, found=value
+                "the receipt is not about this query", field=f"receipt.{name}", expected=expected, found=value
             )
 
 
 def embedder_of(window: Publication) -> Embedder:
     """The embedder (or at least its tokeniser) that a window's manifest names.
 
-    :raises SetupError: not installed here
+    :raises SetupError: the embedder is not installed here
     :raises SchemaError: this release's embedder of that name has another manifest
     """
     part: Any = window.embedder.get("embedder", {})
@@ -293,9 +293,9 @@ def embedder_of(window: Publication) -> Embedder:
 
 
 def tokens_beyond(window: Publication, text: str) -> int:
-    """How many of a question's tokens the window does not look at: it is cut at the policy's limit, by rule.
+    """The number of a question's tokens beyond the policy's limit, at which every question is cut.
 
-    Only the account is told. A public mark would say something about a question that the ledger keeps secret.
+    Only the account is told. A public mark would reveal something about a question that the ledger keeps secret.
     """
     part: Any = window.embedder["embedder"]
     return len(get_embedder(part["kind"], query_tokens=MAX_TOKENS).tokenize(text)) - len(
@@ -306,9 +306,9 @@ def tokens_beyond(window: Publication, text: str) -> int:
 def check_receipt(
     text: str, window: Publication, provider: VerifierKey, *, request: SignedRequest | None = None
 ) -> OpenedReceipt:
-    """What an account checks alone: signatures, inclusion, openings, and that it is about its own request.
+    """Check a receipt as an account does alone: signatures, inclusion, openings, and that it is for its own request.
 
-    :raises SignatureError: not signed by the provider for this window
+    :raises SignatureError: the provider did not sign the receipt for this window
     :raises InvalidProof: the provider signed something that contradicts itself
     """
     opening = window.parsed_opening()
@@ -317,37 +317,37 @@ def check_receipt(
     )
     tenants = [TenantEntry.parse(t, field="tenants") for t in window.tenants]
     if list_root(tenants) != opening.tenants:
-        raise InvalidProof("tenant list is not the committed one", field="opening.tenants")
+        raise InvalidProof("the tenant list is not the committed one", field="opening.tenants")
     record = receipt.record
     tenant = next((t for t in tenants if t.tenant == record.tenant), None)
     if tenant is None:
-        raise InvalidProof("receipt names an unknown tenant", field="receipt.record", found=record.tenant)
+        raise InvalidProof("the receipt names an unknown tenant", field="receipt.record", found=record.tenant)
     if digest_hex(window.policy) != opening.c_policy:
-        raise InvalidProof("policy is not the committed one", field="opening.c_policy")
+        raise InvalidProof("the policy is not the committed one", field="opening.c_policy")
     wrong = contradictions(receipt, tenant, Policy.parse(window.policy, field="policy").top_k)
     if wrong:
-        raise InvalidProof("receipt contradicts its own record", field="receipt", found=wrong[0])
+        raise InvalidProof("the receipt contradicts its own record", field="receipt", found=wrong[0])
     if request is not None:
         mine = (request.account, request.tenant, request.i, request.hq, request.sig)
         named = (record.account, record.tenant, record.i, record.hq, record.sig)
         if named != mine:
             raise InvalidProof(
-                "receipt is for another request", field="receipt.record", expected=mine, found=named
+                "the receipt is for another request", field="receipt.record", expected=mine, found=named
             )
     return receipt
 
 
 def _check_documents(answer: Answer, receipt: OpenedReceipt) -> None:
-    """The texts handed back are the committed ones at the receipt's positions, in rank order.
+    """Check that an answer's texts are the committed ones at the receipt's positions, in rank order.
 
-    :raises InvalidProof: another text, a text left out or added, another order
+    :raises InvalidProof: a text is another, left out or added, or the order is another
     """
     body = receipt.body
     texts = {d.position: d.text for d in answer.documents}
     handed = [d.position for d in answer.documents]
     if handed != [p for p in body.positions if p in texts]:
         raise InvalidProof(
-            "answer is not in the receipt's order",
+            "the answer is not in the receipt's order",
             field="answer.documents",
             expected=body.positions,
             found=handed,
@@ -356,29 +356,29 @@ def _check_documents(answer: Answer, receipt: OpenedReceipt) -> None:
         text = texts.get(position, "").encode()
         if document_digest(bytes.fromhex(document.salt), text).hex() != document.hash:
             raise InvalidProof(
-                "text is not the committed document", field=f"answer.documents, position {position}"
+                "a text is not the committed document", field=f"answer.documents, position {position}"
             )
 
 
 def load_roster(path: Path) -> list[RosterEntry]:
-    """A roster file: JSON list of roster lines; an absent file is an empty roster."""
+    """Read a roster file, which is a JSON list of roster lines; an absent file is an empty roster."""
     if not path.exists():
         return []
     value = read_json(path, max_bytes=MAX_FILE_BYTES)
     if not isinstance(value, list):
-        raise SchemaError("not a roster", field=str(path), expected="a JSON list")
+        raise SchemaError("the file is not a roster", field=str(path), expected="a JSON list")
     return [RosterEntry.parse(line, field=f"{path.name}[{i}]") for i, line in enumerate(value)]
 
 
 def add_to_roster(path: Path, entry: RosterEntry) -> list[RosterEntry]:
-    """Add a line; ids and keys stay unique.
+    """Add a line to a roster file, in which ids and keys stay unique.
 
-    :raises SchemaError: the id or key is there already
+    :raises SchemaError: the id or the key is on the roster already
     """
     roster = load_roster(path)
     for line in roster:
         if entry.account == line.account or entry.key == line.key:
-            raise SchemaError("account is on the roster already", field=str(path), found=line.account)
+            raise SchemaError("the account is on the roster already", field=str(path), found=line.account)
     roster.append(entry)
     replace_file(path, jcs([line.dump() for line in roster]) + b"\n")
     return roster

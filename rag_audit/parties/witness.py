@@ -1,9 +1,9 @@
-"""A witness: cosigns a provider's checkpoints, so that "published before the window opened" can be proved.
+"""A witness, which cosigns a provider's checkpoints, so that "published before the window opened" can be proved.
 
-Its directory holds the key and one state file, both secret: what it cosigned last of every log (one a window), which
-window came last of every provider, and the nonces that it committed to. The state is durable before a signature
-leaves, so a witness that crashes and comes back never cosigns a fork and never reveals one nonce twice. All rules are
-docs/protocol.md, "Phases".
+Its directory holds the key and one state file, both secret: the last checkpoint that it cosigned of every log (one for
+each window), the last window of every provider, and the nonces that it committed to. The state is durable before a
+signature leaves, so a witness that crashes and restarts never cosigns a fork and never reveals one nonce twice. The
+rules are in docs/protocol.md, "Phases".
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def _now() -> int:
 
 
 class Witness:
-    """A witness's directory.
+    """A witness in its directory.
 
-    :param directory: as `init` made it
-    :param clock: the time in milliseconds since the epoch
-    :raises SetupError: missing, or accessible by others
+    :param directory: the directory, made by `init`
+    :param clock: a function that gives the time in milliseconds since the epoch
+    :raises SetupError: the directory is missing, or accessible to others
     """
 
     def __init__(self, directory: Path, *, clock: Callable[[], int] = _now) -> None:
@@ -68,7 +68,7 @@ class Witness:
 
     @classmethod
     def init(cls, directory: Path, name: str, *, clock: Callable[[], int] = _now) -> Witness:
-        """Make a new witness: a fresh key of that name, and an empty state.
+        """Make a new witness with a fresh key of that name and an empty state.
 
         :raises StoreError: the directory already holds a witness, or cannot be written
         """
@@ -87,13 +87,15 @@ class Witness:
         return self._key.verifier
 
     def nonce_commitment(self) -> bytes:
-        """Draw a nonce and return the commitment to it (32 bytes), for one opening or enrolment.
+        """Draw a nonce for one opening or enrolment, and return the commitment to it (32 bytes).
 
         :raises WitnessRefused: too many nonces wait to be revealed
         """
         with self._locked() as state:
             if sum(n.revealed is None for n in state.nonces.values()) >= MAX_OPEN_NONCES:
-                raise WitnessRefused("too many unrevealed nonces", expected=f"at most {MAX_OPEN_NONCES}")
+                raise WitnessRefused(
+                    "too many nonces are not revealed yet", expected=f"at most {MAX_OPEN_NONCES}"
+                )
             nonce = secrets.token_bytes(NONCE_SIZE)
             commitment = nonce_commitment(nonce)
             entry = Nonce(nonce=nonce.hex(), revealed=None)
@@ -106,18 +108,22 @@ class Witness:
         :param entry: the opening record, ledger entry 0, as its canonical bytes
         :param log_key: the provider's key, from this witness's own configuration
         :returns: the note with this witness's cosignature added
-        :raises WitnessRefused: not the root of this opening; another opening of this window was cosigned; the window
+        :raises WitnessRefused: the root is not this opening's; another opening of this window was cosigned; the window
             opens in the past; `previous` is not the origin's last opening with its closed, cosigned end, or counts
-            other windows as abandoned than this witness does; the windows overlap; the nonce that it names is not a
-            fresh one of this witness
-        :raises SignatureError: not signed by the provider
+            other windows as abandoned than this witness does; the windows overlap; the nonce that the opening names is
+            not a fresh one of this witness
+        :raises SignatureError: the provider did not sign the checkpoint
         """
         opening = parse_canonical(entry)
         if not isinstance(opening, Opening):
-            raise WitnessRefused("not an opening record", field="entry 0", found=opening.type)
+            raise WitnessRefused("the entry is not an opening record", field="entry 0", found=opening.type)
         signed = open_checkpoint(note, origin=opening.log, log_key=log_key)
         head = signed.checkpoint
-        require((head.size, head.root) == (1, leaf_hash(entry)), "not the opening's checkpoint", "checkpoint")
+        require(
+            (head.size, head.root) == (1, leaf_hash(entry)),
+            "the checkpoint is not the opening's",
+            "checkpoint",
+        )
         digest = sha256(entry).hex()
         with self._locked() as state:
             now = self._clock()
@@ -137,7 +143,7 @@ class Witness:
                 check_chain(opening, None if last is None else state.logs[last])
                 check_nonce(opening, state, self.vkey)
             else:
-                # A log that started once does not start again, whatever became of its window.
+                # A log that started once never starts again, whatever happened to its window.
                 require(
                     log.opening == digest,
                     "another opening of this window was cosigned",
@@ -174,10 +180,11 @@ class Witness:
 
         :param consistency: RFC 9162 path from `last(log)`'s size to this checkpoint's
         :param closing: for the final checkpoint, the closing record's bytes and inclusion path as last entry;
-            after it this window takes no further checkpoint, and the next one may open
+            after it this window takes no further checkpoint, and the next window may open
         :returns: the note with this witness's cosignature added
-        :raises WitnessRefused: unknown log, not an extension of what was cosigned, closed window
-        :raises SignatureError: not signed by the provider
+        :raises WitnessRefused: the log is unknown, the checkpoint does not extend the last cosigned one, or the window
+            is closed
+        :raises SignatureError: the provider did not sign the checkpoint
         """
         parsed = note if isinstance(note, Note) else parse_note(note)
         name = Checkpoint.parse(parsed.text).origin
@@ -192,7 +199,7 @@ class Witness:
             )
             require(
                 verify_consistency(log.size, head.size, consistency, bytes.fromhex(log.root), head.root),
-                "not an extension of the last cosigned checkpoint",
+                "the checkpoint is not an extension of the last cosigned one",
                 "checkpoint",
                 f"consistency with size {log.size}, root {log.root}",
                 f"size {head.size}, root {head.root.hex()}",
@@ -214,22 +221,22 @@ class Witness:
         quorum: int,
         consistency: Sequence[bytes] = (),
     ) -> None:
-        """Take up a closed window that this witness did not see to its end, on the word of a quorum of the others.
+        """Accept a closed window that this witness did not follow to its end, relying on a quorum of the others.
 
-        A witness that joins late, or was away, goes on from there; windows that follow one another are taken up in
-        their order. It signs nothing for them, and what it later says of a chain rests, up to here, on that quorum.
+        A witness that joins late, or was away, continues from there; successive windows are accepted in their order.
+        It signs nothing for them, and its later cosignatures on the chain rest, up to here, on that quorum.
 
         :param note: the window's final checkpoint, cosigned by a quorum of `witnesses`
         :param opening: the opening record's bytes, and its inclusion path as entry 0
         :param closing: the closing record's bytes, and its inclusion path as last entry
         :param consistency: RFC 9162 path from `last(log)`'s size, if this witness cosigned the opening
-        :raises WitnessRefused: another opening of this window, or another tree, than it cosigned itself; not the
-            window after the last one that it knows of this origin
+        :raises WitnessRefused: the opening or the tree is not the one that this witness cosigned itself, or the window
+            does not follow the last one that it knows of this origin
         :raises SignatureError: the provider's signature or the quorum is missing
         """
         record = parse_canonical(opening[0])
         if not isinstance(record, Opening):
-            raise WitnessRefused("not an opening record", field="entry 0", found=record.type)
+            raise WitnessRefused("the entry is not an opening record", field="entry 0", found=record.type)
         signed = open_checkpoint(note, origin=record.log, log_key=log_key, witnesses=witnesses)
         signed.quorum_time(quorum)
         head, digest = signed.checkpoint, sha256(opening[0]).hex()
@@ -259,7 +266,7 @@ class Witness:
                     and verify_consistency(
                         known.size, head.size, consistency, bytes.fromhex(known.root), head.root
                     ),
-                    "not an extension of the last cosigned checkpoint",
+                    "the checkpoint is not an extension of the last cosigned one",
                     "checkpoint",
                     f"consistency with size {known.size}, root {known.root}",
                     f"size {head.size}, root {head.root.hex()}",
@@ -271,7 +278,7 @@ class Witness:
             self._write(state.model_copy(update={"logs": logs, "chains": chains}))
 
     def last(self, log: str) -> tuple[int, bytes] | None:
-        """Size and root of the last checkpoint cosigned of a log (`Opening.log`); None if there is none."""
+        """Size and root of the last checkpoint that was cosigned of a log (`Opening.log`), or None if there is none."""
         with self._locked() as state:
             known = state.logs.get(log)
         return None if known is None else (known.size, bytes.fromhex(known.root))
@@ -290,7 +297,7 @@ class Witness:
         """Reveal the nonce that an opening or enrolment names, signed over a cosigned root that contains it.
 
         The quorum must be complete and the checkpoint the last one that this witness cosigned. A nonce is
-        revealed over one root only; asking again for that root gives the same note.
+        revealed over one root only; another call for that root returns the same note.
 
         :param entry: the opening's or enrolment's canonical bytes
         :param index: its place in the ledger; an opening's checkpoint has size 1
@@ -305,7 +312,9 @@ class Witness:
         record = parse_canonical(entry)
         if not isinstance(record, Opening | Enrolment) or isinstance(record, Opening) != (index == 0):
             raise WitnessRefused(
-                "not an opening or enrolment in its place", field=f"entry {index}", found=record.type
+                "the entry is not an opening or enrolment at this index",
+                field=f"entry {index}",
+                found=record.type,
             )
         require(
             verify_inclusion(leaf_hash(entry), index, head.size, path, head.root),
@@ -320,7 +329,7 @@ class Witness:
             head.size,
         )
         if isinstance(record, Enrolment):
-            # A beacon over it would be proof that the ledger's times are wrong (`ledger.clock`); without, it is void.
+            # A beacon over it would prove that the ledger's times are wrong (`ledger.clock`); without one, it is void.
             latest = 1000 * (quorum_time + CLOCK_LEEWAY_SECONDS)
             require(
                 record.ts <= latest,
@@ -330,7 +339,7 @@ class Witness:
                 record.ts,
             )
         if not isinstance(record.beacon, WitnessBeacon):
-            raise WitnessRefused("the entry's beacon is not one of witnesses", field="beacon.source")
+            raise WitnessRefused("the entry's beacon is not a beacon of witnesses", field="beacon.source")
         commitment = next(
             (m.commitment.hex() for m in members_of(record.beacon) if m.vkey == self.vkey), None
         )
@@ -356,7 +365,7 @@ class Witness:
         return sign_note(reveal.text, self._key.with_algorithm(ALG_ED25519))
 
     def _sign(self, state: State, name: str, log: Log, note: Note, now: int) -> Note:
-        # A clock that was set back must not order cosignatures differently from what was cosigned.
+        # A clock that was set back must not order cosignatures differently from the checkpoints.
         stamp = max(now // 1000, state.last_time)
         self._write(state.model_copy(update={"logs": {**state.logs, name: log}, "last_time": stamp}))
         return cosign_note(note, self._key, stamp)

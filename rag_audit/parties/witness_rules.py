@@ -1,4 +1,4 @@
-"""What a witness remembers, and its rules for openings and closing records (docs/protocol.md, "Phases")."""
+"""A witness's state, and its rules for openings and closing records (docs/protocol.md, "Phases")."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from rag_audit.ledger.merkle import leaf_hash, verify_inclusion
 
 
 class WitnessRefused(RagAuditError):
-    """The witness does not sign: what it was shown breaks one of its rules."""
+    """The witness does not sign, since a note or entry breaks one of its rules."""
 
 
 class Log(Model):
-    """The last checkpoint cosigned of a window's log. It is kept for good: no log ever shrinks or starts again."""
+    """The last cosigned checkpoint of a window's log, which is kept for good: no log ever shrinks or starts again."""
 
     origin: str
     window: str
@@ -34,9 +34,9 @@ class Log(Model):
     root: Hex32
     closed: bool
     complete: bool
-    """closed, and it came to something (`chain.is_complete`)"""
+    """whether the window is closed and complete (`chain.is_complete`)"""
     abandoned: Count
-    """windows that came to nothing between the last complete one and this: the next opening's count follows from it"""
+    """windows that came to nothing between the last complete one and this, on which the next count depends"""
 
 
 class Revealed(Model):
@@ -57,19 +57,19 @@ class Nonce(Model):
 class State(Model):
     v: Literal[2] = 2
     logs: dict[str, Log] = Field(default_factory=dict)
-    """by the origin line of the checkpoints"""
+    """logs by the origin line of their checkpoints"""
     chains: dict[str, str] = Field(default_factory=dict)
-    """by the provider's origin: the log of the window whose opening was cosigned last"""
+    """the log of the window whose opening was cosigned last, by the provider's origin"""
     nonces: dict[Hex32, Nonce] = Field(default_factory=dict)
     last_time: Count = 0
 
 
 def check_link(opening: Opening, log: Log) -> None:
-    """The opening is of the window after `log`, whose end this witness may not have seen."""
+    """Check that an opening is of the window after `log`, whose end this witness may not have seen."""
     previous = opening.previous
     require(
         previous is not None and previous.opening == log.opening,
-        "not the window after the last one that this witness knows",
+        "the window is not the one after the last that this witness knows",
         "opening.previous",
         log.opening,
         previous,
@@ -86,21 +86,21 @@ def check_chain(opening: Opening, log: Log | None) -> None:
                 "no earlier window of this origin is known",
                 field="opening.previous",
                 found=previous,
-                hint="take up the window before it: rag-audit witness follow",
+                hint="accept the window before it first: rag-audit witness follow",
             )
         return
     require(log.closed, "the previous window is not closed by a cosigned checkpoint", "opening.previous")
     found = None if previous is None else (previous.opening, previous.root)
     require(
         found == (log.opening, log.root),
-        "not the last window",
+        "the previous window is not the last one",
         "opening.previous",
         (log.opening, log.root),
         found,
     )
     require(
         count_of(opening) == (expected := abandoned_after(log.abandoned, log.complete)),
-        "another count of abandoned windows than this witness has",
+        "the count of abandoned windows is not this witness's",
         "opening.previous.abandoned",
         expected,
         count_of(opening),
@@ -122,10 +122,10 @@ def check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window:
     record = parse_canonical(entry)
     last = head.size - 1
     if not isinstance(record, Closing):
-        raise WitnessRefused("not a closing record", field=f"entry {last}", found=record.type)
+        raise WitnessRefused("the entry is not a closing record", field=f"entry {last}", found=record.type)
     require(
         record.window == window,
-        "the closing record of another window",
+        "the closing record is of another window",
         f"entry {last}",
         window,
         record.window,
@@ -150,7 +150,7 @@ def check_closing(entry: bytes, path: Sequence[bytes], head: Checkpoint, window:
 def parse_canonical(entry: bytes) -> Entry:
     value = parse_json(entry, source="entry", max_bytes=MAX_ENTRY_BYTES)
     record = parse_entry(value, field="entry")
-    require(jcs(value) == entry, "not canonical JSON", "entry")
+    require(jcs(value) == entry, "the entry is not canonical JSON", "entry")
     return record
 
 
@@ -160,20 +160,22 @@ def require(condition: bool, message: str, field: str, expected: object = None, 
 
 
 def check_nonce(opening: Opening, state: State, vkey: VerifierKey) -> None:
-    """The nonce that an opening names for this witness is one that it gave and has not opened.
+    """Check that the nonce that an opening names for this witness is one that it gave and has not opened.
 
-    :raises WitnessRefused: it is not
+    :raises WitnessRefused: the nonce is another
     """
     if not isinstance(opening.beacon, WitnessBeacon):
         return
     for member in members_of(opening.beacon):
         if member.vkey.name != vkey.name:
             continue
-        require(member.vkey == vkey, "another key under this witness's name", "beacon", str(vkey))
+        require(
+            member.vkey == vkey, "the opening has another key under this witness's name", "beacon", str(vkey)
+        )
         nonce = state.nonces.get(member.commitment.hex())
         require(
             nonce is not None and nonce.revealed is None,
-            "not a fresh nonce of this witness",
+            "the nonce is not a fresh one of this witness",
             "beacon",
             "a commitment that this witness gave and has not opened",
             member.commitment.hex(),
@@ -181,15 +183,16 @@ def check_nonce(opening: Opening, state: State, vkey: VerifierKey) -> None:
 
 
 def bind(state: State, signed: SignedCheckpoint, quorum_time: int, now: int) -> Revealed:
-    """What a nonce is revealed over: the last checkpoint that this witness cosigned, with its quorum's time past.
+    """The root over which a nonce is revealed: that of the last checkpoint that this witness cosigned, whose quorum is
+    past.
 
-    :raises WitnessRefused: another checkpoint, or a quorum of the future
+    :raises WitnessRefused: the checkpoint is another, or the quorum's time is in the future
     """
     head = signed.checkpoint
     log = state.logs.get(head.origin)
     if log is None or (log.size, log.root) != (head.size, head.root.hex()):
         raise WitnessRefused(
-            "not the last checkpoint that this witness cosigned",
+            "the checkpoint is not the last one that this witness cosigned",
             field="checkpoint",
             expected="none" if log is None else f"size {log.size}, root {log.root}",
             found=f"size {head.size}, root {head.root.hex()}",

@@ -208,7 +208,7 @@ def test_a_fault_in_one_answer_leaves_the_service_up(
 def test_a_file_in_the_sockets_place_stays(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("precious")
-    with pytest.raises(SetupError, match="not a socket"):
+    with pytest.raises(SetupError, match="the file is not a socket"):
         serving._free(path)
     assert path.read_text() == "precious"
     with socket.socket(socket.AF_UNIX) as server:

@@ -102,7 +102,7 @@ def test_the_window_of_another_opening_is_refused(
 ) -> None:
     with pytest.raises((SchemaError, SignatureError)):
         export(finished, tmp_path, file=scanned.file)
-    with pytest.raises(SchemaError, match="another window than the published one"):
+    with pytest.raises(SchemaError, match="the window file is not of the published window"):
         export(finished, tmp_path, file=scanned.file, provider=scanned.service.key.verifier)
 
 

@@ -72,7 +72,7 @@ def test_a_receipt_is_checked_under_the_committed_policy_only(finished: Finished
     text = CountersignedReceipt.parse(read_json(path, max_bytes=1 << 20), field="receipt").receipt
     public = Publication.load(finished.window / "public")
     changed = public.model_copy(update={"policy": {**public.policy, "top_k": 3}})
-    with pytest.raises(InvalidProof, match="policy is not the committed one"):
+    with pytest.raises(InvalidProof, match="the policy is not the committed one"):
         check_receipt(text, changed, finished.service.key.verifier)
 
 

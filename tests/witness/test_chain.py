@@ -51,13 +51,13 @@ def test_what_came_to_nothing_is_counted_until_a_window_is_complete(
 ) -> None:
     first = closed(witness, window(log_key, 1, None), 1, **nothing)
     for wrong in (0, 2):
-        with pytest.raises(WitnessRefused, match="another count of abandoned windows"):
+        with pytest.raises(WitnessRefused, match="the count of abandoned windows"):
             cosign_first(witness, window(log_key, 2, first, wrong))
     second = closed(witness, window(log_key, 2, first, 1), 2, **nothing)
-    with pytest.raises(WitnessRefused, match="another count of abandoned windows"):
+    with pytest.raises(WitnessRefused, match="the count of abandoned windows"):
         cosign_first(witness, window(log_key, 3, second, 1))
     third = closed(witness, window(log_key, 3, second, 2), 3)
-    with pytest.raises(WitnessRefused, match="another count of abandoned windows"):
+    with pytest.raises(WitnessRefused, match="the count of abandoned windows"):
         cosign_first(witness, window(log_key, 4, third, 3))
     cosign_first(witness, window(log_key, 4, third, 0))
 
@@ -140,7 +140,7 @@ def test_a_witness_joins_late_with_the_last_window_alone(pair: Pair) -> None:
     with pytest.raises(WitnessRefused, match="no earlier window"):
         cosign_first(pair.away, third)
     pair.follow(second)
-    with pytest.raises(WitnessRefused, match="another count of abandoned windows"):
+    with pytest.raises(WitnessRefused, match="the count of abandoned windows"):
         cosign_first(pair.away, window(pair.key, 3, second, 0))
     note = merge_signatures([cosign_first(pair.there, third), cosign_first(pair.away, third)])
     assert len(note.signatures) == 3
@@ -151,7 +151,7 @@ def test_a_witness_that_was_away_takes_up_each_window_in_order(pair: Pair) -> No
     pair.follow(first)
     second = pair.run(2, first, **ABANDONED)
     third = pair.run(3, second, 1, **ABANDONED)
-    with pytest.raises(WitnessRefused, match="not the window after the last"):
+    with pytest.raises(WitnessRefused, match="not the one after the last"):
         pair.follow(third)
     pair.follow(second)
     pair.follow(third)
@@ -211,7 +211,7 @@ def test_a_window_with_a_count_that_does_not_follow_is_not_taken_up(pair: Pair) 
     second = window(pair.key, 2, first, 0)
     second.close("w2", queries=0)
     pair.finals[second.log] = cosigned_by(pair.there._key, second)
-    with pytest.raises(WitnessRefused, match="another count of abandoned windows"):
+    with pytest.raises(WitnessRefused, match="the count of abandoned windows"):
         pair.follow(second)
 
 
@@ -222,7 +222,7 @@ def test_a_window_with_a_count_that_does_not_follow_is_not_taken_up(pair: Pair) 
         ({"witnesses": []}, SignatureError, "too few"),
         ({"log_key": SigningKey.generate(ORIGIN).verifier}, SignatureError, "not signed by the log"),
         ({"opening": None}, WitnessRefused, "not in the checkpointed tree"),
-        ({"closing": "opening"}, WitnessRefused, "not a closing record"),
+        ({"closing": "opening"}, WitnessRefused, "the entry is not a closing record"),
     ],
     ids=["quorum", "strangers", "provider", "another opening", "no closing record"],
 )

@@ -98,14 +98,14 @@ def test_a_first_opening_that_is_refused(
 
 def test_an_opening_under_another_root_is_refused(witness: Witness, log_key: SigningKey) -> None:
     other = opened(log_key, closes_at=OPENS + 2 * HOUR)
-    with pytest.raises(WitnessRefused, match="not the opening's checkpoint"):
+    with pytest.raises(WitnessRefused, match="the checkpoint is not the opening's"):
         witness.cosign_opening(opened(log_key).checkpoint(), other.entries[0], log_key=log_key.verifier)
 
 
 def test_an_opening_in_a_longer_tree_is_refused(witness: Witness, log_key: SigningKey) -> None:
     ledger = opened(log_key)
     ledger.close("w1")
-    with pytest.raises(WitnessRefused, match="not the opening's checkpoint"):
+    with pytest.raises(WitnessRefused, match="the checkpoint is not the opening's"):
         witness.cosign_opening(ledger.checkpoint(), ledger.entries[0], log_key=log_key.verifier)
 
 
@@ -134,7 +134,7 @@ def test_a_second_window_with_the_same_predecessor_is_refused(witness: Witness, 
     first = opened(log_key)
     run_window(witness, first, "w1")
     run_window(witness, successor(first, log_key), "w2")
-    with pytest.raises(WitnessRefused, match="not the last window"):
+    with pytest.raises(WitnessRefused, match="the previous window is not the last one"):
         cosign_first(
             witness,
             successor(first, log_key, window="w3", opens_at=OPENS + 5 * HOUR, closes_at=OPENS + 6 * HOUR),
@@ -143,7 +143,7 @@ def test_a_second_window_with_the_same_predecessor_is_refused(witness: Witness, 
 
 def test_a_second_first_window_is_refused(witness: Witness, log_key: SigningKey) -> None:
     run_window(witness, opened(log_key), "w1")
-    with pytest.raises(WitnessRefused, match="not the last window"):
+    with pytest.raises(WitnessRefused, match="the previous window is not the last one"):
         cosign_first(witness, opened(log_key, window="w2", opens_at=OPENS + HOUR, closes_at=OPENS + 2 * HOUR))
 
 
@@ -158,7 +158,7 @@ def test_a_predecessor_with_another_end_is_refused(witness: Witness, log_key: Si
     first = opened(log_key)
     run_window(witness, first, "w1")
     root = {**named(first), "root": first.tree.root(1).hex()}
-    with pytest.raises(WitnessRefused, match="not the last window"):
+    with pytest.raises(WitnessRefused, match="the previous window is not the last one"):
         cosign_first(witness, successor(first, log_key, previous=root))
 
 
@@ -253,7 +253,7 @@ def test_only_a_closing_record_in_last_place_closes(witness: Witness, log_key: S
     ask = {"log_key": log_key.verifier, "consistency": ledger.consistency(1)}
     with pytest.raises(WitnessRefused, match="not the last entry"):
         witness.cosign(ledger.checkpoint(), **ask, closing=(entry, path))
-    with pytest.raises(WitnessRefused, match="not a closing record"):
+    with pytest.raises(WitnessRefused, match="the entry is not a closing record"):
         witness.cosign(ledger.checkpoint(), **ask, closing=(ledger.entries[0], path))
 
 
@@ -399,7 +399,7 @@ def test_no_reveal_over_what_this_witness_did_not_cosign(
 ) -> None:
     other = make_witness("other.example")
     ledger = beacon_window(witness, log_key)
-    with pytest.raises(WitnessRefused, match="not the last checkpoint"):
+    with pytest.raises(WitnessRefused, match="not the last one that"):
         ask(witness, ledger, cosign_first(other, ledger), witnesses=[other.vkey])
 
 
@@ -408,7 +408,7 @@ def test_a_nonce_does_not_serve_a_second_window(witness: Witness, log_key: Signi
     ask(witness, first, cosign_first(witness, first))
     end(witness, first, "w1")
     beacon = opening_beacon(first)
-    with pytest.raises(WitnessRefused, match="not a fresh nonce"):
+    with pytest.raises(WitnessRefused, match="not a fresh one"):
         cosign_first(witness, successor(first, log_key, beacon=beacon))
 
 
@@ -433,7 +433,7 @@ def test_commitments_that_are_not_this_witness_own_are_refused(
     witness: Witness, log_key: SigningKey, make_witness: MakeWitness
 ) -> None:
     stranger = make_witness("stranger.example")
-    with pytest.raises(WitnessRefused, match="not a fresh nonce"):
+    with pytest.raises(WitnessRefused, match="not a fresh one"):
         cosign_first(witness, opened(log_key, beacon=witness_beacon_of([(witness, bytes(32))])))
     theirs = witness_beacon_of([(stranger, stranger.nonce_commitment())])
     ledger = opened(log_key, beacon=theirs)

@@ -1,1 +1,1 @@
-"""The provider of a window: `window.Window` says what may happen when, the other modules how it is done."""
+"""The provider of a window: `window.Window` decides what may happen when, and the other modules do it."""

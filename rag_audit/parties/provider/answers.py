@@ -1,4 +1,4 @@
-"""A window's queries: from a signed request to a durable record, and to an answer with its receipt."""
+"""The answering of a window's queries, from a signed request to a durable record and an answer with its receipt."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rag_audit.parties.provider.proving import Prover
 
 
 class Answers:
-    """Answers one window's requests. Safe to use from several threads.
+    """The answering of one window's requests. Safe to use from several threads.
 
-    `release` is the schedule by which answers leave that are proved at once.
+    `release` is the schedule by which eagerly proved answers leave.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Answers:
                 retained, context.secrets.retention_key, context.sealed_under(draft)
             )
             if at_once:
-                # Before the record gets its time, which its account and the window file show.
+                # The wait comes before the record gets its time, which its account and the window file show.
                 self.release.hold(arrived, capacity=tenant.index.capacity,
                                    components=len(context.policy.noise.gains))  # fmt: skip
             record = state.append(
@@ -109,23 +109,27 @@ class Answers:
         return refusal.model_copy(update={"sig": context.key.sign(refusal.message()).hex()})
 
     def _check_turn(self, request: SignedRequest) -> None:
-        """The order of an account's requests, and that its slots have a beacon."""
+        """Check that a request is its account's next, and that the account's slots have a beacon."""
         opening, state = self._context.opening, self._context.state
         if state.closing:
-            raise RequestRefused("closed", "window is closed")
+            raise RequestRefused("closed", "the window is closed")
         now = state.clock()
         if state.beacon(request.account) is None or now < opening.opens_at:
-            raise RequestRefused("not-open", "window is not open yet", expected=opening.opens_at, found=now)
+            raise RequestRefused(
+                "not-open", "the window is not open yet", expected=opening.opens_at, found=now
+            )
         if now > opening.closes_at:
-            raise RequestRefused("closed", "window has ended", expected=opening.closes_at, found=now)
+            raise RequestRefused("closed", "the window has ended", expected=opening.closes_at, found=now)
         if request.i > (limit := self._context.policy.n):
-            raise RequestRefused("limit", "account has used its queries", field="request.i", expected=limit)
+            raise RequestRefused(
+                "limit", "the account has used its queries", field="request.i", expected=limit
+            )
         if request.i != (following := state.next[request.account]):
-            raise RequestRefused("out-of-order", "i is not the account's next", field="request.i",
+            raise RequestRefused("out-of-order", "the number i is not the account's next", field="request.i",
                                  expected=following, found=request.i)  # fmt: skip
 
     def _again(self, request: SignedRequest, record: QueryRecord) -> Answer:
-        """The identical request gets the identical answer; any other is refused without computation."""
+        """Answer a repeated request identically, and refuse any other under its i without computation."""
         if (request.hq, request.sig) != (record.hq, record.sig):
             raise RequestRefused("slot-used", "another request is recorded under this i", field="request.i",
                                  expected=record.hq, found=request.hq)  # fmt: skip

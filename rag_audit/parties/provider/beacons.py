@@ -1,4 +1,4 @@
-"""What witnesses and drand hand in: cosignatures, and the values that nobody chose."""
+"""Notes from witnesses and drand: cosignatures, and the beacon values that nobody chose."""
 
 from __future__ import annotations
 

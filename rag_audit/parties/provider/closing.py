@@ -1,4 +1,4 @@
-"""The end of a window: who asked about the same things, and the proof of it that the closing record names."""
+"""The end of a window: its coalition estimate, and the coalition proof that the closing record names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rag_audit.relation.field import to_hex
 
 
 def estimate_of(context: Context) -> Estimate:
-    """Coalitions among the window's queries so far. It names accounts: for the provider only.
+    """The coalition estimate over the window's queries so far. It names accounts, so it is for the provider only.
 
     :raises StoreError: a retained query cannot be opened
     """
@@ -34,10 +34,10 @@ def declare(
     *,
     certify: bool,
 ) -> CoalitionEstimate:
-    """What the closing record says: the estimate, and the digest of its coalition proof, which is durable by then.
+    """The estimate that the closing record declares, with the digest of its coalition proof, which is durable by then.
 
-    :param certify: False leaves the proof out, though the policy asks for it
-    :raises WitnessError: the window has more records than the proof takes
+    :param certify: False leaves the proof out even if the policy asks for it
+    :raises WitnessError: the window has more records than the proof covers
     """
     records, queries = _asked(context)
     vectors = [q.vector for q in queries]
@@ -67,6 +67,6 @@ def declare(
 
 
 def _asked(context: Context) -> tuple[list[QueryRecord], list[OpenedQuery]]:
-    """The records so far, with their questions."""
+    """The window's records so far, with their questions."""
     records = context.state.records
     return records, [context.retained(record).opened(context.embedder) for record in records]

@@ -1,4 +1,4 @@
-"""What every part of a provider's window works with."""
+"""The context that every part of a provider's window uses."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from rag_audit.proofs.interface import ProofSystem, proof_system
 class Context:
     """One window's commitment, folder, key and ledger.
 
-    :param key: signs checkpoints, receipts and refusals
-    :param witnesses: whose cosignatures are waited for
+    :param key: the key that signs checkpoints, receipts and refusals
+    :param witnesses: the witnesses whose cosignatures the window waits for
     """
 
     layout: Layout
@@ -39,32 +39,32 @@ class Context:
 
     @property
     def opening(self) -> Opening:
-        """Entry 0."""
+        """The opening, entry 0 of the ledger."""
         return self.commitment.opening
 
     @property
     def policy(self) -> Policy:
-        """What the window promises."""
+        """The window's policy."""
         return self.commitment.policy
 
     @property
     def secrets(self) -> WindowSecrets:
-        """Seed, blindings and the retention key."""
+        """The window's secrets: seed, blindings and the retention key."""
         return self.commitment.secrets
 
     @cached_property
     def opening_digest(self) -> str:
-        """Digest of entry 0, which names the window."""
+        """The digest of entry 0, which names the window."""
         return digest_hex(self.opening.dump())
 
     def system(self, tenant: str) -> ProofSystem:
-        """What proves a tenant's records."""
+        """The proof system of a tenant."""
         part = self.policy.tenant(tenant)
         assert part is not None
         return proof_system(part.system)
 
     def statements(self, tenant: str) -> list[str]:
-        """What is proved of a tenant's records."""
+        """The statements that are proved about a tenant's records."""
         part = self.policy.tenant(tenant)
         assert part is not None
         return [name for name in STATEMENTS if name in part.circuits]
@@ -78,23 +78,23 @@ class Context:
         }  # fmt: skip
 
     def public(self, tenant: str) -> TenantPublic:
-        """What is published of a tenant."""
+        """The published values of a tenant."""
         return self._publics[tenant]
 
     def beacon(self, account: str) -> bytes:
-        """The value that the account's slots use.
+        """The beacon value that the account's slots use.
 
-        :raises WindowStateError: it is still to be drawn
+        :raises WindowStateError: the value is not drawn yet
         """
         beacon = self.state.beacon(account)
         if beacon is None:
-            raise WindowStateError("no beacon for this account yet", field=account)
+            raise WindowStateError("the account has no beacon yet", field=account)
         return beacon
 
     def noise(self, slot: SlotKey) -> Int32Array:
-        """A slot's noise, int32, shape (capacity,); a pure function of the slot.
+        """A slot's noise, int32, shape (capacity,), a pure function of the slot.
 
-        :raises WindowStateError: its account has no beacon yet
+        :raises WindowStateError: the slot's account has no beacon yet
         """
         capacity = self.commitment.tenants[slot.tenant].index.capacity
         return answering.slot_noise(
@@ -107,15 +107,15 @@ class Context:
         )
 
     def retained(self, record: QueryRecord) -> Retained:
-        """What was kept of a record's query.
+        """The retained data of a record's query.
 
-        :raises StoreError: there is nothing, or it cannot be opened
+        :raises StoreError: nothing was retained, or it cannot be opened
         """
         blob = self.state.store.private(record.seq)
         if blob is None:
-            raise StoreError("nothing retained for this record", field=f"record {record.seq}")
+            raise StoreError("nothing was retained for this record", field=f"record {record.seq}")
         return answering.unseal_retained(blob, self.secrets.retention_key, self.sealed_under(record))
 
     def sealed_under(self, record: QueryRecord) -> bytes:
-        """The associated data of what is kept of a record's query."""
+        """The associated data under which a record's query is encrypted."""
         return answering.retained_context(self.opening_digest, record.account, record.i)

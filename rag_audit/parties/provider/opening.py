@@ -1,4 +1,4 @@
-"""The beginning of a window: its folder, and the commitment that is made in it or read back from it."""
+"""The beginning of a window: its folder, and the commitment that is made there or read back."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from rag_audit.proofs.policy import check_policy
 
 
 def make_folder(folder: Path) -> None:
-    """A window's folder with the parts that it needs from the start; private to the provider but for `public`.
+    """Make a window's folder with the parts that it needs from the start; all but `public` is private to the provider.
 
-    :raises StoreError: it cannot be made
+    :raises StoreError: the folder cannot be made
     """
     layout = Layout(folder)
     try:
@@ -36,13 +36,13 @@ def make_folder(folder: Path) -> None:
         layout.indices.mkdir(exist_ok=True)
         folder.chmod(0o700)
     except OSError as exc:
-        raise StoreError("window folder cannot be made", field=str(folder), found=exc.strerror) from exc
+        raise StoreError("the window's folder cannot be made", field=str(folder), found=exc.strerror) from exc
 
 
 def witnesses_of(witnesses: Sequence[VerifierKey], beacon: BeaconSource) -> list[VerifierKey]:
-    """Whose cosignatures are waited for: those named, or the beacon's.
+    """The witnesses whose cosignatures the window waits for: the given ones, or else the beacon's.
 
-    :raises PolicyError: nobody's
+    :raises PolicyError: there are no witnesses
     """
     found = list(witnesses)
     if not found and isinstance(beacon, WitnessBeacon):
@@ -53,9 +53,9 @@ def witnesses_of(witnesses: Sequence[VerifierKey], beacon: BeaconSource) -> list
 
 
 def require_future(policy: Policy, now: int) -> None:
-    """Refuse a window that would open in the past, which witnesses would not sign.
+    """Refuse a window that would open in the past, which witnesses would not cosign.
 
-    :raises PolicyError: it would
+    :raises PolicyError: the window would open in the past
     """
     if policy.opens_at <= now:
         raise PolicyError("a window must be committed before it opens", field="policy.opens_at",
@@ -79,18 +79,20 @@ def begin(
     clock: Callable[[], int],
     progress: OpenProgress | None,
 ) -> Commitment:
-    """Commit to everything, in a folder that this process holds. Parameters as `Window.open`.
+    """Commit to everything in a folder that this process has locked. Parameters are those of `Window.open`.
 
-    :param manifest: what `check_inputs` gave
+    :param manifest: the manifest that `check_inputs` returned
     :raises WindowStateError: the folder already holds a window
     """
     if not unfinished(folder):
-        raise WindowStateError("folder already holds a window", field=str(folder), hint="use Window.resume")
+        raise WindowStateError(
+            "the folder already holds a window", field=str(folder), hint="use Window.resume"
+        )
     drawn, tenants = commit_tenants(folder, policy, manifest, documents, embedder, progress)
     if opens_in is not None:
         policy = policy.moved(clock() + opens_in)
         check_policy(policy, embedder.dimension)
-    # Large indices take longer than their provider thought.
+    # Checked again, since large indices can take longer than their provider expected.
     require_future(policy, clock())
     made = commit(origin=origin, policy=policy, roster=roster, manifest=manifest, tenants=tenants,
                   drawn=drawn, beacon=beacon, previous=previous)  # fmt: skip
@@ -104,9 +106,9 @@ def inputs_of(
     documents: Mapping[str, Sequence[str]],
     embedder: Embedder | None,
 ) -> tuple[Embedder, Manifest]:
-    """The embedder, and the manifest under C_emb, of inputs that fit together.
+    """The embedder, and the manifest under C_emb, for inputs that fit together.
 
-    :raises PolicyError: they do not
+    :raises PolicyError: the inputs do not fit together
     """
     embedder = embedder or get_embedder(
         query_tokens=policy.tokens.query, document_tokens=policy.tokens.document
@@ -117,9 +119,9 @@ def inputs_of(
 def read_back(
     folder: Path, now: int, embedder: Embedder | None
 ) -> tuple[Commitment, list[VerifierKey], Embedder]:
-    """The commitment in a folder, checked, with its witnesses and its embedder.
+    """Read back and check the commitment in a folder, with its witnesses and its embedder.
 
-    :raises StoreError: state missing or altered; another embedder than the committed one
+    :raises StoreError: the state is missing or altered, or the embedder is not the committed one
     """
     made, witnesses = load_commitment(folder, now)
     part = made.manifest["embedder"]
@@ -128,5 +130,5 @@ def read_back(
         part["kind"], query_tokens=tokens.query, document_tokens=tokens.document
     )
     if embedder.manifest() != part:
-        raise StoreError("another embedder than the committed one", field="embedder", expected=part["kind"])
+        raise StoreError("the embedder is not the committed one", field="embedder", expected=part["kind"])
     return made, witnesses, embedder

@@ -1,4 +1,4 @@
-"""A window's proofs: at once, later and all together, on a challenge, and their noise certificates ahead."""
+"""A window's proofs, made with the answer, later, or on a challenge, and noise certificates made before queries."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from rag_audit.proofs.executors import run_jobs
 from rag_audit.proofs.interface import Job, RecordPrivate, SharedProofs
 
 Progress = Callable[[int, int], None]
-"""(done, total)"""
+"""A function of (done, total)."""
 
 
 class Prover:
-    """Makes one window's proofs. Safe to use from several threads.
+    """The proving of one window's records. Safe to use from several threads.
 
-    `low_memory` may be set at any time: jobs that are made from then on take less memory and more time.
+    `low_memory` may be set at any time; jobs that are made after that take less memory and more time.
     """
 
     def __init__(self, context: Context, publisher: Publisher, certificates: CertificateStore) -> None:
@@ -66,15 +66,15 @@ class Prover:
             done += len(records)
             if progress is not None:
                 progress(done, len(every))
-        for record in asked_for:  # what a certificate was kept for is done
+        for record in asked_for:  # the record is proved, so its slot's noise certificate is no longer needed
             self._certificates.drop(SlotKey(record.tenant, record.account, record.i))
         self._publisher.export()
         return len(missing)
 
     def prove_now(self, draft: QueryRecord, query: OpenedQuery, positions: Sequence[int]) -> str:
-        """Prove everything about a record that is not stored yet, and keep the proofs.
+        """Prove all statements about a record that is not in the ledger yet, and store the proofs.
 
-        :returns: the digest of all proofs together, for the record
+        :returns: the digest of all proofs together, which the record names
         """
         public, private = self._public(draft), self._private(draft, query, positions)
         system = self._context.system(draft.tenant)
@@ -101,7 +101,9 @@ class Prover:
         named = (challenge.origin, challenge.window, challenge.size, challenge.root)
         mine = (opening.origin, opening.window, size, state.tree.root(size))
         if not state.ended or named != mine:
-            raise SchemaError("challenge over another ledger", field="challenge", expected=mine, found=named)
+            raise SchemaError(
+                "the challenge is over another ledger", field="challenge", expected=mine, found=named
+            )
         path = self._context.layout.public.challenge(digest_hex(note))
         path.parent.mkdir(exist_ok=True)
         replace_file(path, note.encode())
@@ -144,18 +146,20 @@ class Prover:
         records = [r for r in self._context.state.by_slot.values() if named is None or r.seq in named]
         unknown = (named or set()) - {r.seq for r in records}
         if unknown:
-            raise WindowStateError("not a query record", field="challenge", found=sorted(unknown)[:5])
+            raise WindowStateError(
+                "the entry is not a query record", field="challenge", found=sorted(unknown)[:5]
+            )
         path = self._publisher.proof_path
         lost = next((r for r in records if r.proof is not None and not path(r).exists()), None)
         if lost is not None:
-            raise StoreError("the proof that a record names is lost, and another would not be it",
+            raise StoreError("the proof that a record names is lost, and a new one would have another digest",
                              field=f"record {lost.seq}", expected=str(path(lost)))  # fmt: skip
         return records
 
     def _grouped(
         self, missing: Iterable[tuple[QueryRecord, str]], together: int | None
     ) -> Iterator[tuple[list[QueryRecord], str]]:
-        """What is proved by one job each."""
+        """Group the missing proofs by the job that makes them."""
         sharing: defaultdict[tuple[str, str], list[QueryRecord]] = defaultdict(list)
         for record, name in missing:
             if self._shared(record.tenant, name, together) is None:
@@ -170,8 +174,8 @@ class Prover:
     def _jobs(
         self, groups: dict[str, tuple[list[QueryRecord], str]], together: int | None
     ) -> Iterator[tuple[str, Job]]:
-        """The jobs, each made when it is wanted. A record's query is opened once for all of its statements, which
-        follow one another."""
+        """The jobs, each made on demand. A record's query is opened once for all of its statements, which follow one
+        another."""
         opened: dict[int, RecordPrivate] = {}
         for label, (records, name) in groups.items():
             opened = {
@@ -195,9 +199,9 @@ class Prover:
         return self._keyed(tenant, job)
 
     def private(self, record: QueryRecord) -> RecordPrivate:
-        """What proving a stored record needs beside what is public.
+        """The private inputs of a stored record's proofs.
 
-        :raises StoreError: what was retained of it cannot be opened
+        :raises StoreError: the record's retained data cannot be opened
         """
         retained = self._context.retained(record)
         return self._private(record, retained.opened(self._context.embedder), retained.positions)
@@ -232,7 +236,7 @@ class Prover:
         return context.system(slot.tenant).certificate_job(public, s0, s1, low_memory=self.low_memory)
 
     def _keyed(self, tenant: str, job: Job) -> Job:
-        """The job under the verification key that this window publishes."""
+        """The job, bound to the verification key that this window publishes."""
         named, keys = self._context.system(tenant).keyed(job)
         self._publisher.fix_keys(keys)
         return cast("Job", named)

@@ -1,4 +1,4 @@
-"""What a window publishes: checkpoints and their cosignatures, the opening, the window file."""
+"""The files that a window publishes: checkpoints and their cosignatures, the opening, the window file."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MAX_COALITION_BYTES = 64 << 20
 
 
 class Publisher:
-    """Writes a window's public folder. Safe to use from several threads: one writes at a time, so that what is written
-    last says the most; the ledger's memory is not held meanwhile.
+    """The writer of a window's public folder. Safe to use from several threads: one writes at a time, so that the last
+    file written is the most complete; the lock of the ledger's state is not held meanwhile.
     """
 
     def __init__(self, context: Context) -> None:
@@ -43,7 +43,7 @@ class Publisher:
         return str(Checkpoint(self._context.opening.log, count, tree.root(count)).sign(self._context.key))
 
     def publish_checkpoint(self, size: int) -> str:
-        """The checkpoint of that size as it stands in the public folder; put there now if it is not."""
+        """The checkpoint of that size from the public folder, where it is published now if it is missing."""
         path = self._public.checkpoint(size)
         with self._writing:
             if not path.exists():
@@ -51,10 +51,10 @@ class Publisher:
             return path.read_text()
 
     def cosign(self, note: Note) -> None:
-        """Merge cosignatures into the published checkpoint that they are of.
+        """Merge a note's cosignatures into the published checkpoint of its size.
 
         :raises WindowStateError: no such checkpoint was published
-        :raises RagAuditError: not a checkpoint of this log, or badly signed
+        :raises RagAuditError: the note is not a checkpoint of this log, or a signature is wrong
         """
         head = Checkpoint.parse(note.text)
         self.open_checkpoint(note)
@@ -75,39 +75,39 @@ class Publisher:
         return self.open_checkpoint(self._public.checkpoint(size).read_bytes())
 
     def open_checkpoint(self, note: Note | bytes) -> SignedCheckpoint:
-        """A checkpoint of this window's log, its signatures checked."""
+        """Open a checkpoint of this window's log, and check its signatures."""
         context = self._context
         return open_checkpoint(
             note, origin=context.opening.log, log_key=context.key.verifier, witnesses=context.witnesses
         )
 
     def fully_cosigned(self, size: int) -> bool:
-        """Whether all of the window's witnesses have cosigned that checkpoint."""
+        """Whether all of the window's witnesses have cosigned the checkpoint of that size."""
         if not self._public.checkpoint(size).exists():
             return False
         return len(self.cosigned(size).cosignatures) == len(self._context.witnesses)
 
     def check_ledger(self) -> None:
-        """The stored ledger starts with this opening, and holds everything that was published of it.
+        """Check that the stored ledger starts with this opening and holds every entry that was published.
 
-        :raises StoreError: it does not
+        :raises StoreError: the ledger does not
         """
         context, state = self._context, self._context.state
         if not state.entries or state.entries[0] != context.opening:
             raise StoreError(
-                "ledger does not start with this window's opening", field=str(context.layout.folder)
+                "the ledger does not start with this window's opening", field=str(context.layout.folder)
             )
         for path in self._public.checkpoints():
             head = open_checkpoint(path.read_bytes(), origin=context.opening.log, log_key=context.key.verifier,
                                    field=path.name).checkpoint  # fmt: skip
             if head.size > state.tree.size or state.tree.root(head.size) != head.root:
-                raise StoreError("ledger lost or changed entries that were published", field=path.name,
+                raise StoreError("the ledger lost or changed entries that were published", field=path.name,
                                  expected=f"{head.size} entries", found=f"{state.tree.size}")  # fmt: skip
 
     # -- the opening and the window file ---------------------------------------------------------------------
 
     def publish(self) -> None:
-        """What accounts and witnesses need; whatever of it a crash kept from being written."""
+        """Write the files that accounts and witnesses need, as far as a crash kept them from being written."""
         context, state = self._context, self._context.state
         publication = Publication(
             mediaType=PUBLICATION,
@@ -161,7 +161,7 @@ class Publisher:
         )
 
     def _keys(self, entries: Iterable[Any], proofs: Mapping[str, Any], *, certified: bool) -> dict[str, Json]:
-        """The verification keys of all proofs in the file, which from now on are the window's."""
+        """The verification keys of all proofs in the file, which are fixed for the window from now on."""
         context = self._context
         kinds = {
             (r.tenant, name, context.system(r.tenant).places(name, proof))
@@ -185,14 +185,14 @@ class Publisher:
         return keys
 
     def fix_keys(self, keys: Mapping[str, str]) -> None:
-        """As `commit.stored.fix_keys`, for this window."""
+        """Fix verification keys for this window (`commit.stored.fix_keys`)."""
         with self._writing:
             fix_keys(self._context.layout.folder, keys)
 
     # -- proofs as they are stored ---------------------------------------------------------------------------
 
     def proof_path(self, record: QueryRecord, name: str = "") -> Path:
-        """One file with all of a record's proofs if they were made at once, else one for each statement."""
+        """The path of a record's proofs: one file if they were made with the answer, else one for each statement."""
         return self._context.layout.proof(record.proof or f"{record.seq}-{name}")
 
     def proofs(self, record: QueryRecord) -> dict[str, Json]:
@@ -212,6 +212,8 @@ class Publisher:
         kept: Any = read_json(path, max_bytes=MAX_COALITION_BYTES)
         if digest_hex(kept["certificate"]) != named:
             raise StoreError(
-                "not the coalition proof that the closing record names", field=path.name, expected=named
+                "the file is not the coalition proof that the closing record names",
+                field=path.name,
+                expected=named,
             )
         return kept["certificate"]

@@ -1,4 +1,4 @@
-"""A window as a service: requests in, answers out, a JSON line each; and what runs beside it."""
+"""A window as a service that answers requests, a JSON line each, and the threads that run beside it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from rag_audit.parties.provider.window import Window
 
 MAX_REQUEST_BYTES = 1 << 17
 IDLE_S = 1.0
-"""Between two looks for certificates to make, where the last one found none."""
+"""Seconds between two searches for noise certificates to make, after one that found none."""
 
 Say = Callable[[str], None]
-"""Where a person reads what happens."""
+"""A function that shows a person a line of progress."""
 
 
 def admit_notes(window: Window, say: Say) -> None:
-    """Take what the witnesses left in public/notes: cosignatures one by one, then each beacon's reveals together."""
+    """Take the witnesses' notes from public/notes: cosignatures one by one, then each beacon's reveals together."""
     reveals = defaultdict(list)
     for path in sorted(window.context.layout.public.notes.glob("*.txt")):
         try:
             text = read_text(path, max_bytes=MAX_NOTE_BYTES)
         except RagAuditError as exc:
-            say(f"{path.name} not taken: {exc}")
+            say(f"{path.name} is not taken: {exc}")
             continue
         if path.name.startswith("beacon-"):
             reveals[path.name.split("-")[1]].append(text)
@@ -42,7 +42,7 @@ def admit_notes(window: Window, say: Say) -> None:
         try:
             window.admit([text])
         except RagAuditError as exc:
-            say(f"{path.name} not taken: {exc}")
+            say(f"{path.name} is not taken: {exc}")
     for size, notes in reveals.items():
         try:
             window.admit(notes)
@@ -55,9 +55,9 @@ def serve_socket(
 ) -> None:
     """Answer on a Unix socket that only this user can reach, a thread for each connection, until interrupted.
 
-    :param eager: gives one value for each answer that is proved before it leaves, whatever the policy
-    :param on_fault: told of an exception that nobody named; the service goes on
-    :raises SetupError: something else than a socket lies there
+    :param eager: an iterator with one value for each answer to prove before it leaves, whatever the policy
+    :param on_fault: called with an exception that is no named error, after which the service continues
+    :raises SetupError: the address is a file that is not a socket
     """
     _free(address)
 
@@ -73,7 +73,7 @@ def serve_socket(
         daemon_threads = True
 
         def handle_error(self, request: object, client_address: object) -> None:
-            # A client that leaves early may repeat its request; whatever else it was, the others are served on.
+            # A client that leaves early may repeat its request; after any other fault the others are still served.
             exc = sys.exception() if sys.version_info >= (3, 12) else sys.exc_info()[1]
             if exc is not None and not isinstance(exc, OSError):
                 on_fault(exc)
@@ -89,9 +89,9 @@ def serve_socket(
 
 @contextmanager
 def certifying(window: Window, ahead: int, say: Say) -> Iterator[None]:
-    """While it lasts: a thread beside the service that makes certificates while there are any to make.
+    """Run a thread beside the service that makes noise certificates for the next slots, for the duration of the block.
 
-    :param ahead: of so many next slots of each account; 0 for none
+    :param ahead: the number of next slots of each account; 0 for none
     """
     stop = threading.Event()
 
@@ -100,7 +100,7 @@ def certifying(window: Window, ahead: int, say: Say) -> Iterator[None]:
             try:
                 made = window.status == "active" and window.certify_ahead(ahead, until=stop.is_set)
             except RagAuditError as exc:
-                say(f"no more certificates ahead: {exc}")
+                say(f"no more noise certificates are made ahead: {exc}")
                 return
             if not made:
                 stop.wait(IDLE_S)
@@ -117,12 +117,14 @@ def certifying(window: Window, ahead: int, say: Say) -> Iterator[None]:
 
 
 def _free(address: Path) -> None:
-    """Remove the socket that an earlier service left, and nothing else that may lie there.
+    """Remove the socket that an earlier service left, but no other file.
 
-    :raises SetupError: it is no socket
+    :raises SetupError: the file is not a socket
     """
     if address.exists() and not address.is_socket():
-        raise SetupError("not a socket", field="--socket", expected="a new path", found=str(address))
+        raise SetupError(
+            "the file is not a socket", field="--socket", expected="a new path", found=str(address)
+        )
     address.unlink(missing_ok=True)
 
 
@@ -132,14 +134,14 @@ def answer_lines(
     replies: BinaryIO | BufferedIOBase,
     eager: Iterator[int],
 ) -> None:
-    """Answer requests, a line each, until their sender ends; a line above the limit is passed over in parts."""
+    """Answer requests, a line each, until their sender ends; a line above the limit is refused and skipped in parts."""
     while line := requests.readline(MAX_REQUEST_BYTES + 1):
         long = len(line.removesuffix(b"\n")) > MAX_REQUEST_BYTES
         while long and not line.endswith(b"\n") and (rest := requests.readline(MAX_REQUEST_BYTES)):
             line = rest
         if long:
             reply: Answer | Refusal = window.refuse(
-                "malformed", f"request line above {MAX_REQUEST_BYTES} bytes"
+                "malformed", f"the request's line is longer than {MAX_REQUEST_BYTES} bytes"
             )
         else:
             reply = _reply(window, line.removesuffix(b"\n"), next(eager, None) is not None)

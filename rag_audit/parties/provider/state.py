@@ -1,4 +1,4 @@
-"""A window's ledger in memory: brought up to each entry once it is durable, in the ledger's order."""
+"""A window's state in memory, which is updated with each entry once it is durable, in the ledger's order."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from rag_audit.ledger.tree import MerkleTree
 
 
 class LedgerState:
-    """What the ledger says. Safe to use from several threads.
+    """The state that follows from the ledger. Safe to use from several threads.
 
-    `changed` guards the memory. It is held neither while the disk is written nor while anything is embedded or proved:
-    whoever is about to append names what it will append (`query_of`, `enrolment_of`, `beacon_of_entry`), appends
-    without the lock, and `wait_until_quiet` lets a closing record follow all of them.
+    `changed` guards the state. It is held neither while the disk is written nor while anything is embedded or proved:
+    a thread announces its entry (`query_of`, `enrolment_of`, `beacon_of_entry`) and appends it without the lock, and
+    `wait_until_quiet` lets a closing record follow all announced entries.
     """
 
     def __init__(self, store: LedgerStore, commitment: Commitment, clock: Callable[[], int]) -> None:
@@ -69,18 +69,18 @@ class LedgerState:
         return sorted(self.by_slot.values(), key=lambda r: r.seq)
 
     def beacon(self, account: str) -> bytes | None:
-        """The value that the account's slots use, or None before it is drawn."""
+        """The beacon value that the account's slots use, or None before it is drawn."""
         return self.beacons.get(self.enrolled_at.get(account, 0))
 
     def beacon_source(self, entry: int) -> BeaconSource:
-        """How the beacon of an opening or enrolment is drawn.
+        """The beacon source that an opening or enrolment names.
 
-        :raises WindowStateError: the entry is neither
+        :raises WindowStateError: the entry is neither an opening nor an enrolment
         """
         found = self.entries[entry] if 0 <= entry < len(self.entries) else None
         if not isinstance(found, Opening | Enrolment):
             raise WindowStateError(
-                "no opening or enrolment there that names a beacon", field=f"entry {entry}"
+                "the entry is no opening or enrolment that names a beacon", field=f"entry {entry}"
             )
         return found.beacon
 
@@ -88,9 +88,9 @@ class LedgerState:
 
     @contextmanager
     def query_of(self, account: str) -> Iterator[None]:
-        """While one of the account's requests is answered.
+        """Announce that one of the account's requests is answered in the block.
 
-        :raises RequestRefused: another one is
+        :raises RequestRefused: another of its requests is being answered
         """
         with self._claimed(("query", account)) as free:
             if not free:
@@ -99,15 +99,15 @@ class LedgerState:
 
     @contextmanager
     def enrolment_of(self, account: RosterEntry) -> Iterator[None]:
-        """While an account is enrolled.
+        """Announce that an account is enrolled in the block.
 
         :raises WindowStateError: the window is closed
-        :raises PolicyError: unknown tenant, repeated id or key, or the tenant's cap reached
+        :raises PolicyError: the tenant is unknown, the id or key is repeated, or the tenant's cap is reached
         """
         with self._claimed(("enrolment", account.account)) as free:
             with self.changed:
                 if self.closing:
-                    raise WindowStateError("window is closed", field="window")
+                    raise WindowStateError("the window is closed", field="window")
                 others = self.accounts | (self._enrolling if free else {account.account: account})
                 check_roster([*others.values(), account], self.policy)
                 self._enrolling[account.account] = account
@@ -119,15 +119,15 @@ class LedgerState:
 
     @contextmanager
     def beacon_of_entry(self, entry: int) -> Iterator[bool]:
-        """While an entry's beacon is appended; gives False where it is there already, or comes too late to be used:
-        nothing may follow what the closing record is about."""
+        """Announce that an entry's beacon is appended in the block. The value is False if the beacon is in the ledger
+        already, or is too late, since no entry may follow those that the closing record covers."""
         with self._claimed(("beacon", entry)) as free:
             with self.changed:
                 wanted = free and not self.closing and entry not in self.beacons
             yield wanted
 
     def wait_until_quiet(self) -> None:
-        """Let nothing more be appended but the closing record; what is being appended is finished first."""
+        """Refuse further entries but the closing record, and wait until the announced ones are appended."""
         with self.changed:
             self.closing = True
             self.changed.wait_for(lambda: not self._in_flight)
@@ -154,13 +154,13 @@ class LedgerState:
         slot: tuple[str, int] | None = None,
         private: bytes | None = None,
     ) -> Entry:
-        """Append durably, then apply. What `entry` gives is the record only once the store says so.
+        """Append an entry durably, then apply it. The entry is part of the ledger only once the store confirms it.
 
-        :param entry: or what makes it for its place, called in ledger order
+        :param entry: the entry, or a function that makes it for its index and is called in ledger order
         :param slot: account and i of a query record
-        :param private: kept beside the entry
-        :raises RequestRefused: the slot has a record
-        :raises StoreError: not written; nothing was appended
+        :param private: bytes that are kept beside the entry
+        :raises RequestRefused: the slot has a record already
+        :raises StoreError: the entry could not be written, and nothing was appended
         """
         made: list[Entry] = []
 
@@ -178,23 +178,23 @@ class LedgerState:
             return self._apply(made[-1])
 
     def timestamp(self) -> int:
-        """Now, never before the last entry: called in ledger order by the store."""
+        """The time of a new entry, never before the last entry; the store calls this in ledger order."""
         self._last_ts = max(self.clock(), self._last_ts)
         return self._last_ts
 
     def timestamp_inside(self) -> int:
-        """`timestamp`, refused outside the window."""
+        """The time of a new entry (`timestamp`), which is refused outside the window."""
         now = self.timestamp()
         if now < self.opening.opens_at:
             raise RequestRefused(
-                "not-open", "window is not open yet", expected=self.opening.opens_at, found=now
+                "not-open", "the window is not open yet", expected=self.opening.opens_at, found=now
             )
         if now > self.opening.closes_at:
-            raise RequestRefused("closed", "window has ended", expected=self.opening.closes_at, found=now)
+            raise RequestRefused("closed", "the window has ended", expected=self.opening.closes_at, found=now)
         return now
 
     def _apply(self, entry: Entry) -> Entry:
-        """Bring the memory up to a durable entry."""
+        """Update the state with the entries up to a durable one."""
         # Group commit may acknowledge in any order: entries are applied in the ledger's. Those before one that is
         # durable are so too.
         index = 0 if isinstance(entry, Opening) else entry.seq

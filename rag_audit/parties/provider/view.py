@@ -1,4 +1,4 @@
-"""What a provider's window shows of itself."""
+"""The read-only view of a provider's window."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag_audit.parties.provider.state import LedgerState
 
 
 class WindowView:
-    """The part of a `Window` that changes nothing but files which follow from the ledger."""
+    """The part of a `Window` that changes no state, but may write files that follow from the ledger."""
 
     state: LedgerState
     context: Context
@@ -32,27 +32,27 @@ class WindowView:
 
     @property
     def opening(self) -> Opening:
-        """Entry 0."""
+        """The opening, entry 0 of the ledger."""
         return self.context.opening
 
     @property
     def opening_digest(self) -> str:
-        """Digest of entry 0, which names the window."""
+        """The digest of entry 0, which names the window."""
         return self.context.opening_digest
 
     @property
     def commitment(self) -> Commitment:
-        """What the opening commits to, with the secrets behind it."""
+        """The commitment: the documents that the opening commits to, with the secrets behind it."""
         return self.context.commitment
 
     @property
     def policy(self) -> Policy:
-        """What the window promises."""
+        """The window's policy."""
         return self.context.policy
 
     @property
     def witnesses(self) -> tuple[VerifierKey, ...]:
-        """Whose cosignatures are waited for."""
+        """The witnesses whose cosignatures the window waits for."""
         return self.context.witnesses
 
     @property
@@ -69,8 +69,8 @@ class WindowView:
 
     @property
     def low_memory(self) -> bool:
-        """Whether proofs and noise certificates of scan tenants are made in less memory and more time; they are the
-        same. May be set at any time."""
+        """Whether scan tenants' proofs and noise certificates, which stay the same, are made in less memory and more
+        time. It may be set at any time."""
         return self.prover.low_memory
 
     @low_memory.setter

@@ -1,6 +1,6 @@
-"""A provider's window: what may happen to it, and when. How it is done, the modules beside this one say.
+"""A provider's window: what may happen to it, and when. The modules beside this one do it.
 
-The ledger is the state: what is durable in it has happened, what is not has not. Opening a directory again
+The ledger is the state: an event has happened if and only if its entry is durable there. Opening a directory again
 continues where the ledger ends.
 """
 
@@ -97,13 +97,13 @@ class Window(WindowView):
     ) -> Window:
         """Commit to everything and write ledger entry 0. Queries wait for the quorum and the beacon (`admit`).
 
-        An interrupted call goes on where it stopped when it is repeated with the same documents, embedder, tenants and
-        capacities; with others it starts over, with new secrets. Nothing is published before everything is committed.
+        An interrupted call resumes where it stopped when it is repeated with the same documents, embedder, tenants and
+        capacities; with others it starts over with new secrets. Nothing is published before everything is committed.
 
-        :param directory: a new or empty folder; private to the provider but for its `public` part
-        :param witnesses: whose cosignatures are waited for; those that `beacon` names if empty
-        :param opens_in: dates the window once everything is committed: it opens so many milliseconds after that, and
-            the policy's dates move with it (`Policy.moved`); without it they stand
+        :param directory: a new or empty folder, which is private to the provider except for its `public` part
+        :param witnesses: the witnesses whose cosignatures the window waits for; those that `beacon` names if empty
+        :param opens_in: milliseconds after which the window opens once everything is committed; the policy's dates move
+            accordingly (`Policy.moved`), and are kept if it is not given
         :param progress: called with (step, done, total) while documents are embedded and indices committed
         :raises PolicyError: the policy is not well-formed, or roster or documents do not fit it
         :raises WindowStateError: the folder already holds a window
@@ -142,8 +142,8 @@ class Window(WindowView):
     ) -> Window:
         """Continue a window after a stop or a crash.
 
-        :raises StoreError: state missing or altered; an index or text that is not the committed one
-        :raises WindowStateError: another process has it open
+        :raises StoreError: the state is missing or altered, or an index or text is not the committed one
+        :raises WindowStateError: another process has the window open
         """
         directory = Path(directory)
         lock = lock_folder(directory)
@@ -163,11 +163,11 @@ class Window(WindowView):
         """Take cosigned checkpoints and beacon notes, in any order, as they arrive.
 
         Cosignatures are merged into the published checkpoint of their size. Once the window's witnesses have all
-        cosigned the opening and revealed over it, the beacon becomes entry 1 and the window is active; likewise for
-        an enrolment, whose reveals are over the checkpoint that ends with it.
+        cosigned the opening and revealed over it, the beacon becomes entry 1 and the window is active. The same holds
+        for an enrolment, whose reveals are over the checkpoint that ends with it.
 
         :returns: the window's `status`
-        :raises RagAuditError: a note that is neither, or is badly signed; the others are kept
+        :raises RagAuditError: a note is neither, or a signature is wrong; the other notes are kept
         """
         beacons.admit(self.context, self.publisher, notes)
         if self.state.ended:
@@ -177,9 +177,9 @@ class Window(WindowView):
     def admit_drand(self, signatures: Sequence[str], *, chain: DrandChain = QUICKNET) -> str:
         """Take the drand round that the opening names.
 
-        :param signatures: the round's signature in hexadecimal; for a chained scheme also the round before's
+        :param signatures: the round's signature in hexadecimal, and for a chained scheme that of the round before
         :returns: the window's `status`
-        :raises InvalidProof: not that round's, or due less than 60 s after the quorum
+        :raises InvalidProof: the signature is not that round's, or the round was due less than 60 s after the quorum
         """
         beacons.admit_drand(self.context, self.publisher, signatures, chain=chain)
         return self.status
@@ -187,7 +187,7 @@ class Window(WindowView):
     def enrol(self, account: RosterEntry, beacon: BeaconSource) -> Enrolment:
         """Add an account while the window is open. Its slots wait for the beacon that the entry names.
 
-        :raises PolicyError: unknown tenant, repeated id or key, or the tenant's cap reached
+        :raises PolicyError: the tenant is unknown, the id or key is repeated, or the tenant's cap is reached
         """
         self._require("active")
         with self.state.enrolment_of(account):
@@ -210,12 +210,12 @@ class Window(WindowView):
     # -- queries ---------------------------------------------------------------------------------------------
 
     def query(self, request: SignedRequest, *, eager: bool = False) -> Answer:
-        """Answer a signed request: embed, score, add noise, select, make the record durable, hand back.
+        """Answer a signed request: embed, score, add noise, select, make the record durable, return the answer.
 
-        An answer that is proved first gets its record's time, and leaves, in a slot of `release`.
+        An answer that is proved first leaves in a slot of `release`, which is also its record's time.
 
         :param eager: prove before answering, even where the policy lets proofs wait for a challenge
-        :raises RequestRefused: with a reason from `requests.REFUSALS`
+        :raises RequestRefused: the request is refused, with a reason from `requests.REFUSALS`
         :raises StoreError: the record could not be made durable; nothing was answered and the slot is unused
         """
         return self._answers.query(request, eager=eager)
@@ -225,16 +225,16 @@ class Window(WindowView):
         return self._answers.handle(value, eager=eager)
 
     def refuse(self, reason: str, detail: str, *, account: str = "", i: int = 0, hq: str = "") -> Refusal:
-        """A signed refusal.
+        """A signed refusal of a request.
 
         :param reason: one of `requests.REFUSALS`
-        :param account: this, `i` and `hq` as the request has them, as far as it has
+        :param account: the request's account, which like `i` and `hq` is given as far as the request has it
         """
         return self._answers.refuse(reason, detail, account=account, i=i, hq=hq)
 
     @property
     def release(self) -> Release:
-        """The schedule by which answers leave that are proved at once."""
+        """The schedule by which eagerly proved answers leave."""
         return self._answers.release
 
     @release.setter
@@ -244,7 +244,8 @@ class Window(WindowView):
     # -- closing ---------------------------------------------------------------------------------------------
 
     def estimate(self) -> Estimate:
-        """Coalitions among the queries so far. It names accounts: for the provider only (docs/estimator.md).
+        """The coalition estimate over the queries so far. It names accounts, so it is for the provider only
+        (docs/estimator.md).
 
         :raises StoreError: a retained query cannot be opened
         """
@@ -262,12 +263,12 @@ class Window(WindowView):
 
         The coalition proof that the policy asks for is made and stored first, so an interrupted call resumes with it.
 
-        :param abandoned: the window never became usable; it is closed so that the chain can go on, and never passes
-        :param certify: False closes without that proof; no verifier decides for such a window
+        :param abandoned: the window never became usable, and is closed so that the chain can go on; it never passes
+        :param certify: False closes without that proof, and verifiers then do not decide about the window
         :param executor: where the proof's jobs run; in this process if None
         :param progress: called with (jobs done, jobs) of the proof
         :returns: the final checkpoint note
-        :raises WitnessError: the window has more records than the proof takes
+        :raises WitnessError: the window has more records than the proof covers
         """
         state = self.state
         with self._close:
@@ -310,19 +311,19 @@ class Window(WindowView):
 
         Each finished proof is stored before the next is counted, so an interrupted call resumes where it stopped.
 
-        :param together: prove up to so many records of a tenant at once, where its system can; a record that is left
+        :param together: the most records of a tenant that one proof covers, where its system can; a record that is left
             over is proved by itself
         :param executor: where the jobs run; in this process, one after another, if None
-        :param progress: called with (done, total), before the first proof too
-        :returns: how many proofs were made now; one of several records counts for each
-        :raises PolicyError: no circuit proves so many records together
+        :param progress: called with (done, total), and also before the first proof
+        :returns: the number of proofs that were made now; one for several records counts for each
+        :raises PolicyError: no circuit proves that many records together
         """
         return self.prover.prove(seqs, together=together, executor=executor, progress=progress)
 
     def answer_challenge(self, note: str, **options: Any) -> int:
         """Publish a verifier's challenge and prove the records it names.
 
-        :param options: as `prove`
+        :param options: as for `prove`
         :raises SchemaError: the challenge is over another ledger
         """
         return self.prover.answer_challenge(note, **options)
@@ -337,13 +338,13 @@ class Window(WindowView):
     ) -> int:
         """Make the noise certificates of every account's next `count` slots, where its tenant's system has them.
 
-        Each is stored before the next is counted; one that is there already is kept. Accounts whose beacon is still to
-        be drawn are left out.
+        Each is stored before the next is counted, and existing ones are kept. Accounts whose beacon is not drawn yet
+        are left out.
 
-        :param executor: as `prove`
+        :param executor: as for `prove`
         :param progress: called with (done, total)
-        :param until: looked up before each certificate; ends the work where it gives true
-        :returns: how many certificates were made now
+        :param until: called before each certificate; the work ends when it returns true
+        :returns: the number of certificates that were made now
         """
         self._require("active")
         return self.prover.certify_ahead(count, executor=executor, progress=progress, until=until)
@@ -351,7 +352,7 @@ class Window(WindowView):
     def _require(self, status: str) -> None:
         if self.status != status:
             raise WindowStateError(
-                "window is in another state", field="window", expected=status, found=self.status
+                "the window is in another state", field="window", expected=status, found=self.status
             )
 
     @contextmanager

@@ -92,7 +92,7 @@ def _indices(case: Case) -> None:
 
 
 def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconEntry | None, of: int) -> None:
-    """Check that a beacon entry is the one that entry `of` named, drawn after that entry's quorum and before its use."""
+    """Check that a beacon entry is the one that entry `of` named, and was drawn after its quorum and before its use."""
     if entry is None:
         case.report(check_id, False, f"a beacon entry for entry {of}", "none")
         return
