@@ -1,4 +1,4 @@
-"""The command `rag-audit`. Commands are thin: they read options, call the library, print."""
+"""The command `rag-audit`. Commands are thin: they read options, call the library, and print."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ COMMANDS = {
     "verify": "verify.verify",
     "setup": "setup.setup",
 }
-"""Each command's module and name there: only the one that is called is loaded, so that a verifier's process holds
-nothing of the provider's."""
+"""The module of each command and its name there. Only the called command's module is loaded, so a verifier's process
+holds no code of the provider."""
 
 
 class Commands(Group):
-    """The group of all commands, each loaded on use."""
+    """The group of all commands, each of which is loaded on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names."""
+        """The names of all commands."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

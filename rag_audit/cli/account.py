@@ -34,7 +34,7 @@ def account() -> None:
 @click.option("--id", "name", required=True, help="the account's id")
 @click.option("--tenant", required=True)
 def account_new(directory: Path, name: str, tenant: str) -> None:
-    """Make an account folder with its own key; prints the public roster line."""
+    """Make an account folder with its own key, and print the public roster line."""
     click.echo(jcs(Account.create(directory, name, tenant).roster_entry.dump()).decode())
 
 
@@ -59,7 +59,9 @@ def account_add(roster: Path, line: Path, as_json: bool) -> None:
 @click.option("--provider", required=True, help="the provider's vkey, or a file with it")
 @click.option("--socket", "address", type=SOCKET, help="the provider's socket (`rag-audit serve --socket`)")
 @click.option(
-    "--provider-dir", type=PATH, help="the provider's window folder, on one machine: starts the service"
+    "--provider-dir",
+    type=PATH,
+    help="the provider's window folder on this machine, for which the service is started",
 )
 @json_option
 def query(
@@ -71,7 +73,7 @@ def query(
     provider_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Ask one question as an account; checks the answer and keeps its receipt."""
+    """Ask one question as an account, check the answer, and keep its receipt."""
     if (address is None) == (provider_dir is None):
         raise click.UsageError("give one of --socket and --provider-dir")
     window = Publication.load(public)
@@ -147,7 +149,7 @@ def receipt_verify(file: Path, public: Path, provider: str, as_json: bool) -> No
 @click.option("--window", "public", type=PATH, required=True, help="the window's public folder")
 @click.option("--out", type=PATH, required=True, help="folder for the countersigned receipts")
 @click.option(
-    "--disclose", is_flag=True, help="also show query texts, so that the embedder can be re-executed"
+    "--disclose", is_flag=True, help="show query texts too, so that the embedder can be re-executed"
 )
 @click.option(
     "--tlog-proof",

@@ -1,6 +1,6 @@
-"""What every command shares: errors without tracebacks, results on stdout, everything else on stderr.
+"""The common base of all commands: errors without tracebacks, results on stdout, everything else on stderr.
 
-Whatever is printed is escaped here (`printable`): lines are the program's own, whatever a file holds.
+Everything that is printed is escaped here (`printable`), so that a file's content cannot add a line.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="print one JS
 
 
 class FilePath(click.Path):
-    """The path of a file or folder, or of one to be made. Pipes and devices are refused: reading them may not end."""
+    """The path of a file or folder, which may be missing. Pipes and devices, whose reading may not end, are refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = super().convert(value, param, ctx)
@@ -44,7 +44,9 @@ class FilePath(click.Path):
         except (OSError, ValueError):
             return path  # the command says what is missing, or makes it
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise EncodingError("neither a file nor a folder", field=str(path), expected="a regular file")
+            raise EncodingError(
+                "the path is neither a file nor a folder", field=str(path), expected="a regular file"
+            )
         return path
 
 
@@ -65,7 +67,7 @@ class Group(click.Group):
             _internal(exc, self._path(sys.argv[1:] if args is None else args))
 
     def _path(self, words: Sequence[str]) -> list[str]:
-        """Which command was asked for: its names alone, since any other word may be a secret or somebody's text."""
+        """The names of the command that was called, since any other word may be a secret or somebody's text."""
         path: list[str] = []
         command: click.Command | None = self
         context = click.Context(self)
@@ -80,14 +82,14 @@ class Group(click.Group):
         try:
             return self._reported(ctx)
         except BrokenPipeError:
-            # Whoever read the output, or the error, has left; click itself would leave with 1, which here says that a
-            # check failed. What Python would still flush at its end has no reader either.
+            # The reader of the output, or of the error, has left; click itself would exit with 1, which here means that
+            # a check failed. What Python would still flush at its end has no reader either.
             with suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(int(ExitCode.MALFORMED))
 
     def _reported(self, ctx: click.Context) -> Any:
-        """Run the command; a named error is printed and gives the exit code."""
+        """Run the command, print a named error, and exit with the error's code."""
         try:
             return self._named(ctx)
         except RagAuditError as exc:
@@ -96,7 +98,7 @@ class Group(click.Group):
             click.echo(f"rag-audit: {exc.name}: {exc.diagnostics()}", err=True)
             ctx.exit(int(exc.exit_code))
         except click.Abort:
-            # An unanswered question; click itself would leave with 1, which here says that a check failed.
+            # A prompt was not answered; click itself would exit with 1, which here means that a check failed.
             click.echo("rag-audit: no answer was given; give it as an option (--help)", err=True)
             ctx.exit(int(ExitCode.MALFORMED))
         except KeyboardInterrupt:
@@ -106,7 +108,7 @@ class Group(click.Group):
             ctx.exit(130)
 
     def _named(self, ctx: click.Context) -> Any:
-        """Run the command; what the system refuses to read, write or give is named like everything else."""
+        """Run the command, and turn the system's errors on input, output and memory into named errors."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -123,7 +125,7 @@ class Group(click.Group):
 
 
 def internal_error(exc: BaseException, command: Sequence[str]) -> list[str]:
-    """Report an exception that has no name of its own; lines that say so and where the report is.
+    """Report an exception that is no named error, and return lines that say so and where the report is.
 
     :param command: the names of command and subcommands
     """
@@ -143,15 +145,15 @@ def _internal(exc: Exception, command: Sequence[str]) -> NoReturn:
 
 
 def emit(value: dict[str, Any], as_json: bool, text: str | Sequence[str] | None = None) -> None:
-    """The command's result: one JSON object, or text for people.
+    """Print the command's result as one JSON object or as text for people.
 
-    :param text: one line, or several; what files hold cannot add any
+    :param text: one line or several, to which the content of files cannot add any
     """
     click.echo(json_text(value) if as_json else lines(_pairs(value) if text is None else text))
 
 
 def lines(text: str | Sequence[str]) -> str:
-    """Lines for people, each of which stays one."""
+    """Values as lines for people, each of which stays one line."""
     return printable(text) if isinstance(text, str) else "\n".join(printable(line) for line in text)
 
 
@@ -160,12 +162,12 @@ def _pairs(value: dict[str, Any]) -> list[str]:
 
 
 def say(text: str) -> None:
-    """A remark for people, on stderr."""
+    """Print a remark for people on stderr."""
     click.echo(f"rag-audit: {printable(text)}", err=True)
 
 
 def progress(what: str) -> Callable[[int, int], None]:
-    """A progress line on stderr when it is a terminal; elsewhere, in a log say, a line every half minute."""
+    """A function that shows progress on stderr: one line that changes on a terminal, else a line every half minute."""
     started = shown = time.monotonic()
 
     def show(done: int, total: int) -> None:
@@ -182,7 +184,7 @@ def progress(what: str) -> Callable[[int, int], None]:
 
 
 def stages() -> Callable[[str, int, int], None]:
-    """`progress` of work in several steps, each by its name."""
+    """A function that shows the progress (`progress`) of work in several steps, each with its name."""
     shown: dict[str, Callable[[int, int], None]] = {}
 
     def show(step: str, done: int, total: int) -> None:
@@ -200,11 +202,11 @@ def verifier_key(text: str, *, field: str) -> VerifierKey:
         try:
             text = read_text(path, max_bytes=MAX_KEY_BYTES).strip()
         except RagAuditError as exc:
-            raise SetupError("no such key file", field=field, expected="a vkey or a file that holds it",
+            raise SetupError("there is no such key file", field=field, expected="a vkey or a file that holds it",
                              found=str(path)) from exc  # fmt: skip
     return VerifierKey.parse(text, field=field)
 
 
 def signing_key(path: Path) -> SigningKey:
-    """A secret key file, which only its owner may be able to open."""
+    """Read a secret key file, which only its owner may be able to open."""
     return SigningKey.load(path)

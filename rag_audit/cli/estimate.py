@@ -1,4 +1,4 @@
-"""`rag-audit estimate`: what the coalition estimator sees, and how often it is wrong."""
+"""`rag-audit estimate`: the coalition estimate of a window, and the estimator's error rates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def estimate() -> None:
 @click.argument("directory", type=PATH)
 @json_option
 def window_(directory: Path, as_json: bool) -> None:
-    """Estimate on the queries that the window in DIRECTORY has answered so far. Prints accounts: keep it private."""
+    """Estimate coalitions from the queries that the window in DIRECTORY has answered so far.
+
+    The output names accounts: keep it private.
+    """
     with resume(directory) as window:
         found, k_max = window.estimate(), window.policy.k_max
     p, q = found.theta
@@ -79,7 +82,7 @@ def calibrate(
     if paper == (questions is not None):
         raise click.UsageError("give one of --paper and --questions")
     if out is not None and not out.is_dir():
-        raise StoreError("no such folder", field="--out", found=str(out))
+        raise StoreError("there is no such folder", field="--out", found=str(out))
     if questions is None:
         _paper(trials, out, as_json)
         return
@@ -132,9 +135,10 @@ def _explain(report: calibration.QuestionReport, embedder: str) -> list[str]:
 
 
 def load_questions(path: Path) -> list[str]:
-    """Questions from a file: JSON lines with a field ``question``, or plain text, one a line; blank lines skipped.
+    """Read questions from a file: JSON Lines with a field ``question``, or plain text with one a line. Blank lines are
+    skipped.
 
-    :raises RagAuditError: unreadable, not UTF-8, or a JSON line without a question, named by its number
+    :raises RagAuditError: the file is unreadable or not UTF-8, or a JSON line, whose number is named, has no question
     """
     data = read_bytes(path, max_bytes=MAX_QUESTIONS_BYTES)
     try:
@@ -149,7 +153,7 @@ def _question(line: str, place: str) -> str:
         return line
     value = parse_json(line.encode(), source=place)
     if not isinstance(value, dict) or not isinstance(value.get("question"), str):
-        raise SchemaError("not a question", field=place, expected='{"question": ".."}')
+        raise SchemaError("the line is not a question", field=place, expected='{"question": ".."}')
     return str(value["question"])
 
 

@@ -1,4 +1,4 @@
-"""`rag-audit policy explore`: what a policy leaves of retrieval."""
+"""`rag-audit policy explore`: the recall that a policy's noise leaves."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def explore(
         part = base.tenant(tenant or "")
         if part is None:
             raise PolicyError(
-                "which of the policy's tenants?",
+                "name one of the policy's tenants",
                 field="--tenant",
                 expected=", ".join(t.tenant for t in base.tenants),
                 found=tenant,

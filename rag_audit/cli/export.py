@@ -1,4 +1,4 @@
-"""`rag-audit export`: a window for other people's tools."""
+"""`rag-audit export`: a window in the formats of other tools."""
 
 from __future__ import annotations
 

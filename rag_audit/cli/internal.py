@@ -1,6 +1,6 @@
-"""The last resort: an exception that nobody named becomes exit code 70 and a report that holds no data.
+"""The last resort: an exception that is no named error becomes exit code 70 and a report without data.
 
-It must never be read as a verdict: Python itself would leave with 1, which here says that a check is proven false.
+It must never be read as a verdict: Python itself would exit with 1, which here means that a check is proven false.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _MAX_CAUSES = 8
 
 
 def write_report(error: BaseException, command: Sequence[str]) -> tuple[str, Path | None]:
-    """A report of an exception: what was run, by name, and where in the code it went wrong.
+    """Write a report of an exception: the command's name, and the places in the code where it was raised.
 
-    It has the types of the exceptions and the code's own places: no message, no value, no argument, since any of them
+    The report has the exceptions' types and places in the code, but no message, value or argument, since any of them
     may hold a secret or somebody's text.
 
     :param command: the names of command and subcommands, without arguments
-    :returns: the report, and the file that it is in; None where none could be written
+    :returns: the report, and its file, or None where no file could be written
     """
     lines = [
         f"rag-audit {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}",
@@ -69,7 +69,7 @@ def _chain(error: BaseException) -> Iterator[str]:
 
 
 def _place(filename: str) -> str:
-    """A file of the code by its place in its package: where it is installed is nobody's business."""
+    """A code file's path within its package, which does not reveal where the package is installed."""
     path = Path(filename)
     for folder in sorted((Path(p) for p in sys.path if p), key=lambda p: len(p.parts), reverse=True):
         if path.is_relative_to(folder):

@@ -1,4 +1,4 @@
-"""`rag-audit policy`: write a policy from a target, see what it promises, and what it leaves of retrieval."""
+"""`rag-audit policy`: write a policy from a target, and show its bounds and the recall that it leaves."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 METHODS = ("classical", "split", "analytic", "exact")
 DOCUMENT_TOKENS = 512
-"""where `policy new` lets documents be cut"""
+"""The number of tokens at which `policy new` lets documents be cut."""
 
 
 @click.group(cls=Group)
 def policy() -> None:
-    """Write a window's policy, and see what it promises and what it costs."""
+    """Write a window's policy, and show its bounds and its cost in recall."""
 
 
 def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], dict[str, SystemName]]:
-    """Capacities and proof systems by tenant."""
+    """Read capacities and proof systems by tenant."""
     capacities: dict[str, int] = {}
     systems: dict[str, SystemName] = {}
     for item in items:
@@ -206,7 +206,7 @@ def new(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Write a well-formed policy to OUT, from a target for epsilon or from noise that is given.
+    """Write a well-formed policy to OUT, from a target for epsilon or from given noise.
 
     JSON has no comments: each number is explained on stdout and in OUT.explained.txt.
     """
@@ -277,7 +277,7 @@ def new(
 @click.option("--accounts-max", callback=whole_number, help="accounts of the largest tenant")
 @json_option
 def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options: Any) -> None:
-    """All bounds of a policy FILE, or of the constants given: the numbers that a verdict carries."""
+    """Print all bounds of a policy FILE, or of given constants, as a verdict carries them."""
     from rag_audit.accounting import Mechanism, policy_figures
     from rag_audit.accounting.values import probability
     from rag_audit.accounting.wellformed import check_infinite_loss

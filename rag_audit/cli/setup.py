@@ -1,4 +1,4 @@
-"""`rag-audit setup`: keys of the circuits that a policy names, alone or by several parties."""
+"""`rag-audit setup`: keys of the circuits that a policy names, made by one party or by several."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def start(
 @click.option("--name", required=True, help="who contributes, at most 64 bytes; published")
 @json_option
 def contribute(old: Path, new: Path, name: str, as_json: bool) -> None:
-    """Mix a fresh secret into the key OLD, write it to NEW, forget the secret.
+    """Mix a fresh secret into the key OLD, write the key to NEW, and forget the secret.
 
-    Publish the digest that is printed: with it you find your contribution in the final key (`setup verify`).
+    Publish the printed digest, with which you find your contribution in the final key (`setup verify`).
     """
     made = ceremony.contribute(old, new, name)
     value = {"key": str(new), **made.as_json()}
@@ -135,9 +135,9 @@ def verify(
 ) -> None:
     """Check that ZKEY is the circuit's key under these powers, and every contribution in both phases.
 
-    The circuit is compiled anew from the installed sources. Prints the digests of all that was checked: compare them,
-    and look for your own contribution's. A verification key is pinned with its circuit's digest, so that --r1cs alone
-    gives none.
+    The circuit is compiled anew from the installed sources. The digests of everything that was checked are printed:
+    compare them, and look for that of your own contribution. A verification key is pinned with its circuit's digest, so
+    --r1cs alone gives none.
     """
     if (policy is None) == (r1cs is None):
         raise SetupError("one circuit is needed", field="--policy, --r1cs", expected="exactly one of them")
@@ -204,8 +204,8 @@ def finalise(
 ) -> None:
     """Check ZKEY as `verify` does and install it: windows are proved with it from now on, so do it between windows.
 
-    Relying parties check the file of --out with `trust new --zkey`. The setup is a `ceremony` if two parties or more
-    gave a secret in each phase.
+    Relying parties check the file of --out with `trust new --zkey`. The setup is a `ceremony` if each phase has two or
+    more contributions of a secret.
     """
     value = None if beacon is None else parse_hex(beacon, max(1, len(beacon) // 2), field="--beacon")
     _check_digest(ptau_digest)
@@ -223,17 +223,17 @@ def checked_pins(
     ptau: Path | None,
     ptau_digest: str | None,
 ) -> list[Groth16Pin]:
-    """Pins of keys that are checked here as `setup verify` checks them, labelled with what their files show.
+    """The pins of keys that are checked here as by `setup verify`, labelled with the setup that their files show.
 
     :param zkeys: `FILE`, or `CIRCUIT=FILE` where the policy has several circuits
-    :raises SetupError: policy or powers are missing, no such circuit, or a file cannot be read
+    :raises SetupError: policy or powers are missing, there is no such circuit, or a file cannot be read
     :raises CeremonyError: a key is proven false, is another circuit's, or nobody contributed to it
     """
     if not zkeys:
         return []
     if policy is None or ptau is None:
         raise SetupError(
-            "a key is pinned only once it was checked",
+            "a key must be checked before it is pinned",
             field="--zkey",
             expected="--policy and --ptau beside it",
         )
@@ -267,7 +267,7 @@ def _instance(policy: Path, circuit: str | None, dimension: int, together: int |
     named = [i for i in every if circuit in (None, i.name, i.digest())]
     if len(named) != 1:
         raise SetupError(
-            "which of the policy's circuits?",
+            "name one of the policy's circuits",
             field="--circuit",
             expected=" or ".join(i.name for i in every),
             found=circuit,
@@ -293,7 +293,7 @@ def _show(made: Sequence[tuple[Instance, KeyFiles]], as_json: bool) -> None:
 
 
 def _listed(instance: Instance, vk: str, label: str) -> dict[str, Json]:
-    """A key as `trust new --setup` reads it."""
+    """A key in the form that `trust new --setup` reads."""
     return {"circuit": instance.digest(), "name": instance.name, "vk": vk, "setup": label}
 
 

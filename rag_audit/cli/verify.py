@@ -115,10 +115,10 @@ def challenge(window: Path, key: Path, trust: Path, out: Path, as_json: bool) ->
 
 
 def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
-    """The final checkpoint, once it can no longer change: a draw over one that can would let a provider try again.
+    """The final checkpoint, if it can no longer change; otherwise a provider could try again after a draw over it.
 
-    :raises SignatureError: not signed by the provider, or the quorum is not complete
-    :raises SchemaError: the entries are not the ones under it
+    :raises SignatureError: the provider did not sign the checkpoint, or the quorum is not complete
+    :raises SchemaError: the entries are not the ones under the checkpoint
     """
     signed = open_checkpoint(
         file.final_checkpoint,
@@ -131,7 +131,7 @@ def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
     head, tree = signed.checkpoint, HashTree(leaf_hash(jcs(entry)) for entry in file.entries)
     if (tree.size, tree.root()) != (head.size, head.root):
         raise SchemaError(
-            "entries are not the ones under the final checkpoint",
+            "the entries are not the ones under the final checkpoint",
             field="entries",
             expected=f"{head.size} entries, root {head.root.hex()}",
             found=f"{tree.size} entries, root {tree.root().hex()}",
@@ -140,7 +140,7 @@ def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
 
 
 def _opening(file: WindowFile) -> Opening:
-    """Entry 0."""
+    """The window's opening, entry 0 of its ledger."""
     entry = parse_entry(file.entries[0] if file.entries else None, field="entries[0]")
     if not isinstance(entry, Opening):
         raise SchemaError("entry 0 is not an opening", field="entries[0].type", found=entry.type)
@@ -149,7 +149,7 @@ def _opening(file: WindowFile) -> Opening:
 
 @click.group(cls=Group)
 def trust() -> None:
-    """What a verifier trusts."""
+    """Write the trust file of a verifier."""
 
 
 @trust.command("new")
@@ -188,7 +188,7 @@ def trust() -> None:
 @click.option(
     "--embedder", default="wordllama-256", show_default=True, help="pin this release's public artefacts of it"
 )
-@click.option("--show", type=PATH, help="show the fingerprints found in a window, unverified, and adopt none")
+@click.option("--show", type=PATH, help="show the fingerprints in a window, unverified, and adopt none")
 @click.option(
     "--require", "settings", multiple=True, metavar="KEY=VALUE", help="a requirement, e.g. max_epsilon=8"
 )
@@ -211,7 +211,7 @@ def trust_new(
     show: Path | None,
     settings: tuple[str, ...],
 ) -> None:
-    """Write a commented trust.toml with strict defaults; asks for the keys that are not given."""
+    """Write a commented trust.toml with strict defaults, and ask for the keys that are not given."""
     if show is not None:
         _show(show)
     origin = origin or click.prompt("the provider's origin", err=True)
@@ -250,13 +250,13 @@ def trust_new(
 
 
 def _pins(path: Path) -> list[Groth16Pin]:
-    """Pins in someone else's words. That a key is a ceremony's is what a verifier finds out itself (`--zkey`), or
-    writes into its own trust.toml.
+    """The pins in someone else's file. A verifier checks itself whether a key is a ceremony's (`--zkey`), or writes so
+    into its own trust.toml.
     """
     value = read_json(path, max_bytes=1 << 20)
     keys = value.get("keys") if isinstance(value, dict) else None
     if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
-        raise SchemaError("not the output of setup", field=str(path),
+        raise SchemaError("the file is not the output of setup", field=str(path),
                           expected="{keys: [{circuit, vk, setup}, ..]}")  # fmt: skip
     pins = [
         Groth16Pin.parse({k: v for k, v in key.items() if k in ("circuit", "vk", "setup")},
@@ -273,7 +273,7 @@ def _pins(path: Path) -> list[Groth16Pin]:
 
 
 def _requirements(settings: tuple[str, ...]) -> Require:
-    # What a policy has unless it says otherwise; the other limits are the relying party's to set.
+    # The default of a policy; the relying party sets the other limits.
     lo, hi = DEFAULT_SCORE_WINDOW
     values: dict[str, Any] = {"max_score_hi": hi, "min_score_width": hi - lo, "max_abandoned": 0}
     for setting in settings:
@@ -282,12 +282,18 @@ def _requirements(settings: tuple[str, ...]) -> Require:
         integer = integer or (key, text) == ("min_tau", WHOLE_WINDOW)
         if key not in Require.model_fields or not text or (integer and not COUNT.fullmatch(text)):
             raise SetupError(
-                "not a requirement", field="--require", expected=sorted(Require.model_fields), found=setting
+                "the value is not a requirement",
+                field="--require",
+                expected=sorted(Require.model_fields),
+                found=setting,
             )
         flag = key.startswith("allow_")
         if flag and text not in ("true", "false"):
             raise SetupError(
-                "not true or false", field=f"--require {key}", expected="true or false", found=text
+                "the value is not true or false",
+                field=f"--require {key}",
+                expected="true or false",
+                found=text,
             )
         values[key] = int(text) if integer else (text == "true") if flag else text
     return Require.parse(values, field="--require")

@@ -61,28 +61,30 @@ low_memory_option = click.option(
 
 
 class _Settings(Model):
-    """settings.json: what the commands need to open a window again."""
+    """settings.json: the settings with which the commands open a window again."""
 
     key: str
-    """path of the provider's key"""
+    """path of the file with the provider's key"""
 
 
 def _settings(directory: Path) -> _Settings:
     path = Layout(directory).settings
     if not path.exists():
-        raise SetupError("no window in this folder", field=str(directory), hint="rag-audit open --help")
+        raise SetupError(
+            "there is no window in this folder", field=str(directory), hint="rag-audit open --help"
+        )
     return _Settings.parse(read_json(path, max_bytes=1 << 16), field=str(path))
 
 
 def _with_settings(directory: Path, key: Path) -> Path:
-    """The folder of a window to be opened. It names the key before there is an opening to go on with."""
+    """The folder of a window that is to be opened, in which the path of the key is stored before the opening."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(Layout(directory).settings, jcs({"key": str(key.resolve())}))
     return directory
 
 
 def resume(directory: Path, *, low_memory: bool = False) -> Window:
-    """The window in a folder, with the key that it was opened with."""
+    """Resume the window in a folder with the key that it was opened with."""
     window = Window.resume(directory, key=signing_key(Path(_settings(directory).key)))
     window.low_memory = low_memory
     return window
@@ -130,8 +132,8 @@ def open_(
 ) -> None:
     """Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder.
 
-    Large indices take minutes. Interrupted, the same command goes on where it stopped; nothing is published before
-    everything is committed.
+    Large indices take minutes. After an interruption the same command resumes where it stopped; nothing is published
+    before everything is committed.
     """
     if unfinished(directory):
         if policy_file is None or roster is None or docs is None or key is None or not witnesses:
@@ -177,7 +179,7 @@ def open_(
 
 
 def _warn_of_cuts(embedder: Embedder, documents: Mapping[str, Sequence[str]]) -> None:
-    """Say how many documents are longer than what is embedded of them."""
+    """Print how many documents are longer than the part of them that is embedded."""
     limit = embedder.limits.document
     for tenant, texts in documents.items():
         cut = sum(
@@ -192,13 +194,13 @@ def _warn_of_cuts(embedder: Embedder, documents: Mapping[str, Sequence[str]]) ->
 
 
 def previous_window(public: Path, policy: Policy) -> PreviousWindow:
-    """Name a closed window as the predecessor.
+    """The reference to a closed window as the predecessor of a new one.
 
-    :raises PolicyError: the policy gives the new window the id of that one: witnesses refuse it
+    :raises PolicyError: the policy gives the new window the predecessor's id, which witnesses refuse
     """
     before = ClosedWindow.of(WindowFile.load(public), field="--previous")
     if before.opening.window == policy.window:
-        raise PolicyError("a window's id serves once", field="policy.window", found=policy.window)
+        raise PolicyError("a window's id must be new", field="policy.window", found=policy.window)
     return before.as_previous()
 
 
@@ -212,7 +214,7 @@ def previous_window(public: Path, policy: Policy) -> PreviousWindow:
 def enrol(directory: Path, line: Path, witnesses: tuple[Path, ...], as_json: bool) -> None:
     """Add the account of a roster LINE to an open window; its queries wait for the beacon that the witnesses draw.
 
-    They cosign and reveal as for an opening (`witness cosign`, `witness beacon`); then run `open` again.
+    The witnesses cosign and reveal as for an opening (`witness cosign`, `witness beacon`); then run `open` again.
     """
     account = RosterEntry.parse(read_json(line, max_bytes=65_536), field=line.name)
     nonces = {"source": "witnesses", "witnesses": load_nonce_lines(witnesses)}
@@ -236,7 +238,7 @@ def enrol(directory: Path, line: Path, witnesses: tuple[Path, ...], as_json: boo
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="keep the noise certificates of this many next slots of every account made, between the queries",
+    help="make the noise certificates of this many next slots of every account in advance, between the queries",
 )
 @click.option(
     "--release-every",
@@ -255,7 +257,7 @@ def serve(
     period: float | None,
     low_memory: bool,
 ) -> None:
-    """Answer signed requests, one JSON line in, one out."""
+    """Answer signed requests, one JSON line for each."""
     left = iter(range(eager))
     if (address is None) == (not stdio):
         raise click.UsageError("give one of --socket and --stdio")
@@ -285,7 +287,7 @@ def _report_fault(exc: BaseException) -> None:
     "certify",
     flag_value=False,
     default=True,
-    help="close without the coalition certificate that the policy asks for: no verdict then decides",
+    help="close without the coalition proof that the policy asks for, and verifiers then do not decide",
 )
 @executor_option
 @workers_option
@@ -295,8 +297,8 @@ def close(
 ) -> None:
     """Close a window; run again to take the witnesses' cosignatures of the final checkpoint.
 
-    The estimator runs over the window's queries, and its certificate is made if the policy asks for one. Interrupted,
-    it goes on when it is run again.
+    The estimator runs over the window's queries, and the coalition proof is made if the policy asks for one. After an
+    interruption the same command resumes.
     """
     with resume(directory) as window, open_executor(address, workers=workers) as executor:
         window.close(abandoned=abandon, certify=certify, executor=executor, progress=progress("certificate"))
@@ -316,7 +318,7 @@ def close(
     is_flag=False,
     flag_value=1,
     metavar="[COUNT]",
-    help="while the window is open: noise certificates of every account's next slots, one each if no count is given",
+    help="while the window is open: make noise certificates of each account's next slots, one if no count is given",
 )
 @click.option(
     "--together",
@@ -335,10 +337,10 @@ def prove(
     low_memory: bool,
     as_json: bool,
 ) -> None:
-    """Make the missing proofs and add them to window.json; can be interrupted and run again.
+    """Make the missing proofs and add them to window.json. The command can be interrupted and run again.
 
     Proofs are made by processes here, or by a cluster, which sees sealed jobs only (`worker-key`). With --ahead only
-    the part of a proof is made that does not wait for the query (scan tenants).
+    the noise certificates are made, the part of a proof that does not depend on the query (scan tenants).
     """
     if ahead is not None and note is not None:
         raise click.UsageError("give one of --ahead and --challenge")

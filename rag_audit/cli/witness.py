@@ -32,7 +32,7 @@ def witness() -> None:
 @click.option("--name", required=True, help="the witness's name in cosignatures")
 @json_option
 def init(directory: Path, name: str, as_json: bool) -> None:
-    """Make a witness folder with a fresh key; prints its vkey."""
+    """Make a witness folder with a fresh key, and print its vkey."""
     made = Witness.init(directory, name)
     emit({"name": name, "vkey": str(made.vkey)}, as_json, str(made.vkey))
 
@@ -40,7 +40,7 @@ def init(directory: Path, name: str, as_json: bool) -> None:
 @witness.command("nonce")
 @click.argument("directory", type=PATH)
 def nonce(directory: Path) -> None:
-    """Commit to a fresh beacon nonce; prints the public line that a provider puts into its opening."""
+    """Commit to a fresh beacon nonce, and print the public line that a provider puts into its opening."""
     member = Witness(directory)
     commitment = member.nonce_commitment().hex()
     click.echo(jcs({"name": member.vkey.name, "vkey": str(member.vkey), "commitment": commitment}).decode())
@@ -62,7 +62,7 @@ def _trusted(path: Path, origin: str) -> tuple[VerifierKey, list[VerifierKey], i
 
 
 def _notes(public: Path, text: str, keys: Sequence[VerifierKey]) -> Note:
-    """A checkpoint with every cosignature that lies beside it; what is no good note of a known key is passed over."""
+    """A checkpoint with every cosignature from the files beside it, except notes that no known key has signed."""
     notes = [parse_note(text)]
     for path in sorted((public / "notes").glob("*.txt")):
         try:
@@ -71,7 +71,7 @@ def _notes(public: Path, text: str, keys: Sequence[VerifierKey]) -> Note:
                 verify_note(other, keys, field=path.name)
                 notes.append(other)
         except RagAuditError as exc:
-            say(f"{path.name} is passed over: {exc.message}")
+            say(f"{path.name} is skipped: {exc.message}")
     return merge_signatures(notes, keys)
 
 
@@ -105,7 +105,7 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
         size = file.final_head().size
         if size > tree.size or last[0] > size:
             raise SetupError(
-                "checkpoint and entries do not fit", field="window.json", expected=size, found=tree.size
+                "the checkpoint does not fit the entries", field="window.json", expected=size, found=tree.size
             )
         is_closing: Any = file.entries[-1]
         closing = None
@@ -132,10 +132,10 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
 )
 @json_option
 def follow(directory: Path, window: Path, trust: Path, as_json: bool) -> None:
-    """Take up a closed WINDOW that this witness did not see to its end, on the word of a quorum of the others.
+    """Accept a closed WINDOW that this witness did not follow to its end, relying on a quorum of the others.
 
-    For a witness that joins a provider's chain late, or was away: once for each window, in their order. Nothing is
-    signed; the next opening can then be cosigned.
+    This is for a witness that joins a provider's chain late, or was away: run it once for each window, in their order.
+    Nothing is signed; the next opening can then be cosigned.
     """
     member = Witness(directory)
     file = WindowFile.load(window)
@@ -179,7 +179,7 @@ def beacon(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
 
 
 def _named(public: Path, window: Publication) -> tuple[str, bytes, int, Sequence[bytes]]:
-    """What waits for a beacon: checkpoint, entry, its index and inclusion path."""
+    """The entry that waits for a beacon: checkpoint, entry, index and inclusion path."""
     if (public / "window.json").exists():
         file = WindowFile.load(public)
         last: Any = file.entries[-1] if file.entries else None
@@ -191,5 +191,5 @@ def _named(public: Path, window: Publication) -> tuple[str, bytes, int, Sequence
 
 
 def load_nonce_lines(paths: tuple[Path, ...]) -> list[dict[str, Any]]:
-    """The lines that `witness nonce` printed, one file each."""
+    """Read the lines that `witness nonce` printed, one in each file."""
     return [read_json(path, max_bytes=MAX_PUBLICATION_BYTES) for path in paths]

@@ -1,4 +1,4 @@
-"""The demo's text: docstrings of the standard library.
+"""The demo's texts: docstrings of the standard library.
 
 Every machine with Python has the docstrings, so the demo downloads nothing. Groups of modules are tenants; the
 questions are written by hand and name the object that answers each. Ten of the sixty were reworded after a first
@@ -26,9 +26,9 @@ from rag_audit.index.texts import Document
 log = logging.getLogger(__name__)
 
 MIN_CHARS = 80
-"""Shorter docstrings repeat a signature and answer nothing."""
+"""The least characters of a docstring: shorter ones repeat a signature and answer nothing."""
 SMALL_TENANTS = ("files", "numbers", "text")
-"""The groups that go through the circuits, cut to their capacity."""
+"""The groups that are small tenants, cut to their capacity."""
 
 # Modules of Linux and macOS from Python 3.11 to 3.14 whose import has no effect that a person would notice.
 # `builtins.str` is one class of a module that several groups share.
@@ -105,7 +105,7 @@ class Question:
 
 
 def collect(min_chars: int = MIN_CHARS) -> list[Document]:
-    """Docstrings of `SOURCES`, without duplicates, in an order that depends on the Python release only.
+    """Collect the docstrings of `SOURCES`, without duplicates, in an order that depends on the Python release only.
 
     A module that this platform lacks is left out with a warning in the log.
 
@@ -113,7 +113,7 @@ def collect(min_chars: int = MIN_CHARS) -> list[Document]:
     :raises SetupError: Python was started with -OO, which removes docstrings
     """
     if sys.flags.optimize > 1:
-        raise SetupError("docstrings were removed from this interpreter", found="python -OO", hint="drop -OO")
+        raise SetupError("this interpreter runs without docstrings", found="python -OO", hint="drop -OO")
     documents: dict[str, Document] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -132,9 +132,9 @@ def collect(min_chars: int = MIN_CHARS) -> list[Document]:
 
 
 def small_tenants(capacity: int = 64) -> dict[str, list[Document]]:
-    """`SMALL_TENANTS` with at most `capacity` documents each, what answers the questions first among them.
+    """The documents of `SMALL_TENANTS`, at most `capacity` each, with those that answer the questions first.
 
-    :raises SetupError: more answers than capacity
+    :raises SetupError: the questions have more answers than a tenant has positions
     """
     wanted = {question.answer for question in load_questions()}
     tenants = {}
@@ -144,7 +144,9 @@ def small_tenants(capacity: int = 64) -> dict[str, list[Document]]:
         # By digest, so that the choice is spread over the modules and moves little between Python releases.
         group.sort(key=lambda d: (d.title not in wanted, sha256(d.title.encode()).digest()))
         if (answers := sum(d.title in wanted for d in group)) > capacity:
-            raise SetupError("questions have more answers than positions", expected=capacity, found=answers)
+            raise SetupError(
+                "the questions have more answers than positions", expected=capacity, found=answers
+            )
         tenants[tenant] = sorted(group[:capacity], key=lambda d: d.title)
     return tenants
 
@@ -156,7 +158,9 @@ def load_questions() -> list[Question]:
 
 
 def _objects(source: str) -> Iterator[tuple[str, object]]:
-    """Titled public objects of a module, or of one class of `builtins`: functions, then classes with members."""
+    """The public objects of a module, or of one class of `builtins`, with their titles: functions, then classes with
+    their members.
+    """
     namespace, _, name = source.rpartition(".")
     if namespace == "builtins":
         yield from _class(name, getattr(importlib.import_module(namespace), name))

@@ -1,4 +1,4 @@
-"""The demo on a person's own texts: tenants, questions that the texts themselves suggest, and who asks which."""
+"""The demo on a person's own texts: tenants, questions taken from the texts, and the accounts that ask them."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from rag_audit.index.embedders import Embedder, NothingToEmbed
 from rag_audit.index.texts import Document, DocumentsError, load_directory
 
 LEAST_CAPACITY = 64
-"""Empty positions get noise too: among many, few texts would hardly ever be found."""
+"""The most positions for each text, since empty positions get noise too and few texts would hardly be found."""
 MAX_TEXTS = 1 << 16
-"""Texts a tenant that the demo commits to: more take minutes. The rest is left out, and said to be."""
+"""The most texts of a tenant that the demo commits to, since more take minutes; it says how many are left out."""
 QUESTIONS = 8
-"""questions a tenant"""
+"""The most questions for each tenant."""
 FEWEST_WORDS, MOST_WORDS = 4, 20
 
 _ENDS = re.compile(r"\n|(?<=[.!?])(?<![0-9]\.)\s+|(?<=[。！？])")
 _MARKS = re.compile(r"\A(?:[#>*+\-=\s|]+|[0-9]{1,3}[.)]\s)+")
-"""What leads a heading, a quotation or an item of a list."""
+"""The marks before a heading, a quotation or an item of a list."""
 _SPEAKER = re.compile(r"\A[A-Z]\w{0,19}(?: \w{1,12})?:\s+")
-"""What leads a line of a dialogue."""
+"""The speaker's name before a line of a dialogue."""
 MAX_SENTENCES = 200
-"""of a text that are looked at"""
+"""The most characters of a text that are searched for questions."""
 
 
 def own_texts(path: Path) -> tuple[dict[str, list[Document]], dict[str, int]]:
-    """The folder's texts by tenant, and how many of a tenant's are left out.
+    """Read a folder's texts by tenant, with the number of each tenant's texts that are left out.
 
-    :raises DocumentsError: no texts, or a tenant without one
+    :raises DocumentsError: there are no texts, or a tenant has none
     """
     tenants, left_out = load_directory(path), {}
     for name, texts in tenants.items():
         if not texts:
             raise DocumentsError(
-                "tenant holds no text", field=str(path / f"{name}.jsonl"), expected="a text or more"
+                "a tenant has no text", field=str(path / f"{name}.jsonl"), expected="a text or more"
             )
         if len(texts) > MAX_TEXTS:
             left_out[name] = len(texts) - MAX_TEXTS
@@ -51,36 +51,36 @@ def own_texts(path: Path) -> tuple[dict[str, list[Document]], dict[str, int]]:
 
 
 def capacity(texts: int) -> int:
-    """Positions for so many texts: a power of two."""
+    """The number of positions for a number of texts, a power of two."""
     return max(LEAST_CAPACITY, 1 << (texts - 1).bit_length())
 
 
 def own_questions(tenants: Mapping[str, Sequence[Document]], embedder: Embedder) -> list[Question]:
-    """Up to `QUESTIONS` a tenant, whole sentences of texts that lie evenly between the first and the last.
+    """Up to `QUESTIONS` questions for each tenant: whole sentences of texts that are spread evenly over its texts.
 
-    :raises DocumentsError: a tenant whose texts have nothing to ask about
+    :raises DocumentsError: a tenant's texts have nothing to ask about
     """
     questions: list[Question] = []
     for tenant, texts in tenants.items():
         count = min(QUESTIONS, len(texts))
         chosen = [texts[n * len(texts) // count] for n in range(count)]
         asked: dict[str, Question] = {}
-        # The best sentence of each text first, then each one's second, until there are enough.
+        # The best sentence of each text comes first, then the second of each, until there are enough.
         for row in zip_longest(*([(s, d) for s in sentences(d.text, embedder)] for d in chosen)):
             for sentence, document in filter(None, row):
                 if len(asked) < QUESTIONS:
                     asked.setdefault(sentence, Question(sentence, tenant, document.title))
         if not asked:
             raise DocumentsError(
-                "texts hold nothing to ask about", field=f"tenant {tenant}", expected="words"
+                "the texts have nothing to ask about", field=f"tenant {tenant}", expected="words"
             )
         questions += asked.values()
     return questions
 
 
 def sentences(text: str, embedder: Embedder) -> list[str]:
-    """The text's own sentences and headings, best question first: questions, then what is as long as a question that
-    is asked whole (`Embedder.limits`), then the shortest others. Each without marks of headings and lists, in one line.
+    """A text's sentences and headings without marks, each on one line, best question first: questions, then sentences
+    of a question's length that are not cut (`Embedder.limits`), then the shortest others.
     """
     found = []
     for place, part in enumerate(_ENDS.split(text, MAX_SENTENCES)[:MAX_SENTENCES]):
@@ -92,7 +92,7 @@ def sentences(text: str, embedder: Embedder) -> list[str]:
             embedder.embed_query(sentence)
         except NothingToEmbed:
             continue
-        # Tokens end at the limit: below it nothing was cut.
+        # A text with fewer tokens than the limit was not cut.
         whole = tokens < embedder.limits.query
         fit = whole and FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS
         asks = fit and sentence.endswith(("?", "？"))
@@ -102,7 +102,7 @@ def sentences(text: str, embedder: Embedder) -> list[str]:
 
 @dataclass(frozen=True)
 class _Turn:
-    """A query as the estimator takes it."""
+    """A query in the form that the estimator takes."""
 
     seq: int
     account: str
@@ -120,14 +120,15 @@ def turns(
     k_max: int,
     theta: tuple[int, int],
 ) -> Iterator[tuple[str, str, Question]]:
-    """(account, tenant, question) of each query: accounts in turn, each asks what its tenant has not asked while there
-    is such a question.
+    """Yield (account, tenant, question) for each query. The accounts take turns, and each asks a question that its
+    tenant has not asked yet, if there is one.
 
-    Own texts may hold the same sentence for two accounts. A turn that would make more than `k_max` accounts look like
-    one coalition is passed over, and nobody asks more than `each` times: the window must stay within its policy.
+    A person's texts may hold the same sentence for two accounts. The window must stay within its policy, so a turn
+    that would make more than `k_max` accounts look like one coalition is skipped, and no account asks more than `each`
+    times.
 
     :param accounts: (account, tenant), in the order of their turns
-    :param queries: how many queries at most
+    :param queries: the most queries
     """
     done: list[_Turn] = []
     vectors: list[npt.NDArray[np.int8]] = []

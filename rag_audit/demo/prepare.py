@@ -1,4 +1,4 @@
-"""The demo's texts and questions: the standard library's docstrings, or one's own."""
+"""The demo's texts and questions: the standard library's docstrings, or a person's own texts."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from rag_audit.index.embedders import Embedder
 from rag_audit.index.texts import Document
 
 WHOLE = "stdlib"
-"""the tenant that holds all docstrings, proved by the scan argument"""
+"""The tenant that holds all docstrings, whose records are proved by the scan argument."""
 SMALL_CAPACITY = 64
-"""positions of the demo's own small tenant, proved by Groth16"""
+"""Positions of the demo's own small tenant, whose records are proved by Groth16."""
 
 
 def prepare_texts(
     demo: Demo, docs: Path | None, embedder: Embedder
 ) -> tuple[dict[str, list[Document]], list[Question]]:
-    """The texts by tenant, written where `open --docs` finds them, and the questions about them.
+    """Write the texts by tenant where `open --docs` finds them, and return them with the questions about them.
 
     :param docs: a person's own texts; None for the standard library's docstrings
     """

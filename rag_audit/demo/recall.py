@@ -1,4 +1,4 @@
-"""How many questions still find their passage under the window's noise."""
+"""A measurement of how many questions still find their passage under the window's noise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def recall(
     questions: Sequence[Question],
     draws: int = 20,
 ) -> tuple[float, int, int]:
-    """(recall without noise, noised hits, noised trials) over the tenants' own questions, fresh noise each time."""
+    """(recall without noise, noised hits, noised trials) over the tenants' questions, with fresh noise each time."""
     window, k = policy.noise.score_window(), policy.top_k
     plain, noised, asked = 0, 0, 0
     for tenant, texts in tenants.items():

@@ -1,7 +1,7 @@
-"""The demo: one window from commit to verdict, every party in a process and a folder of its own.
+"""The demo: one window from commit to verdict, with every party in a process and a folder of its own.
 
-Each step is a command that a person could type (they are printed with --verbose terminals in mind: `$ rag-audit ..`).
-The verifier's process gets window.json, the receipts and its own trust.toml, and nothing else.
+Each step runs a `rag-audit` command that a person could type. The verifier's process gets window.json, the receipts
+and its own trust.toml, and nothing else.
 """
 
 from __future__ import annotations
@@ -35,22 +35,24 @@ ACCOUNTS_A_TENANT = 2
 QUERIES = 6
 EAGER = 1
 CERTIFIED = 8
-"""records that the coalition certificate's circuit has places for"""
+"""The number of records for which the coalition proof's circuit has places."""
 QUERY_TOKENS = 24
-"""where questions are cut: a proof of the embedding costs by the token"""
+"""The number of tokens at which questions are cut, since a proof of the embedding costs by the token."""
 QUERIES_AN_ACCOUNT = 4
-"""n of the policy"""
+"""n of the policy."""
 COSIGNED_IN = 5
-"""times what the slowest small command took so far: so long after it is dated the window opens"""
+"""The window opens this many times the duration of the slowest small command so far after it is dated."""
 LEAST_LEAD_S = 5
 LASTS_MS = 3_600_000
 
 
 def run_demo(directory: Path, *, docs: Path | None, keep: bool) -> int:
-    """Run it; the exit code is the verifier's, or 1 if the tampered window was not failed."""
+    """Run the demo, and return the verifier's exit code, or 1 if the tampered window did not fail."""
     if directory.exists():
         if keep or not (directory / ".rag-audit-demo").exists():
-            raise StoreError("folder exists", field=str(directory), hint="remove it, or choose another --dir")
+            raise StoreError(
+                "the folder exists already", field=str(directory), hint="remove it, or choose another --dir"
+            )
         shutil.rmtree(directory)
     directory.mkdir(parents=True)
     (directory / ".rag-audit-demo").touch()
@@ -59,7 +61,7 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool) -> int:
     with demo.phase("corpus"):
         tenants, questions = prepare_texts(demo, docs, embedder)
     with demo.phase("keys, circuits and proving keys (cached after the first run)"):
-        # The person's own folders are large or small as they come: only the demo's own small tenant goes to Groth16.
+        # A person's own folders may have any size, so only the demo's own small tenant is proved by Groth16.
         systems: dict[str, SystemName] = {
             name: "groth16" if docs is None and name in SMALL_TENANTS else "scan" for name in tenants
         }
@@ -106,7 +108,7 @@ def _parties(demo: Demo, tenants: Mapping[str, list[Document]], systems: Mapping
 def _policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str, SystemName]) -> Policy:
     """The window's policy. Its dates are drafts: `open --opens-in` dates the window once everything is committed."""
     now = now_ms()
-    # Gains and lattice where some questions still find their passage: the figures say what that costs in epsilon.
+    # With these gains and this lattice some questions still find their passage; the figures give the cost in epsilon.
     return draft_policy(
         window="demo",
         opens_at=now,
@@ -135,7 +137,7 @@ def _open(demo: Demo, policy: Policy) -> None:
         lines += ["--witness", str(path)]
     for party in [demo.verifier, *(demo.root / name for name in WITNESSES)]:
         _trust(demo, party, policy)
-    # What is left to do between the window's date and its opening is two cosignatures, on this machine as it is now.
+    # Between the dating of the window and its opening only two cosignatures are made, at this machine's current speed.
     lead = LEAST_LEAD_S + math.ceil(COSIGNED_IN * demo.slowest)
     demo.run(
         "open",
@@ -171,7 +173,7 @@ def _open(demo: Demo, policy: Policy) -> None:
 
 
 def _trust(demo: Demo, party: Path, policy: Policy) -> None:
-    """Each party writes its own trust file from what it was told directly, not from the window."""
+    """Write each party's own trust file from values that it was told directly, not from the window."""
     witnesses = [
         w
         for n in WITNESSES
@@ -234,7 +236,7 @@ def _query(
         stderr=subprocess.DEVNULL,
     )
     try:
-        # However long it takes here: it is there, or it has ended.
+        # There is no time limit: the socket appears, or the service has ended.
         while not address.exists():
             if service.poll() is not None:
                 raise SetupError("the provider's service did not start", field=str(demo.window),

@@ -1,4 +1,4 @@
-"""What the demo's parties share: their folders, how their commands are run, and what the person who watches is told."""
+"""The stage of the demo's parties: their folders, the runs of their commands, and the lines that a person sees."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rag_audit.errors import SetupError
 
 @dataclass
 class Demo:
-    """Folders of the parties, timings, and how their commands are run."""
+    """The folders of the parties, the timings, and the runs of the parties' commands."""
 
     root: Path
     seconds: dict[str, float] = field(default_factory=dict)
     slowest: float = 0.0
-    """seconds of the slowest command that works on small files only"""
+    """duration of the slowest command that works on small files only, in seconds"""
 
     @property
     def provider(self) -> Path:
@@ -34,7 +34,7 @@ class Demo:
 
     @property
     def public(self) -> Path:
-        """What the provider publishes."""
+        """The window's public folder."""
         return self.window / "public"
 
     @property
@@ -43,7 +43,7 @@ class Demo:
         return self.root / "verifier"
 
     def run(self, *arguments: str | Path, expect: Sequence[int] = (0,)) -> subprocess.CompletedProcess[str]:
-        """One command in a process of its own; its standard error is shown."""
+        """Run one command in a process of its own, whose standard error is shown."""
         command = [sys.executable, "-m", "rag_audit", *map(str, arguments)]
         started = time.monotonic()
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
@@ -68,5 +68,5 @@ class Demo:
 
 
 def say(text: str = "") -> None:
-    """To the person watching."""
+    """Print a line for the person who watches."""
     print(text, flush=True)

@@ -260,7 +260,7 @@ def test_lists_of_several_tenants_need_a_choice(tmp_path: Path) -> None:
     for name in ("law", "medicine"):
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"text": name}) + "\n")
     assert [p.text for p in load_passages(tmp_path, "law")] == ["law"]
-    with pytest.raises(SampleError, match="several tenants"):
+    with pytest.raises(SampleError, match="name one of the folder"):
         load_passages(tmp_path)
     with pytest.raises(SampleError, match="there is no such tenant"):
         load_passages(tmp_path, "tax")

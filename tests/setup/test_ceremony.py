@@ -273,8 +273,8 @@ def test_trust_pins_a_key_that_it_checked(place: Place, parties: int, label: str
 def test_trust_pins_no_key_that_it_cannot_check(place: Place) -> None:
     key, false = ceremony(place), place.path("false.zkey")
     done = trust(place, "--zkey", key, "--policy", "policy.json")
-    assert done.exit_code == 2 and "pinned only once it was checked" in done.stderr, done.output
-    assert "which of the policy's circuits" in trust_fails(place, 2, "SetupError", key)
+    assert done.exit_code == 2 and "must be checked before it is pinned" in done.stderr, done.output
+    assert "name one of the policy's circuits" in trust_fails(place, 2, "SetupError", key)
     assert "another circuit" in trust_fails(place, 1, "CeremonyError", f"{OTHER.name}={key}")
     false.write_bytes(flip(place, key, -30).read_bytes())
     assert "does not continue" in trust_fails(place, 1, "CeremonyError", f"{CIRCUIT.name}={false}")
@@ -487,7 +487,7 @@ def test_circuit_of_a_policy(tmp_path: Path) -> None:
     folder.ok("contribute", folder.path("0.zkey"), folder.path("1.zkey"), "--name", "x")
     key = ("verify", folder.path("1.zkey"), "--policy", policy, *folder.powers)
     assert folder.ok(*key, *dimension)["setup"] == "unsafe"
-    assert "which of the policy's circuits?" in folder.fails(2, "SetupError", *key, "--circuit", "embed")
+    assert "name one of the policy's circuits" in folder.fails(2, "SetupError", *key, "--circuit", "embed")
 
 
 def test_usage(place: Place) -> None:

@@ -141,9 +141,7 @@ def _choose(tenants: Mapping[str, object], tenant: str | None, path: Path) -> st
         return next(iter(tenants))
     if tenant is None or tenant not in tenants:
         raise SampleError(
-            "the folder has several tenants and none is named"
-            if tenant is None
-            else "there is no such tenant",
+            "name one of the folder's tenants" if tenant is None else "there is no such tenant",
             field=f"--tenant, in {path}",
             expected=", ".join(tenants),
             found=tenant,
