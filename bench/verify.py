@@ -107,7 +107,7 @@ class Builder:
             texts = dict(zip(index.positions, TEXTS, strict=True))
             tenants[tenant] = commit_tenant(tenant, index, texts, drawn, points=points)
         return commit(origin=ORIGIN, policy=policy, roster=self.roster, manifest=manifest, tenants=tenants,
-                      drawn=drawn, beacon=self._source("opening"), previous=None)  # fmt: skip
+                      window_secrets=drawn, beacon=self._source("opening"), previous=None)  # fmt: skip
 
     # -- the ledger ------------------------------------------------------------------------------------------
 

@@ -97,7 +97,12 @@ def check_request(
 
 
 def slot_noise(
-    drawn: WindowSecrets, window: str, slot: SlotKey, beacon: bytes, capacity: int, gains: Sequence[int]
+    window_secrets: WindowSecrets,
+    window: str,
+    slot: SlotKey,
+    beacon: bytes,
+    capacity: int,
+    gains: Sequence[int],
 ) -> Int32Array:
     """The noise of a slot, one integer for each committed position (docs/relation.md, "Noise").
 
@@ -105,7 +110,9 @@ def slot_noise(
     :returns: int32, shape (capacity,)
     """
     public = slot_id(window, slot.tenant, slot.account, slot.i)
-    return draw_noise(noise_key(drawn.s0, drawn.s1, digest_to_field(beacon), public), capacity, gains)
+    return draw_noise(
+        noise_key(window_secrets.s0, window_secrets.s1, digest_to_field(beacon), public), capacity, gains
+    )
 
 
 def select_positions(
@@ -123,12 +130,12 @@ def select_positions(
 
 
 def document_openings(
-    tenant: CommittedTenant, positions: Sequence[int], drawn: WindowSecrets
+    tenant: CommittedTenant, positions: Sequence[int], window_secrets: WindowSecrets
 ) -> list[DocumentOpening]:
     """The openings of the selected positions' digests under C_docs."""
     openings = []
     for position in positions:
-        salt = drawn.document_salt(tenant.entry.tenant, position)
+        salt = window_secrets.document_salt(tenant.entry.tenant, position)
         digest = document_digest(salt, tenant.texts.get(position, "").encode())
         path = tenant.documents.inclusion_path(position, tenant.index.capacity)
         openings.append(DocumentOpening(hash=digest.hex(), salt=salt.hex(), path=[h.hex() for h in path]))
@@ -167,7 +174,7 @@ def record_private(
     positions: Sequence[int],
     *,
     tenant: CommittedTenant,
-    drawn: WindowSecrets,
+    window_secrets: WindowSecrets,
     noise: Callable[[], Int32Array],
     certificate: Callable[[], NoiseCertificate | None],
     low_memory: bool,
@@ -175,9 +182,9 @@ def record_private(
     """The private inputs of a record's proofs, which `record_public` complements."""
     salts = query.salts
     return RecordPrivate(
-        s0=drawn.s0,
-        s1=drawn.s1,
-        index_salt=drawn.index_salts[tenant.entry.tenant],
+        s0=window_secrets.s0,
+        s1=window_secrets.s1,
+        index_salt=window_secrets.index_salts[tenant.entry.tenant],
         rows=tenant.index.rows.tobytes,
         noise=lambda: noise().tobytes(),
         scores=lambda: tenant.index.scores(query.vector).tobytes(),

@@ -63,17 +63,17 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     return capacities, systems
 
 
-def _figures(made: Policy) -> PolicyFigures:
+def _figures(draft: Policy) -> PolicyFigures:
     from rag_audit.accounting import policy_figures
 
     return policy_figures(
-        made.noise.mechanism(),
-        n=made.n,
-        eps_acc=made.eps_acc,
-        delta_acc=made.delta_acc,
-        k=made.k_max,
-        delta=made.delta_policy,
-        accounts_max=max(t.accounts_max for t in made.tenants),
+        draft.noise.mechanism(),
+        n=draft.n,
+        eps_acc=draft.eps_acc,
+        delta_acc=draft.delta_acc,
+        k=draft.k_max,
+        delta=draft.delta_policy,
+        accounts_max=max(t.accounts_max for t in draft.tenants),
     )
 
 
@@ -221,7 +221,7 @@ def new(
         **{name: options[name] for name in ("calibration", "n", "k_max", "delta_acc", "delta_policy")},
     )
     opens = now_ms() + opens_in
-    made = draft_policy(
+    draft = draft_policy(
         window=window,
         opens_at=opens,
         closes_at=opens + lasts,
@@ -235,17 +235,17 @@ def new(
         tau_unit=tau[1],
         **options,
     )
-    check_policy(made, options["dimension"])
-    figures = _figures(made)
-    text = explain(made, figures, chosen.why)
+    check_policy(draft, options["dimension"])
+    figures = _figures(draft)
+    text = explain(draft, figures, chosen.why)
     explained = out.with_name(f"{out.name}.explained.txt")
-    replace_file(out, jcs(made.dump()) + b"\n")
+    replace_file(out, jcs(draft.dump()) + b"\n")
     replace_file(explained, text.encode())
     emit(
         {
             "policy": str(out),
             "explained": str(explained),
-            "c_policy": made.digest(),
+            "c_policy": draft.digest(),
             "chosen": {
                 "gains": list(chosen.gains),
                 "lattice": chosen.lattice,
@@ -257,7 +257,7 @@ def new(
         as_json,
         [
             *text.split("\n"),
-            f"{out}: C_policy {made.digest()}",
+            f"{out}: C_policy {draft.digest()}",
             f"{explained}: this explanation",
             "what it leaves of retrieval, which no bound says:"
             f" rag-audit policy explore --policy {out} --index .. --questions ..",

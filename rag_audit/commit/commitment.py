@@ -187,7 +187,7 @@ def commit(
     roster: Sequence[RosterEntry],
     manifest: Manifest,
     tenants: Mapping[str, CommittedTenant],
-    drawn: WindowSecrets,
+    window_secrets: WindowSecrets,
     beacon: BeaconSource,
     previous: PreviousWindow | None,
 ) -> Commitment:
@@ -202,13 +202,13 @@ def commit(
         previous=previous,
         beacon=beacon,
         c_emb=digest_hex(manifest),
-        c_seed=to_hex(seed_commitment(drawn.s0, drawn.s1)),
+        c_seed=to_hex(seed_commitment(window_secrets.s0, window_secrets.s1)),
         c_policy=policy.digest(),
         roster=list_root(roster),
         tenants=list_root([t.entry for t in tenants.values()]),
         ledger=EMPTY_LEDGER,
     )
-    return Commitment(opening, policy, manifest, roster, tenants, drawn)
+    return Commitment(opening, policy, manifest, roster, tenants, window_secrets)
 
 
 def check_circuits(policy: Policy, manifest: Manifest) -> None:
@@ -237,7 +237,7 @@ def commit_tenant(
     tenant: str,
     index: TenantIndex,
     texts: Mapping[int, str],
-    drawn: WindowSecrets,
+    window_secrets: WindowSecrets,
     *,
     points: bytes | None = None,
 ) -> CommittedTenant:
@@ -248,10 +248,10 @@ def commit_tenant(
     if points is not None:
         c_idx = scan.index_digest(points, index.dimension, index.capacity)
     else:
-        salt = to_bytes(drawn.index_salts[tenant])
+        salt = to_bytes(window_secrets.index_salts[tenant])
         points, c_idx = b"", _native.index_commitment(salt, index.rows.tobytes(), index.dimension)
     documents = HashTree(
-        leaf_hash(document_digest(drawn.document_salt(tenant, p), texts.get(p, "").encode()))
+        leaf_hash(document_digest(window_secrets.document_salt(tenant, p), texts.get(p, "").encode()))
         for p in range(index.capacity)
     )
     entry = TenantEntry(

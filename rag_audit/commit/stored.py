@@ -128,25 +128,29 @@ def commit_tenants(
     :raises RagAuditError: a text that cannot be embedded
     :raises StoreError: a file cannot be written, or changed since it was
     """
-    drawn = _begin(directory, digest_hex(_inputs(policy, manifest, documents)), sorted(documents))
+    window_secrets = _begin(directory, digest_hex(_inputs(policy, manifest, documents)), sorted(documents))
     tenants = {}
-    for part in policy.tenants:
-        texts = documents[part.tenant]
-        index = _make_index(directory, part, texts, embedder, progress)
+    for tenant_policy in policy.tenants:
+        texts = documents[tenant_policy.tenant]
+        index = _make_index(directory, tenant_policy, texts, embedder, progress)
         placed = dict(zip(index.positions, texts, strict=True))
-        tenants[part.tenant] = _committed(directory, part, index, placed, drawn, progress)
-    return drawn, tenants
+        tenants[tenant_policy.tenant] = _committed(
+            directory, tenant_policy, index, placed, window_secrets, progress
+        )
+    return window_secrets, tenants
 
 
 def _inputs(policy: Policy, manifest: Manifest, documents: Mapping[str, Sequence[str]]) -> dict[str, Json]:
     """The inputs that determine the rows, the texts and their blindings."""
     tenants: list[Json] = []
-    for part in policy.tenants:
+    for tenant_policy in policy.tenants:
         over_texts = hashlib.sha256()
-        for text in documents[part.tenant]:
+        for text in documents[tenant_policy.tenant]:
             data = text.encode("utf-8", "surrogatepass")
             over_texts.update(len(data).to_bytes(8, "big") + data)
-        tenants.append({"tenant": part.tenant, "system": part.system, "texts": over_texts.hexdigest()})
+        tenants.append(
+            {"tenant": tenant_policy.tenant, "system": tenant_policy.system, "texts": over_texts.hexdigest()}
+        )
     return {"manifest": as_json(manifest), "tenants": tenants}
 
 
@@ -156,91 +160,91 @@ def _begin(directory: Path, inputs: str, tenants: Sequence[str]) -> WindowSecret
     layout = Layout(directory)
     marker, secrets, index = layout.unfinished, layout.secrets, layout.indices
     kept = jcs({"v": 1, "inputs": inputs})
-    drawn = None
+    window_secrets = None
     with suppress(OSError, RagAuditError):  # interrupted before there was anything to go on with
         if marker.read_bytes() == kept:
-            drawn = WindowSecrets.load(secrets)
+            window_secrets = WindowSecrets.load(secrets)
     try:
-        if drawn is None:
+        if window_secrets is None:
             secrets.unlink(missing_ok=True)
             sync_directory(directory)
-        for path in index.iterdir() if drawn is None else index.glob(".*"):
+        for path in index.iterdir() if window_secrets is None else index.glob(".*"):
             path.unlink()
     except OSError as exc:
         raise StoreError("cannot be removed", field=str(directory), found=exc.strerror) from exc
-    if drawn is None:
+    if window_secrets is None:
         replace_file(marker, kept, mode=PRIVATE_MODE)
-        drawn = WindowSecrets.draw(tenants)
-        drawn.save(secrets)
-    return drawn
+        window_secrets = WindowSecrets.draw(tenants)
+        window_secrets.save(secrets)
+    return window_secrets
 
 
 def _make_index(
     directory: Path,
-    part: TenantPolicy,
+    tenant_policy: TenantPolicy,
     texts: Sequence[str],
     embedder: Embedder,
     progress: OpenProgress | None,
 ) -> TenantIndex:
     """A tenant's index, read from its file or made and stored there."""
     layout = Layout(directory)
-    rows, positions = layout.rows(part.tenant), layout.positions(part.tenant)
+    rows, positions = layout.rows(tenant_policy.tenant), layout.positions(tenant_policy.tenant)
     if not rows.exists():
-        drawn = draw_positions(len(texts), part.capacity)
+        drawn_positions = draw_positions(len(texts), tenant_policy.capacity)
         data = io.BytesIO()
-        np.save(data, np.array(drawn, np.int64))
+        np.save(data, np.array(drawn_positions, np.int64))
         replace_file(positions, data.getvalue(), mode=PRIVATE_MODE)
 
         def write(out: BinaryIO) -> None:
-            shape = (part.capacity, embedder.dimension)
+            shape = (tenant_policy.capacity, embedder.dimension)
             header = {"descr": "|i1", "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(out, header)
             start = out.tell()
-            out.truncate(start + part.capacity * embedder.dimension)
+            out.truncate(start + tenant_policy.capacity * embedder.dimension)
             for first in range(0, len(texts), EMBED_RUN):
                 if progress is not None:
-                    progress(f"documents of {part.tenant}", first, len(texts))
+                    progress(f"documents of {tenant_policy.tenant}", first, len(texts))
                 vectors = embedder.embed_documents(texts[first : first + EMBED_RUN], first=first)
                 check_vectors(vectors, dimensions=2, field="document vectors")
-                for position, vector in zip(drawn[first : first + EMBED_RUN], vectors, strict=True):
+                for position, vector in zip(drawn_positions[first : first + EMBED_RUN], vectors, strict=True):
                     out.seek(start + position * embedder.dimension)
                     out.write(vector.tobytes())
 
         replace_file(rows, write, mode=PRIVATE_MODE)
         if progress is not None:
-            progress(f"documents of {part.tenant}", len(texts), len(texts))
-    return _load_index(directory, part.tenant)
+            progress(f"documents of {tenant_policy.tenant}", len(texts), len(texts))
+    return _load_index(directory, tenant_policy.tenant)
 
 
 def _committed(
     directory: Path,
-    part: TenantPolicy,
+    tenant_policy: TenantPolicy,
     index: TenantIndex,
     texts: Mapping[int, str],
-    drawn: WindowSecrets,
+    window_secrets: WindowSecrets,
     progress: OpenProgress | None = None,
 ) -> CommittedTenant:
     """The commitments to a tenant's stored index; a scan tenant's are read from their file, or made and stored."""
-    if part.system != "scan":
-        return commit_tenant(part.tenant, index, texts, drawn)
-    path = Layout(directory).points(part.tenant)
-    salt = to_bytes(drawn.index_salts[part.tenant])
-    shown = progress and functools.partial(progress, f"index of {part.tenant}")
+    if tenant_policy.system != "scan":
+        return commit_tenant(tenant_policy.tenant, index, texts, window_secrets)
+    path = Layout(directory).points(tenant_policy.tenant)
+    salt = to_bytes(window_secrets.index_salts[tenant_policy.tenant])
+    shown = progress and functools.partial(progress, f"index of {tenant_policy.tenant}")
     points = scan.commit_index_file(path, index.rows, index.capacity, salt, progress=shown)
-    return commit_tenant(part.tenant, index, texts, drawn, points=points)
+    return commit_tenant(tenant_policy.tenant, index, texts, window_secrets, points=points)
 
 
-def store_commitment(directory: Path, made: Commitment, witnesses: Sequence[VerifierKey]) -> None:
+def store_commitment(directory: Path, commitment: Commitment, witnesses: Sequence[VerifierKey]) -> None:
     """Store the rest of a commitment beside its indices: the texts, and the documents behind the opening."""
     with DocumentStore(Layout(directory).documents) as documents:
-        for name, tenant in made.tenants.items():
+        for name, tenant in commitment.tenants.items():
             documents.replace(name, tenant.texts)
     stored = _StoredCommitment(
-        opening=made.opening,
-        policy=made.policy,
-        embedder=as_json(made.manifest),
-        roster=list(made.roster),
-        tenants=[t.entry for t in made.tenants.values()],
+        opening=commitment.opening,
+        policy=commitment.policy,
+        embedder=as_json(commitment.manifest),
+        roster=list(commitment.roster),
+        tenants=[t.entry for t in commitment.tenants.values()],
         witnesses=[str(w) for w in witnesses],
     )
     replace_file(Layout(directory).commitment, stored.canonical())
@@ -276,32 +280,32 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
         Layout(directory).secrets.unlink(missing_ok=True)
         raise WindowStateError("the window's secrets were deleted on the policy's date", field=str(directory),
                                expected=f"use before {delete_after}", found=now)  # fmt: skip
-    drawn = WindowSecrets.load(Layout(directory).secrets)
-    if set(drawn.index_salts) != {t.tenant for t in stored.tenants}:
+    window_secrets = WindowSecrets.load(Layout(directory).secrets)
+    if set(window_secrets.index_salts) != {t.tenant for t in stored.tenants}:
         raise StoreError("the secrets are another window's", field="secrets.json.index_salts")
     tenants = {}
     with DocumentStore(Layout(directory).documents) as documents:
         for committed in stored.tenants:
-            name, part = committed.tenant, stored.policy.tenant(committed.tenant)
-            if part is None:
+            name, tenant_policy = committed.tenant, stored.policy.tenant(committed.tenant)
+            if tenant_policy is None:
                 raise StoreError("the stored tenants are not the policy's", field=f"tenant {name}")
             index = _load_index(directory, name)
-            tenants[name] = _committed(directory, part, index, documents.texts(name), drawn)
+            tenants[name] = _committed(directory, tenant_policy, index, documents.texts(name), window_secrets)
             if tenants[name].entry != committed:
                 raise StoreError("the index or the texts changed inside the window", field=f"tenant {name}",
                                  expected=committed.dump(), found=tenants[name].entry.dump())  # fmt: skip
-    made = Commitment(
-        stored.opening, stored.policy, check_manifest(stored.embedder), stored.roster, tenants, drawn
+    commitment = Commitment(
+        stored.opening, stored.policy, check_manifest(stored.embedder), stored.roster, tenants, window_secrets
     )
     for name, committed_to, found in (
-        ("c_seed", stored.opening.c_seed, to_hex(seed_commitment(drawn.s0, drawn.s1))),
+        ("c_seed", stored.opening.c_seed, to_hex(seed_commitment(window_secrets.s0, window_secrets.s1))),
         *compared(stored.opening, policy=stored.policy.dump(), embedder=stored.embedder, roster=stored.roster,
                   tenants=stored.tenants),
     ):  # fmt: skip
         if committed_to != found:
             raise StoreError("the stored state is not what the opening committed to", field=f"opening.{name}",
                              expected=committed_to, found=found)  # fmt: skip
-    return made, [VerifierKey.parse(w, field="commitment.witnesses") for w in stored.witnesses]
+    return commitment, [VerifierKey.parse(w, field="commitment.witnesses") for w in stored.witnesses]
 
 
 def _load_index(directory: Path, tenant: str) -> TenantIndex:
@@ -312,7 +316,7 @@ def _load_index(directory: Path, tenant: str) -> TenantIndex:
         mapped = np.lib.format.open_memmap(rows, mode="r")
         path = positions
         with positions.open("rb") as file:
-            drawn = np.lib.format.read_array(file, allow_pickle=False)
-        return TenantIndex(mapped, tuple(int(p) for p in drawn))
+            stored_positions = np.lib.format.read_array(file, allow_pickle=False)
+        return TenantIndex(mapped, tuple(int(p) for p in stored_positions))
     except (OSError, ValueError, EOFError, TypeError) as exc:
         raise StoreError("the index cannot be read", field=f"index/{path.name}", found=str(exc)) from exc

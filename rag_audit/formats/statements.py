@@ -260,15 +260,15 @@ def tenant_public(
     :param table: the table that the manifest's artefacts commit to, where the caller has it
     :raises SchemaError: the policy does not have the tenant
     """
-    part = policy.tenant(entry.tenant)
-    if part is None:
+    tenant_policy = policy.tenant(entry.tenant)
+    if tenant_policy is None:
         raise SchemaError("the policy does not have this tenant", field="policy.tenants", found=entry.tenant)
     artefacts = manifest["embedder"].get("artefacts")
     return TenantPublic(
         tenant=entry.tenant,
         opening=opening_digest,
         c_idx=entry.c_idx,
-        constants=proof_constants(policy, part, manifest),
+        constants=proof_constants(policy, tenant_policy, manifest),
         artefacts=artefacts if isinstance(artefacts, dict) else {},
         points=points,
         table=table,
@@ -307,9 +307,9 @@ def record_public(
     )
 
 
-def proof_constants(policy: Policy, part: TenantPolicy, manifest: Manifest) -> Constants:
+def proof_constants(policy: Policy, tenant_policy: TenantPolicy, manifest: Manifest) -> Constants:
     """The constants of a tenant's proofs, from its policy and the embedder's dimension and normalisation."""
     quantiser = manifest["embedder"].get("quantiser")
     norm_factor = quantiser.get("norm_factor") if isinstance(quantiser, dict) else None
     dimension = manifest["schema"]["dimension"]
-    return policy.constants(part, dimension, norm_factor if type(norm_factor) is int else None)
+    return policy.constants(tenant_policy, dimension, norm_factor if type(norm_factor) is int else None)

@@ -31,14 +31,14 @@ def check_certificate(policy: Policy, dimension: int) -> None:
 
     :raises PolicyError: the system or circuit does not exist, or is another release's
     """
-    wanted = policy.estimator.certificate
-    if wanted is None:
+    certificate = policy.estimator.certificate
+    if certificate is None:
         return
     p, q = policy.estimator.theta
-    made = certificate_of(wanted.system, wanted.records, dimension, (p, q))["circuit"]
-    if wanted.circuit != made:
+    circuit = certificate_of(certificate.system, certificate.records, dimension, (p, q))["circuit"]
+    if certificate.circuit != circuit:
         raise PolicyError("the circuit is not this release's", field="policy.estimator.certificate.circuit",
-                          expected=made, found=wanted.circuit)  # fmt: skip
+                          expected=circuit, found=certificate.circuit)  # fmt: skip
 
 
 def certificate_of(system: str, records: int, dimension: int, theta: tuple[int, int]) -> dict[str, object]:

@@ -88,16 +88,16 @@ def begin(
         raise WindowStateError(
             "the folder already holds a window", field=str(folder), hint="use Window.resume"
         )
-    drawn, tenants = commit_tenants(folder, policy, manifest, documents, embedder, progress)
+    window_secrets, tenants = commit_tenants(folder, policy, manifest, documents, embedder, progress)
     if opens_in is not None:
         policy = policy.moved(clock() + opens_in)
         check_policy(policy, embedder.dimension)
     # Checked again, since large indices can take longer than their provider expected.
     require_future(policy, clock())
-    made = commit(origin=origin, policy=policy, roster=roster, manifest=manifest, tenants=tenants,
-                  drawn=drawn, beacon=beacon, previous=previous)  # fmt: skip
-    store_commitment(folder, made, witnesses)
-    return made
+    commitment = commit(origin=origin, policy=policy, roster=roster, manifest=manifest, tenants=tenants,
+                  window_secrets=window_secrets, beacon=beacon, previous=previous)  # fmt: skip
+    store_commitment(folder, commitment, witnesses)
+    return commitment
 
 
 def inputs_of(
@@ -123,12 +123,12 @@ def read_back(
 
     :raises StoreError: the state is missing or altered, or the embedder is not the committed one
     """
-    made, witnesses = load_commitment(folder, now)
-    part = made.manifest["embedder"]
-    tokens = made.policy.tokens
+    commitment, witnesses = load_commitment(folder, now)
+    part = commitment.manifest["embedder"]
+    tokens = commitment.policy.tokens
     embedder = embedder or get_embedder(
         part["kind"], query_tokens=tokens.query, document_tokens=tokens.document
     )
     if embedder.manifest() != part:
         raise StoreError("the embedder is not the committed one", field="embedder", expected=part["kind"])
-    return made, witnesses, embedder
+    return commitment, witnesses, embedder

@@ -212,7 +212,7 @@ class Prover:
             query,
             positions,
             tenant=context.commitment.tenants[record.tenant],
-            drawn=context.secrets,
+            window_secrets=context.secrets,
             noise=lambda: context.noise(slot),
             certificate=lambda: self._certificates.get(slot),
             low_memory=self.low_memory,

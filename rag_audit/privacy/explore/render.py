@@ -16,25 +16,26 @@ from rag_audit.privacy.explore.simulate import COVERS, Exploration, Recall, in_w
 HINT_PICTURE = "pip install 'ragaudit-zk[experiments]'"
 
 
-def table(found: Exploration) -> str:
+def table(exploration: Exploration) -> str:
     """The grid as a table, after a note on what the figures cover."""
     head = f"{'gains':18} {'R':>5} {'lo..hi':>11} {'sigma/Delta':>11} {'n':>6} {'k':>4} {'eps_audit':>10} "
     lines = [
         COVERS,
-        f"{found.documents:,} documents at {found.capacity:,} positions, {found.questions:,} questions asked"
-        f" {found.repeats}x; delta {found.delta}; standard errors in brackets; seed {found.seed}",
+        f"{exploration.documents:,} documents at {exploration.capacity:,} positions,"
+        f" {exploration.questions:,} questions asked {exploration.repeats}x;"
+        f" delta {exploration.delta}; standard errors in brackets; seed {exploration.seed}",
         "",
-        f"{head} recall@{found.top_k}  questions that find their passage",
+        f"{head} recall@{exploration.top_k}  questions that find their passage",
     ]
-    for point in found.points:
+    for point in exploration.points:
         window = point.noise.window
         lines.append(
             f"{','.join(map(str, point.noise.gains)):18} {window.lattice:>5} {f'{window.lo}..{window.hi}':>11}"
             f" {point.noise.sigma_over_delta:>11.4g} {point.n:>6} {point.k:>4} {text(point.eps):>10}"
-            f"  {_percent(point.recall)}  {in_words(point.recall.hit, found.questions * found.repeats)}"
+            f"  {_percent(point.recall)}  {in_words(point.recall.hit, exploration.questions * exploration.repeats)}"
         )
-    for name, recall in (("without noise", found.without_noise), ("blind chance", found.chance)):
-        lines.append(f"{name:{len(head)}} {_percent(recall)}  {in_words(recall.hit, found.questions)}")
+    for name, recall in (("without noise", exploration.without_noise), ("blind chance", exploration.chance)):
+        lines.append(f"{name:{len(head)}} {_percent(recall)}  {in_words(recall.hit, exploration.questions)}")
     return "\n".join(lines)
 
 
@@ -42,7 +43,7 @@ def _percent(recall: Recall) -> str:
     return f"{100 * recall.recall:5.1f} % ({100 * recall.error:.1f})"
 
 
-def draw(found: Exploration, path: Path) -> None:
+def draw(exploration: Exploration, path: Path) -> None:
     """Draw recall against eps_audit, in the format of the file's suffix (png, svg, pdf).
 
     :raises SetupError: matplotlib is not installed, or does not know the format
@@ -60,7 +61,7 @@ def draw(found: Exploration, path: Path) -> None:
             "the picture format is unknown", field="--picture", expected=sorted(formats), found=path.name
         )
     axes = figure.add_subplot()
-    finite = [point for point in found.points if math.isfinite(point.eps)]
+    finite = [point for point in exploration.points if math.isfinite(point.eps)]
     for n, k, lo, hi in dict.fromkeys((p.n, p.k, p.noise.window.lo, p.noise.window.hi) for p in finite):
         line = sorted(
             (p for p in finite if (p.n, p.k, p.noise.window.lo, p.noise.window.hi) == (n, k, lo, hi)),
@@ -75,15 +76,15 @@ def draw(found: Exploration, path: Path) -> None:
             label=f"n = {n}, k = {k}, scores {lo}..{hi}",
         )
     for recall, style, label in (
-        (found.without_noise, "--", "without noise"),
-        (found.chance, ":", "blind chance"),
+        (exploration.without_noise, "--", "without noise"),
+        (exploration.chance, ":", "blind chance"),
     ):
         axes.axhline(100 * recall.recall, color="grey", linestyle=style, label=label)
     axes.set_xscale("log")
     axes.set_ylim(bottom=-2)  # so that blind chance is seen above the frame
-    axes.set_xlabel(f"eps_audit at delta {found.delta} (list of selected positions)")
-    axes.set_ylabel(f"recall@{found.top_k}, percent")
-    axes.set_title(f"{found.documents:,} documents, {found.questions:,} questions")
+    axes.set_xlabel(f"eps_audit at delta {exploration.delta} (list of selected positions)")
+    axes.set_ylabel(f"recall@{exploration.top_k}, percent")
+    axes.set_title(f"{exploration.documents:,} documents, {exploration.questions:,} questions")
     axes.grid(alpha=0.3)
     axes.legend()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}

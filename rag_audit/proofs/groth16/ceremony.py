@@ -163,14 +163,14 @@ def check_instance_key(
         )
 
 
-def refuse_without_secret(found: Ceremony, zkey: Path) -> VerificationKey:
+def refuse_without_secret(ceremony: Ceremony, zkey: Path) -> VerificationKey:
     """The verification key of a checked ceremony for an instance.
 
     :raises CeremonyError: nobody contributed a secret
     """
-    if found.vk is None:
+    if ceremony.vk is None:
         raise CeremonyError("nobody contributed: anyone can forge proofs under this key", field=str(zkey))
-    return found.vk
+    return ceremony.vk
 
 
 def finalise(

@@ -34,9 +34,9 @@ def policy_instances(
             if tenant.system == "groth16":
                 many = many_instance(policy.constants(tenant, dimension, norm_factor), together)
                 named[many.digest()] = many
-    wanted = policy.estimator.certificate
-    if wanted is not None and wanted.system == "groth16":
+    certificate = policy.estimator.certificate
+    if certificate is not None and certificate.system == "groth16":
         p, q = policy.estimator.theta
-        made = coalition.instance(wanted.records, dimension, (p, q))
+        made = coalition.instance(certificate.records, dimension, (p, q))
         named[made.digest()] = made
     return list(named.values())

@@ -23,7 +23,7 @@ def open_challenge(text: str, trust: Trust, *, field: str) -> Challenge:
     return Challenge.parse(note.text, field=field)
 
 
-def wanted(case: Case) -> set[int] | None:
+def required_records(case: Case) -> set[int] | None:
     """The records that must have proofs: all in full mode, else those that challenges draw; None if no draw counts.
 
     Every challenge over this ledger must be answered in full. Nobody sees how many were drawn and never published, so

@@ -21,8 +21,8 @@ def check(case: Case) -> None:
     policy, asking = case.policy, len({query.account for query in case.queries})
     c, c_tenant = declared.c, declared.c_tenant
     case.figures["c"] = {"all": c, "tenant": c_tenant}
-    part = policy.estimator
-    asked = f"theta {part.theta}, tau {part.tau} {part.tau_unit}"
+    estimator = policy.estimator
+    asked = f"theta {estimator.theta}, tau {estimator.tau} {estimator.tau_unit}"
     found = f"theta {declared.theta}, tau {declared.tau} {declared.tau_unit}"
     right = case.report("coalition.parameters", found == asked, asked, found)
     right &= case.report("coalition.count", min(1, asking) <= c_tenant <= c <= asking,
@@ -37,11 +37,11 @@ def check(case: Case) -> None:
 
 def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
     """Whether the window's coalition proof proves the declared estimate."""
-    wanted, present = case.policy.estimator.certificate, case.file.certificate
+    required, present = case.policy.estimator.certificate, case.file.certificate
     named = None if declared is None else declared.certificate
-    if wanted is None or not case.queries:
+    if required is None or not case.queries:
         if present is not None or named is not None:
-            why = "no query was answered" if wanted else "the policy asks for none"
+            why = "no query was answered" if required else "the policy asks for none"
             case.record(
                 "coalition.certificate", Status.UNDECIDED, f"no coalition proof: {why}", "one is claimed"
             )
@@ -51,7 +51,7 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
         case.record(
             "coalition.certificate",
             Status.UNDECIDED,
-            f"a coalition proof by {wanted.system}",
+            f"a coalition proof by {required.system}",
             f"none in the {where}",
         )
         return False
@@ -63,17 +63,17 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
     with case.guarding("coalition.circuit"):
         p, q = case.policy.estimator.theta
         dimension = case.manifest["schema"]["dimension"]
-        system = coalition_system(wanted.system)
-        circuit = system.digest(records=wanted.records, dimension=dimension, theta=(p, q))
+        system = coalition_system(required.system)
+        circuit = system.digest(records=required.records, dimension=dimension, theta=(p, q))
         # Another digest may be that of an older or newer release's circuit, which is unknown here and not proven false.
-        status = Status.PASS if circuit == wanted.circuit else Status.UNDECIDED
+        status = Status.PASS if circuit == required.circuit else Status.UNDECIDED
         if not case.record(
-            "coalition.circuit", status, circuit, wanted.circuit, "policy.estimator.certificate"
+            "coalition.circuit", status, circuit, required.circuit, "policy.estimator.certificate"
         ):
             return False
         with case.guarding("coalition.key"):
             key = system.open_key(
-                records=wanted.records,
+                records=required.records,
                 dimension=dimension,
                 theta=(p, q),
                 published=case.file.verification_keys,
@@ -89,7 +89,7 @@ def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:
                     opening_digest=case.opening_digest,
                     head=Checkpoint(case.opening.log, size, case.tree.root(size)),
                     dimension=dimension,
-                    capacity=wanted.records,
+                    capacity=required.records,
                 )
                 system.verify(statement, present, key=key.key, engine=case.engine)
                 proved = f"c = {declared.c}, in one tenant {declared.c_tenant}"

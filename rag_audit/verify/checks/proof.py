@@ -14,13 +14,13 @@ from rag_audit.index.embedders import manifest_digest, public_manifest
 from rag_audit.proofs.batch import Lazy, Refusals
 from rag_audit.proofs.interface import SYSTEMS, ProofSystem, proof_system
 from rag_audit.verify.case import Case, Status
-from rag_audit.verify.checks.challenge import wanted
+from rag_audit.verify.checks.challenge import required_records
 
 
 def check(case: Case) -> None:
     """Run the group."""
     case.figures["proofs"] = "none"
-    asked = wanted(case)
+    asked = required_records(case)
     proofs = {q.seq: _proofs_of(case, q) for q in case.queries}
     if asked is not None:
         _present(case, asked, proofs)
