@@ -1,4 +1,4 @@
-"""Coalition certificates of the scan argument: `python -m bench.coalition [--records N] [--tau T] [--json]`.
+"""Coalition proofs of the scan argument: `python -m bench.coalition [--records N] [--tau T] [--json]`.
 
 A window of honest accounts, with ten that share a probe. For making a certificate and for verifying it: seconds,
 cpu_seconds (all threads; what to compare while other jobs run) and peak_bytes of the process, after a small certificate
