@@ -57,7 +57,7 @@ def epsilon(value: Real, field: str) -> float:
 def probability(value: Real, field: str) -> float:
     """A privacy parameter delta, strictly between 0 and 1 and at least `LEAST_PROBABILITY`.
 
-    :raises PolicyError: not a number in that range
+    :raises PolicyError: the value is not a number in that range
     """
     exact = decimal(value, field)
     number = float(exact)

@@ -228,7 +228,7 @@ def bounded_text(data: str | bytes, *, what: str, field: str, max_bytes: int) ->
 
     :param what: the format's name, for the error
     :raises SizeError: more than `max_bytes`
-    :raises EncodingError: not UTF-8
+    :raises EncodingError: the bytes are not UTF-8
     """
     try:
         raw = data.encode() if isinstance(data, str) else data

@@ -18,7 +18,7 @@ MAX_SHOWN = 200
 
 
 class ExitCode(IntEnum):
-    """What the command's exit status means (docs/protocol.md, "Verdict")."""
+    """The meaning of the command's exit status (docs/protocol.md, "Verdict")."""
 
     PASS = 0
     FAIL = 1
@@ -118,7 +118,7 @@ _BRIEF = _Brief()
 
 
 def brief(value: object) -> str:
-    """What a value is, for an error's `found`: its repr, shortened where it is made."""
+    """A value's repr for an error's `found`, shortened while it is made."""
     return _BRIEF.repr(value)
 
 

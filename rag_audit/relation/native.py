@@ -18,7 +18,7 @@ from rag_audit.relation.vectors import pack_nibbles, pack_tokens
 def hash_elements(*xs: int) -> int:
     """H of the specification, of 1 to 16 field elements.
 
-    :raises EncodingError: not a field element
+    :raises EncodingError: an input is not a field element
     """
     return int.from_bytes(_native.poseidon_hash(b"".join(map(to_bytes, xs))), "big")
 
@@ -26,7 +26,7 @@ def hash_elements(*xs: int) -> int:
 def hash_list(tag: int, xs: Iterable[int]) -> int:
     """HL of the specification.
 
-    :raises EncodingError: not a field element
+    :raises EncodingError: an input is not a field element
     """
     return int.from_bytes(_native.poseidon_hash_list(tag, b"".join(map(to_bytes, xs))), "big")
 

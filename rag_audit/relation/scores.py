@@ -37,7 +37,7 @@ def _round_half_up(x: Fraction) -> int:
 class ScoreWindow:
     """The policy's score window lo..hi in raw units and its lattice 0..R.
 
-    :raises PolicyError: not 0 <= lo < hi, or R is not a power of two up to 2^24
+    :raises PolicyError: lo and hi do not keep 0 <= lo < hi, or R is not a power of two up to 2^24
     """
 
     lo: int
