@@ -1,4 +1,4 @@
-"""drand chains: verify a round's BLS12-381 signature under a pinned key (https://docs.drand.love).
+"""drand chains: verification of a round's BLS12-381 signature under a pinned key (https://docs.drand.love).
 
 Hashing to the curves and the encodings of points are RFC 9380's and the ZCash form, by the native core.
 """
@@ -34,17 +34,22 @@ class DrandChain:
     period: int
 
     def round_time(self, number: int) -> int:
-        """POSIX seconds at which round `number` (from 1) is due."""
+        """The POSIX second at which round `number` (from 1) is due."""
         if not 1 <= number <= MAX_ROUND:
-            raise EncodingError("not a drand round", field="round", expected="1..2^53-1", found=str(number))
+            raise EncodingError(
+                "the number is not that of a drand round",
+                field="round",
+                expected="1..2^53-1",
+                found=str(number),
+            )
         return self.genesis + (number - 1) * self.period
 
     def signed(self, number: int, signature: bytes, previous: bytes = b"", *, field: str = "drand") -> bool:
         """Whether `signature` is the chain's on round `number`.
 
-        :param previous: the round before's signature for the chained scheme, else empty
+        :param previous: for the chained scheme the signature of the round before, else empty
         :raises EncodingError: the signature or the key is not a compressed point of prime order
-        :raises VersionError: unknown scheme
+        :raises VersionError: the scheme is unknown
         """
         message = hashlib.sha256(previous + number.to_bytes(8, "big")).digest()
         if self.scheme == SCHEME_QUICKNET:
@@ -53,7 +58,7 @@ class DrandChain:
             signed = _native.bls_signed_in_g2
         else:
             raise VersionError(
-                "unknown drand scheme",
+                "the drand scheme is unknown",
                 field=field,
                 expected=f"{SCHEME_QUICKNET} or {SCHEME_CHAINED}",
                 found=self.scheme,

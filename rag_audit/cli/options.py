@@ -1,4 +1,4 @@
-"""What several commands' options are written in."""
+"""The values of several commands' options, read from text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rag_audit.proofs.policy import check_policy
 
 
 def parsed(read: Callable[[str, str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """An option's callback that reads its text, or each of its texts, and refuses by this package's errors."""
+    """An option's callback that reads its text, or each of its texts, and raises this package's errors."""
 
     def callback(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
         if isinstance(value, tuple):
@@ -30,7 +30,7 @@ def parsed(read: Callable[[str, str], Any]) -> Callable[[click.Context, click.Pa
 
 @parsed
 def duration(text: str, option: str) -> int:
-    """Milliseconds of 30s, 15m, 12h or 7d."""
+    """Read a duration such as 30s, 15m, 12h or 7d, in milliseconds."""
     match = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
     if match is None:
         raise PolicyError("not a duration", field=option, expected="30s, 15m, 12h or 7d", found=text)
@@ -39,7 +39,7 @@ def duration(text: str, option: str) -> int:
 
 @parsed
 def whole_number(text: str, option: str) -> int:
-    """An integer of at least 1."""
+    """Read an integer of at least 1."""
     if re.fullmatch(r"0*[1-9][0-9]{0,14}", text) is None:
         raise PolicyError("not a positive integer", field=option, expected="an integer >= 1", found=text)
     return int(text)
@@ -47,7 +47,7 @@ def whole_number(text: str, option: str) -> int:
 
 @parsed
 def gain_list(text: str, option: str) -> tuple[int, ...]:
-    """The gains of 1,8,64."""
+    """Read gains such as 1,8,64."""
     if re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", text) is None:
         raise PolicyError("not a list of integers", field=option, expected="1,8,64", found=text)
     return tuple(int(part) for part in text.split(","))
@@ -55,7 +55,7 @@ def gain_list(text: str, option: str) -> tuple[int, ...]:
 
 @parsed
 def score_range(text: str, option: str) -> tuple[int, int]:
-    """(lo, hi) of lo:hi."""
+    """Read a score window lo:hi as (lo, hi)."""
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
     if match is None or int(match[1]) >= int(match[2]):
         raise PolicyError("not a score window", field=option, expected="lo:hi with 0 <= lo < hi", found=text)
@@ -64,7 +64,7 @@ def score_range(text: str, option: str) -> tuple[int, int]:
 
 @parsed
 def theta_fraction(text: str, option: str) -> tuple[int, int]:
-    """p/q of 0.974 or 4/5."""
+    """Read a threshold such as 0.974 or 4/5 as (p, q)."""
     from rag_audit.estimate.clusters import MAX_DENOMINATOR  # with numpy, which most commands do not need
 
     if re.fullmatch(r"0?\.[0-9]{1,9}|[0-9]{1,9}/0*[1-9][0-9]{0,8}", text):
@@ -77,7 +77,7 @@ def theta_fraction(text: str, option: str) -> tuple[int, int]:
 
 @parsed
 def tau_span(text: str, option: str) -> tuple[int, str]:
-    """(tau, unit) of 500 (positions), 90s or 12h; 0 is the whole window."""
+    """Read a span such as 500 (positions), 90s or 12h as (tau, unit); 0 is the whole window."""
     match = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
     if match is None:
         raise PolicyError("not a span", field=option, expected="query records (500), or a time (90s, 15m, 12h, 7d)",
@@ -88,20 +88,20 @@ def tau_span(text: str, option: str) -> tuple[int, str]:
 
 @parsed
 def certificate_size(text: str, option: str) -> tuple[str, int] | None:
-    """(system, records) of groth16:64; None of none."""
+    """Read the size of a coalition proof such as groth16:64 as (system, records), or none as None."""
     if text == "none":
         return None
     match = re.fullmatch(r"(groth16|scan):([1-9][0-9]{0,8})", text)
     if match is None:
-        raise PolicyError("not a certificate", field=option, expected="none, groth16:RECORDS or scan:RECORDS",
-                          found=text)  # fmt: skip
+        raise PolicyError("not a coalition proof's size", field=option,
+                          expected="none, groth16:RECORDS or scan:RECORDS", found=text)  # fmt: skip
     return match[1], int(match[2])
 
 
 def read_policy(file: Path) -> Policy:
-    """A policy from its file, checked as far as it can be without an embedder.
+    """Read a policy from its file, and check it as far as is possible without an embedder.
 
-    :raises RagAuditError: it cannot be read, or is not well-formed
+    :raises RagAuditError: the file cannot be read, or the policy is not well-formed
     """
     made = Policy.parse(read_json(file, max_bytes=MAX_PUBLICATION_BYTES), field=file.name)
     check_policy(made, None)

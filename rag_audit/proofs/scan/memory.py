@@ -1,7 +1,7 @@
-"""What a step of the scan argument takes in memory, told before it starts.
+"""The memory that a step of the scan argument takes, computed before it starts.
 
-The coefficients are upper bounds of what was measured on Linux from 10^3 to 10^6 positions (docs/performance.md); a
-test holds them against a proof's real size.
+The coefficients are upper bounds of measurements on Linux from 10^3 to 10^6 positions (docs/performance.md); a test
+compares them with a proof's real size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rag_audit.errors import MemoryLimitError
 GB = 10**9
 _FIXED = 24 << 20
 _PER_DRAW = (900, 450)
-"""As proofs are made by default, and in low memory."""
+"""Bytes a position, as proofs are made by default and in low memory."""
 _PER_POSITION = (900, 450)
 
 
@@ -35,22 +35,22 @@ def _padded(n: int) -> int:
 
 
 def certificate_bytes(capacity: int, gains: Sequence[int], *, low_memory: bool = False) -> int:
-    """Of a noise certificate, beside what the process holds already."""
+    """The bytes that a noise certificate takes beside the memory that the process holds already."""
     return _FIXED + _tables(capacity) + _PER_DRAW[low_memory] * _padded(capacity * len(gains))
 
 
 def query_proof_bytes(capacity: int, *, low_memory: bool = False) -> int:
-    """Of a query proof, beside its job."""
+    """The bytes that a query proof takes beside its job."""
     return _FIXED + _tables(capacity) + _PER_POSITION[low_memory] * _padded(capacity)
 
 
 def index_bytes(positions: int, components: int) -> int:
-    """Of a commitment to so many components of an index at once, beside the index itself."""
+    """The bytes that a commitment to this many components of an index takes beside the index itself."""
     return _FIXED + 3 * positions * components
 
 
 def available_bytes() -> int | None:
-    """Memory that a step may still take: the system's and the control group's; None where the system does not say."""
+    """The memory that is free in the system and in the control group; None where the system does not report it."""
     free = []
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
@@ -64,7 +64,7 @@ def available_bytes() -> int | None:
 def require(needed: int, what: str, *, in_low_memory: int | None = None) -> None:
     """Refuse to start a step that the machine cannot hold.
 
-    :param in_low_memory: what the step would take if low memory were chosen, where it can be
+    :param in_low_memory: bytes that the step would take with low memory chosen, where that is possible
     :raises MemoryLimitError: less than `needed` bytes are free
     """
     free = available_bytes()
@@ -78,8 +78,8 @@ def require(needed: int, what: str, *, in_low_memory: int | None = None) -> None
 
 
 def require_proof(step: Callable[[bool], int], what: str, *, low_memory: bool) -> None:
-    """`require` of a step that low memory is made for.
+    """Apply `require` to a step that can run in low memory.
 
-    :param step: what it takes, with low memory chosen or not
+    :param step: the bytes that the step takes, with low memory chosen or not
     """
     require(step(low_memory), what, in_low_memory=None if low_memory else step(True))
