@@ -305,7 +305,7 @@ pub(crate) mod tests {
     }
 
     /// The state after everything of a batch, before its weights.
-    fn said(index: &IndexCommitment, parameters: &Parameters, items: &[Item]) -> [u8; 32] {
+    fn state_of(index: &IndexCommitment, parameters: &Parameters, items: &[Item]) -> [u8; 32] {
         let mut transcript = batch_transcript(&index.digest(), parameters);
         absorb(&mut transcript, items);
         transcript.digest()
@@ -462,14 +462,14 @@ pub(crate) mod tests {
         let with = |change: &dyn Fn(&mut Parameters)| {
             let mut other = parameters.clone();
             change(&mut other);
-            said(&index, &other, &[base])
+            state_of(&index, &other, &[base])
         };
         let about = |change: &dyn Fn(&mut Record)| {
             let mut other = base;
             change(&mut other.0);
-            said(&index, &parameters, &[other])
+            state_of(&index, &parameters, &[other])
         };
-        let of = |items: &[Item]| said(&index, &parameters, items);
+        let of = |items: &[Item]| state_of(&index, &parameters, items);
         let one = Fr::from(1u8);
         let digests = [
             of(&[base]),
@@ -477,7 +477,7 @@ pub(crate) mod tests {
             of(&[]),
             of(&[(record, [&other_certificate, &proof])]),
             of(&[(record, [&certificate, &other_proof])]),
-            said(&other_index, &parameters, &[base]),
+            state_of(&other_index, &parameters, &[base]),
             with(&|p| p.window[0] ^= 1),
             with(&|p| p.gains[1] = 7),
             with(&|p| p.gains.push(1)),
@@ -501,8 +501,8 @@ pub(crate) mod tests {
     fn batches_name_the_bad_ones() {
         let (_, index) = index(&IndexKey([9; 32]));
         let parameters = parameters();
-        let made: Vec<_> = (1..=3).map(answered).collect();
-        let mut items: Vec<Item> = made
+        let cases: Vec<_> = (1..=3).map(answered).collect();
+        let mut items: Vec<Item> = cases
             .iter()
             .map(|(r, c, p)| (*r, [&c[..], &p[..]]))
             .collect();
@@ -512,17 +512,17 @@ pub(crate) mod tests {
         verify(&index, &parameters, &items[0].0, items[0].1).unwrap();
 
         // Another record's certificate: one noise for two slots.
-        items[1].1[0] = &made[0].1;
+        items[1].1[0] = &cases[0].1;
         assert_eq!(named(&items), [1]);
         assert_eq!(
             verify(&index, &parameters, &items[1].0, items[1].1),
             Err(Error::Rejected)
         );
-        items[1].1 = [&made[1].1, &made[2].2];
-        items[2].1[1] = &made[2].2[1..];
+        items[1].1 = [&cases[1].1, &cases[2].2];
+        items[2].1[1] = &cases[2].2[1..];
         assert_eq!(named(&items), [1, 2]);
-        items[1].1 = [&made[1].1, &made[1].2];
-        items[2].1 = [&made[2].1, &made[2].2];
+        items[1].1 = [&cases[1].1, &cases[1].2];
+        items[2].1 = [&cases[2].1, &cases[2].2];
         items[0].0.context += Fr::from(1u8);
         assert_eq!(named(&items), [0]);
         let mut other = parameters.clone();

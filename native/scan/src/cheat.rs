@@ -26,7 +26,7 @@ pub(crate) enum Without {
 
 /// What was said in a run, and claimed, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct Log {
     pub(crate) messages: Vec<String>,
     pub(crate) points: Vec<String>,
     pub(crate) challenges: Vec<String>,
@@ -43,15 +43,15 @@ const CHALLENGE: u8 = 5;
 thread_local! {
     /// Proofs of this thread draw the same nonces, so that two ways to the same proof can be compared.
     pub(crate) static REPEATED: Cell<bool> = const { Cell::new(false) };
-    static RUN: RefCell<Option<(Without, Said)>> = const { RefCell::new(None) };
+    static RUN: RefCell<Option<(Without, Log)>> = const { RefCell::new(None) };
 }
 
 /// Runs a prover or a verifier of this thread.
-pub(crate) fn run<T>(without: Without, run: impl FnOnce() -> T) -> (T, Said) {
-    RUN.set(Some((without, Said::default())));
+pub(crate) fn run<T>(without: Without, run: impl FnOnce() -> T) -> (T, Log) {
+    RUN.set(Some((without, Log::default())));
     let out = run();
-    let (_, said) = RUN.take().expect("a run does not start another");
-    (out, said)
+    let (_, log) = RUN.take().expect("a run does not start another");
+    (out, log)
 }
 
 /// A party that leaves out what its run says, and whose oracle answers what it or its simulator has decided.
@@ -66,8 +66,8 @@ pub struct Cheat {
 }
 
 /// Changes what the thread's run has said.
-fn with_run<T>(change: impl FnOnce(&Without, &mut Said) -> T) -> Option<T> {
-    RUN.with_borrow_mut(|run| run.as_mut().map(|(without, said)| change(without, said)))
+fn with_run<T>(change: impl FnOnce(&Without, &mut Log) -> T) -> Option<T> {
+    RUN.with_borrow_mut(|run| run.as_mut().map(|(without, log)| change(without, log)))
 }
 
 impl Hooks for Cheat {
@@ -75,11 +75,11 @@ impl Hooks for Cheat {
 
     /// What another transcript has heard before is not of this run.
     fn start() -> Self {
-        let forgotten = with_run(|without, said| {
-            *said = Said {
-                trace: std::mem::take(&mut said.trace),
-                states: std::mem::take(&mut said.states),
-                ..Said::default()
+        let forgotten = with_run(|without, log| {
+            *log = Log {
+                trace: std::mem::take(&mut log.trace),
+                states: std::mem::take(&mut log.states),
+                ..Log::default()
             };
             match without {
                 Without::Message(label) => Some(label.clone()),
@@ -94,18 +94,18 @@ impl Hooks for Cheat {
     }
 
     fn hears(&self, kind: u8, label: &str, length: usize) -> bool {
-        with_run(|_, said| {
-            said.messages.push(label.to_owned());
-            said.trace.push(format!("{kind} {length} {label}"));
+        with_run(|_, log| {
+            log.messages.push(label.to_owned());
+            log.trace.push(format!("{kind} {length} {label}"));
             if kind == CHALLENGE {
-                said.challenges.push(label.to_owned());
+                log.challenges.push(label.to_owned());
             }
         });
         self.forgotten.as_deref() != Some(label)
     }
 
     fn heard(&self, state: &[u8; 32]) {
-        with_run(|_, said| said.states.push(*state));
+        with_run(|_, log| log.states.push(*state));
     }
 
     fn answer(&self, state: &[u8; 32], label: &str) -> Option<Fr> {
@@ -125,10 +125,10 @@ impl Hooks for Cheat {
     }
 
     fn point(label: &str, point: G1Projective) -> G1Projective {
-        let sent = with_run(|without, said| {
-            said.points.push(label.to_owned());
+        let sent = with_run(|without, log| {
+            log.points.push(label.to_owned());
             match without {
-                Without::Opening(n, other) if *n + 1 == said.points.len() => point + *other,
+                Without::Opening(n, other) if *n + 1 == log.points.len() => point + *other,
                 _ => point,
             }
         });
@@ -136,19 +136,19 @@ impl Hooks for Cheat {
     }
 
     fn claims(kind: &str, name: Option<&dyn Display>) -> bool {
-        let made = with_run(|without, said| {
-            let last = said.messages.last().map_or("", String::as_str);
+        let claimed = with_run(|without, log| {
+            let last = log.messages.last().map_or("", String::as_str);
             let name = format!("{kind}: {}", name.unwrap_or(&last));
             let left_out = match without {
                 Without::Claim(other) => *other == name,
-                Without::NthClaim(n) => *n == said.claims.len(),
+                Without::NthClaim(n) => *n == log.claims.len(),
                 _ => false,
             };
-            said.trace.push(name.clone());
-            said.claims.push(name);
+            log.trace.push(name.clone());
+            log.claims.push(name);
             !left_out
         });
-        made.unwrap_or(true)
+        claimed.unwrap_or(true)
     }
 }
 
@@ -187,17 +187,17 @@ type Verdict = Result<(), Error>;
 /// Holds that a prover whose hash leaves out a label of the run, the statement's or a message's or a challenge's, is
 /// refused, whichever it is.
 pub(crate) fn nothing_is_forgotten(prove: impl Fn() -> Vec<u8>, verify: impl Fn(&[u8]) -> Verdict) {
-    let (proof, said) = run(Without::Nothing, &prove);
+    let (proof, log) = run(Without::Nothing, &prove);
     let (verdict, heard) = run(Without::Nothing, || verify(&proof));
     assert_eq!(verdict, Ok(()));
-    let both = |said: &Said| (said.messages.clone(), said.claims.clone());
+    let both = |log: &Log| (log.messages.clone(), log.claims.clone());
     assert_eq!(
-        both(&said),
+        both(&log),
         both(&heard),
         "both parties say and claim the same"
     );
     // The last one is the weight of the verifier's equations, which no prover needs.
-    let (last, messages) = said.messages.split_last().expect("a run says something");
+    let (last, messages) = log.messages.split_last().expect("a run says something");
     assert_eq!(last, "equation weight");
     let labels: BTreeSet<&String> = messages.iter().collect();
     assert!(labels.len() > 20, "{labels:?}");
@@ -213,15 +213,15 @@ pub(crate) fn every_point_is_opened(
     prove: impl Fn() -> Vec<u8>,
     verify: impl Fn(&[u8]) -> Verdict,
 ) {
-    let (proof, said) = run(Without::Nothing, &prove);
+    let (proof, log) = run(Without::Nothing, &prove);
     assert_eq!(verify(&proof), Ok(()));
     let (g, q) = (vector_generators(16), query_generators(1));
     let others = [tables().h.point, tables().u.point, g[0], g[15], q[0]];
-    let chosen = ends(&said.points);
+    let chosen = ends(&log.points);
     assert!(chosen.len() > 20, "{chosen:?}");
     for (n, family) in chosen.into_iter().zip((0..others.len()).cycle()) {
         let (proof, _) = run(Without::Opening(n, others[family]), &prove);
-        assert!(verify(&proof).is_err(), "{}, {family}", said.points[n]);
+        assert!(verify(&proof).is_err(), "{}, {family}", log.points[n]);
     }
 }
 
@@ -241,9 +241,9 @@ pub(crate) fn no_claim_is_skipped(
     verify: impl Fn(&[u8]) -> Verdict,
     each: bool,
 ) {
-    let (proof, said) = run(Without::Nothing, &prove);
+    let (proof, log) = run(Without::Nothing, &prove);
     assert_eq!(verify(&proof), Ok(()));
-    let claims = said.claims;
+    let claims = log.claims;
     let chosen = match each {
         true => (0..claims.len()).collect(),
         false => ends(&claims),
@@ -257,12 +257,12 @@ pub(crate) fn no_claim_is_skipped(
 
 /// Holds that a lie is refused, and passes where neither party makes the claim that is there to catch it.
 pub(crate) fn caught_by(claim: &str, lie: impl Fn() -> bool) {
-    let (accepted, said) = run(Without::Nothing, &lie);
+    let (accepted, log) = run(Without::Nothing, &lie);
     assert!(!accepted, "{claim}");
     assert!(
-        said.claims.iter().any(|c| c == claim),
+        log.claims.iter().any(|c| c == claim),
         "no claim is called {claim}: {:?}",
-        said.claims.iter().collect::<BTreeSet<_>>()
+        log.claims.iter().collect::<BTreeSet<_>>()
     );
     let (accepted, _) = run(Without::Claim(claim.to_owned()), &lie);
     assert!(accepted, "refused without the claim {claim} too");

@@ -13,18 +13,18 @@ use crate::mle::{eq_table, Weight};
 use crate::numbers::half;
 use crate::session::{commit_single, Role, Session, TableClaim};
 use crate::small;
-use crate::sumcheck::{products, sumcheck, By, Gate};
+use crate::sumcheck::{products, sumcheck, Gate, Weighting};
 use crate::transcript::Transcript;
 
 /// low + r (high - low) in the place of low.
 #[inline(always)]
 fn bind_highest<L: Lanes<Fr>>(l: L, low: &mut [Fr], high: &[Fr], r: Fr) {
-    let by = l.splat(&r);
+    let factor = l.splat(&r);
     let (mut runs, highs) = (low.chunks_exact_mut(L::N), high.chunks_exact(L::N));
     let rest = highs.remainder();
     for (low, high) in runs.by_ref().zip(highs) {
         let a = l.load(|i| &low[i]);
-        let step = l.mul(by, l.sub(l.load(|i| &high[i]), a));
+        let step = l.mul(factor, l.sub(l.load(|i| &high[i]), a));
         l.store(l.add(a, step), |i, x| low[i] = x);
     }
     for (low, high) in runs.into_remainder().iter_mut().zip(rest) {
@@ -129,7 +129,7 @@ impl<'a> Session<'a> {
     }
 
     /// A column's values, for the prover.
-    fn held(&self, column: usize) -> &[i64] {
+    fn values_of(&self, column: usize) -> &[i64] {
         let opening = self.columns[column].opening.as_ref();
         opening.map_or(&[], |o| o.values.as_slice())
     }
@@ -173,8 +173,8 @@ impl<'a> Session<'a> {
             .unwrap_or(0);
         let variables = variables.max(self.row_variables);
         let combined = |columns: &[(usize, Fr)]| {
-            let held = |(c, factor): &(usize, Fr)| (self.held(*c), *factor);
-            let columns: Vec<(&[i64], Fr)> = columns.iter().map(held).collect();
+            let weighted = |(c, factor): &(usize, Fr)| (self.values_of(*c), *factor);
+            let columns: Vec<(&[i64], Fr)> = columns.iter().map(weighted).collect();
             let length = columns.iter().map(|(v, _)| v.len()).max().unwrap_or(0);
             let mut sum = vec![Fr::ZERO; length];
             small::combine(Fr::ZERO, &columns, &mut sum);
@@ -183,18 +183,18 @@ impl<'a> Session<'a> {
         let tables = self.proving().then(|| {
             let of_group = |(weight, columns): &(Weight, Vec<_>)| {
                 let sum = combined(columns);
-                let by = match weight.coefficients[..] {
+                let weighting = match weight.coefficients[..] {
                     [c] if c == Fr::ONE && weight.items == 1 << weight.point.len() => {
-                        By::Eq(weight.point.clone())
+                        Weighting::Eq(weight.point.clone())
                     }
-                    _ => By::Table(weight.entries()),
+                    _ => Weighting::Table(weight.entries()),
                 };
-                (by, sum)
+                (weighting, sum)
             };
             let mut tables: Vec<_> = groups.iter().map(of_group).collect();
             if let Some(part) = &table {
                 let functional = part.functional.clone().unwrap_or_default();
-                tables.push((By::Table(functional), combined(&sums[groups.len()])));
+                tables.push((Weighting::Table(functional), combined(&sums[groups.len()])));
             }
             tables
         });
@@ -234,8 +234,8 @@ impl<'a> Session<'a> {
             power *= delta;
         }
         value.constant += extended.unwrap_or_default() * power;
-        let held = self.value(&value);
-        let single = self.send_single("opened value", held)?;
+        let opened = self.value(&value);
+        let single = self.send_single("opened value", opened)?;
         self.constrain("opened value", value - single.into());
         Ok(Some(Opened {
             point: reduced.point,
@@ -554,8 +554,8 @@ impl<'a> Session<'a> {
                 let left = cross(&x[..keep], &bases[keep..], &b[keep..]);
                 (left, cross(&x[keep..], &bases[..keep], &b[..keep]))
             });
-            let l = self.made_point("fold", sides.map(|s| s.0))?;
-            let r = self.made_point("fold", sides.map(|s| s.1))?;
+            let l = self.send_point("fold", sides.map(|s| s.0))?;
+            let r = self.send_point("fold", sides.map(|s| s.1))?;
             let u = self.challenge("fold");
             let inverse = u.inverse().ok_or(Error::Rejected)?;
             equation.points.extend([(l, u), (r, inverse)]);

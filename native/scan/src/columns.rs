@@ -161,16 +161,16 @@ fn commit_rows(rows: &[Row], generators: &[G1Affine], block: usize) -> Vec<G1Aff
         .collect();
     let blocks = rows.iter().map(|row| row.blocks).max().unwrap_or(0);
     let reaching = |at: usize| digits.partition_point(|digit| rows[digit.row].blocks > at);
-    let made: Vec<(Vec<G1Affine>, G1Affine)> = (0..blocks)
+    let of_blocks: Vec<(Vec<G1Affine>, G1Affine)> = (0..blocks)
         .into_par_iter()
         .map(|at| {
-            let made = match block {
+            let prefix = match block {
                 BLOCK => Block::at(generators, at),
                 _ => Arc::new(Block::new(&generators[..block])),
             };
             let chunks = digits[..reaching(at)].chunks(TOGETHER);
-            let sums = chunks.flat_map(|digits| block_sums(&made.tables, rows, digits, at));
-            (sums.collect(), made.sum)
+            let sums = chunks.flat_map(|digits| block_sums(&prefix.tables, rows, digits, at));
+            (sums.collect(), prefix.sum)
         })
         .collect();
     // The digits' sums over all blocks.
@@ -181,7 +181,7 @@ fn commit_rows(rows: &[Row], generators: &[G1Affine], block: usize) -> Vec<G1Aff
             let of = |i: &usize| rows[digits[*i].row].blocks;
             let parts = run
                 .iter()
-                .flat_map(|i| made[..of(i)].iter().map(|(sums, _)| sums[*i]));
+                .flat_map(|i| of_blocks[..of(i)].iter().map(|(sums, _)| sums[*i]));
             let lengths: Vec<u32> = run.iter().map(|i| of(i) as u32).collect();
             segment_sums(parts.collect(), &lengths)
         })
@@ -199,7 +199,7 @@ fn commit_rows(rows: &[Row], generators: &[G1Affine], block: usize) -> Vec<G1Aff
     }
     let doubled = normalize(&doubled);
     let mut wholes: Vec<G1Projective> = vec![G1Projective::ZERO];
-    for (_, sum) in &made {
+    for (_, sum) in &of_blocks {
         wholes.push(wholes[wholes.len() - 1] + sum);
     }
     let corrections = corrections(rows, &wholes);
@@ -250,9 +250,9 @@ fn corrections(rows: &[Row], wholes: &[G1Projective]) -> Vec<G1Affine> {
         let all = Fr::from(2u8).pow([(DIGIT * bound.digits()) as u64]);
         wholes[*blocks] * ((all - Fr::ONE) * half() - Fr::from(bound.raise()))
     };
-    let made: Vec<G1Projective> = kinds.par_iter().map(of).collect();
-    let made = normalize(&made);
-    places.into_iter().map(|place| made[place]).collect()
+    let products: Vec<G1Projective> = kinds.par_iter().map(of).collect();
+    let products = normalize(&products);
+    places.into_iter().map(|place| products[place]).collect()
 }
 
 /// Half of each point, its correction and its blinding.
@@ -326,10 +326,10 @@ mod tests {
                     bound: *bound,
                 })
                 .collect();
-            let made = commit(&secrets, length);
-            for ((values, blindings, bound), made) in columns.iter().zip(made) {
+            let points = commit(&secrets, length);
+            for ((values, blindings, bound), points) in columns.iter().zip(points) {
                 let expected = plain(values, blindings, length);
-                assert_eq!(made, expected, "{bound:?} in rows of {length}");
+                assert_eq!(points, expected, "{bound:?} in rows of {length}");
             }
         }
     }

@@ -182,9 +182,9 @@ pub(crate) struct Witness {
     pub(crate) distances: [Vec<i64>; 2],
 }
 
-/// What the prover says of its columns and values, which the claims bind to them.
+/// What the prover claims of its columns and values, which the constraints bind to them.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub(crate) struct Said {
+pub(crate) struct Claimed {
     /// At the random point: e, v and w v.
     pub(crate) at_point: [Vec<i64>; 3],
     pub(crate) packed: Vec<i64>,
@@ -196,7 +196,7 @@ pub(crate) struct Said {
     pub(crate) lacking: i64,
 }
 
-impl Said {
+impl Claimed {
     fn of(witness: &Witness) -> Self {
         let product = witness.vector.iter().map(|v| v * witness.root).collect();
         Self {
@@ -314,7 +314,7 @@ impl Witness {
                 .sum();
             e.signum() * magnitude
         };
-        let mut made = Self {
+        let mut witness = Self {
             tokens,
             used,
             histogram,
@@ -324,8 +324,8 @@ impl Witness {
             rest: square - root * root,
             distances: [Vec::new(), Vec::new()],
         };
-        made.measure(factor, bounds.scaled);
-        Ok(made)
+        witness.measure(factor, bounds.scaled);
+        Ok(witness)
     }
 
     fn measure(&mut self, factor: i64, scaled: i64) {
@@ -343,7 +343,7 @@ impl Witness {
     /// What the prover's columns hold.
     fn columns(
         &self,
-        said: &Said,
+        claimed: &Claimed,
         statement: &EmbedStatement,
         bounds: &Bounds,
     ) -> Columns<Vec<i64>> {
@@ -367,7 +367,7 @@ impl Witness {
             .chain(&upper)
             .flatten()
             .for_each(|v| count(&mut limbs, *v));
-        self.root_limbs(said, bounds)
+        self.root_limbs(claimed, bounds)
             .iter()
             .for_each(|v| count(&mut limbs, *v));
         let most = i64::from(COMPONENT);
@@ -386,29 +386,29 @@ impl Witness {
     }
 
     /// w - 1, what is left under the root, and what that lacks of 2 w.
-    fn root_limbs(&self, said: &Said, bounds: &Bounds) -> Vec<i64> {
-        [self.root - 1, self.rest, said.lacking]
+    fn root_limbs(&self, claimed: &Claimed, bounds: &Bounds) -> Vec<i64> {
+        [self.root - 1, self.rest, claimed.lacking]
             .into_iter()
             .flat_map(|v| (0..bounds.limbs).map(move |k| limb(v, k, bounds.limbs)))
             .collect()
     }
 
     /// In the order that the protocol sends them.
-    fn hidden(&self, query: &Query, said: &Said, bounds: &Bounds) -> Vec<Fr> {
+    fn hidden(&self, query: &Query, claimed: &Claimed, bounds: &Bounds) -> Vec<Fr> {
         let mut out = vec![query.query_salt, query.vector_salt];
-        let root = self.root_limbs(said, bounds);
+        let root = self.root_limbs(claimed, bounds);
         out.extend(
             [&self.tokens, &self.used, &root]
                 .into_iter()
                 .flatten()
                 .map(|v| from_small(*v)),
         );
-        out.push(from_small(said.root_squared));
+        out.push(from_small(claimed.root_squared));
         let packed = |run: &[i64]| {
             let place = |(i, v): (usize, &i64)| from_small(*v) * power_of_two(4 * i);
             run.iter().enumerate().map(place).sum::<Fr>()
         };
-        out.extend(said.packed.chunks(NIBBLES_PER_ELEMENT).map(packed));
+        out.extend(claimed.packed.chunks(NIBBLES_PER_ELEMENT).map(packed));
         out
     }
 }
@@ -468,7 +468,7 @@ pub fn prove_embed(statement: &EmbedStatement, rows: &[i8], query: &Query) -> Re
         statement,
         rows,
         query,
-        (&witness, &Said::of(&witness)),
+        (&witness, &Claimed::of(&witness)),
         true,
     )
 }
@@ -477,7 +477,7 @@ fn prove_with(
     statement: &EmbedStatement,
     rows: &[i8],
     query: &Query,
-    secret: (&Witness, &Said),
+    secret: (&Witness, &Claimed),
     honest: bool,
 ) -> Result<Vec<u8>> {
     let mut seed: Vec<u8> = query.tokens.iter().flat_map(|t| t.to_le_bytes()).collect();
@@ -588,7 +588,7 @@ fn embed_protocol<'a>(
     mut session: Session<'a>,
     statement: &'a EmbedStatement,
     rows: Option<&[i8]>,
-    secret: Option<(&Query, (&Witness, &Said))>,
+    secret: Option<(&Query, (&Witness, &Claimed))>,
 ) -> Result<Closed> {
     let bounds = statement.check()?;
     let (layout, dimension) = (statement.table.layout, statement.table.dimension);
@@ -609,7 +609,7 @@ fn embed_protocol<'a>(
         limbs: (1 << LIMB_BITS, Bound::up_to(looked_up * bounds.limbs)),
         steps: (1 << NIBBLE_VARIABLES, Bound::up_to(all)),
     };
-    let columns = secret.map(|(_, (w, said))| w.columns(said, statement, &bounds).in_order());
+    let columns = secret.map(|(_, (w, claimed))| w.columns(claimed, statement, &bounds).in_order());
     let ids = session.commit_bounded("embedding columns", &within.in_order(), columns)?;
     let Columns {
         histogram,
@@ -624,7 +624,7 @@ fn embed_protocol<'a>(
     } = Columns::named(ids, &bounds);
 
     let elements = dimension.div_ceil(NIBBLES_PER_ELEMENT);
-    let hidden = secret.map(|(query, (w, said))| w.hidden(query, said, &bounds));
+    let hidden = secret.map(|(query, (w, claimed))| w.hidden(query, claimed, &bounds));
     let count = 2 + 2 * most + 3 * bounds.limbs + 1 + elements;
     let vars = session.send("query", count, hidden.as_deref())?;
     let exprs: Vec<Expr> = vars.into_iter().map(Expr::from).collect();
@@ -745,9 +745,9 @@ fn embed_protocol<'a>(
     // Everything that is linear in the columns over components, at one random point.
     let at = session.challenges("components", components);
     let eq = eq_table(&at);
-    let values = secret.map(|(_, (_, said))| {
+    let values = secret.map(|(_, (_, claimed))| {
         let dot = |(v, e): (&i64, &Fr)| from_small(*v) * e;
-        [0, 1, 2].map(|k| said.at_point[k].iter().zip(&eq).map(dot).sum::<Fr>())
+        [0, 1, 2].map(|k| claimed.at_point[k].iter().zip(&eq).map(dot).sum::<Fr>())
     });
     let vars = session.send("components", 3, values.as_ref().map(|v| &v[..]))?;
     let [e, v, product] = [0, 1, 2].map(|i| Expr::from(vars[i]));
@@ -788,8 +788,8 @@ fn embed_protocol<'a>(
     session.claim(combination, vec![(vector, Fr::ONE)], value);
 
     // The sum of squares.
-    let table = secret.map(|(_, (_, said))| {
-        let squared = pad(&said.squared, components);
+    let table = secret.map(|(_, (_, claimed))| {
+        let squared = pad(&claimed.squared, components);
         vec![squared.iter().map(|e| from_small(*e)).collect::<Vec<Fr>>()]
     });
     let (tau, claim) = plain(components, total);

@@ -1,7 +1,7 @@
 //! The soundness errors that `docs/scan/README.md` states, from every challenge of the largest runs.
 use std::collections::BTreeMap;
 
-use crate::cheat::{run, Said, Without};
+use crate::cheat::{run, Log, Without};
 use crate::{coalition, embed, noise, query};
 
 /// For how many values of one challenge, at most, a false claim becomes a true one; or how many transcripts, less one,
@@ -47,13 +47,13 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
 }
 
 /// The sum of the values of a run's challenges, and the largest.
-fn errors(said: &Said) -> [u64; 2] {
+fn errors(log: &Log) -> [u64; 2] {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    for name in said.messages.iter().chain(&said.claims) {
+    for name in log.messages.iter().chain(&log.claims) {
         *counts.entry(name.as_str()).or_default() += 1;
     }
     let mut challenges: BTreeMap<&str, u64> = BTreeMap::new();
-    for label in &said.challenges {
+    for label in &log.challenges {
         *challenges.entry(label.as_str()).or_default() += 1;
     }
     // Where a label is a message's and a challenge's, the challenges; a kind of claim with all its names.
@@ -65,7 +65,7 @@ fn errors(said: &Said) -> [u64; 2] {
             .map(|(_, count)| count)
             .sum(),
     };
-    let each = said.challenges.iter().map(|label| values(label, &of));
+    let each = log.challenges.iter().map(|label| values(label, &of));
     let most = each.clone().max().unwrap_or(0);
     [each.sum(), most]
 }

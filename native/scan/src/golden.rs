@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use sha2::{Digest, Sha256};
 
 use crate::answer::tests::Golden;
-use crate::cheat::{run, Said, Without, REPEATED};
+use crate::cheat::{run, Log, Without, REPEATED};
 use crate::group::{encode_point, encode_scalar, query_generators, tables, vector_generators, Fr};
 use crate::index::IndexCommitment;
 use crate::protocol::{TRACE, VERSION};
@@ -76,7 +76,7 @@ fn published(name: &str, fields: &[(&str, String)]) {
     );
 }
 
-fn of_run(work: impl FnOnce()) -> Said {
+fn of_run(work: impl FnOnce()) -> Log {
     run(Without::Nothing, work).1
 }
 
@@ -180,19 +180,19 @@ const RUNS: [Run; 15] = [
 #[test]
 fn traces_are_the_published_ones() {
     let trace = |(kind, sizes, work): &Run| {
-        let said = of_run(work);
+        let log = of_run(work);
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for label in &said.trace {
+        for label in &log.trace {
             *counts.entry(label).or_default() += 1;
         }
         let counted = |(label, count): (&&str, &usize)| format!("\"{count} x {label}\"");
         let fields = [
             ("run", format!("\"{kind}\"")),
             ("sizes", format!("\"{sizes}\"")),
-            ("entries", said.trace.len().to_string()),
+            ("entries", log.trace.len().to_string()),
             (
                 "sha256",
-                format!("\"{}\"", hex(&Sha256::digest(said.trace.join("\n")))),
+                format!("\"{}\"", hex(&Sha256::digest(log.trace.join("\n")))),
             ),
             ("counts", list(&counts, counted)),
         ];
@@ -240,10 +240,10 @@ fn generators_are_the_published_ones() {
 /// of the last all.
 fn fixed<T>(prove: impl FnOnce() -> T) -> (T, [(&'static str, String); 2]) {
     REPEATED.set(true);
-    let (made, said) = run(Without::Nothing, prove);
+    let (made, log) = run(Without::Nothing, prove);
     REPEATED.set(false);
-    let states: Vec<u8> = said.states.iter().flat_map(|s| s[..4].to_vec()).collect();
-    let last = said.states.last().expect("a run says something");
+    let states: Vec<u8> = log.states.iter().flat_map(|s| s[..4].to_vec()).collect();
+    let last = log.states.last().expect("a run says something");
     (
         made,
         [
@@ -397,6 +397,6 @@ fn proofs_are_the_published_ones_on_portable_lanes() {
         .env_remove("RAG_AUDIT_WRITE_VECTORS")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success() && said.contains("1 passed"), "{said}");
+    let log = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && log.contains("1 passed"), "{log}");
 }

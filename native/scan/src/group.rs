@@ -347,12 +347,12 @@ pub fn tables() -> &'static Tables {
         generators("H", 0..1),
         generators("U", 0..1),
     );
-    let made = Tables {
+    let tables = Tables {
         h: FixedBase::new(h[0]),
         u: FixedBase::new(u[0]),
         g: g[..WIDTH].iter().map(|p| FixedBase::new(*p)).collect(),
     };
-    TABLES.get_or_init(|| made)
+    TABLES.get_or_init(|| tables)
 }
 
 /// Largest sum that is made at once: what it takes in memory is one point a point, for each thread.
@@ -486,15 +486,15 @@ pub(crate) fn query_base(dimension: usize) -> Arc<QueryBase> {
     }
     let bases = query_generators(dimension + 1);
     let sum: G1Projective = bases[..dimension].iter().map(|p| p.into_group()).sum();
-    let made = Arc::new(QueryBase {
+    let base = Arc::new(QueryBase {
         salt: FixedBase::new(bases[dimension]),
         minus_half: normalize(&[sum * -half()])[0],
     });
     let mut last = LAST
         .write()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    *last = Some((dimension, Arc::clone(&made)));
-    made
+    *last = Some((dimension, Arc::clone(&base)));
+    base
 }
 
 /// sum of 2^(bits w) sums_w.

@@ -154,9 +154,9 @@ impl Session<'_> {
                 }));
                 equations
             };
-        let mut held = vec![link.query, scores];
-        held.extend(singles.iter().map(|i| self.singles[*i]));
-        let targets: Vec<Equation> = held
+        let mut commitments = vec![link.query, scores];
+        commitments.extend(singles.iter().map(|i| self.singles[*i]));
+        let targets: Vec<Equation> = commitments
             .into_iter()
             .map(|p| Equation {
                 points: vec![(p, Fr::ONE)],

@@ -62,7 +62,7 @@ impl Session<'_> {
         let mut sent = Vec::with_capacity(targets.len());
         for k in 0..targets.len() {
             let point = masked.as_ref().map(|m| m[k].evaluate(index));
-            sent.push(self.made_point(label, point)?);
+            sent.push(self.send_point(label, point)?);
         }
         if let Some(answer) = simulated.as_ref().and_then(|s| s.last()) {
             self.transcript.program(*answer);

@@ -295,7 +295,7 @@ impl<'a> Session<'a> {
     }
 
     /// Sends a point that is already made, or receives one.
-    pub(crate) fn made_point(
+    pub(crate) fn send_point(
         &mut self,
         label: &str,
         point: Option<G1Projective>,

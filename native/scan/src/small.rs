@@ -246,18 +246,18 @@ mod tests {
                 (&values[..1100], weights[32]),
             ])
             .collect();
-        let made = |combine: &dyn Fn(&mut [Fr])| {
+        let combined = |combine: &dyn Fn(&mut [Fr])| {
             let mut out = vec![Fr::ZERO; 2000];
             combine(&mut out);
             out
         };
-        let out = made(&|out| combine(weights[9], &columns, out));
+        let out = combined(&|out| combine(weights[9], &columns, out));
         assert_eq!(
-            made(&|out| combine_on(Portable, weights[9], &columns, out)),
+            combined(&|out| combine_on(Portable, weights[9], &columns, out)),
             out
         );
         assert_eq!(
-            made(&|out| combine_on(Tracked, weights[9], &columns, out)),
+            combined(&|out| combine_on(Tracked, weights[9], &columns, out)),
             out
         );
         for x in [0, 1, 5, 6, 1023, 1024, 1099, 1100, 1499, 1500, 1999] {

@@ -48,8 +48,8 @@ fn interpolation(degree: usize) -> Vec<Vec<Fr>> {
 /// q(0) of the round polynomial q without eq's factor, from the claim (1 - t) q(0) + t q(1). (t = 1, once in r, would
 /// leave it open.)
 pub(crate) fn at_zero(session: &Session, claim: &Expr, t: Fr, one: Fr) -> Fr {
-    let held = session.value(claim).unwrap_or_default();
-    (held - t * one) * (Fr::ONE - t).inverse().unwrap_or_default()
+    let value = session.value(claim).unwrap_or_default();
+    (value - t * one) * (Fr::ONE - t).inverse().unwrap_or_default()
 }
 
 /// One round, whatever holds the tables: sends c_1, .., c_degree of q, and moves the claim to q at the challenge.
@@ -154,7 +154,7 @@ pub fn plain(variables: usize, claim: Expr) -> (Vec<Fr>, Expr) {
 }
 
 /// What a table is multiplied by: eq of a point in the lowest variables, where the others are 0, or another table.
-pub(crate) enum By {
+pub(crate) enum Weighting {
     Eq(Vec<Fr>),
     Table(Vec<Fr>),
 }
@@ -166,7 +166,7 @@ pub(crate) fn products(
     label: &str,
     variables: usize,
     claim: Expr,
-    tables: Option<Vec<(By, Vec<Fr>)>>,
+    tables: Option<Vec<(Weighting, Vec<Fr>)>>,
 ) -> Result<Reduced> {
     dispatch!(l => products_on(l, session, label, variables, claim, tables))
 }
@@ -177,11 +177,11 @@ fn products_on<L: Lanes<Fr>>(
     label: &str,
     variables: usize,
     claim: Expr,
-    tables: Option<Vec<(By, Vec<Fr>)>>,
+    tables: Option<Vec<(Weighting, Vec<Fr>)>>,
 ) -> Result<Reduced> {
     let (tau, mut claim) = plain(variables, claim);
     let mut parts = tables.map(|tables| {
-        let part = |(by, table)| Multiplied::new(l, variables, by, table);
+        let part = |(weighting, table)| Multiplied::new(l, variables, weighting, table);
         tables.into_iter().map(part).collect::<Vec<_>>()
     });
     let mut point = Vec::with_capacity(variables);
@@ -240,9 +240,9 @@ enum Multiplied<L: Lanes<Fr>> {
 }
 
 impl<L: Lanes<Fr>> Multiplied<L> {
-    fn new(l: L, variables: usize, by: By, table: Vec<Fr>) -> Self {
-        match by {
-            By::Eq(mut point) => {
+    fn new(l: L, variables: usize, weighting: Weighting, table: Vec<Fr>) -> Self {
+        match weighting {
+            Weighting::Eq(mut point) => {
                 point.resize(variables, Fr::ZERO);
                 let weights = Weights::new(point.get(1..).unwrap_or_default());
                 point.reverse();
@@ -254,10 +254,10 @@ impl<L: Lanes<Fr>> Multiplied<L> {
                     weights,
                 }
             }
-            By::Table(by) => {
-                let blocks = vec![Fr::ONE; by.len().max(table.len()).div_ceil(2 * BLOCK)];
+            Weighting::Table(weighting) => {
+                let blocks = vec![Fr::ONE; weighting.len().max(table.len()).div_ceil(2 * BLOCK)];
                 Self::Table {
-                    rounds: Rounds::new(l, Product, 2, vec![by, table]),
+                    rounds: Rounds::new(l, Product, 2, vec![weighting, table]),
                     ones: weight_runs(l, &[Fr::ONE; BLOCK]),
                     blocks,
                 }

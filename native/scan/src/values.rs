@@ -15,8 +15,8 @@ pub(crate) fn table_of(session: &Session, columns: &[(ColumnId, Fr)], variables:
 
 /// The same as far as the columns go.
 pub(crate) fn entries_of(session: &Session, columns: &[(ColumnId, Fr)]) -> Vec<Fr> {
-    let held = |(id, f): &(ColumnId, Fr)| (session.column_values(*id).unwrap_or_default(), *f);
-    let columns: Vec<(&[i64], Fr)> = columns.iter().map(held).collect();
+    let weighted = |(id, f): &(ColumnId, Fr)| (session.column_values(*id).unwrap_or_default(), *f);
+    let columns: Vec<(&[i64], Fr)> = columns.iter().map(weighted).collect();
     let length = columns.iter().map(|(v, _)| v.len()).max().unwrap_or(0);
     let mut out = vec![Fr::ZERO; length];
     small::combine(Fr::ZERO, &columns, &mut out);

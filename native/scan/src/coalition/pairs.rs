@@ -60,16 +60,16 @@ pub fn prove_pairs(
     if distances.iter().flatten().any(|d| *d < 0) {
         return Err(Error::Unsatisfied("near records of two labels".to_owned()));
     }
-    let made = Made {
+    let of_run = PairsRun {
         records,
         blindings,
         run,
     };
-    prove_pairs_with(statement, &witness, distances, &made, true)
+    prove_pairs_with(statement, &witness, distances, &of_run, true)
 }
 
 /// What a run over pairs follows.
-pub(super) struct Made<'a> {
+pub(super) struct PairsRun<'a> {
     pub(super) records: &'a [u8],
     pub(super) blindings: &'a [Fr],
     pub(super) run: usize,
@@ -79,16 +79,16 @@ pub(super) fn prove_pairs_with(
     statement: &CoalitionStatement,
     witness: &Witness,
     distances: Vec<Vec<i64>>,
-    made: &Made,
+    of_run: &PairsRun,
     honest: bool,
 ) -> Result<Vec<u8>> {
     let shape = statement.shape()?;
-    let mut columns = committed(statement, &shape, made.records)?;
+    let mut columns = committed(statement, &shape, of_run.records)?;
     let expected: usize = columns.iter().map(|c| c.rows.len()).sum();
-    if made.blindings.len() != expected {
-        return invalid("blindings", expected.to_string(), made.blindings.len());
+    if of_run.blindings.len() != expected {
+        return invalid("blindings", expected.to_string(), of_run.blindings.len());
     }
-    let mut rest = made.blindings;
+    let mut rest = of_run.blindings;
     for (column, values) in columns.iter_mut().zip(witness.columns(statement, &shape)) {
         let (own, others) = rest.split_at(column.rows.len());
         let blindings = own.to_vec();
@@ -96,10 +96,10 @@ pub(super) fn prove_pairs_with(
         rest = others;
     }
     let shared = Shared::new(&columns, &shape);
-    let transcript = statement.run_transcript(made.records, made.run);
+    let transcript = statement.run_transcript(of_run.records, of_run.run);
     let mut session = session_of(transcript, &shape, witness, honest)?;
     let secret = Some((witness, distances));
-    pairs(&mut session, statement, &shape, &shared, made.run, secret)?;
+    pairs(&mut session, statement, &shape, &shared, of_run.run, secret)?;
     match session.close(None)? {
         Closed::Proof(proof) => Ok(proof),
         _ => unreachable!("a prover"),

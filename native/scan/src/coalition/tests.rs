@@ -299,8 +299,11 @@ fn a_certificate_is_for_its_statement_only() {
         let digests = |s: &CoalitionStatement| {
             [s.transcript(), s.run_transcript(&certificate.0, 0)].map(|t| t.digest())
         };
-        let (said, before) = (digests(&other), digests(&case.statement));
-        assert!(said[0] != before[0] && said[1] != before[1], "change {k}");
+        let (changed, before) = (digests(&other), digests(&case.statement));
+        assert!(
+            changed[0] != before[0] && changed[1] != before[1],
+            "change {k}"
+        );
     }
     let of_run = |records: &[u8], run| case.statement.run_transcript(records, run).digest();
     assert_ne!(of_run(&certificate.0, 0), of_run(&certificate.0, 1));
@@ -335,10 +338,10 @@ fn verify_records(statement: &CoalitionStatement, proof: &[u8]) -> Result<()> {
 }
 
 /// Of the first run over pairs alone.
-fn verify_pairs(statement: &CoalitionStatement, made: &[u8], proof: &[u8]) -> Result<()> {
+fn verify_pairs(statement: &CoalitionStatement, records_proof: &[u8], proof: &[u8]) -> Result<()> {
     let shape = statement.shape()?;
-    let shared = Shared::new(&committed(statement, &shape, made)?, &shape);
-    let transcript = statement.run_transcript(made, 0);
+    let shared = Shared::new(&committed(statement, &shape, records_proof)?, &shape);
+    let transcript = statement.run_transcript(records_proof, 0);
     let mut session = Session::verifier(transcript, shape.row_variables, proof);
     pairs(&mut session, statement, &shape, &shared, 0, None)?;
     holds(session)
@@ -376,12 +379,12 @@ impl Runs {
     fn prove_pairs(&self) -> Vec<u8> {
         let (statement, witness) = (&self.case.statement, &self.witness);
         let own = witness.run(statement, &statement.shape().unwrap(), 0);
-        let made = Made {
+        let pairs_run = PairsRun {
             records: &self.records,
             blindings: &self.blindings,
             run: 0,
         };
-        prove_pairs_with(statement, witness, own, &made, false).unwrap()
+        prove_pairs_with(statement, witness, own, &pairs_run, false).unwrap()
     }
 
     fn verify_records(&self, proof: &[u8]) -> Result<()> {
@@ -457,21 +460,21 @@ fn forged(
     let (statement, shape) = (&case.statement, case.statement.shape().unwrap());
     let mut lie = Witness::new(statement, &shape, &case.secret).unwrap();
     witness(&mut lie, statement, &shape);
-    let mut made = lie.columns(statement, &shape);
-    let places: Vec<usize> = (0..made.len()).collect();
-    columns(&mut made, &shape.columns(&places));
-    let (records, blindings) = prove_records_with(statement, &lie, made, false).unwrap();
+    let mut changed = lie.columns(statement, &shape);
+    let places: Vec<usize> = (0..changed.len()).collect();
+    columns(&mut changed, &shape.columns(&places));
+    let (records, blindings) = prove_records_with(statement, &lie, changed, false).unwrap();
     let prove = |run: usize| {
         let mut of_run = lie.clone();
         in_run(&mut of_run, run);
         let mut own = of_run.run(statement, &shape, run);
         distances(&mut own);
-        let made = Made {
+        let pairs_run = PairsRun {
             records: &records,
             blindings: &blindings,
             run,
         };
-        prove_pairs_with(statement, &of_run, own, &made, false).unwrap()
+        prove_pairs_with(statement, &of_run, own, &pairs_run, false).unwrap()
     };
     let pairs = (0..statement.runs().unwrap()).map(prove).collect();
     verified(statement, &(records, pairs))
@@ -671,13 +674,13 @@ fn forged_pairs_are_refused() {
     let (records, blindings) =
         prove_records_with(&case.statement, &witness, columns, true).unwrap();
     let prove = |run: usize| {
-        let made = Made {
+        let pairs_run = PairsRun {
             records: &records,
             blindings: &blindings,
             run,
         };
         let own = excused(&witness, run);
-        prove_pairs_with(&case.statement, &witness, own, &made, false).unwrap()
+        prove_pairs_with(&case.statement, &witness, own, &pairs_run, false).unwrap()
     };
     let pairs = (0..case.statement.runs().unwrap()).map(prove).collect();
     assert!(

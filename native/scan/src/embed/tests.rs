@@ -112,12 +112,18 @@ impl Case {
     }
 
     /// The same, where it says something else of its columns.
-    fn says(&self, witness: &Witness, lie: impl Fn(&mut Said)) -> bool {
+    fn says(&self, witness: &Witness, lie: impl Fn(&mut Claimed)) -> bool {
         let statement = self.statement();
-        let mut said = Said::of(witness);
-        lie(&mut said);
-        let proof =
-            prove_with(&statement, &self.rows, &self.query, (witness, &said), false).unwrap();
+        let mut claimed = Claimed::of(witness);
+        lie(&mut claimed);
+        let proof = prove_with(
+            &statement,
+            &self.rows,
+            &self.query,
+            (witness, &claimed),
+            false,
+        )
+        .unwrap();
         verify_embed(&statement, &proof).is_ok()
     }
 
@@ -201,8 +207,8 @@ fn a_proof_is_for_its_statement_only() {
         cq: _,
     } = &statement;
     let refused = |other: &EmbedStatement| {
-        let [said, before] = [other, &statement].map(|s| s.transcript().digest());
-        verify_embed(other, &proof).is_err() && said != before
+        let [changed, before] = [other, &statement].map(|s| s.transcript().digest());
+        verify_embed(other, &proof).is_err() && changed != before
     };
     let rejects = |change: &dyn Fn(&mut EmbedStatement)| {
         let mut other = statement.clone();
@@ -247,9 +253,9 @@ fn a_transcript_forgets_nothing() {
 fn claims_and_openings_are_all_needed() {
     let case = case(9, 3, 2, &[1, 8]);
     let (statement, witness) = (case.statement(), case.witness());
-    let said = Said::of(&witness);
+    let claimed = Claimed::of(&witness);
     let prove = || {
-        let secret = (&witness, &said);
+        let secret = (&witness, &claimed);
         prove_with(&statement, &case.rows, &case.query, secret, false).unwrap()
     };
     no_claim_is_skipped(prove, |proof| verify_embed(&statement, proof), false);
@@ -440,11 +446,11 @@ fn the_root_is_the_largest_one() {
         assert!(!case.forged(&witness), "{root}");
         assert!(!case.says(&witness, |s| s.lacking = 0), "too much left");
         if root == right.root - 1 {
-            let lie = |s: &mut Said| s.lacking = 0;
+            let lie = |s: &mut Claimed| s.lacking = 0;
             caught_by("constraint: root", || case.says(&witness, lie));
         }
         witness.rest = 0;
-        let lie = |s: &mut Said| s.root_squared = square;
+        let lie = |s: &mut Claimed| s.root_squared = square;
         caught_by("product: root", || case.says(&witness, lie));
     }
     // Rows that sum to zero have no vector, and no root.
@@ -493,7 +499,8 @@ fn values_are_those_of_the_columns() {
         "vector"
     );
     case.cq = vector_hash(case.query.vector_salt, &witness.vector);
-    let lie = |s: &mut Said| s.at_point[1..].clone_from_slice(&Said::of(&right).at_point[1..]);
+    let lie =
+        |s: &mut Claimed| s.at_point[1..].clone_from_slice(&Claimed::of(&right).at_point[1..]);
     assert!(!case.says(&witness, lie), "vector at the point");
     assert!(
         !case.says(&right, |s| s.packed = witness.vector.clone()),
@@ -507,7 +514,7 @@ fn values_are_those_of_the_columns() {
     let mut witness = case.with_root(square.isqrt());
     witness.rest = square - witness.root * witness.root;
     assert!(!case.forged(&witness), "a sum of squares");
-    let lie = |s: &mut Said| s.squared = sums.clone();
+    let lie = |s: &mut Claimed| s.squared = sums.clone();
     caught_by("column claim: squares", || case.says(&witness, lie));
 }
 
@@ -529,7 +536,7 @@ fn the_product_is_that_of_the_root() {
         vec![witness.root - sign * off + upper],
     ];
     case.cq = vector_hash(case.query.vector_salt, &witness.vector);
-    let lie = |s: &mut Said| s.at_point[2] = vec![sign * product];
+    let lie = |s: &mut Claimed| s.at_point[2] = vec![sign * product];
     caught_by("product: steps", || case.says(&witness, lie));
 }
 
@@ -541,7 +548,7 @@ fn the_point_follows_the_columns() {
     sums[1..].reverse();
     let witness = case.with_sums(sums);
     assert!(!case.forged(&witness));
-    let (statement, said) = (case.statement(), Said::of(&witness));
+    let (statement, claimed) = (case.statement(), Claimed::of(&witness));
     let run = |mut session: Session, secret| {
         session.transcript.party.predicted = vec![("components", Fr::ZERO)];
         if let Role::Prover(prover) = &mut session.role {
@@ -552,7 +559,7 @@ fn the_point_follows_the_columns() {
     };
     let row_variables = case.table.layout.row_variables;
     let prover = Session::prover(statement.transcript(), row_variables, b"").unwrap();
-    let Closed::Proof(proof) = run(prover, Some((&case.query, (&witness, &said)))) else {
+    let Closed::Proof(proof) = run(prover, Some((&case.query, (&witness, &claimed)))) else {
         panic!("a prover")
     };
     let verifier = Session::verifier(statement.transcript(), row_variables, &proof);

@@ -171,8 +171,8 @@ fn a_certificate_is_for_its_statement_only() {
         let mut other = base.clone();
         change(&mut other);
         assert!(!accepted(&other, &certificate), "field {i}");
-        let [said, before] = [&other, &base].map(|s| s.transcript().digest());
-        assert_ne!(said, before, "field {i}");
+        let [changed, before] = [&other, &base].map(|s| s.transcript().digest());
+        assert_ne!(changed, before, "field {i}");
     }
     // The key is proved from the seed commitment: another seed makes no certificate.
     let mut other = base.clone();

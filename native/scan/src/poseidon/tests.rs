@@ -17,8 +17,8 @@ fn run(blocks: usize, lie_word: u64, lie_kappa: u64, lie_hash: u64) -> bool {
     let list: Vec<Fr> = (0..20u64).map(|i| Fr::from(i * i + 1)).collect();
     let protocol = |session: &mut Session, prover: bool| {
         let hidden = session.send("list", 20, prover.then_some(&list))?;
-        let held = kappa + Fr::from(lie_kappa);
-        let key = session.send("kappa", 1, prover.then_some(&[held]))?[0];
+        let value = kappa + Fr::from(lie_kappa);
+        let key = session.send("kappa", 1, prover.then_some(&[value]))?[0];
         let output = hash_list(6, &list) + Fr::from(lie_hash);
         let exprs: Vec<Expr> = hidden.into_iter().map(Expr::from).collect();
         let calls = Call::list(session, 6, &exprs, output)?;

@@ -166,32 +166,32 @@ impl Segment {
                 .collect()
         };
         // What is made here, beside what columns hold.
-        let mut made: Vec<(Vec<i64>, Fr)> = Vec::new();
-        let mut held: Vec<(&[i64], Fr)> = Vec::new();
+        let mut numbered: Vec<(Vec<i64>, Fr)> = Vec::new();
+        let mut columns: Vec<(&[i64], Fr)> = Vec::new();
         let mut hidden: Vec<(&[Expr], Fr)> = Vec::new();
         let mut power = -Fr::ONE;
         for entry in &self.entries {
             power *= beta;
             match entry {
-                Entry::Columns(parts) => held.extend(parts.iter().map(|(id, f)| {
+                Entry::Columns(parts) => columns.extend(parts.iter().map(|(id, f)| {
                     let values = session.column_values(*id).unwrap_or_default();
                     (tail(values, first), power * f)
                 })),
-                Entry::Public(values) => held.push((tail(values, first), power)),
+                Entry::Public(values) => columns.push((tail(values, first), power)),
                 Entry::Derived(values) | Entry::Query { values, .. } => {
-                    held.push((tail(values.as_deref().unwrap_or_default(), first), power))
+                    columns.push((tail(values.as_deref().unwrap_or_default(), first), power))
                 }
-                Entry::Row => made.push((numbers(usize::MAX), power)),
-                Entry::RowBelow(n) => made.push((numbers(*n), power)),
+                Entry::Row => numbered.push((numbers(usize::MAX), power)),
+                Entry::RowBelow(n) => numbered.push((numbers(*n), power)),
                 Entry::Below(n) => {
                     let count = n.saturating_sub(first).min(out.len());
-                    made.push((vec![1; count], power));
+                    numbered.push((vec![1; count], power));
                 }
                 Entry::Hidden(exprs) => hidden.push((tail(exprs, first), power)),
             }
         }
-        held.extend(made.iter().map(|(v, f)| (v.as_slice(), *f)));
-        small::combine(alpha - Fr::from(self.tag), &held, out);
+        columns.extend(numbered.iter().map(|(v, f)| (v.as_slice(), *f)));
+        small::combine(alpha - Fr::from(self.tag), &columns, out);
         for (exprs, factor) in hidden {
             for (q, expr) in out.iter_mut().zip(exprs) {
                 *q += session.value(expr).unwrap_or_default() * factor;

@@ -242,8 +242,8 @@ fn a_proof_is_for_its_statement_only() {
         let mut other = base.clone();
         change(&mut other);
         assert!(verify_query(&other, &proof).is_err(), "change {i}");
-        let [said, before] = [&other, &base].map(|s| s.transcript().digest());
-        assert_ne!(said, before, "change {i}");
+        let [changed, before] = [&other, &base].map(|s| s.transcript().digest());
+        assert_ne!(changed, before, "change {i}");
     }
 }
 
@@ -493,7 +493,7 @@ fn scores_are_of_the_tenant_s_index() {
         order.sort_by_key(|p| (-noised(p), *p));
         lying.answer.positions = order[..4].to_vec();
         let htopk = list_hash(lying.answer.list_salt, &lying.answer.positions);
-        let said = QueryStatement {
+        let claimed = QueryStatement {
             htopk,
             ..statement.clone()
         };
@@ -501,10 +501,14 @@ fn scores_are_of_the_tenant_s_index() {
             lying.witness(),
             QueryStatement {
                 index: &lying.index,
-                ..said.clone()
+                ..claimed.clone()
             },
         );
-        let session = Session::prover(said.transcript(), said.index.layout.row_variables, b"");
+        let session = Session::prover(
+            claimed.transcript(),
+            claimed.index.layout.row_variables,
+            b"",
+        );
         let secret = Secret {
             answer: &lying.answer,
             witness: &witness,
@@ -515,7 +519,7 @@ fn scores_are_of_the_tenant_s_index() {
         else {
             panic!("a prover")
         };
-        assert_eq!(verify_query(&said, &proof).is_ok(), accepted);
+        assert_eq!(verify_query(&claimed, &proof).is_ok(), accepted);
     }
 }
 
@@ -565,8 +569,8 @@ fn proofs_have_one_shape() {
             )
             .unwrap()
         };
-        let (proof, said) = run(Without::Nothing, prove);
-        (proof.len(), said.trace)
+        let (proof, claimed) = run(Without::Nothing, prove);
+        (proof.len(), claimed.trace)
     };
     let mut query = small();
     query.answer.query = components(78, 70);
