@@ -8,7 +8,10 @@ use crate::{coalition, embed, noise, query};
 /// give the opening. `of` counts the run's messages and claims of a label or kind.
 fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
     const MOST_ENTRIES: u64 = 4;
-    let leaves = 1 << of("lookup children");
+    // One a layer. A sum of as many 1s as there are leaves does not wrap around.
+    let layers = of("lookup children");
+    assert!(layers <= 31, "{layers}");
+    let leaves = 1 << layers;
     match label {
         // The numerator of the sum of fractions: so many factors, of that degree in beta.
         "lookup alpha" => leaves,

@@ -5,7 +5,7 @@ use ark_ff::PrimeField;
 use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::statement::{invalid, CoalitionStatement, Shape, SALT_BITS, SALT_LIMBS};
+use super::statement::{invalid, CoalitionStatement, Columns, Shape, SALT_BITS, SALT_LIMBS};
 use crate::error::{Error, Result};
 use crate::group::{encode_scalar, Fr};
 use crate::index::COMPONENT;
@@ -181,48 +181,57 @@ impl Witness {
         Ok(())
     }
 
-    /// The values of the columns, in their order.
-    pub(super) fn columns(&self, statement: &CoalitionStatement, shape: &Shape) -> Vec<Vec<i64>> {
+    /// What the columns hold.
+    pub(super) fn columns(
+        &self,
+        statement: &CoalitionStatement,
+        shape: &Shape,
+    ) -> Columns<Vec<i64>> {
         let bits =
             |values: &[usize], k: usize| values.iter().map(|v| (v >> k & 1) as i64).collect();
         let mut vectors: Vec<i64> = self.vectors.iter().map(|v| i64::from(*v)).collect();
         vectors.resize(1 << (shape.record_variables + shape.component_variables), 0);
         let mut salts: Vec<i64> = self.salts.iter().flat_map(salt_limbs).collect();
         salts.resize(1 << log2_ceil(SALT_LIMBS * shape.records), 0);
-        let slack = |k: usize| {
-            self.slack
-                .iter()
-                .map(|s| s >> (LIMB_BITS * k) & 0xffff)
-                .collect()
-        };
-        let (mut range, mut bounds, mut nibbles) = (
+        let slack = [0, 1].map(|k| {
+            let limb = |s: &i64| s >> (LIMB_BITS * k) & 0xffff;
+            self.slack.iter().map(limb).collect::<Vec<i64>>()
+        });
+        let (mut range, mut bound_rows, mut nibbles) = (
             vec![0; 1 << LIMB_BITS],
             vec![0; 1 << statement.dot_variables()],
             vec![0; 1 << NIBBLE_VARIABLES],
         );
-        let mut out = vec![vectors, salts];
-        out.extend((0..shape.class_variables).map(|k| bits(&self.classes, k)));
-        out.extend((0..shape.account_variables).map(|k| bits(&self.labels, k)));
-        out.extend([
-            self.norms.clone(),
-            self.thresholds.clone(),
-            self.bounds.clone(),
-            slack(0),
-            slack(1),
-            self.spare.clone(),
-            self.spare_in_tenant.clone(),
-        ]);
-        out[out.len() - 4..]
-            .iter()
+        [&slack[0], &slack[1], &self.spare, &self.spare_in_tenant]
+            .into_iter()
             .flatten()
             .for_each(|v| count(&mut range, *v));
-        self.thresholds.iter().for_each(|t| count(&mut bounds, *t));
+        self.thresholds
+            .iter()
+            .for_each(|t| count(&mut bound_rows, *t));
         let smallest = i64::from(COMPONENT);
-        out[0]
+        vectors
             .iter()
             .for_each(|v| count(&mut nibbles, v + smallest));
-        out.extend([range, bounds, nibbles]);
-        out
+        Columns {
+            vectors,
+            salts,
+            classes: (0..shape.class_variables)
+                .map(|k| bits(&self.classes, k))
+                .collect(),
+            labels: (0..shape.account_variables)
+                .map(|k| bits(&self.labels, k))
+                .collect(),
+            norms: self.norms.clone(),
+            thresholds: self.thresholds.clone(),
+            bounds: self.bounds.clone(),
+            slack,
+            spare: self.spare.clone(),
+            spare_in_tenant: self.spare_in_tenant.clone(),
+            range,
+            bound_rows,
+            nibbles,
+        }
     }
 
     /// Distances of all pairs of the blocks of a run.

@@ -6,7 +6,7 @@ use ark_ff::{AdditiveGroup, Field};
 use super::forms::{apply, form, Forms};
 use super::gadgets::{dot, one_hot, product_of, Term};
 use super::inputs::{session_of, CoalitionSecret, Witness};
-use super::statement::{invalid, CoalitionStatement, Shape, TAG_PAIR};
+use super::statement::{invalid, CoalitionStatement, Columns, Shape, TAG_PAIR};
 use crate::closing::Closed;
 use crate::columns::Bound;
 use crate::error::{Error, Result};
@@ -30,14 +30,13 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(columns: &[Column], shape: &Shape) -> Self {
-        let numbers: Vec<usize> = (0..columns.len()).collect();
-        let ids = shape.columns(&numbers);
-        let all = |ids: &[usize]| ids.iter().map(|i| columns[*i].clone()).collect();
+        let columns = Columns::named(columns.iter().collect::<Vec<_>>(), shape);
+        let all = |columns: Vec<&Column>| columns.into_iter().cloned().collect();
         Self {
-            vectors: columns[ids.vectors].clone(),
-            classes: all(&ids.classes),
-            labels: all(&ids.labels),
-            thresholds: columns[ids.thresholds].clone(),
+            vectors: columns.vectors.clone(),
+            classes: all(columns.classes),
+            labels: all(columns.labels),
+            thresholds: columns.thresholds.clone(),
         }
     }
 }
@@ -89,7 +88,8 @@ pub(super) fn prove_pairs_with(
         return invalid("blindings", expected.to_string(), of_run.blindings.len());
     }
     let mut rest = of_run.blindings;
-    for (column, values) in columns.iter_mut().zip(witness.columns(statement, &shape)) {
+    let values = witness.columns(statement, &shape).in_order();
+    for (column, values) in columns.iter_mut().zip(values) {
         let (own, others) = rest.split_at(column.rows.len());
         let blindings = own.to_vec();
         column.opening = Some(Arc::new(Opening { values, blindings }));
@@ -113,7 +113,7 @@ pub(super) fn committed(
     proof: &[u8],
 ) -> Result<Vec<Column>> {
     let mut session = Session::verifier(statement.transcript(), shape.row_variables, proof);
-    session.commit_bounded("records", &shape.bounded(statement), None)?;
+    session.commit_bounded("records", &shape.bounds(statement).in_order(), None)?;
     Ok(session.columns)
 }
 

@@ -37,7 +37,7 @@ pub fn prove_records(
 pub(super) fn prove_records_with(
     statement: &CoalitionStatement,
     witness: &Witness,
-    columns: Vec<Vec<i64>>,
+    columns: Columns<Vec<i64>>,
     honest: bool,
 ) -> Result<(Vec<u8>, Vec<Fr>)> {
     let shape = statement.shape()?;
@@ -56,11 +56,12 @@ pub(super) fn records(
     session: &mut Session,
     statement: &CoalitionStatement,
     shape: &Shape,
-    secret: Option<(&Witness, Vec<Vec<i64>>)>,
+    secret: Option<(&Witness, Columns<Vec<i64>>)>,
 ) -> Result<()> {
     let (witness, columns) = secret.unzip();
-    let ids = session.commit_bounded("records", &shape.bounded(statement), columns)?;
-    let ids = shape.columns(&ids);
+    let bounds = shape.bounds(statement).in_order();
+    let ids = session.commit_bounded("records", &bounds, columns.map(Columns::in_order))?;
+    let ids = Columns::named(ids, shape);
     ranges(session, statement, shape, &ids)?;
     thresholds(session, shape, &ids)?;
     let of_classes = norms(session, shape, &ids, witness)?;

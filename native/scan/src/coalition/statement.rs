@@ -366,8 +366,8 @@ impl Shape {
         self.blocks.len().div_ceil(self.run_blocks)
     }
 
-    /// Variables of the columns of the run over records, in the order of [`Columns`].
-    pub(super) fn bounded(&self, statement: &CoalitionStatement) -> Vec<(usize, Bound)> {
+    /// Entries of each column of the run over records, and their bounds.
+    pub(super) fn bounds(&self, statement: &CoalitionStatement) -> Columns<(usize, Bound)> {
         let most = statement.most() as usize;
         let pairs = 1 << (2 * self.class_variables);
         let labels = 1 << self.account_variables;
@@ -379,55 +379,27 @@ impl Shape {
             let most = (c as usize).max(self.records);
             Bound::within(most)
         });
-        let mut out = vec![
-            (components, Bound::within(COMPONENT as usize)),
-            (
-                1 << log2_ceil(SALT_LIMBS * self.records),
-                Bound::Unsigned(SALT_BITS),
-            ),
-        ];
-        out.extend(vec![bit(self.record_variables); self.class_variables]);
-        out.extend(vec![bit(self.account_variables); self.account_variables]);
-        out.extend([
-            (1 << self.class_variables, Bound::up_to(most)),
-            (pairs, Bound::up_to(most)),
-            (pairs, Bound::up_to(most * most + 1)),
-            (pairs, limb),
-            (pairs, limb),
-            (labels, spare),
-            (in_tenants, spare_in_tenant),
-            (
-                1 << LIMB_BITS,
-                Bound::up_to(2 * pairs + labels + in_tenants),
-            ),
-            (1 << statement.dot_variables(), Bound::up_to(pairs)),
-            (1 << NIBBLE_VARIABLES, Bound::up_to(components)),
-        ]);
-        out
-    }
-
-    pub(super) fn columns<T: Copy>(&self, all: &[T]) -> Columns<T> {
-        let (classes, labels) = (2 + self.class_variables, self.account_variables);
-        let rest = &all[classes + labels..];
+        let salts = 1 << log2_ceil(SALT_LIMBS * self.records);
+        let lookups_of_ranges = 2 * pairs + labels + in_tenants;
         Columns {
-            vectors: all[0],
-            salts: all[1],
-            classes: all[2..classes].to_vec(),
-            labels: all[classes..classes + labels].to_vec(),
-            norms: rest[0],
-            thresholds: rest[1],
-            bounds: rest[2],
-            slack: [rest[3], rest[4]],
-            spare: rest[5],
-            spare_in_tenant: rest[6],
-            range: rest[7],
-            bound_rows: rest[8],
-            nibbles: rest[9],
+            vectors: (components, Bound::within(COMPONENT as usize)),
+            salts: (salts, Bound::Unsigned(SALT_BITS)),
+            classes: vec![bit(self.record_variables); self.class_variables],
+            labels: vec![bit(self.account_variables); self.account_variables],
+            norms: (1 << self.class_variables, Bound::up_to(most)),
+            thresholds: (pairs, Bound::up_to(most)),
+            bounds: (pairs, Bound::up_to(most * most + 1)),
+            slack: [(pairs, limb), (pairs, limb)],
+            spare: (labels, spare),
+            spare_in_tenant: (in_tenants, spare_in_tenant),
+            range: (1 << LIMB_BITS, Bound::up_to(lookups_of_ranges)),
+            bound_rows: (1 << statement.dot_variables(), Bound::up_to(pairs)),
+            nibbles: (1 << NIBBLE_VARIABLES, Bound::up_to(components)),
         }
     }
 }
 
-/// The columns of the run over records.
+/// The columns of the run over records, in the order in which they are committed to.
 pub(super) struct Columns<T> {
     /// Component k of record i at 2^component_variables i + k.
     pub(super) vectors: T,
@@ -452,4 +424,36 @@ pub(super) struct Columns<T> {
     pub(super) range: T,
     pub(super) bound_rows: T,
     pub(super) nibbles: T,
+}
+
+impl<T> Columns<T> {
+    pub(super) fn in_order(self) -> Vec<T> {
+        let mut out = vec![self.vectors, self.salts];
+        out.extend(self.classes.into_iter().chain(self.labels));
+        out.extend([self.norms, self.thresholds, self.bounds]);
+        out.extend(self.slack);
+        out.extend([self.spare, self.spare_in_tenant]);
+        out.extend([self.range, self.bound_rows, self.nibbles]);
+        out
+    }
+
+    pub(super) fn named(all: Vec<T>, shape: &Shape) -> Self {
+        let mut all = all.into_iter();
+        let mut next = || all.next().expect("one for each name");
+        Self {
+            vectors: next(),
+            salts: next(),
+            classes: (0..shape.class_variables).map(|_| next()).collect(),
+            labels: (0..shape.account_variables).map(|_| next()).collect(),
+            norms: next(),
+            thresholds: next(),
+            bounds: next(),
+            slack: [next(), next()],
+            spare: next(),
+            spare_in_tenant: next(),
+            range: next(),
+            bound_rows: next(),
+            nibbles: next(),
+        }
+    }
 }

@@ -213,7 +213,7 @@ fn of_blocks_that_ship(records: usize, runs: usize) {
         let below = d.iter_mut().flatten().filter(|d| **d < 0);
         below.for_each(|d| *d += case.statement.excuse());
     };
-    assert!(!forged(&case, split, |_, _| (), excused, |_, _| ()));
+    assert!(!forged(&case, split, |_| (), excused, |_, _| ()));
 }
 
 #[test]
@@ -453,7 +453,7 @@ fn false_claims_have_no_certificate() {
 fn forged(
     case: &Case,
     witness: impl Fn(&mut Witness, &CoalitionStatement, &Shape),
-    columns: impl Fn(&mut Vec<Vec<i64>>, &Columns<usize>),
+    columns: impl Fn(&mut Columns<Vec<i64>>),
     distances: impl Fn(&mut Vec<Vec<i64>>),
     in_run: impl Fn(&mut Witness, usize),
 ) -> bool {
@@ -461,8 +461,7 @@ fn forged(
     let mut lie = Witness::new(statement, &shape, &case.secret).unwrap();
     witness(&mut lie, statement, &shape);
     let mut changed = lie.columns(statement, &shape);
-    let places: Vec<usize> = (0..changed.len()).collect();
-    columns(&mut changed, &shape.columns(&places));
+    columns(&mut changed);
     let (records, blindings) = prove_records_with(statement, &lie, changed, false).unwrap();
     let prove = |run: usize| {
         let mut of_run = lie.clone();
@@ -487,7 +486,7 @@ type Columnwise = Vec<Vec<i64>>;
 #[test]
 fn forged_records_are_refused() {
     let case = chain();
-    let run = |lie: Forgery| forged(&case, lie, |_, _| (), |_| (), |_, _| ());
+    let run = |lie: Forgery| forged(&case, lie, |_| (), |_| (), |_, _| ());
     assert!(run(|_, _, _| ()));
     let lies: [(&str, Forgery); 7] = [
         ("another vector than cq's", |w, s, shape| {
@@ -540,7 +539,7 @@ fn forged_counts_are_refused() {
         let mut case = chain();
         case.statement.largest[which] -= 1;
         assert!(
-            !forged(&case, |_, _, _| (), |_, _| (), |_| (), |_, _| ()),
+            !forged(&case, |_, _, _| (), |_| (), |_| (), |_, _| ()),
             "below 0"
         );
         let clipped = |w: &mut Witness, _: &CoalitionStatement, _: &Shape| {
@@ -548,22 +547,17 @@ fn forged_counts_are_refused() {
             w.spare_in_tenant.iter_mut().for_each(|s| *s = 0.max(*s));
         };
         assert!(
-            !forged(&case, clipped, |_, _| (), |_| (), |_, _| ()),
+            !forged(&case, clipped, |_| (), |_| (), |_, _| ()),
             "another count"
         );
     }
 }
 
 /// Whether the run over records is accepted, with columns changed after they were made.
-fn accepted(
-    case: &Case,
-    witness: &Witness,
-    lie: impl Fn(&mut Columnwise, &Columns<usize>),
-) -> bool {
+fn accepted(case: &Case, witness: &Witness, lie: impl Fn(&mut Columns<Vec<i64>>)) -> bool {
     let shape = case.statement.shape().unwrap();
     let mut columns = witness.columns(&case.statement, &shape);
-    let places: Vec<usize> = (0..columns.len()).collect();
-    lie(&mut columns, &shape.columns(&places));
+    lie(&mut columns);
     let (proof, _) = prove_records_with(&case.statement, witness, columns, false).unwrap();
     let transcript = case.statement.transcript();
     let mut session = Session::verifier(transcript, shape.row_variables, &proof);
@@ -582,9 +576,9 @@ fn labels_are_made_of_bits() {
     let case = Case::new(&[0, 1], &[0, 0], &[A, D], 0);
     assert_eq!(case.statement.largest, [1, 1]);
     let witness = witness(&case);
-    assert!(accepted(&case, &witness, |_, _| ()));
-    assert!(!accepted(&case, &witness, |columns, ids| {
-        columns[ids.labels[0]] = vec![2, -1];
+    assert!(accepted(&case, &witness, |_| ()));
+    assert!(!accepted(&case, &witness, |columns| {
+        columns.labels[0] = vec![2, -1];
     }));
 }
 
@@ -598,7 +592,7 @@ fn components_are_int4() {
     witness.norms[5] = norm(&witness.vectors[..8]);
     witness.classes[0] = 5;
     witness.set_thresholds(&case.statement);
-    assert!(!accepted(&case, &witness, |_, _| ()));
+    assert!(!accepted(&case, &witness, |_| ()));
 }
 
 /// Components and salts other than those that were hashed, of the same norm.
@@ -607,13 +601,13 @@ fn columns_are_what_cq_commits_to() {
     let case = chain();
     let witness = witness(&case);
     assert_eq!(case.secret.vectors[1], 1);
-    assert!(!accepted(&case, &witness, |columns, ids| {
-        columns[ids.vectors][1] = -1;
-        columns[ids.nibbles][8] -= 1;
-        columns[ids.nibbles][6] += 1;
+    assert!(!accepted(&case, &witness, |columns| {
+        columns.vectors[1] = -1;
+        columns.nibbles[8] -= 1;
+        columns.nibbles[6] += 1;
     }));
-    assert!(!accepted(&case, &witness, |columns, ids| {
-        columns[ids.salts][0] += 1;
+    assert!(!accepted(&case, &witness, |columns| {
+        columns.salts[0] += 1;
     }));
 }
 
@@ -626,9 +620,9 @@ fn slack_is_not_negative() {
     let slack = witness.slack[0] + witness.bounds[0] - bound;
     assert!(slack < 0);
     witness.bounds[0] = bound;
-    assert!(!accepted(&case, &witness, |columns, ids| {
-        columns[ids.slack[0]][0] = slack;
-        columns[ids.slack[1]][0] = 0;
+    assert!(!accepted(&case, &witness, |columns| {
+        columns.slack[0][0] = slack;
+        columns.slack[1][0] = 0;
     }));
 }
 
@@ -648,20 +642,20 @@ fn forged_pairs_are_refused() {
             .for_each(|d| *d += by);
     };
     let run =
-        |distances: &dyn Fn(&mut Columnwise)| forged(&case, split, |_, _| (), distances, |_, _| ());
+        |distances: &dyn Fn(&mut Columnwise)| forged(&case, split, |_| (), distances, |_, _| ());
     assert!(!run(&|_| ()), "a split cluster");
     assert!(!run(&|d| below(d, excuse)), "a false excuse");
     assert!(!run(&|d| below(d, size)), "a distance wrapped around");
     // The chain's link would have another label in the second run.
     let other = |w: &mut Witness, run: usize| w.labels[2] = if run == 0 { 2 } else { 0 };
     assert!(
-        !forged(&case, |_, _, _| (), |_, _| (), |_| (), other),
+        !forged(&case, |_, _, _| (), |_| (), |_| (), other),
         "an account of two labels"
     );
     // Vectors of the pairs that are not those of the records.
     let other = |w: &mut Witness, _: usize| w.vectors[0] = -w.vectors[0];
     assert!(
-        !forged(&case, |_, _, _| (), |_, _| (), |_| (), other),
+        !forged(&case, |_, _, _| (), |_| (), |_| (), other),
         "another vector"
     );
     // Pairs that tau compares, left out.
