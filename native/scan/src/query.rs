@@ -4,289 +4,35 @@ use std::sync::Arc;
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
 use ragaudit_core::lanes::Lanes;
-use ragaudit_core::noise::{check_gains, BINS, MAX_GAINS, MAX_GAIN_RATIO};
-use ragaudit_core::selection::{ScoreWindow, MAX_LATTICE};
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::Zeroize;
 
 use crate::closing::Closed;
 use crate::columns::Bound;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
-use crate::group::{encode_scalar, Fr, G1Affine};
-use crate::index::{check_dimension, IndexCommitment, IndexKey, COMPONENT, MAX_CAPACITY};
+use crate::group::{encode_scalar, Fr};
+use crate::index::IndexKey;
 use crate::link::{commit_query, Link, LinkSecret};
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{prefix, prefix_numbers, Weight};
 use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
-use crate::numbers::{log2_ceil, power_of_two, NO_WRAP_BITS};
+use crate::numbers::{log2_ceil, power_of_two};
 use crate::poseidon::{permutations, Call};
 use crate::prover::fractions::RUN;
-use crate::ranges::{count, first_in_range, limbs, range_table, LIMB_BITS, TAG_RANGE};
+use crate::ranges::{first_in_range, limbs, range_table, LIMB_BITS, TAG_RANGE};
 use crate::session::{Column, Opening, Role, Session};
 use crate::sumcheck::{sumcheck, Gate};
-use crate::transcript::Transcript;
-use crate::values::{entries_of, pad};
+use crate::values::entries_of;
 
-const TAG_TOPK: u64 = 5;
-const TAG_SCORE: u64 = 2;
-const TAG_NIBBLE: u64 = 3;
-const TAG_SELECT: u64 = 4;
-/// |s| is at most 49 a component.
-const SCORE: i64 = COMPONENT as i64 * COMPONENT as i64;
-/// Largest number of listed positions.
-pub const MAX_LISTED: usize = 1024;
+mod inputs;
+mod statement;
 
-/// What decides where values stand: see [`crate::protocol`].
-pub(crate) const RULES: [u64; 6] = [
-    TAG_VECTOR,
-    TAG_TOPK,
-    TAG_SCORE,
-    TAG_NIBBLE,
-    TAG_SELECT,
-    NIBBLE_VARIABLES as u64,
-];
-
-/// What an answer's proof is about. Every value is rebuilt by the verifier, none read from a file.
-#[derive(Clone)]
-pub struct QueryStatement<'a> {
-    /// Digest of protocol, opening, policy, tenant, account, its count, beacon, seed commitment, slot, hq and the
-    /// certificate.
-    pub context: [u8; 32],
-    pub index: &'a IndexCommitment,
-    /// The verified certificate's commitments to z.
-    pub noise: &'a [G1Affine],
-    pub gains: Vec<u32>,
-    pub cq: Fr,
-    pub htopk: Fr,
-    pub listed: usize,
-    pub lo: i64,
-    pub hi: i64,
-    pub lattice: i64,
-}
-
-/// The private side of an answer.
-#[derive(Zeroize, ZeroizeOnDrop)]
-pub struct Answer {
-    /// int4 components.
-    pub query: Vec<i8>,
-    pub query_salt: Fr,
-    /// In the order of htopk.
-    pub positions: Vec<i64>,
-    pub list_salt: Fr,
-    /// Of every position, by the index commitment's own rows.
-    pub scores: Vec<i64>,
-}
-
-impl QueryStatement<'_> {
-    fn check(&self) -> Result<ScoreWindow> {
-        check_dimension(self.index.dimension)?;
-        check_gains(&self.gains)?;
-        let capacity = self.index.layout.capacity;
-        let most = MAX_LISTED.min(capacity);
-        if !(1..=most).contains(&self.listed) {
-            return Err(Error::invalid(
-                "listed positions",
-                format!("1..={most}"),
-                self.listed,
-            ));
-        }
-        if self.noise.len() != self.index.layout.rows() {
-            let expected = format!("{} commitments", self.index.layout.rows());
-            return Err(Error::invalid("noise", expected, self.noise.len()));
-        }
-        Ok(ScoreWindow::new(self.lo, self.hi, self.lattice)?)
-    }
-
-    fn transcript(&self) -> Transcript {
-        let mut t = Transcript::new("query");
-        t.bytes("context", &self.context);
-        t.bytes("index", &self.index.digest());
-        t.integer("capacity", self.index.layout.capacity as u64);
-        t.integer("dimension", self.index.dimension as u64);
-        t.integer("gain count", self.gains.len() as u64);
-        for gain in &self.gains {
-            t.integer("gain", u64::from(*gain));
-        }
-        t.integer("lo", self.lo as u64);
-        t.integer("hi", self.hi as u64);
-        t.integer("lattice", self.lattice as u64);
-        t.integer("listed", self.listed as u64);
-        t.integer("noise rows", self.noise.len() as u64);
-        for point in self.noise {
-            t.point("noise", point);
-        }
-        t.scalar("cq", &self.cq);
-        t.scalar("htopk", &self.htopk);
-        t
-    }
-
-    /// Limbs of a difference of keys: |y| is at most lattice + 127 sum of gains.
-    fn key_limbs(&self) -> usize {
-        let gains = self.gains.iter().map(|g| u64::from(*g)).sum();
-        key_bits(self.lattice as u64, gains, self.index.layout.variables).div_ceil(LIMB_BITS)
-    }
-
-    fn score_variables(&self) -> usize {
-        log2_ceil(2 * SCORE as usize * self.index.dimension + 1)
-    }
-}
-
-/// Bits of a difference of keys.
-const fn key_bits(lattice: u64, gains: u64, variables: usize) -> usize {
-    let reach = lattice + 2 * (BINS as u64 - 1) * gains + 1;
-    64 - reach.leading_zeros() as usize + variables
-}
-
-const _: () = {
-    let (mut gains, mut gain, mut k) = (0, 1, 0);
-    while k < MAX_GAINS {
-        gains += gain;
-        gain *= MAX_GAIN_RATIO as u64;
-        k += 1;
-    }
-    let bits = key_bits(MAX_LATTICE as u64, gains, MAX_CAPACITY.ilog2() as usize);
-    assert!(MAX_LATTICE as u64 + (BINS as u64 - 1) * gains < 1 << 25);
-    // A prover's keys fit into an i64, and limbs into the field.
-    assert!(bits < 63);
-    assert!(bits.div_ceil(LIMB_BITS) * LIMB_BITS + 1 < NO_WRAP_BITS);
-    assert!(4 * NIBBLES_PER_ELEMENT <= NO_WRAP_BITS);
-};
-
-/// The prover's columns and values.
-#[derive(Default, Clone)]
-pub(crate) struct Witness {
-    pub(crate) quantised: Vec<i64>,
-    pub(crate) selected: Vec<i64>,
-    pub(crate) distances: Vec<i64>,
-    pub(crate) noised: Vec<i64>,
-    pub(crate) order: Vec<i64>,
-}
-
-/// The columns, in the order in which they are committed to.
-struct Columns<T> {
-    /// Scores on the lattice.
-    quantised: T,
-    /// 1 for a listed position.
-    selected: T,
-    /// Limbs of what a key has above the least listed one, or lacks below it.
-    distance: Vec<T>,
-    /// How often each row of a table is looked up.
-    score_rows: T,
-    range: T,
-    nibbles: T,
-}
-
-impl<T> Columns<T> {
-    fn in_order(self) -> Vec<T> {
-        let mut out = vec![self.quantised, self.selected];
-        out.extend(self.distance);
-        out.extend([self.score_rows, self.range, self.nibbles]);
-        out
-    }
-
-    fn named(all: Vec<T>, key_limbs: usize) -> Self {
-        let mut all = all.into_iter();
-        let mut next = || all.next().expect("one for each name");
-        Self {
-            quantised: next(),
-            selected: next(),
-            distance: (0..key_limbs).map(|_| next()).collect(),
-            score_rows: next(),
-            range: next(),
-            nibbles: next(),
-        }
-    }
-}
-
-fn key(noised: i64, position: i64, variables: usize) -> i64 {
-    (noised << variables) + (1 << variables) - 1 - position
-}
-
-impl Witness {
-    fn new(
-        statement: &QueryStatement,
-        window: ScoreWindow,
-        answer: &Answer,
-        noise: &[i64],
-    ) -> Result<Self> {
-        let capacity = statement.index.layout.capacity;
-        let variables = statement.index.layout.variables;
-        if answer.scores.len() != capacity || noise.len() < capacity {
-            let found = format!(
-                "{} scores, {} noise values",
-                answer.scores.len(),
-                noise.len()
-            );
-            return Err(Error::invalid(
-                "answer",
-                format!("{capacity} of each"),
-                found,
-            ));
-        }
-        if answer.query.len() != statement.index.dimension {
-            let expected = format!("{} components", statement.index.dimension);
-            return Err(Error::invalid("query", expected, answer.query.len()));
-        }
-        let inside = |p: &i64| usize::try_from(*p).is_ok_and(|p| p < capacity);
-        if answer.positions.len() != statement.listed || !answer.positions.iter().all(inside) {
-            return Err(Error::Unsatisfied(
-                "the listed positions are not positions of the index".to_owned(),
-            ));
-        }
-        let most = SCORE * statement.index.dimension as i64;
-        if answer.scores.iter().any(|s| s.abs() > most) {
-            return Err(Error::Unsatisfied(format!("a score beyond {most}")));
-        }
-        let quantised: Vec<i64> = answer
-            .scores
-            .iter()
-            .map(|s| window.quantise(*s as i32))
-            .collect();
-        let keys: Vec<i64> = (0..capacity)
-            .map(|p| key(quantised[p] + noise[p], p as i64, variables))
-            .collect();
-        let listed: Vec<i64> = answer.positions.iter().map(|p| keys[*p as usize]).collect();
-        let least = listed[listed.len() - 1];
-        let mut selected = vec![0; capacity];
-        answer
-            .positions
-            .iter()
-            .for_each(|p| selected[*p as usize] = 1);
-        let distances = keys
-            .iter()
-            .zip(&selected)
-            // With b = 0 least - 1 - k.
-            .map(|(k, b)| (k - least) ^ (b - 1))
-            .collect();
-        Ok(Self {
-            quantised,
-            selected,
-            distances,
-            noised: answer
-                .positions
-                .iter()
-                .map(|p| keys[*p as usize] >> variables)
-                .collect(),
-            order: listed
-                .windows(2)
-                .map(|pair| pair[0] - pair[1] - 1)
-                .collect(),
-        })
-    }
-}
-
-fn limb(x: i64, k: usize) -> i64 {
-    x >> (LIMB_BITS * k) & 0xffff
-}
-
-/// The private inputs of one run.
-struct Secret<'a> {
-    answer: &'a Answer,
-    witness: &'a Witness,
-    noise: &'a Arc<Opening>,
-    key: &'a IndexKey,
-}
+pub use inputs::Answer;
+use inputs::*;
+pub(crate) use statement::RULES;
+use statement::*;
+pub use statement::{QueryStatement, MAX_LISTED};
 
 /// Proves an answer; in `low_memory` the same in more time. `noise` is the column that the slot's certificate committed
 /// to, with its opening.
@@ -643,44 +389,6 @@ impl Gate for Selection {
         let selected = l.mul(c[1], b);
         let sum = l.mac(l.wide(), t[3], compare);
         l.reduce(l.mac(sum, selected, l.sub(b, t[3])))
-    }
-}
-
-/// What the prover's columns hold.
-fn columns(statement: &QueryStatement, secret: &Secret) -> Columns<Vec<i64>> {
-    let key_limbs = statement.key_limbs();
-    let witness = secret.witness;
-    let distance: Vec<Vec<i64>> = (0..key_limbs)
-        .map(|k| witness.distances.iter().map(|d| limb(*d, k)).collect())
-        .collect();
-    let most = SCORE * statement.index.dimension as i64;
-    let mut score_rows = vec![0; 1 << statement.score_variables()];
-    let mut range = vec![0; 1 << LIMB_BITS];
-    let mut nibbles = vec![0; 1 << NIBBLE_VARIABLES];
-    secret
-        .answer
-        .scores
-        .iter()
-        .for_each(|s| count(&mut score_rows, s + most));
-    distance
-        .iter()
-        .flatten()
-        .for_each(|v| count(&mut range, *v));
-    let order = witness.order.iter();
-    order
-        .flat_map(|d| (0..key_limbs).map(|i| limb(*d, i)))
-        .for_each(|v| count(&mut range, v));
-    let query: Vec<i64> = secret.answer.query.iter().map(|v| i64::from(*v)).collect();
-    pad(&query, log2_ceil(query.len()))
-        .iter()
-        .for_each(|v| count(&mut nibbles, v + i64::from(COMPONENT)));
-    Columns {
-        quantised: witness.quantised.clone(),
-        selected: witness.selected.clone(),
-        distance,
-        score_rows,
-        range,
-        nibbles,
     }
 }
 

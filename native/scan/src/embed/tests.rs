@@ -1,3 +1,5 @@
+use super::inputs::*;
+use super::statement::*;
 use super::*;
 use crate::cheat::{
     caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Without,

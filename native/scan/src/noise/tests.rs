@@ -1,10 +1,14 @@
+use super::inputs::*;
+use super::statement::*;
 use super::*;
 use crate::cheat::{
     caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Without,
     REPEATED,
 };
 use crate::index::MAX_CAPACITY;
-use ark_ff::{BigInt, BigInteger};
+use ark_ff::{BigInt, BigInteger, PrimeField};
+use ragaudit_core::noise::table_rows;
+use ragaudit_core::poseidon::hash;
 
 fn prove_with(
     statement: &NoiseStatement,

@@ -1,15 +1,17 @@
+use super::inputs::*;
+use super::statement::*;
 use super::*;
 use crate::cheat::{
     caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Without,
     REPEATED,
 };
 use crate::group::vector_generators;
-use crate::index::{commit_index, Layout, MAX_CAPACITY, MAX_DIMENSION};
+use crate::index::{commit_index, IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
 use crate::noise::tests::MOST_GAINS;
 use crate::noise::{prove_noise, verify_noise, NoiseStatement, Seed};
 use ragaudit_core::commitment::pack_nibbles;
 use ragaudit_core::poseidon::{hash, hash_list};
-use ragaudit_core::selection::MAX_LATTICE;
+use ragaudit_core::selection::{ScoreWindow, MAX_LATTICE};
 
 struct Case {
     index: IndexCommitment,

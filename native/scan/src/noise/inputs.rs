@@ -1,0 +1,202 @@
+//! What the prover of a noise certificate has: the seed, and the draws that it gives.
+use ragaudit_core::noise::{draws_of, table_rows, words as stream_words, BINS};
+use ragaudit_core::poseidon::hash;
+use rayon::prelude::*;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use super::statement::*;
+use crate::error::{Error, Result};
+use crate::group::Fr;
+use crate::ranges::{count, LIMB_BITS};
+
+/// Blocks of one task.
+pub(super) const TASK: usize = 64;
+
+/// The seed's two halves.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct Seed(pub [Fr; 2]);
+
+/// The private columns.
+#[derive(Clone, Default)]
+pub(crate) struct Draws {
+    pub(super) bytes: Vec<i64>,
+    pub(super) choices: Vec<i64>,
+    pub(super) thresholds: Vec<i64>,
+    pub(super) values: Vec<i64>,
+    /// Limbs of t, then of the distance from the threshold.
+    pub(super) limbs: [Vec<i64>; 4],
+    /// Limbs of each word's high part, then of what last draw and high part lack of the largest allowed ones.
+    pub(super) high: [Vec<i64>; HIGH_LIMBS + REST_LIMBS],
+    pub(super) noise: Vec<i64>,
+}
+
+impl Drop for Draws {
+    fn drop(&mut self) {
+        let Self {
+            bytes,
+            choices,
+            thresholds,
+            values,
+            limbs,
+            high,
+            noise,
+        } = self;
+        for column in [bytes, choices, thresholds, values, noise] {
+            column.zeroize();
+        }
+        limbs.zeroize();
+        high.zeroize();
+    }
+}
+
+pub(super) fn high(word: &[u64; 4]) -> u64 {
+    word[3] >> (LOW_BITS - 192)
+}
+
+pub(super) fn limb(x: u128, k: usize) -> i64 {
+    (x >> (LIMB_BITS * k) & 0xffff) as i64
+}
+
+impl Draws {
+    /// From the words of the stream as integers.
+    pub(super) fn new(statement: &NoiseStatement, words: &[[u64; 4]]) -> Result<Self> {
+        let mut draws = Self::default();
+        let Self {
+            bytes,
+            choices,
+            thresholds,
+            values,
+            limbs,
+            high: parts,
+            ..
+        } = &mut draws;
+        for column in [bytes, choices, thresholds, values]
+            .into_iter()
+            .chain(limbs)
+        {
+            column.reserve_exact(words.len() * DRAWS_PER_WORD);
+        }
+        parts.iter_mut().for_each(|c| c.reserve_exact(words.len()));
+        let most = highest();
+        for run in words.chunks(WORDS_PER_BLOCK) {
+            let drawn: Zeroizing<Vec<(u8, u32)>> =
+                Zeroizing::new(run.iter().flat_map(draws_of).collect());
+            let heads: Zeroizing<Vec<u8>> = Zeroizing::new(drawn.iter().map(|d| d.0).collect());
+            let rows = Zeroizing::new(table_rows(&heads));
+            for ((byte, t), row) in drawn.iter().zip(rows.iter()) {
+                // 1 where t is below the threshold: the difference's sign.
+                let t = i64::from(*t);
+                let choice = (t - i64::from(row[0])) as u64 >> 63;
+                draws.push(*byte, choice as i64, t, *row);
+            }
+        }
+        for word in words {
+            let rest = most.checked_sub(upper(word)).ok_or_else(|| {
+                Error::Unsatisfied("a noise word whose upper 94 bits are the modulus's".to_owned())
+            })?;
+            draws.push_high(high(word), rest);
+        }
+        draws.combine(statement);
+        Ok(draws)
+    }
+
+    /// A draw, with threshold and alias of its bin. Choice and sign are masks.
+    pub(super) fn push(&mut self, byte: u8, choice: i64, t: i64, [threshold, alias]: [u32; 2]) {
+        // Of which the compiler knows no more than that they are integers, so that it makes no branches of them.
+        let (choice, byte) = std::hint::black_box((choice, byte));
+        let (threshold, alias, bin) = (threshold.into(), i64::from(alias), byte % BINS as u8);
+        let magnitude = alias ^ (-choice & (alias ^ i64::from(bin)));
+        let sign = -i64::from(byte / BINS as u8);
+        let value = (magnitude ^ sign) - sign;
+        // With choice 1 threshold - 1 - t.
+        let distance = ((t - threshold) ^ -choice) as u128;
+        self.bytes.push(i64::from(byte));
+        self.choices.push(choice);
+        self.thresholds.push(threshold);
+        self.values.push(value);
+        for (column, v) in self.limbs.iter_mut().zip([
+            limb(t as u128, 0),
+            limb(t as u128, 1),
+            limb(distance, 0),
+            limb(distance, 1),
+        ]) {
+            column.push(v);
+        }
+    }
+
+    pub(super) fn push_high(&mut self, high: u64, rest: u128) {
+        let (of_high, of_rest) = self.high.split_at_mut(HIGH_LIMBS);
+        for (columns, source) in [(of_high, u128::from(high)), (of_rest, rest)] {
+            (0..)
+                .zip(columns)
+                .for_each(|(k, column)| column.push(limb(source, k)));
+        }
+    }
+
+    pub(super) fn combine(&mut self, statement: &NoiseStatement) {
+        let m = statement.gains.len();
+        let sum = |run: &[i64]| {
+            run.iter()
+                .zip(&statement.gains)
+                .map(|(x, g)| x * i64::from(*g))
+                .sum()
+        };
+        self.noise = self
+            .values
+            .chunks(m)
+            .take(statement.capacity)
+            .map(sum)
+            .collect();
+    }
+
+    pub(super) fn into_columns(mut self) -> Columns<Vec<i64>> {
+        let mut range = vec![0; 1 << LIMB_BITS];
+        self.limbs
+            .iter()
+            .chain(&self.high)
+            .flatten()
+            .for_each(|v| count(&mut range, *v));
+        let mut alias = vec![0; 1 << ALIAS_VARIABLES];
+        self.bytes
+            .iter()
+            .zip(&self.choices)
+            .for_each(|(b, c)| count(&mut alias, b + 256 * c));
+        let Self {
+            noise,
+            bytes,
+            choices,
+            thresholds,
+            values,
+            limbs,
+            high,
+        } = &mut self;
+        let take = std::mem::take::<Vec<i64>>;
+        Columns {
+            noise: take(noise),
+            byte: take(bytes),
+            choice: take(choices),
+            threshold: take(thresholds),
+            value: take(values),
+            t: [0, 1].map(|k| take(&mut limbs[k])),
+            distance: [2, 3].map(|k| take(&mut limbs[k])),
+            high: std::array::from_fn(|k| take(&mut high[k])),
+            rest: std::array::from_fn(|k| take(&mut high[HIGH_LIMBS + k])),
+            range,
+            alias,
+        }
+    }
+}
+
+/// The words 1..16 of the blocks, by the relation's own permutation.
+pub(super) fn words(kappa: Fr, blocks: usize) -> Zeroizing<Vec<[u64; 4]>> {
+    let mut out = Zeroizing::new(vec![[0; 4]; blocks * WORDS_PER_BLOCK]);
+    out.par_chunks_mut(TASK * WORDS_PER_BLOCK)
+        .enumerate()
+        .for_each(|(task, out)| stream_words(&kappa, task * TASK, out));
+    out
+}
+
+/// The key of a slot: H(2, s0, s1, beacon, slot).
+pub fn noise_key(seed: &Seed, beacon: Fr, slot: Fr) -> Fr {
+    hash(&[Fr::from(TAG_KEY), seed.0[0], seed.0[1], beacon, slot]).expect("five inputs fit")
+}

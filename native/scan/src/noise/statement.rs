@@ -1,0 +1,191 @@
+//! What a noise certificate is about, and the sizes that follow: `docs/scan/noise.md`.
+use ark_ff::PrimeField;
+use ragaudit_core::noise::{alias_table, check_gains, BINS};
+
+use crate::error::Result;
+use crate::group::Fr;
+use crate::index::Layout;
+use crate::numbers::NO_WRAP_BITS;
+use crate::poseidon::{block_variables, WORD_VARIABLES};
+use crate::ranges::{LIMB_BITS, TAG_RANGE};
+use crate::transcript::Transcript;
+
+pub(super) const DRAWS_PER_WORD: usize = 5;
+pub(super) const WORDS_PER_BLOCK: usize = 1 << WORD_VARIABLES;
+pub(super) const DRAWS_PER_BLOCK: usize = DRAWS_PER_WORD * WORDS_PER_BLOCK;
+pub(super) const TAG_SEED: u64 = 1;
+pub(super) const TAG_KEY: u64 = 2;
+pub(super) const TAG_ALIAS: u64 = 2;
+pub(super) const ALIAS_VARIABLES: usize = 9;
+/// Bits of a word that become draws; the others are its high part.
+pub(super) const LOW_BITS: usize = 200;
+pub(super) const HIGH_LIMBS: usize = 4;
+/// Bits below a word's last draw: above them the word is compared with the modulus.
+pub(super) const BELOW_BITS: usize = 160;
+/// Limbs of what that part lacks of the largest allowed one.
+pub(super) const REST_LIMBS: usize = 6;
+/// What decides where values stand: see [`crate::protocol`].
+pub(crate) const RULES: [u64; 10] = [
+    DRAWS_PER_WORD as u64,
+    TAG_SEED,
+    TAG_KEY,
+    LIMB_BITS as u64,
+    TAG_RANGE,
+    TAG_ALIAS,
+    ALIAS_VARIABLES as u64,
+    HIGH_LIMBS as u64,
+    BELOW_BITS as u64,
+    REST_LIMBS as u64,
+];
+/// Bits of a draw: a byte and t.
+pub(super) const DRAW_BITS: usize = 8 + T_BITS;
+pub(super) const T_BITS: usize = 32;
+const _: () = {
+    // Threshold, t and distance are T_BITS long: (2 c - 1) (T - t) - c = distance holds over the integers.
+    assert!(T_BITS == 2 * LIMB_BITS && T_BITS + 2 < NO_WRAP_BITS);
+    // So does last + 2^40 high + rest = highest. What is below r is then the word, whose draws fill its low bits.
+    assert!(LOW_BITS == DRAWS_PER_WORD * DRAW_BITS && BELOW_BITS + DRAW_BITS == LOW_BITS);
+    assert!(DRAW_BITS + HIGH_LIMBS * LIMB_BITS + 2 < NO_WRAP_BITS);
+    assert!(REST_LIMBS * LIMB_BITS + 2 < NO_WRAP_BITS);
+    assert!(highest() < 1 << 94 && highest() < 1 << (REST_LIMBS * LIMB_BITS));
+};
+/// What a certificate is about. Every value is rebuilt by the verifier, none read from a file.
+#[derive(Clone, Debug)]
+pub struct NoiseStatement {
+    /// Digest of the protocol, opening, policy, noise table, tenant, account and its count.
+    pub context: [u8; 32],
+    pub c_seed: Fr,
+    pub beacon: Fr,
+    pub slot: Fr,
+    pub capacity: usize,
+    pub gains: Vec<u32>,
+}
+
+pub(super) struct Shape {
+    pub(super) layout: Layout,
+    pub(super) blocks: usize,
+    pub(super) block_variables: usize,
+}
+
+impl Shape {
+    pub(super) fn words(&self) -> usize {
+        self.blocks * WORDS_PER_BLOCK
+    }
+
+    pub(super) fn draws(&self) -> usize {
+        self.blocks * DRAWS_PER_BLOCK
+    }
+}
+
+impl NoiseStatement {
+    pub(super) fn shape(&self) -> Result<Shape> {
+        let layout = Layout::new(self.capacity)?;
+        check_gains(&self.gains)?;
+        let blocks = (self.capacity * self.gains.len()).div_ceil(DRAWS_PER_BLOCK);
+        Ok(Shape {
+            layout,
+            blocks,
+            block_variables: block_variables(blocks, 2),
+        })
+    }
+
+    pub(super) fn transcript(&self) -> Transcript {
+        let mut transcript = Transcript::new("noise certificate");
+        self.absorb(&mut transcript);
+        transcript
+    }
+
+    pub(super) fn absorb(&self, t: &mut Transcript) {
+        t.bytes("context", &self.context);
+        t.scalar("seed commitment", &self.c_seed);
+        t.scalar("beacon", &self.beacon);
+        t.scalar("slot", &self.slot);
+        t.integer("capacity", self.capacity as u64);
+        t.integer("gain count", self.gains.len() as u64);
+        for gain in &self.gains {
+            t.integer("gain", u64::from(*gain));
+        }
+        let table = alias_table();
+        for (threshold, alias) in table.thresholds.iter().zip(&table.aliases) {
+            t.integer("threshold", u64::from(*threshold));
+            t.integer("alias", u64::from(*alias));
+        }
+    }
+}
+
+/// Row byte + 256 choice of the alias table: its threshold and the value drawn.
+pub(super) fn alias_row(byte: usize, choice: usize) -> (i64, i64) {
+    let table = alias_table();
+    let bin = byte % BINS;
+    let magnitude = if choice == 1 {
+        bin as i64
+    } else {
+        i64::from(table.aliases[bin])
+    };
+    let value = if byte >= BINS { -magnitude } else { magnitude };
+    (i64::from(table.thresholds[bin]), value)
+}
+
+/// The columns, in the order in which they are committed to.
+#[derive(Clone, Copy)]
+pub(super) struct Columns<T> {
+    pub(super) noise: T,
+    pub(super) byte: T,
+    pub(super) choice: T,
+    pub(super) threshold: T,
+    pub(super) value: T,
+    /// Limbs of t, and of its distance from the threshold.
+    pub(super) t: [T; 2],
+    pub(super) distance: [T; 2],
+    /// Limbs of each word's high part, and of what last draw and high part lack of the largest allowed ones.
+    pub(super) high: [T; HIGH_LIMBS],
+    pub(super) rest: [T; REST_LIMBS],
+    /// How often each row of a table is looked up.
+    pub(super) range: T,
+    pub(super) alias: T,
+}
+
+impl<T> Columns<T> {
+    pub(super) fn in_order(self) -> Vec<T> {
+        let first = [
+            self.noise,
+            self.byte,
+            self.choice,
+            self.threshold,
+            self.value,
+        ];
+        let limbs = self.t.into_iter().chain(self.distance);
+        let parts = self.high.into_iter().chain(self.rest);
+        let all = first.into_iter().chain(limbs).chain(parts);
+        all.chain([self.range, self.alias]).collect()
+    }
+
+    pub(super) fn named(all: Vec<T>) -> Self {
+        let mut all = all.into_iter();
+        let mut next = || all.next().expect("one for each name");
+        Self {
+            noise: next(),
+            byte: next(),
+            choice: next(),
+            threshold: next(),
+            value: next(),
+            t: std::array::from_fn(|_| next()),
+            distance: std::array::from_fn(|_| next()),
+            high: std::array::from_fn(|_| next()),
+            rest: std::array::from_fn(|_| next()),
+            range: next(),
+            alias: next(),
+        }
+    }
+}
+
+/// The largest last draw and high part of a word, as one integer, that can be proved: whatever the other draws are, it
+/// gives an integer below r. Fewer than one word in 2^94 has a larger one.
+pub(super) const fn highest() -> u128 {
+    upper(&Fr::MODULUS.0) - 1
+}
+
+/// Last draw and high part of a word as one integer.
+pub(super) const fn upper(word: &[u64; 4]) -> u128 {
+    (word[3] as u128) << (192 - BELOW_BITS) | (word[2] >> (BELOW_BITS - 128)) as u128
+}

@@ -1,0 +1,165 @@
+//! What the prover of an answer has, and the columns' values that it makes of it.
+use std::sync::Arc;
+
+use ragaudit_core::selection::ScoreWindow;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use super::statement::*;
+use crate::error::{Error, Result};
+use crate::group::Fr;
+use crate::index::{IndexKey, COMPONENT};
+use crate::nibbles::NIBBLE_VARIABLES;
+use crate::numbers::log2_ceil;
+use crate::ranges::{count, LIMB_BITS};
+use crate::session::Opening;
+use crate::values::pad;
+
+/// The private side of an answer.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Answer {
+    /// int4 components.
+    pub query: Vec<i8>,
+    pub query_salt: Fr,
+    /// In the order of htopk.
+    pub positions: Vec<i64>,
+    pub list_salt: Fr,
+    /// Of every position, by the index commitment's own rows.
+    pub scores: Vec<i64>,
+}
+
+/// The prover's columns and values.
+#[derive(Default, Clone)]
+pub(crate) struct Witness {
+    pub(crate) quantised: Vec<i64>,
+    pub(crate) selected: Vec<i64>,
+    pub(crate) distances: Vec<i64>,
+    pub(crate) noised: Vec<i64>,
+    pub(crate) order: Vec<i64>,
+}
+
+pub(super) fn key(noised: i64, position: i64, variables: usize) -> i64 {
+    (noised << variables) + (1 << variables) - 1 - position
+}
+
+impl Witness {
+    pub(super) fn new(
+        statement: &QueryStatement,
+        window: ScoreWindow,
+        answer: &Answer,
+        noise: &[i64],
+    ) -> Result<Self> {
+        let capacity = statement.index.layout.capacity;
+        let variables = statement.index.layout.variables;
+        if answer.scores.len() != capacity || noise.len() < capacity {
+            let found = format!(
+                "{} scores, {} noise values",
+                answer.scores.len(),
+                noise.len()
+            );
+            return Err(Error::invalid(
+                "answer",
+                format!("{capacity} of each"),
+                found,
+            ));
+        }
+        if answer.query.len() != statement.index.dimension {
+            let expected = format!("{} components", statement.index.dimension);
+            return Err(Error::invalid("query", expected, answer.query.len()));
+        }
+        let inside = |p: &i64| usize::try_from(*p).is_ok_and(|p| p < capacity);
+        if answer.positions.len() != statement.listed || !answer.positions.iter().all(inside) {
+            return Err(Error::Unsatisfied(
+                "the listed positions are not positions of the index".to_owned(),
+            ));
+        }
+        let most = SCORE * statement.index.dimension as i64;
+        if answer.scores.iter().any(|s| s.abs() > most) {
+            return Err(Error::Unsatisfied(format!("a score beyond {most}")));
+        }
+        let quantised: Vec<i64> = answer
+            .scores
+            .iter()
+            .map(|s| window.quantise(*s as i32))
+            .collect();
+        let keys: Vec<i64> = (0..capacity)
+            .map(|p| key(quantised[p] + noise[p], p as i64, variables))
+            .collect();
+        let listed: Vec<i64> = answer.positions.iter().map(|p| keys[*p as usize]).collect();
+        let least = listed[listed.len() - 1];
+        let mut selected = vec![0; capacity];
+        answer
+            .positions
+            .iter()
+            .for_each(|p| selected[*p as usize] = 1);
+        let distances = keys
+            .iter()
+            .zip(&selected)
+            // With b = 0 least - 1 - k.
+            .map(|(k, b)| (k - least) ^ (b - 1))
+            .collect();
+        Ok(Self {
+            quantised,
+            selected,
+            distances,
+            noised: answer
+                .positions
+                .iter()
+                .map(|p| keys[*p as usize] >> variables)
+                .collect(),
+            order: listed
+                .windows(2)
+                .map(|pair| pair[0] - pair[1] - 1)
+                .collect(),
+        })
+    }
+}
+
+pub(super) fn limb(x: i64, k: usize) -> i64 {
+    x >> (LIMB_BITS * k) & 0xffff
+}
+
+/// The private inputs of one run.
+pub(super) struct Secret<'a> {
+    pub(super) answer: &'a Answer,
+    pub(super) witness: &'a Witness,
+    pub(super) noise: &'a Arc<Opening>,
+    pub(super) key: &'a IndexKey,
+}
+
+/// What the prover's columns hold.
+pub(super) fn columns(statement: &QueryStatement, secret: &Secret) -> Columns<Vec<i64>> {
+    let key_limbs = statement.key_limbs();
+    let witness = secret.witness;
+    let distance: Vec<Vec<i64>> = (0..key_limbs)
+        .map(|k| witness.distances.iter().map(|d| limb(*d, k)).collect())
+        .collect();
+    let most = SCORE * statement.index.dimension as i64;
+    let mut score_rows = vec![0; 1 << statement.score_variables()];
+    let mut range = vec![0; 1 << LIMB_BITS];
+    let mut nibbles = vec![0; 1 << NIBBLE_VARIABLES];
+    secret
+        .answer
+        .scores
+        .iter()
+        .for_each(|s| count(&mut score_rows, s + most));
+    distance
+        .iter()
+        .flatten()
+        .for_each(|v| count(&mut range, *v));
+    let order = witness.order.iter();
+    order
+        .flat_map(|d| (0..key_limbs).map(|i| limb(*d, i)))
+        .for_each(|v| count(&mut range, v));
+    let query: Vec<i64> = secret.answer.query.iter().map(|v| i64::from(*v)).collect();
+    pad(&query, log2_ceil(query.len()))
+        .iter()
+        .for_each(|v| count(&mut nibbles, v + i64::from(COMPONENT)));
+    Columns {
+        quantised: witness.quantised.clone(),
+        selected: witness.selected.clone(),
+        distance,
+        score_rows,
+        range,
+        nibbles,
+    }
+}

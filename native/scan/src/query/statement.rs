@@ -1,0 +1,160 @@
+//! What an answer's proof is about, and the sizes that follow: `docs/scan/query.md`.
+use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
+use ragaudit_core::noise::{check_gains, BINS, MAX_GAINS, MAX_GAIN_RATIO};
+use ragaudit_core::selection::{ScoreWindow, MAX_LATTICE};
+
+use crate::error::{Error, Result};
+use crate::group::{Fr, G1Affine};
+use crate::index::{check_dimension, IndexCommitment, COMPONENT, MAX_CAPACITY};
+use crate::nibbles::{NIBBLE_VARIABLES, TAG_VECTOR};
+use crate::numbers::{log2_ceil, NO_WRAP_BITS};
+use crate::ranges::LIMB_BITS;
+use crate::transcript::Transcript;
+
+pub(super) const TAG_TOPK: u64 = 5;
+pub(super) const TAG_SCORE: u64 = 2;
+pub(super) const TAG_NIBBLE: u64 = 3;
+pub(super) const TAG_SELECT: u64 = 4;
+/// |s| is at most 49 a component.
+pub(super) const SCORE: i64 = COMPONENT as i64 * COMPONENT as i64;
+/// Largest number of listed positions.
+pub const MAX_LISTED: usize = 1024;
+
+/// What decides where values stand: see [`crate::protocol`].
+pub(crate) const RULES: [u64; 6] = [
+    TAG_VECTOR,
+    TAG_TOPK,
+    TAG_SCORE,
+    TAG_NIBBLE,
+    TAG_SELECT,
+    NIBBLE_VARIABLES as u64,
+];
+
+/// What an answer's proof is about. Every value is rebuilt by the verifier, none read from a file.
+#[derive(Clone)]
+pub struct QueryStatement<'a> {
+    /// Digest of protocol, opening, policy, tenant, account, its count, beacon, seed commitment, slot, hq and the
+    /// certificate.
+    pub context: [u8; 32],
+    pub index: &'a IndexCommitment,
+    /// The verified certificate's commitments to z.
+    pub noise: &'a [G1Affine],
+    pub gains: Vec<u32>,
+    pub cq: Fr,
+    pub htopk: Fr,
+    pub listed: usize,
+    pub lo: i64,
+    pub hi: i64,
+    pub lattice: i64,
+}
+
+impl QueryStatement<'_> {
+    pub(super) fn check(&self) -> Result<ScoreWindow> {
+        check_dimension(self.index.dimension)?;
+        check_gains(&self.gains)?;
+        let capacity = self.index.layout.capacity;
+        let most = MAX_LISTED.min(capacity);
+        if !(1..=most).contains(&self.listed) {
+            return Err(Error::invalid(
+                "listed positions",
+                format!("1..={most}"),
+                self.listed,
+            ));
+        }
+        if self.noise.len() != self.index.layout.rows() {
+            let expected = format!("{} commitments", self.index.layout.rows());
+            return Err(Error::invalid("noise", expected, self.noise.len()));
+        }
+        Ok(ScoreWindow::new(self.lo, self.hi, self.lattice)?)
+    }
+
+    pub(super) fn transcript(&self) -> Transcript {
+        let mut t = Transcript::new("query");
+        t.bytes("context", &self.context);
+        t.bytes("index", &self.index.digest());
+        t.integer("capacity", self.index.layout.capacity as u64);
+        t.integer("dimension", self.index.dimension as u64);
+        t.integer("gain count", self.gains.len() as u64);
+        for gain in &self.gains {
+            t.integer("gain", u64::from(*gain));
+        }
+        t.integer("lo", self.lo as u64);
+        t.integer("hi", self.hi as u64);
+        t.integer("lattice", self.lattice as u64);
+        t.integer("listed", self.listed as u64);
+        t.integer("noise rows", self.noise.len() as u64);
+        for point in self.noise {
+            t.point("noise", point);
+        }
+        t.scalar("cq", &self.cq);
+        t.scalar("htopk", &self.htopk);
+        t
+    }
+
+    /// Limbs of a difference of keys: |y| is at most lattice + 127 sum of gains.
+    pub(super) fn key_limbs(&self) -> usize {
+        let gains = self.gains.iter().map(|g| u64::from(*g)).sum();
+        key_bits(self.lattice as u64, gains, self.index.layout.variables).div_ceil(LIMB_BITS)
+    }
+
+    pub(super) fn score_variables(&self) -> usize {
+        log2_ceil(2 * SCORE as usize * self.index.dimension + 1)
+    }
+}
+
+/// Bits of a difference of keys.
+pub(super) const fn key_bits(lattice: u64, gains: u64, variables: usize) -> usize {
+    let reach = lattice + 2 * (BINS as u64 - 1) * gains + 1;
+    64 - reach.leading_zeros() as usize + variables
+}
+
+const _: () = {
+    let (mut gains, mut gain, mut k) = (0, 1, 0);
+    while k < MAX_GAINS {
+        gains += gain;
+        gain *= MAX_GAIN_RATIO as u64;
+        k += 1;
+    }
+    let bits = key_bits(MAX_LATTICE as u64, gains, MAX_CAPACITY.ilog2() as usize);
+    assert!(MAX_LATTICE as u64 + (BINS as u64 - 1) * gains < 1 << 25);
+    // A prover's keys fit into an i64, and limbs into the field.
+    assert!(bits < 63);
+    assert!(bits.div_ceil(LIMB_BITS) * LIMB_BITS + 1 < NO_WRAP_BITS);
+    assert!(4 * NIBBLES_PER_ELEMENT <= NO_WRAP_BITS);
+};
+
+/// The columns, in the order in which they are committed to.
+pub(super) struct Columns<T> {
+    /// Scores on the lattice.
+    pub(super) quantised: T,
+    /// 1 for a listed position.
+    pub(super) selected: T,
+    /// Limbs of what a key has above the least listed one, or lacks below it.
+    pub(super) distance: Vec<T>,
+    /// How often each row of a table is looked up.
+    pub(super) score_rows: T,
+    pub(super) range: T,
+    pub(super) nibbles: T,
+}
+
+impl<T> Columns<T> {
+    pub(super) fn in_order(self) -> Vec<T> {
+        let mut out = vec![self.quantised, self.selected];
+        out.extend(self.distance);
+        out.extend([self.score_rows, self.range, self.nibbles]);
+        out
+    }
+
+    pub(super) fn named(all: Vec<T>, key_limbs: usize) -> Self {
+        let mut all = all.into_iter();
+        let mut next = || all.next().expect("one for each name");
+        Self {
+            quantised: next(),
+            selected: next(),
+            distance: (0..key_limbs).map(|_| next()).collect(),
+            score_rows: next(),
+            range: next(),
+            nibbles: next(),
+        }
+    }
+}
