@@ -455,7 +455,7 @@ def test_a_policy_for_another_circuit_is_not_opened(tmp_path: Path) -> None:
     other = part.model_copy(
         update={"certificate": part.certificate.model_copy(update={"circuit": "00" * 32})}
     )
-    with pytest.raises(PolicyError, match="another circuit") as caught:
+    with pytest.raises(PolicyError, match="the circuit is not this release's") as caught:
         check_certificate(policy.model_copy(update={"estimator": other}), 256)
     assert caught.value.field == "policy.estimator.certificate.circuit"
     check_certificate(policy, 256)

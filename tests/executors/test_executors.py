@@ -131,7 +131,7 @@ def test_without_a_key_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_key_that_others_may_read_or_that_is_no_key_is_refused(key_file: Path) -> None:
     key_file.chmod(0o644)
-    with pytest.raises(SetupError, match="permissions"):
+    with pytest.raises(SetupError, match="access a secret file"):
         worker_key()
     key_file.chmod(0o600)
     key_file.write_text("abc")
@@ -206,7 +206,10 @@ def test_a_job_whose_process_dies_runs_once_more(tmp_path: Path) -> None:
 
 
 def test_a_job_lost_twice_is_named(tmp_path: Path) -> None:
-    with LocalProcesses(1) as pool, pytest.raises(ExecutorError, match="twice; at seven"):
+    with (
+        LocalProcesses(1) as pool,
+        pytest.raises(ExecutorError, match="lost twice with its worker; at seven"),
+    ):
         list(run_jobs([("seven", AlwaysFatal(7))], pool))
 
 
@@ -233,7 +236,7 @@ def test_a_cluster_without_workers_is_said_to_be_silent(
 
     monkeypatch.setattr(executors, "SILENCE_S", 0.1)
     assert dict(run_jobs([("a", Echo(7))], Idle())) == {"a": 7}
-    assert "no result for 0 s; 1 jobs are on their way" in caplog.text
+    assert "the cluster gave no result for 0 s; 1 jobs are running there" in caplog.text
 
 
 def test_jobs_are_built_as_there_is_room() -> None:
@@ -308,7 +311,9 @@ def test_errors_come_back_from_a_cluster_as_they_were(cluster: Cluster) -> None:
         with pytest.raises(SetupError) as caught:
             list(run_jobs([("a", Echo(1))], SealedExecutor(sealed._remote, bytes(32))))
         assert type(caught.value) is SetupError and caught.value.field == KEY_VARIABLE
-        with pytest.raises(ExecutorError, match="twice; at seven"):  # both workers die of it
+        with pytest.raises(
+            ExecutorError, match="lost twice with its worker; at seven"
+        ):  # both workers die of it
             list(run_jobs([("seven", AlwaysFatal(7))], sealed))
 
 
