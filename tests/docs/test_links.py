@@ -134,3 +134,11 @@ def test_a_citation_of_nothing_is_seen(text: str) -> None:
     assert len(found) == 1
     name, anchor, section = found[0]
     assert not (ROOT / name).exists() or anchor or section
+
+
+def test_decisions_are_numbered_once() -> None:
+    files = sorted((ROOT / "docs/decisions").glob("*.md"))
+    numbers = [int(file.name[:4]) for file in files]
+    assert len(set(numbers)) == len(numbers)
+    headings = [int(file.read_text().removeprefix("# ").partition(".")[0]) for file in files]
+    assert headings == numbers
