@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import click
 
@@ -25,15 +25,10 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError
-from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW, Policy, SystemName
+from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW, SystemName
 from rag_audit.parties.provider.window import now_ms
 from rag_audit.privacy.choose import DEFAULT_EPS_ACC, choose_noise
 from rag_audit.proofs.policy import check_policy
-
-if TYPE_CHECKING:
-    from rag_audit.accounting.figures import PolicyFigures
-
-    pass
 
 # The accountant's libraries take most of a second to import; commands that do not need them should not wait.
 
@@ -61,20 +56,6 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
         capacities[match[1]] = int(match[2])
         systems[match[1]] = cast(SystemName, match[4] or system)
     return capacities, systems
-
-
-def _figures(draft: Policy) -> PolicyFigures:
-    from rag_audit.accounting import policy_figures
-
-    return policy_figures(
-        draft.noise.mechanism(),
-        n=draft.n,
-        eps_acc=draft.eps_acc,
-        delta_acc=draft.delta_acc,
-        k=draft.k_max,
-        delta=draft.delta_policy,
-        accounts_max=max(t.accounts_max for t in draft.tenants),
-    )
 
 
 @policy.command("new")
@@ -236,7 +217,7 @@ def new(
         **options,
     )
     check_policy(draft, options["dimension"])
-    figures = _figures(draft)
+    figures = draft.figures()
     text = explain(draft, figures, chosen.why)
     explained = out.with_name(f"{out.name}.explained.txt")
     replace_file(out, jcs(draft.dump()) + b"\n")
@@ -287,7 +268,7 @@ def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options
     if file is not None:
         if given or accounts_max is not None:
             raise click.UsageError("give a policy file or constants, not both")
-        figures = _figures(read_policy(file))
+        figures = read_policy(file).figures()
     else:
         if missing := [f"--{name.replace('_', '-')}" for name in options if name not in given]:
             raise click.UsageError(f"give a policy file, or also {', '.join(missing)}")

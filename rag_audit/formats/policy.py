@@ -20,6 +20,7 @@ from rag_audit.relation.scores import LARGEST_PRODUCT, MAX_DIMENSION, MAX_LATTIC
 
 if TYPE_CHECKING:
     from rag_audit import accounting
+    from rag_audit.accounting.figures import PolicyFigures
 
 Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic", "exact"]
 """The method by which the noise was chosen for eps_acc (docs/accounting.md, "Calibration")."""
@@ -166,6 +167,23 @@ class Policy(Model):
             lattice=self.noise.lattice,
             query_tokens=self.tokens.query,
             norm_factor=norm_factor,
+        )
+
+    def figures(self) -> PolicyFigures:
+        """Every figure that follows from this policy alone (`accounting.policy_figures`).
+
+        :raises PolicyError: a parameter is outside the ranges that the accountant takes
+        """
+        from rag_audit import accounting
+
+        return accounting.policy_figures(
+            self.noise.mechanism(),
+            n=self.n,
+            eps_acc=self.eps_acc,
+            delta_acc=self.delta_acc,
+            k=self.k_max,
+            delta=self.delta_policy,
+            accounts_max=max(t.accounts_max for t in self.tenants),
         )
 
     def check(self, dimension: int | None) -> None:

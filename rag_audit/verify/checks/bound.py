@@ -13,16 +13,7 @@ def check(case: Case) -> None:
     """Run the group, and store eps_audit and the related figures in `case.figures`."""
     policy = case.policy
     with case.guarding("bound.computed"):
-        mechanism = policy.noise.mechanism()
-        figures = accounting.policy_figures(
-            mechanism,
-            n=policy.n,
-            eps_acc=policy.eps_acc,
-            delta_acc=policy.delta_acc,
-            k=policy.k_max,
-            delta=policy.delta_policy,
-            accounts_max=max(t.accounts_max for t in policy.tenants),
-        )
+        figures = policy.figures()
         eps = figures["eps_audit"]
         found = f"{figures['eps_audit_by']} {eps} at delta {policy.delta_policy}"
         case.report("bound.computed", Decimal(eps).is_finite(), "a finite bound", found)
@@ -30,6 +21,7 @@ def check(case: Case) -> None:
         counts: dict[str, Counter[str]] = defaultdict(Counter)
         for q in case.queries:
             counts[q.tenant][q.account] += 1
+        mechanism = policy.noise.mechanism()
         realised = [
             accounting.realised(mechanism, list(c.values()), policy.delta_policy, n=policy.n, k=policy.k_max)
             for c in counts.values()
