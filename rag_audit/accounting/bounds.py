@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
-
-from rag_audit.accounting import closed_form, rdp
+from rag_audit.accounting import closed_form, gaussian, rdp
 from rag_audit.accounting.exact import Composition, Part
 from rag_audit.accounting.pmf import SLICE_BIAS, Mechanism
 from rag_audit.accounting.values import Real, check_delta_split, count, epsilon, probability, round_up, text
@@ -184,8 +181,7 @@ def cumulative(parts: Sequence[Part], delta: Real) -> Bound:
 
 def gaussian_epsilon(sigma_over_delta: float, compositions: int, delta: float) -> float:
     """The analytic Gaussian's epsilon (Balle and Wang 2018) for m queries, which is a comparison and not a bound."""
-    with np.errstate(all="ignore"):  # the library probes beyond what it returns
-        return float(get_epsilon_gaussian(sigma_over_delta / math.sqrt(compositions), delta))
+    return gaussian.epsilon(sigma_over_delta / math.sqrt(compositions), delta)
 
 
 def _finite(name: str, eps: float, delta: float, *notes: str) -> Bound:

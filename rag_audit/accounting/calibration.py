@@ -10,13 +10,10 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-from dp_accounting.gaussian_mechanism import get_sigma_gaussian
-from scipy.optimize import brentq
-
-from rag_audit.accounting import closed_form
+from rag_audit.accounting import closed_form, gaussian
 from rag_audit.accounting.bounds import eps_at, gaussian_epsilon
 from rag_audit.accounting.pmf import Mechanism
+from rag_audit.accounting.search import crossing
 from rag_audit.accounting.values import Real, check_delta_split, count, epsilon, probability, round_up
 from rag_audit.errors import PolicyError
 from rag_audit.relation.noise import BASE_SIGMA, MAX_GAIN_RATIO, MAX_GAINS
@@ -60,15 +57,10 @@ def required_sigma_over_delta(method: str, *, n: int, eps_acc: float, delta_acc:
     if method == "theorem-3.9":
         return 1 / closed_form.query_epsilon(eps_acc, delta_acc, n)
     if method in ("analytic", "exact"):
-        return _gaussian_sigma(eps_acc, delta_acc) * math.sqrt(n)
+        return gaussian.sigma(eps_acc, delta_acc) * math.sqrt(n)
     raise PolicyError(
         "unknown calibration", field="calibration", expected=", ".join(METHODS), found=repr(method)
     )
-
-
-def _gaussian_sigma(eps: float, delta: float) -> float:
-    with np.errstate(all="ignore"):  # the library probes beyond what it returns
-        return float(get_sigma_gaussian(eps, delta))
 
 
 def meets(method: str, mechanism: Mechanism, *, n: int, eps_acc: float, delta_acc: float) -> bool:
@@ -139,7 +131,7 @@ def calibrate(
     assert eps_joint is not None
     joint = epsilon(eps_joint, "eps_joint")
     if method in ("analytic", "exact"):
-        required = _gaussian_sigma(joint, total) * math.sqrt(k * n)
+        required = gaussian.sigma(joint, total) * math.sqrt(k * n)
         found = fits.least(
             lambda mechanism: (
                 mechanism.fits(k * n, total)
@@ -185,7 +177,7 @@ def _account_share(eps_joint: float, *, n: int, k: int, delta_acc: float, delta:
         low -= 1
     while excess(high) < 0:
         high += 1
-    eps = math.exp(float(brentq(excess, low, high)))
+    eps = math.exp(crossing(excess, low, high))
     return float(f"{eps * (1 - 1e-5):.4e}")
 
 

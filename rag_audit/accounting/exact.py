@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
 
 from rag_audit.accounting.pmf import UNIT_ROUNDOFF, Array, Mechanism
+from rag_audit.accounting.search import crossing, least
 from rag_audit.errors import PolicyError
 
 Part = tuple[Mechanism, int]
@@ -217,9 +217,7 @@ class Composition:
         low = 0.0
         while tilted.delta(high) > target:
             low, high = high, 2 * high
-        eps = float(
-            brentq(lambda e: tilted.log_delta(e) - math.log(target), low, high, xtol=1e-300, rtol=1e-10)
-        )
+        eps = crossing(lambda e: tilted.log_delta(e) - math.log(target), low, high, rtol=1e-10)
         while tilted.delta(eps) > target:
             eps *= 1 + 1e-9
         return eps + self.shift
@@ -336,10 +334,4 @@ def _variance(grid: LossGrid) -> float:
 def _argmin(function: Callable[[float], float], guess: float) -> float:
     """A positive argument near `guess` at which a unimodal function is close to its minimum."""
     log_guess = math.log(guess)
-    result = minimize_scalar(
-        lambda x: function(math.exp(x)),
-        bounds=(log_guess - 3.0, log_guess + 3.0),
-        method="bounded",
-        options={"xatol": 1e-3},
-    )
-    return math.exp(float(result.x))
+    return math.exp(least(lambda x: function(math.exp(x)), log_guess - 3.0, log_guess + 3.0, atol=1e-3))

@@ -1,0 +1,70 @@
+"""The Gaussian mechanism, the conversion from Renyi divergences and the searches, against dp-accounting and scipy."""
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting.gaussian_mechanism import get_epsilon_gaussian, get_sigma_gaussian
+from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from rag_audit.accounting import gaussian, rdp
+from rag_audit.accounting.search import crossing, least
+
+DELTAS = st.floats(-80, -0.01).map(lambda x: 10**x)
+
+
+@given(st.floats(-200, 8))
+def test_logarithm_of_the_normal_distribution(x: float) -> None:
+    assert gaussian.log_normal_cdf(x) == pytest.approx(float(norm.logcdf(x)), rel=1e-12, abs=1e-16)
+
+
+@pytest.mark.parametrize("x", [-30.0, math.nextafter(-30.0, 0)])
+def test_series_and_function_meet(x: float) -> None:
+    assert gaussian.log_normal_cdf(x) == pytest.approx(float(norm.logcdf(x)), rel=1e-14)
+
+
+@given(st.floats(-2, 4).map(lambda x: 10**x), DELTAS)
+def test_epsilon_of_a_gaussian(sigma: float, delta: float) -> None:
+    with np.errstate(all="ignore"):
+        theirs = get_epsilon_gaussian(sigma, delta)
+    assert gaussian.epsilon(sigma, delta) == pytest.approx(theirs, rel=1e-9, abs=1e-9)
+
+
+@given(st.floats(-3, 3).map(lambda x: 10**x), DELTAS)
+def test_sigma_of_a_gaussian(eps: float, delta: float) -> None:
+    with np.errstate(all="ignore"):
+        theirs = get_sigma_gaussian(eps, delta)
+    assert gaussian.sigma(eps, delta) == pytest.approx(theirs, rel=1e-9)
+
+
+@given(st.floats(-12, 4).map(lambda x: 10**x), DELTAS)
+def test_conversion_of_divergences(rho: float, delta: float) -> None:
+    divergences = [order * rho for order in rdp.ORDERS]
+    assert rdp.convert(divergences, delta) == pytest.approx(
+        float(compute_epsilon(rdp.ORDERS, divergences, delta)[0]), rel=1e-14
+    )
+
+
+def test_a_divergence_below_delta_needs_no_epsilon() -> None:
+    assert rdp.convert([1e-9] * len(rdp.ORDERS), 1e-3) == 0
+    assert rdp.convert([1e-3] * len(rdp.ORDERS), 1e-3) > 0
+
+
+@given(st.floats(-1e6, 1e6), st.booleans())
+def test_where_a_function_crosses(root: float, falling: bool) -> None:
+    sign = -1 if falling else 1
+    found = crossing(lambda x: sign * (x - root), root - 3.5, root + 9)
+    assert found == pytest.approx(root, rel=1e-12, abs=1e-9)
+
+
+def test_a_root_at_an_end_is_found() -> None:
+    assert crossing(lambda x: x, 0.0, 4.0) == 0
+    assert crossing(lambda x: x - 4, 1.0, 4.0) == pytest.approx(4, rel=1e-12)
+
+
+@given(st.floats(-2, 2))
+def test_where_a_function_is_least(place: float) -> None:
+    assert least(lambda x: (x - place) ** 2, -3.0, 3.0, atol=1e-3) == pytest.approx(place, abs=1e-3)
