@@ -1,0 +1,203 @@
+"""What mechanisms made of coins promise: sampling the index, and listing by randomised response.
+
+Both draw coins for positions instead of noise for scores, and both have closed forms (docs/accounting.md, "Sampling"
+and "Listing"). Probabilities are fractions of 2^40, as policies write them: `keep` of a position to be kept for a
+window, `chance` of a position to be listed whatever it holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from rag_audit.accounting.values import Real, count, decimal, probability, round_up
+from rag_audit.errors import PolicyError
+
+COIN_BITS = 40
+COIN_RANGE = 1 << COIN_BITS
+COIN_BIAS = 2.0**-52
+"""The most that ln of a coin's probability differs from ln of the policy's, since words of the stream are residues."""
+_LARGEST_EXPONENT = 700.0
+
+
+def coin(value: object, field: str) -> int:
+    """A probability as a policy writes it, an integer over 2^40, neither 0 nor 1.
+
+    :raises PolicyError: it is not an integer in 1..2^40 - 1
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < COIN_RANGE:
+        raise PolicyError(
+            "not a probability over 2^40 strictly between 0 and 1",
+            field=field,
+            expected=f"1..{COIN_RANGE - 1}",
+            found=repr(value),
+        )
+    return value
+
+
+def coin_of(value: Real, field: str) -> int:
+    """A decimal probability as a policy writes it: floor(x 2^40 + 1/2).
+
+    :raises PolicyError: the value is not a decimal number, or rounds to 0 or 1
+    """
+    exact = Fraction(decimal(value, field))
+    return coin(math.floor(exact * COIN_RANGE + Fraction(1, 2)), field)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """A tenant whose positions are each kept for a whole window with probability pi = keep / 2^40; others score 0.
+
+    :param keep: pi over 2^40
+    :raises PolicyError: keep is not in 1..2^40 - 1
+    """
+
+    keep: int
+
+    def __post_init__(self) -> None:
+        coin(self.keep, "keep")
+
+    @property
+    def dropped(self) -> Fraction:
+        """1 - pi, exactly."""
+        return Fraction(COIN_RANGE - self.keep, COIN_RANGE)
+
+    @property
+    def odds_unlisted(self) -> float:
+        """1/(1 - pi), rounded up: what any coalition's lists change, at most, in the odds that a document which was
+        listed to none of its accounts is there.
+        """
+        return odds_over_windows([self])
+
+    def roc(self, fpr: float) -> float:
+        """The largest true-positive rate of a test whether a position holds one document or another.
+
+        Where the position is not kept, nothing depends on it: two such laws differ by pi in total variation.
+        """
+        return min(1.0, fpr + 1 - float(self.dropped) + COIN_BIAS)
+
+    @property
+    def auc(self) -> float:
+        """The area under `roc`."""
+        return round_up(min(1.0, 1 - float(self.dropped**2) / 2 + COIN_BIAS))
+
+
+@dataclass(frozen=True)
+class Listing(Sampling):
+    """A sampled tenant whose relevant positions are listed, and each other one with probability q = chance / 2^40.
+
+    :param chance: q over 2^40
+    :raises PolicyError: keep or chance is not in 1..2^40 - 1
+    """
+
+    chance: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        coin(self.chance, "chance")
+
+    @property
+    def log_chance(self) -> float:
+        """ln q."""
+        return math.log1p(-(COIN_RANGE - self.chance) / COIN_RANGE)
+
+    def epsilon(self, accounts: int) -> float:
+        """ln((pi q^-k + 1 - pi)/(1 - pi)), rounded up: the bound for k accounts, any number of queries, delta = 0.
+
+        :raises PolicyError: accounts is not a positive integer
+        """
+        k = count(accounts, "k")
+        return round_up(self._log_most(k) - self._log_dropped + (k + 1) * COIN_BIAS)
+
+    def epsilon_of_adding(self, accounts: int) -> float:
+        """The same where the position is empty in one of the two worlds: the larger of ln(pi q^-k + 1 - pi), for a
+        document added, and ln(1/(1 - pi)), for one removed; rounded up.
+
+        :raises PolicyError: accounts is not a positive integer
+        """
+        k = count(accounts, "k")
+        return round_up(max(self._log_most(k), -self._log_dropped) + (k + 1) * COIN_BIAS)
+
+    def tradeoff(self, accounts: int) -> list[tuple[float, float]]:
+        """Corners (false-positive rate, true-positive rate) of a concave curve above every test's, for k accounts.
+
+        A test that accepts with probability x where the position is empty accepts with at most min(b x, 1 - a (1 - x))
+        where it holds one document, and with at least max(a x, 1 - b (1 - x)) where it holds another, for a = 1 - pi
+        and b = pi q^-k + 1 - pi.
+
+        :raises PolicyError: accounts is not a positive integer
+        """
+        k = count(accounts, "k")
+        a, t = float(self.dropped), math.exp(k * self.log_chance)
+        low = (a * t, 1 - a + a * t)  # b q^k = pi + (1 - pi) q^k
+        if t <= 0.5:
+            return [(0.0, 0.0), low, (a * (1 - t), 1 - a * t), (1.0, 1.0)]
+        b = low[1] / t
+        return [(0.0, 0.0), (a * (1 - t), b * (1 - t)), (1 - b * (1 - t), 1 - a * (1 - t)), (1.0, 1.0)]
+
+    def tpr(self, accounts: int, fpr: Real) -> float:
+        """The largest true-positive rate at a false-positive rate for k accounts, rounded up.
+
+        :raises PolicyError: fpr is not strictly between 0 and 1, or accounts is not a positive integer
+        """
+        rate = probability(fpr, "fpr")
+        corners = self.tradeoff(accounts)
+        for (x0, y0), (x1, y1) in pairwise(corners):
+            if x0 <= rate <= x1 and x1 > x0:
+                found = y0 + (y1 - y0) * (rate - x0) / (x1 - x0)
+                return min(1.0, round_up(found * math.exp((accounts + 1) * COIN_BIAS)))
+        return 1.0
+
+    def auc_for(self, accounts: int) -> float:
+        """The area under `tradeoff`, rounded up.
+
+        :raises PolicyError: accounts is not a positive integer
+        """
+        corners = self.tradeoff(accounts)
+        area = sum((x1 - x0) * (y0 + y1) / 2 for (x0, y0), (x1, y1) in pairwise(corners))
+        return min(1.0, round_up(area * math.exp((accounts + 1) * COIN_BIAS)))
+
+    def chance_alone(self, queries: int) -> float:
+        """1 - (1 - q)^queries: how likely a given position is listed by chance alone at one of several queries, rounded
+        up. The cap on lists only lowers it.
+        """
+        return round_up(-math.expm1(queries * math.log1p(-self.chance / COIN_RANGE)))
+
+    @property
+    def _log_dropped(self) -> float:
+        return math.log1p(-self.keep / COIN_RANGE)
+
+    def _log_most(self, k: int) -> float:
+        """ln(pi q^-k + 1 - pi), by whichever form keeps the digits."""
+        exponent = -k * self.log_chance
+        pi = self.keep / COIN_RANGE
+        if exponent < _LARGEST_EXPONENT:
+            return math.log1p(pi * math.expm1(exponent))
+        return math.log(pi) + exponent + math.log1p(float(self.dropped) / pi * math.exp(-exponent))
+
+
+def floor_epsilon(relevant: float, irrelevant: float, accounts: int, delta: float = 0.0) -> float:
+    """The epsilon that no mechanism goes below which lists a relevant document with probability p and an irrelevant one
+    with probability q, each account drawing independently: ln((p^k - delta)/q^k); 0 where delta alone allows it.
+
+    :param relevant: p, above 0 and at most 1
+    :param irrelevant: q, above 0
+    :param accounts: k
+    """
+    all_listed = relevant**accounts - delta
+    if all_listed <= 0:
+        return 0.0
+    return max(0.0, math.log(all_listed) - accounts * math.log(irrelevant))
+
+
+def odds_over_windows(samplings: Sequence[Sampling]) -> float:
+    """The product of the windows' factors, each of which draws its positions anew; rounded up.
+
+    The product is exact, so no margin is added: two machines cannot differ.
+    """
+    product = math.prod((s.dropped for s in samplings), start=Fraction(1))
+    bias = 1 + len(samplings) * Fraction(COIN_BIAS)
+    return round_up(float(bias / product), margin=0)

@@ -1,0 +1,272 @@
+"""The closed forms of sampling and listing, against every transcript of tiny cases."""
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_audit.accounting import gaussian_epsilon
+from rag_audit.accounting.coins import (
+    COIN_RANGE,
+    Listing,
+    Sampling,
+    coin_of,
+    floor_epsilon,
+    odds_over_windows,
+)
+from rag_audit.errors import PolicyError
+
+Query = tuple[int, frozenset[int]]
+"""The account that asks, and the positions that are relevant to its question."""
+Laws = dict[tuple[tuple[int, ...], ...], Fraction]
+
+HALF, QUARTER = COIN_RANGE // 2, COIN_RANGE // 4
+COINS = st.integers(1, COIN_RANGE - 1)
+
+
+def law(
+    queries: Sequence[Query], *, positions: int, keep: Fraction, chance: Fraction | None, most: int
+) -> Laws:
+    """The probability of every transcript of lists, by all coins: docs/accounting.md, "Listing" and "Sampling".
+
+    :param chance: None for exact selection of what is kept, in the order of positions
+    """
+    laws: Laws = defaultdict(Fraction)
+    for kept in itertools.product((0, 1), repeat=positions):
+        start = math.prod((keep if bit else 1 - keep for bit in kept), start=Fraction(1))
+        states: dict[tuple[tuple[tuple[int, ...], ...], frozenset[tuple[int, int]]], Fraction]
+        states = {((), frozenset()): start}
+        for account, relevant in queries:
+            after: dict[tuple[tuple[tuple[int, ...], ...], frozenset[tuple[int, int]]], Fraction]
+            after = defaultdict(Fraction)
+            for (lists, held), p in states.items():
+                for drawn, q in coins(positions, chance):
+                    winners = [
+                        i
+                        for i in range(positions)
+                        if i in drawn or (i in relevant and kept[i] and (account, i) not in held)
+                    ]
+                    listed = tuple(winners[:most])
+                    now = held if chance is None else held | {(account, i) for i in listed}
+                    after[((*lists, listed), now)] += p * q
+            states = after
+        for (lists, _), p in states.items():
+            laws[lists] += p
+    return laws
+
+
+def coins(positions: int, chance: Fraction | None) -> Iterator[tuple[frozenset[int], Fraction]]:
+    """Every outcome of the chance coins, with its probability."""
+    if chance is None:
+        yield frozenset(), Fraction(1)
+        return
+    for drawn in itertools.product((0, 1), repeat=positions):
+        yield (
+            frozenset(i for i, bit in enumerate(drawn) if bit),
+            math.prod((chance if bit else 1 - chance for bit in drawn), start=Fraction(1)),
+        )
+
+
+def worlds(
+    accounts: int, queries: int, positions: int
+) -> Iterator[list[tuple[int, bool, bool, frozenset[int]]]]:
+    """Every sequence of questions: who asks, whether position 0 is relevant to it with the one document and with the
+    other, and which of the other positions are. A question that depends on earlier lists is, on each transcript, one of these.
+    """
+    others = [
+        frozenset(c) for n in (0, positions - 1) for c in itertools.combinations(range(1, positions), n)
+    ]
+    one = itertools.product(range(accounts), (False, True), (False, True), others)
+    yield from map(list, itertools.product(list(one), repeat=queries))
+
+
+def asked(questions: list[tuple[int, bool, bool, frozenset[int]]], document: int) -> list[Query]:
+    """The questions in a world: document 1 or 2 at position 0, or 0 for none."""
+    return [
+        (account, others | {0} if document and (x, y)[document - 1] else others)
+        for account, x, y, others in questions
+    ]
+
+
+CASES = [
+    # positions, accounts, queries, keep, chance, most
+    (3, 1, 2, HALF, QUARTER, 3),
+    (3, 1, 2, HALF, QUARTER, 1),
+    (3, 2, 2, 3 * QUARTER, QUARTER, 3),
+    (3, 2, 2, QUARTER, HALF, 2),
+    (4, 1, 2, HALF, HALF, 4),
+    (4, 1, 1, 3 * QUARTER, QUARTER, 2),
+]
+
+
+@pytest.mark.parametrize(("positions", "accounts", "queries", "keep", "chance", "most"), CASES)
+def test_every_transcript_of_a_listing(
+    positions: int, accounts: int, queries: int, keep: int, chance: int, most: int
+) -> None:
+    pi, q = Fraction(keep, COIN_RANGE), Fraction(chance, COIN_RANGE)
+    upper = pi / q**accounts + 1 - pi
+    found_added, found_replaced, found_unlisted = Fraction(0), Fraction(0), Fraction(0)
+    laws: dict[tuple[Query, ...], Laws] = {}
+
+    def of(questions: list[Query]) -> Laws:
+        key = tuple(questions)
+        if key not in laws:
+            laws[key] = law(questions, positions=positions, keep=pi, chance=q, most=most)
+        return laws[key]
+
+    for questions in worlds(accounts, queries, positions):
+        none, one, other = (of(asked(questions, document)) for document in (0, 1, 2))
+        assert none.keys() >= one.keys()
+        for lists, p in one.items():
+            ratio = p / none[lists]
+            assert 1 - pi <= ratio <= upper
+            found_added = max(found_added, ratio)
+            if not any(0 in listed for listed in lists):
+                assert ratio <= 1
+                found_unlisted = max(found_unlisted, 1 / ratio)
+            found_replaced = max(found_replaced, p / other[lists])
+    listing = Listing(keep, chance)
+    assert found_added == upper
+    assert listing.epsilon_of_adding(accounts) == pytest.approx(
+        float(max(math.log(upper), -math.log(1 - pi))), rel=2e-4
+    )
+    assert found_unlisted == 1 / (1 - pi)
+    assert math.log(found_replaced) <= listing.epsilon(accounts)
+    if queries >= 2 * accounts and most == positions:
+        # Both documents are relevant, at different questions: the bound is met.
+        assert found_replaced == upper / (1 - pi)
+        assert listing.epsilon(accounts) == pytest.approx(math.log(found_replaced), rel=1e-4)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("keep", [HALF, 3 * QUARTER])
+def test_every_transcript_of_a_sampled_index(keep: int, most: int) -> None:
+    """Exact selection, any number of accounts: they share what is kept, so one account stands for all."""
+    pi = Fraction(keep, COIN_RANGE)
+    seen = Fraction(0)
+    for questions in worlds(1, 3, 3):
+        none, one = (
+            law(asked(questions, document), positions=3, keep=pi, chance=None, most=most)
+            for document in (0, 1)
+        )
+        for lists, p in one.items():
+            if not any(0 in listed for listed in lists):
+                ratio = p / none[lists]
+                assert 1 - pi <= ratio <= 1
+                seen = max(seen, 1 / ratio)
+    assert seen == 1 / (1 - pi)
+    assert Sampling(keep).odds_unlisted == pytest.approx(float(seen), rel=2e-4)
+
+
+def test_listing_again_what_an_account_holds_costs_again() -> None:
+    """The rule that a held position is not relevant any more is what makes one account cost 1/q and not more."""
+    pi, q = Fraction(1, 2), Fraction(1, 4)
+    # An account without memory is like two accounts: neither holds what the other was listed.
+    forgetful = [(i, frozenset({0})) for i in range(2)]
+    one = law(forgetful, positions=3, keep=pi, chance=q, most=3)
+    none = law([(i, frozenset[int]()) for i in range(2)], positions=3, keep=pi, chance=q, most=3)
+    assert max(p / none[lists] for lists, p in one.items()) > pi / q + 1 - pi
+
+
+@pytest.mark.parametrize(
+    ("keep", "epsilons", "odds"),
+    [("0.7", [7.5562, 14.264, 67.931], 3.3334), ("0.9", [8.9057, 15.614, 69.281], 10.0)],
+)
+def test_figures_of_the_specification(keep: str, epsilons: list[float], odds: float) -> None:
+    listing = Listing(coin_of(keep, "keep"), coin_of(str(5 / 4096), "chance"))
+    assert [listing.epsilon(k) for k in (1, 2, 10)] == epsilons
+    assert listing.odds_unlisted == odds
+    assert listing.chance_alone(200) == pytest.approx(0.217, abs=5e-4)
+
+
+@given(COINS, COINS, st.integers(1, 10**6))
+def test_a_bound_is_never_below_the_truth_and_rises_with_k(keep: int, chance: int, k: int) -> None:
+    listing = Listing(keep, chance)
+    assert listing.epsilon(k) <= listing.epsilon(k + 1)
+    assert listing.epsilon_of_adding(k) <= listing.epsilon(k)
+    pi, q = Fraction(keep, COIN_RANGE), Fraction(chance, COIN_RANGE)
+    if k <= 40:
+        exact = (pi / q**k + 1 - pi) / (1 - pi)
+        assert listing.epsilon(k) >= math.log(exact) * (1 - 1e-12)
+        assert listing.epsilon(k) <= math.log(exact) * (1 + 2e-4) + 1e-12
+
+
+@given(COINS, COINS, st.integers(1, 50), st.floats(1e-6, 0.999))
+def test_a_tradeoff_is_a_concave_curve_between_chance_and_certainty(
+    keep: int, chance: int, k: int, fpr: float
+) -> None:
+    listing = Listing(keep, chance)
+    corners = listing.tradeoff(k)
+    assert corners[0] == (0, 0)
+    assert corners[-1] == (1, 1)
+    slopes = [(y1 - y0) / (x1 - x0) for (x0, y0), (x1, y1) in itertools.pairwise(corners) if x1 - x0 > 1e-9]
+    assert all(a >= b * (1 - 1e-6) for a, b in itertools.pairwise(slopes))
+    assert fpr <= listing.tpr(k, fpr) <= 1
+    assert 0.5 <= listing.auc_for(k) <= 1
+    # Never above what (eps, 0) alone allows, nor what sampling alone does.
+    assert listing.tpr(k, fpr) <= min(1.0, math.exp(min(listing.epsilon(k), 700.0)) * fpr) * (1 + 2e-4)
+    assert listing.tpr(k, fpr) <= listing.roc(fpr) * (1 + 2e-4)
+    assert listing.auc_for(k) <= listing.auc * (1 + 2e-4)
+
+
+def test_the_tradeoff_of_a_tiny_case_lies_above_every_test() -> None:
+    """The most powerful tests, by likelihood ratio, of all pairs of worlds."""
+    pi, q = Fraction(1, 2), Fraction(1, 4)
+    listing, tightest = Listing(HALF, QUARTER), 1.0
+    for questions in worlds(1, 2, 3):
+        one, other = (
+            law(asked(questions, document), positions=3, keep=pi, chance=q, most=3) for document in (1, 2)
+        )
+        ranked = sorted(one.keys() | other.keys(), key=lambda t: one.get(t, 0) / other[t], reverse=True)
+        fpr = tpr = Fraction(0)
+        for lists in ranked[:-1]:
+            fpr, tpr = fpr + other[lists], tpr + one[lists]
+            slack = listing.tpr(1, float(fpr)) - float(tpr)
+            assert slack >= -1e-12
+            tightest = min(tightest, slack)
+    assert tightest < 1e-3
+
+
+@pytest.mark.parametrize("written", ["0", "1", "1e-13", "0.9999999999999", "-0.1", "x", "nan"])
+def test_a_coin_that_always_falls_alike_is_refused(written: str) -> None:
+    with pytest.raises(PolicyError) as refused:
+        coin_of(written, "keep")
+    assert refused.value.field == "keep"
+
+
+@pytest.mark.parametrize("value", [0, COIN_RANGE, -1, True, 0.5])
+def test_a_coin_outside_its_range_is_refused(value: int) -> None:
+    with pytest.raises(PolicyError):
+        Sampling(value)
+    with pytest.raises(PolicyError):
+        Listing(HALF, value)
+
+
+def test_a_coin_is_rounded_half_up() -> None:
+    assert coin_of("0.5", "keep") == HALF
+    assert coin_of("0.9", "keep") == math.floor(Fraction(9, 10) * COIN_RANGE + Fraction(1, 2))
+    assert coin_of("4.55e-13", "keep") == 1  # 2^-41 is 4.547e-13
+    with pytest.raises(PolicyError):
+        coin_of("4.54e-13", "keep")
+
+
+def test_windows_multiply() -> None:
+    assert odds_over_windows([Sampling(HALF), Sampling(3 * QUARTER)]) == pytest.approx(8, rel=2e-4)
+
+
+def test_the_floor_of_independent_mechanisms() -> None:
+    """Any list that hands out a relevant document with p and an irrelevant one with q: the event that all k list it."""
+    assert floor_epsilon(0.5, 5 / 4096, 1) == pytest.approx(6.0152, abs=1e-4)
+    assert floor_epsilon(0.5, 5 / 4096, 10) == pytest.approx(10 * floor_epsilon(0.5, 5 / 4096, 1), rel=1e-12)
+    assert floor_epsilon(0.5, 0.5, 3) == 0
+    assert floor_epsilon(0.01, 0.001, 3, delta=1e-5) == 0
+    # Listing pays little more than the floor at its own p and q.
+    listing = Listing(coin_of("0.7", "keep"), coin_of(str(5 / 4096), "chance"))
+    assert floor_epsilon(0.7, 5 / 4096, 1) < listing.epsilon(1) < floor_epsilon(0.7, 5 / 4096, 1) + 1.3
+    # The Gaussian pays for every query: at the floor's figure for one account it lists nothing.
+    assert gaussian_epsilon(1.0, 200, 1e-5) > 20 * floor_epsilon(0.5, 5 / 4096, 1)
