@@ -645,7 +645,7 @@ MALFORMED = {
     "proof truncated": "the proof ends early",
     "proof extended": "bytes after the proof's end",
     "proof of another version": "SchemaError: the proof is of another system",
-    "proof of another capacity": "the proof is refused (proof: byte ",
+    "proof of another capacity": "the proof is refused (the encoding is malformed at byte ",
     "point of a proof off the curve": "not the canonical encoding of a point",
     "scalar of a proof not canonical": "not a canonical scalar",
 }

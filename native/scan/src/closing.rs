@@ -125,7 +125,9 @@ impl<'a> Session<'a> {
             .map(|(label, _)| label)
             .chain(product.map(|(label, _)| label))
             .next();
-        failed.map_or(Ok(()), |label| Err(Error::Unsatisfied((*label).to_owned())))
+        let refused =
+            |label| Error::Unsatisfied(format!("the constraint \"{label}\" does not hold"));
+        failed.map_or(Ok(()), |label| Err(refused(label)))
     }
 
     /// A column's values, for the prover.

@@ -145,7 +145,11 @@ impl Batch {
 
     fn equation(table: &IndexCommitment, (statement, proof): &Item) -> Result<Vec<Equation>> {
         if !std::ptr::eq(statement.table, table) {
-            return Err(Error::invalid("table", "the batch's", "another"));
+            return Err(Error::invalid(
+                "table",
+                "the table of the batch",
+                "another table",
+            ));
         }
         Ok(vec![check_embed(statement, proof)?])
     }

@@ -11,16 +11,16 @@ pub enum Error {
         found: String,
     },
     /// Bytes that are no proof at all: truncated, extended, a point off the curve, a scalar not below r.
-    #[error("proof: byte {at}: {reason}")]
+    #[error("the encoding is malformed at byte {at}: {reason}")]
     Malformed { at: usize, reason: &'static str },
     /// A well-formed proof whose equations do not hold.
-    #[error("proof: the group equations do not hold")]
+    #[error("the proof is false: its group equations do not hold")]
     Rejected,
     /// The private values do not satisfy the statement: an honest prover has nothing to send.
-    #[error("witness: {0}")]
+    #[error("the private values do not satisfy the statement: {0}")]
     Unsatisfied(String),
     /// The operating system gave no randomness: without it no nonce may be made.
-    #[error("no randomness from the operating system: {0}")]
+    #[error("the operating system gave no randomness: {0}")]
     Randomness(String),
     #[error(transparent)]
     Core(#[from] ragaudit_core::Error),

@@ -64,7 +64,7 @@ pub fn decode_points(bytes: &[u8]) -> Result<Vec<G1Affine>> {
     points.enumerate().map(named).collect()
 }
 
-pub(crate) const NO_POINT: &str = "not the canonical encoding of a point of the curve";
+pub(crate) const NO_POINT: &str = "this is not the canonical encoding of a point of the curve";
 
 /// Each point, or none.
 pub(crate) fn decode_each(encoded: &[[u8; ENCODED]]) -> Vec<Option<G1Affine>> {

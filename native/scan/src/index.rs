@@ -45,7 +45,7 @@ impl Layout {
         if !(1..=MAX_CAPACITY).contains(&capacity) {
             return Err(Error::invalid(
                 "capacity",
-                format!("1..={MAX_CAPACITY}"),
+                format!("1 to {MAX_CAPACITY}"),
                 capacity,
             ));
         }
@@ -149,7 +149,7 @@ pub fn commit_components(
     if !(1..=capacity).contains(&positions) {
         return Err(Error::invalid(
             "positions",
-            format!("1..={capacity}"),
+            format!("1 to {capacity}"),
             positions,
         ));
     }
@@ -186,7 +186,7 @@ fn check_components(components: &[i8], width: usize, count: usize, field: &str) 
         None => Ok(()),
         Some(bad) => Err(Error::invalid(
             field,
-            format!("components in -{COMPONENT}..{COMPONENT}"),
+            format!("components of -{COMPONENT} to {COMPONENT}"),
             bad,
         )),
     }
@@ -222,7 +222,7 @@ pub(crate) fn check_dimension(dimension: usize) -> Result<()> {
     }
     Err(Error::invalid(
         "dimension",
-        format!("1..={MAX_DIMENSION}"),
+        format!("1 to {MAX_DIMENSION}"),
         dimension,
     ))
 }
@@ -242,7 +242,7 @@ impl IndexCommitment {
             return Err(Error::invalid(
                 "index",
                 format!("{expected} bytes"),
-                bytes.len(),
+                format!("{} bytes", bytes.len()),
             ));
         }
         let points = decode_points(bytes)?;

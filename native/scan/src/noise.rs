@@ -345,11 +345,16 @@ pub fn noise_column(
         return Err(Error::invalid(
             "noise",
             format!(
-                "{} commitments and blindings, {} values",
+                "{} commitments, as many blindings and {} values",
                 layout.rows(),
                 layout.capacity
             ),
-            format!("{}, {} and {}", points.len(), blindings.len(), values.len()),
+            format!(
+                "{} commitments, {} blindings and {} values",
+                points.len(),
+                blindings.len(),
+                values.len()
+            ),
         ));
     }
     Ok(Column {

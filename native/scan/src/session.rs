@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         let at = self.at;
         decode_scalar(&self.take()?).ok_or(Error::Malformed {
             at,
-            reason: "not a canonical scalar",
+            reason: "this is not a canonical scalar",
         })
     }
 
@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
         }
         Err(Error::Malformed {
             at: self.at,
-            reason: "bytes after the proof's end",
+            reason: "there are bytes after the proof's end",
         })
     }
 }
@@ -426,7 +426,7 @@ impl<'a> Session<'a> {
         if let (Role::Prover(prover), Some(values)) = (&self.role, &values) {
             let beyond = |(v, (_, bound)): (&Vec<i64>, &(usize, Bound))| !bound.holds(v);
             if prover.honest && values.iter().zip(columns).any(beyond) {
-                let found = format!("{label}: a value beyond its column's bound");
+                let found = format!("a value of the column \"{label}\" lies beyond its bound");
                 return Err(Error::Unsatisfied(found));
             }
         }

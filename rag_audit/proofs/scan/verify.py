@@ -13,7 +13,7 @@ from rag_audit.proofs.scan.job import RECORD
 from rag_audit.proofs.scan.key import PROTOCOL, ScanKey
 
 _LENGTH = 4
-MALFORMED = "proof: byte "
+MALFORMED = "the encoding is malformed at byte "
 """The beginning of the native core's reason where bytes are no proof at all."""
 
 

@@ -70,8 +70,12 @@ impl Witness {
     ) -> Result<Self> {
         let (records, dimension) = (shape.records, statement.dimension);
         if secret.vectors.len() != records * dimension || secret.salts.len() != records {
-            let found = format!("{} and {}", secret.vectors.len(), secret.salts.len());
-            let expected = format!("{} components, {records} salts", records * dimension);
+            let found = format!(
+                "{} components and {} salts",
+                secret.vectors.len(),
+                secret.salts.len()
+            );
+            let expected = format!("{} components and {records} salts", records * dimension);
             return invalid("records", expected, found);
         }
         if let Some(bad) = secret
@@ -81,7 +85,7 @@ impl Witness {
         {
             return invalid(
                 "vectors",
-                format!("components in -{COMPONENT}..{COMPONENT}"),
+                format!("components of -{COMPONENT} to {COMPONENT}"),
                 bad,
             );
         }
@@ -89,8 +93,8 @@ impl Witness {
         if secret.labels.len() != accounts || secret.labels.iter().any(|l| *l >= accounts) {
             return invalid(
                 "labels",
-                "one an account, numbered from 0",
-                secret.labels.len(),
+                format!("one label for each of {accounts} accounts, below that number"),
+                format!("{} labels, or a larger one", secret.labels.len()),
             );
         }
         let mut vectors = vec![0; records << shape.component_variables];
@@ -110,7 +114,7 @@ impl Witness {
         }
         if norms.len() > room {
             return Err(Error::Unsatisfied(format!(
-                "more than {room} distinct norms"
+                "the vectors have more than {room} distinct norms"
             )));
         }
         classes.resize(1 << shape.record_variables, 0);
@@ -174,7 +178,7 @@ impl Witness {
         {
             if column.iter().any(|s| *s < 0) {
                 return Err(Error::Unsatisfied(format!(
-                    "a label of more than {c} accounts"
+                    "a label has more than {c} accounts"
                 )));
             }
         }

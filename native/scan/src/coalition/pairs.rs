@@ -53,11 +53,13 @@ pub fn prove_pairs(
     let witness = Witness::new(statement, &shape, secret)?;
     let count = shape.runs();
     if run >= count {
-        return invalid("run", format!("below {count}"), run);
+        return invalid("run", format!("a number below {count}"), run);
     }
     let distances = witness.run(statement, &shape, run);
     if distances.iter().flatten().any(|d| *d < 0) {
-        return Err(Error::Unsatisfied("near records of two labels".to_owned()));
+        return Err(Error::Unsatisfied(
+            "two near records have different labels".to_owned(),
+        ));
     }
     let of_run = PairsRun {
         records,

@@ -145,13 +145,21 @@ impl CoalitionStatement {
         let records = self.cq.len();
         let accounts = self.tenants.len();
         if !(1..=MAX_RECORDS).contains(&records) {
-            return invalid("records", format!("1..={MAX_RECORDS}"), records);
+            return invalid("records", format!("1 to {MAX_RECORDS}"), records);
         }
         if !(1..=MAX_COMPONENTS).contains(&self.dimension) {
-            return invalid("dimension", format!("1..={MAX_COMPONENTS}"), self.dimension);
+            return invalid(
+                "dimension",
+                format!("1 to {MAX_COMPONENTS}"),
+                self.dimension,
+            );
         }
         if self.accounts.len() != records || self.first.len() != records {
-            let found = format!("{} and {}", self.accounts.len(), self.first.len());
+            let found = format!(
+                "{} accounts and {} first records",
+                self.accounts.len(),
+                self.first.len()
+            );
             return invalid(
                 "records",
                 format!("{records} accounts and first records"),
@@ -161,22 +169,22 @@ impl CoalitionStatement {
         if accounts > records || self.accounts.iter().any(|a| *a >= accounts) {
             return invalid(
                 "accounts",
-                "the records' accounts, numbered from 0",
-                accounts,
+                format!("at most {records} accounts, and records' numbers below their count"),
+                format!("{accounts} accounts"),
             );
         }
         if self.tenants.iter().any(|t| *t >= accounts) {
             return invalid(
                 "tenants",
-                "the accounts' tenants, numbered from 0",
-                accounts,
+                format!("tenants numbered below {accounts}, the count of accounts"),
+                "a larger number",
             );
         }
         if self.first.iter().enumerate().any(|(j, f)| *f > j) {
             return invalid(
                 "first",
-                "no record after the one it is compared with",
-                "one",
+                "for each record one that is not after it",
+                "one that is after it",
             );
         }
         let [p, q] = self.theta;
@@ -190,14 +198,14 @@ impl CoalitionStatement {
         {
             return invalid(
                 "c",
-                format!("1..={accounts}"),
+                format!("two numbers of 1 to {accounts}"),
                 format!("{:?}", self.largest),
             );
         }
         let least = Self::class_variables(records, 1);
         let most = variables_of(records).min(MAX_CLASS_VARIABLES);
         if !(least..=most).contains(&self.class_variables) {
-            let expected = format!("{least}..={most}");
+            let expected = format!("{least} to {most}");
             return invalid("class variables", expected, self.class_variables);
         }
         let record_variables = variables_of(records);
@@ -209,8 +217,8 @@ impl CoalitionStatement {
         if account_variables + tenant_variables > LABEL_VARIABLES {
             return invalid(
                 "tenants",
-                "at most 2^22 labels and tenants together",
-                tenants,
+                format!("at most 2^{LABEL_VARIABLES} pairs of a label and a tenant"),
+                format!("{accounts} accounts and {tenants} tenants"),
             );
         }
         let side = 1 << block_variables;

@@ -73,12 +73,12 @@ impl Witness {
             return Err(Error::invalid("table", expected, found));
         }
         if let Some(bad) = rows.iter().find(|v| v.unsigned_abs() > COMPONENT as u8) {
-            let expected = format!("components in -{COMPONENT}..{COMPONENT}");
+            let expected = format!("components of -{COMPONENT} to {COMPONENT}");
             return Err(Error::invalid("table", expected, bad));
         }
         let number = query.tokens.len();
         if !(1..=statement.tokens).contains(&number) {
-            let expected = format!("1..={}", statement.tokens);
+            let expected = format!("1 to {} tokens", statement.tokens);
             return Err(Error::invalid("tokens", expected, number));
         }
         let mut tokens = vec![0; statement.tokens];
@@ -87,7 +87,7 @@ impl Witness {
         histogram[vocabulary] = (statement.tokens - number) as i64;
         let mut sums = vec![0; dimension];
         if let Some(bad) = query.tokens.iter().find(|t| **t as usize >= vocabulary) {
-            let expected = format!("tokens below {vocabulary}");
+            let expected = format!("numbers below {vocabulary}");
             return Err(Error::invalid("tokens", expected, bad));
         }
         // As many rows are read and added whatever the number of tokens is, those of unused places under a zero mask.

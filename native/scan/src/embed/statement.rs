@@ -91,7 +91,7 @@ const _: () = {
 impl EmbedStatement<'_> {
     pub(super) fn check(&self) -> Result<Bounds> {
         let in_range = |field: &str, most: u64, found: u64| {
-            let expected = || format!("1..={most}");
+            let expected = || format!("1 to {most}");
             let inside = (1..=most).contains(&found);
             inside
                 .then_some(())

@@ -92,7 +92,9 @@ impl Draws {
         }
         for word in words {
             let rest = most.checked_sub(upper(word)).ok_or_else(|| {
-                Error::Unsatisfied("a noise word whose upper 94 bits are the modulus's".to_owned())
+                Error::Unsatisfied(
+                    "the upper 94 bits of a noise word are not below the modulus's".to_owned(),
+                )
             })?;
             draws.push_high(high(word), rest);
         }

@@ -58,13 +58,17 @@ impl Witness {
             );
             return Err(Error::invalid(
                 "answer",
-                format!("{capacity} of each"),
+                format!("{capacity} of each kind"),
                 found,
             ));
         }
         if answer.query.len() != statement.index.dimension {
             let expected = format!("{} components", statement.index.dimension);
-            return Err(Error::invalid("query", expected, answer.query.len()));
+            return Err(Error::invalid(
+                "query",
+                expected,
+                format!("{} components", answer.query.len()),
+            ));
         }
         let inside = |p: &i64| usize::try_from(*p).is_ok_and(|p| p < capacity);
         if answer.positions.len() != statement.listed || !answer.positions.iter().all(inside) {
@@ -74,7 +78,9 @@ impl Witness {
         }
         let most = SCORE * statement.index.dimension as i64;
         if answer.scores.iter().any(|s| s.abs() > most) {
-            return Err(Error::Unsatisfied(format!("a score beyond {most}")));
+            return Err(Error::Unsatisfied(format!(
+                "the magnitude of a score is above {most}"
+            )));
         }
         let quantised: Vec<i64> = answer
             .scores

@@ -57,13 +57,17 @@ impl QueryStatement<'_> {
         if !(1..=most).contains(&self.listed) {
             return Err(Error::invalid(
                 "listed positions",
-                format!("1..={most}"),
+                format!("1 to {most}"),
                 self.listed,
             ));
         }
         if self.noise.len() != self.index.layout.rows() {
             let expected = format!("{} commitments", self.index.layout.rows());
-            return Err(Error::invalid("noise", expected, self.noise.len()));
+            return Err(Error::invalid(
+                "noise",
+                expected,
+                format!("{} commitments", self.noise.len()),
+            ));
         }
         Ok(ScoreWindow::new(self.lo, self.hi, self.lattice)?)
     }
