@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict, cast
 
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
 from rag_audit.encoding.canonical import jcs, parse_json, sha256
@@ -212,6 +213,14 @@ class Retained:
         return OpenedQuery(self.query, bytes.fromhex(self.salt), embedder)
 
 
+class _RetainedJson(TypedDict):
+    """`Retained` as it is encrypted."""
+
+    query: str
+    salt: str
+    positions: list[int]
+
+
 def seal_retained(retained: Retained, key: bytes, associated: bytes) -> bytes:
     """Encrypt retained data under the window's retention key; `associated` names the slot."""
     plain = jcs({"query": retained.query, "salt": retained.salt, "positions": list(retained.positions)})
@@ -224,7 +233,8 @@ def unseal_retained(blob: bytes, key: bytes, associated: bytes) -> Retained:
     :raises StoreError: the data was altered, is of another slot, or its key was deleted
     """
     plain = unseal(blob, key, associated, what="retained query")
-    value = parse_json(plain, source="retained query")
+    # What `seal_retained` wrote under the same key.
+    value = cast(_RetainedJson, parse_json(plain, source="retained query"))
     return Retained(value["query"], value["salt"], tuple(value["positions"]))
 
 

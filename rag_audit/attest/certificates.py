@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from rag_audit.encoding.canonical import jcs, read_bytes, sha256
+from rag_audit.encoding.canonical import Json, jcs, read_bytes, sha256
 from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
 from rag_audit.encoding.sealed import seal, unseal
 from rag_audit.errors import RagAuditError, StoreError
@@ -74,8 +74,8 @@ class CertificateStore:
         return self._folder / f"{slot.account}-{slot.i}"
 
     def _associated(self, slot: SlotKey) -> bytes:
-        named = {"protocol": PROTOCOL, "opening": self._opening, "tenant": slot.tenant,
-                 "account": slot.account, "i": slot.i}  # fmt: skip
+        named: Json = {"protocol": PROTOCOL, "opening": self._opening, "tenant": slot.tenant,
+                       "account": slot.account, "i": slot.i}  # fmt: skip
         return sha256(b"rag-audit/certificate/v1" + jcs(named))
 
 

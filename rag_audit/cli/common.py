@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -144,7 +144,7 @@ def _internal(exc: Exception, command: Sequence[str]) -> NoReturn:
     sys.exit(int(ExitCode.INTERNAL))
 
 
-def emit(value: dict[str, Any], as_json: bool, text: str | Sequence[str] | None = None) -> None:
+def emit(value: Mapping[str, object], as_json: bool, text: str | Sequence[str] | None = None) -> None:
     """Print the command's result as one JSON object or as text for people.
 
     :param text: one line or several, to which the content of files cannot add any
@@ -157,7 +157,7 @@ def lines(text: str | Sequence[str]) -> str:
     return printable(text) if isinstance(text, str) else "\n".join(printable(line) for line in text)
 
 
-def _pairs(value: dict[str, Any]) -> list[str]:
+def _pairs(value: Mapping[str, object]) -> list[str]:
     return [f"{key}: {item}" for key, item in value.items()]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
@@ -109,7 +108,7 @@ def _paper(trials: int, out: Path | None, as_json: bool) -> None:
         write_figure(cells, out / "calibration.png")
     at = [c for c in cells if c.theta == calibration.OPERATING_POINT and c.pattern != "null"]
     fpr = {f"{c.theta:.2f}": c.detected for c in cells if c.pattern == "null"}
-    value: dict[str, Any] = {
+    value: dict[str, object] = {
         "trials": trials,
         "null_fpr": fpr,
         "tpr": {f"{c.pattern} k={c.k_true}": c.detected for c in at},

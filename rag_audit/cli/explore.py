@@ -142,7 +142,7 @@ def explore(
         progress=progress("questions"),
     )
     if csv_file is not None:
-        replace_file(csv_file, render.csv_of([point.as_json() for point in found.points]))
+        replace_file(csv_file, render.csv_of(found.points))
     if picture is not None:
         render.draw(found, picture)
     emit(found.as_json(), as_json, [*render.table(found).split("\n"), "", *found.headlines(own)])

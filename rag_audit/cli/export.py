@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -30,7 +29,7 @@ def export(window: Path, tiles: Path | None, snarkjs: Path | None, as_json: bool
     if tiles is None and snarkjs is None:
         raise click.UsageError("give --tiles, --snarkjs, or both")
     file = WindowFile.load(window)
-    made: dict[str, Any] = {}
+    made: dict[str, object] = {}
     if tiles is not None:
         made |= {"tiles": str(tiles), "entries": write_tiles(file, tiles)}
     if snarkjs is not None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 import click
 
@@ -16,11 +16,19 @@ from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
 from rag_audit.proofs.policy import check_policy
 
+Value = TypeVar("Value")
+Text: TypeAlias = str | tuple[str, ...] | None
+"""What click gives for an option: a text, several where the option may be repeated, or None where it was left out."""
+Read: TypeAlias = Value | tuple[Value, ...] | None
+"""What the command gets for it."""
 
-def parsed(read: Callable[[str, str], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+
+def parsed(
+    read: Callable[[str, str], Value],
+) -> Callable[[click.Context, click.Parameter, Text], Read[Value]]:
     """An option's callback that reads its text, or each of its texts, and raises this package's errors."""
 
-    def callback(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    def callback(ctx: click.Context, param: click.Parameter, value: Text) -> Read[Value]:
         if isinstance(value, tuple):
             return tuple(read(item, param.opts[0]) for item in value)
         return None if value is None else read(value, param.opts[0])

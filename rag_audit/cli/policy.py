@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, TypedDict, Unpack, cast
 
 import click
 
@@ -25,7 +25,7 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError
-from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW, SystemName
+from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW, Calibration, SystemName
 from rag_audit.parties.provider.window import now_ms
 from rag_audit.privacy.choose import DEFAULT_EPS_ACC, choose_noise
 from rag_audit.proofs.policy import check_policy
@@ -35,6 +35,35 @@ from rag_audit.proofs.policy import check_policy
 METHODS = ("classical", "split", "analytic", "exact")
 DOCUMENT_TOKENS = 512
 """The number of tokens at which `policy new` lets documents be cut."""
+
+
+class _Draft(TypedDict):
+    """The options of `policy new` that go to the draft as they are."""
+
+    n: int
+    k_max: int
+    calibration: Calibration
+    delta_acc: str
+    delta_policy: str
+    accounts_max: int
+    score_window: tuple[int, int]
+    top_k: int
+    theta: tuple[int, int]
+    certificate: tuple[SystemName, int] | None
+    dimension: int
+    proving: Literal["eager", "on-challenge"]
+
+
+class _Constants(TypedDict):
+    """The options of `policy bounds` that stand for a policy, all of which must be given then."""
+
+    n: int
+    k: int
+    eps_acc: str
+    delta_acc: str
+    delta: str
+    gains: tuple[int, ...]
+    lattice: int
 
 
 @click.group(cls=Group)
@@ -185,7 +214,7 @@ def new(
     query_tokens: int,
     tau: tuple[int, Literal["positions", "seconds"]],
     as_json: bool,
-    **options: Any,
+    **options: Unpack[_Draft],
 ) -> None:
     """Write a well-formed policy to OUT, from a target for epsilon or from given noise.
 
@@ -199,7 +228,11 @@ def new(
         lattice=lattice,
         eps_acc=eps_acc,
         eps_joint=eps_joint,
-        **{name: options[name] for name in ("calibration", "n", "k_max", "delta_acc", "delta_policy")},
+        calibration=options["calibration"],
+        n=options["n"],
+        k_max=options["k_max"],
+        delta_acc=options["delta_acc"],
+        delta_policy=options["delta_policy"],
     )
     opens = now_ms() + opens_in
     draft = draft_policy(
@@ -257,7 +290,7 @@ def new(
 @click.option("--lattice", callback=whole_number, help="R: steps of a score, a power of two")
 @click.option("--accounts-max", callback=whole_number, help="accounts of the largest tenant")
 @json_option
-def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options: Any) -> None:
+def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options: Unpack[_Constants]) -> None:
     """Print all bounds of a policy FILE, or of given constants, as a verdict carries them."""
     from rag_audit.accounting import Mechanism, policy_figures
     from rag_audit.accounting.values import probability
@@ -272,11 +305,18 @@ def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options
     else:
         if missing := [f"--{name.replace('_', '-')}" for name in options if name not in given]:
             raise click.UsageError(f"give a policy file, or also {', '.join(missing)}")
-        mechanism = Mechanism(options.pop("gains"), options.pop("lattice"))
-        check_infinite_loss(
-            mechanism, options["n"] * options["k"], probability(options["delta"], "delta_policy")
+        mechanism = Mechanism(options["gains"], options["lattice"])
+        n, k, delta = options["n"], options["k"], options["delta"]
+        check_infinite_loss(mechanism, n * k, probability(delta, "delta_policy"))
+        figures = policy_figures(
+            mechanism,
+            n=n,
+            eps_acc=options["eps_acc"],
+            delta_acc=options["delta_acc"],
+            k=k,
+            delta=delta,
+            accounts_max=accounts_max,
         )
-        figures = policy_figures(mechanism, accounts_max=accounts_max, **options)
     emit({"covers": COVERS, **figures}, as_json, figures_text(figures).split("\n"))
 
 

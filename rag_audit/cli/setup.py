@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
-from rag_audit.encoding.canonical import Json, parse_hex, read_json
+from rag_audit.encoding.canonical import parse_hex, read_json
 from rag_audit.errors import SetupError
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
@@ -292,7 +292,7 @@ def _show(made: Sequence[tuple[Instance, KeyFiles]], as_json: bool) -> None:
     emit({"keys": keys}, as_json, [line for part in shown for line in part])
 
 
-def _listed(instance: Instance, vk: str, label: str) -> dict[str, Json]:
+def _listed(instance: Instance, vk: str, label: str) -> dict[str, str]:
     """A key in the form that `trust new --setup` reads."""
     return {"circuit": instance.digest(), "name": instance.name, "vk": vk, "setup": label}
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, json_option, lines, say, signing_key, verifier_key
 from rag_audit.cli.setup import checked_pins, dimension_option, ptau_digest_option, together_option
-from rag_audit.encoding.canonical import digest_hex, jcs, read_json
+from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_json
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SchemaError, SetupError, brief
 from rag_audit.errors.printable import json_text
@@ -255,13 +254,14 @@ def _pins(path: Path) -> list[Groth16Pin]:
     """
     value = read_json(path, max_bytes=1 << 20)
     keys = value.get("keys") if isinstance(value, dict) else None
-    if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
+    listed = [key for key in keys if isinstance(key, dict)] if isinstance(keys, list) else None
+    if not isinstance(keys, list) or listed is None or len(listed) < len(keys):
         raise SchemaError("the file is not the output of setup", field=str(path),
                           expected="{keys: [{circuit, vk, setup}, ..]}")  # fmt: skip
     pins = [
         Groth16Pin.parse({k: v for k, v in key.items() if k in ("circuit", "vk", "setup")},
                          field=f"{path.name}.keys[{i}]")
-        for i, key in enumerate(keys)
+        for i, key in enumerate(listed)
     ]  # fmt: skip
     for pin in pins:
         if pin.setup != "unsafe":
@@ -275,7 +275,7 @@ def _pins(path: Path) -> list[Groth16Pin]:
 def _requirements(settings: tuple[str, ...]) -> Require:
     # The default of a policy; the relying party sets the other limits.
     lo, hi = DEFAULT_SCORE_WINDOW
-    values: dict[str, Any] = {"max_score_hi": hi, "min_score_width": hi - lo, "max_abandoned": 0}
+    values: dict[str, Json] = {"max_score_hi": hi, "min_score_width": hi - lo, "max_abandoned": 0}
     for setting in settings:
         key, _, text = setting.partition("=")
         integer = key in ("min_k_max", "max_score_hi", "min_score_width", "max_abandoned", "min_receipts")
@@ -307,7 +307,7 @@ def _show(path: Path) -> None:
         f"  origin {_opening(file).origin}",
         *(f"  signed by {signature.name} key id {signature.key_id.hex()}" for signature in signatures),
     ]
-    embedder: Any = file.embedder.get("embedder")
+    embedder = file.embedder.get("embedder")
     if isinstance(embedder, dict):
         shown.append(f"  embedder {brief(embedder.get('kind'))} manifest {manifest_digest(embedder)}")
     shown += [f"  circuit {circuit} key {digest_hex(key)}" for circuit, key in file.verification_keys.items()]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, json_option, say
-from rag_audit.encoding.canonical import jcs, read_bytes, read_json, read_text
+from rag_audit.encoding.canonical import Json, jcs, read_bytes, read_json, read_text
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.formats.chain import ClosedWindow
@@ -107,9 +106,8 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
             raise SetupError(
                 "the checkpoint does not fit the entries", field="window.json", expected=size, found=tree.size
             )
-        is_closing: Any = file.entries[-1]
-        closing = None
-        if isinstance(is_closing, dict) and is_closing.get("type") == "closing":
+        end, closing = file.entries[-1], None
+        if isinstance(end, dict) and end.get("type") == "closing":
             closing = (entries[-1], tree.inclusion_path(size - 1, size))
         note = member.cosign(
             file.final_checkpoint,
@@ -182,7 +180,7 @@ def _named(public: Path, window: Publication) -> tuple[str, bytes, int, Sequence
     """The entry that waits for a beacon: checkpoint, entry, index and inclusion path."""
     if (public / "window.json").exists():
         file = WindowFile.load(public)
-        last: Any = file.entries[-1] if file.entries else None
+        last = file.entries[-1] if file.entries else None
         if isinstance(last, dict) and last.get("type") == "enrolment":
             index = len(file.entries) - 1
             tree = HashTree(leaf_hash(jcs(e)) for e in file.entries)
@@ -190,6 +188,6 @@ def _named(public: Path, window: Publication) -> tuple[str, bytes, int, Sequence
     return read_text(public / "checkpoint-1.txt", max_bytes=MAX_NOTE_BYTES), jcs(window.opening), 0, ()
 
 
-def load_nonce_lines(paths: tuple[Path, ...]) -> list[dict[str, Any]]:
+def load_nonce_lines(paths: tuple[Path, ...]) -> list[Json]:
     """Read the lines that `witness nonce` printed, one in each file."""
     return [read_json(path, max_bytes=MAX_PUBLICATION_BYTES) for path in paths]

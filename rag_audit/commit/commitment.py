@@ -13,11 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_audit import _native
-from rag_audit.encoding.canonical import digest_hex, jcs, parse_hex, parse_json
+from rag_audit.encoding.canonical import Json, digest_hex, jcs, parse_hex, parse_json
 from rag_audit.encoding.durable import create_private, read_private
 from rag_audit.errors import PolicyError, SchemaError
-from rag_audit.formats.manifest import Manifest
+from rag_audit.formats.manifest import Manifest, as_json
 from rag_audit.formats.opening import check_roster, list_root
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import (
@@ -33,10 +32,9 @@ from rag_audit.formats.statements import proof_constants
 from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import TenantIndex, check_capacity
 from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.proofs import scan
-from rag_audit.proofs.interface import SYSTEMS, proof_system
+from rag_audit.proofs.interface import SYSTEMS, IndexCommitment, proof_system
 from rag_audit.proofs.policy import check_certificate, check_policy
-from rag_audit.relation.field import from_hex, random_element, to_bytes, to_hex
+from rag_audit.relation.field import from_hex, random_element, to_hex
 from rag_audit.relation.native import seed_commitment
 
 
@@ -77,7 +75,7 @@ class WindowSecrets:
 
     def save(self, path: Path) -> None:
         """Write the secrets to a new file with mode 0600."""
-        value = {
+        value: Json = {
             "v": 1,
             "s0": to_hex(self.s0),
             "s1": to_hex(self.s1),
@@ -92,18 +90,13 @@ class WindowSecrets:
         """Read the secrets back; a file that others can read is refused, since they may know the noise already."""
         name = path.name
         value = parse_json(read_private(path, max_bytes=16 << 20), source=name)
-        if (
-            not isinstance(value, dict)
-            or value.get("v") != 1
-            or not isinstance(value.get("index_salts"), dict)
-        ):
+        salts = value.get("index_salts") if isinstance(value, dict) else None
+        if not isinstance(value, dict) or value.get("v") != 1 or not isinstance(salts, dict):
             raise SchemaError("the file does not hold a window's secrets", field=name)
         return cls(
             s0=from_hex(value.get("s0"), field=f"{name}.s0"),
             s1=from_hex(value.get("s1"), field=f"{name}.s1"),
-            index_salts={
-                t: from_hex(s, field=f"{name}.index_salts") for t, s in value["index_salts"].items()
-            },
+            index_salts={t: from_hex(s, field=f"{name}.index_salts") for t, s in salts.items()},
             document_key=parse_hex(value.get("document_key"), 32, field=f"{name}.document_key"),
             retention_key=parse_hex(value.get("retention_key"), 32, field=f"{name}.retention_key"),
         )
@@ -115,7 +108,7 @@ class CommittedTenant:
 
     :param texts: the document at each occupied position
     :param documents: the tree whose root is C_docs, with one leaf for each position
-    :param points: the list of points whose digest C_idx is (scan), else empty
+    :param points: the points whose digest C_idx is; empty for proof systems without points
     """
 
     entry: TenantEntry
@@ -201,7 +194,7 @@ def commit(
         closes_at=policy.closes_at,
         previous=previous,
         beacon=beacon,
-        c_emb=digest_hex(manifest),
+        c_emb=digest_hex(as_json(manifest)),
         c_seed=to_hex(seed_commitment(window_secrets.s0, window_secrets.s1)),
         c_policy=policy.digest(),
         roster=list_root(roster),
@@ -238,23 +231,17 @@ def commit_tenant(
     index: TenantIndex,
     texts: Mapping[int, str],
     window_secrets: WindowSecrets,
-    *,
-    points: bytes | None = None,
+    committed: IndexCommitment,
 ) -> CommittedTenant:
     """Commit to a tenant's index and texts with positions and salts that were drawn before.
 
-    :param points: a scan tenant's points, known to be this index's (`scan.commit_index_file`); None for others
+    :param committed: what `ProofSystem.commit_index` made of this index
     """
-    if points is not None:
-        c_idx = scan.index_digest(points, index.dimension, index.capacity)
-    else:
-        salt = to_bytes(window_secrets.index_salts[tenant])
-        points, c_idx = b"", _native.index_commitment(salt, index.rows.tobytes(), index.dimension)
     documents = HashTree(
         leaf_hash(document_digest(window_secrets.document_salt(tenant, p), texts.get(p, "").encode()))
         for p in range(index.capacity)
     )
     entry = TenantEntry(
-        tenant=tenant, capacity=index.capacity, c_idx=c_idx.hex(), c_docs=documents.root().hex()
+        tenant=tenant, capacity=index.capacity, c_idx=committed.digest.hex(), c_docs=documents.root().hex()
     )
-    return CommittedTenant(entry, index, texts, documents, points)
+    return CommittedTenant(entry, index, texts, documents, committed.points)

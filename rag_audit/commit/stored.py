@@ -33,7 +33,7 @@ from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import TenantIndex, check_vectors, draw_positions
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.store import LedgerStore
-from rag_audit.proofs import scan
+from rag_audit.proofs.interface import proof_system
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.native import seed_commitment
 
@@ -224,14 +224,14 @@ def _committed(
     window_secrets: WindowSecrets,
     progress: OpenProgress | None = None,
 ) -> CommittedTenant:
-    """The commitments to a tenant's stored index; a scan tenant's are read from their file, or made and stored."""
-    if tenant_policy.system != "scan":
-        return commit_tenant(tenant_policy.tenant, index, texts, window_secrets)
-    path = Layout(directory).points(tenant_policy.tenant)
-    salt = to_bytes(window_secrets.index_salts[tenant_policy.tenant])
-    shown = progress and functools.partial(progress, f"index of {tenant_policy.tenant}")
-    points = scan.commit_index_file(path, index.rows, index.capacity, salt, progress=shown)
-    return commit_tenant(tenant_policy.tenant, index, texts, window_secrets, points=points)
+    """The commitments to a tenant's stored index and texts; those that take long are read from their file."""
+    name = tenant_policy.tenant
+    salt = to_bytes(window_secrets.index_salts[name])
+    shown = progress and functools.partial(progress, f"index of {name}")
+    committed = proof_system(tenant_policy.system).commit_index(
+        index.rows, salt, Layout(directory).points(name), progress=shown
+    )
+    return commit_tenant(name, index, texts, window_secrets, committed)
 
 
 def store_commitment(directory: Path, commitment: Commitment, witnesses: Sequence[VerifierKey]) -> None:

@@ -25,6 +25,8 @@ from rag_audit.demo.stage import Demo, say
 from rag_audit.encoding.canonical import jcs, read_json
 from rag_audit.errors import ExitCode, SetupError, StoreError
 from rag_audit.formats.policy import Policy, SystemName
+from rag_audit.formats.records import BeaconWitness, QueryRecord, parse_entry
+from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.index.texts import Document
 from rag_audit.parties.provider.window import now_ms
@@ -174,11 +176,11 @@ def _open(demo: Demo, policy: Policy) -> None:
 
 def _trust(demo: Demo, party: Path, policy: Policy) -> None:
     """Write each party's own trust file from values that it was told directly, not from the window."""
-    witnesses = [
-        w
+    nonces = [
+        BeaconWitness.parse(read_json(demo.provider / f"{n}.nonce.json", max_bytes=65_536), field=n)
         for n in WITNESSES
-        for w in ("--witness", read_json(demo.provider / f"{n}.nonce.json", max_bytes=65_536)["vkey"])
     ]
+    witnesses = [w for nonce in nonces for w in ("--witness", nonce.vkey)]
     accounts = [a for p in sorted((demo.root / "accounts").glob("*-1.json")) for a in ("--account", str(p))]
     requirements = {
         "max_epsilon": "50",
@@ -322,12 +324,13 @@ def _verify(demo: Demo) -> int:
 
 
 def _tamper(demo: Demo) -> bool:
-    value = read_json(demo.verifier / "window.json", max_bytes=1 << 28)
-    record = next(e for e in value["entries"] if e["type"] == "query")
-    digit = record["hans"][0]
-    record["hans"] = ("0" if digit != "0" else "1") + record["hans"][1:]
+    file = WindowFile.load(demo.verifier / "window.json")
+    entries = [parse_entry(value, field="entries") for value in file.entries]
+    record = next(entry for entry in entries if isinstance(entry, QueryRecord))
+    digit = "0" if record.hans[0] != "0" else "1"
+    entries[record.seq] = record.model_copy(update={"hans": digit + record.hans[1:]})
     path = demo.verifier / "tampered.json"
-    path.write_bytes(jcs(value))
+    file.model_copy(update={"entries": [entry.dump() for entry in entries]}).save(path)
     done = demo.run(
         "verify",
         path,

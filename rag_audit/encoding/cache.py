@@ -18,7 +18,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import platformdirs
 
@@ -182,11 +181,11 @@ def progress(message: str) -> None:
 
 def write_manifest(folder: Path, value: Mapping[str, Json]) -> None:
     """Write a folder's manifest: `value` and, under `files`, the digest of every file that the folder holds."""
-    files = {name: _digest(path) for name, path in _files(folder)}
+    files: dict[str, Json] = {name: _digest(path) for name, path in _files(folder)}
     (folder / MANIFEST).write_bytes(jcs({**value, "files": files}))
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> dict[str, Json]:
     """A folder's manifest, once every file in the folder was compared with it. A process hashes a file once, and again
     when it has changed.
 
@@ -200,7 +199,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             "a cached folder has no manifest", field=str(folder), found=exc.message, hint=hint
         ) from exc
     listed = value.get("files") if isinstance(value, dict) else None
-    if not isinstance(listed, dict):
+    if not isinstance(value, dict) or not isinstance(listed, dict):
         raise SetupError(
             "the manifest of a cached folder lists no files", field=str(folder / MANIFEST), hint=hint
         )
@@ -222,7 +221,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
                 found=digest,
                 hint=hint,
             )
-    return dict(value)
+    return value
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:

@@ -14,15 +14,19 @@ import json
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import rfc8785
 
 from rag_audit.encoding.durable import open_regular
 from rag_audit.errors import EncodingError, RagAuditError, SizeError
 
-Json = Any
-"""A JSON value as Python holds it: dict, list, str, int, bool or None; never float."""
+if TYPE_CHECKING:
+    Json: TypeAlias = bool | int | str | list["Json"] | dict[str, "Json"] | None
+else:
+    # A model takes a part of a document as it stands, which another model checks: pydantic has nothing to look at here.
+    Json = Any
+"""A JSON value as it is read: dict, list, str, int, bool or None; never float."""
 
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 64
@@ -53,7 +57,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",",
 sorting by code points the order of UTF-16 units. It is ten times as fast as the library."""
 
 
-def _plain(value: Any, depth: int) -> bool:
+def _plain(value: Any, depth: int) -> bool:  # Any: its exact type is looked at, which mypy does not follow
     """Whether `_ENCODER` writes the value canonically. A value that it rejects is then checked place by place."""
     kind = type(value)
     if depth > MAX_DEPTH:
@@ -157,7 +161,7 @@ def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None) 
         return int(text)
 
     try:
-        value = json.loads(
+        value: Json = json.loads(
             text, object_pairs_hook=pairs, parse_float=no_float, parse_int=integer, parse_constant=no_float
         )
     except json.JSONDecodeError as exc:
@@ -183,7 +187,7 @@ _TOML_DOTS = re.compile(rf"(?:[\w-]++[ \t]*+\.[ \t]*+){{{MAX_TOML_DEPTH},}}")
 _TOML_NUMBER = re.compile(r"[0-9_]{32}|0x[0-9a-fA-F_]{32}")
 
 
-def parse_toml(data: bytes, *, source: str, max_bytes: int) -> dict[str, Any]:
+def parse_toml(data: bytes, *, source: str, max_bytes: int) -> dict[str, object]:
     """Parse TOML 1.0 within bounds that are checked before the parser sees it.
 
     Python's parser takes memory with the square of a dotted key's parts, recurses with nested brackets, and refuses

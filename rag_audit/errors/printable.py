@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 _JOINERS = "\u200c\u200d"
 """Zero-width joiners: several scripts and emoji need them inside words, and they move no other text."""
@@ -33,7 +32,7 @@ def printable_text(text: str) -> str:
     return printable(text, keep="\n\t" + _JOINERS)
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """JSON for programs that is safe on a terminal too: what `printable` would escape is escaped in JSON's own way.
 
     Values that JSON does not know are written as their text.

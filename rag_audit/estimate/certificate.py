@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rag_audit.encoding.canonical import jcs
+from rag_audit.encoding.canonical import Json, jcs
 from rag_audit.estimate.clusters import Estimate, first_within, tenants_of
 from rag_audit.formats.records import CoalitionEstimate, QueryRecord
 from rag_audit.ledger.checkpoint import Checkpoint
@@ -52,7 +52,7 @@ def coalition_statement(
 
 def _context(declared: CoalitionEstimate, opening_digest: str, head: Checkpoint) -> bytes:
     estimate = {k: v for k, v in declared.dump().items() if k != "certificate"}
-    ledger = {"origin": head.origin, "size": head.size, "root": head.root.hex()}
+    ledger: Json = {"origin": head.origin, "size": head.size, "root": head.root.hex()}
     return b"rag-audit/coalition/v1" + jcs(
         {"opening": opening_digest, "ledger": ledger, "estimate": estimate}
     )

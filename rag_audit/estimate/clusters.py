@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_audit import _native
+from rag_audit.encoding.canonical import Json
 from rag_audit.errors import EncodingError, PolicyError
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import CoalitionEstimate
@@ -76,10 +77,12 @@ class Estimate:
             certificate=None,
         )  # fmt: skip
 
-    def evidence(self) -> dict[str, Any]:
+    def evidence(self) -> dict[str, Json]:
         """The whole estimate as a JSON value, for the provider's abuse team."""
-        joins = [{"earlier": j.earlier, "later": j.later, "accounts": list(j.accounts)} for j in self.joins]
-        clusters = [list(cluster) for cluster in self.clusters]
+        joins: list[Json] = [
+            {"earlier": j.earlier, "later": j.later, "accounts": list(j.accounts)} for j in self.joins
+        ]
+        clusters: list[Json] = [list(cluster) for cluster in self.clusters]
         return {**self.public().dump(), "records": self.records, "clusters": clusters, "joins": joins}
 
 

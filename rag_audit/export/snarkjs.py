@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rag_audit.encoding.canonical import Json, digest_hex, jcs
 from rag_audit.encoding.durable import replace_file
@@ -25,9 +24,11 @@ from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.proofs import groth16
+from rag_audit.proofs.coalition import coalition_system
 from rag_audit.proofs.groth16 import snarkjs
 from rag_audit.proofs.groth16.coalition import certificate_statement
 from rag_audit.proofs.groth16.many import record_digest
+from rag_audit.proofs.interface import proof_system
 
 SNARKJS = "snarkjs@0.7.6"
 """The release of snarkjs in the commands, which is the one that circuits/package-lock.json pins."""
@@ -69,16 +70,16 @@ def write_snarkjs(file: WindowFile, directory: Path) -> list[Exported]:
         raise SchemaError("the window has no Groth16 proof", field="proofs",
                           hint="snarkjs does not verify proofs of scan tenants")  # fmt: skip
     keys = {made.circuit: made.files["key"] for made in proofs}
-    index: dict[str, Any] = {
+    index: dict[str, Json] = {
         "window": digest_hex(file.entries[0]),
         "keys": {circuit: digest_hex(file.verification_keys[circuit]) for circuit in sorted(keys)},
         "proofs": [
             {
                 "folder": p.folder,
                 "statement": p.statement,
-                "records": p.records,
+                "records": [*p.records],
                 "circuit": p.circuit,
-                "inputs": p.names,
+                "inputs": [*p.names],
             }
             for p in proofs
         ],
@@ -108,7 +109,7 @@ def _groth16_proofs(file: WindowFile) -> Iterator[Exported]:
     for number, value in enumerate(file.tenants):
         tenant = TenantEntry.parse(value, field=f"tenants[{number}]")
         part = policy.tenant(tenant.tenant)
-        if part is None or part.system != "groth16":
+        if part is None or "snarkjs" not in proof_system(part.system).ENGINES:
             continue
         public = tenant_public(
             tenant, policy=policy, manifest=check_manifest(file.embedder), opening_digest=closed.digest
@@ -159,7 +160,9 @@ def _certificate(
     file: WindowFile, closed: ClosedWindow, policy: Policy, queries: list[QueryRecord]
 ) -> Iterator[Exported]:
     wanted, declared = policy.estimator.certificate, closed.closing.coalition
-    if file.certificate is None or wanted is None or wanted.system != "groth16" or declared is None:
+    if file.certificate is None or wanted is None or declared is None:
+        return
+    if "snarkjs" not in coalition_system(wanted.system).ENGINES:
         return
     size = closed.head.size - 1
     tree = HashTree(leaf_hash(jcs(value)) for value in file.entries)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 
-from rag_audit.encoding.canonical import jcs, parse_base64, parse_hex, sha256
+from rag_audit.encoding.canonical import Json, jcs, parse_base64, parse_hex, sha256
 from rag_audit.errors import SchemaError, VersionError
 from rag_audit.ledger.keys import SigningKey
 
@@ -47,7 +47,7 @@ class Challenge:
         The nonce is SHA-256 of an Ed25519 signature (RFC 8032, deterministic) that is never shown, so it is as hard to
         foresee as the signature is to forge. It does not depend on `sample`: a larger draw contains every smaller one.
         """
-        over = {"origin": origin, "window": window, "size": size, "root": root.hex()}
+        over: Json = {"origin": origin, "window": window, "size": size, "root": root.hex()}
         nonce = sha256(NONCE_DOMAIN + key.sign(NONCE_DOMAIN + jcs(over)))
         return cls(origin, window, size, root, nonce, sample)
 

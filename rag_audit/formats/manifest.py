@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NotRequired, TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
 from rag_audit.encoding.canonical import Json, parse_hex
 from rag_audit.errors import SchemaError
@@ -16,12 +15,26 @@ class TokenCounts(TypedDict):
     document: int
 
 
+class Quantiser(TypedDict):
+    """How a real vector becomes one of `bits` bits a component.
+
+    :param scale: the largest component's value, a decimal string
+    :param entry_clip: where the components of the table's rows are cut
+    :param norm_factor: A of the integer normalisation, for embedders that normalise in integers
+    """
+
+    bits: int
+    scale: str
+    entry_clip: NotRequired[str]
+    norm_factor: NotRequired[int]
+
+
 class EmbedderManifest(TypedDict):
     """An embedder's description of itself (`index.embedders.base.Embedder.manifest`).
 
     :param kind: the embedder's name
     :param artefacts: SHA-256 of each of the embedder's artefacts by name, 64 hexadecimal digits
-    :param quantiser: how a real vector becomes an int4 one, with `norm_factor` where that is done in integers
+    :param quantiser: how a real vector becomes an int4 one
     :param query_commitment: whether hq commits to tokens or to text
     """
 
@@ -30,7 +43,7 @@ class EmbedderManifest(TypedDict):
     tokens: TokenCounts
     dimension: NotRequired[int]
     prompt: NotRequired[str]
-    quantiser: NotRequired[dict[str, Any]]
+    quantiser: NotRequired[Quantiser]
     query_commitment: NotRequired[str]
     pooling: NotRequired[str]
 
@@ -57,7 +70,7 @@ class Manifest(TypedDict):
     schema: Schema
 
 
-def check_manifest(value: Mapping[str, Any]) -> Manifest:
+def check_manifest(value: dict[str, Json]) -> Manifest:
     """Check that the parts of a manifest that both sides read are present with their types.
 
     :raises SchemaError: a part is missing or of another type; the first one is named
@@ -66,15 +79,16 @@ def check_manifest(value: Mapping[str, Any]) -> Manifest:
               "embedder.tokens.query": int, "embedder.tokens.document": int, "schema": dict,
               "schema.dimension": int}  # fmt: skip
     for place, kind in needed.items():
-        part: Any = value
+        part: Json = value
         for name in place.split("."):
-            part = part.get(name)
+            part = part.get(name) if isinstance(part, dict) else None
         if type(part) is not kind:
             raise SchemaError("the embedder manifest is not well-formed", field=f"embedder.{place}",
                               expected=kind.__name__, found=type(part).__name__)  # fmt: skip
-    for name, digest in value["embedder"]["artefacts"].items():
+    manifest = cast(Manifest, value)
+    for name, digest in manifest["embedder"]["artefacts"].items():
         parse_hex(digest, 32, field=f"embedder.embedder.artefacts.{name}")
-    return cast(Manifest, value)
+    return manifest
 
 
 def as_json(manifest: Manifest) -> dict[str, Json]:

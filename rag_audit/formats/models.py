@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from typing import Annotated, Literal, Self, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -21,7 +21,7 @@ from pydantic import (
     ValidationError,
 )
 
-from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, digest_hex, jcs
+from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, Json, digest_hex, jcs
 from rag_audit.errors import SchemaError, brief
 from rag_audit.errors.printable import is_line
 from rag_audit.relation.field import MODULUS
@@ -43,7 +43,7 @@ def _decimal(text: str) -> str:
     return text
 
 
-def _exactly_int(value: Any) -> Any:
+def _exactly_int(value: object) -> object:
     # A literal is compared by ==, by which true and 1.0 equal 1; in every other integer field strict mode refuses them.
     if type(value) is not int:
         raise ValueError("not an integer")
@@ -89,7 +89,7 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @classmethod
-    def parse(cls, value: Any, *, field: str) -> Self:
+    def parse(cls, value: object, *, field: str) -> Self:
         """Check a JSON value against the model.
 
         :param field: the document's name, with which the error's place starts
@@ -110,7 +110,7 @@ class Model(BaseModel):
                 found=None if missing else brief(first.get("input")),
             ) from exc
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+    def model_copy(self, *, update: Mapping[str, object] | None = None, deep: bool = False) -> Self:
         """A copy with fields replaced; values computed from the old fields (`cached_property`) are not copied."""
         copied = super().model_copy(update=update, deep=deep)
         for name in copied.__dict__.keys() - type(self).model_fields.keys():
@@ -124,7 +124,7 @@ class Model(BaseModel):
         choices = get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
         return "the field to be present" + (f": {' or '.join(map(repr, choices))}" if choices else "")
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> dict[str, Json]:
         """The document as a JSON value."""
         return self.model_dump(mode="json")
 

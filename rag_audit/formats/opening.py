@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import PolicyError
@@ -27,7 +26,7 @@ def compared(
     embedder: Json,
     roster: Sequence[RosterEntry],
     tenants: Sequence[TenantEntry],
-) -> list[tuple[str, Any, Any]]:
+) -> list[tuple[str, str | ListRoot, str | ListRoot]]:
     """Compare an opening's commitments with the published or stored documents: (field, committed, found) for each.
 
     :param policy: the policy as JSON

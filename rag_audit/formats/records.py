@@ -6,13 +6,13 @@ is RFC 8785 JSON of at most 65,535 bytes.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import Field
 
-from rag_audit.encoding.canonical import jcs, sha256
+from rag_audit.encoding.canonical import Json, jcs, sha256
 from rag_audit.errors import EncodingError, SchemaError, SizeError, VersionError
 from rag_audit.formats.models import (
     Count,
@@ -230,7 +230,7 @@ _ENTRY_TYPES: dict[str, type[Entry]] = {
 }
 
 
-def parse_entry(value: Any, *, field: str) -> Entry:
+def parse_entry(value: Json, *, field: str) -> Entry:
     """Read a ledger entry from its JSON value.
 
     :raises SchemaError: the type is unknown, or a field is wrong

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rag_audit.encoding.canonical import jcs, sha256
+from rag_audit.encoding.canonical import Json, jcs, sha256
 from rag_audit.formats.models import Count, FieldHex, Hex32, Hex64, Identifier, Model, One, Positive
 from rag_audit.relation.commitments import derive_salt
 
@@ -53,7 +53,9 @@ class SignedRequest(Model):
 
 def request_message(origin: str, opening: str, tenant: str, account: str, i: int, hq: str) -> bytes:
     """The bytes that an account signs: "rag-audit/request/v1" || JCS of the named fields."""
-    body = {"origin": origin, "opening": opening, "tenant": tenant, "account": account, "i": i, "hq": hq}
+    body: Json = {
+        "origin": origin, "opening": opening, "tenant": tenant, "account": account, "i": i, "hq": hq,
+    }  # fmt: skip
     return b"rag-audit/request/v1" + jcs(body)
 
 

@@ -11,13 +11,18 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
 
 from rag_audit.encoding.canonical import parse_toml, read_bytes
 from rag_audit.errors import SchemaError
 from rag_audit.formats.models import Count, DecimalText, Hex32, Identifier, Line, Model, One, Positive
+
+if TYPE_CHECKING:
+    from tomlkit.items import AoT, Item, Table
+
+Element = TypeVar("Element", bound="Item")
 
 MAX_TRUST_BYTES = 1 << 20
 A1_LEVELS = ("declared", "re-executed", "proved(unpinned)", "proved")
@@ -29,8 +34,10 @@ _TAU = re.compile(r"\A([1-9][0-9]{0,14}) (positions|seconds)\Z")
 _TAU_FORMS = '0 (the whole window), or a text with its unit: "500 positions", "3600 seconds"'
 
 
-def _tau(value: Any) -> int | str:
-    if (type(value) is int and value == 0) or (isinstance(value, str) and _TAU.match(value)):
+def _tau(value: object) -> int | str:
+    if type(value) is int and value == 0:
+        return value
+    if isinstance(value, str) and _TAU.match(value):
         return value
     raise ValueError(_TAU_FORMS)
 
@@ -262,7 +269,7 @@ def trust_template(
 
     import tomlkit  # a verifier only reads
 
-    def remarked(item: Any, remark: str) -> Any:
+    def remarked(item: Element, remark: str) -> Element:
         item.comment(remark)
         item.trivia.comment_ws = "  "
         return item
@@ -275,7 +282,7 @@ def trust_template(
     cosigned = "witnesses that must have cosigned the opening before the window opened"
     document.add("quorum", remarked(tomlkit.item(quorum), cosigned))
 
-    def table(values: Mapping[str, Any], remark: str = "") -> Any:
+    def table(values: Mapping[str, object], remark: str = "") -> Table:
         made = tomlkit.table()
         if remark:
             remarked(made, remark)
@@ -283,7 +290,7 @@ def trust_template(
             made.add(key, value)
         return made
 
-    def tables(items: Sequence[Any]) -> Any:
+    def tables(items: Sequence[Table]) -> AoT:
         made = tomlkit.aot()
         for item in items:
             made.append(item)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -125,7 +125,7 @@ def _limit(found: int, most: int, unit: str, path: Path) -> None:
                         found=f"{found}")  # fmt: skip
 
 
-def _sibling_name(name: Any, *, field: str) -> str:
+def _sibling_name(name: Json, *, field: str) -> str:
     if not isinstance(name, str) or not _SIBLING.match(name):
         raise EncodingError(
             "the name of a sibling is not valid",

@@ -98,9 +98,10 @@ def _lines(file: Path) -> Iterator[Document]:
             continue
         place = f"{file.name}#{number}"
         value = parse_json(line, source=place)
-        if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        text = value.get("text") if isinstance(value, dict) else None
+        if not isinstance(text, str):
             raise SchemaError("the line is not a document", field=place, expected='{"text": ".."}')
-        yield Document(place, file.stem, place, value["text"])
+        yield Document(place, file.stem, place, text)
 
 
 def _text_files(path: Path) -> Iterator[Path]:

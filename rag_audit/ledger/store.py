@@ -329,6 +329,7 @@ class LedgerStore:
             ) from exc
         return size
 
+    # Any: a row has the types of its statement, which sqlite3 does not tell.
     def _one(self, statement: str, *parameters: object) -> tuple[Any, ...] | None:
         rows = self._all(statement, *parameters)
         return rows[0] if rows else None

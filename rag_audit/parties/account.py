@@ -8,12 +8,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_json
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import InvalidProof, RequestRefused, SchemaError, SignatureError, StoreError
 from rag_audit.export.log import FinalLog
+from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.models import Hex32, Identifier, Model, Positive
 from rag_audit.formats.opening import list_root
 from rag_audit.formats.policy import Policy
@@ -280,13 +280,11 @@ def embedder_of(window: Publication) -> Embedder:
     """The embedder (or at least its tokeniser) that a window's manifest names.
 
     :raises SetupError: the embedder is not installed here
-    :raises SchemaError: this release's embedder of that name has another manifest
+    :raises SchemaError: the manifest is not well-formed, or this release's embedder of that name has another
     """
-    part: Any = window.embedder.get("embedder", {})
-    tokens = part.get("tokens", {})
-    embedder = get_embedder(
-        str(part.get("kind")), query_tokens=tokens.get("query"), document_tokens=tokens.get("document")
-    )
+    part = check_manifest(window.embedder)["embedder"]
+    tokens = part["tokens"]
+    embedder = get_embedder(part["kind"], query_tokens=tokens["query"], document_tokens=tokens["document"])
     if embedder.manifest() != part:
         raise SchemaError("this release's embedder is not the committed one", field="embedder", expected=part)
     return embedder
@@ -297,8 +295,8 @@ def tokens_beyond(window: Publication, text: str) -> int:
 
     Only the account is told. A public mark would reveal something about a question that the ledger keeps secret.
     """
-    part: Any = window.embedder["embedder"]
-    return len(get_embedder(part["kind"], query_tokens=MAX_TOKENS).tokenize(text)) - len(
+    kind = check_manifest(window.embedder)["embedder"]["kind"]
+    return len(get_embedder(kind, query_tokens=MAX_TOKENS).tokenize(text)) - len(
         embedder_of(window).tokenize(text)
     )
 

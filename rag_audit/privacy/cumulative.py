@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from rag_audit import accounting
 from rag_audit.accounting.values import Real, text
-from rag_audit.encoding.canonical import digest_hex, read_json
+from rag_audit.encoding.canonical import Json, digest_hex, read_json
 from rag_audit.errors import PolicyError, SchemaError
 from rag_audit.formats.models import repeated
 from rag_audit.formats.policy import Policy
@@ -48,7 +47,7 @@ class Cumulative:
     alone: Sequence[float]
     tenants: Sequence[str]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Json]:
         """JSON form, reals as decimal strings."""
         return {
             "eps": text(self.bound.eps),

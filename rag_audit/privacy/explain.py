@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 from rag_audit import accounting
+from rag_audit.accounting.figures import PolicyFigures
 from rag_audit.formats.policy import Policy
 
 _WIDTH = 110
@@ -22,7 +22,7 @@ COVERS = (
 """Text that is printed before every eps or AUC bound (docs/accounting.md, "What the figures cover")."""
 
 
-def figures_text(figures: Mapping[str, Any]) -> str:
+def figures_text(figures: PolicyFigures) -> str:
     """The text for people of every bound, with its validity and whether it counts as eps_audit.
 
     :param figures: the result of `accounting.policy_figures`
@@ -61,7 +61,7 @@ def figures_text(figures: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def explain(policy: Policy, figures: Mapping[str, Any], target: str) -> str:
+def explain(policy: Policy, figures: PolicyFigures, target: str) -> str:
     """The explanation of a policy, number by number.
 
     :param figures: the result of `accounting.policy_figures` for this policy

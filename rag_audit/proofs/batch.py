@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
+from typing import ClassVar, Generic, Protocol, TypeVar, overload
 
 from rag_audit.errors import RagAuditError
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 Refusals = dict[int, RagAuditError]
 """The reasons why proofs do not hold, by the proof's number: `InvalidProof` for a false proof, another error (exit
 code 2) for bytes that are no proof at all or cannot be read."""
@@ -41,23 +42,26 @@ class Lazy(Sequence[T], Generic[T]):
         return self.make(places)
 
 
-class NativeBatch(Protocol):
+class NativeBatch(Protocol[Item]):
     """A batch in the native core: a sum of equations that grows chunk by chunk and keeps no proof."""
 
     CHUNK: ClassVar[int]
 
-    def add(self, records: list[Any], /) -> list[tuple[int, str]]:
+    def add(self, records: list[Item], /) -> list[tuple[int, str]]:
         """Add records, and return the numbers of those that are no proofs at all, with the reason."""
 
     def holds(self) -> bool:
         """Whether every record that was added and not refused is proved."""
 
-    def search(self, records: list[Any], /) -> list[tuple[int, str]]:
+    def search(self, records: list[Item], /) -> list[tuple[int, str]]:
         """The numbers of the given records whose proofs do not hold, with the reason, whatever was added before."""
 
 
 def in_chunks(
-    batch: NativeBatch, count: int, record: Callable[[int], Any], refused: Callable[[str], RagAuditError]
+    batch: NativeBatch[Item],
+    count: int,
+    record: Callable[[int], Item],
+    refused: Callable[[str], RagAuditError],
 ) -> Refusals:
     """Verify proofs in one sum, of which one chunk's records are held at a time, and return the refusals by number. If
     the sum does not vanish, each chunk is made again to find its false proofs.
@@ -67,9 +71,10 @@ def in_chunks(
     """
     bad: Refusals = {}
 
-    def of_chunk(start: int, step: Callable[[list[Any]], list[tuple[int, str]]]) -> None:
+    def of_chunk(start: int, step: Callable[[list[Item]], list[tuple[int, str]]]) -> None:
         """Apply a step to one chunk, whose records are freed with the call."""
-        places, records = [], []
+        places: list[int] = []
+        records: list[Item] = []
         for i in range(start, min(start + batch.CHUNK, count)):
             try:
                 records.append(record(i))

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import VersionError
-from rag_audit.proofs.interface import OpenedKey, Pins
+from rag_audit.proofs.interface import Key, OpenedKey, Pins
 
 COALITION_SYSTEMS = ("groth16", "scan")
 """The proof systems that a policy may name for its coalition proof."""
@@ -67,8 +67,11 @@ class CoalitionPrivate:
     labels: Sequence[int] = field(repr=False)
 
 
-class CoalitionSystem(Protocol):
+class CoalitionSystem(Protocol[Key]):
     """The interface of `rag_audit.proofs.<system>.coalition.SYSTEM`."""
+
+    ENGINES: tuple[str, ...]
+    """As `ProofSystem.ENGINES`."""
 
     def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
         """The digest of the circuit or protocol for windows of up to `records` records.
@@ -90,7 +93,7 @@ class CoalitionSystem(Protocol):
         theta: tuple[int, int],
         published: Mapping[str, Json],
         pins: Pins,
-    ) -> OpenedKey:
+    ) -> OpenedKey[Key]:
         """The key that a verifier needs beside proof and statement, from the window file and its own pins.
 
         :raises SetupError: there is no pin, or no published key
@@ -104,7 +107,7 @@ class CoalitionSystem(Protocol):
         *,
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Json]:
         """The coalition proof as JSON, with `system` and `circuit` among its fields. It is verified before it is
         returned, since the closing record that names it is final.
 
@@ -115,7 +118,7 @@ class CoalitionSystem(Protocol):
         """
 
     def verify(
-        self, statement: CoalitionStatement, certificate: Json, *, key: Any, engine: str = "native"
+        self, statement: CoalitionStatement, certificate: Json, *, key: Key, engine: str = "native"
     ) -> None:
         """Return if the coalition proof proves the statement.
 
@@ -125,12 +128,13 @@ class CoalitionSystem(Protocol):
         """
 
 
-def coalition_system(name: str) -> CoalitionSystem:
+def coalition_system(name: str) -> CoalitionSystem[Any]:
     """The system of coalition proofs that a policy names.
 
     :raises VersionError: this release does not have the system
     """
     if name not in COALITION_SYSTEMS:
         raise VersionError("this system has no coalition proofs", expected=COALITION_SYSTEMS, found=name)
-    system: CoalitionSystem = importlib.import_module(f"rag_audit.proofs.{name}.coalition").SYSTEM
+    # Any: a key is opened and used by the same system, which alone knows what it is.
+    system: CoalitionSystem[Any] = importlib.import_module(f"rag_audit.proofs.{name}.coalition").SYSTEM
     return system

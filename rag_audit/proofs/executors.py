@@ -56,6 +56,7 @@ SILENCE_S = 300.0
 _JOB, _RESULT = b"rag-audit/worker/v1/job", b"rag-audit/worker/v1/result"
 
 K = TypeVar("K")
+T = TypeVar("T")
 
 
 # -- keys and seals ------------------------------------------------------------------------------------------
@@ -87,11 +88,11 @@ def worker_key() -> bytes:
     return parse_hex(text.rstrip("\n"), 32, field=name)
 
 
-def _seal(key: bytes, value: Any, context: bytes) -> bytes:
+def _seal(key: bytes, value: object, context: bytes) -> bytes:
     return seal(pickle.dumps(value), key, context)
 
 
-def _open(key: bytes, blob: bytes, context: bytes) -> Any:
+def _open(key: bytes, blob: bytes, context: bytes) -> Any:  # what pickle gives
     # The bytes are unpickled only after the tag is checked, so whoever made them holds the key.
     try:
         plain = unseal(blob, key, context, what="job or result")
@@ -273,12 +274,12 @@ def _answering(address: str) -> Iterator[None]:
 # -- jobs ----------------------------------------------------------------------------------------------------
 
 
-def run_job(job: Job) -> Any:
+def run_job(job: Job[T]) -> T:
     """Run a picklable job and return its proof; this is what an executor runs."""
     return job.run()
 
 
-def run_jobs(jobs: Iterable[tuple[K, Job]], executor: Executor | None) -> Iterator[tuple[K, Any]]:
+def run_jobs(jobs: Iterable[tuple[K, Job[T]]], executor: Executor | None) -> Iterator[tuple[K, T]]:
     """Run jobs and yield each one's name and result as it finishes, in any order.
 
     Jobs are taken from the iterable as there is room for them. A job whose worker is lost runs once more. After an
@@ -300,7 +301,7 @@ def run_jobs(jobs: Iterable[tuple[K, Job]], executor: Executor | None) -> Iterat
     limit = 2 * executor.workers if isinstance(executor, LocalProcesses) else IN_FLIGHT
     if not isinstance(executor, LocalProcesses | SealedExecutor | ProcessPoolExecutor | ThreadPoolExecutor):
         executor = SealedExecutor(executor, worker_key())
-    waiting: dict[Future[Any], tuple[K, Job, bool]] = {}
+    waiting: dict[Future[T], tuple[K, Job[T], bool]] = {}
     failure: RagAuditError | None = None
     source = iter(jobs)
 
@@ -310,7 +311,7 @@ def run_jobs(jobs: Iterable[tuple[K, Job]], executor: Executor | None) -> Iterat
             most = min(limit, max(FEWEST_IN_FLIGHT, IN_FLIGHT_BYTES // executor.largest))
         return len(waiting) < most
 
-    def send(name: K, job: Job, *, again: bool) -> None:
+    def send(name: K, job: Job[T], *, again: bool) -> None:
         nonlocal failure
         try:
             waiting[executor.submit(run_job, job)] = (name, job, again)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import RagAuditError, VersionError
@@ -18,6 +19,9 @@ from rag_audit.formats.constants import Constants
 from rag_audit.formats.statements import PublicValues, RecordPublic, SlotPublic, TenantPublic
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from rag_audit.proofs.scan.job import CertificateJob, NoiseCertificate
 
 SYSTEMS = ("groth16", "scan")
@@ -61,14 +65,27 @@ class RecordPrivate:
     low_memory: bool = False
 
 
-class Job(Protocol):
+Made = TypeVar("Made", covariant=True)
+"""What a job makes: a proof as files carry it, or a noise certificate."""
+
+
+class Job(Protocol[Made]):
     """A job that makes a proof. It holds secrets, and is picklable, so any `concurrent.futures.Executor` can run it."""
 
-    def run(self) -> Any:
-        """The proof as JSON, or a noise certificate.
+    def run(self) -> Made:
+        """Do the job's work.
 
         :raises WitnessError: the private inputs do not satisfy the statement
         """
+
+
+RecordJob: TypeAlias = Job[dict[str, Json]]
+"""A job that proves a statement about a record, or about several; the proof is as files carry it."""
+
+Key = TypeVar("Key")
+"""The key that a system's verifiers need beside proofs and statements."""
+SharedProof = TypeVar("SharedProof")
+"""A parsed proof for several records."""
 
 
 class KeyPin(Protocol):
@@ -98,7 +115,7 @@ class Pins(Protocol):
 
 
 @dataclass(frozen=True)
-class OpenedKey:
+class OpenedKey(Generic[Key]):
     """A key that a verifier needs beside proofs and statements, checked against its pins.
 
     :param key: the key for `ProofSystem.refusals`
@@ -106,15 +123,27 @@ class OpenedKey:
     :param setup: the kind of setup that made the key; None where no setup has secrets that somebody could have kept
     """
 
-    key: Any
+    key: Key
     digest: str
     setup: Literal["unsafe", "ceremony"] | None
 
 
-class SharedProofs(Protocol):
+@dataclass(frozen=True)
+class IndexCommitment:
+    """A tenant's index as its proof system commits to it.
+
+    :param digest: C_idx
+    :param points: the points whose digest C_idx is; empty for systems without points
+    """
+
+    digest: bytes
+    points: bytes = b""
+
+
+class SharedProofs(Protocol[Key, SharedProof]):
     """Proofs of one statement that are each for several records of a tenant; all of these carry the same JSON."""
 
-    def job(self, jobs: Mapping[str, Any]) -> Job:
+    def job(self, jobs: Mapping[str, RecordJob]) -> RecordJob:
         """The job that proves the records of these jobs (`ProofSystem.record_job`), at most as many as there are
         places.
 
@@ -124,18 +153,18 @@ class SharedProofs(Protocol):
     def published_keys(self) -> dict[str, Json]:
         """As `ProofSystem.published_keys`."""
 
-    def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey:
+    def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey[Key]:
         """As `ProofSystem.open_key`."""
 
-    def parse_proof(self, value: Json, *, field: str) -> Any:
+    def parse_proof(self, value: Json, *, field: str) -> SharedProof:
         """As `ProofSystem.parse_proof`, for `verify`."""
 
     def verify(
         self,
-        key: Any,
-        proofs: Sequence[Any],
-        own: Sequence[Any],
-        every: Sequence[Any],
+        key: Key,
+        proofs: Sequence[SharedProof],
+        own: Sequence[PublicValues],
+        every: Sequence[PublicValues],
         *,
         engine: str,
     ) -> dict[int, RagAuditError]:
@@ -147,16 +176,36 @@ class SharedProofs(Protocol):
         """
 
 
-class ProofSystem(Protocol):
+class ProofSystem(Protocol[Key]):
     """The interface of a proof system for provider and verifier."""
 
     TABLE_ARTEFACT: str
     """The name of the artefact that commits to the embedder's table in the statement of A1."""
+    ENGINES: tuple[str, ...]
+    """The names of the verifiers that can check this system's proofs, the default one first."""
 
     def check_constants(self, constants: Constants) -> None:
         """Refuse constants for which `retrieve` cannot be proved, whatever the embedder's normalisation.
 
         :raises PolicyError: a constant is out of its bounds, which are named
+        """
+
+    def commit_index(
+        self,
+        rows: npt.NDArray[np.int8],
+        blinding: bytes,
+        path: Path,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> IndexCommitment:
+        """Commit to an index.
+
+        :param rows: the index, shape (capacity, dimension), may be mapped from a file
+        :param blinding: salt of the commitment, or its blinding key, 32 bytes
+        :param path: where a commitment that takes long is kept, and read again for the same rows and blinding
+        :param progress: called with (components done, dimension), where it takes long
+        :raises StoreError: what is kept was altered, is another index's, or cannot be written
+        :raises MemoryLimitError: the machine cannot hold the work
         """
 
     def circuits(self, constants: Constants) -> dict[str, str]:
@@ -171,10 +220,17 @@ class ProofSystem(Protocol):
         :raises SchemaError: the manifest lacks the table's commitment
         """
 
-    def record_job(self, name: str, record: RecordPublic, private: RecordPrivate) -> Job:
+    def record_job(self, name: str, record: RecordPublic, private: RecordPrivate) -> RecordJob:
         """The job that proves the named statement about a record.
 
         :raises WitnessError: the private inputs do not fit the statement
+        """
+
+    def keyed(self, job: RecordJob) -> tuple[RecordJob, dict[str, str]]:
+        """The job, bound to the verification key of this machine's cache wherever it runs, and that key's digest by
+        circuit. For systems without keys this is the unchanged job and no digest.
+
+        :param job: a job that this system made
         """
 
     def certificate_job(
@@ -182,17 +238,12 @@ class ProofSystem(Protocol):
     ) -> CertificateJob | None:
         """The job that makes a slot's noise certificate before its query; None for systems that have none."""
 
-    def keyed(self, job: Any) -> tuple[Any, dict[str, str]]:
-        """The job, bound to the verification key of this machine's cache wherever it runs, and that key's digest by
-        circuit. For systems without keys this is the unchanged job and no digest.
-        """
-
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
         """The keys that the window file carries for verifiers of these proofs, by digest."""
 
     def open_key(
         self, name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins
-    ) -> OpenedKey:
+    ) -> OpenedKey[Key]:
         """The key for one statement's proofs, taken from the window and accepted only if a pin or the opening names it.
 
         :raises SetupError: there is no pin, or the window has no key
@@ -208,7 +259,7 @@ class ProofSystem(Protocol):
         """
 
     def refusals(
-        self, key: Any, proofs: Sequence[bytes], statements: Sequence[PublicValues], *, engine: str = "native"
+        self, key: Key, proofs: Sequence[bytes], statements: Sequence[PublicValues], *, engine: str = "native"
     ) -> dict[int, RagAuditError]:
         """The reasons why proofs do not verify, by index, ascending: `InvalidProof` for a false proof, `EncodingError`
         for bytes that are no proof at all. Each proof has its own outcome, and none hides another.
@@ -221,19 +272,21 @@ class ProofSystem(Protocol):
     def places(self, name: str, value: Json) -> int:
         """The number of records that a proof from a file is for, by its form alone; 1 for one record's own proof."""
 
-    def shared(self, name: str, constants: Constants, places: int) -> SharedProofs | None:
+    # Any: a proof for several records is parsed and verified by the same `SharedProofs`.
+    def shared(self, name: str, constants: Constants, places: int) -> SharedProofs[Key, Any] | None:
         """Proofs of one statement for the given number of records each; None for systems that have none.
 
         :raises PolicyError: no circuit can be built for the number of records
         """
 
 
-def proof_system(name: str) -> ProofSystem:
+def proof_system(name: str) -> ProofSystem[Any]:
     """The proof system that a policy names.
 
     :raises VersionError: this release does not have the system
     """
     if name not in SYSTEMS:
         raise VersionError("the proof system is unknown", expected=", ".join(SYSTEMS), found=name)
-    system: ProofSystem = importlib.import_module(f"rag_audit.proofs.{name}.system").SYSTEM
+    # Any: a key is opened and used by the same system, which alone knows what it is.
+    system: ProofSystem[Any] = importlib.import_module(f"rag_audit.proofs.{name}.system").SYSTEM
     return system

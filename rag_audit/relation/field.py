@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 
-from rag_audit.encoding.canonical import parse_hex
+from rag_audit.encoding.canonical import Json, parse_hex
 from rag_audit.errors import EncodingError
 
 MODULUS = 21888242871839275222246405745257275088548364400416034343698204186575808495617
@@ -60,7 +60,7 @@ def to_hex(x: int) -> str:
     return to_bytes(x).hex()
 
 
-def from_hex(text: object, *, field: str) -> int:
+def from_hex(text: Json, *, field: str) -> int:
     """The field element written as 64 lowercase hexadecimal digits.
 
     :raises EncodingError: the text is not of that form, or the integer is not below r

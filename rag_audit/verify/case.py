@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from rag_audit.errors import ExitCode, RagAuditError
 from rag_audit.formats.challenge import Challenge
@@ -54,6 +54,16 @@ class Status(StrEnum):
         }[self]
 
 
+class CheckJson(TypedDict):
+    """A check as a verdict's JSON has it."""
+
+    id: str
+    status: str
+    expected: str
+    found: str
+    at: NotRequired[str]
+
+
 @dataclass(frozen=True)
 class Check:
     """One check with its outcome, a line of the report."""
@@ -65,10 +75,17 @@ class Check:
     at: str | None = None
     """the entry, proof or receipt that decided the check, where there is one"""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> CheckJson:
         """The check as a JSON value, for programs."""
-        value = {"id": self.id, "status": self.status.value, "expected": self.expected, "found": self.found}
-        return value if self.at is None else {**value, "at": self.at}
+        value: CheckJson = {
+            "id": self.id,
+            "status": self.status.value,
+            "expected": self.expected,
+            "found": self.found,
+        }
+        if self.at is not None:
+            value["at"] = self.at
+        return value
 
 
 @dataclass(frozen=True)
@@ -77,6 +94,17 @@ class ReceiptFile:
 
     name: str
     receipt: CountersignedReceipt
+
+
+@dataclass(frozen=True)
+class NamedChallenge:
+    """A challenge that the verifier names itself, instead of relying on the one that the provider published.
+
+    :param name: the file that it was read from
+    """
+
+    name: str
+    challenge: Challenge
 
 
 @dataclass
@@ -202,14 +230,3 @@ class Case:
 def first(items: Iterator[str]) -> str | None:
     """The first of lazily computed complaints, or None, since a report names one place and not a thousand."""
     return next(items, None)
-
-
-@dataclass(frozen=True)
-class NamedChallenge:
-    """A challenge that the verifier names itself, instead of relying on the one that the provider published.
-
-    :param name: the file that it was read from
-    """
-
-    name: str
-    challenge: Challenge

@@ -47,7 +47,7 @@ class Figures(TypedDict, total=False):
     setup: str
     records: int
     # the accountant's (`accounting.figures.policy_figures`), and what the ledger's own counts come to
-    bounds: dict[str, Any]
+    bounds: dict[str, Any]  # the accountant's
     eps_audit: str
     eps_audit_by: str
     eps_one_account: str

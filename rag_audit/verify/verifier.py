@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
-from rag_audit.encoding.canonical import bounded_text, digest_hex, jcs, read_bytes, read_json
+from rag_audit.encoding.canonical import Json, bounded_text, digest_hex, jcs, read_bytes, read_json
 from rag_audit.errors import EncodingError, ExitCode, RagAuditError, SchemaError, SetupError
 from rag_audit.errors.printable import printable
 from rag_audit.formats.challenge import Challenge
@@ -21,7 +21,7 @@ from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import MAX_NOTE_BYTES
-from rag_audit.verify.case import Case, Check, NamedChallenge, ReceiptFile, Status
+from rag_audit.verify.case import Case, Check, CheckJson, NamedChallenge, ReceiptFile, Status
 from rag_audit.verify.checks import bound, coalition, ledger, opening, proof, receipt
 from rag_audit.verify.checks import trust as trust_checks
 from rag_audit.verify.checks.challenge import open_challenge
@@ -51,6 +51,17 @@ DOES_NOT_PROVE = (
     "the computational assumptions: SHA-256, Poseidon, Ed25519, and the proof system's (docs/security.md)",
 )
 """Printed with every verdict, in this order."""
+
+
+class VerdictJson(TypedDict):
+    """A verdict for programs (docs/protocol.md, "Verdict")."""
+
+    verdict: str
+    exit_code: int
+    checks: list[CheckJson]
+    figures: Figures
+    notes: list[str]
+    does_not_prove: list[str]
 
 
 @dataclass(frozen=True)
@@ -98,13 +109,13 @@ class Verdict:
             parts += [f"allow={name}" for name in f.get("allowed", [])]
         return printable(" ".join(parts))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> VerdictJson:
         """The whole verdict as a JSON value, for programs."""
         return {
             "verdict": self.line,
             "exit_code": int(self.exit_code),
             "checks": [c.as_json() for c in self.checks],
-            "figures": dict(self.figures),
+            "figures": self.figures.copy(),
             "notes": list(self.notes),
             "does_not_prove": list(DOES_NOT_PROVE),
         }
@@ -160,7 +171,7 @@ def _options(trust: Trust, max_epsilon: str | None, allow_unsafe_setup: bool) ->
     """Apply command-line options to trust.toml's requirements: they tighten one, or are named in the verdict."""
     require = trust.require
     allowed = ["unsafe-setup"] if allow_unsafe_setup or require.allow_unsafe_setup else []
-    update: dict[str, Any] = {"allow_unsafe_setup": bool(allowed)}  # before any other option joins the list
+    update: dict[str, Json] = {"allow_unsafe_setup": bool(allowed)}  # before any other option joins the list
     if max_epsilon is not None:
         update["max_epsilon"] = max_epsilon
         if require.max_epsilon is None:

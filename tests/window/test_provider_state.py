@@ -90,11 +90,16 @@ def index_and_its_commitment(directory: Path) -> None:
     from rag_audit.commit.commitment import WindowSecrets, commit_tenant
     from rag_audit.commit.stored import _load_index
     from rag_audit.index.documents import DocumentStore
+    from rag_audit.proofs.interface import proof_system
+    from rag_audit.relation.field import to_bytes
 
     other_vector(directory)
     drawn = WindowSecrets.load(directory / "secrets.json")
     with DocumentStore(directory / "documents.sqlite") as documents:
-        made = commit_tenant("law", _load_index(directory, "law"), documents.texts("law"), drawn)
+        index = _load_index(directory, "law")
+        blinding = to_bytes(drawn.index_salts["law"])
+        committed = proof_system("groth16").commit_index(index.rows, blinding, directory / "law.points")
+        made = commit_tenant("law", index, documents.texts("law"), drawn, committed)
     stored(lambda v: v["tenants"].__setitem__(0, made.entry.dump()))(directory)
 
 

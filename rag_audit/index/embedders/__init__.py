@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import cast
 
-from rag_audit.encoding.canonical import digest_hex
+from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import SetupError
+from rag_audit.formats.manifest import EmbedderManifest
 from rag_audit.index.embedders.base import Embedder, NothingToEmbed, PromptTemplate, TokenLimits, Vectors
 
 __all__ = [
@@ -40,7 +40,7 @@ def public_artefacts(name: str) -> dict[str, str]:
     return dict(ARTEFACTS)
 
 
-def public_manifest(name: str) -> dict[str, Any]:
+def public_manifest(name: str) -> dict[str, Json]:
     """An embedder's manifest without its token limits, which the policy sets; no extra needs to be installed.
 
     :raises SetupError: as `public_artefacts`
@@ -49,15 +49,19 @@ def public_manifest(name: str) -> dict[str, Any]:
 
     if name != NAME:
         raise SetupError("no manifest of this embedder is known", field="embedder", expected=NAME, found=name)
-    return {key: value for key, value in manifest(1, 1).items() if key != "tokens"}
+    return _without_limits(manifest(1, 1))
 
 
-def manifest_digest(manifest: Mapping[str, Any]) -> str:
+def manifest_digest(manifest: EmbedderManifest | dict[str, Json]) -> str:
     """The digest by which a verifier pins an embedder: SHA-256 of its manifest without the token limits, 64 hex digits.
 
     :param manifest: the manifest, with or without the token limits
     """
-    return digest_hex({key: value for key, value in manifest.items() if key != "tokens"})
+    return digest_hex(_without_limits(manifest))
+
+
+def _without_limits(manifest: EmbedderManifest | dict[str, Json]) -> dict[str, Json]:
+    return {key: value for key, value in cast("dict[str, Json]", manifest).items() if key != "tokens"}
 
 
 def get_embedder(
@@ -77,7 +81,7 @@ def get_embedder(
     from rag_audit.index.embedders.onnx import MODELS, OnnxEmbedder
     from rag_audit.index.embedders.wordllama import NAME, WordLlama
 
-    limits: dict[str, Any] = {
+    limits: dict[str, int] = {
         key: value
         for key, value in (("query_tokens", query_tokens), ("document_tokens", document_tokens))
         if value is not None

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable
-from typing import Any
 
-from rag_audit.encoding.canonical import digest_hex, jcs, read_json
+from rag_audit.encoding.canonical import digest_hex, jcs
 from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
 from rag_audit.estimate import Estimate, coalition_private, coalition_statement, estimate_window
 from rag_audit.formats.records import CoalitionEstimate, QueryRecord
 from rag_audit.index.query import OpenedQuery
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.parties.provider.context import Context
-from rag_audit.parties.provider.publishing import MAX_COALITION_BYTES
+from rag_audit.parties.provider.publishing import CoalitionProof
 from rag_audit.proofs.coalition import coalition_system
 from rag_audit.relation.field import to_hex
 
@@ -56,14 +55,14 @@ def declare(
         capacity=asked.records,
     )
     path, ctx = context.layout.coalition, to_hex(statement.ctx)
-    kept: Any = read_json(path, max_bytes=MAX_COALITION_BYTES) if path.exists() else {}
-    if kept.get("ctx") != ctx:
+    kept = CoalitionProof.load(path) if path.exists() else None
+    if kept is None or kept.ctx != ctx:
         witness = coalition_private(records, estimate, vectors, [q.salts.vector for q in queries])
         system = coalition_system(asked.system)
         certificate = system.certify(statement, witness, executor=executor, progress=progress)
-        kept = {"ctx": ctx, "certificate": certificate}
-        replace_file(path, jcs(kept))
-    return declared.model_copy(update={"certificate": digest_hex(kept["certificate"])})
+        kept = CoalitionProof(ctx=ctx, certificate=certificate)
+        replace_file(path, kept.canonical())
+    return declared.model_copy(update={"certificate": digest_hex(kept.certificate)})
 
 
 def _asked(context: Context) -> tuple[list[QueryRecord], list[OpenedQuery]]:

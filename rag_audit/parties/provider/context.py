@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from rag_audit.attest import answering
 from rag_audit.attest.answering import Retained
@@ -57,7 +58,7 @@ class Context:
         """The digest of entry 0, which names the window."""
         return digest_hex(self.opening.dump())
 
-    def system(self, tenant: str) -> ProofSystem:
+    def system(self, tenant: str) -> ProofSystem[Any]:
         """The proof system of a tenant."""
         part = self.policy.tenant(tenant)
         assert part is not None

@@ -6,11 +6,11 @@ import concurrent.futures
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
-from typing import cast
+from typing import Any
 
 from rag_audit.attest import answering
 from rag_audit.attest.certificates import CertificateStore
-from rag_audit.encoding.canonical import digest_hex, jcs
+from rag_audit.encoding.canonical import Json, digest_hex, jcs
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SchemaError, StoreError, WindowStateError
 from rag_audit.formats.challenge import Challenge
@@ -21,7 +21,8 @@ from rag_audit.ledger.note import parse_note
 from rag_audit.parties.provider.context import Context
 from rag_audit.parties.provider.publishing import Publisher
 from rag_audit.proofs.executors import run_jobs
-from rag_audit.proofs.interface import Job, RecordPrivate, SharedProofs
+from rag_audit.proofs.interface import Job, RecordJob, RecordPrivate, SharedProofs
+from rag_audit.proofs.scan import NoiseCertificate
 
 Progress = Callable[[int, int], None]
 """A function of (done, total)."""
@@ -78,7 +79,7 @@ class Prover:
         """
         public, private = self._public(draft), self._private(draft, query, positions)
         system = self._context.system(draft.tenant)
-        proofs = {
+        proofs: dict[str, Json] = {
             name: self._keyed(draft.tenant, system.record_job(name, public, private)).run()
             for name in self._context.statements(draft.tenant)
         }
@@ -173,7 +174,7 @@ class Prover:
 
     def _jobs(
         self, groups: dict[str, tuple[list[QueryRecord], str]], together: int | None
-    ) -> Iterator[tuple[str, Job]]:
+    ) -> Iterator[tuple[str, RecordJob]]:
         """The jobs, each made on demand. A record's query is opened once for all of its statements, which follow one
         another."""
         opened: dict[int, RecordPrivate] = {}
@@ -186,7 +187,7 @@ class Prover:
 
     def group_job(
         self, group: Sequence[tuple[QueryRecord, RecordPrivate]], name: str, together: int | None
-    ) -> Job:
+    ) -> RecordJob:
         """The job that proves one statement about a group's records."""
         tenant = group[0][0].tenant
         system = self._context.system(tenant)
@@ -227,7 +228,7 @@ class Prover:
             beacon=context.beacon(record.account),
         )
 
-    def _certificate_job(self, slot: SlotKey) -> Job | None:
+    def _certificate_job(self, slot: SlotKey) -> Job[NoiseCertificate] | None:
         context = self._context
         public = slot_public(
             slot, context.public(slot.tenant), opening=context.opening, beacon=context.beacon(slot.account)
@@ -235,13 +236,14 @@ class Prover:
         s0, s1 = context.secrets.s0, context.secrets.s1
         return context.system(slot.tenant).certificate_job(public, s0, s1, low_memory=self.low_memory)
 
-    def _keyed(self, tenant: str, job: Job) -> Job:
+    def _keyed(self, tenant: str, job: RecordJob) -> RecordJob:
         """The job, bound to the verification key that this window publishes."""
         named, keys = self._context.system(tenant).keyed(job)
         self._publisher.fix_keys(keys)
-        return cast("Job", named)
+        return named
 
-    def _shared(self, tenant: str, name: str, places: int | None) -> SharedProofs | None:
+    # Any: as for `proof_system`.
+    def _shared(self, tenant: str, name: str, places: int | None) -> SharedProofs[Any, Any] | None:
         if places is None:
             return None
         return self._context.system(tenant).shared(name, self._context.public(tenant).constants, places)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from rag_audit.commit.stored import fix_keys
 from rag_audit.encoding.canonical import Json, digest_hex, read_json
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import StoreError, WindowStateError
 from rag_audit.formats.manifest import as_json
+from rag_audit.formats.models import FieldHex, Model
 from rag_audit.formats.publication import PUBLICATION, Publication
-from rag_audit.formats.records import MAX_CHECKPOINT_BYTES, Closing, QueryRecord
+from rag_audit.formats.records import MAX_CHECKPOINT_BYTES, Closing, Entry, QueryRecord
 from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.note import Note, merge_signatures, parse_note
@@ -22,6 +23,21 @@ from rag_audit.proofs.coalition import coalition_system
 
 MAX_PROOF_BYTES = 1 << 20
 MAX_COALITION_BYTES = 64 << 20
+
+
+class CoalitionProof(Model):
+    """coalition.json: the coalition proof that the closing record names.
+
+    :param ctx: the statement's context, by which a proof of an earlier estimate is told apart
+    """
+
+    ctx: FieldHex
+    certificate: dict[str, Json]
+
+    @classmethod
+    def load(cls, path: Path) -> CoalitionProof:
+        """Read the file."""
+        return cls.parse(read_json(path, max_bytes=MAX_COALITION_BYTES), field=path.name)
 
 
 class Publisher:
@@ -138,7 +154,7 @@ class Publisher:
         context, state = self._context, self._context.state
         with state.changed:
             entries = list(state.entries)
-        proofs: dict[str, Json] = {}
+        proofs: dict[str, dict[str, Json]] = {}
         for entry in entries:
             if isinstance(entry, QueryRecord) and (made := self.proofs(entry)):
                 proofs[str(entry.seq)] = made
@@ -155,12 +171,14 @@ class Publisher:
             roster=[r.dump() for r in context.commitment.roster],
             tenants=[t.entry.dump() for t in context.commitment.tenants.values()],
             verification_keys=self._keys(entries, proofs, certified=certificate is not None),
-            proofs=proofs,
+            proofs={**proofs},
             challenges=challenges,
             certificate=certificate,
         )
 
-    def _keys(self, entries: Iterable[Any], proofs: Mapping[str, Any], *, certified: bool) -> dict[str, Json]:
+    def _keys(
+        self, entries: Iterable[Entry], proofs: Mapping[str, dict[str, Json]], *, certified: bool
+    ) -> dict[str, Json]:
         """The verification keys of all proofs in the file, which are fixed for the window from now on."""
         context = self._context
         kinds = {
@@ -199,7 +217,8 @@ class Publisher:
         """The record's proofs that exist, by statement."""
         if record.proof is not None:
             path = self.proof_path(record)
-            return read_json(path, max_bytes=MAX_PROOF_BYTES) if path.exists() else {}
+            kept = read_json(path, max_bytes=MAX_PROOF_BYTES) if path.exists() else {}
+            return cast("dict[str, Json]", kept)  # what `Prover.prove_now` wrote
         paths = {name: self.proof_path(record, name) for name in self._context.statements(record.tenant)}
         return {n: read_json(p, max_bytes=MAX_PROOF_BYTES) for n, p in paths.items() if p.exists()}
 
@@ -209,11 +228,11 @@ class Publisher:
         if named is None:
             return None
         path = self._context.layout.coalition
-        kept: Any = read_json(path, max_bytes=MAX_COALITION_BYTES)
-        if digest_hex(kept["certificate"]) != named:
+        kept = CoalitionProof.load(path)
+        if digest_hex(kept.certificate) != named:
             raise StoreError(
                 "the file is not the coalition proof that the closing record names",
                 field=path.name,
                 expected=named,
             )
-        return kept["certificate"]
+        return kept.certificate

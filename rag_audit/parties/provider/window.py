@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rag_audit.attest.certificates import CertificateStore
 from rag_audit.attest.release import Release
@@ -198,7 +198,7 @@ class Window(WindowView):
                     seq=seq,
                     ts=self.state.timestamp_inside(),
                     beacon=beacon,
-                    **account.dump(),
+                    **account.model_dump(),
                 )
             )
         assert isinstance(entry, Enrolment)
@@ -320,13 +320,19 @@ class Window(WindowView):
         """
         return self.prover.prove(seqs, together=together, executor=executor, progress=progress)
 
-    def answer_challenge(self, note: str, **options: Any) -> int:
-        """Publish a verifier's challenge and prove the records it names.
+    def answer_challenge(
+        self,
+        note: str,
+        *,
+        together: int | None = None,
+        executor: concurrent.futures.Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:
+        """Publish a verifier's challenge and prove the records it names. The options are those of `prove`.
 
-        :param options: as for `prove`
         :raises SchemaError: the challenge is over another ledger
         """
-        return self.prover.answer_challenge(note, **options)
+        return self.prover.answer_challenge(note, together=together, executor=executor, progress=progress)
 
     def certify_ahead(
         self,

@@ -7,11 +7,10 @@ import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rag_audit.accounting.values import text
 from rag_audit.errors import SetupError
-from rag_audit.privacy.explore.simulate import COVERS, Exploration, Recall, in_words
+from rag_audit.privacy.explore.simulate import COVERS, Exploration, Point, Recall, in_words
 
 HINT_PICTURE = "pip install 'ragaudit-zk[experiments]'"
 
@@ -94,11 +93,12 @@ def draw(exploration: Exploration, path: Path) -> None:
         raise SetupError("cannot be written", field=str(path), found=exc.strerror or str(exc)) from exc
 
 
-def csv_of(rows: Sequence[dict[str, Any]]) -> bytes:
-    """The grid's points as CSV, from their JSON form (`Point.as_json`)."""
+def csv_of(points: Sequence[Point]) -> bytes:
+    """The grid's points as CSV."""
+    rows = [{**point.as_json(), "gains": ",".join(map(str, point.noise.gains))} for point in points]
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({**row, "gains": ",".join(map(str, row["gains"]))})
+        writer.writerow(row)
     return out.getvalue().encode()

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 
-from rag_audit.encoding.canonical import parse_json, read_bytes
+from rag_audit.encoding.canonical import Json, parse_json, read_bytes
 from rag_audit.encoding.durable import open_regular
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError, SizeError
 from rag_audit.index.embedders import Embedder, NothingToEmbed
@@ -182,7 +181,7 @@ def load_questions(path: Path) -> list[Question]:
     return questions
 
 
-def _records(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
+def _records(path: Path) -> Iterator[tuple[str, int, dict[str, Json]]]:
     data = _inflate(path) if path.suffix == ".gz" else read_bytes(path, max_bytes=MAX_TEXT_BYTES)
     for number, line in enumerate(data.split(b"\n"), 1):
         if not line.strip():
@@ -210,7 +209,8 @@ def _inflate(path: Path) -> bytes:
     return data
 
 
-def _string(value: Mapping[str, Any], key: str, place: str) -> str:
-    if not isinstance(value.get(key), str):
-        raise SchemaError(f"no {key}", field=place, expected=f'{{"{key}": ".."}}', found=repr(value.get(key)))
-    return str(value[key])
+def _string(value: Mapping[str, Json], key: str, place: str) -> str:
+    text = value.get(key)
+    if not isinstance(text, str):
+        raise SchemaError(f"no {key}", field=place, expected=f'{{"{key}": ".."}}', found=repr(text))
+    return text

@@ -14,13 +14,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_audit import _native, accounting
 from rag_audit.accounting.values import Real, check_delta_split, count, epsilon, probability, text
+from rag_audit.encoding.canonical import Json
 from rag_audit.errors import PolicyError
 from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import Int32Array, select
@@ -77,7 +77,7 @@ class Recall:
     hit: float
     error: float
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, Json]:
         """JSON form, reals as decimal strings."""
         return {"recall": f"{self.recall:.4f}", "hit": f"{self.hit:.4f}", "error": f"{self.error:.4f}"}
 
@@ -106,7 +106,7 @@ class Point:
         gains = ",".join(map(str, self.noise.gains))
         return f"gains {gains}, R {window.lattice}, scores {window.lo}..{window.hi}, n {self.n}, k {self.k}"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Json]:
         """JSON form, reals as decimal strings."""
         window = self.noise.window
         return {
@@ -143,7 +143,7 @@ class Exploration:
     chance: Recall
     points: Sequence[Point]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Json]:
         """JSON form, reals as decimal strings."""
         return {
             "covers": COVERS,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import gcd
-from typing import Any, cast
 
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import InvalidProof, WitnessError
@@ -16,7 +15,7 @@ from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement, Coa
 from rag_audit.proofs.executors import run_jobs
 from rag_audit.proofs.groth16.circuit import Inputs
 from rag_audit.proofs.groth16.instance import CoalitionInstance
-from rag_audit.proofs.groth16.job import parse_key, parse_proof, prove
+from rag_audit.proofs.groth16.job import ENGINES, parse_key, parse_proof, prove
 from rag_audit.proofs.groth16.job import verify as verify_proof
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.groth16.system import pinned_key
@@ -31,6 +30,8 @@ MASK_BITS = 252
 
 class Groth16Coalition:
     """Coalition proofs by the circuit `coalition` (`CoalitionSystem`)."""
+
+    ENGINES: tuple[str, ...] = ENGINES
 
     def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
         """The digest of the circuit for windows of up to `records` records.
@@ -52,7 +53,7 @@ class Groth16Coalition:
         theta: tuple[int, int],
         published: Mapping[str, Json],
         pins: Pins,
-    ) -> OpenedKey:
+    ) -> OpenedKey[VerificationKey]:
         """See `CoalitionSystem.open_key`."""
         return pinned_key(instance(records, dimension, theta).digest(), published, pins)
 
@@ -63,7 +64,7 @@ class Groth16Coalition:
         *,
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Json]:
         """Make the coalition proof, which is one Groth16 proof, in one job.
 
         :raises WitnessError: the claim is false, or there are more records than the circuit has places
@@ -79,7 +80,7 @@ class Groth16Coalition:
         )
         if progress is not None:
             progress(1, 1)
-        return cast("dict[str, Any]", certificate)
+        return certificate
 
     def verify(
         self,
@@ -102,7 +103,7 @@ class Groth16Coalition:
             raise InvalidProof("the coalition proof does not verify", field="certificate")
 
 
-SYSTEM: CoalitionSystem = Groth16Coalition()
+SYSTEM: CoalitionSystem[VerificationKey] = Groth16Coalition()
 """The system that `proofs.coalition.coalition_system` returns."""
 
 
@@ -236,7 +237,7 @@ class CoalitionJob:
             "label": [*labels, *[0] * unused],
         }
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> dict[str, Json]:
         """The coalition proof as JSON: system, circuit, a, b, c.
 
         :raises WitnessError: the claim is false

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 from rag_audit import _native
 from rag_audit.encoding.cache import build_file, cache_dir
+from rag_audit.encoding.canonical import Json
 from rag_audit.errors import EncodingError, WitnessError
 from rag_audit.formats.statements import EmbedStatement, StaticTable
 from rag_audit.proofs.groth16.circuit import Inputs
@@ -180,7 +180,7 @@ class EmbedJob:
             "node": [int.from_bytes(self.paths[i : i + _ELEMENT], "big") for i in elements],
         }
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> dict[str, Json]:
         """The proof as JSON: system, circuit, a, b, c.
 
         :raises WitnessError: the private inputs do not satisfy the statement

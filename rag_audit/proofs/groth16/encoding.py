@@ -8,12 +8,42 @@ bytes big-endian for each coordinate, c1 before c0.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias, TypedDict
 
 from rag_audit.encoding.canonical import Json, parse_hex
 from rag_audit.errors import EncodingError, SchemaError
 
 BASE_MODULUS = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 """p, the order of the coordinates' field."""
+
+G1Json: TypeAlias = list[str]
+"""A point of G1 in our files: [x, y]."""
+G2Json: TypeAlias = list[list[str]]
+"""A point of G2 in our files: [[x0, x1], [y0, y1]]."""
+
+
+class SnarkjsKey(TypedDict):
+    """A verification key as snarkjs writes it: projective points, coordinates as decimal texts."""
+
+    protocol: str
+    curve: str
+    nPublic: int
+    vk_alpha_1: list[str]
+    vk_beta_2: list[list[str]]
+    vk_gamma_2: list[list[str]]
+    vk_delta_2: list[list[str]]
+    IC: list[list[str]]
+
+
+class SnarkjsProof(TypedDict):
+    """A proof as snarkjs writes it."""
+
+    protocol: str
+    curve: str
+    pi_a: list[str]
+    pi_b: list[list[str]]
+    pi_c: list[str]
+
 
 _TWIST = (
     19485874751759354771024239261021720505790618469301721065564631296452457478373,
@@ -68,12 +98,12 @@ def parse_g2(value: Json, *, field: str) -> bytes:
     return b"".join(c.to_bytes(32, "big") for c in (x1, x0, y1, y0))
 
 
-def g1_json(data: bytes) -> list[str]:
+def g1_json(data: bytes) -> G1Json:
     """A point of G1 from 64 bytes as [x, y]."""
     return [data[:32].hex(), data[32:64].hex()]
 
 
-def g2_json(data: bytes) -> list[list[str]]:
+def g2_json(data: bytes) -> G2Json:
     """A point of G2 from 128 bytes as [[x0, x1], [y0, y1]]."""
     return [[data[32:64].hex(), data[:32].hex()], [data[96:128].hex(), data[64:96].hex()]]
 

@@ -16,7 +16,7 @@ from math import gcd
 from pathlib import Path
 from typing import Protocol
 
-from rag_audit.encoding.canonical import digest_hex
+from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import PolicyError, SetupError
 from rag_audit.proofs.groth16.toolchain import circuits_dir
 from rag_audit.relation.noise import MAX_MAGNITUDE, check_gains, table_digest
@@ -304,7 +304,7 @@ def _main(library: str, public: tuple[str, ...], component: str) -> str:
     )
 
 
-def circuit_digest(instance: Instance, extra: dict[str, str]) -> str:
+def circuit_digest(instance: Instance, extra: dict[str, Json]) -> str:
     """The digest of an instance (see the module's head); `extra` names further pinned artefacts."""
     main = instance.main_source()
     return digest_hex(
@@ -313,7 +313,7 @@ def circuit_digest(instance: Instance, extra: dict[str, str]) -> str:
             "flags": list(COMPILER_FLAGS),
             "main": main,
             "packages": {name: _locked(name) for name in ("circom2", "circomlib")},
-            "sources": dict(included_sources(main)),
+            "sources": {path: digest for path, digest in included_sources(main)},
         }
     )
 
@@ -346,7 +346,7 @@ def _source(path: Path) -> tuple[str, tuple[str, ...]]:
 
 
 @cache
-def _locked(name: str) -> dict[str, str]:
+def _locked(name: str) -> dict[str, Json]:
     lock = json.loads((circuits_dir() / "package-lock.json").read_text())
     try:
         entry = lock["packages"][f"node_modules/{name}"]

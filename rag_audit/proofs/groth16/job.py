@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from rag_audit import _native
 from rag_audit.encoding.canonical import Json, parse_hex
@@ -104,7 +103,7 @@ class ProofJob:
             "position": list(self.positions),
         }
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> dict[str, Json]:
         """The proof as JSON: system, circuit, a, b, c.
 
         :raises WitnessError: the private inputs do not satisfy the statement
@@ -138,7 +137,7 @@ class ProofJob:
 
 def prove(
     instance: Instance, inputs: Inputs, statement: PublicValues, *, vk: str | None = None
-) -> dict[str, Any]:
+) -> dict[str, Json]:
     """Make a proof from the circuit's inputs, as JSON, that verifies under the published key.
 
     :param statement: the public values, against which verifiers will check the proof
@@ -171,14 +170,14 @@ def prove(
     return proof_json(proof, keys.manifest["circuit"])
 
 
-def proof_json(proof: bytes, circuit: str) -> dict[str, Any]:
+def proof_json(proof: bytes, circuit: str) -> dict[str, Json]:
     """A proof of 256 bytes (EIP-197 order) as files carry it."""
     return {
         "system": "groth16",
         "circuit": circuit,
-        "a": g1_json(proof[:64]),
-        "b": g2_json(proof[64:192]),
-        "c": g1_json(proof[192:]),
+        "a": [*g1_json(proof[:64])],
+        "b": [[*pair] for pair in g2_json(proof[64:192])],
+        "c": [*g1_json(proof[192:])],
     }
 
 
@@ -189,7 +188,7 @@ def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
     :raises SchemaError: the proof has other fields, or is of another system or circuit
     :raises EncodingError: a coordinate is not canonical, or a point is at infinity or off the curve
     """
-    parse_fields(value, ("system", "circuit", "a", "b", "c"), field=field)
+    value = parse_fields(value, ("system", "circuit", "a", "b", "c"), field=field)
     if value["system"] != "groth16":
         raise SchemaError(
             "the proof is of another system",

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
 from rag_audit import _native
 from rag_audit.encoding.cache import build_once, cache_dir, progress, read_manifest, write_manifest
@@ -20,6 +20,9 @@ from rag_audit.encoding.canonical import Json, digest_hex, jcs, parse_hex, read_
 from rag_audit.errors import CeremonyError, SchemaError, SetupError
 from rag_audit.proofs.groth16.circuit import compile_circuit
 from rag_audit.proofs.groth16.encoding import (
+    G1Json,
+    G2Json,
+    SnarkjsKey,
     g1_json,
     g2_json,
     parse_fields,
@@ -34,6 +37,37 @@ MAX_INPUTS = 127
 FOLDER = "keys2"
 """Subfolder of the cache; `keys` holds those of earlier releases, whose manifests listed no files."""
 _G2 = ("beta", "gamma", "delta")
+_COORDINATE = 64
+"""Bytes of a coordinate of G2."""
+
+
+class _KeyJson(TypedDict):
+    """The value of a `VerificationKey`."""
+
+    alpha: G1Json
+    beta: G2Json
+    gamma: G2Json
+    delta: G2Json
+    ic: list[G1Json]
+
+
+class KeyManifest(TypedDict):
+    """The manifest of a circuit's keys and of their setup.
+
+    :param vk: digest of the verification key
+    :param phase1: where the powers of tau come from
+    :param setup: "unsafe" or "ceremony"
+    :param contributions: number of contributions to phase 2
+    :param contributors: their names, after a ceremony
+    """
+
+    circuit: str
+    name: str
+    vk: str
+    phase1: str
+    setup: str
+    contributions: int
+    contributors: NotRequired[list[str]]
 
 
 @dataclass(frozen=True)
@@ -53,7 +87,7 @@ class VerificationKey:
         :raises EncodingError: a point is not canonical or not on the curve
         :raises CeremonyError: delta is gamma or its negative, so nobody's secret is in the key
         """
-        parse_fields(value, ("system", "circuit", "alpha", "ic", *_G2), field=field)
+        value = parse_fields(value, ("system", "circuit", "alpha", "ic", *_G2), field=field)
         if value["system"] != "groth16":
             raise SchemaError(
                 "the key is of another proof system",
@@ -63,14 +97,14 @@ class VerificationKey:
             )
         parse_hex(value["circuit"], 32, field=f"{field}.circuit")
         parse_g1(value["alpha"], field=f"{field}.alpha")
-        for name in _G2:
-            parse_g2(value[name], field=f"{field}.{name}")
-        if not isinstance(value["ic"], list) or not 2 <= len(value["ic"]) <= MAX_INPUTS + 1:
+        points = {name: parse_g2(value[name], field=f"{field}.{name}") for name in _G2}
+        ic = value["ic"]
+        if not isinstance(ic, list) or not 2 <= len(ic) <= MAX_INPUTS + 1:
             raise SchemaError("wrong number of points", field=f"{field}.ic", expected=f"2..{MAX_INPUTS + 1}")
-        for i, point in enumerate(value["ic"]):
+        for i, point in enumerate(ic):
             parse_g1(point, field=f"{field}.ic[{i}]")
         # With such a delta, C = -IC(x), or IC(x), beside alpha and beta would verify for any x.
-        if value["delta"][0] == value["gamma"][0]:
+        if points["delta"][:_COORDINATE] == points["gamma"][:_COORDINATE]:
             raise CeremonyError(
                 "delta is gamma: anyone can forge proofs under this key",
                 field=f"{field}.delta",
@@ -81,20 +115,22 @@ class VerificationKey:
     @classmethod
     def from_snarkjs(cls, text: str, circuit: str) -> VerificationKey:
         """Read a key from the text of snarkjs's verification_key.json."""
-        key = json.loads(text)
+        key: SnarkjsKey = json.loads(text)
 
-        def g1(point: list[str]) -> list[str]:
+        def g1(point: list[str]) -> G1Json:
             return g1_json(b"".join(int(c).to_bytes(32, "big") for c in point[:2]))
 
-        def g2(point: list[list[str]]) -> list[list[str]]:
+        def g2(point: list[list[str]]) -> G2Json:
             return g2_json(b"".join(int(c).to_bytes(32, "big") for pair in point[:2] for c in reversed(pair)))
 
-        value = {
+        value: dict[str, Json] = {
             "system": "groth16",
             "circuit": circuit,
-            "alpha": g1(key["vk_alpha_1"]),
-            **{name: g2(key[f"vk_{name}_2"]) for name in _G2},
-            "ic": [g1(point) for point in key["IC"]],
+            "alpha": [*g1(key["vk_alpha_1"])],
+            "beta": [[*pair] for pair in g2(key["vk_beta_2"])],
+            "gamma": [[*pair] for pair in g2(key["vk_gamma_2"])],
+            "delta": [[*pair] for pair in g2(key["vk_delta_2"])],
+            "ic": [[*g1(point)] for point in key["IC"]],
         }
         return cls.parse(value, field="verification key")
 
@@ -106,7 +142,12 @@ class VerificationKey:
     @property
     def inputs(self) -> int:
         """The number of public inputs."""
-        return len(self.value["ic"]) - 1
+        return len(self._points["ic"]) - 1
+
+    @property
+    def _points(self) -> _KeyJson:
+        """The points of the value, whose form `parse` has checked."""
+        return cast(_KeyJson, self.value)
 
     @cached_property
     def digest(self) -> str:
@@ -117,22 +158,24 @@ class VerificationKey:
     def snarkjs(self) -> str:
         """The key in snarkjs's verification_key.json format, which every verifier reads."""
 
-        def g1(point: list[str]) -> list[str]:
+        def g1(point: G1Json) -> list[str]:
             return [*(str(int(c, 16)) for c in point), "1"]
 
-        def g2(point: list[list[str]]) -> list[list[str]]:
+        def g2(point: G2Json) -> list[list[str]]:
             return [*([str(int(c, 16)) for c in pair] for pair in point), ["1", "0"]]
 
-        return json.dumps(
-            {
-                "protocol": "groth16",
-                "curve": "bn128",
-                "nPublic": self.inputs,
-                "vk_alpha_1": g1(self.value["alpha"]),
-                **{f"vk_{name}_2": g2(self.value[name]) for name in _G2},
-                "IC": [g1(point) for point in self.value["ic"]],
-            }
-        )
+        points = self._points
+        key: SnarkjsKey = {
+            "protocol": "groth16",
+            "curve": "bn128",
+            "nPublic": self.inputs,
+            "vk_alpha_1": g1(points["alpha"]),
+            "vk_beta_2": g2(points["beta"]),
+            "vk_gamma_2": g2(points["gamma"]),
+            "vk_delta_2": g2(points["delta"]),
+            "IC": [g1(point) for point in points["ic"]],
+        }
+        return json.dumps(key)
 
 
 @dataclass(frozen=True)
@@ -142,14 +185,13 @@ class KeyFiles:
     :param zkey: the proving key in snarkjs's format
     :param vk: the verification key, JSON as in a window file
     :param vk_digest: SHA-256 over the verification key's canonical JSON
-    :param manifest: circuit, name, vk, phase1, setup ("unsafe" or "ceremony"), contributions (their number), and after
-        a ceremony contributors
+    :param manifest: how the keys were made
     """
 
     zkey: Path
     vk: dict[str, Json]
     vk_digest: str
-    manifest: dict[str, Any]
+    manifest: KeyManifest
 
 
 def load_verification_key(path: Path) -> VerificationKey:
@@ -263,4 +305,5 @@ def load_keys(folder: Path, circuit: str) -> KeyFiles:
             found=f"circuit {key.circuit}, vk {key.digest}",
             hint=f"remove it, it will be made again: rm -r {folder}",
         )
-    return KeyFiles(folder / "key.zkey", key.value, key.digest, manifest)
+    # `write_keys` wrote it, in a folder that nobody else can write to.
+    return KeyFiles(folder / "key.zkey", key.value, key.digest, cast(KeyManifest, manifest))

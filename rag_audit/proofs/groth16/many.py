@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
 from rag_audit.encoding.canonical import Json, parse_hex
 from rag_audit.errors import SchemaError, WitnessError
@@ -76,7 +75,7 @@ class RetrieveManyJob:
             **{name: [x for values in own for x in _listed(values[name])] for name in _OWN},
         }
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> dict[str, Json]:
         """The proof as JSON: system, circuit, a, b, c, records.
 
         :raises WitnessError: a record's private inputs do not satisfy its statement; `field` names the record
@@ -128,7 +127,7 @@ def parse_many_proof(value: Json, circuit: str, *, field: str) -> ManyProof:
     :raises SchemaError: the proof has other fields, or is of another system or circuit
     :raises EncodingError: the proof is not canonical, or a point is at infinity or off the curve
     """
-    parse_fields(value, ("system", "circuit", "a", "b", "c", "records"), field=field)
+    value = parse_fields(value, ("system", "circuit", "a", "b", "c", "records"), field=field)
     records = value["records"]
     if not isinstance(records, list) or not 2 <= len(records) <= MAX_QUERIES:
         raise SchemaError(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from rag_audit.errors import EncodingError
 from rag_audit.proofs.groth16.py_ecc_import import import_py_ecc
@@ -28,8 +28,8 @@ MAX_KEY_CHARACTERS = 1 << 20
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,76})\Z", re.ASCII)
 _KEYS = {"protocol", "curve", "nPublic", "vk_alpha_1", "vk_beta_2", "vk_gamma_2", "vk_delta_2", "IC"}
 
-Point = Any
-"""A point in py_ecc's projective form (x, y, z) over FQ or FQ2."""
+Point: TypeAlias = Any
+"""A point in py_ecc's projective form (x, y, z) over FQ or FQ2, of types that it makes as it is imported."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ def parse(vk_json: str, proof: bytes, inputs: bytes) -> Parsed:
     return Parsed(alpha, beta, gamma, delta, ic, *_proof(proof), values)
 
 
-def _object(text: str) -> dict[str, Any]:
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(text: str) -> dict[str, object]:
+    def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
         out = dict(items)
         if len(out) != len(items):
             raise EncodingError("duplicate JSON key", field="vk")
@@ -117,7 +117,7 @@ def _object(text: str) -> dict[str, Any]:
             expected=f"{MAX_KEY_CHARACTERS} characters",
         )
     try:
-        value = json.loads(text, object_pairs_hook=pairs)
+        value: object = json.loads(text, object_pairs_hook=pairs)
     except (json.JSONDecodeError, RecursionError) as exc:
         raise EncodingError("not valid JSON", field="vk", found=str(exc)) from exc
     if not isinstance(value, dict) or set(value) - {"vk_alphabeta_12"} != _KEYS:
@@ -178,14 +178,14 @@ def _g2(x: tuple[int, int], y: tuple[int, int], field: str) -> Point:
     return point
 
 
-def _g1_json(value: Any, field: str) -> Point:
+def _g1_json(value: object, field: str) -> Point:
     x, y, z = _decimals(value, 3, field)
     if z != 1:
         raise EncodingError("the point is at infinity or not affine", field=field)
     return _g1(x, y, field)
 
 
-def _g2_json(value: Any, field: str) -> Point:
+def _g2_json(value: object, field: str) -> Point:
     if not isinstance(value, list) or len(value) != 3:
         raise EncodingError("not a list of 3", field=field)
     x, y, z = (tuple(_decimals(pair, 2, field)) for pair in value)
@@ -194,7 +194,7 @@ def _g2_json(value: Any, field: str) -> Point:
     return _g2(cast("tuple[int, int]", x), cast("tuple[int, int]", y), field)
 
 
-def _decimals(value: Any, count: int, field: str) -> Iterator[int]:
+def _decimals(value: object, count: int, field: str) -> Iterator[int]:
     if not isinstance(value, list) or len(value) != count:
         raise EncodingError(f"not a list of {count}", field=field)
     for text in value:

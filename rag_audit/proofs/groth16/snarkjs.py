@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from rag_audit.errors import SetupError
+from rag_audit.proofs.groth16.encoding import SnarkjsProof
 from rag_audit.proofs.groth16.pyecc import PROOF_BYTES, parse
 from rag_audit.proofs.groth16.toolchain import NodeFailed, last_lines, npm_packages, run_node
 
@@ -76,7 +76,7 @@ def prove(zkey: Path, witness: bytes) -> bytes:
             _run(arguments, folder, PROVE_SECONDS)
         except NodeFailed as exc:
             raise _failed(exc) from exc
-        proof = json.loads((folder / "proof.json").read_text(encoding="utf-8"))
+        proof: SnarkjsProof = json.loads((folder / "proof.json").read_text(encoding="utf-8"))
     a, b, c = proof["pi_a"], proof["pi_b"], proof["pi_c"]
     order = (a[0], a[1], b[0][1], b[0][0], b[1][1], b[1][0], c[0], c[1])
     return b"".join(int(x).to_bytes(32, "big") for x in order)
@@ -102,7 +102,7 @@ def _failed(exc: NodeFailed) -> SetupError:
     return SetupError("snarkjs failed", field="snarkjs", found=last_lines(exc.stderr + "\n" + exc.stdout))
 
 
-def _proof_json(data: bytes) -> dict[str, Any]:
+def _proof_json(data: bytes) -> SnarkjsProof:
     n = [str(int.from_bytes(data[i : i + 32], "big")) for i in range(0, PROOF_BYTES, 32)]
     return {
         "protocol": "groth16",

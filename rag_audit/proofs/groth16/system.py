@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+from rag_audit import _native
 from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError
 from rag_audit.formats.constants import Constants
@@ -26,11 +28,15 @@ from rag_audit.proofs.groth16.instance import (
     RetrieveInstance,
     RetrieveManyInstance,
 )
-from rag_audit.proofs.groth16.job import ProofJob, parse_key, parse_proof, refusals
+from rag_audit.proofs.groth16.job import ENGINES, ProofJob, parse_key, parse_proof, refusals
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, record_digest
-from rag_audit.proofs.interface import Job, OpenedKey, Pins, ProofSystem, RecordPrivate
+from rag_audit.proofs.interface import IndexCommitment, OpenedKey, Pins, ProofSystem, RecordJob, RecordPrivate
 from rag_audit.relation.field import from_hex
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 TABLE_ARTEFACT = "table-root"
 
@@ -51,10 +57,22 @@ class Groth16:
     """The proof system of Groth16 over the circuits `retrieve` and `embed` (`ProofSystem`)."""
 
     TABLE_ARTEFACT = TABLE_ARTEFACT
+    ENGINES: tuple[str, ...] = ENGINES
 
     def check_constants(self, constants: Constants) -> None:
         """See `ProofSystem.check_constants`."""
         _retrieve(constants)
+
+    def commit_index(
+        self,
+        rows: npt.NDArray[np.int8],
+        blinding: bytes,
+        path: Path,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> IndexCommitment:
+        """See `ProofSystem.commit_index`: one hash, which is not kept."""
+        return IndexCommitment(_native.index_commitment(blinding, rows.tobytes(), rows.shape[1]))
 
     def circuits(self, constants: Constants) -> dict[str, str]:
         """See `ProofSystem.circuits`."""
@@ -64,7 +82,7 @@ class Groth16:
         """See `ProofSystem.statement`."""
         return _embed_statement(record) if name == "embed" else _retrieve_statement(record)
 
-    def record_job(self, name: str, record: RecordPublic, private: RecordPrivate) -> Job:
+    def record_job(self, name: str, record: RecordPublic, private: RecordPrivate) -> RecordJob:
         """See `ProofSystem.record_job`."""
         constants = record.tenant.constants
         if name == "embed":
@@ -92,10 +110,11 @@ class Groth16:
     def certificate_job(self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> None:
         """See `ProofSystem.certificate_job`: there is none."""
 
-    def keyed(self, job: Any) -> tuple[Any, dict[str, str]]:
+    def keyed(self, job: RecordJob) -> tuple[RecordJob, dict[str, str]]:
         """See `ProofSystem.keyed`."""
-        keys = proving_key(job.instance)
-        return replace(job, vk=keys.vk_digest), {job.instance.digest(): keys.vk_digest}
+        own = cast("ProofJob | EmbedJob | RetrieveManyJob", job)  # this system makes no other
+        keys = proving_key(own.instance)
+        return replace(own, vk=keys.vk_digest), {own.instance.digest(): keys.vk_digest}
 
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
         """See `ProofSystem.published_keys`."""
@@ -104,7 +123,7 @@ class Groth16:
 
     def open_key(
         self, name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins
-    ) -> OpenedKey:
+    ) -> OpenedKey[VerificationKey]:
         """See `ProofSystem.open_key`."""
         return pinned_key(self.circuits(tenant.constants)[name], published, pins)
 
@@ -113,7 +132,12 @@ class Groth16:
         return parse_proof(value, circuit, field=field)
 
     def refusals(
-        self, key: Any, proofs: Sequence[bytes], statements: Sequence[PublicValues], *, engine: str = "native"
+        self,
+        key: VerificationKey,
+        proofs: Sequence[bytes],
+        statements: Sequence[PublicValues],
+        *,
+        engine: str = "native",
     ) -> dict[int, RagAuditError]:
         """See `ProofSystem.refusals`."""
         return refusals(key, proofs, statements, engine=engine)
@@ -128,11 +152,11 @@ class Groth16:
         return SharedRetrieve(many_instance(constants, places)) if name == "retrieve" else None
 
 
-SYSTEM: ProofSystem = Groth16()
+SYSTEM: ProofSystem[VerificationKey] = Groth16()
 """The system that `proofs.interface.proof_system` returns."""
 
 
-def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> OpenedKey:
+def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> OpenedKey[VerificationKey]:
     """A circuit's verification key, which is published under the circuit's digest and accepted if it is pinned.
 
     :raises SetupError: there is no pin, or no published key
@@ -171,15 +195,16 @@ class SharedRetrieve:
 
     instance: RetrieveManyInstance
 
-    def job(self, jobs: Mapping[str, ProofJob]) -> RetrieveManyJob:
+    def job(self, jobs: Mapping[str, RecordJob]) -> RetrieveManyJob:
         """See `SharedProofs.job`."""
-        return RetrieveManyJob(self.instance, tuple(jobs.values()), tuple(jobs))
+        own = cast("Mapping[str, ProofJob]", jobs)  # those of `Groth16.record_job` for `retrieve`
+        return RetrieveManyJob(self.instance, tuple(own.values()), tuple(own))
 
     def published_keys(self) -> dict[str, Json]:
         """See `SharedProofs.published_keys`."""
         return {self.instance.digest(): proving_key(self.instance).vk}
 
-    def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey:
+    def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey[VerificationKey]:
         """See `SharedProofs.open_key`."""
         return pinned_key(self.instance.digest(), published, pins)
 
@@ -191,22 +216,24 @@ class SharedRetrieve:
         self,
         key: VerificationKey,
         proofs: Sequence[ManyProof],
-        own: Sequence[Statement],
-        every: Sequence[Statement],
+        own: Sequence[PublicValues],
+        every: Sequence[PublicValues],
         *,
         engine: str = "native",
     ) -> dict[int, RagAuditError]:
         """See `SharedProofs.verify`. The names in a proof only select among statements rebuilt here, whose values the
         pairing check takes.
         """
-        known = {record_digest(statement): statement for statement in every}
+        # The statements of `Groth16.statement` for `retrieve`.
+        mine, theirs = cast("Sequence[Statement]", own), cast("Sequence[Statement]", every)
+        known = {record_digest(statement): statement for statement in theirs}
         # A proof is in the file once for each of its records, and is checked only once.
         whole = [p for p in dict.fromkeys(proofs) if all(digest in known for digest in p.records)]
         stated = [ManyStatement.of([known[d] for d in p.records], self.instance.queries) for p in whole]
         wrong = refusals(key, [p.proof for p in whole], stated, engine=engine) if whole else {}
         reasons, whole_set = {whole[i]: reason for i, reason in wrong.items()}, set(whole)
         bad: dict[int, RagAuditError] = {}
-        for number, (proof, statement) in enumerate(zip(proofs, own, strict=True)):
+        for number, (proof, statement) in enumerate(zip(proofs, mine, strict=True)):
             if record_digest(statement) not in proof.records:
                 bad[number] = InvalidProof("the proof is for other records")
             elif proof in reasons:

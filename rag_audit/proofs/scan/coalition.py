@@ -6,7 +6,6 @@ import base64
 import concurrent.futures
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from rag_audit import _native
 from rag_audit.encoding.canonical import Json, parse_base64
@@ -29,6 +28,8 @@ _FIELDS = ("system", "circuit", "room", "records", "pairs")
 class ScanCoalition:
     """Coalition proofs by the scan argument (`CoalitionSystem`)."""
 
+    ENGINES: tuple[str, ...] = ("native",)
+
     def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
         """The digest of the protocol, which is the same for all windows.
 
@@ -41,7 +42,7 @@ class ScanCoalition:
         for name, value, most in (("records", records, MAX_RECORDS), ("dimension", dimension, MAX_DIMENSION)):
             if not 1 <= value <= most:
                 raise PolicyError(
-                    f"{name} exceed what the protocol allows", field=name, expected=f"1..={most}", found=value
+                    f"{name} exceed what the protocol allows", field=name, expected=f"1..{most}", found=value
                 )
         return PROTOCOL
 
@@ -57,7 +58,7 @@ class ScanCoalition:
         theta: tuple[int, int],
         published: Mapping[str, Json],
         pins: Pins,
-    ) -> OpenedKey:
+    ) -> OpenedKey[None]:
         """See `CoalitionSystem.open_key`: there is no key, and the pin of the protocols is checked."""
         check_pin(pins)
         return OpenedKey(None, self.digest(records=records, dimension=dimension, theta=theta), None)
@@ -69,7 +70,7 @@ class ScanCoalition:
         *,
         executor: concurrent.futures.Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Json]:
         """Make and verify the coalition proof: first one run over the records, then runs over pairs, each a job of its
         own.
 
@@ -91,7 +92,7 @@ class ScanCoalition:
         for done, (run, proof) in enumerate(run_jobs(enumerate(jobs), executor), start=2):
             pairs[run] = proof
             report(done, 1 + runs)
-        certificate = {
+        certificate: dict[str, Json] = {
             "system": "scan",
             "circuit": PROTOCOL,
             "room": room,
@@ -102,7 +103,7 @@ class ScanCoalition:
         return certificate
 
     def verify(
-        self, statement: CoalitionStatement, certificate: Json, *, key: Json, engine: str = "native"
+        self, statement: CoalitionStatement, certificate: Json, *, key: None, engine: str = "native"
     ) -> None:
         """Return if the coalition proof proves the statement.
 
@@ -113,8 +114,10 @@ class ScanCoalition:
         :raises EncodingError: the proof is not canonical
         :raises SetupError: the engine is another
         """
-        if engine != "native":
-            raise SetupError("the verifier is unknown", field="engine", expected="native", found=engine)
+        if engine not in self.ENGINES:
+            raise SetupError(
+                "the verifier is unknown", field="engine", expected=", ".join(self.ENGINES), found=engine
+            )
         if key is not None:
             raise SchemaError("the scan argument has no keys", field="verification_keys", expected=None)
         if not isinstance(certificate, dict) or set(certificate) != set(_FIELDS):
@@ -141,7 +144,7 @@ class ScanCoalition:
             ) from exc
 
 
-SYSTEM: CoalitionSystem = ScanCoalition()
+SYSTEM: CoalitionSystem[None] = ScanCoalition()
 """The system that `proofs.coalition.coalition_system` returns."""
 
 

@@ -8,7 +8,6 @@ import base64
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
-from typing import Any
 
 from rag_audit import _native
 from rag_audit.encoding.cache import build_file, cache_dir
@@ -52,7 +51,9 @@ class EmbedArgument:
 
     def digest(self) -> str:
         """The protocol's digest that a policy names, 64 hexadecimal digits."""
-        named = {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A1"]}
+        named: dict[str, Json] = {
+            "system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A1"],
+        }  # fmt: skip
         return digest_hex({**named, **asdict(self)})
 
 
@@ -113,7 +114,7 @@ class EmbedKey:
         """The most tokens and A, as the native functions take them."""
         return self.argument.tokens, self.argument.norm_factor
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # The native object is not pickled, but made again where the key arrives.
         return {"argument": self.argument, "points": self.points}
 
@@ -155,7 +156,7 @@ class EmbedJob:
     salt_q: int = field(repr=False)
     salt_c: int = field(repr=False)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> dict[str, Json]:
         """The proof as JSON: system, protocol, proof.
 
         :raises WitnessError: the private inputs do not satisfy the statement
@@ -183,7 +184,7 @@ class EmbedJob:
         return embed_json(proof, self.key.argument)
 
 
-def embed_json(proof: bytes, argument: EmbedArgument) -> dict[str, Any]:
+def embed_json(proof: bytes, argument: EmbedArgument) -> dict[str, Json]:
     """A proof of A1 as files carry it."""
     return {"system": "scan", "protocol": argument.digest(), "proof": base64.b64encode(proof).decode()}
 

@@ -6,9 +6,9 @@ import array
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from rag_audit import _native
+from rag_audit.encoding.canonical import Json
 from rag_audit.errors import WitnessError
 from rag_audit.formats.statements import Statement
 from rag_audit.proofs.scan import memory
@@ -106,7 +106,7 @@ class ProofJob:
     blinding_key: bytes = field(repr=False)
     low_memory: bool = False
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> dict[str, Json]:
         """The proof as JSON: system, protocol, certificate, proof.
 
         :raises WitnessError: the private inputs do not satisfy the statement
@@ -138,7 +138,7 @@ class ProofJob:
         return proof_json(certificate.proof, proof)
 
 
-def proof_json(certificate: bytes, proof: bytes) -> dict[str, Any]:
+def proof_json(certificate: bytes, proof: bytes) -> dict[str, Json]:
     """A noise certificate and a query proof as files carry them."""
     return {
         "system": "scan",

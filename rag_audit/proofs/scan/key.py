@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 from rag_audit import _native
 from rag_audit.encoding.canonical import Json, digest_hex, parse_base64
@@ -103,7 +102,7 @@ class ScanKey:
         """C_idx as the field element that a statement carries."""
         return digest_to_field(self.digest)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # The native objects are not pickled, but made again where the key arrives.
         return {k: v for k, v in self.__dict__.items() if k not in ("index", "parameters", "digest")}
 
@@ -124,7 +123,7 @@ def index_digest(points: bytes, dimension: int, capacity: int) -> bytes:
     return _decoded(points, dimension, capacity).digest()
 
 
-def points_json(points: bytes) -> dict[str, Any]:
+def points_json(points: bytes) -> dict[str, Json]:
     """An index commitment as files carry it; the other constants of a key follow from opening and policy."""
     return {"system": "scan", "points": base64.b64encode(points).decode()}
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from rag_audit.encoding.canonical import Json, jcs, parse_hex, sha256
 from rag_audit.errors import InvalidProof, PolicyError, SetupError
@@ -19,15 +20,20 @@ from rag_audit.formats.statements import (
     TenantPublic,
 )
 from rag_audit.proofs.batch import Refusals
-from rag_audit.proofs.interface import Job, OpenedKey, Pins, ProofSystem, RecordPrivate
+from rag_audit.proofs.interface import IndexCommitment, OpenedKey, Pins, ProofSystem, RecordJob, RecordPrivate
 from rag_audit.proofs.scan import embed, verify
 from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey, table_columns
 from rag_audit.proofs.scan.job import CertificateJob, ProofJob
-from rag_audit.proofs.scan.key import MAX_LISTED, PROTOCOL, ScanKey, parse_points, points_json
+from rag_audit.proofs.scan.key import MAX_LISTED, PROTOCOL, ScanKey, index_digest, parse_points, points_json
 from rag_audit.proofs.scan.release import check_pin
+from rag_audit.proofs.scan.store import commit_index_file
 from rag_audit.relation.field import digest_to_field, to_bytes
 from rag_audit.relation.noise import check_gains
 from rag_audit.relation.scores import ScoreWindow
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 TABLE_ARTEFACT = "table-scan"
 MAX_CAPACITY = 1 << 24
@@ -37,6 +43,7 @@ class Scan:
     """The proof system of the scan argument (`ProofSystem`)."""
 
     TABLE_ARTEFACT = TABLE_ARTEFACT
+    ENGINES: tuple[str, ...] = ("native",)
 
     def check_constants(self, constants: Constants) -> None:
         """See `ProofSystem.check_constants`."""
@@ -48,6 +55,19 @@ class Scan:
         ):
             if not 1 <= found <= most:
                 raise PolicyError("does not fit the argument", field=name, expected=f"1..{most}", found=found)
+
+    def commit_index(
+        self,
+        rows: npt.NDArray[np.int8],
+        blinding: bytes,
+        path: Path,
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> IndexCommitment:
+        """See `ProofSystem.commit_index`: `blinding` is the blinding key, and the points are kept."""
+        capacity, dimension = rows.shape
+        points = commit_index_file(path, rows, capacity, blinding, progress=progress)
+        return IndexCommitment(index_digest(points, dimension, capacity), points)
 
     def circuits(self, constants: Constants) -> dict[str, str]:
         """See `ProofSystem.circuits`."""
@@ -62,7 +82,7 @@ class Scan:
         """See `ProofSystem.statement`."""
         return _embed_statement(record) if name == "embed" else _retrieve_statement(record)
 
-    def record_job(self, name: str, record: RecordPublic, private: RecordPrivate) -> Job:
+    def record_job(self, name: str, record: RecordPublic, private: RecordPrivate) -> RecordJob:
         """See `ProofSystem.record_job`."""
         if name == "embed":
             table = record.tenant.static_table()
@@ -97,7 +117,7 @@ class Scan:
         key = retrieve_key(slot.tenant)
         return CertificateJob(key, slot.c_seed, slot.beacon, slot.slot, s0, s1, low_memory)
 
-    def keyed(self, job: Any) -> tuple[Any, dict[str, str]]:
+    def keyed(self, job: RecordJob) -> tuple[RecordJob, dict[str, str]]:
         """See `ProofSystem.keyed`."""
         return job, {}
 
@@ -109,7 +129,7 @@ class Scan:
 
     def open_key(
         self, name: str, tenant: TenantPublic, published: Mapping[str, Json], pins: Pins
-    ) -> OpenedKey:
+    ) -> OpenedKey[ScanKey | EmbedKey]:
         """See `ProofSystem.open_key`. Points are published under a digest to which the opening commits: the index's as
         C_idx, the table's among the embedder's artefacts.
         """
@@ -140,14 +160,14 @@ class Scan:
         self,
         key: ScanKey | EmbedKey,
         proofs: Sequence[bytes],
-        statements: Sequence[Any],
+        statements: Sequence[PublicValues],
         *,
         engine: str = "native",
     ) -> Refusals:
         """See `ProofSystem.refusals`; `engine` names a verifier of Groth16 proofs, while scan proofs have only one."""
         if isinstance(key, EmbedKey):
-            return embed.embed_refusals(key, proofs, statements)
-        return verify.refusals(key, proofs, statements)
+            return embed.embed_refusals(key, proofs, cast("Sequence[EmbedStatement]", statements))
+        return verify.refusals(key, proofs, cast("Sequence[Statement]", statements))
 
     def places(self, name: str, value: Json) -> int:
         """See `ProofSystem.places`: every proof is for one record."""
@@ -157,12 +177,16 @@ class Scan:
         """See `ProofSystem.shared`: there are no such proofs."""
 
 
-SYSTEM: ProofSystem = Scan()
+SYSTEM: ProofSystem[ScanKey | EmbedKey] = Scan()
 """The system that `proofs.interface.proof_system` returns."""
 
 
 def verify_batch(
-    key: ScanKey | EmbedKey, proofs: Sequence[bytes], statements: Sequence[Any], *, engine: str = "native"
+    key: ScanKey | EmbedKey,
+    proofs: Sequence[bytes],
+    statements: Sequence[PublicValues],
+    *,
+    engine: str = "native",
 ) -> list[int]:
     """The indices of the proofs that do not verify, ascending."""
     return list(SYSTEM.refusals(key, proofs, statements, engine=engine))
@@ -171,7 +195,7 @@ def verify_batch(
 def retrieve_key(tenant: TenantPublic) -> ScanKey:
     """The tenant's verification key, in which everything but the points is rebuilt from opening and policy."""
     c = tenant.constants
-    named = {"opening": tenant.opening, "protocol": PROTOCOL, "tenant": tenant.tenant}
+    named: Json = {"opening": tenant.opening, "protocol": PROTOCOL, "tenant": tenant.tenant}
     window = sha256(b"rag-audit/scan/window/v1" + jcs(named))
     return ScanKey(tenant.points, c.dimension, c.capacity, window, c.gains, c.top_k, c.lo, c.hi, c.lattice)
 

@@ -52,7 +52,7 @@ def _signature(case: Case) -> None:
 def _complete(case: Case) -> None:
     opening, policy = case.opening, case.policy
     tenants = list(case.tenants.values())
-    pairs = [
+    pairs: list[tuple[str, object, object]] = [
         *compared(opening, policy=policy.dump(), embedder=case.file.embedder, roster=case.roster, tenants=tenants),
         ("ledger", opening.ledger, EMPTY_LEDGER),
         ("origin", opening.origin, case.trust.provider.origin),

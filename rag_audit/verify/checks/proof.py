@@ -12,7 +12,7 @@ from rag_audit.formats.records import QueryRecord
 from rag_audit.formats.statements import PublicValues, TenantPublic, record_public, tenant_public
 from rag_audit.index.embedders import manifest_digest, public_manifest
 from rag_audit.proofs.batch import Lazy, Refusals
-from rag_audit.proofs.interface import SYSTEMS, ProofSystem, proof_system
+from rag_audit.proofs.interface import SYSTEMS, Key, ProofSystem, proof_system
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks.challenge import required_records
 
@@ -165,7 +165,7 @@ def _verify(case: Case, tenant: str, name: str, proved: Sequence[tuple[QueryReco
 def _verify_kind(
     case: Case,
     prefix: str,
-    system: ProofSystem,
+    system: ProofSystem[Key],
     public: TenantPublic,
     name: str,
     places: int,
