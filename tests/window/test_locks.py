@@ -44,6 +44,21 @@ def new_account(service: Service, name: str) -> Account:
     return service.accounts[name]
 
 
+def before_the_first_append(
+    window: Window, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]
+) -> None:
+    """Let something happen while the window's first entry from now on is on its way to the disk."""
+    append, happened = window.state.append, []
+
+    def append_slowly(*args: Any, **options: Any) -> Any:
+        if not happened:
+            happened.append(True)
+            happens()
+        return append(*args, **options)
+
+    monkeypatch.setattr(window.state, "append", append_slowly)
+
+
 def test_the_memory_is_free_while_the_disk_is_written(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,17 +79,14 @@ def test_two_enrolments_of_one_account_at_once_are_one(
     """The second comes while the first is on its way to the disk."""
     with service.open(accounts_max=4) as window:
         account = new_account(service, "late").roster_entry
-        append, refused, asked = window.state.append, [], []
+        refused = []
 
-        def append_slowly(*args: Any, **options: Any) -> Any:
-            if not asked:
-                asked.append(True)
-                with pytest.raises(PolicyError) as caught:
-                    window.enrol(account, service.beacon())
-                refused.append(caught.value)
-            return append(*args, **options)
+        def enrol_again() -> None:
+            with pytest.raises(PolicyError) as caught:
+                window.enrol(account, service.beacon())
+            refused.append(caught.value)
 
-        monkeypatch.setattr(window.state, "append", append_slowly)
+        before_the_first_append(window, monkeypatch, enrol_again)
         window.enrol(account, service.beacon())
         assert len(refused) == 1 and [*window.state.enrolled_at] == ["late"]
 
@@ -84,17 +96,14 @@ def test_the_tenants_cap_counts_enrolments_on_their_way(
 ) -> None:
     with service.open(accounts_max=3) as window:
         first, second = (new_account(service, name).roster_entry for name in ("third", "fourth"))
-        append, refused, asked = window.state.append, [], []
+        refused = []
 
-        def append_slowly(*args: Any, **options: Any) -> Any:
-            if not asked:
-                asked.append(True)
-                with pytest.raises(PolicyError, match="cap") as caught:
-                    window.enrol(second, service.beacon())
-                refused.append(caught.value)
-            return append(*args, **options)
+        def enrol_another() -> None:
+            with pytest.raises(PolicyError, match="cap") as caught:
+                window.enrol(second, service.beacon())
+            refused.append(caught.value)
 
-        monkeypatch.setattr(window.state, "append", append_slowly)
+        before_the_first_append(window, monkeypatch, enrol_another)
         window.enrol(first, service.beacon())
         assert len(refused) == 1 and [*window.state.enrolled_at] == ["third"]
 
@@ -105,17 +114,13 @@ def test_nothing_follows_what_the_closing_record_is_about(
     """An enrolment that is on its way when the window closes is waited for."""
     with service.open(accounts_max=4) as window:
         account, beacon = new_account(service, "late").roster_entry, service.beacon()
-        arrived, closing = threading.Event(), threading.Thread(target=lambda: window.close())
-        append = window.state.append
+        closing = threading.Thread(target=lambda: window.close())
 
-        def append_slowly(*args: Any, **options: Any) -> Any:
-            if not arrived.is_set():
-                arrived.set()
-                closing.start()
-                closing.join(2)  # time to write its record, if it did not wait
-            return append(*args, **options)
+        def close() -> None:
+            closing.start()
+            closing.join(2)  # time to write its record, if it did not wait
 
-        monkeypatch.setattr(window.state, "append", append_slowly)
+        before_the_first_append(window, monkeypatch, close)
         window.enrol(account, beacon)
         closing.join()
         assert [e.type for e in window.state.entries[-2:]] == ["enrolment", "closing"]

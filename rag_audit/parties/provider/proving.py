@@ -144,7 +144,7 @@ class Prover:
 
     def _asked_for(self, seqs: Sequence[int] | None) -> list[QueryRecord]:
         named = None if seqs is None else set(seqs)
-        records = [r for r in self._context.state.by_slot.values() if named is None or r.seq in named]
+        records = [r for r in self._context.state.records if named is None or r.seq in named]
         unknown = (named or set()) - {r.seq for r in records}
         if unknown:
             raise WindowStateError(

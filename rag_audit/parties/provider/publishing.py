@@ -124,15 +124,7 @@ class Publisher:
 
     def publish(self) -> None:
         """Write the files that accounts and witnesses need, as far as a crash kept them from being written."""
-        context, state = self._context, self._context.state
-        publication = Publication(
-            mediaType=PUBLICATION,
-            opening=context.opening.dump(),
-            policy=context.policy.dump(),
-            embedder=as_json(context.commitment.manifest),
-            roster=[r.dump() for r in context.commitment.roster],
-            tenants=[t.entry.dump() for t in context.commitment.tenants.values()],
-        )
+        state = self._context.state
         with state.changed:
             sizes = {1, *(seq + 1 for seq in state.enrolled_at.values())}
             if state.ended:
@@ -141,7 +133,18 @@ class Publisher:
             for size in sizes:
                 self.publish_checkpoint(size)
             if not self._public.opening.exists():
-                replace_file(self._public.opening, publication.canonical())
+                replace_file(self._public.opening, self._publication().canonical())
+
+    def _publication(self) -> Publication:
+        context = self._context
+        return Publication(
+            mediaType=PUBLICATION,
+            opening=context.opening.dump(),
+            policy=context.policy.dump(),
+            embedder=as_json(context.commitment.manifest),
+            roster=[r.dump() for r in context.commitment.roster],
+            tenants=[t.entry.dump() for t in context.commitment.tenants.values()],
+        )
 
     def export(self, path: Path | None = None) -> Path:
         """Write window.json as it stands (to the public folder by default): entries, checkpoints, proofs, keys."""

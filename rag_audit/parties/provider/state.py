@@ -66,7 +66,7 @@ class LedgerState:
     @property
     def records(self) -> list[QueryRecord]:
         """The query records, in ledger order."""
-        return sorted(self.by_slot.values(), key=lambda r: r.seq)
+        return list(self.by_slot.values())
 
     def beacon(self, account: str) -> bytes | None:
         """The beacon value that the account's slots use, or None before it is drawn."""

@@ -285,9 +285,9 @@ class Window(WindowView):
                         abandoned=abandoned,
                     )
                 )  # fmt: skip
-            self.publisher.publish_checkpoint(len(state.entries))
+            note = self.publisher.publish_checkpoint(len(state.entries))
             self.export()
-            return self.publisher.publish_checkpoint(len(state.entries))
+            return note
 
     def shut(self) -> None:
         """Release threads, files and the folder's lock. Shutting twice does nothing."""
