@@ -44,20 +44,20 @@ def test_witness_errors(setup: Setup) -> None:
     header = struct.pack("<I", 32) + le(MODULUS)
     faults = {
         "not a .wtns file": b"r1cs" + good[4:],
-        "unknown version": good[:4] + struct.pack("<I", 3) + good[8:],
-        "trailing bytes": good + b"\0",
-        "truncated": good[:-1],
+        "expected a version of 1 to 2, found 3": good[:4] + struct.pack("<I", 3) + good[8:],
+        "there are 1 bytes after the last section": good + b"\0",
+        "the file is truncated": good[:-1],
         "the witness has": wtns(values[:-1]),
-        r"witness\[0\]: must be one": wtns([2, *values[1:]]),
-        r"witness\[1\]: not below": wtns([1, MODULUS, *values[2:]]),
+        r"witness\[0\]: the first value must be one": wtns([2, *values[1:]]),
+        r"witness\[1\]: the value is not below": wtns([1, MODULUS, *values[2:]]),
         "not over the scalar field": good.replace(le(MODULUS), le(Q)),
-        "no section 2": container(b"wtns", 2, section(1, header + struct.pack("<I", 1))),
+        "section 2 is missing": container(b"wtns", 2, section(1, header + struct.pack("<I", 1))),
         "section 2 occurs twice": good.replace(struct.pack("<II", 2, 2), struct.pack("<II", 2, 3))
         + section(2, b""),
         "expected 32 bytes, found 0": container(
             b"wtns", 2, section(1, header + struct.pack("<I", 1)), section(2, b"")
         ),
-        "unknown section 7": container(b"wtns", 2, section(7, b"")),
+        "section 7 is unknown": container(b"wtns", 2, section(7, b"")),
     }
     for message, data in faults.items():
         with pytest.raises(ValueError, match=message):
@@ -82,20 +82,22 @@ def test_circuit_errors(setup: Setup, tmp_path: Path) -> None:
     count = len(setup.system.values)
     faults = {
         "not over the scalar field": good.replace(le(MODULUS), le(Q)),
-        "coefficient not below": container(
+        "a coefficient is not below": container(
             b"r1cs",
             1,
             section(1, parts[1]),
             section(2, struct.pack("<II", 1, 0) + le(MODULUS) + body),
         ),
-        f"wire {count} of {count}": container(
+        f"expected a wire below {count}, found {count}": container(
             b"r1cs", 1, section(1, parts[1]), section(2, struct.pack("<II", 1, count) + le(1) + body)
         ),
-        "constraints: 3 trailing bytes": container(
+        "constraints: there are 3 bytes after the end": container(
             b"r1cs", 1, section(1, parts[1]), section(2, body + b"\0\0\0")
         ),
-        "constraints: truncated": container(b"r1cs", 1, section(1, parts[1]), section(2, body[:-1])),
-        "no section 1": container(b"r1cs", 1, section(2, body)),
+        "constraints: the data are truncated": container(
+            b"r1cs", 1, section(1, parts[1]), section(2, body[:-1])
+        ),
+        "section 1 is missing": container(b"r1cs", 1, section(2, body)),
         "custom gates": container(
             b"r1cs", 1, section(1, parts[1]), section(2, body), section(4, struct.pack("<I", 1))
         ),
@@ -109,7 +111,7 @@ def test_circuit_errors(setup: Setup, tmp_path: Path) -> None:
 
 def test_key_of_another_circuit(setup: Setup) -> None:
     other = random_system(41, seed=3)
-    with pytest.raises(ValueError, match=r"the witness has \d+ values, the key \d+ wires"):
+    with pytest.raises(ValueError, match=r"the witness has \d+ values, but the key has \d+ wires"):
         _native.groth16_prove(setup.zkey, other.wtns())
 
 
@@ -131,7 +133,7 @@ def test_power_out_of_range(tmp_path: Path, power: int) -> None:
 
 def test_circuit_too_large_for_the_powers(setup: Setup, tmp_path: Path) -> None:
     (tmp_path / "c.r1cs").write_bytes(random_system(64).r1cs())
-    with pytest.raises(ValueError, match=r"needs powers of tau up to 2\^7; the file has 2\^6"):
+    with pytest.raises(ValueError, match=r"needs powers of tau up to 2\^7, and the file has them up to 2\^6"):
         _native.groth16_setup(tmp_path / "c.r1cs", setup.ptau, tmp_path / "k.zkey")
 
 
@@ -214,7 +216,7 @@ def test_key_with_points_at_infinity(setup: Setup, tmp_path: Path) -> None:
         ("delta2", 448, 128),
     ):
         path.write_bytes(data[: at + offset] + bytes(size) + data[at + offset + size :])
-        with pytest.raises(ValueError, match=f"{name}: point at infinity"):
+        with pytest.raises(ValueError, match=f"{name}: the point is at infinity"):
             _native.groth16_prove(path, setup.system.wtns())
 
 

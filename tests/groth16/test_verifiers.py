@@ -159,7 +159,7 @@ def test_malformed_proof(setup: Setup, verify: Verifier, fault: str) -> None:
 
 def test_off_subgroup_point_is_on_the_curve(setup: Setup) -> None:
     """The subgroup check is what refuses it: it passes the check before."""
-    with pytest.raises(ValueError, match="proof: B: point not in the subgroup of order r"):
+    with pytest.raises(ValueError, match="proof: B: the point is not in the subgroup of order r"):
         _native.groth16_verify(setup.vk, setup.proof[:64] + off_subgroup() + setup.proof[192:], setup.inputs)
 
 
@@ -260,7 +260,7 @@ def test_duplicate_field(setup: Setup, verify: Verifier) -> None:
 def test_alphabeta_must_be_the_pairing(setup: Setup) -> None:
     vk = json.loads(setup.vk)
     vk["vk_alphabeta_12"][0][0][0] = "1"
-    with pytest.raises(ValueError, match="vk_alphabeta_12: not the pairing"):
+    with pytest.raises(ValueError, match="vk_alphabeta_12: the value is not the pairing"):
         _native.groth16_verify(json.dumps(vk), setup.proof, setup.inputs)
     del vk["vk_alphabeta_12"]
     assert _native.groth16_verify(json.dumps(vk), setup.proof, setup.inputs)
@@ -300,12 +300,12 @@ def test_batch_malformed_is_named_and_hides_no_false_one(setup: Setup) -> None:
     inputs[3] = encode([v ^ 1 for v in setup.system.inputs()])
     inputs[4] = inputs[4][:64]
     assert _native.groth16_verify_batch(setup.vk, proofs, inputs) == [
-        (1, "proof: B: point not in the subgroup of order r"),
-        (2, "public input 0: not below the group order"),
+        (1, "proof: B: the point is not in the subgroup of order r"),
+        (2, "public input 0: the value is not below the group order"),
         (3, None),
-        (4, "public inputs: expected 3, found 2"),
+        (4, "public inputs: expected 3 values, found 2"),
     ]
-    with pytest.raises(ValueError, match="4 lists for 5 proofs"):
+    with pytest.raises(ValueError, match="expected 5 lists, one for each proof, found 4"):
         _native.groth16_verify_batch(setup.vk, proofs, inputs[:4])
 
 

@@ -9,7 +9,7 @@ pub enum Error {
         expected: String,
         found: String,
     },
-    #[error("threads: the system refused to start them: {0}")]
+    #[error("the operating system gave no threads: {0}")]
     Threads(String),
 }
 

@@ -19,13 +19,17 @@ const ROWS_PER_TASK: usize = 2048;
 /// Refuses a dimension out of range and a length that is not a whole number of rows.
 pub fn check_shape(field: &str, length: usize, dimension: usize) -> Result<(), Error> {
     if !(1..=MAX_DIMENSION).contains(&dimension) {
-        let expected = format!("1..={MAX_DIMENSION}");
+        let expected = format!("1 to {MAX_DIMENSION}");
         return Err(Error::invalid("dimension", expected, dimension.to_string()));
     }
     let incomplete = length % dimension;
     if incomplete != 0 {
         let expected = format!("a multiple of {dimension} components");
-        return Err(Error::invalid(field, expected, length.to_string()));
+        return Err(Error::invalid(
+            field,
+            expected,
+            format!("{length} components"),
+        ));
     }
     Ok(())
 }
@@ -36,7 +40,7 @@ pub fn check_components(field: &str, components: &[i8]) -> Result<(), Error> {
         None => Ok(()),
         Some(i) => Err(Error::invalid(
             format!("{field}[{i}]"),
-            "-8..7",
+            "-8 to 7",
             components[i].to_string(),
         )),
     }
@@ -80,7 +84,11 @@ impl PackedIndex {
     pub fn scores(&self, query: &[i8]) -> Result<Vec<i32>, Error> {
         if query.len() != self.dimension {
             let expected = format!("{} components", self.dimension);
-            return Err(Error::invalid("query", expected, query.len().to_string()));
+            return Err(Error::invalid(
+                "query",
+                expected,
+                format!("{} components", query.len()),
+            ));
         }
         check_components("query", query)?;
         let mut padded = query.to_vec();

@@ -112,7 +112,7 @@ pub fn alias_table() -> &'static AliasTable {
 /// Refuses gains whose sum of components is not smooth.
 pub fn check_gains(gains: &[u32]) -> Result<(), Error> {
     if gains.is_empty() || gains.len() > MAX_GAINS {
-        let expected = format!("1..={MAX_GAINS} gains");
+        let expected = format!("1 to {MAX_GAINS} gains");
         return Err(Error::invalid("gains", expected, gains.len().to_string()));
     }
     if gains[0] != 1 {
@@ -124,7 +124,7 @@ pub fn check_gains(gains: &[u32]) -> Result<(), Error> {
             let field = format!("gains[{}]", c + 1);
             return Err(Error::invalid(
                 field,
-                format!("1..={most}"),
+                format!("1 to {most}"),
                 pair[1].to_string(),
             ));
         }

@@ -65,7 +65,11 @@ pub fn joining_pairs(
     for (field, list) in [("accounts", accounts), ("first", first)] {
         if list.len() != count {
             let expected = format!("{count} values");
-            return Err(Error::invalid(field, expected, list.len().to_string()));
+            return Err(Error::invalid(
+                field,
+                expected,
+                format!("{} values", list.len()),
+            ));
         }
     }
     if let Some(j) = (0..count).find(|&j| first[j] as usize > j) {
@@ -78,7 +82,7 @@ pub fn joining_pairs(
     }
     let nodes = accounts.iter().max().map_or(0, |&a| a as usize + 1);
     if nodes > count {
-        let expected = format!("below {count}");
+        let expected = format!("numbers below {count}");
         let found = (nodes - 1).to_string();
         return Err(Error::invalid("accounts", expected, found));
     }

@@ -476,7 +476,7 @@ pub fn hash(inputs: &[Fr]) -> Result<Fr, Error> {
     if inputs.is_empty() || inputs.len() > RATE {
         return Err(Error::invalid(
             "inputs",
-            format!("1..={RATE} elements"),
+            format!("1 to {RATE} elements"),
             inputs.len().to_string(),
         ));
     }

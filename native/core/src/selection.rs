@@ -65,12 +65,16 @@ pub fn noised_top_k(
 ) -> Result<Vec<usize>, Error> {
     if noise.len() != scores.len() {
         let expected = format!("{} values, as many as scores", scores.len());
-        return Err(Error::invalid("noise", expected, noise.len().to_string()));
+        return Err(Error::invalid(
+            "noise",
+            expected,
+            format!("{} values", noise.len()),
+        ));
     }
     if k < 1 || k > scores.len() {
         return Err(Error::invalid(
             "k",
-            format!("1..={}", scores.len()),
+            format!("1 to {}", scores.len()),
             k.to_string(),
         ));
     }

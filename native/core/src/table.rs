@@ -68,19 +68,19 @@ pub fn tree(rows: &[i8], dimension: usize, depth: usize) -> Result<Vec<Fr>, Erro
     check_components("rows", rows)?;
     let bounds = (WIDE - 1) * SLOTS + 1..=WIDE * SLOTS;
     if !bounds.contains(&dimension) {
-        let expected = format!("{}..={}", bounds.start(), bounds.end());
+        let expected = format!("{} to {}", bounds.start(), bounds.end());
         return Err(Error::invalid("dimension", expected, dimension.to_string()));
     }
     if !(1..=MAX_DEPTH).contains(&depth) {
         return Err(Error::invalid(
             "depth",
-            format!("1..={MAX_DEPTH}"),
+            format!("1 to {MAX_DEPTH}"),
             depth.to_string(),
         ));
     }
     let (places, count) = (ARITY.pow(depth as u32), rows.len() / dimension);
     if count == 0 || count >= places {
-        let expected = format!("1..={} rows", places - 1);
+        let expected = format!("1 to {} rows", places - 1);
         return Err(Error::invalid("rows", expected, count.to_string()));
     }
     threads::run(|| {

@@ -27,7 +27,11 @@ pub fn set(threads: usize) -> Result<(), Error> {
     let count = NonZeroUsize::new(threads)
         .filter(|n| n.get() <= MAX_THREADS)
         .ok_or_else(|| {
-            Error::invalid("threads", format!("1..={MAX_THREADS}"), threads.to_string())
+            Error::invalid(
+                "threads",
+                format!("1 to {MAX_THREADS}"),
+                threads.to_string(),
+            )
         })?;
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     state.threads = Some(count);

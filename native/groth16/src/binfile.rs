@@ -67,36 +67,51 @@ impl<R: ReadAt> Sections<R> {
         let place = name.display().to_string();
         let mut head = [0u8; 12];
         if total < 12 {
-            return malformed(place, format!("truncated: {total} bytes"));
+            return malformed(
+                place,
+                format!("the file is truncated: it has {total} bytes"),
+            );
         }
         source.read_at(0, &mut head).map_err(io(name))?;
         if &head[..4] != magic {
             return malformed(
                 place,
-                format!("not a .{} file", String::from_utf8_lossy(magic)),
+                format!("the file is not a .{} file", String::from_utf8_lossy(magic)),
             );
         }
         let version = le32(&head[4..8]);
         if version == 0 || version > max_version {
-            return malformed(place, format!("unknown version {version}"));
+            return malformed(
+                place,
+                format!("expected a version of 1 to {max_version}, found {version}"),
+            );
         }
         let count = le32(&head[8..12]);
         if count > MAX_SECTIONS {
-            return malformed(place, format!("too many sections: {count}"));
+            return malformed(
+                place,
+                format!("expected at most {MAX_SECTIONS} sections, found {count}"),
+            );
         }
         let mut table = BTreeMap::new();
         let mut offset = 12u64;
         for _ in 0..count {
             let mut head = [0u8; 12];
             if total - offset < 12 {
-                return malformed(place, format!("truncated at byte {total}: section header"));
+                return malformed(
+                    place,
+                    format!("the file is truncated at byte {total}, in the header of a section"),
+                );
             }
             source.read_at(offset, &mut head).map_err(io(name))?;
             offset += 12;
             let id = le32(&head[..4]);
             let size = le64(&head[4..]);
             if size > total - offset {
-                return malformed(place, format!("truncated at byte {total}: section {id}"));
+                return malformed(
+                    place,
+                    format!("the file is truncated at byte {total}, in section {id}"),
+                );
             }
             if table.insert(id, Section { offset, size }).is_some() {
                 return malformed(place, format!("section {id} occurs twice"));
@@ -106,7 +121,7 @@ impl<R: ReadAt> Sections<R> {
         if offset != total {
             return malformed(
                 place,
-                format!("{} trailing bytes after the last section", total - offset),
+                format!("there are {} bytes after the last section", total - offset),
             );
         }
         Ok(Self {
@@ -116,8 +131,13 @@ impl<R: ReadAt> Sections<R> {
         })
     }
 
+    /// The input as errors call it.
+    pub fn name(&self) -> String {
+        self.name.display().to_string()
+    }
+
     pub fn place(&self, what: &str) -> String {
-        format!("{}: {what}", self.name.display())
+        format!("{}: {what}", self.name())
     }
 
     pub fn has(&self, id: u32) -> bool {
@@ -131,7 +151,7 @@ impl<R: ReadAt> Sections<R> {
     pub fn section(&self, id: u32) -> Result<Section> {
         match self.table.get(&id) {
             Some(s) => Ok(*s),
-            None => malformed(self.name.display().to_string(), format!("no section {id}")),
+            None => malformed(self.name(), format!("section {id} is missing")),
         }
     }
 
@@ -171,7 +191,7 @@ impl<'a> Cursor<'a> {
     }
     pub fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         if n > self.data.len() {
-            return malformed(self.place.clone(), "truncated");
+            return malformed(self.place.clone(), "the data are truncated");
         }
         let (head, tail) = self.data.split_at(n);
         self.data = tail;
@@ -196,7 +216,7 @@ impl<'a> Cursor<'a> {
         }
         malformed(
             self.place.clone(),
-            format!("{} trailing bytes", self.data.len()),
+            format!("there are {} bytes after the end", self.data.len()),
         )
     }
     pub fn fail<T>(&self, reason: impl Into<String>) -> Result<T> {

@@ -64,13 +64,13 @@ pub fn verify_key(r1cs: &Path, ptau: &Path, zkey: &Path) -> Result<()> {
         (h.wires, h.public, h.domain) == (fresh.wires, fresh.public, fresh.domain),
         || {
             format!(
-                "the key is another circuit's: {} wires, {} public, domain {}; the circuit has {}, {}, {}",
+                "the key is another circuit's: it has {} wires, {} public inputs and a domain of {}, but the circuit has {}, {} and {}",
                 h.wires, h.public, h.domain, fresh.wires, fresh.public, fresh.domain
             )
         },
     )?;
     claim(key.coefficients == initial.coefficients, || {
-        "the key is another circuit's: coefficients".into()
+        "the key is another circuit's: its coefficients differ".into()
     })?;
     claim(
         (h.alpha1, h.beta1, h.beta2, h.gamma2)
@@ -301,7 +301,7 @@ pub fn phase1_contributions(ptau: &Path) -> Result<Vec<(Parameters, Digest)>> {
             Some(response) => Ok((c.parameters, response)),
             None => malformed(
                 ptau.file.place("contributions"),
-                "a hash's state with more bytes than a block has",
+                "the state of a hash has more bytes than a block",
             ),
         })
         .collect()
@@ -320,7 +320,10 @@ fn read_powers(ptau: &PowersOfTau) -> Result<(u32, Vec<Powers>)> {
     let mut cursor = Cursor::new(&header[40..], ptau.file.place("header"));
     let ceremony = cursor.u32()?;
     if !(ptau.power..=28).contains(&ceremony) {
-        return cursor.fail(format!("power {} of a ceremony of {ceremony}", ptau.power));
+        return cursor.fail(format!(
+            "expected a ceremony for 2^{} to 2^28, found one for 2^{ceremony}",
+            ptau.power
+        ));
     }
     let raw = ptau.file.bytes(ptau.file.section(7)?)?;
     let mut cursor = Cursor::new(&raw, ptau.file.place("contributions"));
@@ -367,7 +370,7 @@ pub fn verify_powers(path: &Path, part: bool) -> Result<()> {
     };
     match last.response() {
         Some(response) => points.hasher.update(&response),
-        None => return refute("phase 1: the last contribution's hash is not one"),
+        None => return refute("phase 1: the last contribution has no valid hash"),
     };
     let n = 1usize << ptau.power;
     let (g1, g2) = (G1Affine::generator(), G2Affine::generator());
@@ -444,7 +447,7 @@ impl Points<'_> {
             start += run;
         }
         claim(same(&low.into_affine(), &high.into_affine()), || {
-            format!("phase 1, section {section}: not powers of the last contribution's tau")
+            format!("phase 1, section {section}: the points are not powers of the last contribution's tau")
         })
     }
 
@@ -501,7 +504,7 @@ impl Points<'_> {
             holds = beyond(&last.into_affine(), &difference.into_affine());
         }
         claim(holds, || {
-            format!("phase 1, section {section}: not the Lagrange forms of section {monomial}")
+            format!("phase 1, section {section}: the points are not the Lagrange forms of section {monomial}")
         })
     }
 }

@@ -16,10 +16,10 @@ pub enum Error {
     #[error("{0}")]
     Mismatch(String),
     /// The operating system gave no randomness.
-    #[error("no randomness from the operating system: {0}")]
+    #[error("the operating system gave no randomness: {0}")]
     Randomness(String),
     /// The operating system gave no threads.
-    #[error("no threads from the operating system: {0}")]
+    #[error("the operating system gave no threads: {0}")]
     Threads(String),
 }
 

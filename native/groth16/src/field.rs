@@ -120,9 +120,10 @@ impl Group for ark_bn254::g2::Config {}
 /// A point on the curve from snarkjs's form; infinity is all zeros. The subgroup is not checked.
 pub fn point_from_montgomery<P: Group>(b: &[u8]) -> std::result::Result<Affine<P>, &'static str> {
     let half = P::POINT / 2;
-    let x = P::BaseField::from_montgomery(&b[..half]).ok_or("coordinate not below the modulus")?;
+    let x =
+        P::BaseField::from_montgomery(&b[..half]).ok_or("a coordinate is not below the modulus")?;
     let y = P::BaseField::from_montgomery(&b[half..P::POINT])
-        .ok_or("coordinate not below the modulus")?;
+        .ok_or("a coordinate is not below the modulus")?;
     if x.is_zero() && y.is_zero() {
         return Ok(Affine::zero());
     }
@@ -130,7 +131,7 @@ pub fn point_from_montgomery<P: Group>(b: &[u8]) -> std::result::Result<Affine<P
     point
         .is_on_curve()
         .then_some(point)
-        .ok_or("point not on the curve")
+        .ok_or("the point is not on the curve")
 }
 
 pub fn point_to_montgomery<P: Group>(p: &Affine<P>, out: &mut [u8]) {
@@ -176,8 +177,9 @@ pub fn point_to_compressed<P: Group>(p: &Affine<P>, out: &mut [u8]) {
 /// check that a verifier needs: canonical, not infinity, on the curve, in the subgroup of order r.
 pub fn checked_point_from_be<P: Group>(b: &[u8]) -> std::result::Result<Affine<P>, &'static str> {
     let half = P::POINT / 2;
-    let x = P::BaseField::from_be(&b[..half]).ok_or("coordinate not below the modulus")?;
-    let y = P::BaseField::from_be(&b[half..P::POINT]).ok_or("coordinate not below the modulus")?;
+    let x = P::BaseField::from_be(&b[..half]).ok_or("a coordinate is not below the modulus")?;
+    let y =
+        P::BaseField::from_be(&b[half..P::POINT]).ok_or("a coordinate is not below the modulus")?;
     checked_point(x, y)
 }
 
@@ -186,14 +188,14 @@ pub fn checked_point<P: Group>(
     y: P::BaseField,
 ) -> std::result::Result<Affine<P>, &'static str> {
     if x.is_zero() && y.is_zero() {
-        return Err("point at infinity");
+        return Err("the point is at infinity");
     }
     let point = Affine::<P>::new_unchecked(x, y);
     if !point.is_on_curve() {
-        return Err("point not on the curve");
+        return Err("the point is not on the curve");
     }
     if !point.is_in_correct_subgroup_assuming_on_curve() {
-        return Err("point not in the subgroup of order r");
+        return Err("the point is not in the subgroup of order r");
     }
     Ok(point)
 }
@@ -225,7 +227,7 @@ pub fn read_points<P: Group, R: ReadAt>(
         .and_then(|b| b.checked_add(skip))
         .is_none_or(|end| end > section.size)
     {
-        return malformed(file.place(what), "section too short");
+        return malformed(file.place(what), "the section is too short");
     }
     let mut points = vec![Affine::<P>::zero(); count];
     points

@@ -27,7 +27,7 @@ pub fn prove(zkey: &Path, witness: &Witness) -> Result<Proof> {
     let h = &key.header;
     if witness.0.len() != h.wires {
         return Err(Error::Mismatch(format!(
-            "the witness has {} values, the key {} wires",
+            "the witness has {} values, but the key has {} wires",
             witness.0.len(),
             h.wires
         )));
@@ -75,7 +75,7 @@ fn quotient(key: &KeyFile, witness: &Witness) -> Result<Vec<ark_ff::BigInt<4>>> 
     let (mut a, mut b) = (a?, b?);
     let mut c: Vec<Fr> = a.par_iter().zip(&b).map(|(a, b)| *a * b).collect();
     let Some(domain) = Radix2EvaluationDomain::<Fr>::new(n) else {
-        return malformed(key.file.place("header"), "domain too large");
+        return malformed(key.file.place("header"), "the domain is too large");
     };
     let odd = domain
         .get_coset(Fr::get_root_of_unity(2 * n as u64).expect("at most 2^28"))
@@ -97,11 +97,11 @@ fn product(key: &KeyFile, section: Section, witness: &Witness, matrix: u32) -> R
     let place = || key.file.place("section 4");
     let mut head = [0u8; 4];
     if section.size < 4 {
-        return malformed(place(), "truncated");
+        return malformed(place(), "the section is truncated");
     }
     key.file.read(section.offset, &mut head)?;
     if section.size != 4 + u64::from(le32(&head)) * COEFFICIENT as u64 {
-        return malformed(place(), "its size does not match its count");
+        return malformed(place(), "the section's size does not match its count");
     }
     let mut out = vec![Fr::zero(); key.header.domain];
     let mut raw = Vec::new();
@@ -113,7 +113,7 @@ fn product(key: &KeyFile, section: Section, witness: &Witness, matrix: u32) -> R
         for entry in raw.chunks_exact(COEFFICIENT) {
             let kind = le32(&entry[..4]);
             if kind > 1 {
-                return malformed(place(), format!("matrix {kind}"));
+                return malformed(place(), format!("expected matrix 0 or 1, found {kind}"));
             }
             if kind != matrix {
                 continue;
@@ -121,7 +121,10 @@ fn product(key: &KeyFile, section: Section, witness: &Witness, matrix: u32) -> R
             let (row, wire) = (le32(&entry[4..8]) as usize, le32(&entry[8..12]) as usize);
             let value = limbs(&entry[12..]);
             if row >= out.len() || wire >= witness.0.len() || value >= Fr::MODULUS {
-                return malformed(place(), format!("coefficient of row {row}, wire {wire}"));
+                return malformed(
+                    place(),
+                    format!("the coefficient of row {row} and wire {wire} is out of range"),
+                );
             }
             // The file has k R^2 and the witness w: their Montgomery product is k w R, the form of k w.
             out[row] += Fr::new_unchecked(value) * Fr::new_unchecked(witness.0[wire]);

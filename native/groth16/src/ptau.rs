@@ -40,11 +40,11 @@ impl PowersOfTau {
         let header = file.bytes(file.sized(1, 44)?)?;
         let mut cursor = Cursor::new(&header, file.place("header"));
         if cursor.u32()? != 32 || cursor.take(32)? != limbs_to_le(&Fq::MODULUS) {
-            return cursor.fail("not over BN254");
+            return cursor.fail("the file is not over the curve BN254");
         }
         let power = cursor.u32()?;
         if !(1..=28).contains(&power) {
-            return cursor.fail(format!("power {power}"));
+            return cursor.fail(format!("expected a power of 1 to 28, found {power}"));
         }
         let n = 1u64 << power;
         for (id, points, size) in [
@@ -58,7 +58,7 @@ impl PowersOfTau {
         }
         for (id, size) in [(12, 64), (13, 128), (14, 64), (15, 64)] {
             if !file.has(id) {
-                return malformed(file.place(""), "not prepared for phase 2");
+                return malformed(file.name(), "the file is not prepared for phase 2");
             }
             let top = if id == 12 && power < 28 {
                 4 * n - 1
@@ -66,7 +66,10 @@ impl PowersOfTau {
                 2 * n - 1
             };
             if file.section(id)?.size < top * size {
-                return malformed(file.place(&format!("section {id}")), "too short");
+                return malformed(
+                    file.place(&format!("section {id}")),
+                    "the section is too short",
+                );
             }
         }
         Ok(Self { file, power })
@@ -216,7 +219,7 @@ pub fn new(power: u32, path: &Path) -> Result<()> {
 /// `new` for given secrets; to be called inside `isolated`.
 pub fn write(power: u32, path: &Path, secrets: &Secrets) -> Result<()> {
     if !(1..=MAX_POWER).contains(&power) {
-        return malformed("power", format!("expected 1..{MAX_POWER}, found {power}"));
+        return malformed("power", format!("expected 1 to {MAX_POWER}, found {power}"));
     }
     let (tau, alpha, beta) = secrets.values();
     let n = 1usize << power;

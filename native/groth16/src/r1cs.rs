@@ -52,7 +52,7 @@ impl R1cs {
     pub fn read(path: &Path) -> Result<Self> {
         let file = Sections::open(path, b"r1cs", 1)?;
         if let Some(id) = file.ids().find(|id| !(1..=5).contains(id)) {
-            return malformed(file.place(""), format!("unknown section {id}"));
+            return malformed(file.name(), format!("section {id} is unknown"));
         }
         let header = file.bytes(file.sized(1, 64)?)?;
         let mut cursor = Cursor::new(&header, file.place("header"));
@@ -66,12 +66,15 @@ impl R1cs {
         let public = outputs + public_inputs;
         if wires < 1 + public + private_inputs {
             return cursor.fail(format!(
-                "{wires} wires are fewer than its inputs and outputs"
+                "the circuit has {wires} wires, fewer than inputs and outputs"
             ));
         }
         for id in [4, 5] {
             if file.has(id) && file.bytes(file.section(id)?)?.iter().any(|&b| b != 0) {
-                return malformed(file.place(&format!("section {id}")), "custom gates");
+                return malformed(
+                    file.place(&format!("section {id}")),
+                    "custom gates are not supported",
+                );
             }
         }
         let body = file.bytes(file.section(2)?)?;
@@ -84,14 +87,14 @@ impl R1cs {
                 for _ in 0..cursor.u32()? {
                     let wire = cursor.u32()?;
                     if wire as usize >= wires {
-                        return cursor.fail(format!("wire {wire} of {wires}"));
+                        return cursor.fail(format!("expected a wire below {wires}, found {wire}"));
                     }
                     let raw: [u8; 32] = cursor.take(32)?.try_into().expect("32 bytes");
                     let index = match known.get(&raw) {
                         Some(&index) => index,
                         None => {
                             let Some(value) = Fr::from_bigint(limbs(&raw)) else {
-                                return cursor.fail("coefficient not below the group order");
+                                return cursor.fail("a coefficient is not below the group order");
                             };
                             let index = coefficients.len() as u32;
                             coefficients.push(value);
@@ -121,7 +124,7 @@ impl R1cs {
     pub fn unsatisfied(&self, witness: &Witness, limit: usize) -> Result<Vec<usize>> {
         if witness.0.len() != self.wires {
             return Err(Error::Mismatch(format!(
-                "the witness has {} values, the circuit {} wires",
+                "the witness has {} values, but the circuit has {} wires",
                 witness.0.len(),
                 self.wires
             )));
@@ -147,7 +150,7 @@ impl R1cs {
 
 fn check_prime(cursor: &mut Cursor) -> Result<()> {
     if cursor.u32()? != 32 || cursor.take(32)? != limbs_to_le(&Fr::MODULUS) {
-        return cursor.fail("not over the scalar field of BN254");
+        return cursor.fail("the file is not over the scalar field of BN254");
     }
     Ok(())
 }
@@ -160,7 +163,7 @@ impl Witness {
     pub fn parse(data: &[u8]) -> Result<Self> {
         let file = Sections::scan(data, Path::new("witness"), b"wtns", 2)?;
         if let Some(id) = file.ids().find(|id| !(1..=2).contains(id)) {
-            return malformed("witness", format!("unknown section {id}"));
+            return malformed("witness", format!("section {id} is unknown"));
         }
         let header = file.bytes(file.sized(1, 40)?)?;
         let mut cursor = Cursor::new(&header, file.place("header"));
@@ -178,11 +181,14 @@ impl Witness {
                 if *out < Fr::MODULUS {
                     Ok(())
                 } else {
-                    malformed(format!("witness[{i}]"), "not below the group order")
+                    malformed(
+                        format!("witness[{i}]"),
+                        "the value is not below the group order",
+                    )
                 }
             })?;
         if values.first() != Some(&BigInt::one()) {
-            return malformed("witness[0]", "must be one");
+            return malformed("witness[0]", "the first value must be one");
         }
         Ok(Self(values))
     }

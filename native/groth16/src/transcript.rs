@@ -377,7 +377,9 @@ impl Parameters {
         while inner.remaining() > 0 {
             let id = inner.take(1)?[0];
             if id <= last || id > 3 {
-                return inner.fail(format!("parameter {id} after {last}"));
+                return inner.fail(format!(
+                    "a contribution has parameter {id} after parameter {last}"
+                ));
             }
             last = id;
             let byte = inner.take(1)?[0];
@@ -394,7 +396,11 @@ impl Parameters {
             (1, Some(exponent), Some(value)) if BEACON_EXPONENTS.contains(&exponent) => {
                 Some(Beacon { value, exponent })
             }
-            _ => return inner.fail(format!("contribution of type {kind}: its parameters")),
+            _ => {
+                return inner.fail(format!(
+                    "a contribution of type {kind} lacks its parameters, or has others"
+                ))
+            }
         };
         Ok(Self {
             name: name.unwrap_or_default(),

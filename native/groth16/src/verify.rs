@@ -81,7 +81,7 @@ fn decimal(text: &str, place: &str) -> Result<Fq> {
         && digits.iter().all(u8::is_ascii_digit)
         && (digits[0] != b'0' || digits.len() == 1);
     if !canonical {
-        return malformed(place, "not a canonical decimal");
+        return malformed(place, "the number is not a canonical decimal");
     }
     let mut value = BigInt::<4>::zero();
     for d in digits {
@@ -93,7 +93,7 @@ fn decimal(text: &str, place: &str) -> Result<Fq> {
     }
     match Fq::from_bigint(value) {
         Some(x) => Ok(x),
-        None => malformed(place, "not below the modulus"),
+        None => malformed(place, "the number is not below the modulus"),
     }
 }
 
@@ -107,7 +107,7 @@ fn pair(text: &Pair, place: &str) -> Result<Fq2> {
 fn point1(text: &Json1, place: &str) -> Result<G1Affine> {
     let (x, y) = (decimal(&text[0], place)?, decimal(&text[1], place)?);
     if text[2] != "1" {
-        return malformed(place, "point at infinity or not affine");
+        return malformed(place, "the point is at infinity or not affine");
     }
     checked_point::<g1::Config>(x, y).or_else(|reason| malformed(place, reason))
 }
@@ -115,7 +115,7 @@ fn point1(text: &Json1, place: &str) -> Result<G1Affine> {
 fn point2(text: &Json2, place: &str) -> Result<G2Affine> {
     let (x, y) = (pair(&text[0], place)?, pair(&text[1], place)?);
     if text[2] != ["1", "0"] {
-        return malformed(place, "point at infinity or not affine");
+        return malformed(place, "the point is at infinity or not affine");
     }
     checked_point::<g2::Config>(x, y).or_else(|reason| malformed(place, reason))
 }
@@ -157,7 +157,10 @@ pub fn key_json(key: &KeyFile) -> Result<String> {
 fn input_points(key: &KeyFile) -> Result<Vec<G1Affine>> {
     let points = key.points::<g1::Config>(3)?;
     if let Some(i) = points.iter().position(|p| p.is_zero()) {
-        return malformed(key.file.place(&format!("IC[{i}]")), "point at infinity");
+        return malformed(
+            key.file.place(&format!("IC[{i}]")),
+            "the point is at infinity",
+        );
     }
     Ok(points)
 }
@@ -222,9 +225,9 @@ impl VerifyingKey {
             return malformed(
                 place("IC"),
                 format!(
-                    "{} points for {} public inputs",
-                    json.ic.len(),
-                    json.n_public
+                    "expected one point more than the {} public inputs, found {}",
+                    json.n_public,
+                    json.ic.len()
                 ),
             );
         }
@@ -253,7 +256,7 @@ impl VerifyingKey {
                 ))
             };
             if Fq12::new(sixth(c0)?, sixth(c1)?) != key.alpha_beta.0 {
-                return malformed(place, "not the pairing of alpha and beta");
+                return malformed(place, "the value is not the pairing of alpha and beta");
             }
         }
         Ok(key)
@@ -283,7 +286,11 @@ impl VerifyingKey {
         }
         malformed(
             "public inputs",
-            format!("expected {}, found {}", self.ic.len() - 1, inputs.len()),
+            format!(
+                "expected {} values, found {}",
+                self.ic.len() - 1,
+                inputs.len()
+            ),
         )
     }
 
@@ -331,7 +338,11 @@ impl VerifyingKey {
         if proofs.len() != inputs.len() {
             return malformed(
                 "public inputs",
-                format!("{} lists for {} proofs", inputs.len(), proofs.len()),
+                format!(
+                    "expected {} lists, one for each proof, found {}",
+                    proofs.len(),
+                    inputs.len()
+                ),
             );
         }
         for (i, x) in inputs.iter().enumerate() {
@@ -365,7 +376,11 @@ impl VerifyingKey {
         if proofs.len() != inputs.len() {
             return malformed(
                 "public inputs",
-                format!("{} lists for {} proofs", inputs.len(), proofs.len()),
+                format!(
+                    "expected {} lists, one for each proof, found {}",
+                    proofs.len(),
+                    inputs.len()
+                ),
             );
         }
         let decode = |(proof, inputs): (&Vec<u8>, &Vec<u8>)| {
@@ -476,14 +491,20 @@ pub fn decode_proof(bytes: &[u8]) -> Result<Proof> {
 /// Public inputs, 32 big-endian bytes each, below the group order.
 pub fn decode_inputs(bytes: &[u8]) -> Result<Vec<Fr>> {
     if !bytes.len().is_multiple_of(32) {
-        return malformed("public inputs", format!("{} bytes", bytes.len()));
+        return malformed(
+            "public inputs",
+            format!("expected 32 bytes for each, found {} in all", bytes.len()),
+        );
     }
     bytes
         .chunks_exact(32)
         .enumerate()
         .map(|(i, b)| match scalar_from_be(b) {
             Some(x) => Ok(x),
-            None => malformed(format!("public input {i}"), "not below the group order"),
+            None => malformed(
+                format!("public input {i}"),
+                "the value is not below the group order",
+            ),
         })
         .collect()
 }

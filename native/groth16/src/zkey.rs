@@ -59,23 +59,27 @@ impl KeyFile {
     pub fn open(path: &Path) -> Result<Self> {
         let file = Sections::open(path, b"zkey", 2)?;
         if file.bytes(file.sized(1, 4)?)? != 1u32.to_le_bytes() {
-            return malformed(file.place("section 1"), "not a Groth16 key");
+            return malformed(file.place("section 1"), "the file is not a Groth16 key");
         }
         let raw = file.bytes(file.sized(2, HEADER)?)?;
         let mut cursor = Cursor::new(&raw, file.place("header"));
         for prime in [limbs_to_le(&Fq::MODULUS), limbs_to_le(&Fr::MODULUS)] {
             if cursor.u32()? != 32 || cursor.take(32)? != prime {
-                return cursor.fail("not over BN254");
+                return cursor.fail("the file is not over the curve BN254");
             }
         }
         let wires = cursor.u32()? as usize;
         let public = cursor.u32()? as usize;
         let domain = cursor.u32()? as usize;
         if !domain.is_power_of_two() || !(2..=1 << 27).contains(&domain) {
-            return cursor.fail(format!("domain of {domain} points"));
+            return cursor.fail(format!(
+                "expected a domain of 2 to 2^27 points, a power of two, found {domain}"
+            ));
         }
         if public >= wires {
-            return cursor.fail(format!("{public} public inputs of {wires} wires"));
+            return cursor.fail(format!(
+                "expected fewer public inputs than the {wires} wires, found {public}"
+            ));
         }
         let header = Header {
             wires,
@@ -129,10 +133,12 @@ pub(crate) fn finite<P: Group>(cursor: &mut Cursor, what: &str) -> Result<Affine
     let raw = cursor.take(P::POINT)?;
     let point = point_from_montgomery::<P>(raw).or_else(|e| cursor.fail(format!("{what}: {e}")))?;
     if point.is_zero() {
-        return cursor.fail(format!("{what}: point at infinity"));
+        return cursor.fail(format!("{what}: the point is at infinity"));
     }
     if !point.is_in_correct_subgroup_assuming_on_curve() {
-        return cursor.fail(format!("{what}: point not in the subgroup of order r"));
+        return cursor.fail(format!(
+            "{what}: the point is not in the subgroup of order r"
+        ));
     }
     Ok(point)
 }
@@ -175,7 +181,7 @@ impl Key {
         let power = domain.ilog2();
         if power > ptau.power {
             return Err(Error::Mismatch(format!(
-                "the circuit needs powers of tau up to 2^{power}; the file has 2^{}",
+                "the circuit needs powers of tau up to 2^{power}, and the file has them up to 2^{}",
                 ptau.power
             )));
         }
@@ -265,7 +271,7 @@ impl Key {
         let domain = domain(r1cs);
         if domain > 1 << ptau::MAX_POWER {
             return Err(Error::Mismatch(format!(
-                "{} constraints are more than 2^{}",
+                "the circuit has {} constraints, which are more than 2^{}",
                 r1cs.constraints,
                 ptau::MAX_POWER
             )));
@@ -620,13 +626,18 @@ pub fn contribute(old: &Path, new: &Path, name: &str) -> Result<Digest> {
 /// Add a public value to a key; the record's hash.
 pub fn apply_beacon(old: &Path, new: &Path, name: &str, beacon: Beacon) -> Result<Digest> {
     if !BEACON_EXPONENTS.contains(&beacon.exponent) {
-        let expected = format!("expected {BEACON_EXPONENTS:?}, found {}", beacon.exponent);
+        let expected = format!(
+            "expected {} to {}, found {}",
+            BEACON_EXPONENTS.start(),
+            BEACON_EXPONENTS.end(),
+            beacon.exponent
+        );
         return malformed("exponent of the beacon", expected);
     }
     if beacon.value.is_empty() || beacon.value.len() > 255 {
         return malformed(
             "beacon",
-            format!("expected 1..255 bytes, found {}", beacon.value.len()),
+            format!("expected 1 to 255 bytes, found {}", beacon.value.len()),
         );
     }
     let mut key = Key::read(old)?;

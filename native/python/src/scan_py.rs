@@ -170,7 +170,7 @@ fn slot(bytes: &[u8]) -> Result<Slot> {
         }),
         _ => Err(Error::Invalid {
             field: "slot".to_owned(),
-            expected: "3 elements".to_owned(),
+            expected: "3 elements of 32 bytes".to_owned(),
             found: format!("{} bytes", bytes.len()),
         }),
     }
@@ -191,7 +191,7 @@ fn record(bytes: &[u8]) -> Result<Record> {
         }),
         _ => Err(Error::Invalid {
             field: "record".to_owned(),
-            expected: "6 elements".to_owned(),
+            expected: "6 elements of 32 bytes".to_owned(),
             found: format!("{} bytes", bytes.len()),
         }),
     }
@@ -219,7 +219,7 @@ fn scan_certify<'py>(
             _ => {
                 return Err(Error::Invalid {
                     field: "seed".to_owned(),
-                    expected: "2 elements".to_owned(),
+                    expected: "2 elements of 32 bytes".to_owned(),
                     found: format!("{} bytes", seed.len()),
                 })
             }
@@ -430,7 +430,7 @@ fn embed_statement<'a>(
         }),
         _ => Err(Error::Invalid {
             field: "statement".to_owned(),
-            expected: "3 elements".to_owned(),
+            expected: "3 elements of 32 bytes".to_owned(),
             found: format!("{} bytes", bytes.len()),
         }),
     }
@@ -452,7 +452,7 @@ fn scan_embed_prove<'py>(
         let [query_salt, vector_salt] = Zeroizing::new(elements(salts, "salts")?)[..] else {
             return Err(Error::Invalid {
                 field: "salts".to_owned(),
-                expected: "2 elements".to_owned(),
+                expected: "2 elements of 32 bytes".to_owned(),
                 found: format!("{} bytes", salts.len()),
             });
         };
