@@ -7,6 +7,8 @@ of questions against all paragraphs, and SciFact. Two grids for each:
   all-MiniLM-L6-v2 (recall@5 on SQuAD, exact eps of a Gaussian). Ours are the default embedder's, a static table that
   starts from 75 % instead of 86 %: what compares is the fall, `of_quiet`, the share of the recall without noise.
 - `policies`: the explorer's own ladder at the default score window, 200 queries an account, 10 accounts.
+
+And the mechanisms made of coins, at as many positions as a power of two has that holds the passages (4,096 for SQuAD).
 """
 
 from __future__ import annotations
@@ -21,9 +23,16 @@ import numpy as np
 from bench.common import emit, parser
 from bench.recall import Collection, scifact, squad
 from rag_audit.index.embedders import wordllama
-from rag_audit.privacy.explore.render import draw, table
+from rag_audit.privacy.explore.coins import CoinPoint, default_mechanisms, measure
+from rag_audit.privacy.explore.ladder import DEFAULT_MECHANISMS
+from rag_audit.privacy.explore.render import coin_table, draw, table
 from rag_audit.privacy.explore.samples import Passage, Question, Sample, make_sample
-from rag_audit.privacy.explore.simulate import DEFAULT_MECHANISMS, Exploration, Noise, explore
+from rag_audit.privacy.explore.simulate import (
+    Exploration,
+    Noise,
+    enough_repeats,
+    explore,
+)
 from rag_audit.relation.scores import ScoreWindow
 
 # gains, R, then for the noise of about that sigma/Delta: recall@5 with MiniLM on SQuAD, eps of one Gaussian query
@@ -38,14 +47,14 @@ REFERENCE_QUIET = 0.861
 TOP_K = 5
 
 
-def sample_of(collection: Collection, embedder: wordllama.WordLlama) -> Sample:
-    """All passages at as many positions, and the questions."""
+def sample_of(collection: Collection, embedder: wordllama.WordLlama, capacity: int | None = None) -> Sample:
+    """All passages at as many positions, or at `capacity`, and the questions."""
     passages = [Passage((str(number),), text) for number, text in enumerate(collection.passages)]
     questions = [
         Question(text, tuple(map(str, sorted(places))), f"question {number}")
         for number, (text, places) in enumerate(zip(collection.questions, collection.relevant, strict=True))
     ]
-    return make_sample(passages, questions, embedder, capacity=len(passages))
+    return make_sample(passages, questions, embedder, capacity=capacity or len(passages))
 
 
 def reference(sample: Sample, embedder: wordllama.WordLlama, *, compare: bool) -> list[dict[str, Any]]:
@@ -75,8 +84,17 @@ def policies(sample: Sample, embedder: wordllama.WordLlama) -> Exploration:
     return explore(sample, noises, ns=[200], ks=[10], top_k=TOP_K, delta="1e-5")
 
 
-def show(name: str, rows: list[dict[str, Any]], ladder: Exploration) -> None:
-    """Both grids for people."""
+def made_of_coins(collection: Collection, embedder: wordllama.WordLlama) -> list[CoinPoint]:
+    """Sampling and listing, in one window after another until each question was asked often enough."""
+    capacity = 1 << max(12, (len(collection.passages) - 1).bit_length())
+    sample = sample_of(collection, embedder, capacity)
+    repeats = enough_repeats(len(sample.queries))
+    mechanisms = default_mechanisms(embedder.name, capacity)
+    return [measure(sample, m, top_k=TOP_K, n=200, ks=(1, 2, 10), repeats=repeats) for m in mechanisms]
+
+
+def show(name: str, rows: list[dict[str, Any]], ladder: Exploration, points: list[CoinPoint]) -> None:
+    """The grids for people."""
     print(f"{name}: noise on cosines in 0..1, eps of one query at delta 1e-6")
     print("  sigma/Delta  recall@5  of quiet   MiniLM's  of quiet        eps  Gaussian")
     for row in rows:
@@ -86,6 +104,7 @@ def show(name: str, rows: list[dict[str, Any]], ladder: Exploration) -> None:
             f" {row.get('eps_audit', '-'):>10} {row.get('eps_gaussian', '-'):>9}"
         )
     print(table(ladder))
+    print(coin_table(points, ladder, 200))
     print()
 
 
@@ -105,11 +124,19 @@ def main() -> int:
         sample = sample_of(collection, embedder)
         rows = reference(sample, embedder, compare=key == "squad")
         ladder = policies(sample, embedder)
+        points = made_of_coins(collection, embedder)
         if args.picture is not None:
-            draw(ladder, args.picture / f"explore-{key}.png")
+            draw(ladder, args.picture / f"explore-{key}.png", points)
         if not args.json:
-            show(collection.name, rows, ladder)
-        results.append({"collection": collection.name, "reference": rows, "policies": ladder.as_json()})
+            show(collection.name, rows, ladder, points)
+        results.append(
+            {
+                "collection": collection.name,
+                "reference": rows,
+                "policies": ladder.as_json(),
+                "mechanisms": [point.as_json() for point in points],
+            }
+        )
     if args.json:
         emit({"collections": results}, as_json=True)
     return 0

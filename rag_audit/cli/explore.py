@@ -44,6 +44,13 @@ from rag_audit.privacy.choose import DEFAULT_EPS_ACC
     help="repeat for each  [default: the embedder's]",
 )
 @click.option(
+    "--mechanism",
+    "mechanisms",
+    metavar="sampling:KEEP|listing:KEEP:CHANCE:THRESHOLD[:MOST]",
+    multiple=True,
+    help="a mechanism made of coins; repeat for each  [default: sampling and listing at 0.9 and 0.7]",
+)
+@click.option(
     "--n",
     callback=whole_number,
     multiple=True,
@@ -81,6 +88,7 @@ def explore(
     gains: tuple[tuple[int, ...], ...],
     lattice: tuple[int, ...],
     score_window: tuple[tuple[int, int], ...],
+    mechanisms: tuple[str, ...],
     n: tuple[int, ...],
     k: tuple[int, ...],
     top_k: int | None,
@@ -101,7 +109,9 @@ def explore(
     bound and stay with the provider.
     """
     from rag_audit.index.embedders import get_embedder
-    from rag_audit.privacy.explore import render, samples, simulate
+    from rag_audit.privacy.explore import coins, ladder, render, samples, simulate
+
+    asked = [coins.parse_mechanism(written) for written in mechanisms]
 
     base = None if policy_file is None else read_policy(policy_file)
     if base is not None and tenant is None and len(base.tenants) == 1:
@@ -130,7 +140,7 @@ def explore(
     )
     found = simulate.explore(
         sample,
-        simulate.grid(gains, lattice, score_window, model_used, own),
+        ladder.grid(gains, lattice, score_window, model_used, own),
         ns=n or (200 if base is None else base.n,),
         ks=k or (10 if base is None else base.k_max,),
         top_k=top_k or (5 if base is None else base.top_k),
@@ -141,8 +151,28 @@ def explore(
         seed=seed,
         progress=progress("questions"),
     )
+    ns, sizes = list(dict.fromkeys(p.n for p in found.points)), list(dict.fromkeys(p.k for p in found.points))
+    chosen = asked or coins.default_mechanisms(embedder, sample.index.capacity)
+    listings = {
+        count: [
+            coins.measure(
+                sample, mechanism, top_k=found.top_k, n=count, ks=dict.fromkeys((1, *sizes)),
+                repeats=found.repeats, seed=seed, progress=progress("windows"),
+            )
+            for mechanism in chosen
+        ]
+        for count in ns
+    }  # fmt: skip
     if csv_file is not None:
         replace_file(csv_file, render.csv_of(found.points))
     if picture is not None:
-        render.draw(found, picture)
-    emit(found.as_json(), as_json, [*render.table(found).split("\n"), "", *found.headlines(own)])
+        render.draw(found, picture, [point for points in listings.values() for point in points])
+    tables = [f"\n{render.coin_table(points, found, count)}" for count, points in listings.items()]
+    emit(
+        {
+            **found.as_json(),
+            "mechanisms": [{"n": count, **p.as_json()} for count, points in listings.items() for p in points],
+        },
+        as_json,
+        [*"\n".join([render.table(found), *tables, ""]).split("\n"), *found.headlines(own)],
+    )

@@ -8,8 +8,10 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from rag_audit.accounting.coins import floor_epsilon
 from rag_audit.accounting.values import text
 from rag_audit.errors import SetupError
+from rag_audit.privacy.explore.coins import CoinPoint
 from rag_audit.privacy.explore.simulate import COVERS, Exploration, Point, Recall, in_words
 
 HINT_PICTURE = "pip install 'ragaudit-zk[experiments]'"
@@ -38,12 +40,40 @@ def table(exploration: Exploration) -> str:
     return "\n".join(lines)
 
 
+def coin_table(points: Sequence[CoinPoint], exploration: Exploration, n: int) -> str:
+    """The mechanisms made of coins as a table, with what each promises."""
+    k = exploration.top_k
+    sizes = list(points[0].eps)
+    head = "".join(f"{f'eps({size})':>9}" for size in sizes)
+    lines = [
+        f"mechanisms made of coins, delta 0; an account asks {n} questions and keeps what it is listed:",
+        f"{'':70}{head} {'odds_unlisted':>13}  recall@{k} in list   with what is held   by chance alone  texts",
+    ]
+    for point in points:
+        recalls = [
+            "-".rjust(13) if recall is None else _percent(recall)
+            for recall in (point.in_list, point.held, point.by_chance)
+        ]
+        figures = "".join(f"{text(eps):>9}" for eps in point.eps.values())
+        lines.append(
+            f"{point.mechanism.label:70}{figures} {text(point.mechanism.sampling.odds_unlisted):>13}"
+            f"    {recalls[0]:>13}       {recalls[1]:>13}     {recalls[2]:>13}  {point.texts:5.1f}"
+        )
+    lines.append(
+        "odds_unlisted: for a document that was listed to none of the coalition, by how much at most their lists"
+        " change the odds that it is there; it says nothing of documents that were listed"
+    )
+    return "\n".join(lines)
+
+
 def _percent(recall: Recall) -> str:
     return f"{100 * recall.recall:5.1f} % ({100 * recall.error:.1f})"
 
 
-def draw(exploration: Exploration, path: Path) -> None:
+def draw(exploration: Exploration, path: Path, coins: Sequence[CoinPoint] = ()) -> None:
     """Draw recall against eps_audit, in the format of the file's suffix (png, svg, pdf).
+
+    :param coins: mechanisms made of coins, drawn beside the floor of mechanisms whose accounts draw independently
 
     :raises SetupError: matplotlib is not installed, or does not know the format
     """
@@ -79,6 +109,16 @@ def draw(exploration: Exploration, path: Path) -> None:
         (exploration.chance, ":", "blind chance"),
     ):
         axes.axhline(100 * recall.recall, color="grey", linestyle=style, label=label)
+    for point in coins:
+        for size, eps in point.eps.items():
+            if math.isfinite(eps):
+                axes.plot(eps, 100 * point.recall.recall, marker="s", linestyle="",
+                          label=f"{point.mechanism.label}, k = {size}")  # fmt: skip
+    chance = exploration.top_k / exploration.capacity
+    for size in dict.fromkeys(size for point in coins for size in point.eps):
+        shares = [chance + (1 - chance) * i / 200 for i in range(1, 201)]
+        axes.plot([floor_epsilon(p, chance, size) for p in shares], [100 * p for p in shares],
+                  color="black", linewidth=0.8, alpha=1 / size, label=f"floor, k = {size}")  # fmt: skip
     axes.set_xscale("log")
     axes.set_ylim(bottom=-2)  # so that blind chance is seen above the frame
     axes.set_xlabel(f"eps_audit at delta {exploration.delta} (list of selected positions)")

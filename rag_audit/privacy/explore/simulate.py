@@ -22,30 +22,13 @@ from rag_audit import _native, accounting
 from rag_audit.accounting.values import Real, check_delta_split, count, epsilon, probability, text
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import PolicyError
-from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import Int32Array, select
-from rag_audit.privacy.choose import DEFAULT_GAINS, DEFAULT_LATTICE
 from rag_audit.privacy.explore.samples import Sample
 from rag_audit.relation.noise import BASE_SIGMA, BINS, alias_table, check_gains
 from rag_audit.relation.scores import ScoreWindow
 
 MIN_ANSWERS = 4000
 """The least number of answers: questions are asked again, under other noise, until there are as many."""
-
-# sigma/Delta from 0.08 to 32 in factors of about two. Components of one size have the longest support for their
-# sigma, so that small noise has a finite bound at all.
-DEFAULT_MECHANISMS: tuple[tuple[tuple[int, ...], int], ...] = (
-    ((1, 1, 1, 1, 1, 1), 512),
-    ((1, 1, 1, 1, 1, 1), 256),
-    ((1, 1, 1, 1), 128),
-    ((1, 1, 1, 1), 64),
-    ((1, 8), 128),
-    ((1, 8), 64),
-    ((1, 8), 32),
-    ((1, 8, 64), 128),
-    ((1, 8, 64), 64),
-    ((1, 8, 64), 32),
-)
 
 
 @dataclass(frozen=True)
@@ -260,7 +243,7 @@ def measure_recall(
                 hits[row, number] += bool(found)
         if progress is not None:
             progress(number + 1, len(sample.queries))
-    return [_recall(s / repeats, h / repeats) for s, h in zip(shares, hits, strict=True)]
+    return [recall_of(s / repeats, h / repeats) for s, h in zip(shares, hits, strict=True)]
 
 
 def enough_repeats(questions: int) -> int:
@@ -268,7 +251,12 @@ def enough_repeats(questions: int) -> int:
     return -(-MIN_ANSWERS // questions)
 
 
-def _recall(shares: npt.NDArray[np.float64], hits: npt.NDArray[np.float64]) -> Recall:
+def recall_of(shares: npt.NDArray[np.float64], hits: npt.NDArray[np.float64]) -> Recall:
+    """The averages over questions, with their standard error.
+
+    :param shares: of each question's passages that were found, averaged over its answers
+    :param hits: of each question's answers with one of its passages
+    """
     error = float(np.std(shares)) / math.sqrt(len(shares))
     return Recall(float(np.mean(shares)), float(np.mean(hits)), error)
 
@@ -281,7 +269,7 @@ def recall_without_noise(sample: Sample, window: ScoreWindow, *, top_k: int) -> 
         for query, wanted in zip(sample.queries, sample.relevant, strict=True)
     ]
     shares = np.array(found)
-    return _recall(shares, (shares > 0).astype(np.float64))
+    return recall_of(shares, (shares > 0).astype(np.float64))
 
 
 def recall_by_chance(sample: Sample, *, top_k: int) -> Recall:
@@ -375,22 +363,3 @@ def _bound(
 
 def _gaussian(noise: Noise, compositions: int, delta: Real) -> float:
     return accounting.gaussian_epsilon(noise.sigma_over_delta, compositions, float(delta))
-
-
-def grid(
-    gains: Sequence[tuple[int, ...]],
-    lattices: Sequence[int],
-    ranges: Sequence[tuple[int, int]],
-    embedder: Embedder,
-    own: Noise | None,
-) -> list[Noise]:
-    """The noises of a grid: all gains with all lattices, or the ladder, each with every score window, and a policy's
-    own noise.
-    """
-    pairs = [(g, r) for g in gains or (DEFAULT_GAINS,) for r in lattices or (DEFAULT_LATTICE,)]
-    made = [] if own is None else [own]
-    for g, r in pairs if gains or lattices else DEFAULT_MECHANISMS:
-        default = ScoreWindow.for_scale(embedder.scale, r) if own is None else own.window
-        for lo, hi in ranges or [(default.lo, default.hi)]:
-            made.append(Noise(g, ScoreWindow(lo, hi, r)))
-    return made
