@@ -101,11 +101,10 @@ class Builder:
         tenants = {}
         for tenant in TENANTS:
             index = build_index(vectors, CAPACITY)
-            points = scan.commit_index(
-                index.rows.tobytes(), index.dimension, CAPACITY, to_bytes(drawn.index_salts[tenant])
-            )
+            blinding, path = to_bytes(drawn.index_salts[tenant]), self.folder / f"{tenant}.points"
+            committed = scan.SYSTEM.commit_index(index.rows, blinding, path)
             texts = dict(zip(index.positions, TEXTS, strict=True))
-            tenants[tenant] = commit_tenant(tenant, index, texts, drawn, points=points)
+            tenants[tenant] = commit_tenant(tenant, index, texts, drawn, committed)
         return commit(origin=ORIGIN, policy=policy, roster=self.roster, manifest=manifest, tenants=tenants,
                       window_secrets=drawn, beacon=self._source("opening"), previous=None)  # fmt: skip
 
