@@ -18,6 +18,7 @@ use ragaudit_scan::lookup::{lookups, Count, Entry, Segment};
 use ragaudit_scan::mle::{evaluate, Weight};
 use ragaudit_scan::numbers::from_small;
 use ragaudit_scan::poseidon::hashes;
+use ragaudit_scan::prover::Prover;
 use ragaudit_scan::session::{Column, ColumnId, Opening, Session};
 use ragaudit_scan::sumcheck::{sumcheck, Product};
 use ragaudit_scan::transcript::Transcript;
@@ -25,7 +26,7 @@ use ragaudit_scan::transcript::Transcript;
 const VARIABLES: usize = 14;
 const ROW_VARIABLES: usize = 11;
 
-fn session() -> Session<'static> {
+fn session() -> Session<'static, Prover> {
     Session::prover(Transcript::new("bench"), ROW_VARIABLES, b"bench").expect("randomness")
 }
 
@@ -46,7 +47,7 @@ fn group(c: &mut Criterion) {
 }
 
 fn transcript(c: &mut Criterion) {
-    let mut transcript = Transcript::new("bench");
+    let mut transcript: Transcript = Transcript::new("bench");
     c.bench_function("transcript/challenge", |b| {
         b.iter(|| transcript.challenge("bench"))
     });
@@ -63,14 +64,10 @@ fn columns(c: &mut Criterion) {
 }
 
 /// Claims what a column extends to at a random point.
-fn claim(session: &mut Session, id: ColumnId, variables: usize) {
+fn claim(session: &mut Session<Prover>, id: ColumnId, variables: usize) {
     let point = session.challenges("point", variables);
-    let mut table: Vec<Fr> = session
-        .column_values(id)
-        .expect("the prover's side")
-        .iter()
-        .map(|v| from_small(*v))
-        .collect();
+    let known = session.known().expect("the prover's side");
+    let mut table: Vec<Fr> = known.column(id).iter().map(|v| from_small(*v)).collect();
     table.resize(1 << variables, Fr::from(0u8));
     let value = evaluate(&table, &point);
     let sent = session.send("value", 1, Some(&[value])).expect("a message");
@@ -105,7 +102,7 @@ fn matrix_vector(c: &mut Criterion) {
     let query = G1Affine::from(commit_query(&case.answer.query, &salt, &blinding));
     let claimed = || {
         let transcript = Transcript::new("bench");
-        let mut session =
+        let mut session: Session<Prover> =
             Session::prover(transcript, layout.row_variables, b"bench").expect("randomness");
         let id = session.add_column(Column {
             variables: layout.variables,

@@ -11,7 +11,7 @@ use crate::index::{IndexCommitment, IndexKey};
 use crate::noise::{check_noise, prove_noise, Certificate, NoiseStatement, Seed};
 use crate::query::{check_query, prove_query, Answer, QueryStatement};
 use crate::session::Column;
-use crate::transcript::Transcript;
+use crate::transcript::{Hash, Oracle, Transcript};
 
 /// What a tenant's policy fixes for all its answers.
 #[derive(Clone, Debug)]
@@ -144,7 +144,7 @@ pub fn verify(
     record: &Record,
     parts: [&[u8]; 2],
 ) -> Result<()> {
-    let mut transcript = batch_transcript(&index.digest(), parameters);
+    let mut transcript: Transcript = batch_transcript(&index.digest(), parameters);
     absorb(&mut transcript, &[(*record, parts)]);
     let [mut sum, second] = check(index, parameters, record, parts)?;
     sum.add(&second, transcript.challenge("weight"));
@@ -156,7 +156,7 @@ pub fn verify(
 }
 
 /// Starts with everything that the records of a batch share.
-fn batch_transcript(index: &[u8; 32], parameters: &Parameters) -> Transcript {
+fn batch_transcript<O: Oracle>(index: &[u8; 32], parameters: &Parameters) -> Transcript<O> {
     let mut transcript = Transcript::new("batch");
     transcript.bytes("index", index);
     transcript.bytes("window", &parameters.window);
@@ -172,7 +172,7 @@ fn batch_transcript(index: &[u8; 32], parameters: &Parameters) -> Transcript {
 }
 
 /// Absorbs records with their proofs: the weights that follow are drawn after all of it is fixed.
-fn absorb(transcript: &mut Transcript, records: &[Item]) {
+fn absorb(transcript: &mut Transcript<impl Oracle>, records: &[Item]) {
     for (record, parts) in records {
         let Slot {
             c_seed,
@@ -199,13 +199,13 @@ fn absorb(transcript: &mut Transcript, records: &[Item]) {
 pub type Item<'a> = (Record, [&'a [u8]; 2]);
 
 /// Many records of one tenant, verified a chunk at a time: what it keeps does not grow with their number.
-pub struct Batch {
+pub struct Batch<O = Hash> {
     parameters: Parameters,
     digest: [u8; 32],
-    batch: batch::Batch,
+    batch: batch::Batch<O>,
 }
 
-impl Batch {
+impl<O: Oracle> Batch<O> {
     pub fn new(index: Arc<IndexCommitment>, parameters: Parameters) -> Self {
         let digest = index.digest();
         let transcript = batch_transcript(&digest, &parameters);
@@ -237,15 +237,15 @@ impl Batch {
 
     /// Which of some records' proofs do not hold, and why. The batch stays as it is.
     pub fn search(&self, records: &[Item]) -> Refusals {
-        let index = &self.batch.index;
-        let mut transcript = batch_transcript(&self.digest, &self.parameters);
+        let (index, parameters) = (&self.batch.index, &self.parameters);
+        let mut transcript: Transcript<O> = batch_transcript(&self.digest, parameters);
         absorb(&mut transcript, records);
         let weights: Vec<Vec<Fr>> = records
             .iter()
             .map(|_| transcript.challenges("weight", 2))
             .collect();
         batch::search(index, &weights, |i| {
-            Ok(check(index, &self.parameters, &records[i].0, records[i].1)?.into())
+            Ok(check(index, parameters, &records[i].0, records[i].1)?.into())
         })
     }
 
@@ -262,7 +262,7 @@ pub fn verify_batch(
     parameters: &Parameters,
     records: &[Item],
 ) -> Refusals {
-    let mut batch = Batch::new(Arc::clone(index), parameters.clone());
+    let mut batch: Batch = Batch::new(Arc::clone(index), parameters.clone());
     let refused = batch::chunks(records, |chunk| batch.add(chunk));
     match batch.holds() {
         true => refused,
@@ -273,9 +273,11 @@ pub fn verify_batch(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::cheat::Cheat;
     use crate::index::commit_index;
     use crate::mutations::refused;
-    use crate::noise::noise_key;
+    use crate::noise::{self, noise_key};
+    use crate::query;
     use ragaudit_core::commitment::pack_nibbles;
     use ragaudit_core::noise::draw;
     use ragaudit_core::poseidon::{hash, hash_list};
@@ -306,7 +308,7 @@ pub(crate) mod tests {
 
     /// The state after everything of a batch, before its weights.
     fn state_of(index: &IndexCommitment, parameters: &Parameters, items: &[Item]) -> [u8; 32] {
-        let mut transcript = batch_transcript(&index.digest(), parameters);
+        let mut transcript: Transcript = batch_transcript(&index.digest(), parameters);
         absorb(&mut transcript, items);
         transcript.digest()
     }
@@ -377,26 +379,20 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn certify(&self) -> Result<Certificate> {
-            certify(
-                &self.index,
-                &self.parameters,
-                &self.record.slot,
-                &self.seed,
-                self.low_memory,
-            )
+            let statement = noise_statement(&self.index, &self.parameters, &self.record.slot);
+            noise::prove_as::<Cheat>(&statement, &self.seed, self.low_memory)
         }
 
         pub(crate) fn prove(&self, certificate: &Certificate) -> Result<Vec<u8>> {
-            prove(
+            let statement = query_statement(
                 &self.index,
                 &self.parameters,
                 &self.record,
-                &self.answer,
                 &certificate.proof,
                 &certificate.noise,
-                &self.key,
-                self.low_memory,
-            )
+            );
+            let (noise, low_memory) = (&certificate.noise, self.low_memory);
+            query::prove_as::<Cheat>(&statement, &self.answer, noise, &self.key, low_memory)
         }
     }
 
@@ -568,7 +564,7 @@ pub(crate) mod tests {
         let (_, index) = index(&IndexKey([9; 32]));
         let (record, certificate, proof) = answered(1);
         let chunk = vec![(record, [&certificate[..], &proof[..]]); batch::CHUNK];
-        let mut batch = Batch::new(Arc::clone(&index), parameters());
+        let mut batch: Batch = Batch::new(Arc::clone(&index), parameters());
         let mut kept = Vec::new();
         for _ in 0..4 {
             assert_eq!(batch.add(&chunk), []);

@@ -9,7 +9,7 @@ use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::group::{msm, Fr, G1Affine, G1Projective};
 use crate::index::IndexCommitment;
-use crate::transcript::Transcript;
+use crate::transcript::{Hash, Oracle, Transcript};
 
 /// Records whose proofs are summed together: enough that a sum over their own points costs little for each of them.
 pub const CHUNK: usize = 64;
@@ -68,15 +68,15 @@ pub(crate) fn weigh(
 }
 
 /// A batch in the making. What is kept between chunks is the transcript and a [`Sum`].
-pub(crate) struct Batch {
+pub(crate) struct Batch<O = Hash> {
     pub(crate) index: Arc<IndexCommitment>,
-    transcript: Transcript,
+    transcript: Transcript<O>,
     sum: Sum,
 }
 
-impl Batch {
+impl<O: Oracle> Batch<O> {
     /// `transcript` has absorbed what all records share.
-    pub(crate) fn new(index: Arc<IndexCommitment>, transcript: Transcript) -> Self {
+    pub(crate) fn new(index: Arc<IndexCommitment>, transcript: Transcript<O>) -> Self {
         let sum = Sum::default();
         Self {
             index,
@@ -90,7 +90,7 @@ impl Batch {
     pub(crate) fn add(
         &mut self,
         [count, equations]: [usize; 2],
-        absorb: impl FnOnce(&mut Transcript),
+        absorb: impl FnOnce(&mut Transcript<O>),
         check: impl Fn(usize) -> Result<Vec<Equation>> + Sync,
     ) -> Refusals {
         absorb(&mut self.transcript);
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn weights_of_a_chunk_follow_its_records() {
         let weight_after = |before: &[Fr]| {
-            let mut transcript = Transcript::new("test");
+            let mut transcript: Transcript = Transcript::new("test");
             let mut weight = Fr::ZERO;
             for error in before {
                 transcript.scalar("error", error);

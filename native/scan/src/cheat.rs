@@ -2,12 +2,16 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::rc::Rc;
 
-use crate::error::Error;
+use crate::channel::{Channel, Mask, Proves, Verifies};
+use crate::equation::Equation;
+use crate::error::{Error, Result};
 use crate::group::{query_generators, tables, vector_generators, Fr, G1Affine, G1Projective};
-use crate::hooks::{Hooks, Simulator};
-use crate::session::{Nonces, Role, Session};
-use crate::transcript::Transcript;
+use crate::prover::Prover;
+use crate::secrets::{Nonces, Secrets};
+use crate::transcript::{Hash, Kind, Oracle, State, Transcript};
+use crate::verifier::Verifier;
 
 /// What a run on this thread leaves out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,9 +41,6 @@ pub(crate) struct Log {
     pub(crate) states: Vec<[u8; 32]>,
 }
 
-/// What stands before a challenge in the transcript.
-const CHALLENGE: u8 = 5;
-
 thread_local! {
     /// Proofs of this thread draw the same nonces, so that two ways to the same proof can be compared.
     pub(crate) static REPEATED: Cell<bool> = const { Cell::new(false) };
@@ -54,25 +55,54 @@ pub(crate) fn run<T>(without: Without, run: impl FnOnce() -> T) -> (T, Log) {
     (out, log)
 }
 
-/// A party that leaves out what its run says, and whose oracle answers what it or its simulator has decided.
-#[derive(Clone)]
-pub struct Cheat {
-    /// What the simulator has decided that the oracle answers, by the state before the challenge.
-    pub(crate) programmed: Vec<([u8; 32], Fr)>,
-    /// The label of what a weaker hash leaves out.
-    pub(crate) forgotten: Option<String>,
-    /// Answers that cheating provers know beforehand, by label.
-    pub(crate) predicted: Vec<(&'static str, Fr)>,
-}
-
 /// Changes what the thread's run has said.
 fn with_run<T>(change: impl FnOnce(&Without, &mut Log) -> T) -> Option<T> {
     RUN.with_borrow_mut(|run| run.as_mut().map(|(without, log)| change(without, log)))
 }
 
-impl Hooks for Cheat {
-    type Simulator = Simulated;
+/// Whether the thread's run makes a claim.
+pub(crate) fn claimed(kind: &str, name: Option<&dyn Display>) -> bool {
+    let claimed = with_run(|without, log| {
+        let last = log.messages.last().map_or("", String::as_str);
+        let name = format!("{kind}: {}", name.unwrap_or(&last));
+        let left_out = match without {
+            Without::Claim(other) => *other == name,
+            Without::NthClaim(n) => *n == log.claims.len(),
+            _ => false,
+        };
+        log.trace.push(name.clone());
+        log.claims.push(name);
+        !left_out
+    });
+    claimed.unwrap_or(true)
+}
 
+/// A point as the thread's run sends it.
+fn sent(label: &str, point: G1Projective) -> G1Projective {
+    let sent = with_run(|without, log| {
+        log.points.push(label.to_owned());
+        match without {
+            Without::Opening(n, other) if *n + 1 == log.points.len() => point + *other,
+            _ => point,
+        }
+    });
+    sent.unwrap_or(point)
+}
+
+/// An oracle of which the thread's run keeps what it hears, and that answers what it was told to.
+#[derive(Clone)]
+pub(crate) struct Told {
+    /// The label of what a weaker hash leaves out.
+    pub(crate) forgotten: Option<String>,
+    /// Answers that cheating provers know beforehand, by label.
+    pub(crate) predicted: Vec<(&'static str, Fr)>,
+    /// What a simulator has decided that the oracle answers, by its state.
+    pub(crate) programmed: Rc<RefCell<Vec<(State, Fr)>>>,
+    /// What it has decided for the next challenge.
+    pub(crate) next: Rc<Cell<Option<Fr>>>,
+}
+
+impl Oracle for Told {
     /// What another transcript has heard before is not of this run.
     fn start() -> Self {
         let forgotten = with_run(|without, log| {
@@ -87,102 +117,168 @@ impl Hooks for Cheat {
             }
         });
         Self {
-            programmed: Vec::new(),
             forgotten: forgotten.flatten(),
             predicted: Vec::new(),
+            programmed: Rc::default(),
+            next: Rc::default(),
         }
     }
 
-    fn hears(&self, kind: u8, label: &str, length: usize) -> bool {
+    fn absorb(&mut self, state: &mut State, kind: Kind, label: &str, data: &[u8]) {
         with_run(|_, log| {
             log.messages.push(label.to_owned());
-            log.trace.push(format!("{kind} {length} {label}"));
-            if kind == CHALLENGE {
+            log.trace
+                .push(format!("{} {} {label}", kind as u8, data.len()));
+            if kind == Kind::Challenge {
                 log.challenges.push(label.to_owned());
             }
         });
-        self.forgotten.as_deref() != Some(label)
-    }
-
-    fn heard(&self, state: &[u8; 32]) {
+        if self.forgotten.as_deref() == Some(label) {
+            return;
+        }
+        Hash.absorb(state, kind, label, data);
         with_run(|_, log| log.states.push(*state));
     }
 
-    fn answer(&self, state: &[u8; 32], label: &str) -> Option<Fr> {
-        let programmed = self.programmed.iter().find(|(at, _)| at == state);
+    fn answer(&mut self, state: &State, label: &str) -> Fr {
+        if let Some(answer) = self.next.take() {
+            self.programmed.borrow_mut().push((*state, answer));
+        }
+        let programmed = self.programmed.borrow();
+        let programmed = programmed.iter().find(|(at, _)| at == state);
         let predicted = || self.predicted.iter().find(|(known, _)| *known == label);
-        programmed.map(|p| p.1).or_else(|| predicted().map(|p| p.1))
+        let told = programmed.map(|p| p.1).or_else(|| predicted().map(|p| p.1));
+        told.unwrap_or_else(|| Hash.answer(state, label))
     }
+}
 
-    fn program(&mut self, state: [u8; 32], answer: Fr) {
-        self.programmed.push((state, answer));
+/// A prover that refuses nothing, or a weaker verifier: each leaves out what the thread's run says, and has an oracle that
+/// was told what to answer.
+pub(crate) enum Cheat<'p> {
+    Prover(Prover),
+    Verifier(Verifier<'p, Told>),
+}
+
+/// What a cheat ends with.
+pub(crate) enum Closed {
+    Proof(Vec<u8>),
+    Check(Equation),
+}
+
+impl From<Closed> for Vec<u8> {
+    fn from(closed: Closed) -> Self {
+        match closed {
+            Closed::Proof(proof) => proof,
+            Closed::Check(_) => panic!("of a verifier"),
+        }
     }
+}
 
-    fn randomness(seed: &mut [u8; 64]) {
-        if REPEATED.get() {
-            *seed = [7; 64];
+impl From<Closed> for Equation {
+    fn from(closed: Closed) -> Self {
+        match closed {
+            Closed::Check(equation) => equation,
+            Closed::Proof(_) => panic!("of a prover"),
+        }
+    }
+}
+
+impl Proves for Cheat<'_> {
+    fn start(transcript: &Transcript<Told>, witness: &[u8]) -> Result<Self> {
+        let statement = transcript.digest();
+        let nonces = match REPEATED.get() {
+            true => Nonces::of([7; 64], &statement, witness),
+            false => Nonces::new(&statement, witness)?,
+        };
+        Ok(Self::Prover(Prover::new(nonces)))
+    }
+}
+
+impl<'p> Verifies<'p> for Cheat<'p> {
+    fn start(proof: &'p [u8]) -> Self {
+        Self::Verifier(Verifies::start(proof))
+    }
+}
+
+impl Channel for Cheat<'_> {
+    type Oracle = Told;
+    type Closed = Closed;
+
+    fn secrets(&self) -> Option<&Secrets> {
+        match self {
+            Self::Prover(prover) => prover.secrets(),
+            Self::Verifier(_) => None,
         }
     }
 
-    fn point(label: &str, point: G1Projective) -> G1Projective {
-        let sent = with_run(|without, log| {
-            log.points.push(label.to_owned());
-            match without {
-                Without::Opening(n, other) if *n + 1 == log.points.len() => point + *other,
-                _ => point,
-            }
-        });
-        sent.unwrap_or(point)
+    fn secrets_mut(&mut self) -> Option<&mut Secrets> {
+        match self {
+            Self::Prover(prover) => prover.secrets_mut(),
+            Self::Verifier(_) => None,
+        }
     }
 
-    fn claims(kind: &str, name: Option<&dyn Display>) -> bool {
-        let claimed = with_run(|without, log| {
-            let last = log.messages.last().map_or("", String::as_str);
-            let name = format!("{kind}: {}", name.unwrap_or(&last));
-            let left_out = match without {
-                Without::Claim(other) => *other == name,
-                Without::NthClaim(n) => *n == log.claims.len(),
-                _ => false,
-            };
-            log.trace.push(name.clone());
-            log.claims.push(name);
-            !left_out
-        });
-        claimed.unwrap_or(true)
+    fn commitment(
+        &mut self,
+        label: &str,
+        make: impl FnOnce(&mut Secrets) -> G1Projective,
+    ) -> Result<G1Affine> {
+        match self {
+            Self::Prover(prover) => prover.commitment(label, |s| sent(label, make(s))),
+            Self::Verifier(verifier) => verifier.commitment(label, make),
+        }
+    }
+
+    fn point(&mut self, label: &str, point: Option<G1Projective>) -> Result<G1Affine> {
+        match self {
+            Self::Prover(prover) => prover.point(label, point.map(|p| sent(label, p))),
+            Self::Verifier(verifier) => verifier.point(label, point),
+        }
+    }
+
+    fn scalar(&mut self, scalar: Option<Fr>) -> Result<Fr> {
+        match self {
+            Self::Prover(prover) => prover.scalar(scalar),
+            Self::Verifier(verifier) => verifier.scalar(scalar),
+        }
+    }
+
+    fn mask(
+        &mut self,
+        length: usize,
+        map: impl Fn(&[Fr]) -> Vec<Equation>,
+        targets: &[Equation],
+    ) -> Option<Mask> {
+        match self {
+            Self::Prover(prover) => prover.mask(length, map, targets),
+            Self::Verifier(_) => None,
+        }
+    }
+
+    fn respond(&self, mask: Option<Mask>, c: Fr, secret: Option<Vec<Fr>>) -> Option<Vec<Fr>> {
+        match self {
+            Self::Prover(prover) => prover.respond(mask, c, secret),
+            Self::Verifier(_) => None,
+        }
+    }
+
+    fn refuse(&self, _: String) -> Result<()> {
+        Ok(())
+    }
+
+    fn claims(&mut self, kind: &str, name: Option<&dyn Display>) -> bool {
+        claimed(kind, name)
+    }
+
+    fn close(self, equations: &[Equation], weight: Fr) -> Result<Closed> {
+        match self {
+            Self::Prover(prover) => prover.close(equations, weight).map(Closed::Proof),
+            Self::Verifier(verifier) => verifier.close(equations, weight).map(Closed::Check),
+        }
     }
 }
 
-/// The zero-knowledge simulator.
-pub struct Simulated {
-    nonces: Nonces,
-    out: Vec<u8>,
-}
-
-impl Simulator for Simulated {
-    fn draw(&mut self, count: usize) -> Vec<Fr> {
-        self.nonces.draw_many(count)
-    }
-
-    fn out(&mut self) -> &mut Vec<u8> {
-        &mut self.out
-    }
-}
-
-impl Session<'_> {
-    pub(crate) fn simulator(transcript: Transcript, row_variables: usize) -> Result<Self, Error> {
-        let simulated = Simulated {
-            nonces: Nonces::new(&transcript, b"no witness")?,
-            out: Vec::new(),
-        };
-        Ok(Self::new(
-            transcript,
-            row_variables,
-            Role::Simulator(simulated),
-        ))
-    }
-}
-
-type Verdict = Result<(), Error>;
+type Verdict = std::result::Result<(), Error>;
 
 /// Holds that a prover whose hash leaves out a label of the run, the statement's or a message's or a challenge's, is
 /// refused, whichever it is.

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use zeroize::Zeroize;
 
 use crate::batch::{self, Refusals};
-use crate::closing::Closed;
+use crate::channel::{Channel, Proves, Verifies};
 use crate::columns::Bound;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
@@ -17,12 +17,14 @@ use crate::index::{IndexCommitment, COMPONENT};
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{eq_table, Weight};
 use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
+use crate::numbers::pad;
 use crate::numbers::{from_small, log2_ceil, power_of_two};
 use crate::poseidon::{permutations, start_of_list, Call};
-use crate::session::{ColumnId, Role, Session, TableClaim};
+use crate::prover::Prover;
+use crate::session::{ColumnId, Session, TableClaim};
 use crate::sumcheck::{plain, sumcheck, Square};
-use crate::transcript::Transcript;
-use crate::values::pad;
+use crate::transcript::{Hash, Oracle, Transcript};
+use crate::verifier::Verifier;
 
 mod inputs;
 mod statement;
@@ -73,47 +75,45 @@ fn functional(rows: &[i8], factors: &[Fr], size: usize) -> Vec<Fr> {
 ///
 /// `rows` are the table's, row by row.
 pub fn prove_embed(statement: &EmbedStatement, rows: &[i8], query: &Query) -> Result<Vec<u8>> {
-    let witness = Witness::new(statement, rows, query)?;
-    prove_with(
-        statement,
-        rows,
-        query,
-        (&witness, &Claimed::of(&witness)),
-        true,
-    )
+    prove_as::<Prover>(statement, rows, query)
 }
 
-fn prove_with(
+pub(crate) fn prove_as<P: Proves>(
+    statement: &EmbedStatement,
+    rows: &[i8],
+    query: &Query,
+) -> Result<Vec<u8>> {
+    let witness = Witness::new(statement, rows, query)?;
+    let secret = (&witness, &Claimed::of(&witness));
+    prove_with::<P>(statement, rows, query, secret)
+}
+
+fn prove_with<P: Proves>(
     statement: &EmbedStatement,
     rows: &[i8],
     query: &Query,
     secret: (&Witness, &Claimed),
-    honest: bool,
 ) -> Result<Vec<u8>> {
     let mut seed: Vec<u8> = query.tokens.iter().flat_map(|t| t.to_le_bytes()).collect();
     seed.extend(encode_scalar(&query.query_salt));
     seed.extend(encode_scalar(&query.vector_salt));
     let row_variables = statement.table.layout.row_variables;
-    let mut session = Session::prover(statement.transcript(), row_variables, &seed)?;
+    let session: Session<P> = Session::prover(statement.transcript(), row_variables, &seed)?;
     seed.zeroize();
-    if let Role::Prover(prover) = &mut session.role {
-        prover.honest = honest;
-    }
-    match embed_protocol(session, statement, Some(rows), Some((query, secret)))? {
-        Closed::Proof(proof) => Ok(proof),
-        _ => unreachable!("a prover"),
-    }
+    let secret = Some((query, secret));
+    Ok(embed_protocol(session, statement, Some(rows), secret)?.into())
 }
 
 /// Reads a proof: the equation that has to hold, over the table's points.
 pub fn check_embed(statement: &EmbedStatement, proof: &[u8]) -> Result<Equation> {
+    check_as::<Verifier>(statement, proof)
+}
+
+fn check_as<'p, V: Verifies<'p>>(statement: &EmbedStatement, proof: &'p [u8]) -> Result<Equation> {
     statement.check()?;
     let row_variables = statement.table.layout.row_variables;
-    let session = Session::verifier(statement.transcript(), row_variables, proof);
-    match embed_protocol(session, statement, None, None)? {
-        Closed::Check(equation) => Ok(equation),
-        _ => unreachable!("a verifier"),
-    }
+    let session: Session<V> = Session::verifier(statement.transcript(), row_variables, proof);
+    Ok(embed_protocol(session, statement, None, None)?.into())
 }
 
 /// Verifies a proof of A1.
@@ -128,17 +128,17 @@ pub fn verify_embed(statement: &EmbedStatement, proof: &[u8]) -> Result<()> {
 /// A statement with its proof.
 pub type Item<'a> = (EmbedStatement<'a>, &'a [u8]);
 
-fn absorb(transcript: &mut Transcript, items: &[Item]) {
+fn absorb<O: Oracle>(transcript: &mut Transcript<O>, items: &[Item]) {
     for (statement, proof) in items {
-        transcript.bytes("statement", &statement.transcript().digest());
+        transcript.bytes("statement", &statement.transcript::<O>().digest());
         transcript.bytes("proof", proof);
     }
 }
 
 /// Many proofs about one table, verified a chunk at a time: what it keeps does not grow with their number.
-pub struct Batch(batch::Batch);
+pub struct Batch<O = Hash>(batch::Batch<O>);
 
-impl Batch {
+impl<O: Oracle> Batch<O> {
     pub fn new(table: Arc<IndexCommitment>) -> Self {
         Self(batch::Batch::new(table, Transcript::new("embed batch")))
     }
@@ -171,7 +171,7 @@ impl Batch {
 
     /// As [`crate::answer::Batch::search`].
     pub fn search(&self, items: &[Item]) -> Refusals {
-        let mut transcript = Transcript::new("embed batch");
+        let mut transcript: Transcript<O> = Transcript::new("embed batch");
         absorb(&mut transcript, items);
         let weights: Vec<Vec<Fr>> = items
             .iter()
@@ -189,7 +189,7 @@ impl Batch {
 
 /// Which of the proofs about one table do not hold, ascending, and why: as [`crate::answer::verify_batch`].
 pub fn verify_embed_batch(table: &Arc<IndexCommitment>, items: &[Item]) -> Refusals {
-    let mut batch = Batch::new(Arc::clone(table));
+    let mut batch: Batch = Batch::new(Arc::clone(table));
     let refused = batch::chunks(items, |chunk| batch.add(chunk));
     match batch.holds() {
         true => refused,
@@ -198,12 +198,12 @@ pub fn verify_embed_batch(table: &Arc<IndexCommitment>, items: &[Item]) -> Refus
 }
 
 /// The protocol, for both parties; `rows` for whoever has the table itself.
-fn embed_protocol<'a>(
-    mut session: Session<'a>,
+fn embed_protocol<'a, C: Channel>(
+    mut session: Session<'a, C>,
     statement: &'a EmbedStatement,
     rows: Option<&[i8]>,
     secret: Option<(&Query, (&Witness, &Claimed))>,
-) -> Result<Closed> {
+) -> Result<C::Closed> {
     let bounds = statement.check()?;
     let (layout, dimension) = (statement.table.layout, statement.table.dimension);
     let components = log2_ceil(dimension);

@@ -12,6 +12,16 @@ pub enum Var {
     Single(usize),
 }
 
+impl Var {
+    /// The number of a value that is known to have been sent singly.
+    pub(crate) fn single(self) -> usize {
+        match self {
+            Self::Single(i) => i,
+            Self::Message(_) => unreachable!("a value that is committed singly"),
+        }
+    }
+}
+
 /// constant + sum of coefficient times hidden value.
 #[derive(Clone, Debug, Default)]
 pub struct Expr {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use sha2::{Digest, Sha256};
 
 use crate::answer::tests::Golden;
-use crate::cheat::{run, Log, Without, REPEATED};
+use crate::cheat::{run, Cheat, Log, Told, Without, REPEATED};
 use crate::group::{encode_point, encode_scalar, query_generators, tables, vector_generators, Fr};
 use crate::index::IndexCommitment;
 use crate::protocol::{TRACE, VERSION};
@@ -87,14 +87,14 @@ fn batch_of_answers() {
         record,
         ..
     } = answer::tests::golden(false);
-    let mut batch = answer::Batch::new(index, parameters);
+    let mut batch: answer::Batch<Told> = answer::Batch::new(index, parameters);
     let records = [(record, [&[1u8; 70][..], &[2; 90]]); 2];
     assert_eq!(batch.add(&records).len(), 2);
 }
 
 fn batch_of_embeddings() {
     let case = embed::tests::golden();
-    let mut batch = embed::Batch::new(case.table.clone());
+    let mut batch: embed::Batch<Told> = embed::Batch::new(case.table.clone());
     let records = [
         (case.statement(), &[1u8; 70][..]),
         (case.statement(), &[2u8; 90]),
@@ -313,7 +313,7 @@ fn embeddings() -> String {
     let case = embed::tests::golden();
     let statement = case.statement();
     let (proof, states) =
-        fixed(|| embed::prove_embed(&statement, &case.rows, &case.query).unwrap());
+        fixed(|| embed::prove_as::<Cheat>(&statement, &case.rows, &case.query).unwrap());
     embed::verify_embed(&statement, &proof).unwrap();
     let tokens: Vec<i64> = case.query.tokens.iter().map(|t| i64::from(*t)).collect();
     let fields = [
@@ -338,9 +338,8 @@ fn embeddings() -> String {
 fn coalitions() -> String {
     let case = coalition::tests::golden();
     let (s, w) = (&case.statement, &case.secret);
-    let ((records, blindings), of_records) = fixed(|| coalition::prove_records(s, w).unwrap());
-    let (pairs, of_pairs) =
-        fixed(|| coalition::prove_pairs(s, w, &records, &blindings, 0).unwrap());
+    let ((records, blindings), of_records) = fixed(|| case.records());
+    let (pairs, of_pairs) = fixed(|| case.pairs(&records, &blindings));
     coalition::verify_coalition(s, &records, &[&pairs]).unwrap();
     let places = |all: &[usize]| list(all, |x| x.to_string());
     let pair = |all: &[u64; 2]| list(all, |x| x.to_string());

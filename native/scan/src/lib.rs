@@ -5,6 +5,8 @@
 //! [`query`], [`embed`], [`coalition`].
 pub mod answer;
 pub mod batch;
+pub mod channel;
+mod claims;
 pub mod closing;
 pub mod coalition;
 pub mod columns;
@@ -13,7 +15,6 @@ pub mod equation;
 pub mod error;
 pub mod expr;
 pub mod group;
-mod hooks;
 pub mod index;
 pub mod link;
 pub mod lookup;
@@ -23,17 +24,18 @@ pub mod noise;
 pub mod numbers;
 pub mod poseidon;
 pub mod protocol;
-mod prover;
+pub mod prover;
 pub mod query;
 mod ranges;
 mod rounds;
 mod schnorr;
+mod secrets;
 mod segments;
 pub mod session;
 pub(crate) mod small;
 pub mod sumcheck;
 pub mod transcript;
-mod values;
+pub mod verifier;
 
 pub use error::{Error, Result};
 
@@ -54,3 +56,6 @@ mod time;
 
 #[cfg(test)]
 mod mutations;
+
+#[cfg(test)]
+mod simulator;

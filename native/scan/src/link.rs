@@ -3,13 +3,13 @@ use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::g1::segment_sums;
 use rayon::prelude::*;
 
+use crate::channel::Channel;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::expr::Var;
 use crate::group::{
     fold_points, msm, odd_sums, query_base, query_generators, tables, Fr, G1Affine, G1Projective,
 };
-use crate::hooks::{Hooks, Party};
 use crate::index::{IndexCommitment, IndexKey};
 use crate::mle::eq_table;
 use crate::numbers::{from_small, half};
@@ -51,18 +51,18 @@ pub fn commit_query(query: &[i8], salt: &Fr, blinding: &Fr) -> G1Projective {
     fold_points(&segment_sums(terms, &[count]), &odd, &half())[0].into()
 }
 
-impl Session<'_> {
+impl<C: Channel> Session<'_, C> {
     /// The AND-proof of one (q, salt) behind C_q, every claim, and P = sum of q_j D_j + rho H, where D_j is
     /// component j's commitment at the row point. Masks first; the shared responses are sent as they are.
     pub(crate) fn prove_link(
         &mut self,
         mut link: Link,
         point: Option<&[Fr]>,
-    ) -> Result<(Option<LinkClaim>, Vec<Equation>)> {
+    ) -> Result<(LinkClaim, Vec<Equation>)> {
         let mut numbers = 0..;
         link.claims.retain(|_| {
             let number: Option<usize> = numbers.next();
-            number.is_none_or(|k| Party::claims("link", Some(&k)))
+            number.is_none_or(|k| self.channel.claims("link", Some(&k)))
         });
         let dimension = link.index.dimension;
         let rows = eq_table(&point.unwrap_or_default()[self.row_variables..]);
@@ -85,11 +85,11 @@ impl Session<'_> {
         });
         let mut total_blinding = Fr::ZERO;
         let mut own_blinding = Fr::ZERO;
-        let scores = self.point("scores", |prover| {
+        let scores = self.commitment("scores", |secrets| {
             let (vector, _) = secret.as_ref().expect("the prover's side");
             let key = link.secret.as_ref().expect("the prover's side").key;
             let factors = spread(vector);
-            own_blinding = prover.nonces.draw();
+            own_blinding = secrets.nonces.draw();
             total_blinding = factors
                 .par_iter()
                 .enumerate()
@@ -116,21 +116,13 @@ impl Session<'_> {
 
         // x: q, the salt, and the blindings of C_q, of P and of every claim's single.
         let (claims, own) = (&link.claims, dimension + 1);
-        let singles: Vec<usize> = claims
-            .iter()
-            .map(|(_, var)| match var {
-                Var::Single(i) => *i,
-                Var::Message(_) => unreachable!("link claims are committed singly"),
-            })
-            .collect();
-        let secret = self
-            .prover_mut()
-            .zip(secret)
-            .map(|(prover, (mut vector, blinding))| {
-                vector.extend([blinding, own_blinding]);
-                vector.extend(singles.iter().map(|i| prover.singles[*i].1));
-                vector
-            });
+        let singles: Vec<usize> = claims.iter().map(|(_, var)| var.single()).collect();
+        let secret = self.channel.secrets().zip(secret);
+        let secret = secret.map(|(secrets, (mut vector, blinding))| {
+            vector.extend([blinding, own_blinding]);
+            vector.extend(singles.iter().map(|i| secrets.singles[*i].1));
+            vector
+        });
         let map =
             |x: &[Fr]| {
                 let mut equations = vec![
@@ -170,7 +162,7 @@ impl Session<'_> {
             point: scores,
             blinding: total_blinding,
         };
-        Ok((Some(claim), equations))
+        Ok((claim, equations))
     }
 }
 
@@ -179,8 +171,9 @@ mod tests {
     use super::*;
     use crate::group::vector_generators;
     use crate::index::commit_index;
-    use crate::session::Role;
+    use crate::prover::Prover;
     use crate::transcript::Transcript;
+    use crate::verifier::Verifier;
     use ark_ec::{AffineRepr, CurveGroup};
 
     /// A prover that hides -5 in C_q's G_0 takes 5 from the first score. One equation for C_q and P together would not
@@ -226,14 +219,14 @@ mod tests {
                 })
                 .collect();
             let secret = vec![vector[0], vector[1], salt, blinding, Fr::ZERO];
-            let mut prover = Session::prover(Transcript::new("test"), 4, b"").unwrap();
+            let mut prover: Session<Prover> =
+                Session::prover(Transcript::new("test"), 4, b"").unwrap();
             prover
                 .prove_linear("link", 5, Some(secret), map, &targets, &index.points)
                 .unwrap();
-            let Role::Prover(made) = &prover.role else {
-                panic!("a prover")
-            };
-            let mut verifier = Session::verifier(Transcript::new("test"), 4, &made.out);
+            let proof = &prover.channel.proof;
+            let mut verifier: Session<Verifier> =
+                Session::verifier(Transcript::new("test"), 4, proof);
             let equations = verifier
                 .prove_linear("link", 5, None, map, &targets, &index.points)
                 .unwrap();

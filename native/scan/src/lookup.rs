@@ -3,27 +3,30 @@ use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::dispatch;
 use ragaudit_core::lanes::Lanes;
 
+use crate::channel::Channel;
 use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::mle::{self, eq_at, eq_table, Weight, Weights};
 use crate::numbers::log2_ceil;
 use crate::prover::fractions::{
-    above, nodes, spread, weighed, Again, Apart, Cross, Layer, Leaves, Stored, BLOCK, NOT_KEPT,
+    above, nodes, spread, weighed, Again, Apart, Cross, Layer, Leaves, Stored, BLOCK, NOT_KEPT, RUN,
 };
 use crate::rounds::Rounds;
 pub use crate::segments::{Count, Entry, Segment};
 use crate::session::{ColumnId, Session};
 use crate::small;
 use crate::sumcheck::{at_zero, of_degree_two, round};
-use crate::values::functional;
 
 /// What the link has to show of the query: weights of its components and what they give. Or what the caller has to
 /// show of derived values: a point and what they extend to there.
 pub type QueryClaim = (Vec<Fr>, Var);
 
 /// Claims that the fractions of all segments sum to 0: each tuple looked up is a row of the table with its tag.
-pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<QueryClaim>> {
+pub fn lookups<C: Channel>(
+    session: &mut Session<C>,
+    mut segments: Vec<Segment>,
+) -> Result<Vec<QueryClaim>> {
     // Larger ones first, so that each stands at a multiple of its own size.
     segments.sort_by_key(|s| std::cmp::Reverse(s.variables));
     let mut total = 0;
@@ -39,8 +42,8 @@ pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<
     let beta = session.challenge("lookup beta");
 
     let leaves = session
-        .proving()
-        .then(|| Leaves::new(&segments, &offsets, depth, [alpha, beta]));
+        .known()
+        .map(|_| Leaves::new(&segments, &offsets, depth, [alpha, beta]));
     let (point, p, q) = fractional_sum(session, depth, leaves)?;
 
     // Both claims about the leaves as one, then each column's share at the point of its segment's size.
@@ -86,9 +89,7 @@ pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<
                         "every row of a derived entry counts"
                     );
                     let sum = values.as_ref().map(|v| Weights::new(low).dot(v));
-                    let var =
-                        session.send("derived entry", 1, sum.as_ref().map(std::slice::from_ref))?
-                            [0];
+                    let var = session.send_one("derived entry", sum)?;
                     rest.add_term(var, power);
                     queries.push((low.to_vec(), var));
                 }
@@ -121,14 +122,9 @@ pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<
     }
     rest.constant -= kappa * padding;
     for (weight, columns) in shares.into_iter().filter(|(_, c)| !c.is_empty()) {
-        let value = session
-            .proving()
-            .then(|| functional(session, &weight, &columns));
-        let var = session.send(
-            "lookup columns",
-            1,
-            value.as_ref().map(std::slice::from_ref),
-        )?[0];
+        let known = session.known();
+        let value = known.map(|known| known.functional(&weight, &columns));
+        let var = session.send_one("lookup columns", value)?;
         rest.add_term(var, -Fr::ONE);
         session.claim(weight, columns, var.into());
     }
@@ -138,9 +134,9 @@ pub fn lookups(session: &mut Session, mut segments: Vec<Segment>) -> Result<Vec<
 
 /// One layer's sumcheck: sum over x of eq(tau, x) (g(2x) q(2x+1) + g(2x+1) q(2x)) = claim. Returns the point, the claim
 /// there, and g and q of the two children for the prover.
-fn layer<L: Lanes<Fr>>(
+fn layer<L: Lanes<Fr>, C: Channel>(
     l: L,
-    session: &mut Session,
+    session: &mut Session<C>,
     tau: &[Fr],
     mut claim: Expr,
     stored: Option<(Stored, Fr)>,
@@ -178,6 +174,7 @@ fn layer<L: Lanes<Fr>>(
                 inner,
                 outer,
                 within,
+                size: session.low_memory.unwrap_or(RUN),
             });
         }
         None => (),
@@ -194,11 +191,11 @@ fn layer<L: Lanes<Fr>>(
         }
         let sums = match (&mut apart, &mut whole, &again) {
             (Some(apart), ..) => Some(apart.sums()),
-            (None, None, Some(again)) => {
-                let (sums, bound) = again.sums(l, session, &point);
+            (None, None, Some(again)) => session.known().map(|known| {
+                let (sums, bound) = again.sums(l, &known, &point);
                 apart = bound;
-                Some(sums)
-            }
+                sums
+            }),
             (_, Some((rounds, weights)), _) => {
                 let sums = weighed(l, rounds, &weights.low, &weights.high);
                 weights.bind();
@@ -228,8 +225,8 @@ fn layer<L: Lanes<Fr>>(
 }
 
 /// Claims that sum of p/q over the leaves is 0 with no q zero, and reduces that to p and q at one point.
-fn fractional_sum(
-    session: &mut Session,
+fn fractional_sum<C: Channel>(
+    session: &mut Session<C>,
     depth: usize,
     leaves: Option<Leaves>,
 ) -> Result<(Vec<Fr>, Expr, Expr)> {
@@ -238,7 +235,7 @@ fn fractional_sum(
     let mut layers = Vec::new();
     // The height of the lowest layer that is kept.
     let mut kept = 0;
-    if let Some(leaves) = leaves {
+    if let Some((leaves, known)) = leaves.zip(session.known()) {
         if let Some(size) = session.low_memory.filter(|_| leaves.bits == BLOCK) {
             kept = NOT_KEPT;
             let mut lowest = Layer::default();
@@ -246,13 +243,13 @@ fn fractional_sum(
             lowest.p.reserve_exact(p);
             lowest.q.reserve_exact(q);
             for run in leaves.runs(size) {
-                let Layer { p, q } = leaves.layer_at(session, kept, run);
+                let Layer { p, q } = leaves.layer_at(&known, kept, run);
                 lowest.p.extend(p);
                 lowest.q.extend(q);
             }
             layers.push(lowest);
         } else {
-            layers.push(leaves.layer(session, 0..leaves.blocks.len()));
+            layers.push(leaves.layer(&known, 0..leaves.blocks.len()));
         }
         for k in (0..depth - kept).rev() {
             let below = &layers[layers.len() - 1];

@@ -1,5 +1,7 @@
 //! Multilinear extensions. Variable 0 is the lowest bit of an index, everywhere.
 use ark_ff::{AdditiveGroup, Field};
+use ragaudit_core::dispatch;
+use ragaudit_core::lanes::Lanes;
 use rayon::prelude::*;
 
 use crate::group::Fr;
@@ -85,6 +87,30 @@ impl Weights {
             .zip(&self.high)
             .map(|(run, outer)| small::dot(run, &self.low) * outer)
             .sum()
+    }
+}
+
+/// Binds the highest variable of a table.
+pub(crate) fn bind_highest(table: &mut Vec<Fr>, r: Fr) {
+    let keep = table.len() / 2;
+    let (low, high) = table.split_at_mut(keep);
+    dispatch!(l => bind_on(l, low, high, r));
+    table.truncate(keep);
+}
+
+/// low + r (high - low) in the place of low.
+#[inline(always)]
+fn bind_on<L: Lanes<Fr>>(l: L, low: &mut [Fr], high: &[Fr], r: Fr) {
+    let factor = l.splat(&r);
+    let (mut runs, highs) = (low.chunks_exact_mut(L::N), high.chunks_exact(L::N));
+    let rest = highs.remainder();
+    for (low, high) in runs.by_ref().zip(highs) {
+        let a = l.load(|i| &low[i]);
+        let step = l.mul(factor, l.sub(l.load(|i| &high[i]), a));
+        l.store(l.add(a, step), |i, x| low[i] = x);
+    }
+    for (low, high) in runs.into_remainder().iter_mut().zip(rest) {
+        *low += r * (*high - *low);
     }
 }
 
@@ -224,6 +250,7 @@ impl Weight {
 mod tests {
     use super::*;
     use ark_ff::UniformRand;
+    use ragaudit_core::lanes::{tracked::Tracked, Portable};
 
     fn point(n: usize) -> Vec<Fr> {
         let mut rng = ark_std::test_rng();
@@ -263,6 +290,26 @@ mod tests {
             let mut table = weight.entries();
             table.resize(1 << variables, Fr::ZERO);
             assert_eq!(weight.evaluate(&at), evaluate(&table, &at));
+        }
+    }
+
+    #[test]
+    fn the_highest_variable_is_bound() {
+        let mut rng = ark_std::test_rng();
+        for count in [1, 8, 19] {
+            let [low, high]: [Vec<Fr>; 2] =
+                [(); 2].map(|()| (0..count).map(|_| Fr::rand(&mut rng)).collect());
+            let r = Fr::rand(&mut rng);
+            let plain: Vec<Fr> = low
+                .iter()
+                .zip(&high)
+                .map(|(l, h)| *l + r * (*h - l))
+                .collect();
+            let mut found = [low.clone(), low.clone(), low];
+            bind_on(Portable, &mut found[0], &high, r);
+            bind_on(Tracked, &mut found[1], &high, r);
+            dispatch!(l => bind_on(l, &mut found[2], &high, r));
+            assert!(found.iter().all(|f| *f == plain));
         }
     }
 }

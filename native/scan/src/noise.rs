@@ -8,7 +8,7 @@ use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::lanes::Lanes;
 use ragaudit_core::noise::BINS;
 
-use crate::closing::Closed;
+use crate::channel::{Channel, Proves, Verifies};
 use crate::columns::Bound;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
@@ -20,10 +20,11 @@ use crate::mle::{prefix, Weight};
 use crate::numbers::{log2_ceil, power_of_two};
 use crate::poseidon::{permutations, Call, Stream, WORD_VARIABLES};
 use crate::prover::fractions::RUN;
+use crate::prover::Prover;
 use crate::ranges::{first_in_range, limbs, range_table, LIMB_BITS};
 use crate::session::{Column, ColumnId, Opening, Session};
 use crate::sumcheck::{sumcheck, Gate};
-use crate::values::{combination_at, entries_of, functional};
+use crate::verifier::Verifier;
 
 mod inputs;
 mod statement;
@@ -47,18 +48,25 @@ pub fn prove_noise(
     seed: &Seed,
     low_memory: bool,
 ) -> Result<Certificate> {
+    prove_as::<Prover>(statement, seed, low_memory)
+}
+
+pub(crate) fn prove_as<P: Proves>(
+    statement: &NoiseStatement,
+    seed: &Seed,
+    low_memory: bool,
+) -> Result<Certificate> {
     let shape = statement.shape()?;
     let kappa = noise_key(seed, statement.beacon, statement.slot);
     let draws = Draws::new(statement, &words(kappa, shape.blocks))?;
     let low_memory = low_memory.then_some(RUN);
-    prove_columns(statement, seed, draws.into_columns(), true, low_memory)
+    prove_columns::<P>(statement, seed, draws.into_columns(), low_memory)
 }
 
-fn prove_columns(
+fn prove_columns<P: Proves>(
     statement: &NoiseStatement,
     seed: &Seed,
     columns: Columns<Vec<i64>>,
-    honest: bool,
     low_memory: Option<usize>,
 ) -> Result<Certificate> {
     let shape = statement.shape()?;
@@ -67,30 +75,30 @@ fn prove_columns(
         crate::group::encode_scalar(&seed.0[1]),
     ]
     .concat();
-    let mut session =
+    let mut session: Session<P> =
         Session::prover(statement.transcript(), shape.layout.row_variables, &witness)?;
-    if let crate::session::Role::Prover(prover) = &mut session.role {
-        prover.honest = honest;
-    }
     session.low_memory = low_memory;
     let noise = certify(&mut session, statement, &shape, Some((seed, columns)))?;
     let noise = session.columns[noise.0].clone();
-    match session.close(None)? {
-        Closed::Proof(proof) => Ok(Certificate { proof, noise }),
-        _ => unreachable!("a prover"),
-    }
+    let proof = session.close(None)?.into();
+    Ok(Certificate { proof, noise })
 }
 
 /// Reads a certificate: the commitments to z, and the equation that has to hold.
 pub fn check_noise(statement: &NoiseStatement, proof: &[u8]) -> Result<(Column, Equation)> {
+    check_as::<Verifier>(statement, proof)
+}
+
+fn check_as<'p, V: Verifies<'p>>(
+    statement: &NoiseStatement,
+    proof: &'p [u8],
+) -> Result<(Column, Equation)> {
     let shape = statement.shape()?;
-    let mut session = Session::verifier(statement.transcript(), shape.layout.row_variables, proof);
+    let mut session: Session<V> =
+        Session::verifier(statement.transcript(), shape.layout.row_variables, proof);
     let noise = certify(&mut session, statement, &shape, None)?;
     let noise = session.columns[noise.0].clone();
-    match session.close(None)? {
-        Closed::Check(equation) => Ok((noise, equation)),
-        _ => unreachable!("a verifier"),
-    }
+    Ok((noise, session.close(None)?.into()))
 }
 
 /// Verifies a certificate and returns the commitments to z.
@@ -104,8 +112,8 @@ pub fn verify_noise(statement: &NoiseStatement, proof: &[u8]) -> Result<Column> 
 }
 
 /// The protocol, for both parties.
-fn certify(
-    session: &mut Session,
+fn certify<C: Channel>(
+    session: &mut Session<C>,
     statement: &NoiseStatement,
     shape: &Shape,
     secret: Option<(&Seed, Columns<Vec<i64>>)>,
@@ -221,8 +229,8 @@ fn certify(
         limbs(&distance, Fr::ONE),
     ];
     let tables = session
-        .proving()
-        .then(|| sources.iter().map(|s| entries_of(session, s)).collect());
+        .known()
+        .map(|known| sources.iter().map(|s| known.entries(s)).collect());
     let reduced = sumcheck(session, "choice", &tau, Expr::zero(), 2, tables, Choice)?;
     let finals = reduced.finals.map(|f| {
         let product = (f[0].double() - Fr::ONE) * (f[1] - f[2]);
@@ -243,10 +251,9 @@ fn certify(
 
     // z = sum of g_c x_c, row by row: one value behind two functionals.
     let r = session.challenges("noise", shape.layout.variables);
-    let at = session
-        .proving()
-        .then(|| combination_at(session, &[(noise, Fr::ONE)], &r));
-    let var = session.send("noise", 1, at.as_ref().map(std::slice::from_ref))?[0];
+    let known = session.known();
+    let at = known.map(|known| known.at(&[(noise, Fr::ONE)], &r));
+    let var = session.send_one("noise", at)?;
     session.claim(Weight::evaluation(&r), vec![(noise, Fr::ONE)], var.into());
     let gains = Weight {
         point: r,
@@ -280,8 +287,8 @@ fn certify(
         (all_words.clone(), limbs(&high, Fr::ONE)),
         (all_words, limbs(&rest, Fr::ONE)),
     ];
-    let values = session.proving().then(|| {
-        let value = |(weight, columns): &(Weight, Vec<_>)| functional(session, weight, columns);
+    let values = session.known().map(|known| {
+        let value = |(weight, columns): &(Weight, Vec<_>)| known.functional(weight, columns);
         sums.each_ref().map(value)
     });
     let v = session.send("words", 3, values.as_ref().map(|v| &v[..]))?;

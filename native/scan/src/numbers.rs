@@ -28,6 +28,12 @@ pub fn from_small(v: i64) -> Fr {
     out
 }
 
+pub(crate) fn pad(values: &[i64], variables: usize) -> Vec<i64> {
+    let mut out = values.to_vec();
+    out.resize(1 << variables, 0);
+    out
+}
+
 /// 1/2, which turns a plain sum over the cube into one weighted by eq.
 pub fn half() -> Fr {
     static HALF: OnceLock<Fr> = OnceLock::new();

@@ -7,12 +7,14 @@ use ragaudit_core::poseidon::{
     hash, permute, round_parameters, Matrix, State, LIST_RUN, TAG_LIST, WIDTH,
 };
 
+use crate::channel::Channel;
 use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::mle::{eq_at, eq_table, prefix, Weight, Weights};
 use crate::numbers::log2_ceil;
 use crate::prover::boxes::{combine, fifth, is_partial, Boxes, Layer, Part, Table, LAST};
+use crate::prover::known::Known;
 use crate::session::Session;
 use crate::sumcheck::{plain, round, Reduced};
 
@@ -36,7 +38,12 @@ pub struct Call {
 
 impl Call {
     /// HL(tag, list) = output. The running hashes between are sent as hidden values.
-    pub fn list(session: &mut Session, tag: u64, list: &[Expr], output: Fr) -> Result<Vec<Self>> {
+    pub fn list<C: Channel>(
+        session: &mut Session<C>,
+        tag: u64,
+        list: &[Expr],
+        output: Fr,
+    ) -> Result<Vec<Self>> {
         let start = start_of_list(tag, list.len());
         let mut running = Expr::from(start);
         let mut calls = Vec::new();
@@ -47,11 +54,11 @@ impl Call {
             running = if i + 1 == runs.len() {
                 output.into()
             } else {
-                let value = session.proving().then(|| {
-                    let words: Vec<Fr> = inputs.iter().filter_map(|e| session.value(e)).collect();
+                let value = session.known().map(|known| {
+                    let words: Vec<Fr> = inputs.iter().map(|e| known.value(e)).collect();
                     hash(&words).expect("a run and a running hash fit")
                 });
-                session.send("running hash", 1, value.as_ref().map(std::slice::from_ref))?[0].into()
+                session.send_one("running hash", value)?.into()
             };
             calls.push(Self {
                 inputs,
@@ -77,8 +84,8 @@ fn transposed_times(m: &Matrix<WIDTH>, x: &[Fr; WIDTH]) -> [Fr; WIDTH] {
 }
 
 /// x, x^2, x^4, x^5 as hidden values with their products claimed; returns the variables of x and x^5.
-fn powers(
-    session: &mut Session,
+fn powers<C: Channel>(
+    session: &mut Session<C>,
     finals: Option<&[Fr]>,
     boxes: usize,
     extra: usize,
@@ -129,13 +136,17 @@ fn dot(a: &[Fr], b: &[Fr]) -> Fr {
 }
 
 /// Proves the stream and the calls, from the outputs to the inputs, one linear functional of the state a layer.
-pub fn permutations(session: &mut Session, stream: Option<Stream>, calls: Vec<Call>) -> Result<()> {
+pub fn permutations<C: Channel>(
+    session: &mut Session<C>,
+    stream: Option<Stream>,
+    calls: Vec<Call>,
+) -> Result<()> {
     let (constants, matrix) = round_parameters();
     let blocks = stream.as_ref().map_or(0, |s| s.blocks);
     let variables = block_variables(blocks, calls.len());
     let boxes = session
-        .proving()
-        .then(|| witness(session, stream.as_ref(), &calls, variables));
+        .known()
+        .map(|known| witness(&known, stream.as_ref(), &calls, variables));
 
     // Outputs: the stream's words under one mask, every call's word 0 under its own.
     let gamma = session.challenge("hash outputs");
@@ -215,8 +226,8 @@ pub fn permutations(session: &mut Session, stream: Option<Stream>, calls: Vec<Ca
 }
 
 /// From the S-box inputs of the last round at `point` to those of the first: the point and the values there.
-fn descend(
-    session: &mut Session,
+fn descend<C: Channel>(
+    session: &mut Session<C>,
     boxes: Option<&Boxes>,
     mut point: Vec<Fr>,
     mut inputs: Vec<Var>,
@@ -274,8 +285,8 @@ fn descend(
 }
 
 /// Reduces a layer's claim to one point, as [`sumcheck`](crate::sumcheck::sumcheck) does for any gate.
-fn reduce(
-    session: &mut Session,
+fn reduce<C: Channel>(
+    session: &mut Session<C>,
     tau: &[Fr],
     mut claim: Expr,
     degree: usize,
@@ -309,8 +320,8 @@ fn reduce(
 ///
 /// Returns a point of the hashes' extension and the values there of the words of the states, which the caller has to
 /// show to be those of inputs committed to before.
-pub fn hashes(
-    session: &mut Session,
+pub fn hashes<C: Channel>(
+    session: &mut Session<C>,
     outputs: &[Fr],
     states: Option<&[State]>,
 ) -> Result<(Vec<Fr>, Vec<Expr>)> {
@@ -350,7 +361,11 @@ pub fn hashes(
 }
 
 /// A random functional of the state that enters a full round, from the values of its S-box inputs.
-fn below(session: &mut Session, inputs: &[Var], constants: &[Fr; WIDTH]) -> ([Fr; WIDTH], Expr) {
+fn below<C: Channel>(
+    session: &mut Session<C>,
+    inputs: &[Var],
+    constants: &[Fr; WIDTH],
+) -> ([Fr; WIDTH], Expr) {
     let gamma = session.challenge("hash functional");
     let mut power = Fr::ONE;
     let functional: [Fr; WIDTH] = from_fn(|_| {
@@ -363,14 +378,13 @@ fn below(session: &mut Session, inputs: &[Var], constants: &[Fr; WIDTH]) -> ([Fr
 }
 
 /// The S-box inputs of a stream and calls.
-fn witness(session: &Session, stream: Option<&Stream>, calls: &[Call], variables: usize) -> Boxes {
-    let value = |e: &Expr| session.value(e).unwrap_or_default();
-    let kappa = stream.map(|s| value(&s.kappa)).unwrap_or_default();
+fn witness(known: &Known, stream: Option<&Stream>, calls: &[Call], variables: usize) -> Boxes {
+    let kappa = stream.map(|s| known.value(&s.kappa)).unwrap_or_default();
     let blocks = stream.map_or(0, |s| s.blocks);
     let state_of = |call: &Call| {
         let mut state = [Fr::ZERO; WIDTH];
         let inputs = state[1..].iter_mut().zip(&call.inputs);
-        inputs.for_each(|(s, e)| *s = value(e));
+        inputs.for_each(|(s, e)| *s = known.value(e));
         state
     };
     let called: Vec<State> = calls.iter().map(state_of).collect();

@@ -6,7 +6,7 @@ use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
 use ragaudit_core::lanes::Lanes;
 use zeroize::Zeroize;
 
-use crate::closing::Closed;
+use crate::channel::{Channel, Proves, Verifies};
 use crate::columns::Bound;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
@@ -20,10 +20,11 @@ use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
 use crate::numbers::{log2_ceil, power_of_two};
 use crate::poseidon::{permutations, Call};
 use crate::prover::fractions::RUN;
+use crate::prover::Prover;
 use crate::ranges::{first_in_range, limbs, range_table, LIMB_BITS, TAG_RANGE};
-use crate::session::{Column, Opening, Role, Session};
+use crate::session::{Column, Opening, Session};
 use crate::sumcheck::{sumcheck, Gate};
-use crate::values::entries_of;
+use crate::verifier::Verifier;
 
 mod inputs;
 mod statement;
@@ -43,45 +44,50 @@ pub fn prove_query(
     key: &IndexKey,
     low_memory: bool,
 ) -> Result<Vec<u8>> {
+    prove_as::<Prover>(statement, answer, noise, key, low_memory)
+}
+
+pub(crate) fn prove_as<P: Proves>(
+    statement: &QueryStatement,
+    answer: &Answer,
+    noise: &Column,
+    key: &IndexKey,
+    low_memory: bool,
+) -> Result<Vec<u8>> {
     let window = statement.check()?;
     let opening = noise
         .opening
         .as_ref()
         .ok_or_else(|| Error::Unsatisfied("the certificate's openings are missing".to_owned()))?;
     let witness = Witness::new(statement, window, answer, &opening.values)?;
-    prove_with(
+    prove_with::<P>(
         statement,
         answer,
         &witness,
         opening,
         key,
-        true,
         low_memory.then_some(RUN),
     )
 }
 
-fn prove_with(
+fn prove_with<P: Proves>(
     statement: &QueryStatement,
     answer: &Answer,
     witness: &Witness,
     noise: &Arc<Opening>,
     key: &IndexKey,
-    honest: bool,
     low_memory: Option<usize>,
 ) -> Result<Vec<u8>> {
     let mut seed: Vec<u8> = answer.query.iter().map(|v| *v as u8).collect();
     seed.extend(encode_scalar(&answer.query_salt));
     seed.extend(encode_scalar(&answer.list_salt));
     seed.extend(key.0);
-    let mut session = Session::prover(
+    let mut session: Session<P> = Session::prover(
         statement.transcript(),
         statement.index.layout.row_variables,
         &seed,
     )?;
     seed.zeroize();
-    if let Role::Prover(prover) = &mut session.role {
-        prover.honest = honest;
-    }
     session.low_memory = low_memory;
     let secret = Secret {
         answer,
@@ -89,24 +95,22 @@ fn prove_with(
         noise,
         key,
     };
-    match answer_protocol(session, statement, Some(secret))? {
-        Closed::Proof(proof) => Ok(proof),
-        _ => unreachable!("a prover"),
-    }
+    Ok(answer_protocol(session, statement, Some(secret))?.into())
 }
 
 /// Reads a proof: the equation that has to hold, over the statement's index points.
 pub fn check_query(statement: &QueryStatement, proof: &[u8]) -> Result<Equation> {
+    check_as::<Verifier>(statement, proof)
+}
+
+fn check_as<'p, V: Verifies<'p>>(statement: &QueryStatement, proof: &'p [u8]) -> Result<Equation> {
     statement.check()?;
-    let session = Session::verifier(
+    let session: Session<V> = Session::verifier(
         statement.transcript(),
         statement.index.layout.row_variables,
         proof,
     );
-    match answer_protocol(session, statement, None)? {
-        Closed::Check(equation) => Ok(equation),
-        _ => unreachable!("a verifier"),
-    }
+    Ok(answer_protocol(session, statement, None)?.into())
 }
 
 /// Verifies an answer's proof.
@@ -119,23 +123,21 @@ pub fn verify_query(statement: &QueryStatement, proof: &[u8]) -> Result<()> {
 }
 
 /// The protocol, for both parties.
-fn answer_protocol(
-    mut session: Session,
+fn answer_protocol<C: Channel>(
+    mut session: Session<C>,
     statement: &QueryStatement,
     secret: Option<Secret>,
-) -> Result<Closed> {
+) -> Result<C::Closed> {
     let layout = statement.index.layout;
     let (n, capacity, dimension) = (layout.variables, layout.capacity, statement.index.dimension);
     let window = statement.check()?;
     let key_limbs = statement.key_limbs();
 
     // q and its salt, once, before any challenge.
-    let blinding = session
-        .prover_mut()
-        .map(|p| p.nonces.draw())
-        .unwrap_or_default();
-    let query = session.point("query", |_| {
+    let mut blinding = Fr::ZERO;
+    let query = session.commitment("query", |secrets| {
         let answer = secret.as_ref().expect("the prover's side").answer;
+        blinding = secrets.nonces.draw();
         commit_query(&answer.query, &answer.query_salt, &blinding)
     })?;
 
@@ -308,9 +310,10 @@ fn answer_protocol(
         noised_column,
         limbs(&ids.distance, Fr::ONE),
     ];
-    let threshold = session.value(&least).unwrap_or_default();
-    let tables = session.proving().then(|| {
-        let mut tables: Vec<Vec<Fr>> = sources.iter().map(|s| entries_of(&session, s)).collect();
+    let known = session.known();
+    let threshold = known.map(|known| known.value(&least)).unwrap_or_default();
+    let tables = known.map(|known| {
+        let mut tables: Vec<Vec<Fr>> = sources.iter().map(|s| known.entries(s)).collect();
         tables[1]
             .iter_mut()
             .enumerate()

@@ -1,13 +1,21 @@
 //! Schnorr's protocol for linear relations, which ends every run: `docs/scan/closing.md`.
 use ark_ff::Field;
 
+use crate::channel::Channel;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::group::{Fr, G1Affine};
-use crate::hooks::Simulator;
-use crate::session::{Role, Session};
+use crate::session::Session;
 
-impl Session<'_> {
+/// What is sent before the responses, and what whoever sends these has for them.
+pub(crate) struct Committed {
+    /// What the map makes of the mask.
+    pub(crate) points: Vec<G1Affine>,
+    pub(crate) challenge: Fr,
+    pub(crate) responses: Option<Vec<Fr>>,
+}
+
+impl<C: Channel> Session<'_, C> {
     /// Schnorr's protocol for a linear relation: one vector x with map(x) = targets, each an equation's left side.
     /// Masks map(m), a challenge c, responses m + c x. `index` are the points behind the equations' index factors.
     pub(crate) fn prove_linear(
@@ -19,21 +27,21 @@ impl Session<'_> {
         targets: &[Equation],
         index: &[G1Affine],
     ) -> Result<Vec<Equation>> {
-        let (sent, c, known) = self.mask(label, length, secret, &map, targets, index)?;
+        let sent = self.mask(label, length, secret, &map, targets, index)?;
         let mut responses = Vec::with_capacity(length);
         for k in 0..length {
-            responses.push(self.response(label, known.as_ref().map(|x| x[k]))?);
+            let response = sent.responses.as_ref().map(|x| x[k]);
+            responses.push(self.response(label, response)?);
         }
         let mut equations = map(&responses);
-        for ((equation, target), point) in equations.iter_mut().zip(targets).zip(sent) {
-            equation.add(target, -c);
+        for ((equation, target), point) in equations.iter_mut().zip(targets).zip(sent.points) {
+            equation.add(target, -sent.challenge);
             equation.points.push((point, -Fr::ONE));
         }
         Ok(equations)
     }
 
-    /// The part of [`Self::prove_linear`] before the responses are sent: the masks' points, the challenge, and the
-    /// responses for whoever sends them.
+    /// The part of [`Self::prove_linear`] before the responses are sent.
     pub(crate) fn mask(
         &mut self,
         label: &'static str,
@@ -42,47 +50,19 @@ impl Session<'_> {
         map: &impl Fn(&[Fr]) -> Vec<Equation>,
         targets: &[Equation],
         index: &[G1Affine],
-    ) -> Result<(Vec<G1Affine>, Fr, Option<Vec<Fr>>)> {
-        // Uniform, and so are the responses, whatever is secret: sums of points with these factors may take their time.
-        let masks = self
-            .prover_mut()
-            .map(|prover| prover.nonces.draw_many(length));
-        let masked = masks.as_ref().map(|masks| map(masks));
-        let simulated = self.simulated(length + 1);
-        let masked = masked.or_else(|| {
-            let responses = simulated.as_ref()?;
-            let (c, x) = responses.split_last()?;
-            let mut masked = map(x);
-            masked
-                .iter_mut()
-                .zip(targets)
-                .for_each(|(m, t)| m.add(t, -*c));
-            Some(masked)
-        });
-        let mut sent = Vec::with_capacity(targets.len());
+    ) -> Result<Committed> {
+        let mask = self.channel.mask(length, map, targets);
+        let mut points = Vec::with_capacity(targets.len());
         for k in 0..targets.len() {
-            let point = masked.as_ref().map(|m| m[k].evaluate(index));
-            sent.push(self.send_point(label, point)?);
+            let point = mask.as_ref().map(|m| m.images[k].evaluate(index));
+            points.push(self.point(label, point)?);
         }
-        if let Some(answer) = simulated.as_ref().and_then(|s| s.last()) {
-            self.transcript.program(*answer);
-        }
-        let c = self.challenge(label);
-        let known: Option<Vec<Fr>> = match (&masks, &secret) {
-            (Some(masks), Some(secret)) => {
-                Some(masks.iter().zip(secret).map(|(m, x)| *m + c * x).collect())
-            }
-            _ => None,
-        };
-        let known = known.or(simulated);
-        Ok((sent, c, known))
-    }
-
-    /// Uniform values, for a simulator alone.
-    fn simulated(&mut self, count: usize) -> Option<Vec<Fr>> {
-        match &mut self.role {
-            Role::Simulator(simulator) => Some(simulator.draw(count)),
-            _ => None,
-        }
+        let challenge = self.challenge(label);
+        let responses = self.channel.respond(mask, challenge, secret);
+        Ok(Committed {
+            points,
+            challenge,
+            responses,
+        })
     }
 }

@@ -3,10 +3,11 @@ use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::dispatch;
 use ragaudit_core::lanes::Lanes;
 
+use crate::channel::Channel;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
-use crate::mle::Weights;
+use crate::mle::{Weight, Weights};
 use crate::numbers::half;
 use crate::rounds::{weight_runs, Rounds, Weighing, BLOCK};
 pub use crate::rounds::{Gate, Product, Square};
@@ -47,14 +48,14 @@ fn interpolation(degree: usize) -> Vec<Vec<Fr>> {
 
 /// q(0) of the round polynomial q without eq's factor, from the claim (1 - t) q(0) + t q(1). (t = 1, once in r, would
 /// leave it open.)
-pub(crate) fn at_zero(session: &Session, claim: &Expr, t: Fr, one: Fr) -> Fr {
-    let value = session.value(claim).unwrap_or_default();
-    (value - t * one) * (Fr::ONE - t).inverse().unwrap_or_default()
+pub(crate) fn at_zero<C: Channel>(session: &Session<C>, claim: &Expr, t: Fr, one: Fr) -> Fr {
+    let value = session.known().map(|known| known.value(claim));
+    (value.unwrap_or_default() - t * one) * (Fr::ONE - t).inverse().unwrap_or_default()
 }
 
 /// One round, whatever holds the tables: sends c_1, .., c_degree of q, and moves the claim to q at the challenge.
-pub(crate) fn round(
-    session: &mut Session,
+pub(crate) fn round<C: Channel>(
+    session: &mut Session<C>,
     label: &str,
     t: Fr,
     claim: &mut Expr,
@@ -77,8 +78,8 @@ pub(crate) fn round(
 ///
 /// The factor of eq in the round's variable is left out of what is sent: q with (1 - t) q(0) + t q(1) = claim,
 /// whose constant coefficient follows from the others, so that claim' = claim + sum of c_k (r^k - t).
-pub fn sumcheck(
-    session: &mut Session,
+pub fn sumcheck<C: Channel>(
+    session: &mut Session<C>,
     label: &str,
     tau: &[Fr],
     claim: Expr,
@@ -90,9 +91,9 @@ pub fn sumcheck(
 }
 
 #[allow(clippy::too_many_arguments)]
-fn sumcheck_on<L: Lanes<Fr>>(
+fn sumcheck_on<L: Lanes<Fr>, C: Channel>(
     l: L,
-    session: &mut Session,
+    session: &mut Session<C>,
     label: &str,
     tau: &[Fr],
     mut claim: Expr,
@@ -159,10 +160,21 @@ pub(crate) enum Weighting {
     Table(Vec<Fr>),
 }
 
+impl Weighting {
+    pub(crate) fn of(weight: &Weight) -> Self {
+        match weight.coefficients[..] {
+            [c] if c == Fr::ONE && weight.items == 1 << weight.point.len() => {
+                Self::Eq(weight.point.clone())
+            }
+            _ => Self::Table(weight.entries()),
+        }
+    }
+}
+
 /// A plain sum over the cube of the sum of tables multiplied, which may end early: what is missing is 0. The tables'
 /// values are those at the end.
-pub(crate) fn products(
-    session: &mut Session,
+pub(crate) fn products<C: Channel>(
+    session: &mut Session<C>,
     label: &str,
     variables: usize,
     claim: Expr,
@@ -171,9 +183,9 @@ pub(crate) fn products(
     dispatch!(l => products_on(l, session, label, variables, claim, tables))
 }
 
-fn products_on<L: Lanes<Fr>>(
+fn products_on<L: Lanes<Fr>, C: Channel>(
     l: L,
-    session: &mut Session,
+    session: &mut Session<C>,
     label: &str,
     variables: usize,
     claim: Expr,

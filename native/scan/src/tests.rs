@@ -2,8 +2,7 @@
 use ark_ff::{AdditiveGroup, Field, UniformRand};
 use ragaudit_core::lanes::{Lanes, Portable};
 
-use crate::cheat::caught_by;
-use crate::closing::Closed;
+use crate::cheat::{caught_by, Cheat, Told};
 use crate::columns::Bound;
 use crate::equation::Equation;
 use crate::error::Result;
@@ -12,7 +11,8 @@ use crate::group::Fr;
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{eq_table, Weight};
 use crate::numbers::from_small;
-use crate::session::{Role, Session};
+use crate::prover::Prover;
+use crate::session::Session;
 use crate::small;
 use crate::sumcheck::{plain, sumcheck, Gate};
 use crate::transcript::Transcript;
@@ -20,34 +20,28 @@ use crate::transcript::Transcript;
 /// Runs a protocol as a prover that refuses nothing.
 pub(crate) fn prove_anyway(
     row_variables: usize,
-    protocol: &impl Fn(&mut Session, bool) -> Result<()>,
+    protocol: &impl Fn(&mut Session<Cheat>, bool) -> Result<()>,
 ) -> Result<Vec<u8>> {
     let mut session = Session::prover(Transcript::new("test"), row_variables, b"witness")?;
-    if let Role::Prover(prover) = &mut session.role {
-        prover.honest = false;
-    }
     protocol(&mut session, true)?;
-    match session.close(None)? {
-        Closed::Proof(proof) => Ok(proof),
-        _ => unreachable!("a prover"),
-    }
+    Ok(session.close(None)?.into())
 }
 
 pub(crate) fn check(
     row_variables: usize,
     proof: &[u8],
-    protocol: &impl Fn(&mut Session, bool) -> Result<()>,
+    protocol: &impl Fn(&mut Session<Cheat>, bool) -> Result<()>,
 ) -> Result<Equation> {
     let mut session = Session::verifier(Transcript::new("test"), row_variables, proof);
     protocol(&mut session, false)?;
-    match session.close(None)? {
-        Closed::Check(equation) => Ok(equation),
-        _ => unreachable!("a verifier"),
-    }
+    Ok(session.close(None)?.into())
 }
 
 /// Whether the verifier accepts what such a prover sends.
-fn accepted(row_variables: usize, protocol: impl Fn(&mut Session, bool) -> Result<()>) -> bool {
+fn accepted(
+    row_variables: usize,
+    protocol: impl Fn(&mut Session<Cheat>, bool) -> Result<()>,
+) -> bool {
     let proof = prove_anyway(row_variables, &protocol).unwrap();
     check(row_variables, &proof, &protocol).is_ok_and(|equation| equation.holds(&[]))
 }
@@ -88,7 +82,7 @@ fn linear_and_product_constraints() {
 
 #[test]
 fn an_honest_prover_refuses_what_does_not_hold() {
-    let mut session = Session::prover(Transcript::new("test"), 4, b"").unwrap();
+    let mut session: Session<Prover> = Session::prover(Transcript::new("test"), 4, b"").unwrap();
     let v = session.send("v", 1, Some(&[Fr::ONE])).unwrap();
     session.constrain("zero", v[0].into());
     assert!(session.close(None).is_err());
@@ -317,11 +311,11 @@ fn tags_keep_tables_apart() {
 fn a_challenge_before_the_commitment_would_let_a_lookup_through() {
     let accepted = |forgetful: bool| {
         let transcript = || {
-            let mut transcript = Transcript::new("test");
-            transcript.party.forgotten = forgetful.then(|| "hidden".to_owned());
+            let mut transcript: Transcript<Told> = Transcript::new("test");
+            transcript.oracle.forgotten = forgetful.then(|| "hidden".to_owned());
             transcript
         };
-        let protocol = |session: &mut Session, prover: bool| {
+        let protocol = |session: &mut Session<Cheat>, prover: bool| {
             let counts = prover.then(|| vec![vec![2i64, 0, 0, 0]]);
             let ids = session.commit("columns", &[2], counts)?;
             let mut known = session.transcript.clone();
@@ -346,18 +340,11 @@ fn a_challenge_before_the_commitment_would_let_a_lookup_through() {
             Ok::<_, crate::Error>(())
         };
         let mut prover = Session::prover(transcript(), 3, b"").unwrap();
-        if let Role::Prover(prover) = &mut prover.role {
-            prover.honest = false;
-        }
         protocol(&mut prover, true).unwrap();
-        let Closed::Proof(proof) = prover.close(None).unwrap() else {
-            panic!("a prover")
-        };
+        let proof: Vec<u8> = prover.close(None).unwrap().into();
         let mut verifier = Session::verifier(transcript(), 3, &proof);
         protocol(&mut verifier, false).unwrap();
-        let Closed::Check(equation) = verifier.close(None).unwrap() else {
-            panic!("a verifier")
-        };
+        let equation: Equation = verifier.close(None).unwrap().into();
         equation.holds(&[])
     };
     assert!(
@@ -372,14 +359,14 @@ fn a_challenge_before_the_commitment_would_let_a_lookup_through() {
 fn no_fraction_has_a_denominator_of_zero() {
     let lie = || {
         let transcript = || {
-            let mut transcript = Transcript::new("test");
-            transcript.party.predicted = vec![
+            let mut transcript: Transcript<Told> = Transcript::new("test");
+            transcript.oracle.predicted = vec![
                 ("lookup alpha", Fr::from(1 + 2 * 9u64)),
                 ("lookup beta", Fr::from(2u64)),
             ];
             transcript
         };
-        let protocol = |session: &mut Session, prover: bool| {
+        let protocol = |session: &mut Session<Cheat>, prover: bool| {
             let columns = prover.then(|| vec![vec![9i64, 9, 1, 2], vec![0i64, 1, 1, 0]]);
             let ids = session.commit("columns", &[2, 2], columns).unwrap();
             let segment = |entry, count| Segment {
@@ -396,18 +383,11 @@ fn no_fraction_has_a_denominator_of_zero() {
             lookups(session, segments).unwrap();
         };
         let mut prover = Session::prover(transcript(), 3, b"").unwrap();
-        if let Role::Prover(prover) = &mut prover.role {
-            prover.honest = false;
-        }
         protocol(&mut prover, true);
-        let Closed::Proof(proof) = prover.close(None).unwrap() else {
-            panic!("a prover")
-        };
+        let proof: Vec<u8> = prover.close(None).unwrap().into();
         let mut verifier = Session::verifier(transcript(), 3, &proof);
         protocol(&mut verifier, false);
-        let Closed::Check(equation) = verifier.close(None).unwrap() else {
-            panic!("a verifier")
-        };
+        let equation: Equation = verifier.close(None).unwrap().into();
         equation.holds(&[])
     };
     caught_by("product: lookup root", lie);
@@ -486,7 +466,7 @@ fn columns_have_rows_for_their_entries() {
 /// Each byte range of a proof in turn, and wrong lengths: refused, without a panic.
 #[test]
 fn mutated_proofs_are_refused() {
-    let protocol = |session: &mut Session, prover: bool| {
+    let protocol = |session: &mut Session<Cheat>, prover: bool| {
         let ids = session.commit("column", &[4], prover.then(|| vec![(0..16).collect()]))?;
         let r = session.challenges("point", 4);
         let value = crate::mle::prefix_numbers(&r, 16);

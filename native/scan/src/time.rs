@@ -10,6 +10,7 @@ use crate::group::{
     fixed_sum, small_msm, tables, vector_generators, Fr, G1Affine, G1Projective, WIDTH,
 };
 use crate::link::commit_query;
+use crate::prover::Prover;
 use crate::session::Session;
 use crate::transcript::Transcript;
 
@@ -78,7 +79,8 @@ fn work_does_not_depend_on_secrets() {
                 .collect();
             alone(|| {
                 tables();
-                let mut session = Session::prover(Transcript::new("test"), 8, b"").unwrap();
+                let mut session: Session<Prover> =
+                    Session::prover(Transcript::new("test"), 8, b"").unwrap();
                 count::take();
                 session
                     .commit_bounded("columns", &columns, Some(values))

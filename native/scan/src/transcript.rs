@@ -6,13 +6,12 @@ use ragaudit_core::field::from_wide;
 use sha2::{Digest, Sha256};
 
 use crate::group::{encode_point, encode_scalar, Fr, G1Affine};
-use crate::hooks::{Hooks, Party};
 
 const DOMAIN: &[u8] = b"rag-audit/scan/v1";
 
 /// What stands before a message, so that bytes of one kind cannot be read as another.
-#[derive(Clone, Copy)]
-enum Kind {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
     Start = 0,
     Bytes = 1,
     Integer = 2,
@@ -21,83 +20,101 @@ enum Kind {
     Challenge = 5,
 }
 
-#[derive(Clone)]
-pub struct Transcript {
-    state: [u8; 32],
-    pub(crate) party: Party,
+/// The running value.
+pub type State = [u8; 32];
+
+/// The random oracle. What proves and verifies has [`Hash`]; the tests' simulators and cheats have one that they may
+/// tell what to answer.
+pub trait Oracle: Clone {
+    /// Of a transcript that starts.
+    fn start() -> Self;
+
+    /// Adds a message to the state.
+    fn absorb(&mut self, state: &mut State, kind: Kind, label: &str, data: &[u8]);
+
+    /// What is answered at a state, which has absorbed that it is asked for.
+    fn answer(&mut self, state: &State, label: &str) -> Fr;
 }
 
-impl Transcript {
-    /// A transcript of the argument `protocol`.
-    pub fn new(protocol: &str) -> Self {
-        let mut transcript = Self {
-            state: [0; 32],
-            party: Party::start(),
-        };
-        transcript.step(Kind::Start, protocol, DOMAIN);
-        transcript
+/// SHA-256.
+#[derive(Clone)]
+pub struct Hash;
+
+impl Oracle for Hash {
+    fn start() -> Self {
+        Self
     }
 
-    fn step(&mut self, kind: Kind, label: &str, data: &[u8]) {
-        if !self.party.hears(kind as u8, label, data.len()) {
-            return;
-        }
+    fn absorb(&mut self, state: &mut State, kind: Kind, label: &str, data: &[u8]) {
         let mut hash = Sha256::new();
-        hash.update(self.state);
+        hash.update(*state);
         hash.update([kind as u8]);
         hash.update((label.len() as u64).to_le_bytes());
         hash.update(label);
         hash.update((data.len() as u64).to_le_bytes());
         hash.update(data);
-        self.state = hash.finalize().into();
-        self.party.heard(&self.state);
-    }
-
-    pub fn bytes(&mut self, label: &str, data: &[u8]) {
-        self.step(Kind::Bytes, label, data);
-    }
-
-    pub fn integer(&mut self, label: &str, value: u64) {
-        self.step(Kind::Integer, label, &value.to_le_bytes());
-    }
-
-    pub fn scalar(&mut self, label: &str, value: &Fr) {
-        self.step(Kind::Scalar, label, &encode_scalar(value));
-    }
-
-    pub fn point(&mut self, label: &str, value: &G1Affine) {
-        self.step(Kind::Point, label, &encode_point(value));
-    }
-
-    /// The state, to derive what is not sent: nonces and the weights of a batch.
-    pub(crate) fn digest(&self) -> [u8; 32] {
-        self.state
-    }
-
-    fn squeeze(&mut self, label: &str) -> [u8; 64] {
-        self.step(Kind::Challenge, label, &[]);
-        let mut wide = [0; 64];
-        for (half, out) in wide.chunks_exact_mut(32).enumerate() {
-            let mut hash = Sha256::new();
-            hash.update(self.state);
-            hash.update([Kind::Challenge as u8, half as u8]);
-            out.copy_from_slice(&hash.finalize());
-        }
-        wide
+        *state = hash.finalize().into();
     }
 
     /// A field element, within 2^-258 of uniform.
-    pub fn challenge(&mut self, label: &str) -> Fr {
-        if let Some(answer) = self.party.answer(&self.state, label) {
-            self.step(Kind::Challenge, label, &[]);
-            return answer;
+    fn answer(&mut self, state: &State, _: &str) -> Fr {
+        let mut wide = [0; 64];
+        for (half, out) in wide.chunks_exact_mut(32).enumerate() {
+            let mut hash = Sha256::new();
+            hash.update(state);
+            hash.update([Kind::Challenge as u8, half as u8]);
+            out.copy_from_slice(&hash.finalize());
         }
-        from_wide(&self.squeeze(label))
+        from_wide(&wide)
+    }
+}
+
+#[derive(Clone)]
+pub struct Transcript<O = Hash> {
+    state: State,
+    pub(crate) oracle: O,
+}
+
+impl<O: Oracle> Transcript<O> {
+    /// A transcript of the argument `protocol`.
+    pub fn new(protocol: &str) -> Self {
+        let mut transcript = Self {
+            state: State::default(),
+            oracle: O::start(),
+        };
+        transcript.absorb(Kind::Start, protocol, DOMAIN);
+        transcript
     }
 
-    /// Decides what the oracle answers next, where the party may.
-    pub(crate) fn program(&mut self, answer: Fr) {
-        self.party.program(self.state, answer);
+    fn absorb(&mut self, kind: Kind, label: &str, data: &[u8]) {
+        self.oracle.absorb(&mut self.state, kind, label, data);
+    }
+
+    pub fn bytes(&mut self, label: &str, data: &[u8]) {
+        self.absorb(Kind::Bytes, label, data);
+    }
+
+    pub fn integer(&mut self, label: &str, value: u64) {
+        self.absorb(Kind::Integer, label, &value.to_le_bytes());
+    }
+
+    pub fn scalar(&mut self, label: &str, value: &Fr) {
+        self.absorb(Kind::Scalar, label, &encode_scalar(value));
+    }
+
+    pub fn point(&mut self, label: &str, value: &G1Affine) {
+        self.absorb(Kind::Point, label, &encode_point(value));
+    }
+
+    /// The state, to derive what is not sent: nonces and the weights of a batch.
+    pub(crate) fn digest(&self) -> State {
+        self.state
+    }
+
+    /// A field element, which becomes a message itself.
+    pub fn challenge(&mut self, label: &str) -> Fr {
+        self.absorb(Kind::Challenge, label, &[]);
+        self.oracle.answer(&self.state, label)
     }
 
     pub fn challenges(&mut self, label: &str, count: usize) -> Vec<Fr> {
@@ -110,7 +127,7 @@ mod tests {
     use super::*;
 
     fn challenge_after(messages: impl Fn(&mut Transcript)) -> Fr {
-        let mut transcript = Transcript::new("test");
+        let mut transcript: Transcript = Transcript::new("test");
         messages(&mut transcript);
         transcript.challenge("c")
     }
@@ -134,14 +151,14 @@ mod tests {
             challenge_after(|t| t.bytes("a", &one.to_le_bytes()))
         );
         assert_ne!(
-            Transcript::new("a").challenge("c"),
-            Transcript::new("b").challenge("c")
+            Transcript::<Hash>::new("a").challenge("c"),
+            Transcript::<Hash>::new("b").challenge("c")
         );
     }
 
     #[test]
     fn challenges_differ() {
-        let mut transcript = Transcript::new("test");
+        let mut transcript: Transcript = Transcript::new("test");
         let (a, b) = (transcript.challenge("c"), transcript.challenge("c"));
         assert_ne!(a, b);
     }

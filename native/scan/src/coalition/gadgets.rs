@@ -3,17 +3,17 @@ use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::lanes::Lanes;
 use rayon::prelude::*;
 
+use crate::channel::Channel;
 use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::mle::{eq_table, evaluate, Weight};
 use crate::session::{ColumnId, Session};
 use crate::sumcheck::{plain, sumcheck, Gate};
-use crate::values::table_of;
 
 /// Sends the two factors at the end of a sumcheck over their product.
-pub(super) fn product_of(
-    session: &mut Session,
+pub(super) fn product_of<C: Channel>(
+    session: &mut Session<C>,
     label: &'static str,
     finals: Option<&[Fr]>,
     claim: Expr,
@@ -81,8 +81,8 @@ impl Gate for Numbers<'_> {
 }
 
 /// Proves such sums over numbers of which columns hold the bits, and once that the bits are bits.
-pub(super) fn one_hot(
-    session: &mut Session,
+pub(super) fn one_hot<C: Channel>(
+    session: &mut Session<C>,
     bits: &[ColumnId],
     variables: usize,
     terms: Vec<Term>,
@@ -95,10 +95,10 @@ pub(super) fn one_hot(
     let tau = session.challenges("bits", if boolean { variables } else { 0 });
     let claim = Expr::combination(terms.iter().zip(&powers).map(|(t, p)| (&t.value, *p)));
     let weights: Vec<Vec<Fr>> = terms.iter().map(|t| t.weights.clone()).collect();
-    let tables = session.proving().then(|| {
+    let tables = session.known().map(|known| {
         let mut tables = weights.clone();
         tables.extend(boolean.then(|| eq_table(&tau)));
-        let of = |id: &ColumnId| table_of(session, &[(*id, Fr::ONE)], variables);
+        let of = |id: &ColumnId| known.table(&[(*id, Fr::ONE)], variables);
         tables.extend(bits.iter().map(of));
         tables
     });

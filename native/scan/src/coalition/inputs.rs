@@ -6,13 +6,14 @@ use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::statement::{invalid, CoalitionStatement, Columns, Shape, SALT_BITS, SALT_LIMBS};
+use crate::channel::Proves;
 use crate::error::{Error, Result};
 use crate::group::{encode_scalar, Fr};
 use crate::index::COMPONENT;
 use crate::nibbles::NIBBLE_VARIABLES;
 use crate::numbers::log2_ceil;
 use crate::ranges::{count, LIMB_BITS};
-use crate::session::{Role, Session};
+use crate::session::Session;
 use crate::transcript::Transcript;
 
 /// The private side.
@@ -294,12 +295,11 @@ pub(super) fn salt_limbs(salt: &Fr) -> [i64; SALT_LIMBS] {
     })
 }
 
-pub(super) fn session_of<'a>(
-    transcript: Transcript,
+pub(super) fn session_of<'a, P: Proves>(
+    transcript: Transcript<P::Oracle>,
     shape: &Shape,
     witness: &Witness,
-    honest: bool,
-) -> Result<Session<'a>> {
+) -> Result<Session<'a, P>> {
     let mut seed: Vec<u8> = witness.vectors.iter().map(|v| *v as u8).collect();
     seed.extend(witness.salts.iter().flat_map(encode_scalar));
     seed.extend(
@@ -308,10 +308,7 @@ pub(super) fn session_of<'a>(
             .iter()
             .flat_map(|l| (*l as u64).to_le_bytes()),
     );
-    let mut session = Session::prover(transcript, shape.row_variables, &seed)?;
+    let session = Session::prover(transcript, shape.row_variables, &seed)?;
     seed.zeroize();
-    if let Role::Prover(prover) = &mut session.role {
-        prover.honest = honest;
-    }
     Ok(session)
 }

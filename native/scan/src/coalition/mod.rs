@@ -22,11 +22,12 @@ pub use statement::{
 };
 
 use crate::batch::{weigh, Sum, CHUNK};
-use crate::closing::Closed;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::group::Fr;
 use crate::session::Session;
+use crate::transcript::Transcript;
+use crate::verifier::Verifier;
 use pairs::{pairs, Shared};
 use records::records;
 use statement::invalid;
@@ -43,12 +44,13 @@ pub fn verify_coalition(
         return invalid("runs over pairs", runs.to_string(), pairs_proofs.len());
     }
     let transcript = statement.transcript();
-    let mut session = Session::verifier(transcript, shape.row_variables, records_proof);
+    let mut session: Session<Verifier> =
+        Session::verifier(transcript, shape.row_variables, records_proof);
     records(&mut session, statement, &shape, None)?;
     let shared = Shared::new(&session.columns, &shape);
-    let mut weights = statement.sum_transcript(records_proof, pairs_proofs);
+    let mut weights: Transcript = statement.sum_transcript(records_proof, pairs_proofs);
     let mut first = Equation::default();
-    first.add(&checked(session)?, weights.challenge("weight"));
+    first.add(&session.close(None)?, weights.challenge("weight"));
     let mut sum = Sum::default();
     sum.add(first);
     let weights: Vec<Vec<Fr>> = pairs_proofs
@@ -60,9 +62,10 @@ pub fn verify_coalition(
             let run = k * CHUNK + i;
             let transcript = statement.run_transcript(records_proof, run);
             let proof = pairs_proofs[run];
-            let mut session = Session::verifier(transcript, shape.row_variables, proof);
+            let mut session: Session<Verifier> =
+                Session::verifier(transcript, shape.row_variables, proof);
             pairs(&mut session, statement, &shape, &shared, run, None)?;
-            Ok(vec![checked(session)?])
+            Ok(vec![session.close(None)?])
         });
         if let Some((_, reason)) = refused.into_iter().next() {
             return Err(reason);
@@ -73,12 +76,5 @@ pub fn verify_coalition(
         Ok(())
     } else {
         Err(Error::Rejected)
-    }
-}
-
-fn checked(session: Session) -> Result<Equation> {
-    match session.close(None)? {
-        Closed::Check(equation) => Ok(equation),
-        _ => unreachable!("a verifier"),
     }
 }

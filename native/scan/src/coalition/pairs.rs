@@ -7,7 +7,7 @@ use super::forms::{apply, form, Forms};
 use super::gadgets::{dot, one_hot, product_of, Term};
 use super::inputs::{session_of, CoalitionSecret, Witness};
 use super::statement::{invalid, CoalitionStatement, Columns, Shape, TAG_PAIR};
-use crate::closing::Closed;
+use crate::channel::{Channel, Proves};
 use crate::columns::Bound;
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
@@ -15,10 +15,12 @@ use crate::group::Fr;
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{eq_table, evaluate, Weight};
 use crate::numbers::log2_ceil;
+use crate::prover::Prover;
 use crate::ranges::count;
 use crate::session::{Column, ColumnId, Opening, Session};
 use crate::sumcheck::{plain, sumcheck, Product};
-use crate::values::table_of;
+use crate::transcript::Oracle;
+use crate::verifier::Verifier;
 
 /// The columns that runs over pairs share with the run over records.
 pub(super) struct Shared {
@@ -49,6 +51,16 @@ pub fn prove_pairs(
     blindings: &[Fr],
     run: usize,
 ) -> Result<Vec<u8>> {
+    prove_as::<Prover>(statement, secret, records, blindings, run)
+}
+
+pub(super) fn prove_as<P: Proves>(
+    statement: &CoalitionStatement,
+    secret: &CoalitionSecret,
+    records: &[u8],
+    blindings: &[Fr],
+    run: usize,
+) -> Result<Vec<u8>> {
     let shape = statement.shape()?;
     let witness = Witness::new(statement, &shape, secret)?;
     let count = shape.runs();
@@ -66,7 +78,7 @@ pub fn prove_pairs(
         blindings,
         run,
     };
-    prove_pairs_with(statement, &witness, distances, &of_run, true)
+    prove_pairs_with::<P>(statement, &witness, distances, &of_run)
 }
 
 /// What a run over pairs follows.
@@ -76,15 +88,14 @@ pub(super) struct PairsRun<'a> {
     pub(super) run: usize,
 }
 
-pub(super) fn prove_pairs_with(
+pub(super) fn prove_pairs_with<P: Proves>(
     statement: &CoalitionStatement,
     witness: &Witness,
     distances: Vec<Vec<i64>>,
     of_run: &PairsRun,
-    honest: bool,
 ) -> Result<Vec<u8>> {
     let shape = statement.shape()?;
-    let mut columns = committed(statement, &shape, of_run.records)?;
+    let mut columns = committed::<P::Oracle>(statement, &shape, of_run.records)?;
     let expected: usize = columns.iter().map(|c| c.rows.len()).sum();
     if of_run.blindings.len() != expected {
         return invalid("blindings", expected.to_string(), of_run.blindings.len());
@@ -99,29 +110,28 @@ pub(super) fn prove_pairs_with(
     }
     let shared = Shared::new(&columns, &shape);
     let transcript = statement.run_transcript(of_run.records, of_run.run);
-    let mut session = session_of(transcript, &shape, witness, honest)?;
+    let mut session: Session<P> = session_of(transcript, &shape, witness)?;
     let secret = Some((witness, distances));
     pairs(&mut session, statement, &shape, &shared, of_run.run, secret)?;
-    match session.close(None)? {
-        Closed::Proof(proof) => Ok(proof),
-        _ => unreachable!("a prover"),
-    }
+    Ok(session.close(None)?.into())
 }
 
 /// The commitments with which a run over records starts.
-pub(super) fn committed(
+pub(super) fn committed<O: Oracle>(
     statement: &CoalitionStatement,
     shape: &Shape,
     proof: &[u8],
 ) -> Result<Vec<Column>> {
-    let mut session = Session::verifier(statement.transcript(), shape.row_variables, proof);
+    let transcript = statement.transcript();
+    let mut session: Session<Verifier<O>> =
+        Session::verifier(transcript, shape.row_variables, proof);
     session.commit_bounded("records", &shape.bounds(statement).in_order(), None)?;
     Ok(session.columns)
 }
 
 /// A run over pairs, for both parties.
-pub(super) fn pairs(
-    session: &mut Session,
+pub(super) fn pairs<C: Channel>(
+    session: &mut Session<C>,
     statement: &CoalitionStatement,
     shape: &Shape,
     shared: &Shared,
@@ -183,8 +193,13 @@ pub(super) fn pairs(
     }
     let forms = witness.map(|w| Forms::new(statement, shape, w, &eq));
     let thresholds_sum = forms.as_ref().map(|f| f.thresholds(&factors));
-    let sums = forms.as_ref().zip(thresholds_sum.as_ref()).map(|(f, z)| {
-        let of_classes = table_of(session, &[(thresholds, Fr::ONE)], 2 * shape.class_variables);
+    let columns = vec![(thresholds, Fr::ONE)];
+    let table = |session: &Session<C>| {
+        let known = session.known();
+        known.map(|known| known.table(&columns, 2 * shape.class_variables))
+    };
+    let made = forms.as_ref().zip(thresholds_sum.as_ref());
+    let sums = made.zip(table(session)).map(|((f, z), of_classes)| {
         [
             dot(&of_classes, z),
             form(&factors, &f.components[0], &f.components[1]),
@@ -231,9 +246,8 @@ pub(super) fn pairs(
 
     // Thresholds: first the pair of classes, then whether a record on each side has its class.
     let (tau, claim) = plain(2 * shape.class_variables, of_classes);
-    let columns = vec![(thresholds, Fr::ONE)];
-    let tables =
-        thresholds_sum.map(|z| vec![table_of(session, &columns, 2 * shape.class_variables), z]);
+    let tables = table(session).zip(thresholds_sum);
+    let tables = tables.map(|(of_classes, z)| vec![of_classes, z]);
     let reduced = sumcheck(
         session,
         "thresholds of pairs",
@@ -302,8 +316,8 @@ pub(super) struct Ended {
 
 /// sum over I, J, z of factors[I][J] left(z, I) right(z, J) = claim, reduced to one value of each side; z is the low
 /// part of an index.
-pub(super) fn bilinear(
-    session: &mut Session,
+pub(super) fn bilinear<C: Channel>(
+    session: &mut Session<C>,
     factors: &[Vec<Fr>],
     low: usize,
     tables: Option<[Vec<Fr>; 2]>,
@@ -342,8 +356,8 @@ pub(super) fn bilinear(
         ]
     });
     let reduced = sumcheck(session, "later records", &tau, claim, 2, tables, Product)?;
-    let value = reduced.finals.as_ref().map(|f| &f[1..]);
-    let value = session.send("later records", 1, value)?[0];
+    let value = reduced.finals.map(|f| f[1]);
+    let value = session.send_one("later records", value)?;
     let weight = evaluate(&row, &reduced.point);
     session.constrain("later records", Expr::from(value) * weight - reduced.claim);
     let later = Ended {

@@ -8,7 +8,7 @@ use super::inputs::{session_of, CoalitionSecret, Witness};
 use super::statement::{
     CoalitionStatement, Columns, Shape, SALT_BITS, SALT_LIMBS, TAG_BOUND, TAG_NIBBLE,
 };
-use crate::closing::Closed;
+use crate::channel::{Channel, Proves};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
@@ -17,13 +17,20 @@ use crate::mle::{eq_table, evaluate, prefix, Weight};
 use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
 use crate::numbers::power_of_two;
 use crate::poseidon::{hashes, start_of_list};
+use crate::prover::Prover;
 use crate::ranges::{in_range, limbs, range_table};
 use crate::session::{ColumnId, Session};
 use crate::sumcheck::{plain, sumcheck, Product, Square};
-use crate::values::table_of;
 
 /// Makes the run over records. The blindings of its columns stay secret; runs over pairs need them.
 pub fn prove_records(
+    statement: &CoalitionStatement,
+    secret: &CoalitionSecret,
+) -> Result<(Vec<u8>, Vec<Fr>)> {
+    prove_as::<Prover>(statement, secret)
+}
+
+pub(super) fn prove_as<P: Proves>(
     statement: &CoalitionStatement,
     secret: &CoalitionSecret,
 ) -> Result<(Vec<u8>, Vec<Fr>)> {
@@ -31,29 +38,25 @@ pub fn prove_records(
     let witness = Witness::new(statement, &shape, secret)?;
     witness.check(statement)?;
     let columns = witness.columns(statement, &shape);
-    prove_records_with(statement, &witness, columns, true)
+    prove_records_with::<P>(statement, &witness, columns)
 }
 
-pub(super) fn prove_records_with(
+pub(super) fn prove_records_with<P: Proves>(
     statement: &CoalitionStatement,
     witness: &Witness,
     columns: Columns<Vec<i64>>,
-    honest: bool,
 ) -> Result<(Vec<u8>, Vec<Fr>)> {
     let shape = statement.shape()?;
-    let mut session = session_of(statement.transcript(), &shape, witness, honest)?;
+    let mut session: Session<P> = session_of(statement.transcript(), &shape, witness)?;
     records(&mut session, statement, &shape, Some((witness, columns)))?;
     let openings = session.columns.iter().filter_map(|c| c.opening.as_ref());
     let blindings = openings.flat_map(|o| o.blindings.iter().copied()).collect();
-    match session.close(None)? {
-        Closed::Proof(proof) => Ok((proof, blindings)),
-        _ => unreachable!("a prover"),
-    }
+    Ok((session.close(None)?.into(), blindings))
 }
 
 /// The run over records, for both parties.
-pub(super) fn records(
-    session: &mut Session,
+pub(super) fn records<C: Channel>(
+    session: &mut Session<C>,
     statement: &CoalitionStatement,
     shape: &Shape,
     secret: Option<(&Witness, Columns<Vec<i64>>)>,
@@ -88,8 +91,8 @@ pub(super) fn one(id: ColumnId) -> Entry {
 }
 
 /// Components, limbs and counts are in their ranges, and every threshold has its bound.
-pub(super) fn ranges(
-    session: &mut Session,
+pub(super) fn ranges<C: Channel>(
+    session: &mut Session<C>,
     statement: &CoalitionStatement,
     shape: &Shape,
     ids: &Columns<ColumnId>,
@@ -137,8 +140,8 @@ pub(super) fn ranges(
 
 /// At every pair of classes the product of norms is the threshold's bound and some slack: all are far below r (see
 /// `statement.rs`), so the equation holds over the integers. Products of norms extend to products.
-pub(super) fn thresholds(
-    session: &mut Session,
+pub(super) fn thresholds<C: Channel>(
+    session: &mut Session<C>,
     shape: &Shape,
     ids: &Columns<ColumnId>,
 ) -> Result<()> {
@@ -148,9 +151,9 @@ pub(super) fn thresholds(
     sum.extend(limbs(&ids.slack, Fr::ONE));
     let norms = vec![(ids.norms, Fr::ONE)];
     let parts = [(u, &norms), (v, &norms), (&r[..], &sum)];
-    let values: Option<Vec<Fr>> = session.proving().then(|| {
+    let values: Option<Vec<Fr>> = session.known().map(|known| {
         let at = |(point, columns): &(&[Fr], &Vec<(ColumnId, Fr)>)| {
-            evaluate(&table_of(session, columns, point.len()), point)
+            evaluate(&known.table(columns, point.len()), point)
         };
         parts.iter().map(at).collect()
     });
@@ -164,8 +167,8 @@ pub(super) fn thresholds(
 }
 
 /// sum over k of a_(i,k)^2 = norm of the class of i, for every record i; beyond them a is 0.
-pub(super) fn norms(
-    session: &mut Session,
+pub(super) fn norms<C: Channel>(
+    session: &mut Session<C>,
     shape: &Shape,
     ids: &Columns<ColumnId>,
     witness: Option<&Witness>,
@@ -181,18 +184,20 @@ pub(super) fn norms(
             .for_each(|(class, e)| sums[*class] += e);
         sums
     });
-    let norms = witness.map(|_| table_of(session, &[(ids.norms, Fr::ONE)], shape.class_variables));
+    let known = session.known();
+    let norms = known.map(|known| known.table(&[(ids.norms, Fr::ONE)], shape.class_variables));
     let sum = of_classes
         .as_ref()
         .zip(norms.as_ref())
         .map(|(a, b)| dot(a, b));
-    let sum = session.send("norms", 1, sum.as_ref().map(std::slice::from_ref))?[0];
+    let sum = session.send_one("norms", sum)?;
 
     // The left side: a plain sum over components, weighted by eq over records.
     let (mut point, claim) = plain(shape.component_variables, sum.into());
     point.extend(&tau);
     let vectors = vec![(ids.vectors, Fr::ONE)];
-    let tables = witness.map(|_| vec![table_of(session, &vectors, point.len())]);
+    let known = session.known();
+    let tables = known.map(|known| vec![known.table(&vectors, point.len())]);
     let reduced = sumcheck(session, "norms", &point, claim, 2, tables, Square)?;
     let values = reduced.finals.map(|f| [f[0], f[0].square()]);
     let v = session.send("component", 2, values.as_ref().map(|v| &v[..]))?;
@@ -228,8 +233,8 @@ pub(super) fn norms(
 }
 
 /// The accounts of each label, and of each label and tenant, with those that it lacks are the largest number.
-pub(super) fn counts(
-    session: &mut Session,
+pub(super) fn counts<C: Channel>(
+    session: &mut Session<C>,
     statement: &CoalitionStatement,
     shape: &Shape,
     ids: &Columns<ColumnId>,
@@ -249,10 +254,9 @@ pub(super) fn counts(
     let mut terms = Vec::new();
     for (point, id, weights, largest) in parts {
         let columns = vec![(id, Fr::ONE)];
-        let value = session
-            .proving()
-            .then(|| evaluate(&table_of(session, &columns, point.len()), point));
-        let var = session.send("counts", 1, value.as_ref().map(std::slice::from_ref))?[0];
+        let known = session.known();
+        let value = known.map(|known| evaluate(&known.table(&columns, point.len()), point));
+        let var = session.send_one("counts", value)?;
         session.claim(Weight::evaluation(point), columns, var.into());
         terms.push(Term {
             weights,
@@ -264,8 +268,8 @@ pub(super) fn counts(
 }
 
 /// Every cq is the hash of its record's salt and packed vector; components beyond the dimension are 0.
-pub(super) fn openings(
-    session: &mut Session,
+pub(super) fn openings<C: Channel>(
+    session: &mut Session<C>,
     statement: &CoalitionStatement,
     shape: &Shape,
     ids: &Columns<ColumnId>,

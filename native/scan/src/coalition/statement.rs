@@ -10,7 +10,7 @@ use crate::index::COMPONENT;
 use crate::nibbles::NIBBLE_VARIABLES;
 use crate::numbers::{log2_ceil, power_of_two, NO_WRAP_BITS};
 use crate::ranges::LIMB_BITS;
-use crate::transcript::Transcript;
+use crate::transcript::{Oracle, Transcript};
 
 pub(super) const TAG_BOUND: u64 = 2;
 pub(super) const TAG_NIBBLE: u64 = 3;
@@ -257,7 +257,7 @@ impl CoalitionStatement {
         Ok(self.shape()?.runs())
     }
 
-    pub(super) fn absorb(&self, t: &mut Transcript) {
+    pub(super) fn absorb(&self, t: &mut Transcript<impl Oracle>) {
         t.bytes("context", &self.context);
         t.integer("dimension", self.dimension as u64);
         t.integer("records", self.cq.len() as u64);
@@ -277,13 +277,13 @@ impl CoalitionStatement {
         t.integer("class variables", self.class_variables as u64);
     }
 
-    pub(super) fn transcript(&self) -> Transcript {
+    pub(super) fn transcript<O: Oracle>(&self) -> Transcript<O> {
         let mut t = Transcript::new("coalition records");
         self.absorb(&mut t);
         t
     }
 
-    pub(super) fn run_transcript(&self, records: &[u8], run: usize) -> Transcript {
+    pub(super) fn run_transcript<O: Oracle>(&self, records: &[u8], run: usize) -> Transcript<O> {
         let mut t = Transcript::new("coalition pairs");
         self.absorb(&mut t);
         t.bytes("records", &Sha256::digest(records));
@@ -292,7 +292,11 @@ impl CoalitionStatement {
     }
 
     /// Of which the weights of the runs' equations are drawn.
-    pub(super) fn sum_transcript(&self, records: &[u8], pairs: &[&[u8]]) -> Transcript {
+    pub(super) fn sum_transcript<O: Oracle>(
+        &self,
+        records: &[u8],
+        pairs: &[&[u8]],
+    ) -> Transcript<O> {
         let mut t = Transcript::new("coalition sum");
         self.absorb(&mut t);
         for proof in std::iter::once(&records).chain(pairs) {

@@ -7,7 +7,8 @@ use super::pairs::*;
 use super::records::*;
 use super::statement::*;
 use super::*;
-use crate::cheat::{every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten};
+use crate::cheat::{every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, Cheat, Told};
+use crate::equation::Equation;
 use crate::mutations::refused;
 use crate::nibbles::TAG_VECTOR;
 use crate::numbers::{from_small, power_of_two};
@@ -297,7 +298,7 @@ fn a_certificate_is_for_its_statement_only() {
         change(&mut other);
         assert!(!verified(&other, &certificate), "change {k}");
         let digests = |s: &CoalitionStatement| {
-            [s.transcript(), s.run_transcript(&certificate.0, 0)].map(|t| t.digest())
+            [s.transcript(), s.run_transcript(&certificate.0, 0)].map(|t: Transcript| t.digest())
         };
         let (changed, before) = (digests(&other), digests(&case.statement));
         assert!(
@@ -305,7 +306,10 @@ fn a_certificate_is_for_its_statement_only() {
             "change {k}"
         );
     }
-    let of_run = |records: &[u8], run| case.statement.run_transcript(records, run).digest();
+    let of_run = |records: &[u8], run| {
+        let transcript: Transcript = case.statement.run_transcript(records, run);
+        transcript.digest()
+    };
     assert_ne!(of_run(&certificate.0, 0), of_run(&certificate.0, 1));
     assert_ne!(of_run(&certificate.0, 0), of_run(&certificate.0[1..], 0));
     // Runs missing, doubled, in another order, or after another run over records.
@@ -324,8 +328,9 @@ fn a_certificate_is_for_its_statement_only() {
     }
 }
 
-fn holds(session: Session) -> Result<()> {
-    let accepted = checked(session)?.holds(&[]);
+fn holds(session: Session<Cheat>) -> Result<()> {
+    let equation: Equation = session.close(None)?.into();
+    let accepted = equation.holds(&[]);
     accepted.then_some(()).ok_or(Error::Rejected)
 }
 
@@ -340,7 +345,10 @@ fn verify_records(statement: &CoalitionStatement, proof: &[u8]) -> Result<()> {
 /// Of the first run over pairs alone.
 fn verify_pairs(statement: &CoalitionStatement, records_proof: &[u8], proof: &[u8]) -> Result<()> {
     let shape = statement.shape()?;
-    let shared = Shared::new(&committed(statement, &shape, records_proof)?, &shape);
+    let shared = Shared::new(
+        &committed::<Told>(statement, &shape, records_proof)?,
+        &shape,
+    );
     let transcript = statement.run_transcript(records_proof, 0);
     let mut session = Session::verifier(transcript, shape.row_variables, proof);
     pairs(&mut session, statement, &shape, &shared, 0, None)?;
@@ -371,7 +379,7 @@ impl Runs {
     fn prove_records(&self) -> Vec<u8> {
         let (statement, witness) = (&self.case.statement, &self.witness);
         let columns = witness.columns(statement, &statement.shape().unwrap());
-        prove_records_with(statement, witness, columns, false)
+        prove_records_with::<Cheat>(statement, witness, columns)
             .unwrap()
             .0
     }
@@ -384,7 +392,7 @@ impl Runs {
             blindings: &self.blindings,
             run: 0,
         };
-        prove_pairs_with(statement, witness, own, &pairs_run, false).unwrap()
+        prove_pairs_with::<Cheat>(statement, witness, own, &pairs_run).unwrap()
     }
 
     fn verify_records(&self, proof: &[u8]) -> Result<()> {
@@ -462,7 +470,7 @@ fn forged(
     witness(&mut lie, statement, &shape);
     let mut changed = lie.columns(statement, &shape);
     columns(&mut changed);
-    let (records, blindings) = prove_records_with(statement, &lie, changed, false).unwrap();
+    let (records, blindings) = prove_records_with::<Cheat>(statement, &lie, changed).unwrap();
     let prove = |run: usize| {
         let mut of_run = lie.clone();
         in_run(&mut of_run, run);
@@ -473,7 +481,7 @@ fn forged(
             blindings: &blindings,
             run,
         };
-        prove_pairs_with(statement, &of_run, own, &pairs_run, false).unwrap()
+        prove_pairs_with::<Cheat>(statement, &of_run, own, &pairs_run).unwrap()
     };
     let pairs = (0..statement.runs().unwrap()).map(prove).collect();
     verified(statement, &(records, pairs))
@@ -558,11 +566,11 @@ fn accepted(case: &Case, witness: &Witness, lie: impl Fn(&mut Columns<Vec<i64>>)
     let shape = case.statement.shape().unwrap();
     let mut columns = witness.columns(&case.statement, &shape);
     lie(&mut columns);
-    let (proof, _) = prove_records_with(&case.statement, witness, columns, false).unwrap();
+    let (proof, _) = prove_records_with::<Cheat>(&case.statement, witness, columns).unwrap();
     let transcript = case.statement.transcript();
     let mut session = Session::verifier(transcript, shape.row_variables, &proof);
     records(&mut session, &case.statement, &shape, None).unwrap();
-    checked(session).unwrap().holds(&[])
+    holds(session).is_ok()
 }
 
 fn witness(case: &Case) -> Witness {
@@ -666,7 +674,7 @@ fn forged_pairs_are_refused() {
     let witness = Witness::new(&case.statement, &shape, &case.secret).unwrap();
     let columns = witness.columns(&case.statement, &shape);
     let (records, blindings) =
-        prove_records_with(&case.statement, &witness, columns, true).unwrap();
+        prove_records_with::<Cheat>(&case.statement, &witness, columns).unwrap();
     let prove = |run: usize| {
         let pairs_run = PairsRun {
             records: &records,
@@ -674,7 +682,7 @@ fn forged_pairs_are_refused() {
             run,
         };
         let own = excused(&witness, run);
-        prove_pairs_with(&case.statement, &witness, own, &pairs_run, false).unwrap()
+        prove_pairs_with::<Cheat>(&case.statement, &witness, own, &pairs_run).unwrap()
     };
     let pairs = (0..case.statement.runs().unwrap()).map(prove).collect();
     assert!(
@@ -745,13 +753,13 @@ fn public(records: usize, dimension: usize, first: Vec<usize>) -> CoalitionState
 /// A run over records, and a run over so many pairs of blocks after it, of the sizes that ship.
 fn simulate(public: &CoalitionStatement, blocks: Option<Vec<(usize, usize)>>) {
     let mut shape = public.shape().unwrap();
-    let mut session = Session::simulator(public.transcript(), shape.row_variables).unwrap();
+    let mut session = Session::simulator(public.transcript(), shape.row_variables);
     records(&mut session, public, &shape, None).unwrap();
     let shared = Shared::new(&session.columns, &shape);
     if let Some(blocks) = blocks {
         shape.blocks = blocks;
         let transcript = public.run_transcript(&[], 0);
-        session = Session::simulator(transcript, shape.row_variables).unwrap();
+        session = Session::simulator(transcript, shape.row_variables);
         pairs(&mut session, public, &shape, &shared, 0, None).unwrap();
     }
     session.close(None).unwrap();
@@ -771,7 +779,7 @@ fn simulate_full(blocks: Option<Vec<(usize, usize)>>) {
 /// The weights of a certificate's sum.
 pub(crate) fn weigh_sum(records: usize, dimension: usize) {
     let statement = public(records, dimension, vec![0; records]);
-    let mut weights = statement.sum_transcript(&[1; 100], &[&[2; 70], &[3; 70]]);
+    let mut weights: Transcript<Told> = statement.sum_transcript(&[1; 100], &[&[2; 70], &[3; 70]]);
     weights.challenges("weight", 3);
 }
 
@@ -818,6 +826,17 @@ pub(crate) struct Golden {
     pub(crate) secret: CoalitionSecret,
 }
 
+impl Golden {
+    pub(crate) fn records(&self) -> (Vec<u8>, Vec<Fr>) {
+        records::prove_as::<Cheat>(&self.statement, &self.secret).unwrap()
+    }
+
+    pub(crate) fn pairs(&self, records: &[u8], blindings: &[Fr]) -> Vec<u8> {
+        let (statement, secret) = (&self.statement, &self.secret);
+        pairs::prove_as::<Cheat>(statement, secret, records, blindings, 0).unwrap()
+    }
+}
+
 /// Four records of three accounts, two of which are near: one run over pairs.
 pub(crate) fn golden() -> Golden {
     let case = Case::new(&[0, 1, 2, 0], &[0, 0, 1], &[A, B, D, A], 0).shipped();
@@ -848,36 +867,28 @@ fn certificates_are_simulated_without_vectors() {
     public.cq.iter_mut().for_each(|cq| *cq += Fr::ONE);
     let shape = public.shape().unwrap();
     let rows = shape.row_variables;
-    let accepted = |session: Session| checked(session).unwrap().holds(&[]);
-
-    let mut session = Session::simulator(public.transcript(), rows).unwrap();
+    let mut session = Session::simulator(public.transcript(), rows);
     records(&mut session, &public, &shape, None).unwrap();
     let shared = Shared::new(&session.columns, &shape);
-    let Closed::Simulated(proof, oracle) = session.close(None).unwrap() else {
-        panic!("a simulator")
-    };
-    assert_eq!(proof.len(), real.0.len());
-    let mut transcript = public.transcript();
-    transcript.party.programmed = oracle.party.programmed;
-    for (transcript, expected) in [(public.transcript(), false), (transcript, true)] {
-        let mut session = Session::verifier(transcript, rows, &proof);
+    let simulated = session.close(None).unwrap();
+    assert_eq!(simulated.proof.len(), real.0.len());
+    let told = simulated.tell(public.transcript());
+    for (transcript, expected) in [(public.transcript(), false), (told, true)] {
+        let mut session = Session::verifier(transcript, rows, &simulated.proof);
         records(&mut session, &public, &shape, None).unwrap();
-        assert_eq!(accepted(session), expected);
+        assert_eq!(holds(session).is_ok(), expected);
     }
 
-    let of_run = public.run_transcript(&proof, 0);
-    let mut session = Session::simulator(of_run.clone(), rows).unwrap();
+    let of_run = || public.run_transcript(&simulated.proof, 0);
+    let mut session = Session::simulator(of_run(), rows);
     pairs(&mut session, &public, &shape, &shared, 0, None).unwrap();
-    let Closed::Simulated(proof, oracle) = session.close(None).unwrap() else {
-        panic!("a simulator")
-    };
-    assert_eq!(proof.len(), real.1[0].len());
-    let mut transcript = of_run.clone();
-    transcript.party.programmed = oracle.party.programmed;
-    for (transcript, expected) in [(of_run, false), (transcript, true)] {
-        let mut session = Session::verifier(transcript, rows, &proof);
+    let of_pairs = session.close(None).unwrap();
+    assert_eq!(of_pairs.proof.len(), real.1[0].len());
+    let told = of_pairs.tell(of_run());
+    for (transcript, expected) in [(of_run(), false), (told, true)] {
+        let mut session = Session::verifier(transcript, rows, &of_pairs.proof);
         pairs(&mut session, &public, &shape, &shared, 0, None).unwrap();
-        assert_eq!(accepted(session), expected);
+        assert_eq!(holds(session).is_ok(), expected);
     }
 }
 

@@ -7,9 +7,8 @@ use crate::error::{Error, Result};
 use crate::group::Fr;
 use crate::index::COMPONENT;
 use crate::nibbles::NIBBLE_VARIABLES;
-use crate::numbers::{from_small, log2_ceil, power_of_two};
+use crate::numbers::{from_small, log2_ceil, pad, power_of_two};
 use crate::ranges::count;
-use crate::values::pad;
 
 /// The private side.
 #[derive(Zeroize, ZeroizeOnDrop)]

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::group::Fr;
 use crate::index::{check_dimension, IndexCommitment, COMPONENT, MAX_DIMENSION};
 use crate::numbers::NO_WRAP_BITS;
-use crate::transcript::Transcript;
+use crate::transcript::{Oracle, Transcript};
 
 pub(super) const TAG_QUERY: u64 = 3;
 pub(super) const TAG_TOKEN: u64 = 1;
@@ -116,7 +116,7 @@ impl EmbedStatement<'_> {
         self.table.layout.capacity - 1
     }
 
-    pub(super) fn transcript(&self) -> Transcript {
+    pub(super) fn transcript<O: Oracle>(&self) -> Transcript<O> {
         let mut t = Transcript::new("embed");
         t.scalar("context", &self.context);
         t.bytes("table", &self.table.digest());

@@ -2,7 +2,8 @@ use super::inputs::*;
 use super::statement::*;
 use super::*;
 use crate::cheat::{
-    caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Without,
+    caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat,
+    Without,
 };
 use crate::group::vector_generators;
 use crate::index::{commit_table, Layout, MAX_DIMENSION};
@@ -44,6 +45,12 @@ fn vector_hash(salt: Fr, vector: &[i64]) -> Fr {
         offset + run.iter().enumerate().map(place).sum::<Fr>()
     }));
     hash_list(TAG_VECTOR, &list)
+}
+
+fn verify_embed(statement: &EmbedStatement, proof: &[u8]) -> Result<()> {
+    let equation = check_as::<Cheat>(statement, proof)?;
+    let holds = equation.holds(&statement.table.points);
+    holds.then_some(()).ok_or(Error::Rejected)
 }
 
 struct Case {
@@ -101,7 +108,7 @@ impl Case {
     }
 
     fn prove(&self) -> Result<Vec<u8>> {
-        prove_embed(&self.statement(), &self.rows, &self.query)
+        prove_as::<Cheat>(&self.statement(), &self.rows, &self.query)
     }
 
     fn witness(&self) -> Witness {
@@ -118,14 +125,8 @@ impl Case {
         let statement = self.statement();
         let mut claimed = Claimed::of(witness);
         lie(&mut claimed);
-        let proof = prove_with(
-            &statement,
-            &self.rows,
-            &self.query,
-            (witness, &claimed),
-            false,
-        )
-        .unwrap();
+        let secret = (witness, &claimed);
+        let proof = prove_with::<Cheat>(&statement, &self.rows, &self.query, secret).unwrap();
         verify_embed(&statement, &proof).is_ok()
     }
 
@@ -209,7 +210,7 @@ fn a_proof_is_for_its_statement_only() {
         cq: _,
     } = &statement;
     let refused = |other: &EmbedStatement| {
-        let [changed, before] = [other, &statement].map(|s| s.transcript().digest());
+        let [changed, before] = [other, &statement].map(|s| s.transcript::<Hash>().digest());
         verify_embed(other, &proof).is_err() && changed != before
     };
     let rejects = |change: &dyn Fn(&mut EmbedStatement)| {
@@ -258,7 +259,7 @@ fn claims_and_openings_are_all_needed() {
     let claimed = Claimed::of(&witness);
     let prove = || {
         let secret = (&witness, &claimed);
-        prove_with(&statement, &case.rows, &case.query, secret, false).unwrap()
+        prove_with::<Cheat>(&statement, &case.rows, &case.query, secret).unwrap()
     };
     no_claim_is_skipped(prove, |proof| verify_embed(&statement, proof), false);
     every_point_is_opened(prove, |proof| verify_embed(&statement, proof));
@@ -551,23 +552,16 @@ fn the_point_follows_the_columns() {
     let witness = case.with_sums(sums);
     assert!(!case.forged(&witness));
     let (statement, claimed) = (case.statement(), Claimed::of(&witness));
-    let run = |mut session: Session, secret| {
-        session.transcript.party.predicted = vec![("components", Fr::ZERO)];
-        if let Role::Prover(prover) = &mut session.role {
-            prover.honest = false;
-        }
-        let rows = session.proving().then_some(&case.rows[..]);
+    let run = |mut session: Session<Cheat>, secret| {
+        session.transcript.oracle.predicted = vec![("components", Fr::ZERO)];
+        let rows = session.known().map(|_| &case.rows[..]);
         embed_protocol(session, &statement, rows, secret).unwrap()
     };
     let row_variables = case.table.layout.row_variables;
     let prover = Session::prover(statement.transcript(), row_variables, b"").unwrap();
-    let Closed::Proof(proof) = run(prover, Some((&case.query, (&witness, &claimed)))) else {
-        panic!("a prover")
-    };
+    let proof: Vec<u8> = run(prover, Some((&case.query, (&witness, &claimed)))).into();
     let verifier = Session::verifier(statement.transcript(), row_variables, &proof);
-    let Closed::Check(equation) = run(verifier, None) else {
-        panic!("a verifier")
-    };
+    let equation: Equation = run(verifier, None).into();
     assert!(equation.holds(&case.table.points));
 }
 
@@ -644,7 +638,7 @@ fn batches_name_the_bad_ones() {
         [(0, Error::Malformed { .. }), (1, Error::Rejected)]
     ));
     let chunk = vec![(of(0), &proofs[0][..]); batch::CHUNK];
-    let mut batch = Batch::new(Arc::clone(table));
+    let mut batch: Batch = Batch::new(Arc::clone(table));
     let mut kept = Vec::new();
     for _ in 0..3 {
         assert_eq!(batch.add(&chunk), []);
@@ -697,7 +691,7 @@ pub(crate) fn simulate(tokens: usize, vocabulary: usize, dimension: usize, norm_
         cq: Fr::ONE,
     };
     let session = Session::simulator(public.transcript(), layout.row_variables);
-    embed_protocol(session.unwrap(), &public, None, None).unwrap();
+    embed_protocol(session, &public, None, None).unwrap();
 }
 
 /// The table's rows, what a proof of them says, and the proof.
@@ -750,22 +744,16 @@ fn proofs_are_simulated_without_tokens() {
     let mut public = case.statement();
     (public.hq, public.cq) = (Fr::from(31_337u64), Fr::from(31_338u64));
     let row_variables = case.table.layout.row_variables;
-    let session = Session::simulator(public.transcript(), row_variables).unwrap();
-    let Closed::Simulated(proof, oracle) =
-        embed_protocol(session, &public, Some(&case.rows), None).unwrap()
-    else {
-        panic!("a simulator")
-    };
-    assert_eq!(proof.len(), real.len());
+    let session = Session::simulator(public.transcript(), row_variables);
+    let simulated = embed_protocol(session, &public, Some(&case.rows), None).unwrap();
+    assert_eq!(simulated.proof.len(), real.len());
     assert!(
-        verify_embed(&public, &proof).is_err(),
+        verify_embed(&public, &simulated.proof).is_err(),
         "under the hash function it is no proof"
     );
-    let mut transcript = public.transcript();
-    transcript.party.programmed = oracle.party.programmed;
-    let session = Session::verifier(transcript, row_variables, &proof);
-    let Closed::Check(equation) = embed_protocol(session, &public, None, None).unwrap() else {
-        panic!("a verifier")
-    };
+    let told = simulated.tell(public.transcript());
+    let session: Session<Cheat> = Session::verifier(told, row_variables, &simulated.proof);
+    let closed = embed_protocol(session, &public, None, None).unwrap();
+    let equation: Equation = closed.into();
     assert!(equation.holds(&case.table.points));
 }

@@ -8,7 +8,7 @@ use crate::index::Layout;
 use crate::numbers::NO_WRAP_BITS;
 use crate::poseidon::{block_variables, WORD_VARIABLES};
 use crate::ranges::{LIMB_BITS, TAG_RANGE};
-use crate::transcript::Transcript;
+use crate::transcript::{Oracle, Transcript};
 
 pub(super) const DRAWS_PER_WORD: usize = 5;
 pub(super) const WORDS_PER_BLOCK: usize = 1 << WORD_VARIABLES;
@@ -89,13 +89,13 @@ impl NoiseStatement {
         })
     }
 
-    pub(super) fn transcript(&self) -> Transcript {
+    pub(super) fn transcript<O: Oracle>(&self) -> Transcript<O> {
         let mut transcript = Transcript::new("noise certificate");
         self.absorb(&mut transcript);
         transcript
     }
 
-    pub(super) fn absorb(&self, t: &mut Transcript) {
+    pub(super) fn absorb(&self, t: &mut Transcript<impl Oracle>) {
         t.bytes("context", &self.context);
         t.scalar("seed commitment", &self.c_seed);
         t.scalar("beacon", &self.beacon);

@@ -2,22 +2,28 @@ use super::inputs::*;
 use super::statement::*;
 use super::*;
 use crate::cheat::{
-    caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Without,
-    REPEATED,
+    caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat,
+    Without, REPEATED,
 };
 use crate::index::MAX_CAPACITY;
+use crate::transcript::Hash;
 use ark_ff::{BigInt, BigInteger, PrimeField};
 use ragaudit_core::noise::table_rows;
 use ragaudit_core::poseidon::hash;
 
-fn prove_with(
-    statement: &NoiseStatement,
-    seed: &Seed,
-    draws: &Draws,
-    honest: bool,
-) -> Result<Certificate> {
+/// By a prover that refuses nothing.
+fn prove_with(statement: &NoiseStatement, seed: &Seed, draws: &Draws) -> Result<Certificate> {
     let columns = draws.clone().into_columns();
-    prove_columns(statement, seed, columns, honest, None)
+    prove_columns::<Cheat>(statement, seed, columns, None)
+}
+
+fn prove_noise(statement: &NoiseStatement, seed: &Seed, low_memory: bool) -> Result<Certificate> {
+    prove_as::<Cheat>(statement, seed, low_memory)
+}
+
+fn verify_noise(statement: &NoiseStatement, proof: &[u8]) -> Result<Column> {
+    let (noise, equation) = check_as::<Cheat>(statement, proof)?;
+    equation.holds(&[]).then_some(noise).ok_or(Error::Rejected)
 }
 
 fn seed() -> Seed {
@@ -46,10 +52,7 @@ fn forged(statement: &NoiseStatement, lie: impl Fn(&mut Draws)) -> bool {
     let kappa = noise_key(&seed(), statement.beacon, statement.slot);
     let mut draws = Draws::new(statement, &words(kappa, shape.blocks)).unwrap();
     lie(&mut draws);
-    accepted(
-        statement,
-        &prove_with(statement, &seed(), &draws, false).unwrap(),
-    )
+    accepted(statement, &prove_with(statement, &seed(), &draws).unwrap())
 }
 
 #[test]
@@ -64,7 +67,7 @@ fn low_memory_gives_the_same_certificate() {
         let kappa = noise_key(&seed(), statement.beacon, statement.slot);
         let words = words(kappa, statement.shape().unwrap().blocks);
         let columns = Draws::new(&statement, &words).unwrap().into_columns();
-        let several = prove_columns(&statement, &seed(), columns, true, Some(3)).unwrap();
+        let several = prove_columns::<Cheat>(&statement, &seed(), columns, Some(3)).unwrap();
         assert!(kept.proof == several.proof);
     }
     REPEATED.set(false);
@@ -95,7 +98,7 @@ fn certificates_take_the_same_work() {
     let work = |words: &[[u64; 4]]| {
         let columns = Draws::new(&base, words).unwrap().into_columns();
         let rows = shape.layout.row_variables;
-        let mut session = Session::prover(base.transcript(), rows, b"").unwrap();
+        let mut session: Session<Prover> = Session::prover(base.transcript(), rows, b"").unwrap();
         count::take();
         certify(&mut session, &base, &shape, Some((&seed(), columns))).unwrap();
         count::take()
@@ -175,13 +178,13 @@ fn a_certificate_is_for_its_statement_only() {
         let mut other = base.clone();
         change(&mut other);
         assert!(!accepted(&other, &certificate), "field {i}");
-        let [changed, before] = [&other, &base].map(|s| s.transcript().digest());
+        let [changed, before] = [&other, &base].map(|s| s.transcript::<Hash>().digest());
         assert_ne!(changed, before, "field {i}");
     }
     // The key is proved from the seed commitment: another seed makes no certificate.
     let mut other = base.clone();
     other.c_seed += Fr::ONE;
-    assert!(prove_noise(&other, &seed(), false).is_err());
+    assert!(super::prove_noise(&other, &seed(), false).is_err());
 }
 
 #[test]
@@ -275,7 +278,7 @@ fn claims_and_openings_are_all_needed() {
     let base = statement(20, &[1, 8]);
     let kappa = noise_key(&seed(), base.beacon, base.slot);
     let draws = Draws::new(&base, &words(kappa, base.shape().unwrap().blocks)).unwrap();
-    let prove = || prove_with(&base, &seed(), &draws, false).unwrap().proof;
+    let prove = || prove_with(&base, &seed(), &draws).unwrap().proof;
     no_claim_is_skipped(prove, |proof| verify_noise(&base, proof).map(drop), false);
     every_point_is_opened(prove, |proof| verify_noise(&base, proof).map(drop));
 }
@@ -332,7 +335,7 @@ fn a_non_canonical_word_is_refused() {
     for (column, forged) in draws.high.iter_mut().zip(&forged.high) {
         column[0] = forged[0];
     }
-    let certificate = prove_with(&base, &seed(), &draws, false).unwrap();
+    let certificate = prove_with(&base, &seed(), &draws).unwrap();
     assert!(!accepted(&base, &certificate));
     // What is lacking made negative, limb by limb: right but for its range.
     forged.push_high(high, above - highest());
@@ -340,14 +343,14 @@ fn a_non_canonical_word_is_refused() {
         column[0] = -forged[1];
     }
     caught_by("constraint: lookup layer", || {
-        accepted(&base, &prove_with(&base, &seed(), &draws, false).unwrap())
+        accepted(&base, &prove_with(&base, &seed(), &draws).unwrap())
     });
     // The same with the true high part and the forged low one fails at the word itself.
     all[0][3] |= honest[3] & !0xff;
     let draws = Draws::new(&base, &all).unwrap();
     assert!(!accepted(
         &base,
-        &prove_with(&base, &seed(), &draws, false).unwrap()
+        &prove_with(&base, &seed(), &draws).unwrap()
     ));
 }
 
@@ -362,7 +365,7 @@ pub(crate) fn simulate(capacity: usize, gains: &[u32]) {
     let public = statement(capacity, gains);
     let shape = public.shape().unwrap();
     let rows = shape.layout.row_variables;
-    let mut session = Session::simulator(public.transcript(), rows).unwrap();
+    let mut session = Session::simulator(public.transcript(), rows);
     certify(&mut session, &public, &shape, None).unwrap();
     session.close(None).unwrap();
 }
@@ -376,23 +379,18 @@ fn certificates_are_simulated_without_a_seed() {
     public.c_seed = Fr::from(31_337u64);
     let shape = public.shape().unwrap();
     let rows = shape.layout.row_variables;
-    let mut session = Session::simulator(public.transcript(), rows).unwrap();
+    let mut session = Session::simulator(public.transcript(), rows);
     certify(&mut session, &public, &shape, None).unwrap();
-    let Closed::Simulated(proof, oracle) = session.close(None).unwrap() else {
-        panic!("a simulator")
-    };
-    assert_eq!(proof.len(), real.proof.len());
+    let simulated = session.close(None).unwrap();
+    assert_eq!(simulated.proof.len(), real.proof.len());
     assert!(
-        verify_noise(&public, &proof).is_err(),
+        verify_noise(&public, &simulated.proof).is_err(),
         "under the hash function it is no proof"
     );
-    let mut transcript = public.transcript();
-    transcript.party.programmed = oracle.party.programmed;
-    let mut session = Session::verifier(transcript, rows, &proof);
+    let told = simulated.tell(public.transcript());
+    let mut session: Session<Cheat> = Session::verifier(told, rows, &simulated.proof);
     certify(&mut session, &public, &shape, None).unwrap();
-    let Closed::Check(equation) = session.close(None).unwrap() else {
-        panic!("a verifier")
-    };
+    let equation: Equation = session.close(None).unwrap().into();
     assert!(equation.holds(&[]));
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::cheat::Cheat;
 use crate::prover::boxes::TASK;
 use crate::tests::{check, prove_anyway};
 use ragaudit_core::poseidon::{hash_list, permute_all};
@@ -15,7 +16,7 @@ fn words(kappa: Fr, blocks: usize) -> Vec<Fr> {
 fn run(blocks: usize, lie_word: u64, lie_kappa: u64, lie_hash: u64) -> bool {
     let kappa = Fr::from(77u8);
     let list: Vec<Fr> = (0..20u64).map(|i| Fr::from(i * i + 1)).collect();
-    let protocol = |session: &mut Session, prover: bool| {
+    let protocol = |session: &mut Session<Cheat>, prover: bool| {
         let hidden = session.send("list", 20, prover.then_some(&list))?;
         let value = kappa + Fr::from(lie_kappa);
         let key = session.send("kappa", 1, prover.then_some(&[value]))?[0];

@@ -11,9 +11,9 @@ use crate::expr::Expr;
 use crate::group::Fr;
 use crate::mle::fold;
 use crate::numbers::half;
+use crate::prover::known::Known;
 use crate::rounds::{weight_runs, Gate, Product, Rounds, Source, Weighing};
 use crate::segments::{Count, Entry, Segment};
-use crate::session::Session;
 use crate::small;
 
 /// Leaves in blocks of this many, as a power of two. A block in which nothing counts is not stored.
@@ -91,7 +91,7 @@ impl<'a> Leaves<'a> {
     }
 
     /// The leaves of a run of stored blocks.
-    pub(crate) fn layer(&self, session: &Session, run: Range<usize>) -> Layer {
+    pub(crate) fn layer(&self, known: &Known, run: Range<usize>) -> Layer {
         let size = 1 << self.bits;
         let ones = self.ones.clamp(run.start, run.end) - run.start;
         let mut p = vec![Fr::ZERO; (run.len() - ones) << self.bits];
@@ -103,7 +103,7 @@ impl<'a> Leaves<'a> {
         for pieces in runs {
             let (out, after) = left.split_at_mut(pieces.len() << self.bits);
             let (k, rows) = &pieces[0][0];
-            self.segments[*k].denominators(session, self.challenges, rows.start, out);
+            self.segments[*k].denominators(known, self.challenges, rows.start, out);
             left = after;
         }
         let parts = p.chunks_exact_mut(size).zip(rest.chunks_exact_mut(size));
@@ -111,16 +111,16 @@ impl<'a> Leaves<'a> {
             for (k, rows) in pieces {
                 let place = (self.offsets[*k] + rows.start) % size;
                 let to = place..place + rows.len();
-                self.segments[*k].numerators(session, rows.start, &mut p[to.clone()]);
-                self.segments[*k].denominators(session, self.challenges, rows.start, &mut q[to]);
+                self.segments[*k].numerators(known, rows.start, &mut p[to.clone()]);
+                self.segments[*k].denominators(known, self.challenges, rows.start, &mut q[to]);
             }
         }
         Layer { p, q }
     }
 
     /// The layer at a height above the leaves, of a run of stored blocks.
-    pub(crate) fn layer_at(&self, session: &Session, height: usize, run: Range<usize>) -> Layer {
-        let leaves = self.layer(session, run);
+    pub(crate) fn layer_at(&self, known: &Known, height: usize, run: Range<usize>) -> Layer {
+        let leaves = self.layer(known, run);
         (0..height).fold(leaves, |below, _| above(&below.p, &below.q))
     }
 
@@ -140,10 +140,10 @@ impl<'a> Leaves<'a> {
 }
 
 impl Segment {
-    pub(crate) fn numerators(&self, session: &Session, first: usize, out: &mut [Fr]) {
+    pub(crate) fn numerators(&self, known: &Known, first: usize, out: &mut [Fr]) {
         match &self.count {
             Count::Table(id) | Count::TableFirst(id, _) => {
-                let values = session.column_values(*id).unwrap_or_default();
+                let values = known.column(*id);
                 small::combine(Fr::ZERO, &[(tail(values, first), -Fr::ONE)], out);
             }
             _ => out.fill(Fr::ONE),
@@ -153,7 +153,7 @@ impl Segment {
     /// alpha - (tag + sum of beta^k entry_k) for the rows from `first` on.
     pub(crate) fn denominators(
         &self,
-        session: &Session,
+        known: &Known,
         [alpha, beta]: [Fr; 2],
         first: usize,
         out: &mut [Fr],
@@ -174,7 +174,7 @@ impl Segment {
             power *= beta;
             match entry {
                 Entry::Columns(parts) => columns.extend(parts.iter().map(|(id, f)| {
-                    let values = session.column_values(*id).unwrap_or_default();
+                    let values = known.column(*id);
                     (tail(values, first), power * f)
                 })),
                 Entry::Public(values) => columns.push((tail(values, first), power)),
@@ -194,7 +194,7 @@ impl Segment {
         small::combine(alpha - Fr::from(self.tag), &columns, out);
         for (exprs, factor) in hidden {
             for (q, expr) in out.iter_mut().zip(exprs) {
-                *q += session.value(expr).unwrap_or_default() * factor;
+                *q += known.value(expr) * factor;
             }
         }
     }
@@ -480,6 +480,8 @@ pub(crate) struct Again<'a> {
     pub(crate) inner: Vec<Fr>,
     pub(crate) outer: Vec<Fr>,
     pub(crate) within: usize,
+    /// Blocks that are made at a time.
+    pub(crate) size: usize,
 }
 
 impl Again<'_> {
@@ -492,14 +494,14 @@ impl Again<'_> {
     pub(crate) fn sums<L: Lanes<Fr>>(
         &self,
         l: L,
-        session: &Session,
+        known: &Known,
         point: &[Fr],
     ) -> ([Fr; 2], Option<Apart<L>>) {
         let mut sums = [self.elsewhere().double(); 2];
         let mut all = (point.len() == AGAIN).then(|| Apart::bound(l, self, AGAIN));
-        for run in self.leaves.runs(session.low_memory.unwrap_or(RUN)) {
+        for run in self.leaves.runs(self.size) {
             let outer = self.outer[run.clone()].to_vec();
-            let layer = self.leaves.layer_at(session, self.height, run);
+            let layer = self.leaves.layer_at(known, self.height, run);
             let mut apart = Apart::new(l, layer, self.mu, self.inner.clone(), outer, self.within);
             apart.elsewhere = Fr::ZERO;
             for (round, r) in point.iter().enumerate() {

@@ -9,10 +9,9 @@ use crate::error::{Error, Result};
 use crate::group::Fr;
 use crate::index::{IndexKey, COMPONENT};
 use crate::nibbles::NIBBLE_VARIABLES;
-use crate::numbers::log2_ceil;
+use crate::numbers::{log2_ceil, pad};
 use crate::ranges::{count, LIMB_BITS};
 use crate::session::Opening;
-use crate::values::pad;
 
 /// The private side of an answer.
 #[derive(Zeroize, ZeroizeOnDrop)]

@@ -9,7 +9,7 @@ use crate::index::{check_dimension, IndexCommitment, COMPONENT, MAX_CAPACITY};
 use crate::nibbles::{NIBBLE_VARIABLES, TAG_VECTOR};
 use crate::numbers::{log2_ceil, NO_WRAP_BITS};
 use crate::ranges::LIMB_BITS;
-use crate::transcript::Transcript;
+use crate::transcript::{Oracle, Transcript};
 
 pub(super) const TAG_TOPK: u64 = 5;
 pub(super) const TAG_SCORE: u64 = 2;
@@ -72,7 +72,7 @@ impl QueryStatement<'_> {
         Ok(ScoreWindow::new(self.lo, self.hi, self.lattice)?)
     }
 
-    pub(super) fn transcript(&self) -> Transcript {
+    pub(super) fn transcript<O: Oracle>(&self) -> Transcript<O> {
         let mut t = Transcript::new("query");
         t.bytes("context", &self.context);
         t.bytes("index", &self.index.digest());

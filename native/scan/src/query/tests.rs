@@ -2,13 +2,14 @@ use super::inputs::*;
 use super::statement::*;
 use super::*;
 use crate::cheat::{
-    caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Without,
-    REPEATED,
+    caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat,
+    Without, REPEATED,
 };
 use crate::group::vector_generators;
 use crate::index::{commit_index, IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
 use crate::noise::tests::MOST_GAINS;
 use crate::noise::{prove_noise, verify_noise, NoiseStatement, Seed};
+use crate::transcript::Hash;
 use ragaudit_core::commitment::pack_nibbles;
 use ragaudit_core::poseidon::{hash, hash_list};
 use ragaudit_core::selection::{ScoreWindow, MAX_LATTICE};
@@ -39,6 +40,22 @@ fn vector_hash(salt: Fr, query: &[i8]) -> Fr {
     let mut list = vec![salt];
     list.extend(pack_nibbles(query));
     hash_list(TAG_VECTOR, &list)
+}
+
+fn prove_query(
+    statement: &QueryStatement,
+    answer: &Answer,
+    noise: &Column,
+    key: &IndexKey,
+    low_memory: bool,
+) -> Result<Vec<u8>> {
+    prove_as::<Cheat>(statement, answer, noise, key, low_memory)
+}
+
+fn verify_query(statement: &QueryStatement, proof: &[u8]) -> Result<()> {
+    let equation = check_as::<Cheat>(statement, proof)?;
+    let holds = equation.holds(&statement.index.points);
+    holds.then_some(()).ok_or(Error::Rejected)
 }
 
 fn components(seed: u64, count: usize) -> Vec<i8> {
@@ -150,16 +167,8 @@ impl Case {
     fn forged(&self, witness: &Witness) -> bool {
         let statement = self.statement();
         let noise = self.noise.opening.as_ref().unwrap();
-        let proof = prove_with(
-            &statement,
-            &self.answer,
-            witness,
-            noise,
-            &self.key,
-            false,
-            None,
-        )
-        .unwrap();
+        let proof =
+            prove_with::<Cheat>(&statement, &self.answer, witness, noise, &self.key, None).unwrap();
         verify_query(&statement, &proof).is_ok()
     }
 
@@ -244,7 +253,7 @@ fn a_proof_is_for_its_statement_only() {
         let mut other = base.clone();
         change(&mut other);
         assert!(verify_query(&other, &proof).is_err(), "change {i}");
-        let [changed, before] = [&other, &base].map(|s| s.transcript().digest());
+        let [changed, before] = [&other, &base].map(|s| s.transcript::<Hash>().digest());
         assert_ne!(changed, before, "change {i}");
     }
 }
@@ -269,7 +278,7 @@ fn skips_no_claim(each: bool) {
     let base = case.statement();
     let (witness, noise) = (case.witness(), case.noise.opening.as_ref().unwrap());
     let prove =
-        || prove_with(&base, &case.answer, &witness, noise, &case.key, false, None).unwrap();
+        || prove_with::<Cheat>(&base, &case.answer, &witness, noise, &case.key, None).unwrap();
     no_claim_is_skipped(prove, |proof| verify_query(&base, proof), each);
     every_point_is_opened(prove, |proof| verify_query(&base, proof));
 }
@@ -506,7 +515,7 @@ fn scores_are_of_the_tenant_s_index() {
                 ..claimed.clone()
             },
         );
-        let session = Session::prover(
+        let session: Result<Session<Cheat>> = Session::prover(
             claimed.transcript(),
             claimed.index.layout.row_variables,
             b"",
@@ -517,10 +526,8 @@ fn scores_are_of_the_tenant_s_index() {
             noise,
             key: &lying.key,
         };
-        let Closed::Proof(proof) = answer_protocol(session.unwrap(), &own, Some(secret)).unwrap()
-        else {
-            panic!("a prover")
-        };
+        let closed = answer_protocol(session.unwrap(), &own, Some(secret)).unwrap();
+        let proof: Vec<u8> = closed.into();
         assert_eq!(verify_query(&claimed, &proof).is_ok(), accepted);
     }
 }
@@ -560,16 +567,7 @@ fn proofs_have_one_shape() {
         let noise = case.noise.opening.as_ref().unwrap();
         let prove = || {
             let witness = case.witness();
-            prove_with(
-                &statement,
-                &case.answer,
-                &witness,
-                noise,
-                &case.key,
-                false,
-                None,
-            )
-            .unwrap()
+            prove_with::<Cheat>(&statement, &case.answer, &witness, noise, &case.key, None).unwrap()
         };
         let (proof, claimed) = run(Without::Nothing, prove);
         (proof.len(), claimed.trace)
@@ -630,7 +628,7 @@ pub(crate) fn simulate(capacity: usize, dimension: usize, listed: usize, gains: 
         lattice: MAX_LATTICE,
     };
     let session = Session::simulator(public.transcript(), layout.row_variables);
-    answer_protocol(session.unwrap(), &public, None).unwrap();
+    answer_protocol(session, &public, None).unwrap();
 }
 
 #[test]
@@ -641,13 +639,12 @@ fn low_memory_gives_the_same_proof() {
     let [kept, anew] = [false, true]
         .map(|low| prove_query(&statement, &case.answer, &case.noise, &case.key, low).unwrap());
     let (witness, noise) = (case.witness(), case.noise.opening.as_ref().unwrap());
-    let several = prove_with(
+    let several = prove_with::<Cheat>(
         &statement,
         &case.answer,
         &witness,
         noise,
         &case.key,
-        true,
         Some(3),
     );
     REPEATED.set(false);
@@ -671,21 +668,16 @@ fn proofs_are_simulated_without_a_query() {
     let mut public = case.statement();
     (public.cq, public.htopk) = (Fr::from(31_337u64), Fr::from(31_338u64));
     let rows = public.index.layout.row_variables;
-    let session = Session::simulator(public.transcript(), rows).unwrap();
-    let Closed::Simulated(proof, oracle) = answer_protocol(session, &public, None).unwrap() else {
-        panic!("a simulator")
-    };
-    assert_eq!(proof.len(), real.len());
+    let session = Session::simulator(public.transcript(), rows);
+    let simulated = answer_protocol(session, &public, None).unwrap();
+    assert_eq!(simulated.proof.len(), real.len());
     assert!(
-        verify_query(&public, &proof).is_err(),
+        verify_query(&public, &simulated.proof).is_err(),
         "under the hash function it is no proof"
     );
-    let mut transcript = public.transcript();
-    transcript.party.programmed = oracle.party.programmed;
-    let session = Session::verifier(transcript, rows, &proof);
-    let Closed::Check(equation) = answer_protocol(session, &public, None).unwrap() else {
-        panic!("a verifier")
-    };
+    let told = simulated.tell(public.transcript());
+    let session: Session<Cheat> = Session::verifier(told, rows, &simulated.proof);
+    let equation: Equation = answer_protocol(session, &public, None).unwrap().into();
     assert!(equation.holds(&public.index.points));
 }
 
