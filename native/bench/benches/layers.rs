@@ -5,8 +5,8 @@ use criterion::{criterion_group, criterion_main, BatchSize, BenchmarkId, Criteri
 use ragaudit_bench::{coalition, Case, EmbedCase};
 use ragaudit_core::poseidon::{permute, WIDTH};
 use ragaudit_scan::answer::{certify, prove, verify, verify_batch};
+use ragaudit_scan::claims::Bound;
 use ragaudit_scan::coalition::{prove_pairs, prove_records, verify_coalition};
-use ragaudit_scan::columns::Bound;
 use ragaudit_scan::embed::{prove_embed, verify_embed};
 use ragaudit_scan::expr::Expr;
 use ragaudit_scan::group::{

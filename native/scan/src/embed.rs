@@ -1,14 +1,13 @@
 //! Claim A1 for a static embedder: the tokens behind hq give the vector behind cq. `docs/scan/embed.md`.
 use std::sync::Arc;
 
-use ark_ff::{AdditiveGroup, Field};
+use ark_ff::Field;
 use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
-use rayon::prelude::*;
 use zeroize::Zeroize;
 
 use crate::batch::{self, Refusals};
 use crate::channel::{Channel, Proves, Verifies};
-use crate::columns::Bound;
+use crate::claims::Bound;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
@@ -20,6 +19,7 @@ use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
 use crate::numbers::pad;
 use crate::numbers::{from_small, log2_ceil, power_of_two};
 use crate::poseidon::{permutations, start_of_list, Call};
+use crate::prover::tables::functional;
 use crate::prover::Prover;
 use crate::session::{ColumnId, Session, TableClaim};
 use crate::sumcheck::{plain, sumcheck, Square};
@@ -44,31 +44,6 @@ fn columns_joined(run: &[ColumnId]) -> Vec<(ColumnId, Fr)> {
         .enumerate()
         .map(|(k, id)| (*id, power_of_two(LIMB_BITS * k)))
         .collect()
-}
-
-/// sum of factors_j column_j of the table, by row: one addition an entry.
-fn functional(rows: &[i8], factors: &[Fr], size: usize) -> Vec<Fr> {
-    let multiples: Vec<[Fr; COMPONENT as usize + 1]> = factors
-        .iter()
-        .map(|f| std::array::from_fn(|k| *f * Fr::from(k as u64)))
-        .collect();
-    let mut out: Vec<Fr> = rows
-        .par_chunks(factors.len())
-        .map(|row| {
-            let mut sum = Fr::ZERO;
-            for (v, multiples) in row.iter().zip(&multiples) {
-                let multiple = multiples[usize::from(v.unsigned_abs())];
-                if *v < 0 {
-                    sum -= multiple;
-                } else {
-                    sum += multiple;
-                }
-            }
-            sum
-        })
-        .collect();
-    out.resize(size, Fr::ZERO);
-    out
 }
 
 /// Proves that the query's tokens stand behind hq, and the vector that the table's rows make of them behind cq.

@@ -6,14 +6,14 @@ pub use ark_bn254::{Fr, G1Affine, G1Projective};
 use ark_ec::{AffineRepr, VariableBaseMSM};
 use ark_ff::{AdditiveGroup, BigInteger, Field, PrimeField, Zero};
 pub use ragaudit_core::g1::fold as fold_points;
-use ragaudit_core::g1::{normalize, segment_sums, square_roots};
-use ragaudit_core::multiples::{odd_digits, read_all, signed, SmallMultiples, SMALL, SMALL_DIGITS};
+use ragaudit_core::g1::{segment_sums, square_roots};
+use ragaudit_core::multiples::{odd_digits, read_all, SmallMultiples, SMALL, SMALL_DIGITS};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
 use crate::error::{Error, Result};
-use crate::numbers::{half, log2_ceil};
+use crate::numbers::log2_ceil;
 
 /// Bytes of an encoded point or scalar.
 pub const ENCODED: usize = 32;
@@ -275,7 +275,7 @@ pub struct FixedBase {
 const FACTORS: usize = 64;
 
 impl FixedBase {
-    fn new(point: G1Affine) -> Self {
+    pub(crate) fn new(point: G1Affine) -> Self {
         let mut windows = Vec::with_capacity(SMALL_DIGITS);
         let mut base = point.into_group();
         for _ in 0..SMALL_DIGITS {
@@ -413,7 +413,7 @@ fn windows(bits: usize, points: usize) -> (usize, usize) {
 }
 
 /// sum of v_i P_i for small integers, by buckets of signed digits: how long it takes depends on the integers. For what
-/// is not proved eagerly; [`crate::columns`] commits to the columns of proofs.
+/// is not proved eagerly; [`crate::prover::columns`] commits to the columns of proofs.
 pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
     let most = values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0);
     let (count, bits) = windows(64 - most.leading_zeros() as usize, points.len());
@@ -436,69 +436,8 @@ pub fn small_msm(points: &[G1Affine], values: &[i64]) -> G1Projective {
     join_windows(&sums, bits)
 }
 
-/// For each row of `points`, as long as `values`, the sums of (2 v_i + 1) P_i for secret v from -8 to 7, and of P_i: by
-/// the same steps whatever the v are, with as many additions as four windows have. Neither is neutral for points without
-/// relations.
-pub(crate) fn odd_sums(points: &[G1Affine], values: &[i8]) -> [Vec<G1Affine>; 2] {
-    const BITS: usize = 4;
-    if points.is_empty() {
-        return [Vec::new(), Vec::new()];
-    }
-    // With v + 8 = sum of 2^k b_k, the signs 2 b_k - 1 make 2 v + 1.
-    let row = |row: &[G1Affine]| {
-        let sign = |(k, (point, v)): (usize, (&G1Affine, &i8))| {
-            let bit = ((*v as u8).wrapping_add(8) >> k) & 1;
-            signed(point, u64::from(bit).wrapping_sub(1))
-        };
-        let digits = (0..BITS).flat_map(|k| row.iter().zip(values).map(move |pair| (k, pair)));
-        let terms: Vec<G1Affine> = digits.map(sign).chain(row.iter().copied()).collect();
-        let sums = segment_sums(terms, &[values.len() as u32; BITS + 1]);
-        let windows: Vec<G1Projective> = sums[..BITS].iter().map(|p| p.into_group()).collect();
-        (join_windows(&windows, 1), sums[BITS])
-    };
-    let rows = points.par_chunks(values.len());
-    let (mut odd, plain): (Vec<G1Projective>, Vec<G1Affine>) = rows.clone().map(row).unzip();
-    let beyond = |v: &i8| (*v as u8).wrapping_add(8) >> BITS;
-    if values.iter().fold(0, |all, v| all | beyond(v)) != 0 {
-        // Only a cheating prover has such values.
-        let values: Vec<i64> = values.iter().map(|v| 2 * i64::from(*v) + 1).collect();
-        odd = rows.map(|row| small_msm(row, &values)).collect();
-    }
-    [normalize(&odd), plain]
-}
-
-/// What the commitments to queries of one dimension are made with.
-pub(crate) struct QueryBase {
-    /// Q_d, which carries the salt.
-    pub salt: FixedBase,
-    /// -1/2 of the sum of Q_0 .. Q_(d-1).
-    pub minus_half: G1Affine,
-}
-
-/// Of the dimension that was asked for last, which is kept.
-pub(crate) fn query_base(dimension: usize) -> Arc<QueryBase> {
-    static LAST: RwLock<Option<(usize, Arc<QueryBase>)>> = RwLock::new(None);
-    let lock = |e| std::sync::PoisonError::into_inner(e);
-    if let Some((d, known)) = &*LAST.read().unwrap_or_else(lock) {
-        if *d == dimension {
-            return Arc::clone(known);
-        }
-    }
-    let bases = query_generators(dimension + 1);
-    let sum: G1Projective = bases[..dimension].iter().map(|p| p.into_group()).sum();
-    let base = Arc::new(QueryBase {
-        salt: FixedBase::new(bases[dimension]),
-        minus_half: normalize(&[sum * -half()])[0],
-    });
-    let mut last = LAST
-        .write()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    *last = Some((dimension, Arc::clone(&base)));
-    base
-}
-
 /// sum of 2^(bits w) sums_w.
-fn join_windows(sums: &[G1Projective], bits: usize) -> G1Projective {
+pub(crate) fn join_windows(sums: &[G1Projective], bits: usize) -> G1Projective {
     sums.iter().rev().fold(G1Projective::zero(), |acc, window| {
         (0..bits).fold(acc, |x, _| x.double()) + window
     })
@@ -739,25 +678,7 @@ mod tests {
     }
 
     #[test]
-    fn steady_sums_agree_with_plain_ones() {
-        let g = vector_generators(60);
-        let values: Vec<i8> = (0..20).map(|i| i % 16 - 8).collect();
-        let rows = |values: &[i8]| {
-            let small: Vec<i64> = values.iter().map(|v| i64::from(*v)).collect();
-            let each = g[..60].chunks(20).map(|row| small_msm(row, &small));
-            each.collect::<Vec<_>>()
-        };
-        for values in [&values[..], &[0; 20], &[7; 20], &[8; 20], &[-100; 20]] {
-            let [odd, plain] = odd_sums(&g[..60], values);
-            let twice = rows(values).into_iter().map(|sum| sum.double());
-            let expected = twice.zip(&plain).map(|(sum, plain)| sum + plain);
-            assert!(expected.eq(odd), "{values:?}");
-            assert!(plain.into_iter().eq(rows(&[1; 20])));
-        }
-        assert!(odd_sums(&[], &[]).concat().is_empty());
-        let base = query_base(5);
-        assert!(Arc::ptr_eq(&base, &query_base(5)));
-        assert_eq!(base.salt.point, query_generators(6)[5]);
+    fn fixed_multiples_agree_with_plain_ones() {
         let mut rng = rng();
         for x in [Fr::ZERO, Fr::ONE, -Fr::ONE, Fr::rand(&mut rng)] {
             let other = Fr::rand(&mut rng);

@@ -1,15 +1,14 @@
 //! The scan argument: noise, every score and the selection of a large index, proved without a trusted setup.
 //!
-//! Read the layers in this order, each with its page in `docs/scan/`: [`transcript`], [`group`], [`session`]
-//! (hidden messages and what is proved of them), [`sumcheck`], [`lookup`], [`poseidon`], [`noise`], [`index`],
-//! [`query`], [`embed`], [`coalition`].
+//! Read the layers in this order, each with its page in `docs/scan/`: [`transcript`], [`group`], [`channel`] (what the
+//! parties do differently), [`session`] (hidden messages and what is proved of them), [`sumcheck`], [`lookup`],
+//! [`poseidon`], [`noise`], [`index`], [`query`], [`embed`], [`coalition`]. What only provers compute is in [`prover`].
 pub mod answer;
 pub mod batch;
 pub mod channel;
-mod claims;
+pub mod claims;
 pub mod closing;
 pub mod coalition;
-pub mod columns;
 pub mod embed;
 pub mod equation;
 pub mod error;
@@ -27,7 +26,6 @@ pub mod protocol;
 pub mod prover;
 pub mod query;
 mod ranges;
-mod rounds;
 mod schnorr;
 mod secrets;
 mod segments;

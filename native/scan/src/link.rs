@@ -1,18 +1,17 @@
 //! One hidden query behind its commitment, the scores' and public functionals of it: `docs/scan/index.md`.
 use ark_ff::{AdditiveGroup, Field};
-use ragaudit_core::g1::segment_sums;
 use rayon::prelude::*;
 
 use crate::channel::Channel;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::expr::Var;
-use crate::group::{
-    fold_points, msm, odd_sums, query_base, query_generators, tables, Fr, G1Affine, G1Projective,
-};
+use crate::group::{Fr, G1Affine};
 use crate::index::{IndexCommitment, IndexKey};
 use crate::mle::eq_table;
-use crate::numbers::{from_small, half};
+use crate::numbers::from_small;
+pub use crate::prover::queries::commit_query;
+use crate::prover::queries::commit_scores;
 use crate::session::Session;
 
 /// The prover's side of [`Link`].
@@ -37,18 +36,6 @@ pub struct Link<'a> {
 pub struct LinkClaim {
     pub(crate) point: G1Affine,
     pub(crate) blinding: Fr,
-}
-
-/// C_q.
-pub fn commit_query(query: &[i8], salt: &Fr, blinding: &Fr) -> G1Projective {
-    let bases = query_generators(query.len());
-    let base = query_base(query.len());
-    let [odd, _] = odd_sums(&bases[..query.len()], query);
-    let mut terms = vec![base.minus_half];
-    base.salt.terms(salt, &mut terms);
-    tables().h.terms(blinding, &mut terms);
-    let count = terms.len() as u32;
-    fold_points(&segment_sums(terms, &[count]), &odd, &half())[0].into()
 }
 
 impl<C: Channel> Session<'_, C> {
@@ -97,21 +84,7 @@ impl<C: Channel> Session<'_, C> {
                 .sum::<Fr>()
                 + own_blinding;
             let query = link.secret.as_ref().expect("the prover's side").query;
-            // Row by row the sum of q_j times the index points; the rows' factors are public.
-            let row_count = link.index.layout.rows();
-            let by_row: Vec<G1Affine> = (0..row_count)
-                .flat_map(|a| link.index.points.iter().skip(a).step_by(row_count).copied())
-                .collect();
-            // Half of the odd sums less the plain ones.
-            let [odd, plain] = odd_sums(&by_row, query);
-            let half = half();
-            let factors: Vec<Fr> = rows.iter().map(|e| *e * half).collect();
-            let factors = [
-                &factors[..],
-                &factors.iter().map(|f| -*f).collect::<Vec<_>>(),
-            ]
-            .concat();
-            msm(&[odd, plain].concat(), &factors) + tables().h.multiples(&[own_blinding])[0]
+            commit_scores(link.index, query, rows, own_blinding)
         })?;
 
         // x: q, the salt, and the blindings of C_q, of P and of every claim's single.
@@ -169,7 +142,7 @@ impl<C: Channel> Session<'_, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::group::vector_generators;
+    use crate::group::{msm, vector_generators};
     use crate::index::commit_index;
     use crate::prover::Prover;
     use crate::transcript::Transcript;

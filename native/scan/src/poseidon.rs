@@ -13,10 +13,14 @@ use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::mle::{eq_at, eq_table, prefix, Weight, Weights};
 use crate::numbers::log2_ceil;
-use crate::prover::boxes::{combine, fifth, is_partial, Boxes, Layer, Part, Table, LAST};
+use crate::prover::boxes::{combine, fifth, Boxes, Layer, Part, Table};
 use crate::prover::known::Known;
 use crate::session::Session;
-use crate::sumcheck::{plain, round, Reduced};
+use crate::sumcheck::{plain, reduce};
+
+pub(crate) mod rounds;
+
+use rounds::{is_partial, LAST};
 
 /// Words of a noise block that carry draws, as a power of two.
 pub const WORD_VARIABLES: usize = 4;
@@ -177,7 +181,8 @@ pub fn permutations<C: Channel>(
         ],
         linear: None,
     });
-    let reduced = reduce(session, &tau, claim, 6, layer)?;
+    let sums = layer.map(|layer| layer.sums(&tau, 6));
+    let reduced = reduce(session, "hash layer", &tau, claim, 6, sums)?;
     let point = reduced.point;
     let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
     let on_stream = stream.as_ref().map_or(Fr::ZERO, |s| {
@@ -253,7 +258,8 @@ fn descend<C: Channel>(
                 parts: vec![Part::new(vec![weights[0]])],
                 linear: Some(linear.borrowed()),
             });
-            let reduced = reduce(session, &point, carried.1, 5, layer)?;
+            let sums = layer.map(|layer| layer.sums(&point, 5));
+            let reduced = reduce(session, "hash layer", &point, carried.1, 5, sums)?;
             let sent = powers(session, reduced.finals.as_deref(), 1, 1)?;
             let fifth_power = Expr::from(sent.fifths[0]) * weights[0];
             session.constrain(
@@ -269,8 +275,8 @@ fn descend<C: Channel>(
             running = linear.map(|linear| (linear, gamma));
             (point, carried) = (reduced.point, (functional, claim));
         } else {
-            let layer = boxes.map(|boxes| Layer::full(boxes, number, weights));
-            let reduced = reduce(session, &point, carried.1, 5, layer)?;
+            let sums = boxes.map(|boxes| Layer::full(boxes, number, weights).sums(&point, 5));
+            let reduced = reduce(session, "hash layer", &point, carried.1, 5, sums)?;
             let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
             session.constrain(
                 "hash layer",
@@ -282,37 +288,6 @@ fn descend<C: Channel>(
         }
     }
     Ok((point, inputs))
-}
-
-/// Reduces a layer's claim to one point, as [`sumcheck`](crate::sumcheck::sumcheck) does for any gate.
-fn reduce<C: Channel>(
-    session: &mut Session<C>,
-    tau: &[Fr],
-    mut claim: Expr,
-    degree: usize,
-    mut layer: Option<Layer>,
-) -> Result<Reduced> {
-    let mut weights = Weights::new(tau.get(1..).unwrap_or_default());
-    let mut point = Vec::with_capacity(tau.len());
-    for t in tau {
-        let coefficients = layer.as_mut().map(|l| l.coefficients(&weights, degree));
-        let sent = coefficients.as_deref();
-        let r = round(session, "hash layer", *t, &mut claim, degree, sent)?;
-        point.push(r);
-        if let Some(layer) = &mut layer {
-            layer.bind(r);
-            weights.bind();
-        }
-    }
-    let finals = layer.map(|layer| {
-        let tables = layer.boxes.iter().chain(&layer.linear);
-        tables.map(Table::first).collect()
-    });
-    Ok(Reduced {
-        point,
-        claim,
-        finals,
-    })
 }
 
 /// Hashes of at most 16 elements with published outputs and inputs that the caller binds. The states (0, inputs, 0, ..)
@@ -341,10 +316,10 @@ pub fn hashes<C: Channel>(
     let mut first = zeros;
     first[0] = Fr::ONE;
     let weights = transposed_times(matrix, &first);
-    let layer = boxes
+    let sums = boxes
         .as_ref()
-        .map(|boxes| Layer::full(boxes, LAST, weights));
-    let reduced = reduce(session, &tau, claim.into(), 5, layer)?;
+        .map(|boxes| Layer::full(boxes, LAST, weights).sums(&tau, 5));
+    let reduced = reduce(session, "hash layer", &tau, claim.into(), 5, sums)?;
     let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
     session.constrain(
         "hash outputs",

@@ -7,7 +7,7 @@ use ragaudit_core::lanes::Lanes;
 use zeroize::Zeroize;
 
 use crate::channel::{Channel, Proves, Verifies};
-use crate::columns::Bound;
+use crate::claims::Bound;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Expr;

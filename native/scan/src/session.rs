@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use crate::channel::{Channel, Proves, Verifies};
-pub use crate::claims::{Claim, Column, ColumnId, Opening, TableClaim};
-use crate::columns::{self, Bound};
+pub use crate::claims::{Bound, Claim, Column, ColumnId, Opening, TableClaim};
 use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::{Fr, G1Affine, G1Projective, WIDTH};
 use crate::mle::Weight;
 use crate::numbers::log2_ceil;
+use crate::prover::columns;
 use crate::prover::known::Known;
 use crate::secrets::Secrets;
 use crate::transcript::Transcript;

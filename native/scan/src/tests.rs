@@ -3,7 +3,7 @@ use ark_ff::{AdditiveGroup, Field, UniformRand};
 use ragaudit_core::lanes::{Lanes, Portable};
 
 use crate::cheat::{caught_by, Cheat, Told};
-use crate::columns::Bound;
+use crate::claims::Bound;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::expr::Expr;

@@ -5,7 +5,7 @@ use ark_std::rand::rngs::StdRng;
 use ark_std::rand::{Rng, SeedableRng};
 use ragaudit_core::count;
 
-use crate::columns::Bound;
+use crate::claims::Bound;
 use crate::group::{
     fixed_sum, small_msm, tables, vector_generators, Fr, G1Affine, G1Projective, WIDTH,
 };
@@ -203,12 +203,12 @@ fn time_does_not_depend_on_secrets() {
         drawn.map(|v| if random { v } else { 0 }).collect()
     };
     let commit = |values: &Vec<i64>| {
-        let secret = crate::columns::Secret {
+        let secret = crate::prover::columns::Secret {
             values,
             blindings: &[Fr::from(u64::MAX)],
             bound: Bound::Unsigned(16),
         };
-        crate::columns::commit(&[secret], entries)[0][0].into()
+        crate::prover::columns::commit(&[secret], entries)[0][0].into()
     };
     let generators = vector_generators(entries);
     let scalars = |random: bool, rng: &mut StdRng| -> Vec<Fr> {

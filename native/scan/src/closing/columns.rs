@@ -6,8 +6,9 @@ use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::mle::{eq_table, Weight};
+use crate::prover::weighted::Weighting;
 use crate::session::{ColumnId, Session, TableClaim};
-use crate::sumcheck::{products, Weighting};
+use crate::sumcheck::products;
 
 /// Where all columns are opened, how much each counts, and the commitment to the value.
 pub(super) struct Opened<'a> {

@@ -1,7 +1,6 @@
 //! Steps that both kinds of run take: products, and numbers by their bits.
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::lanes::Lanes;
-use rayon::prelude::*;
 
 use crate::channel::Channel;
 use crate::error::Result;
@@ -158,8 +157,4 @@ pub(super) fn one_hot<C: Channel>(
         session.claim(weight, vec![(*id, Fr::ONE)], var.into());
     }
     Ok(())
-}
-
-pub(super) fn dot(a: &[Fr], b: &[Fr]) -> Fr {
-    a.par_iter().zip(b).map(|(a, b)| *a * b).sum()
 }

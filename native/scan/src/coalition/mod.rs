@@ -2,12 +2,11 @@
 //!
 //! One run over the records commits to vectors, labels and thresholds and binds them to what is published. Further
 //! runs, independent of each other, prove the pairs of some blocks of records against these commitments.
-mod forms;
 mod gadgets;
-mod inputs;
+pub(crate) mod inputs;
 mod pairs;
 mod records;
-mod statement;
+pub(crate) mod statement;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -3,18 +3,18 @@ use std::sync::Arc;
 
 use ark_ff::{AdditiveGroup, Field};
 
-use super::forms::{apply, form, Forms};
-use super::gadgets::{dot, one_hot, product_of, Term};
+use super::gadgets::{one_hot, product_of, Term};
 use super::inputs::{session_of, CoalitionSecret, Witness};
 use super::statement::{invalid, CoalitionStatement, Columns, Shape, TAG_PAIR};
 use crate::channel::{Channel, Proves};
-use crate::columns::Bound;
+use crate::claims::Bound;
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{eq_table, evaluate, Weight};
 use crate::numbers::log2_ceil;
+use crate::prover::forms::{apply, dot, form, Forms};
 use crate::prover::Prover;
 use crate::ranges::count;
 use crate::session::{Column, ColumnId, Opening, Session};

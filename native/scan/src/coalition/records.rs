@@ -3,7 +3,7 @@ use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::commitment::{pack_nibbles, NIBBLES_PER_ELEMENT};
 use ragaudit_core::poseidon::WIDTH;
 
-use super::gadgets::{dot, one_hot, product_of, Term};
+use super::gadgets::{one_hot, product_of, Term};
 use super::inputs::{session_of, CoalitionSecret, Witness};
 use super::statement::{
     CoalitionStatement, Columns, Shape, SALT_BITS, SALT_LIMBS, TAG_BOUND, TAG_NIBBLE,
@@ -17,6 +17,7 @@ use crate::mle::{eq_table, evaluate, prefix, Weight};
 use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
 use crate::numbers::power_of_two;
 use crate::poseidon::{hashes, start_of_list};
+use crate::prover::forms::dot;
 use crate::prover::Prover;
 use crate::ranges::{in_range, limbs, range_table};
 use crate::session::{ColumnId, Session};

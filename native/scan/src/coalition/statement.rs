@@ -3,7 +3,7 @@ use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
 use ragaudit_core::poseidon::LIST_RUN;
 use sha2::{Digest, Sha256};
 
-use crate::columns::Bound;
+use crate::claims::Bound;
 use crate::error::{Error, Result};
 use crate::group::Fr;
 use crate::index::COMPONENT;
@@ -12,9 +12,9 @@ use crate::numbers::{log2_ceil, power_of_two, NO_WRAP_BITS};
 use crate::ranges::LIMB_BITS;
 use crate::transcript::{Oracle, Transcript};
 
-pub(super) const TAG_BOUND: u64 = 2;
-pub(super) const TAG_NIBBLE: u64 = 3;
-pub(super) const TAG_PAIR: u64 = 4;
+pub(crate) const TAG_BOUND: u64 = 2;
+pub(crate) const TAG_NIBBLE: u64 = 3;
+pub(crate) const TAG_PAIR: u64 = 4;
 /// Most records of one certificate.
 pub const MAX_RECORDS: usize = (1 << LIMB_BITS) - 1;
 /// Components that fit one run of a list hash beside the salt.
@@ -22,16 +22,16 @@ pub const MAX_COMPONENTS: usize = (LIST_RUN - 1) * NIBBLES_PER_ELEMENT;
 /// Largest q of theta = p/q.
 pub const MAX_DENOMINATOR: u64 = 1000;
 /// Norms that all windows have room for; a window with more of them says so.
-pub(super) const CLASS_VARIABLES: usize = 9;
-pub(super) const MAX_CLASS_VARIABLES: usize = 11;
+pub(crate) const CLASS_VARIABLES: usize = 9;
+pub(crate) const MAX_CLASS_VARIABLES: usize = 11;
 /// Most norms of one certificate.
 pub const MAX_CLASSES: usize = 1 << MAX_CLASS_VARIABLES;
 /// Most labels times tenants, each rounded up to a power of two.
 pub const MAX_LABELS: usize = 1 << LABEL_VARIABLES;
-pub(super) const LABEL_VARIABLES: usize = 22;
+pub(crate) const LABEL_VARIABLES: usize = 22;
 /// A salt's limbs: any of them is a field element, so none needs a range.
-pub(super) const SALT_LIMBS: usize = 5;
-pub(super) const SALT_BITS: usize = 52;
+pub(crate) const SALT_LIMBS: usize = 5;
+pub(crate) const SALT_BITS: usize = 52;
 
 /// What decides where values stand: see [`crate::protocol`].
 pub(crate) const RULES: [u64; 8] = [
@@ -50,9 +50,9 @@ pub(crate) const RULES: [u64; 8] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocks {
     /// Records of a block, as a power of two.
-    pub(super) variables: usize,
+    pub(crate) variables: usize,
     /// Pairs of blocks of one run.
-    pub(super) of_run: usize,
+    pub(crate) of_run: usize,
 }
 
 impl Blocks {
@@ -106,11 +106,11 @@ pub struct CoalitionStatement {
     pub blocks: Blocks,
 }
 
-pub(super) fn variables_of(count: usize) -> usize {
+pub(crate) fn variables_of(count: usize) -> usize {
     log2_ceil(count).max(1)
 }
 
-pub(super) fn invalid<T>(
+pub(crate) fn invalid<T>(
     field: &str,
     expected: impl Into<String>,
     found: impl ToString,
@@ -119,19 +119,19 @@ pub(super) fn invalid<T>(
 }
 
 /// Sizes, all of them public.
-pub(super) struct Shape {
-    pub(super) records: usize,
-    pub(super) record_variables: usize,
-    pub(super) component_variables: usize,
-    pub(super) account_variables: usize,
-    pub(super) tenant_variables: usize,
-    pub(super) class_variables: usize,
-    pub(super) block_variables: usize,
+pub(crate) struct Shape {
+    pub(crate) records: usize,
+    pub(crate) record_variables: usize,
+    pub(crate) component_variables: usize,
+    pub(crate) account_variables: usize,
+    pub(crate) tenant_variables: usize,
+    pub(crate) class_variables: usize,
+    pub(crate) block_variables: usize,
     /// Pairs of blocks, the earlier first, with a pair of records that is compared.
-    pub(super) blocks: Vec<(usize, usize)>,
+    pub(crate) blocks: Vec<(usize, usize)>,
     /// How many of them one run over pairs takes.
-    pub(super) run_blocks: usize,
-    pub(super) row_variables: usize,
+    pub(crate) run_blocks: usize,
+    pub(crate) row_variables: usize,
 }
 
 impl CoalitionStatement {
@@ -141,7 +141,7 @@ impl CoalitionStatement {
         all.min(CLASS_VARIABLES.max(variables_of(norms)))
     }
 
-    pub(super) fn shape(&self) -> Result<Shape> {
+    pub(crate) fn shape(&self) -> Result<Shape> {
         let records = self.cq.len();
         let accounts = self.tenants.len();
         if !(1..=MAX_RECORDS).contains(&records) {
@@ -257,7 +257,7 @@ impl CoalitionStatement {
         Ok(self.shape()?.runs())
     }
 
-    pub(super) fn absorb(&self, t: &mut Transcript<impl Oracle>) {
+    pub(crate) fn absorb(&self, t: &mut Transcript<impl Oracle>) {
         t.bytes("context", &self.context);
         t.integer("dimension", self.dimension as u64);
         t.integer("records", self.cq.len() as u64);
@@ -277,13 +277,13 @@ impl CoalitionStatement {
         t.integer("class variables", self.class_variables as u64);
     }
 
-    pub(super) fn transcript<O: Oracle>(&self) -> Transcript<O> {
+    pub(crate) fn transcript<O: Oracle>(&self) -> Transcript<O> {
         let mut t = Transcript::new("coalition records");
         self.absorb(&mut t);
         t
     }
 
-    pub(super) fn run_transcript<O: Oracle>(&self, records: &[u8], run: usize) -> Transcript<O> {
+    pub(crate) fn run_transcript<O: Oracle>(&self, records: &[u8], run: usize) -> Transcript<O> {
         let mut t = Transcript::new("coalition pairs");
         self.absorb(&mut t);
         t.bytes("records", &Sha256::digest(records));
@@ -292,7 +292,7 @@ impl CoalitionStatement {
     }
 
     /// Of which the weights of the runs' equations are drawn.
-    pub(super) fn sum_transcript<O: Oracle>(
+    pub(crate) fn sum_transcript<O: Oracle>(
         &self,
         records: &[u8],
         pairs: &[&[u8]],
@@ -306,13 +306,13 @@ impl CoalitionStatement {
     }
 
     /// The largest dot product of vectors.
-    pub(super) fn most(&self) -> i64 {
+    pub(crate) fn most(&self) -> i64 {
         most(self.dimension)
     }
 
     /// The product of norms from which on a dot product is below the threshold: 0 for 0, else the least integer above
     /// (q t / p)^2. None that vectors have is above `most`^2, so larger ones need not be told apart.
-    pub(super) fn bound(&self, dot: i64) -> i64 {
+    pub(crate) fn bound(&self, dot: i64) -> i64 {
         if dot == 0 {
             return 0;
         }
@@ -323,7 +323,7 @@ impl CoalitionStatement {
     }
 
     /// The largest dot product that is below the threshold, for a product of norms.
-    pub(super) fn threshold(&self, product: i64) -> i64 {
+    pub(crate) fn threshold(&self, product: i64) -> i64 {
         let [p, q] = self.theta.map(i128::from);
         match product {
             0 => 0,
@@ -331,55 +331,55 @@ impl CoalitionStatement {
         }
     }
 
-    pub(super) fn dot_variables(&self) -> usize {
+    pub(crate) fn dot_variables(&self) -> usize {
         log2_ceil(self.most() as usize + 1)
     }
 
     /// What an excuse adds to a pair's distance from the threshold, which is never below -`most`.
-    pub(super) fn excuse(&self) -> i64 {
+    pub(crate) fn excuse(&self) -> i64 {
         self.most()
     }
 
-    pub(super) fn distance_variables(&self) -> usize {
+    pub(crate) fn distance_variables(&self) -> usize {
         log2_ceil(4 * self.most() as usize + 1)
     }
 
     /// Whether records i < j are compared.
-    pub(super) fn compared(&self, i: usize, j: usize) -> bool {
+    pub(crate) fn compared(&self, i: usize, j: usize) -> bool {
         i < j && j < self.cq.len() && i >= self.first[j]
     }
 
     /// Offset of a packed element: every nibble is a component plus 8.
-    pub(super) fn offset() -> Fr {
+    pub(crate) fn offset() -> Fr {
         (0..NIBBLES_PER_ELEMENT)
             .map(|k| power_of_two(4 * k))
             .sum::<Fr>()
             * Fr::from(8u8)
     }
 
-    pub(super) fn elements(&self) -> usize {
+    pub(crate) fn elements(&self) -> usize {
         self.dimension.div_ceil(NIBBLES_PER_ELEMENT)
     }
 }
 
 impl Shape {
-    pub(super) fn components(&self) -> usize {
+    pub(crate) fn components(&self) -> usize {
         1 << self.component_variables
     }
 
-    pub(super) fn run(&self, run: usize) -> &[(usize, usize)] {
+    pub(crate) fn run(&self, run: usize) -> &[(usize, usize)] {
         self.blocks
             .chunks(self.run_blocks)
             .nth(run)
             .unwrap_or_default()
     }
 
-    pub(super) fn runs(&self) -> usize {
+    pub(crate) fn runs(&self) -> usize {
         self.blocks.len().div_ceil(self.run_blocks)
     }
 
     /// Entries of each column of the run over records, and their bounds.
-    pub(super) fn bounds(&self, statement: &CoalitionStatement) -> Columns<(usize, Bound)> {
+    pub(crate) fn bounds(&self, statement: &CoalitionStatement) -> Columns<(usize, Bound)> {
         let most = statement.most() as usize;
         let pairs = 1 << (2 * self.class_variables);
         let labels = 1 << self.account_variables;
@@ -412,34 +412,34 @@ impl Shape {
 }
 
 /// The columns of the run over records, in the order in which they are committed to.
-pub(super) struct Columns<T> {
+pub(crate) struct Columns<T> {
     /// Component k of record i at 2^component_variables i + k.
-    pub(super) vectors: T,
-    pub(super) salts: T,
+    pub(crate) vectors: T,
+    pub(crate) salts: T,
     /// Bits of each record's class: records of one norm are of one class.
-    pub(super) classes: Vec<T>,
+    pub(crate) classes: Vec<T>,
     /// Bits of each account's label.
-    pub(super) labels: Vec<T>,
+    pub(crate) labels: Vec<T>,
     /// Of each class.
-    pub(super) norms: T,
+    pub(crate) norms: T,
     /// Of two classes u, v at u + 2^class_variables v: the largest dot product below the threshold.
-    pub(super) thresholds: T,
+    pub(crate) thresholds: T,
     /// The product of norms that the threshold needs.
-    pub(super) bounds: T,
+    pub(crate) bounds: T,
     /// Limbs of what the product of norms is above that.
-    pub(super) slack: [T; 2],
+    pub(crate) slack: [T; 2],
     /// How many accounts each label lacks of the largest number.
-    pub(super) spare: T,
+    pub(crate) spare: T,
     /// The same for label l and tenant t, at l + 2^account_variables t.
-    pub(super) spare_in_tenant: T,
+    pub(crate) spare_in_tenant: T,
     /// How often each row of a table is looked up.
-    pub(super) range: T,
-    pub(super) bound_rows: T,
-    pub(super) nibbles: T,
+    pub(crate) range: T,
+    pub(crate) bound_rows: T,
+    pub(crate) nibbles: T,
 }
 
 impl<T> Columns<T> {
-    pub(super) fn in_order(self) -> Vec<T> {
+    pub(crate) fn in_order(self) -> Vec<T> {
         let mut out = vec![self.vectors, self.salts];
         out.extend(self.classes.into_iter().chain(self.labels));
         out.extend([self.norms, self.thresholds, self.bounds]);
@@ -449,7 +449,7 @@ impl<T> Columns<T> {
         out
     }
 
-    pub(super) fn named(all: Vec<T>, shape: &Shape) -> Self {
+    pub(crate) fn named(all: Vec<T>, shape: &Shape) -> Self {
         let mut all = all.into_iter();
         let mut next = || all.next().expect("one for each name");
         Self {

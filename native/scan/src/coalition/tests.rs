@@ -904,6 +904,6 @@ fn the_gate_of_numbers_keeps_within_its_bounds() {
             of_terms,
             of_bits,
         };
-        crate::rounds::tests::agree(&gate, 7, tables);
+        crate::prover::rounds::tests::agree(&gate, 7, tables);
     }
 }

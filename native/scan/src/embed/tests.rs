@@ -8,6 +8,7 @@ use crate::cheat::{
 use crate::group::vector_generators;
 use crate::index::{commit_table, Layout, MAX_DIMENSION};
 use crate::mutations::refused;
+use ark_ff::AdditiveGroup;
 use ragaudit_core::commitment::pack_nibbles;
 use ragaudit_core::poseidon::hash_list;
 

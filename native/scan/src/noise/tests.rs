@@ -396,5 +396,5 @@ fn certificates_are_simulated_without_a_seed() {
 
 #[test]
 fn the_choice_gate_keeps_within_its_bounds() {
-    crate::rounds::tests::agree(Choice, 2, 4);
+    crate::prover::rounds::tests::agree(Choice, 2, 4);
 }

@@ -6,24 +6,20 @@ use std::ops::Range;
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::dispatch;
 use ragaudit_core::lanes::{Lanes, Portable};
-use ragaudit_core::poseidon::{sbox_inputs, State, FULL_ROUNDS, PARTIAL_ROUNDS, SBOXES, WIDTH};
+use ragaudit_core::poseidon::{sbox_inputs, State, PARTIAL_ROUNDS, SBOXES, WIDTH};
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
 use crate::group::Fr;
 use crate::mle::Weights;
+use crate::poseidon::rounds::{is_partial, HALF};
+use crate::prover::sums::{Round, Sums};
 
-pub(crate) const HALF: usize = FULL_ROUNDS / 2;
-pub(crate) const LAST: usize = FULL_ROUNDS + PARTIAL_ROUNDS - 1;
 /// Permutations, or pairs of them, of one task.
 pub(crate) const TASK: usize = 1 << 9;
 
 pub(crate) fn fifth(x: Fr) -> Fr {
     x.square().square() * x
-}
-
-pub(crate) fn is_partial(round: usize) -> bool {
-    (HALF..HALF + PARTIAL_ROUNDS).contains(&round)
 }
 
 /// Where a round's S-boxes stand among all.
@@ -168,8 +164,17 @@ impl<'a> Layer<'a> {
         }
     }
 
+    /// The layer's sumcheck under eq of a point.
+    pub(crate) fn sums(self, tau: &[Fr], degree: usize) -> Box<dyn Sums + 'a> {
+        Box::new(OfLayer {
+            layer: self,
+            weights: Weights::new(tau.get(1..).unwrap_or_default()),
+            degree,
+        })
+    }
+
     /// c_1, .., c_degree of the round polynomial. Outside the stored values all steps are 0.
-    pub(crate) fn coefficients(&mut self, weights: &Weights, degree: usize) -> Vec<Fr> {
+    fn coefficients(&mut self, weights: &Weights, degree: usize) -> Vec<Fr> {
         self.boxes
             .iter_mut()
             .chain(&mut self.linear)
@@ -237,6 +242,28 @@ impl<'a> Layer<'a> {
             .chain(masks)
             .collect();
         tables.into_par_iter().for_each(|table| table.bind(r));
+    }
+}
+
+struct OfLayer<'a> {
+    layer: Layer<'a>,
+    weights: Weights,
+    degree: usize,
+}
+
+impl Sums for OfLayer<'_> {
+    fn coefficients(&mut self, _: &Round) -> Vec<Fr> {
+        self.layer.coefficients(&self.weights, self.degree)
+    }
+
+    fn bind(&mut self, r: Fr) {
+        self.layer.bind(r);
+        self.weights.bind();
+    }
+
+    fn finals(&self) -> Vec<Fr> {
+        let tables = self.layer.boxes.iter().chain(&self.layer.linear);
+        tables.map(Table::first).collect()
     }
 }
 

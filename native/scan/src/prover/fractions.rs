@@ -12,7 +12,7 @@ use crate::group::Fr;
 use crate::mle::fold;
 use crate::numbers::half;
 use crate::prover::known::Known;
-use crate::rounds::{weight_runs, Gate, Product, Rounds, Source, Weighing};
+use crate::prover::rounds::{weight_runs, Gate, Product, Rounds, Source, Weighing};
 use crate::segments::{Count, Entry, Segment};
 use crate::small;
 

@@ -1,9 +1,18 @@
 //! What only provers run: their side of a run, and what they add up, on all lanes.
 pub(crate) mod boxes;
 pub(crate) mod channel;
+pub(crate) mod columns;
+pub(crate) mod forms;
 pub(crate) mod fractions;
 pub(crate) mod known;
+pub(crate) mod layers;
 pub(crate) mod messages;
 pub(crate) mod opening;
+pub(crate) mod polynomials;
+pub(crate) mod queries;
+pub(crate) mod rounds;
+pub(crate) mod sums;
+pub(crate) mod tables;
+pub(crate) mod weighted;
 
 pub use channel::Prover;

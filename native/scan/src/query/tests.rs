@@ -684,5 +684,5 @@ fn proofs_are_simulated_without_a_query() {
 #[test]
 fn the_selection_gate_keeps_within_its_bounds() {
     let [threshold, chi] = [-Fr::ONE, Fr::from(11u8)];
-    crate::rounds::tests::agree(Selection { threshold, chi }, 3, 4);
+    crate::prover::rounds::tests::agree(Selection { threshold, chi }, 3, 4);
 }

@@ -38,7 +38,7 @@ fn all_sums<L: Lanes<Fr>>(l: L) -> Vec<Fr> {
 
 #[test]
 fn layers_are_summed_within_bounds_on_all_lanes() {
-    crate::rounds::tests::agree(Cross, 2, 4);
+    crate::prover::rounds::tests::agree(Cross, 2, 4);
     let expected = all_sums(Portable);
     assert_eq!(all_sums(Tracked), expected);
     assert_eq!(dispatch!(l => all_sums(l)), expected);

@@ -8,39 +8,11 @@ use ragaudit_core::multiples::{self, Multiples, DIGIT, SUMS};
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
+use crate::claims::Bound;
 use crate::group::{small_msm, tables, vector_generators, Fr, G1Affine, G1Projective};
 use crate::numbers::half;
 
-/// What a column's values are, whatever the secrets: bits of an integer from 0 on, or of one with a sign. Public, and the
-/// only thing that decides how long a commitment takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// 0 to 2^bits - 1.
-    Unsigned(usize),
-    /// -2^(bits - 1) to 2^(bits - 1) - 1.
-    Signed(usize),
-}
-
 impl Bound {
-    /// Whatever fits into an i64.
-    pub const ANY: Self = Self::Signed(64);
-
-    /// Of integers from 0 to `most`.
-    pub fn up_to(most: usize) -> Self {
-        Self::Unsigned((usize::BITS - most.leading_zeros()) as usize)
-    }
-
-    /// Of integers from -`most` to `most`.
-    pub fn within(most: usize) -> Self {
-        Self::Signed((usize::BITS - most.leading_zeros()) as usize + 1)
-    }
-
-    fn bits(self) -> usize {
-        match self {
-            Self::Unsigned(bits) | Self::Signed(bits) => bits,
-        }
-    }
-
     /// Digits of a value.
     fn digits(self) -> usize {
         self.bits().div_ceil(DIGIT).max(1)
@@ -52,19 +24,6 @@ impl Bound {
             Self::Unsigned(_) => 0,
             Self::Signed(_) => 1 << (DIGIT * self.digits() - 1),
         }
-    }
-
-    /// Whether all values are within it. An honest prover commits to no others.
-    pub(crate) fn holds(self, values: &[i64]) -> bool {
-        let raise = match self {
-            Self::Unsigned(_) => 0,
-            Self::Signed(bits) => 1u64 << (bits - 1),
-        };
-        let beyond = |v: &i64| match self.bits() {
-            64 => 0,
-            bits => (*v as u64).wrapping_add(raise) >> bits,
-        };
-        values.iter().fold(0, |all, v| all | beyond(v)) == 0
     }
 }
 

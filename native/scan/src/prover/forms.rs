@@ -2,25 +2,24 @@
 use ark_ff::AdditiveGroup;
 use rayon::prelude::*;
 
-use super::gadgets::dot;
-use super::inputs::Witness;
-use super::statement::{CoalitionStatement, Shape};
+use crate::coalition::inputs::Witness;
+use crate::coalition::statement::{CoalitionStatement, Shape};
 use crate::group::Fr;
 use crate::index::COMPONENT;
 use crate::numbers::from_small;
 
 /// For the earlier and the later side, by block: sums over the block's records, weighted by eq.
-pub(super) struct Forms {
+pub(crate) struct Forms {
     /// Of the components: block b, component k at k + 2^component_variables b.
-    pub(super) components: [Vec<Fr>; 2],
+    pub(crate) components: [Vec<Fr>; 2],
     /// Of the records with each label.
-    pub(super) labels: [Vec<Fr>; 2],
+    pub(crate) labels: [Vec<Fr>; 2],
     /// Of the records with each class.
-    pub(super) classes: [Vec<Fr>; 2],
+    pub(crate) classes: [Vec<Fr>; 2],
 }
 
 impl Forms {
-    pub(super) fn new(
+    pub(crate) fn new(
         statement: &CoalitionStatement,
         shape: &Shape,
         witness: &Witness,
@@ -66,7 +65,7 @@ impl Forms {
     }
 
     /// What the thresholds of two classes u, v are weighted with, at u + 2^class_variables v.
-    pub(super) fn thresholds(&self, factors: &[Vec<Fr>]) -> Vec<Fr> {
+    pub(crate) fn thresholds(&self, factors: &[Vec<Fr>]) -> Vec<Fr> {
         let room = self.classes[0].len() / factors.len();
         let right = apply(factors, &self.classes[1]);
         let (left, right): (Vec<_>, Vec<_>) = (
@@ -86,7 +85,7 @@ impl Forms {
 }
 
 /// sum over J of factors[I][J] table(.., J), for every I.
-pub(super) fn apply(factors: &[Vec<Fr>], table: &[Fr]) -> Vec<Fr> {
+pub(crate) fn apply(factors: &[Vec<Fr>], table: &[Fr]) -> Vec<Fr> {
     let width = table.len() / factors.len();
     let mut out = vec![Fr::ZERO; table.len()];
     out.par_chunks_mut(width)
@@ -103,6 +102,10 @@ pub(super) fn apply(factors: &[Vec<Fr>], table: &[Fr]) -> Vec<Fr> {
     out
 }
 
-pub(super) fn form(factors: &[Vec<Fr>], left: &[Fr], right: &[Fr]) -> Fr {
+pub(crate) fn form(factors: &[Vec<Fr>], left: &[Fr], right: &[Fr]) -> Fr {
     dot(left, &apply(factors, right))
+}
+
+pub(crate) fn dot(a: &[Fr], b: &[Fr]) -> Fr {
+    a.par_iter().zip(b).map(|(a, b)| *a * b).sum()
 }

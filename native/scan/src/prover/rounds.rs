@@ -493,7 +493,7 @@ pub(crate) mod tests {
         agree(Product, 2, 2);
         agree(Square, 2, 1);
         agree(crate::closing::products::Multiplied, 2, 3);
-        agree(crate::sumcheck::Single, 2, 1);
+        agree(crate::prover::weighted::Single, 2, 1);
         // Against the definition: the first round's sum at 1 and the tables' values at the end.
         let given = [random(3000), random(6000)[3000..].to_vec()];
         let out = run(Portable, Product, 2, &given);
