@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 from rag_audit.accounting import closed_form, gaussian, rdp
 from rag_audit.accounting.exact import Composition, Part
@@ -21,6 +21,53 @@ _COMMON = (
     "at most m queries in all by the coalition, chosen adaptively",
     "scores clamped to the lattice 0..R, so one document moves one score by at most R",
 )
+
+
+class BoundJson(TypedDict):
+    """`Bound` as JSON, reals as decimal strings."""
+
+    name: str
+    eps: str
+    delta: str
+    valid: bool
+    reason: str | None
+    assumptions: list[str]
+
+
+class MechanismJson(TypedDict):
+    """A mechanism as JSON, reals as decimal strings.
+
+    :param infinite_loss_mass: the probability of an infinite loss in any of the coalition's queries
+    """
+
+    noise: str
+    gains: list[int]
+    lattice: int
+    sigma: str
+    sigma_over_delta: str
+    infinite_loss_mass: str
+
+
+class BoundSetJson(TypedDict):
+    """`BoundSet` as JSON, reals as decimal strings.
+
+    :param counts: the name of the bound that counts as eps_audit
+    :param not_bounds: figures for comparison, by name
+    """
+
+    adjacency: str
+    unit: str
+    mechanism: MechanismJson
+    n: int
+    k: int
+    compositions: int
+    eps_acc: str
+    delta_acc: str
+    delta: str
+    eps_audit: str
+    counts: str
+    bounds: list[BoundJson]
+    not_bounds: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -40,7 +87,7 @@ class Bound:
     reason: str | None
     assumptions: tuple[str, ...]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> BoundJson:
         """JSON form, reals as decimal strings."""
         return {
             "name": self.name,
@@ -86,7 +133,7 @@ class BoundSet:
         """The epsilon of `best`."""
         return self.best.eps
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> BoundSetJson:
         """JSON form, reals as decimal strings."""
         return {
             "adjacency": ADJACENCY,

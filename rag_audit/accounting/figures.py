@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
-from rag_audit.accounting.bounds import audit_bounds, eps_at
+from rag_audit.accounting.bounds import BoundSetJson, audit_bounds, eps_at
 from rag_audit.accounting.pmf import Mechanism
-from rag_audit.accounting.tradeoff import membership
+from rag_audit.accounting.tradeoff import MembershipJson, membership
 from rag_audit.accounting.values import Real, count, text
 
 
@@ -18,11 +18,11 @@ class PolicyFigures(TypedDict):
     :param eps_all_accounts: epsilon for all `accounts_max` accounts that the largest tenant may have
     """
 
-    bounds: dict[str, Any]
+    bounds: BoundSetJson
     eps_audit: str
     eps_audit_by: str
     eps_one_account: str
-    membership: dict[str, str]
+    membership: MembershipJson
     eps_all_accounts: NotRequired[str]
     accounts_max: NotRequired[int]
 

@@ -10,12 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from rag_audit.accounting.bounds import eps_at
 from rag_audit.accounting.pmf import Mechanism
 from rag_audit.accounting.values import Real, count, probability, text
 from rag_audit.errors import PolicyError
+
+
+class RealisedJson(TypedDict):
+    """`Realised` as JSON, reals as decimal strings."""
+
+    queries: int
+    rung: int
+    rungs: int
+    eps: str
+    delta: str
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,7 @@ class Realised:
     eps: float
     delta: float
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> RealisedJson:
         """JSON form, reals as decimal strings."""
         return {
             "queries": self.queries,

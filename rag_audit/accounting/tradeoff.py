@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -21,6 +21,14 @@ FALSE_ALARM_RATE = 0.01
 _DELTA_SCALE = 1e-9
 """The delta at which tails are cut: they weigh 2^-31 of it, far below the digits that are printed."""
 _EXP_RANGE = 600.0
+
+
+class MembershipJson(TypedDict):
+    """`Membership` as JSON, reals as decimal strings."""
+
+    compositions: int
+    auc_bound: str
+    tpr_at_fpr_1pct: str
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,7 @@ class Membership:
     auc_bound: float
     tpr_at_fpr_1pct: float
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> MembershipJson:
         """JSON form, reals as decimal strings."""
         return {
             "compositions": self.compositions,

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import TypedDict
 
 from rag_audit import accounting
+from rag_audit.accounting.bounds import BoundJson
 from rag_audit.accounting.values import Real, text
 from rag_audit.encoding.canonical import Json, digest_hex, read_json
 from rag_audit.errors import PolicyError, SchemaError
@@ -34,6 +36,16 @@ class WindowPart:
         return self.policy.k_max * self.policy.n
 
 
+class CumulativeJson(TypedDict):
+    """`Cumulative` as JSON, reals as decimal strings."""
+
+    eps: str
+    delta: str
+    bound: BoundJson
+    tenants: list[str]
+    windows: list[dict[str, Json]]
+
+
 @dataclass(frozen=True)
 class Cumulative:
     """The bound for all windows together.
@@ -47,7 +59,7 @@ class Cumulative:
     alone: Sequence[float]
     tenants: Sequence[str]
 
-    def as_json(self) -> dict[str, Json]:
+    def as_json(self) -> CumulativeJson:
         """JSON form, reals as decimal strings."""
         return {
             "eps": text(self.bound.eps),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
+
+from rag_audit.accounting.bounds import BoundSetJson
+from rag_audit.accounting.tradeoff import MembershipJson
 
 
 class Figures(TypedDict, total=False):
@@ -47,11 +50,11 @@ class Figures(TypedDict, total=False):
     setup: str
     records: int
     # the accountant's (`accounting.figures.policy_figures`), and what the ledger's own counts come to
-    bounds: dict[str, Any]  # the accountant's
+    bounds: BoundSetJson
     eps_audit: str
     eps_audit_by: str
     eps_one_account: str
-    membership: dict[str, str]
+    membership: MembershipJson
     eps_all_accounts: str
     accounts_max: int
     eps_realised: str

@@ -60,8 +60,7 @@ def _figures(verdict: Verdict) -> list[str]:
         f"  scores         {f['scores']} of at most {LARGEST_PRODUCT * f['dimension']}, in {f['lattice']} steps;"
         " what lies outside counts as the nearer end"
     )
-    membership = f.get("membership", {})
-    if membership:
+    if (membership := f.get("membership")) is not None:
         lines.append(
             f"  membership inference by k_max accounts: AUC at most {membership['auc_bound']},"
             f" TPR at 1 % FPR at most {membership['tpr_at_fpr_1pct']}"
