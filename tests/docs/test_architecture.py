@@ -147,6 +147,18 @@ def test_no_rust_module_of_the_scan_imports_itself_by_way_of_others() -> None:
     TopologicalSorter(graph).prepare()  # raises CycleError, with the circle
 
 
+def test_the_verifier_s_side_of_a_run_reaches_no_prover_s() -> None:
+    modules = _rust_modules()
+    reached, left = set(), ["verifier"]
+    while left:
+        name = left.pop()
+        reached.add(name)
+        left += sorted(_rust_imports(name, modules) - reached)
+    assert {"channel", "transcript", "equation"} <= reached
+    assert "prover::channel" in modules
+    assert {name for name in reached if name.split("::")[0] in ("prover", "session")} == set()
+
+
 def test_a_circle_of_rust_modules_is_seen() -> None:
     modules = {"a": "use crate::{b, c::C};", "b": "use crate::d::inner::{x, y};", "c": "", "d": "inner::x();",
                "d::inner": "use super::side::X;", "d::side": "crate::a::f()"}  # fmt: skip
