@@ -68,3 +68,29 @@ def test_a_root_at_an_end_is_found() -> None:
 @given(st.floats(-2, 2))
 def test_where_a_function_is_least(place: float) -> None:
     assert least(lambda x: (x - place) ** 2, -3.0, 3.0, atol=1e-3) == pytest.approx(place, abs=1e-3)
+
+
+@given(st.floats(0.01, 300), st.floats(0.3, 6), st.sampled_from([1e-6, 1e-10, 1e-13]))
+def test_a_root_of_a_curved_function(root: float, power: float, rtol: float) -> None:
+    found = crossing(lambda x: x**power - root**power, 0.0, 1000.0, rtol=rtol)
+    assert found == pytest.approx(root, rel=2 * rtol, abs=1e-12)
+
+
+@pytest.mark.parametrize("eps", [0.3, 3.0, 80.0])
+def test_few_evaluations_find_an_epsilon(eps: float) -> None:
+    """Each costs the accountant a pass over up to two million cells; halving alone takes 34."""
+    target, count = gaussian.log_delta(1.0, eps), 0
+
+    def excess(x: float) -> float:
+        nonlocal count
+        count += 1
+        return gaussian.log_delta(1.0, x) - target
+
+    assert crossing(excess, 0.0, 2 * eps, rtol=1e-10) == pytest.approx(eps, rel=1e-9)
+    assert count <= 20
+
+
+def test_infinite_values_are_halved_away() -> None:
+    found = crossing(lambda x: math.inf if x < 3 else 5 - x, 0.0, 64.0)
+    assert found == pytest.approx(5, rel=1e-12)
+    assert crossing(lambda x: -math.inf if x < 3 else 1.0, 0.0, 64.0) == pytest.approx(3, rel=1e-12)
