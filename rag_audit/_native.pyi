@@ -93,6 +93,9 @@ def table_tree(rows_int8: bytes, dimension: int, depth: int) -> bytes:
 def draw_noise(kappa: bytes, positions: int, gains: list[int]) -> bytes:
     """DGS-1 noise of one slot: `positions` int32 values, each the gain-weighted sum of its draws."""
 
+def draw_coins(kappa: bytes, positions: int, bound: int) -> bytes:
+    """One byte a position, 1 where the slot's draw of 40 bits is below the bound, a probability over 2^40."""
+
 def noise_table() -> bytes:
     """The DGS-1 alias table: 128 records of 5 bytes, threshold (uint32, little-endian) and alias (uint8)."""
 

@@ -1,10 +1,10 @@
 """Known answers for every function of the relation, and for a challenge's draw, made by the Python reference.
 
-    python vectors/generate.py            # write vectors/v1
+    python vectors/generate.py            # write vectors/v1 and what is new in vectors/v2
     python vectors/generate.py --check    # compare with what stands there
 
-A published version is never edited: a change of the relation adds a directory. Inputs come from
-SHA-256 counters, so that the files can be made again from nothing.
+A published version is never edited: a change of the relation adds a directory, which has only what is new or
+different. Inputs come from SHA-256 counters, so that the files can be made again from nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+from coins import coin_vectors
 
 from rag_audit.formats.challenge import Challenge, draw, sample_size
 from rag_audit.index.embedders import wordllama
@@ -400,14 +402,14 @@ def challenge_vectors() -> Case:
     }  # fmt: skip
 
 
-def render(name: str, body: Case) -> bytes:
+def render(version: int, name: str, body: Case) -> bytes:
     """JSON with one case a line: readable in a diff, parsed by anything."""
 
     def compact(value: object) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
 
     def entries() -> Iterator[str]:
-        for key, value in {"version": VERSION, "vectors": name, **body}.items():
+        for key, value in {"version": version, "vectors": name, **body}.items():
             cases = isinstance(value, list)
             text = "[\n  " + ",\n  ".join(map(compact, value)) + "\n ]" if cases else compact(value)
             yield f" {json.dumps(key)}: {text}"
@@ -416,7 +418,7 @@ def render(name: str, body: Case) -> bytes:
 
 
 def files() -> dict[str, bytes]:
-    """Every file of the version, by name. The table has no line feed at its end: its SHA-256 is pinned."""
+    """Every file by its path. The table has no line feed at its end: its SHA-256 is pinned."""
     bodies = {
         "field": field_vectors,
         "poseidon": poseidon_vectors,
@@ -428,24 +430,27 @@ def files() -> dict[str, bytes]:
         "table": table_vectors,
         "challenge": challenge_vectors,
     }
-    out = {f"{name}.json": render(name, body()) for name, body in bodies.items()}
-    return out | {"dgs1-table.json": noise.table_json()}
+    out = {f"v{VERSION}/{name}.json": render(VERSION, name, body()) for name, body in bodies.items()}
+    return out | {
+        f"v{VERSION}/dgs1-table.json": noise.table_json(),
+        "v2/coins.json": render(2, "coins", coin_vectors()),
+    }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     check = parser.parse_args().check
-    folder = ROOT / f"v{VERSION}"
     stale = []
     for name, data in files().items():
+        path = ROOT / name
         if not check:
-            folder.mkdir(exist_ok=True)
-            (folder / name).write_bytes(data)
-        elif not (folder / name).is_file() or (folder / name).read_bytes() != data:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+        elif not path.is_file() or path.read_bytes() != data:
             stale.append(name)
     for name in stale:
-        print(f"vectors: {folder.name}/{name} differs from the reference", file=sys.stderr)
+        print(f"vectors: {name} differs from the reference", file=sys.stderr)
     return 1 if stale else 0
 
 

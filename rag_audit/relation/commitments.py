@@ -12,7 +12,9 @@ from itertools import chain
 from rag_audit.errors import EncodingError
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.poseidon import (
+    TAG_HELD,
     TAG_INDEX,
+    TAG_KEPT,
     TAG_NOISE,
     TAG_QUERY,
     TAG_SEED,
@@ -22,7 +24,7 @@ from rag_audit.relation.poseidon import (
     hash_elements,
     hash_list,
 )
-from rag_audit.relation.vectors import pack_nibbles, pack_tokens
+from rag_audit.relation.vectors import pack_bits, pack_nibbles, pack_tokens
 
 
 def derive_salt(master: bytes, label: str) -> int:
@@ -44,6 +46,15 @@ def slot_id(window: str, tenant: str, account: str, i: int) -> int:
         raise EncodingError("the query number i is out of range", field="i", expected="1, 2, ..", found=i)
     names = (digest_to_field(name.encode()) for name in (window, tenant, account))
     return hash_elements(TAG_SLOT, *names, i)
+
+
+def sampling_slot(window: str, tenant: str) -> int:
+    """The slot of the coins that keep a tenant's positions: H(6, f(window), f(tenant), f("/sampling"), 0).
+
+    It is no account's: a query's number is at least 1, and "/sampling" is no account's id.
+    """
+    names = (digest_to_field(name.encode()) for name in (window, tenant, "/sampling"))
+    return hash_elements(TAG_SLOT, *names, 0)
 
 
 def noise_key(s0: int, s1: int, beacon: int, slot: int) -> int:
@@ -69,6 +80,21 @@ def vector_commitment(salt: int, vector: Iterable[int]) -> int:
 def topk_commitment(salt: int, positions: Sequence[int]) -> int:
     """htopk = HL(5, [salt, K, positions in rank order])."""
     return hash_list(TAG_TOPK, [salt, len(positions), *positions])
+
+
+def list_commitment(salt: int, listed: Sequence[bool]) -> int:
+    """htopk of a listing tenant: HL(5, [salt, N, packed bits of the listed positions]). It hides how many there are."""
+    return hash_list(TAG_TOPK, [salt, len(listed), *pack_bits(listed)])
+
+
+def kept_commitment(salt: int, kept: Sequence[bool]) -> int:
+    """C_kept of a groth16 tenant: HL(12, [salt, packed bits of the kept positions])."""
+    return hash_list(TAG_KEPT, [salt, *pack_bits(kept)])
+
+
+def held_commitment(salt: int, held: Sequence[bool]) -> int:
+    """What an account of a groth16 tenant holds: HL(13, [salt, packed bits]); all 0 before its first record."""
+    return hash_list(TAG_HELD, [salt, *pack_bits(held)])
 
 
 def index_commitment(salt: int, rows: Sequence[Sequence[int]]) -> int:

@@ -142,20 +142,22 @@ def check_gains(gains: Sequence[int]) -> None:
             )
 
 
-def _stream(kappa: int) -> Iterator[int]:
-    """Base draws under a key, five from the low 200 bits of each of the words 1..16 of a block."""
-    table = alias_table()
+def stream_bytes(kappa: int) -> Iterator[bytes]:
+    """The five bytes of each draw under a key: five draws from the low 200 bits of each of a block's words 1..16."""
     block = 0
     while True:
         words = permute([0, kappa, block, TAG_NOISE_BLOCK, *[0] * (WIDTH - 4)])
         for word in words[1:]:
             data = (word & (1 << 8 * WORD_BYTES) - 1).to_bytes(WORD_BYTES, "little")
             for start in range(0, WORD_BYTES, DRAW_BYTES):
-                head = data[start]
-                t = int.from_bytes(data[start + 1 : start + DRAW_BYTES], "little")
-                magnitude = table.magnitude(head & 0x7F, t)
-                yield -magnitude if head & 0x80 else magnitude
+                yield data[start : start + DRAW_BYTES]
         block += 1
+
+
+def _base_draw(data: bytes) -> int:
+    """A draw of the base distribution from its five bytes: bin and sign, then the threshold bits, little endian."""
+    magnitude = alias_table().magnitude(data[0] & 0x7F, int.from_bytes(data[1:], "little"))
+    return -magnitude if data[0] & 0x80 else magnitude
 
 
 def draw(kappa: int, positions: int, gains: Sequence[int]) -> list[int]:
@@ -166,7 +168,7 @@ def draw(kappa: int, positions: int, gains: Sequence[int]) -> list[int]:
     :raises PolicyError: the gains are not well-formed
     """
     check_gains(gains)
-    draws = islice(_stream(kappa), positions * len(gains))
+    draws = map(_base_draw, islice(stream_bytes(kappa), positions * len(gains)))
     return [
         sum(g * x for g, x in zip(gains, row, strict=True)) for row in zip(*[draws] * len(gains), strict=True)
     ]

@@ -1,4 +1,4 @@
-"""Packing of int4 vectors and of tokens into field elements (docs/relation.md, "Vectors")."""
+"""Packing of int4 vectors, of tokens and of bits into field elements (docs/relation.md, "Vectors" and "Coins")."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ MAX_COMPONENT = 7
 
 TOKEN_BITS = 15
 TOKENS_PER_ELEMENT = 16
+
+BITS_PER_ELEMENT = 252
 
 
 def pack_nibbles(values: Iterable[int]) -> list[int]:
@@ -65,6 +67,30 @@ def pack_tokens(tokens: Iterable[int]) -> list[int]:
                 "a token is out of range", field=f"token {place}", expected="0..32767", found=token
             )
     return _pack(words, TOKEN_BITS, TOKENS_PER_ELEMENT)
+
+
+def pack_bits(bits: Iterable[bool]) -> list[int]:
+    """Bits packed 252 in a field element, least significant first, padded with 0."""
+    return _pack([int(bit) for bit in bits], 1, BITS_PER_ELEMENT)
+
+
+def unpack_bits(elements: Sequence[int], count: int) -> list[bool]:
+    """The `count` bits that `pack_bits` packed.
+
+    :raises EncodingError: the number of elements is wrong, an element has more than 252 bits, or padding is not 0
+    """
+    needed = -(-count // BITS_PER_ELEMENT)
+    if len(elements) != needed:
+        raise EncodingError("wrong number of packed elements", expected=needed, found=len(elements))
+    for place, element in enumerate(elements):
+        most = min(BITS_PER_ELEMENT, count - place * BITS_PER_ELEMENT)
+        if not 0 <= element < 1 << most:
+            raise EncodingError(
+                "a packed element has bits beyond the last position",
+                field=f"element {place}",
+                expected=f"{most} bits",
+            )
+    return [bool(elements[i // BITS_PER_ELEMENT] >> i % BITS_PER_ELEMENT & 1) for i in range(count)]
 
 
 def _pack(digits: Sequence[int], bits: int, per_element: int) -> list[int]:

@@ -2,6 +2,7 @@
 //!
 //! `rag_audit.relation` is the reference; every function here agrees with it bit for bit.
 pub mod bls;
+pub mod coins;
 pub mod commitment;
 #[cfg(feature = "count")]
 pub mod count;

@@ -30,11 +30,11 @@ const MASS_BITS: u64 = 40;
 /// Domain tag of a noise block.
 pub const TAG_NOISE_BLOCK: u64 = 9;
 const DRAW_BYTES: usize = 5;
-const DRAWS_PER_WORD: usize = 5;
+pub(crate) const DRAWS_PER_WORD: usize = 5;
 const WORDS_PER_BLOCK: usize = WIDTH - 1;
-const DRAWS_PER_BLOCK: usize = WORDS_PER_BLOCK * DRAWS_PER_WORD;
+pub(crate) const DRAWS_PER_BLOCK: usize = WORDS_PER_BLOCK * DRAWS_PER_WORD;
 /// Blocks of one task.
-const TASK: usize = 32;
+pub(crate) const TASK: usize = 32;
 
 /// Bin j has primary value j, alias value `aliases[j]` and threshold `thresholds[j]`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use ragaudit_core::commitment;
 use ragaudit_core::field::{self, Fr};
 use ragaudit_core::int4;
 use ragaudit_core::selection::{self, ScoreWindow};
-use ragaudit_core::{bls, noise, pairs, poseidon, table, threads, Error};
+use ragaudit_core::{bls, coins, noise, pairs, poseidon, table, threads, Error};
 use zeroize::Zeroizing;
 
 use crate::{guard, guard_inline};
@@ -156,6 +156,15 @@ fn draw_noise(
     })
 }
 
+/// One byte a position, 1 where the slot's draw is below the bound, a probability over 2^40.
+#[pyfunction]
+fn draw_coins(py: Python<'_>, kappa: &[u8], positions: usize, bound: u64) -> PyResult<Vec<u8>> {
+    guard(py, || {
+        let kappa = Zeroizing::new(field::element(kappa, "kappa")?);
+        coins::coins(&kappa, positions, bound)
+    })
+}
+
 /// The DGS-1 alias table: 128 records of 5 bytes, threshold (uint32, little-endian) and alias (uint8).
 #[pyfunction]
 fn noise_table(py: Python<'_>) -> PyResult<Vec<u8>> {
@@ -246,6 +255,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(bls_signed_in_g2, m)?)?;
     m.add_function(wrap_pyfunction!(table_tree, m)?)?;
     m.add_function(wrap_pyfunction!(draw_noise, m)?)?;
+    m.add_function(wrap_pyfunction!(draw_coins, m)?)?;
     m.add_function(wrap_pyfunction!(noise_table, m)?)?;
     m.add_function(wrap_pyfunction!(noised_top_k, m)?)?;
     m.add_function(wrap_pyfunction!(joining_pairs, m)?)?;

@@ -1,0 +1,104 @@
+"""Known answers for coins: kept positions, lists by randomised response, and the commitments to them (version 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_audit.relation.coins import COIN_RANGE, coins, first_winners, uniforms, winners
+from rag_audit.relation.commitments import (
+    held_commitment,
+    kept_commitment,
+    list_commitment,
+    noise_key,
+    sampling_slot,
+)
+from rag_audit.relation.field import digest_to_field, to_hex
+from rag_audit.relation.vectors import pack_bits
+
+VERSION = 2
+
+
+def element(label: str, number: int = 0) -> int:
+    """A field element that nobody chose."""
+    return digest_to_field(f"rag-audit/vectors/v{VERSION}/{label}/{number}".encode())
+
+
+def bits(label: str, count: int) -> list[bool]:
+    """Bits that nobody chose."""
+    return [bool(element(label, number) & 1) for number in range(count)]
+
+
+def digits(values: list[bool]) -> str:
+    """Bits as a string of 0 and 1, in the order of positions."""
+    return "".join("01"[v] for v in values)
+
+
+def coin_vectors() -> dict[str, Any]:
+    """The cases of `v2/coins.json`. Bits are strings of 0 and 1 in the order of positions."""
+    kappa = [element("kappa", n) for n in range(3)]
+    half, most = COIN_RANGE // 2, COIN_RANGE - 1
+    drawn = uniforms(kappa[0], 100)
+    slot = sampling_slot("w-1", "tenant-a")
+    packed = [bits("packed", n) for n in (1, 252, 253, 505)]
+    cases = [
+        tuple(bits(f"{name}{n}", 24) for name in ("relevant", "kept", "held", "chance")) for n in range(3)
+    ]
+    cases.append(([True] * 8, [True] * 8, [False] * 8, [False] * 8))
+    cases.append(([True] * 8, [False] * 8, [False] * 8, [False] * 8))
+    cases.append(([True] * 8, [True] * 8, [True] * 8, [True, *[False] * 7]))
+    return {
+        "uniforms": [
+            {"kappa": to_hex(k), "count": n, "result": uniforms(k, n)}
+            for k, n in ((kappa[0], 100), (kappa[1], 1), (kappa[2], 80))
+        ],
+        "coins": [
+            {"kappa": to_hex(kappa[0]), "count": 100, "bound": b, "result": digits(coins(kappa[0], 100, b))}
+            for b in (1, half, most, drawn[0], drawn[0] + 1)
+        ],
+        "pack_bits": [{"bits": digits(p), "result": [to_hex(x) for x in pack_bits(p)]} for p in packed],
+        "winners": [
+            {
+                "relevant": digits(r), "kept": digits(k), "held": digits(h), "chance": digits(c),
+                "result": digits(winners(r, k, h, c)),
+            }
+            for r, k, h, c in cases
+        ],
+        "first_winners": [
+            {"winners": digits(w), "most": m, "result": digits(first_winners(w, m))}
+            for w, m in (
+                ([False] * 8, 3), ([True] * 8, 3), ([True] * 8, 8), (bits("winners", 40), 5), (bits("winners", 40), 40)
+            )
+        ],
+        "sampling_slot": [
+            {"window": w, "tenant": t, "result": to_hex(sampling_slot(w, t))}
+            for w, t in (("w-1", "tenant-a"), ("w-1", "tenant-b"), ("w-2", "tenant-a"))
+        ],
+        "sampling_key": [
+            {
+                "s0": to_hex(element("s0")), "s1": to_hex(element("s1")), "beacon": to_hex(element("beacon")),
+                "slot": to_hex(slot),
+                "result": to_hex(noise_key(element("s0"), element("s1"), element("beacon"), slot)),
+            }
+        ],
+        "kept": [
+            {"salt": to_hex(element("salt")), "bits": digits(p), "result": to_hex(kept_commitment(element("salt"), p))}
+            for p in packed
+        ],
+        "held": [
+            {"salt": to_hex(s), "bits": digits(p), "result": to_hex(held_commitment(s, p))}
+            for s, p in ((0, [False] * 253), *((element("salt"), p) for p in packed))
+        ],
+        "list": [
+            {"salt": to_hex(element("salt")), "bits": digits(p), "result": to_hex(list_commitment(element("salt"), p))}
+            for p in packed
+        ],
+        "negative": [
+            {"name": "bound_of_never", "bound": 0, "why": "strictly between 0 and 1"},
+            {"name": "bound_of_always", "bound": COIN_RANGE, "why": "strictly between 0 and 1"},
+            {"name": "list_of_none", "winners": "0110", "most": 0, "why": "at least one position"},
+            {"name": "list_beyond_the_capacity", "winners": "0110", "most": 5, "why": "at most every position"},
+            {"name": "bits_padding_not_zero", "elements": [to_hex(1 << 3)], "count": 3, "why": "a second packing"},
+            {"name": "bits_too_wide", "elements": [to_hex(1 << 252)], "count": 252, "why": "252 bits an element"},
+            {"name": "bits_wrong_count", "elements": [to_hex(1)], "count": 253, "why": "two elements needed"},
+        ],
+    }  # fmt: skip
