@@ -1,5 +1,7 @@
 """What holds for every test."""
 
+from typing import Any
+
 import pytest
 from hypothesis import settings
 
@@ -27,11 +29,14 @@ APART = ("window/test_crash.py", "accounting/test_exact_bound.py")
 _GROUPS = {f"tests/{file}": group for group, files in TOGETHER.items() for file in files}
 
 
-@pytest.hookimpl(tryfirst=True)  # before the plugin reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each test the process that it runs in: its group's, or its file's, so that no process makes twice what tests
-    share (`pytest --dist loadgroup`)."""
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        if file.removeprefix("tests/") not in APART:
-            item.add_marker(pytest.mark.xdist_group(_GROUPS.get(file, file)))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each group's tests, or each file's, to one process, so that no process makes twice what tests share."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return nodeid if file.removeprefix("tests/") in APART else _GROUPS.get(file, file)
+
+    return Together(config, log)
