@@ -19,6 +19,7 @@ __all__ = [
     "ScanTable",
     "bls_signed_in_g1",
     "bls_signed_in_g2",
+    "draw_coins",
     "draw_noise",
     "groth16_prove",
     "groth16_setup",

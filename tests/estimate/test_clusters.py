@@ -206,7 +206,7 @@ def test_the_policy_says_what_is_estimated_and_names_stay_inside() -> None:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"rows_int8": b"\x01\x08"}, "-8..7"),
+        ({"rows_int8": b"\x01\x08"}, "-8 to 7"),
         ({"rows_int8": b"\x01\x01\x01"}, "multiple of 2"),
         ({"dimension": 0}, "dimension"),
         ({"accounts": []}, "accounts"),
