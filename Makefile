@@ -36,12 +36,12 @@ demo: setup  ## one window on real text, from commit to verdict, every party in 
 
 test: setup  ## the default suite: Rust and Python, small circuits
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet
-	$(BIN)/python -m pytest -m "not full" -n 2 --durations=10
+	$(BIN)/python -m pytest -m "not full" -n 2 --no-loadscope-reorder --durations=10
 
 test-full: setup  ## the default suite and the slow ones: large circuits, 10,000 random queries, mutations
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet -- --include-ignored
 	RAG_AUDIT_PORTABLE=1 cargo test --manifest-path native/Cargo.toml --release --locked --quiet
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
 # A measurement, and the file below bench/results that takes what it prints.
 MEASURE = measure() { echo "== bench.$$1" >&2; out=bench/results/$$2.json; mkdir -p bench/results; \

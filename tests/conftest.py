@@ -24,9 +24,33 @@ TOGETHER = {
     ),
 }
 """Files that share what takes long to make, by the name of their group."""
+SLOW = (
+    "window/test_crash.py",  # forks: the less its process holds by then, the better
+    "setup/test_ceremony.py",
+    "cli/service",
+    "window/finished",
+    "executors/test_cluster_window.py",
+    "groth16/test_verifiers.py",
+    "window/test_linear.py",
+)
+"""Files and groups that take longest, which start first: one process must not be left alone with them at the end."""
 APART = ("window/test_crash.py", "accounting/test_exact_bound.py")
 """Files whose tests share nothing and take long: each test may run anywhere."""
 _GROUPS = {f"tests/{file}": group for group, files in TOGETHER.items() for file in files}
+
+
+def _group(nodeid: str) -> str:
+    """What the test has to share a process with."""
+    file = nodeid.partition("::")[0]
+    return nodeid if file.removeprefix("tests/") in APART else _GROUPS.get(file, file)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slow ones first, the others in their order."""
+    rank = {name: place for place, name in enumerate(SLOW)}
+    items.sort(
+        key=lambda item: rank.get(_group(item.nodeid).partition("::")[0].removeprefix("tests/"), len(rank))
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -36,7 +60,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return nodeid if file.removeprefix("tests/") in APART else _GROUPS.get(file, file)
+            return _group(nodeid)
 
     return Together(config, log)

@@ -109,13 +109,24 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-def place(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    """An own cache, and a policy of two circuits."""
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that has both circuits and the packages, and nothing else."""
     packages = npm_packages().parent
-    cache = tmp_path / "cache" / "rag-audit"
-    cache.mkdir(parents=True)
-    (cache / packages.name).symlink_to(packages)
+    root = tmp_path_factory.mktemp("compiled")
+    (root / "rag-audit").mkdir()
+    (root / "rag-audit" / packages.name).symlink_to(packages)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XDG_CACHE_HOME", str(root))
+        for circuit in (CIRCUIT, OTHER):
+            compile_circuit(circuit)
+    return root
+
+
+@pytest.fixture
+def place(files: Path, compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """An own cache, in which both circuits are compiled, and a policy of these two."""
+    shutil.copytree(compiled, tmp_path / "cache", symlinks=True)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(commands, "_instances", lambda *_: [CIRCUIT, OTHER])
     root = tmp_path / "ceremony"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rag_audit.attest.release import Release
 from rag_audit.commit.draft import draft_policy
 from rag_audit.commit.stored import OpenProgress
 from rag_audit.encoding.canonical import jcs
@@ -38,6 +39,8 @@ from rag_audit.verify.verifier import Verdict, verify_window
 ORIGIN = "example.org/rag"
 START = 1_800_000_000_000
 CAPACITY = 8
+RELEASE_S = 0.001
+"""The least period of eager answers, for which nobody waits here; `test_release.py` is about the real one."""
 QUERY_TOKENS = 4
 """Time: a proof of A1 costs by the token."""
 
@@ -153,7 +156,7 @@ class Service:
 
         :param witnesses: whose cosignatures are waited for; those of the beacon if empty
         """
-        return Window.open(
+        window = Window.open(
             self.root / name,
             key=self.key,
             origin=ORIGIN,
@@ -167,6 +170,8 @@ class Service:
             clock=self.clock,
             progress=progress,
         )
+        window.release = Release(RELEASE_S)
+        return window
 
     def cosign_opening(self, window: Window) -> None:
         """The witnesses' cosignatures, and then their nonces."""

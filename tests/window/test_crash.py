@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from rag_audit.attest.release import Release
 from rag_audit.encoding import durable
 from rag_audit.encoding.canonical import jcs
 from rag_audit.formats.requests import Answer, Refusal
@@ -23,9 +24,10 @@ from rag_audit.formats.statements import SlotKey
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.store import LedgerStore
+from rag_audit.parties.provider import answers
 from rag_audit.parties.provider.window import Window
 from rag_audit.proofs import scan
-from tests.window.simulator import QUESTIONS, Service
+from tests.window.simulator import QUESTIONS, RELEASE_S, Service
 from tests.window.test_requests import signed
 
 KILLED = 41
@@ -274,6 +276,7 @@ def quick_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
         assert made.proof == b"certificate of %d" % job.statement.slot
         return scan.proof_json(made.proof, b"proof of %d" % job.statement.htopk)
 
+    monkeypatch.setattr(answers, "Release", lambda: Release(RELEASE_S))
     monkeypatch.setattr(scan.CertificateJob, "run", certify)
     monkeypatch.setattr(scan.ProofJob, "run", prove)
 
