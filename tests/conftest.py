@@ -10,7 +10,7 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 TOGETHER = {
-    "cli/service": ("cli/test_cli.py", "cli/test_injection.py"),
+    "cli/service": ("cli/test_cli.py", "cli/test_injection.py", "cli/test_open.py"),
     "window/finished": (
         "window/test_bad_files.py",
         "window/test_checks.py",
