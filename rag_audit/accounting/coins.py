@@ -73,16 +73,18 @@ class Sampling:
         return odds_over_windows([self])
 
     def roc(self, fpr: float) -> float:
-        """The largest true-positive rate of a test whether a position holds one document or another.
+        """The largest true-positive rate of a test whether a position holds one document or another, rounded up.
 
         Where the position is not kept, nothing depends on it: two such laws differ by pi in total variation.
+
+        :param fpr: false-positive rate, in 0..1
         """
-        return min(1.0, fpr + 1 - float(self.dropped) + COIN_BIAS)
+        return min(1.0, round_up(fpr + 1 - float(self.dropped) + COIN_BIAS))
 
     @property
     def auc(self) -> float:
         """The area under `roc`."""
-        return round_up(min(1.0, 1 - float(self.dropped**2) / 2 + COIN_BIAS))
+        return min(1.0, round_up(1 - float(self.dropped**2) / 2 + COIN_BIAS))
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,8 @@ class Listing(Sampling):
         return round_up(max(self._log_most(k), -self._log_dropped) + (k + 1) * COIN_BIAS)
 
     def tradeoff(self, accounts: int) -> list[tuple[float, float]]:
-        """Corners (false-positive rate, true-positive rate) of a concave curve above every test's, for k accounts.
+        """Points (false-positive rate, true-positive rate) of a concave curve above every test's, for k accounts: its
+        ends and its two corners.
 
         A test that accepts with probability x where the position is empty accepts with at most min(b x, 1 - a (1 - x))
         where it holds one document, and with at least max(a x, 1 - b (1 - x)) where it holds another, for a = 1 - pi
@@ -132,11 +135,12 @@ class Listing(Sampling):
         """
         k = count(accounts, "k")
         a, t = float(self.dropped), math.exp(k * self.log_chance)
+        rest = -math.expm1(k * self.log_chance)  # 1 - t, with its digits where t is near 1
         low = (a * t, 1 - a + a * t)  # b q^k = pi + (1 - pi) q^k
         if t <= 0.5:
-            return [(0.0, 0.0), low, (a * (1 - t), 1 - a * t), (1.0, 1.0)]
+            return [(0.0, 0.0), low, (a * rest, 1 - a * t), (1.0, 1.0)]
         b = low[1] / t
-        return [(0.0, 0.0), (a * (1 - t), b * (1 - t)), (1 - b * (1 - t), 1 - a * (1 - t)), (1.0, 1.0)]
+        return [(0.0, 0.0), (a * rest, b * rest), (1 - b * rest, 1 - a * rest), (1.0, 1.0)]
 
     def tpr(self, accounts: int, fpr: Real) -> float:
         """The largest true-positive rate at a false-positive rate for k accounts, rounded up.
@@ -163,8 +167,11 @@ class Listing(Sampling):
     def chance_alone(self, queries: int) -> float:
         """1 - (1 - q)^queries: how likely a given position is listed by chance alone at one of several queries, rounded
         up. The cap on lists only lowers it.
+
+        :raises PolicyError: queries is not a positive integer
         """
-        return round_up(-math.expm1(queries * math.log1p(-self.chance / COIN_RANGE)))
+        missed = count(queries, "queries") * math.log1p(-self.chance / COIN_RANGE)
+        return min(1.0, round_up(-math.expm1(missed)))
 
     @property
     def _log_dropped(self) -> float:
@@ -187,17 +194,22 @@ def floor_epsilon(relevant: float, irrelevant: float, accounts: int, delta: floa
     :param irrelevant: q, above 0
     :param accounts: k
     """
-    all_listed = relevant**accounts - delta
-    if all_listed <= 0:
-        return 0.0
-    return max(0.0, math.log(all_listed) - accounts * math.log(irrelevant))
+    all_listed = accounts * math.log(relevant)
+    if delta > 0:
+        if all_listed <= math.log(delta):
+            return 0.0
+        all_listed += math.log1p(-math.exp(math.log(delta) - all_listed))
+    return max(0.0, all_listed - accounts * math.log(irrelevant))
 
 
 def odds_over_windows(samplings: Sequence[Sampling]) -> float:
-    """The product of the windows' factors, each of which draws its positions anew; rounded up.
+    """The product of the windows' factors, each of which draws its positions anew; rounded up, inf beyond every float.
 
     The product is exact, so no margin is added: two machines cannot differ.
     """
     product = math.prod((s.dropped for s in samplings), start=Fraction(1))
     bias = 1 + len(samplings) * Fraction(COIN_BIAS)
-    return round_up(float(bias / product), margin=0)
+    try:
+        return round_up(float(bias / product), margin=0)
+    except OverflowError:
+        return math.inf

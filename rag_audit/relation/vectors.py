@@ -70,8 +70,15 @@ def pack_tokens(tokens: Iterable[int]) -> list[int]:
 
 
 def pack_bits(bits: Iterable[bool]) -> list[int]:
-    """Bits packed 252 in a field element, least significant first, padded with 0."""
-    return _pack([int(bit) for bit in bits], 1, BITS_PER_ELEMENT)
+    """Bits packed 252 in a field element, least significant first, padded with 0.
+
+    :raises EncodingError: a value is neither 0 nor 1
+    """
+    digits = [int(bit) for bit in bits]
+    for place, digit in enumerate(digits):
+        if digit not in (0, 1):
+            raise EncodingError("not a bit", field=f"bit {place}", expected="0 or 1", found=digit)
+    return _pack(digits, 1, BITS_PER_ELEMENT)
 
 
 def unpack_bits(elements: Sequence[int], count: int) -> list[bool]:

@@ -101,6 +101,14 @@ def test_packing_has_one_form(values: list[bool]) -> None:
     assert unpack_bits(pack_bits(values), len(values)) == values
 
 
+def test_what_is_no_bit_is_not_packed() -> None:
+    """2 would carry into the next bit: a second opening of the same commitment."""
+    with pytest.raises(EncodingError):
+        pack_bits([2])  # type: ignore[list-item]
+    with pytest.raises(EncodingError):
+        commitments.kept_commitment(1, [True, -1])  # type: ignore[list-item]
+
+
 @given(BITS, st.integers(1, 600))
 def test_lists_are_the_first_winners(values: list[bool], most: int) -> None:
     most = min(most, len(values))

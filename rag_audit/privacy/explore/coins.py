@@ -1,6 +1,7 @@
 """Simulation of sampling and of listing on a provider's own documents and questions.
 
-The mechanisms are those of docs/accounting.md, "Mechanisms made of coins".
+The mechanisms are those of docs/accounting.md, "Mechanisms made of coins". Kept positions are ranked by their exact
+scores, without a lattice; what a window would list beyond them, where fewer than K are kept, is left out.
 
 A repetition is a window: its kept positions are drawn once. For listing, accounts ask n questions each, in an order
 that the seed gives, and keep what they are listed. Coins come from numpy's PCG64 instead of a window's committed seed.
@@ -265,4 +266,4 @@ def _best(scores: npt.NDArray[np.int32], among: Bits, top_k: int) -> npt.NDArray
 
 
 def _decimal(coin: int) -> str:
-    return f"{coin / coins.COIN_RANGE:.6g}"
+    return f"{coin / coins.COIN_RANGE:.9g}"
