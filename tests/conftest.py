@@ -36,21 +36,23 @@ SLOW = (
 """Files and groups that take longest, which start first: one process must not be left alone with them at the end."""
 APART = ("window/test_crash.py", "accounting/test_exact_bound.py")
 """Files whose tests share nothing and take long: each test may run anywhere."""
-_GROUPS = {f"tests/{file}": group for group, files in TOGETHER.items() for file in files}
+_GROUPS = {file: group for group, files in TOGETHER.items() for file in files}
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0].removeprefix("tests/")
 
 
 def _group(nodeid: str) -> str:
     """What the test has to share a process with."""
-    file = nodeid.partition("::")[0]
-    return nodeid if file.removeprefix("tests/") in APART else _GROUPS.get(file, file)
+    file = _file(nodeid)
+    return nodeid if file in APART else _GROUPS.get(file, file)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The slow ones first, the others in their order."""
     rank = {name: place for place, name in enumerate(SLOW)}
-    items.sort(
-        key=lambda item: rank.get(_group(item.nodeid).partition("::")[0].removeprefix("tests/"), len(rank))
-    )
+    items.sort(key=lambda item: rank.get(_file(_group(item.nodeid)), len(rank)))
 
 
 @pytest.hookimpl(optionalhook=True)

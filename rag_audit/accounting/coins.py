@@ -14,28 +14,11 @@ from fractions import Fraction
 from itertools import pairwise
 
 from rag_audit.accounting.values import Real, count, decimal, probability, round_up
-from rag_audit.errors import PolicyError
+from rag_audit.relation.coins import COIN_RANGE, check_coin
 
-COIN_BITS = 40
-COIN_RANGE = 1 << COIN_BITS
 COIN_BIAS = 2.0**-52
 """The most that ln of a coin's probability differs from ln of the policy's, since words of the stream are residues."""
 _LARGEST_EXPONENT = 700.0
-
-
-def coin(value: object, field: str) -> int:
-    """A probability as a policy writes it, an integer over 2^40, neither 0 nor 1.
-
-    :raises PolicyError: it is not an integer in 1..2^40 - 1
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < COIN_RANGE:
-        raise PolicyError(
-            "not a probability over 2^40 strictly between 0 and 1",
-            field=field,
-            expected=f"1..{COIN_RANGE - 1}",
-            found=repr(value),
-        )
-    return value
 
 
 def coin_of(value: Real, field: str) -> int:
@@ -44,7 +27,7 @@ def coin_of(value: Real, field: str) -> int:
     :raises PolicyError: the value is not a decimal number, or rounds to 0 or 1
     """
     exact = Fraction(decimal(value, field))
-    return coin(math.floor(exact * COIN_RANGE + Fraction(1, 2)), field)
+    return check_coin(math.floor(exact * COIN_RANGE + Fraction(1, 2)), field)
 
 
 @dataclass(frozen=True)
@@ -58,7 +41,7 @@ class Sampling:
     keep: int
 
     def __post_init__(self) -> None:
-        coin(self.keep, "keep")
+        check_coin(self.keep, "keep")
 
     @property
     def dropped(self) -> Fraction:
@@ -99,7 +82,7 @@ class Listing(Sampling):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        coin(self.chance, "chance")
+        check_coin(self.chance, "chance")
 
     @property
     def log_chance(self) -> float:

@@ -6,24 +6,23 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from rag_audit.accounting.coins import COIN_RANGE, Sampling
 from rag_audit.accounting.values import text
 from rag_audit.demo.corpus import Question, collect, load_questions, small_tenants
 from rag_audit.demo.own import MAX_TEXTS, own_questions, own_texts
 from rag_audit.demo.stage import Demo, say
 from rag_audit.encoding.canonical import jcs
 from rag_audit.index.embedders import Embedder
-from rag_audit.index.engine import TenantIndex, build_index
 from rag_audit.index.texts import Document
-from rag_audit.privacy.explore.coins import SampledTopK, default_mechanisms, measure
-from rag_audit.privacy.explore.samples import Sample
+from rag_audit.privacy.explore import samples
+from rag_audit.privacy.explore.coins import default_mechanisms, measure
+from rag_audit.privacy.explore.samples import Passage, Sample, make_sample
+from rag_audit.privacy.explore.simulate import recall_without_noise
+from rag_audit.relation.scores import ScoreWindow
 
 WHOLE = "stdlib"
 """The tenant that holds all docstrings, whose records are proved by the scan argument."""
-WHOLE_CAPACITY = 4096
-"""Positions of that tenant."""
+EXACT = ScoreWindow(0, 1 << 14, 1 << 14)
+"""Every positive score of 256 components on a step of its own."""
 REPEATS = 20
 """Simulated windows of each mechanism."""
 SMALL_CAPACITY = 64
@@ -68,32 +67,29 @@ def prepare_texts(
 
 def _whole_corpus(everything: list[Document], embedder: Embedder) -> None:
     """Say how many questions find their docstring among all of them, and under which mechanisms."""
-    index = build_index(embedder.embed_documents([d.text for d in everything]), WHOLE_CAPACITY)
-    sets = [_sample(everything, load_questions(blind=blind), index, embedder) for blind in (False, True)]
-    exact = SampledTopK(Sampling(COIN_RANGE - 1))
-    hits = [
-        round(measure(s, exact, top_k=5, n=1, ks=(), repeats=1).recall.hit * len(s.queries)) for s in sets
+    first, second = (load_questions(blind=blind) for blind in (False, True))
+    titles = {d.title for d in everything}
+    asked = [[q for q in questions if q.answer in titles] for questions in (first, second)]
+    sample = make_sample(
+        [Passage((d.title,), d.text) for d in everything],
+        [samples.Question(q.question, (q.answer,), q.question) for questions in asked for q in questions],
+        embedder,
+    )
+    sets = [
+        Sample(sample.index, sample.queries[part], sample.relevant[part])
+        for part in (slice(len(asked[0])), slice(len(asked[0]), None))
     ]
-    asked = [len(s.queries) for s in sets]
+    hits = [round(recall_without_noise(s, EXACT, top_k=5).hit * len(s.queries)) for s in sets]
     say(
-        f"recall@5 over all {len(everything)} docstrings without noise: {hits[0]}/{asked[0]};"
-        f" of a second set, written blind: {hits[1]}/{asked[1]}"
+        f"recall@5 over all {len(everything)} docstrings without noise: {hits[0]}/{len(asked[0])};"
+        f" of a second set, written blind: {hits[1]}/{len(asked[1])}"
     )
     say(
         "what mechanisms without noise would find of the second set, simulated (windows do not serve them yet):"
     )
-    for mechanism in default_mechanisms(embedder.name, WHOLE_CAPACITY):
-        point = measure(sets[1], mechanism, top_k=5, n=asked[1], ks=(2,), repeats=REPEATS)
+    for mechanism in default_mechanisms(embedder.name, sample.index.capacity):
+        point = measure(sets[1], mechanism, top_k=5, n=len(asked[1]), ks=(2,), repeats=REPEATS)
         say(
             f"  {mechanism.label}: {100 * point.recall.hit:.0f} in 100; eps for two accounts {text(point.eps[2])},"
             f" odds_unlisted {text(mechanism.sampling.odds_unlisted)}"
         )
-
-
-def _sample(
-    everything: list[Document], questions: list[Question], index: TenantIndex, embedder: Embedder
-) -> Sample:
-    places = {d.title: index.positions[i] for i, d in enumerate(everything)}
-    found = [q for q in questions if q.answer in places]
-    queries = np.stack([embedder.embed_query(q.question) for q in found])
-    return Sample(index, queries, [frozenset({places[q.answer]}) for q in found])

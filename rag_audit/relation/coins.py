@@ -15,18 +15,19 @@ COIN_BITS = 8 * DRAW_BYTES
 COIN_RANGE = 1 << COIN_BITS
 
 
-def check_bound(bound: int, field: str) -> None:
-    """Refuse a probability over 2^40 that is 0 or 1, or beyond.
+def check_coin(value: object, field: str) -> int:
+    """A probability as a policy writes it, an integer over 2^40, neither 0 nor 1.
 
-    :raises PolicyError: the bound is not in 1..2^40 - 1
+    :raises PolicyError: it is not an integer in 1..2^40 - 1
     """
-    if not 0 < bound < COIN_RANGE:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < COIN_RANGE:
         raise PolicyError(
-            "the probability is not strictly between 0 and 1",
+            "not a probability over 2^40 strictly between 0 and 1",
             field=field,
             expected=f"1..{COIN_RANGE - 1}",
-            found=bound,
+            found=repr(value),
         )
+    return value
 
 
 def uniforms(kappa: int, count: int) -> list[int]:
@@ -42,7 +43,7 @@ def coins(kappa: int, count: int, bound: int) -> list[bool]:
 
     :raises PolicyError: the bound is not in 1..2^40 - 1
     """
-    check_bound(bound, "coin")
+    check_coin(bound, "coin")
     return [draw < bound for draw in uniforms(kappa, count)]
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from rag_audit.accounting import gaussian_epsilon
 from rag_audit.accounting.coins import (
-    COIN_RANGE,
     Listing,
     Sampling,
     coin_of,
@@ -21,6 +20,7 @@ from rag_audit.accounting.coins import (
     odds_over_windows,
 )
 from rag_audit.errors import PolicyError
+from rag_audit.relation.coins import COIN_RANGE
 
 Query = tuple[int, frozenset[int]]
 """The account that asks, and the positions that are relevant to its question."""

@@ -25,6 +25,7 @@ from rag_audit.encoding.canonical import Json
 from rag_audit.errors import PolicyError
 from rag_audit.privacy.explore.samples import Sample
 from rag_audit.privacy.explore.simulate import Recall, recall_of
+from rag_audit.relation.coins import COIN_RANGE
 
 Bits: TypeAlias = npt.NDArray[np.bool_]
 DEFAULT_LISTED_MAX = 32
@@ -189,7 +190,7 @@ def measure(
     found, filled = _Found.of(len(sample.queries)), frozenset(sample.index.positions)
     for repeat in range(repeats):
         random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, repeat])))
-        kept = random.random(capacity) < mechanism.sampling.keep / coins.COIN_RANGE
+        kept = random.random(capacity) < mechanism.sampling.keep / COIN_RANGE
         account = _Account.new(capacity)
         for place, number in enumerate(random.permutation(len(sample.queries))):
             if place % n == 0:
@@ -199,7 +200,7 @@ def measure(
                 listed = _best(scores, kept, top_k)
                 found.note(number, "in_list", listed, wanted)
             else:
-                chance = random.random(capacity) < mechanism.sampling.chance / coins.COIN_RANGE
+                chance = random.random(capacity) < mechanism.sampling.chance / COIN_RANGE
                 relevant = (scores >= mechanism.threshold) & kept
                 listed = account.listed(relevant, chance, mechanism.most)
                 found.note(number, "in_list", listed, wanted)
@@ -266,4 +267,4 @@ def _best(scores: npt.NDArray[np.int32], among: Bits, top_k: int) -> npt.NDArray
 
 
 def _decimal(coin: int) -> str:
-    return f"{coin / coins.COIN_RANGE:.9g}"
+    return f"{coin / COIN_RANGE:.9g}"
