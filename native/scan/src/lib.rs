@@ -4,6 +4,7 @@
 //! parties do differently), [`session`] (hidden messages and what is proved of them), [`sumcheck`], [`lookup`],
 //! [`poseidon`], [`noise`], [`index`], [`query`], [`embed`], [`coalition`]. What only provers compute is in [`prover`].
 pub mod answer;
+mod asked;
 pub mod batch;
 pub mod channel;
 pub mod claims;

@@ -3,6 +3,8 @@ use crate::index::COMPONENT;
 
 /// Of the hash of a vector's list.
 pub(crate) const TAG_VECTOR: u64 = 4;
+/// Of the table of components.
+pub(crate) const TAG_NIBBLE: u64 = 3;
 /// The table of components has 2^4 rows.
 pub(crate) const NIBBLE_VARIABLES: usize = 4;
 

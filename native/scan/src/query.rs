@@ -1,11 +1,11 @@
 //! The proof of one answer: every score, the noise of a certificate, the selection. `docs/scan/query.md`.
 use std::sync::Arc;
 
-use ark_ff::{AdditiveGroup, Field};
-use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
+use ark_ff::Field;
 use ragaudit_core::lanes::Lanes;
 use zeroize::Zeroize;
 
+use crate::asked::{component_segments, score_rows, score_variables, send_query, vector_list};
 use crate::channel::{Channel, Proves, Verifies};
 use crate::claims::Bound;
 use crate::equation::Equation;
@@ -13,10 +13,10 @@ use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{encode_scalar, Fr};
 use crate::index::IndexKey;
-use crate::link::{commit_query, Link, LinkSecret};
+use crate::link::{Link, LinkSecret};
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{prefix, prefix_numbers, Weight};
-use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
+use crate::nibbles::{NIBBLE_VARIABLES, TAG_VECTOR};
 use crate::numbers::{log2_ceil, power_of_two};
 use crate::poseidon::{permutations, Call};
 use crate::prover::fractions::RUN;
@@ -134,12 +134,8 @@ fn answer_protocol<C: Channel>(
     let key_limbs = statement.key_limbs();
 
     // q and its salt, once, before any challenge.
-    let mut blinding = Fr::ZERO;
-    let query = session.commitment("query", |secrets| {
-        let answer = secret.as_ref().expect("the prover's side").answer;
-        blinding = secrets.nonces.draw();
-        commit_query(&answer.query, &answer.query_salt, &blinding)
-    })?;
+    let asked = secret.as_ref().map(|s| s.answer.asked());
+    let (query, blinding) = send_query(&mut session, asked)?;
 
     // Columns: the scores have no commitment of their own, the noise has its certificate's.
     let scores = session.add_column(Column {
@@ -157,7 +153,7 @@ fn answer_protocol<C: Channel>(
         rows: statement.noise.to_vec(),
         opening: secret.as_ref().map(|s| Arc::clone(s.noise)),
     });
-    let score_variables = statement.score_variables();
+    let score_variables = score_variables(dimension);
     let counted = |variables: usize, most: usize| (1 << variables, Bound::up_to(most));
     let bounds = Columns {
         quantised: (capacity, Bound::up_to(statement.lattice as usize)),
@@ -207,33 +203,8 @@ fn answer_protocol<C: Channel>(
     }
     let least = keys[k - 1].clone();
 
-    // cq and htopk. The packed elements and the salt are functionals of the committed (q, salt).
-    let mut claims = Vec::new();
-    let mut vector = Vec::new();
-    let mut weights = vec![Fr::ZERO; dimension + 1];
-    weights[dimension] = Fr::ONE;
-    let salt = session.send_single("query salt", secret.as_ref().map(|s| s.answer.query_salt))?;
-    claims.push((weights, salt));
-    vector.push(Expr::from(salt));
-    let places: Vec<Fr> = (0..NIBBLES_PER_ELEMENT)
-        .map(|i| power_of_two(4 * i))
-        .collect();
-    let offset = places.iter().sum::<Fr>() * Fr::from(8u8);
-    for start in (0..dimension).step_by(NIBBLES_PER_ELEMENT) {
-        let mut weights = vec![Fr::ZERO; dimension + 1];
-        weights[start..dimension]
-            .iter_mut()
-            .zip(&places)
-            .for_each(|(w, p)| *w = *p);
-        let value = secret.as_ref().map(|s| {
-            let run = s.answer.query[start..].iter().zip(&places);
-            run.map(|(q, p)| crate::numbers::from_small(i64::from(*q)) * p)
-                .sum()
-        });
-        let var = session.send_single("packed query", value)?;
-        claims.push((weights, var));
-        vector.push(Expr::from(var) + offset.into());
-    }
+    // cq and htopk.
+    let (mut claims, vector) = vector_list(&mut session, dimension, asked)?;
     let mut list = vec![list_salt, (k as u64).into()];
     list.extend(positions.iter().cloned());
     let mut calls = Call::list(&mut session, TAG_VECTOR, &vector, statement.cq)?;
@@ -242,10 +213,7 @@ fn answer_protocol<C: Channel>(
     // Lookups.
     let one = |id| Entry::Columns(vec![(id, Fr::ONE)]);
     let noised_column = vec![(ids.quantised, Fr::ONE), (noise, Fr::ONE)];
-    let most = SCORE * dimension as i64;
-    let table: Vec<i64> = (0..1i64 << score_variables)
-        .map(|row| (row - most).min(most))
-        .collect();
+    let table = score_rows(dimension);
     let steps: Vec<i64> = table.iter().map(|s| window.quantise(*s as i32)).collect();
     let mut segments = vec![
         Segment {
@@ -272,25 +240,9 @@ fn answer_protocol<C: Channel>(
             entries: vec![Entry::Hidden(positions), Entry::Hidden(noised)],
             count: Count::First(k),
         },
-        Segment {
-            variables: log2_ceil(dimension),
-            tag: TAG_NIBBLE,
-            entries: vec![Entry::Query {
-                dimension,
-                values: secret
-                    .as_ref()
-                    .map(|s| s.answer.query.iter().map(|v| i64::from(*v)).collect()),
-            }],
-            count: Count::Once,
-        },
-        Segment {
-            variables: NIBBLE_VARIABLES,
-            tag: TAG_NIBBLE,
-            entries: vec![Entry::Public(nibble_rows())],
-            count: Count::Table(ids.nibbles),
-        },
-        range_table(ids.range),
     ];
+    segments.extend(component_segments(dimension, asked, ids.nibbles));
+    segments.push(range_table(ids.range));
     segments.extend(ids.distance.iter().map(|id| first_in_range(*id, capacity)));
     if !order.is_empty() {
         segments.push(Segment {

@@ -5,11 +5,10 @@ use ragaudit_core::selection::ScoreWindow;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::statement::*;
+use crate::asked::{count_components, count_scores, Asked, SCORE};
 use crate::error::{Error, Result};
 use crate::group::Fr;
-use crate::index::{IndexKey, COMPONENT};
-use crate::nibbles::NIBBLE_VARIABLES;
-use crate::numbers::{log2_ceil, pad};
+use crate::index::IndexKey;
 use crate::ranges::{count, LIMB_BITS};
 use crate::session::Opening;
 
@@ -24,6 +23,15 @@ pub struct Answer {
     pub list_salt: Fr,
     /// Of every position, by the index commitment's own rows.
     pub scores: Vec<i64>,
+}
+
+impl Answer {
+    pub(super) fn asked(&self) -> Asked<'_> {
+        Asked {
+            components: &self.query,
+            salt: self.query_salt,
+        }
+    }
 }
 
 /// The prover's columns and values.
@@ -138,15 +146,7 @@ pub(super) fn columns(statement: &QueryStatement, secret: &Secret) -> Columns<Ve
     let distance: Vec<Vec<i64>> = (0..key_limbs)
         .map(|k| witness.distances.iter().map(|d| limb(*d, k)).collect())
         .collect();
-    let most = SCORE * statement.index.dimension as i64;
-    let mut score_rows = vec![0; 1 << statement.score_variables()];
     let mut range = vec![0; 1 << LIMB_BITS];
-    let mut nibbles = vec![0; 1 << NIBBLE_VARIABLES];
-    secret
-        .answer
-        .scores
-        .iter()
-        .for_each(|s| count(&mut score_rows, s + most));
     distance
         .iter()
         .flatten()
@@ -155,16 +155,12 @@ pub(super) fn columns(statement: &QueryStatement, secret: &Secret) -> Columns<Ve
     order
         .flat_map(|d| (0..key_limbs).map(|i| limb(*d, i)))
         .for_each(|v| count(&mut range, v));
-    let query: Vec<i64> = secret.answer.query.iter().map(|v| i64::from(*v)).collect();
-    pad(&query, log2_ceil(query.len()))
-        .iter()
-        .for_each(|v| count(&mut nibbles, v + i64::from(COMPONENT)));
     Columns {
         quantised: witness.quantised.clone(),
         selected: witness.selected.clone(),
         distance,
-        score_rows,
+        score_rows: count_scores(&secret.answer.scores, statement.index.dimension),
         range,
-        nibbles,
+        nibbles: count_components(&secret.answer.query),
     }
 }

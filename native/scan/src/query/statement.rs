@@ -5,18 +5,15 @@ use ragaudit_core::selection::{ScoreWindow, MAX_LATTICE};
 
 use crate::error::{Error, Result};
 use crate::group::{Fr, G1Affine};
-use crate::index::{check_dimension, IndexCommitment, COMPONENT, MAX_CAPACITY};
-use crate::nibbles::{NIBBLE_VARIABLES, TAG_VECTOR};
-use crate::numbers::{log2_ceil, NO_WRAP_BITS};
+use crate::index::{check_dimension, IndexCommitment, MAX_CAPACITY};
+use crate::nibbles::{NIBBLE_VARIABLES, TAG_NIBBLE, TAG_VECTOR};
+use crate::numbers::NO_WRAP_BITS;
 use crate::ranges::LIMB_BITS;
 use crate::transcript::{Oracle, Transcript};
 
 pub(super) const TAG_TOPK: u64 = 5;
 pub(super) const TAG_SCORE: u64 = 2;
-pub(super) const TAG_NIBBLE: u64 = 3;
 pub(super) const TAG_SELECT: u64 = 4;
-/// |s| is at most 49 a component.
-pub(super) const SCORE: i64 = COMPONENT as i64 * COMPONENT as i64;
 /// Largest number of listed positions.
 pub const MAX_LISTED: usize = 1024;
 
@@ -99,10 +96,6 @@ impl QueryStatement<'_> {
     pub(super) fn key_limbs(&self) -> usize {
         let gains = self.gains.iter().map(|g| u64::from(*g)).sum();
         key_bits(self.lattice as u64, gains, self.index.layout.variables).div_ceil(LIMB_BITS)
-    }
-
-    pub(super) fn score_variables(&self) -> usize {
-        log2_ceil(2 * SCORE as usize * self.index.dimension + 1)
     }
 }
 
