@@ -16,7 +16,7 @@ import numpy as np
 
 from bench.common import emit, parser
 from rag_audit import _native
-from rag_audit.formats.statements import SlotKey
+from rag_audit.formats.publics import SlotKey
 from rag_audit.index.engine import Int8Array, NoisePool, build_index, draw_noise, select
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.scores import ScoreWindow

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit.formats.models import Model
-from rag_audit.formats.policy import Policy
+from rag_audit.formats.policy import PolicyV1, PolicyV2
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import (
     BeaconEntry,
@@ -23,6 +23,7 @@ from rag_audit.formats.records import (
     Closing,
     CountersignedReceipt,
     Enrolment,
+    KeptEntry,
     Opening,
     QueryRecord,
     RosterEntry,
@@ -42,9 +43,11 @@ MODELS: dict[str, type[Model]] = {
     "closing": Closing,
     "countersigned-receipt": CountersignedReceipt,
     "enrolment": Enrolment,
+    "kept": KeptEntry,
     "opening": Opening,
     "opening-publication": Publication,
-    "policy": Policy,
+    "policy": PolicyV1,
+    "policy-v2": PolicyV2,
     "query": QueryRecord,
     "receipt-body": SignedReceiptBody,
     "refusal": Refusal,

@@ -11,7 +11,7 @@ from rag_audit.accounting.bounds import (
     gaussian_epsilon,
 )
 from rag_audit.accounting.calibration import METHODS, Calibration, calibrate, required_sigma_over_delta
-from rag_audit.accounting.figures import policy_figures
+from rag_audit.accounting.figures import NO_BOUND, Protected, policy_figures, window_figures
 from rag_audit.accounting.odometer import Realised, ladder, realised
 from rag_audit.accounting.pmf import Mechanism
 from rag_audit.accounting.tradeoff import Membership, membership, tpr_bound
@@ -21,12 +21,14 @@ from rag_audit.accounting.wellformed import check_policy
 __all__ = [
     "ADJACENCY",
     "METHODS",
+    "NO_BOUND",
     "UNIT",
     "Bound",
     "BoundSet",
     "Calibration",
     "Mechanism",
     "Membership",
+    "Protected",
     "Realised",
     "audit_bounds",
     "calibrate",
@@ -41,4 +43,5 @@ __all__ = [
     "required_sigma_over_delta",
     "text",
     "tpr_bound",
+    "window_figures",
 ]

@@ -15,6 +15,7 @@ from rag_audit.encoding.canonical import jcs, parse_json, sha256
 from rag_audit.encoding.sealed import seal, unseal
 from rag_audit.errors import RequestRefused
 from rag_audit.formats.policy import Policy
+from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.records import (
     DocumentOpening,
     Opening,
@@ -25,14 +26,12 @@ from rag_audit.formats.records import (
     verifies,
 )
 from rag_audit.formats.requests import SignedRequest
-from rag_audit.formats.statements import (
-    SlotKey,
-)
 from rag_audit.index.embedders import Embedder, NothingToEmbed
-from rag_audit.index.engine import Int32Array, draw_noise, select
+from rag_audit.index.engine import Int8Array, Int32Array, draw_kept, draw_noise, no_noise, select
 from rag_audit.index.query import OpenedQuery
 from rag_audit.proofs.interface import RecordPrivate
 from rag_audit.proofs.scan import NoiseCertificate
+from rag_audit.relation.commitments import sampling_slot
 from rag_audit.relation.field import digest_to_field, to_hex
 from rag_audit.relation.native import noise_key, slot_id, topk_commitment
 
@@ -108,26 +107,49 @@ def slot_noise(
     """The noise of a slot, one integer for each committed position (docs/relation.md, "Noise").
 
     :param beacon: the beacon value that was drawn after the slot's account was committed
+    :param gains: gains of the noise; none where the tenant has no noise
     :returns: int32, shape (capacity,)
     """
+    if not gains:
+        return no_noise(capacity)
     public = slot_id(window, slot.tenant, slot.account, slot.i)
     return draw_noise(
         noise_key(window_secrets.s0, window_secrets.s1, digest_to_field(beacon), public), capacity, gains
     )
 
 
+def kept_positions(
+    window_secrets: WindowSecrets, window: str, tenant: str, beacon: bytes, capacity: int, keep: int
+) -> Int8Array:
+    """Which positions a sampled tenant keeps in a window, shape (capacity,), 0 or 1 (docs/relation.md, "Coins").
+
+    :param beacon: the window's beacon value
+    :param keep: Pi, over 2^40
+    """
+    slot = sampling_slot(window, tenant)
+    kappa = noise_key(window_secrets.s0, window_secrets.s1, digest_to_field(beacon), slot)
+    return draw_kept(kappa, capacity, keep)
+
+
 def select_positions(
-    query: OpenedQuery, *, tenant: CommittedTenant, noise: Int32Array, policy: Policy
+    query: OpenedQuery,
+    *,
+    tenant: CommittedTenant,
+    noise: Int32Array,
+    policy: Policy,
+    kept: Int8Array | None = None,
 ) -> tuple[int, ...]:
     """Embed the query, score every position, add the slot's noise, take the first K (the paper's eq. 2.1).
 
+    :param kept: a sampled tenant's kept positions (`kept_positions`); the others score 0
     :returns: the selected positions in rank order
     """
     try:
         vector = query.vector
     except NothingToEmbed as exc:
         raise RequestRefused("empty-query", exc.message, field="request.query") from exc
-    return tuple(select(tenant.index, vector, noise, policy.noise.score_window(), policy.top_k))
+    window = policy.rules_by_name(tenant.entry.tenant).window
+    return tuple(select(tenant.index, vector, noise, window, policy.top_k, kept))
 
 
 def document_openings(
@@ -179,6 +201,7 @@ def record_private(
     noise: Callable[[], Int32Array],
     certificate: Callable[[], NoiseCertificate | None],
     low_memory: bool,
+    kept: tuple[bytes, bytes] | None = None,
 ) -> RecordPrivate:
     """The private inputs of a record's proofs, which `record_public` complements."""
     salts = query.salts
@@ -197,6 +220,7 @@ def record_private(
         salt_k=salts.top_k,
         positions=positions,
         low_memory=low_memory,
+        kept=kept,
     )
 
 

@@ -13,7 +13,7 @@ from rag_audit.encoding.canonical import Json, jcs, read_bytes, sha256
 from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
 from rag_audit.encoding.sealed import seal, unseal
 from rag_audit.errors import RagAuditError, StoreError
-from rag_audit.formats.statements import SlotKey
+from rag_audit.formats.publics import SlotKey
 from rag_audit.proofs.scan import PROTOCOL, NoiseCertificate
 
 MAX_CERTIFICATE_BYTES = 1 << 24

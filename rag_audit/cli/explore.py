@@ -130,7 +130,8 @@ def explore(
         {} if base is None else {"query_tokens": base.tokens.query, "document_tokens": base.tokens.document}
     )
     model_used = get_embedder(embedder, folder=model, **tokens)
-    own = None if base is None else simulate.Noise(tuple(base.noise.gains), base.noise.score_window())
+    noise = None if base is None else base.noise
+    own = None if noise is None else simulate.Noise(tuple(noise.gains), noise.score_window())
     sample = samples.make_sample(
         samples.load_passages(index, tenant),
         samples.load_questions(questions),
@@ -144,8 +145,8 @@ def explore(
         ns=n or (200 if base is None else base.n,),
         ks=k or (10 if base is None else base.k_max,),
         top_k=top_k or (5 if base is None else base.top_k),
-        eps_acc=eps_acc or (DEFAULT_EPS_ACC if base is None else base.eps_acc),
-        delta_acc=delta_acc or ("1e-7" if base is None else base.delta_acc),
+        eps_acc=eps_acc or (base and base.eps_acc) or DEFAULT_EPS_ACC,
+        delta_acc=delta_acc or (base and base.delta_acc) or "1e-7",
         delta=delta or ("1e-5" if base is None else base.delta_policy),
         repeats=repeats,
         seed=seed,

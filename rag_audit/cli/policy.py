@@ -25,7 +25,8 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError
-from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW, Calibration, SystemName
+from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW, Calibration
+from rag_audit.formats.tenants import SystemName
 from rag_audit.parties.provider.window import now_ms
 from rag_audit.privacy.choose import DEFAULT_EPS_ACC, choose_noise
 from rag_audit.proofs.policy import check_policy

@@ -19,6 +19,7 @@ from rag_audit.errors import PolicyError, SchemaError
 from rag_audit.formats.manifest import Manifest, as_json
 from rag_audit.formats.opening import check_roster, list_root
 from rag_audit.formats.policy import Policy
+from rag_audit.formats.publics import proof_constants
 from rag_audit.formats.records import (
     EMPTY_LEDGER,
     BeaconSource,
@@ -28,7 +29,6 @@ from rag_audit.formats.records import (
     TenantEntry,
     document_digest,
 )
-from rag_audit.formats.statements import proof_constants
 from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import TenantIndex, check_capacity
 from rag_audit.ledger.merkle import HashTree, leaf_hash

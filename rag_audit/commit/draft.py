@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from rag_audit.formats.constants import Constants
-from rag_audit.formats.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, Policy, SystemName, sigma_text
+from rag_audit.formats.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, Policy, sigma_text
+from rag_audit.formats.tenants import SystemName
 from rag_audit.proofs.groth16.instance import EmbedInstance
 from rag_audit.proofs.interface import proof_system
 from rag_audit.proofs.policy import certificate_of

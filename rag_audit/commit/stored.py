@@ -26,8 +26,9 @@ from rag_audit.formats.layout import Layout
 from rag_audit.formats.manifest import Manifest, as_json, check_manifest
 from rag_audit.formats.models import Model
 from rag_audit.formats.opening import compared
-from rag_audit.formats.policy import Policy, TenantPolicy
+from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import Opening, RosterEntry, TenantEntry
+from rag_audit.formats.tenants import TenantPolicy
 from rag_audit.index.documents import DocumentStore
 from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import TenantIndex, check_vectors, draw_positions

@@ -22,11 +22,13 @@ def recall(
     draws: int = 20,
 ) -> tuple[float, int, int]:
     """(recall without noise, noised hits, noised trials) over the tenants' questions, with fresh noise each time."""
-    window, k = policy.noise.score_window(), policy.top_k
+    k = policy.top_k
     plain, noised, asked = 0, 0, 0
     for tenant, texts in tenants.items():
         part = policy.tenant(tenant)
         assert part is not None
+        rules = policy.rules(part)
+        window = rules.window
         index = build_index(embedder.embed_documents([d.text for d in texts]), part.capacity)
         for question in (q for q in questions if q.tenant == tenant):
             targets = {index.positions[i] for i, d in enumerate(texts) if d.title == question.answer}
@@ -37,6 +39,6 @@ def recall(
             silent = np.zeros(part.capacity, np.int32)
             plain += bool(targets & set(select(index, vector, silent, window, k)))
             for _ in range(draws):
-                fresh = draw_noise(random_element(), part.capacity, policy.noise.gains)
+                fresh = draw_noise(random_element(), part.capacity, rules.gains)
                 noised += bool(targets & set(select(index, vector, fresh, window, k)))
     return plain / max(asked, 1), noised, max(asked, 1) * draws

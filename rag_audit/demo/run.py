@@ -24,8 +24,9 @@ from rag_audit.demo.recall import recall
 from rag_audit.demo.stage import Demo, say
 from rag_audit.encoding.canonical import jcs, read_json
 from rag_audit.errors import ExitCode, SetupError, StoreError
-from rag_audit.formats.policy import Policy, SystemName
+from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import BeaconWitness, QueryRecord, parse_entry
+from rag_audit.formats.tenants import SystemName
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.index.texts import Document

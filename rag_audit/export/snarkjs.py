@@ -18,8 +18,9 @@ from rag_audit.formats.chain import ClosedWindow
 from rag_audit.formats.constants import STATEMENTS, Constants
 from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.policy import Policy
+from rag_audit.formats.publics import record_public, tenant_public
 from rag_audit.formats.records import BeaconEntry, Enrolment, QueryRecord, TenantEntry, parse_entry
-from rag_audit.formats.statements import ManyStatement, PublicValues, Statement, record_public, tenant_public
+from rag_audit.formats.statements import ManyStatement, PublicValues, Statement
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash

@@ -9,6 +9,11 @@ STATEMENTS = ("retrieve", "embed")
 policy names a circuit (or protocol) for each statement that its tenant's records are proved for, always `retrieve`."""
 
 
+KEPT = "kept"
+"""The statement about a tenant and window, not a record, that names which positions a sample keeps. A policy names its
+circuit (or protocol) for each sampled tenant."""
+
+
 @dataclass(frozen=True)
 class Constants:
     """The constants that policy and embedder fix for the proofs of one tenant before there is any record.
@@ -16,12 +21,13 @@ class Constants:
     :param capacity: committed positions
     :param dimension: components of a vector
     :param top_k: K
-    :param gains: gains of the noise
+    :param gains: gains of the noise, empty without noise
     :param lo: lower end of the score window
     :param hi: upper end of the score window
     :param lattice: R
     :param query_tokens: how many tokens of a query are embedded
     :param norm_factor: factor of the embedder's integer normalisation; None where it has none, and A1 cannot be proved
+    :param sampled: whether positions are sampled once a window
     """
 
     capacity: int
@@ -33,3 +39,4 @@ class Constants:
     lattice: int
     query_tokens: int
     norm_factor: int | None
+    sampled: bool = False

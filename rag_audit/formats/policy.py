@@ -6,27 +6,42 @@ when the provider opens a window **and** by every verifier.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, cast
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from rag_audit.errors import PolicyError, VersionError
-from rag_audit.formats.constants import STATEMENTS, Constants
-from rag_audit.formats.models import Count, DecimalText, Hex32, Identifier, Millis, Model, One, Positive
+from rag_audit.formats.constants import KEPT, STATEMENTS, Constants
+from rag_audit.formats.models import (
+    Count,
+    DecimalText,
+    Hex32,
+    Identifier,
+    Millis,
+    Model,
+    One,
+    Positive,
+    Two,
+)
+from rag_audit.formats.tenants import (
+    NoisePolicy,
+    SystemName,
+    TenantPolicy,
+    TenantPolicyV2,
+    TenantRules,
+    rules_of,
+)
 from rag_audit.relation import noise
-from rag_audit.relation.scores import LARGEST_PRODUCT, MAX_DIMENSION, MAX_LATTICE, ScoreWindow
+from rag_audit.relation.scores import LARGEST_PRODUCT, MAX_DIMENSION, MAX_LATTICE
 
 if TYPE_CHECKING:
-    from rag_audit import accounting
     from rag_audit.accounting.figures import PolicyFigures
 
 Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic", "exact"]
 """The method by which the noise was chosen for eps_acc (docs/accounting.md, "Calibration")."""
-
-SystemName: TypeAlias = Literal["groth16", "scan"]
-"""A proof system (`proofs.interface.SYSTEMS`)."""
 
 DEFAULT_SCORE_WINDOW = (101, 810)
 """The default score window in raw units, for scale 0.22 (docs/relation.md, "Scores")."""
@@ -35,47 +50,10 @@ MAX_TOKENS = 1 << 16
 """The most tokens of a text, with which the sum of squares that normalises its vector stays within 64 bits."""
 
 
-class NoisePolicy(Model):
-    """The mechanism: DGS-1 noise with these gains, on scores quantised to 0..lattice over lo..hi."""
-
-    version: Literal["dgs-1"]
-    table: Hex32
-    """SHA-256 of the alias table that `vectors/` publishes"""
-    gains: Annotated[list[Positive], Field(min_length=1, max_length=6)]
-    lattice: Positive
-    """R: the sensitivity of one score in lattice units"""
-    lo: Count
-    hi: Positive
-
-    def mechanism(self) -> accounting.Mechanism:
-        """The mechanism that the accountant bounds."""
-        # The accountant's libraries take most of a second to import, which accounts and witnesses need not wait for.
-        from rag_audit import accounting
-
-        return accounting.Mechanism(tuple(self.gains), self.lattice)
-
-    def score_window(self) -> ScoreWindow:
-        """The map from raw scores to lattice scores."""
-        return ScoreWindow(self.lo, self.hi, self.lattice)
-
-
-class TenantPolicy(Model):
-    """One tenant's public contract constants and the proof system that serves it."""
-
-    tenant: Identifier
-    capacity: Positive
-    """committed positions; chosen without looking at the index"""
-    accounts_max: Positive
-    """cap on roster plus enrolments of this tenant"""
-    system: SystemName
-    circuits: dict[str, Hex32]
-    """circuit (or protocol) digest of each statement that a record's proofs prove (`formats.constants.STATEMENTS`)"""
-
-
 class CertificatePolicy(Model):
     """The coalition proof that the closing record must name (docs/estimator.md, "Certificate")."""
 
-    system: Literal["groth16", "scan"]
+    system: SystemName
     records: Positive
     """the most query records that the proof covers"""
     circuit: Hex32
@@ -102,14 +80,14 @@ class TokenLimits(Model):
 
 
 class Policy(Model):
-    """A window's policy; docs/protocol.md, "Policy", has each field with a worked example."""
+    """A window's policy of any version; docs/protocol.md, "Policy", has each field with a worked example."""
 
-    v: One
+    v: int
     window: Identifier
     opens_at: Millis
     closes_at: Millis
-    eps_acc: DecimalText
-    delta_acc: DecimalText
+    eps_acc: DecimalText | None
+    delta_acc: DecimalText | None
     n: Positive
     """queries an account may make in the window"""
     k_max: Positive
@@ -118,16 +96,36 @@ class Policy(Model):
     adjacency: Literal["replace-one"]
     """one committed position holds another vector; adding and removing a document are special cases"""
     top_k: Positive
-    noise: NoisePolicy
-    calibration: Calibration
-    tenants: Annotated[list[TenantPolicy], Field(min_length=1)]
+    noise: NoisePolicy | None
+    calibration: Calibration | None
+    tenants: Annotated[Sequence[TenantPolicy], Field(min_length=1)]
     proving: Literal["eager", "on-challenge"]
     estimator: EstimatorPolicy
     tokens: TokenLimits
     delete_after: Millis
     """when the provider deletes the data that on-challenge proving had to retain"""
-    sigma: DecimalText
+    sigma: DecimalText | None
     """derived from the gains: the noise's standard deviation in lattice units"""
+
+    @classmethod
+    def parse(cls, value: object, *, field: str) -> Self:
+        """Check a JSON value against the version that it names (`Model.parse`)."""
+        if cls is not Policy:
+            return super().parse(value, field=field)
+        version = value.get("v") if isinstance(value, dict) else None
+        made = (PolicyV2 if version == 2 else PolicyV1).parse(value, field=field)
+        return cast(Self, made)  # both are policies, which is what the base class was asked for
+
+    def rules(self, tenant: TenantPolicy) -> TenantRules:
+        """What a tenant's retrieval does to scores.
+
+        :raises PolicyError: the tenant's fields contradict one another, or are out of range
+        """
+        return rules_of(tenant, self.noise)
+
+    def rules_by_name(self, tenant: str) -> TenantRules:
+        """`rules` of the named tenant, which the policy has."""
+        return self.rules(self._by_name[tenant])
 
     def tenant(self, tenant: str) -> TenantPolicy | None:
         """The named tenant's part of the policy, or None."""
@@ -157,32 +155,47 @@ class Policy(Model):
         :param dimension: components of the embedder's vectors
         :param norm_factor: factor of the embedder's integer normalisation, None where it has none
         """
+        rules = self.rules(tenant)
         return Constants(
             capacity=tenant.capacity,
             dimension=dimension,
             top_k=self.top_k,
-            gains=tuple(self.noise.gains),
-            lo=self.noise.lo,
-            hi=self.noise.hi,
-            lattice=self.noise.lattice,
+            gains=rules.gains,
+            lo=rules.window.lo,
+            hi=rules.window.hi,
+            lattice=rules.window.lattice,
             query_tokens=self.tokens.query,
             norm_factor=norm_factor,
+            sampled=rules.sampled,
         )
 
     def figures(self) -> PolicyFigures:
-        """Every figure that follows from this policy alone (`accounting.policy_figures`).
+        """Every figure that follows from this policy alone (`accounting.window_figures`).
 
         :raises PolicyError: a parameter is outside the ranges that the accountant takes
         """
         from rag_audit import accounting
 
-        return accounting.policy_figures(
-            self.noise.mechanism(),
-            n=self.n,
-            eps_acc=self.eps_acc,
-            delta_acc=self.delta_acc,
-            k=self.k_max,
-            delta=self.delta_policy,
+        noise = self.noise
+        figures = None
+        if noise is not None:
+            assert self.eps_acc is not None and self.delta_acc is not None  # `_check_noise`
+            figures = accounting.policy_figures(
+                noise.mechanism(),
+                n=self.n,
+                eps_acc=self.eps_acc,
+                delta_acc=self.delta_acc,
+                k=self.k_max,
+                delta=self.delta_policy,
+                accounts_max=max(t.accounts_max for t in self.tenants),
+            )
+        if self.v == 1:
+            assert figures is not None
+            return figures
+        parts = {t.tenant: self.rules(t) for t in self.tenants}
+        return accounting.window_figures(
+            figures,
+            {name: accounting.Protected(rules.mechanism, rules.keep) for name, rules in parts.items()},
             accounts_max=max(t.accounts_max for t in self.tenants),
         )
 
@@ -194,7 +207,6 @@ class Policy(Model):
             where no manifest is at hand, and the score window is compared with the largest dimension
         :raises PolicyError: a field is not well-formed; it is named, with what was expected and found
         """
-        from rag_audit import accounting
         from rag_audit.accounting.exact import MAX_COMPOSITIONS
 
         def need(ok: bool, field: str, expected: str, found: object) -> None:
@@ -205,26 +217,25 @@ class Policy(Model):
 
         need(self.opens_at < self.closes_at, "closes_at", "later than opens_at", self.closes_at)
         need(self.delete_after >= self.closes_at, "delete_after", "not before closes_at", self.delete_after)
-        noise.check_gains(self.noise.gains)
-        if self.noise.table != noise.table_digest():
-            raise VersionError(
-                "the noise table is unknown to this release",
-                field="policy.noise.table",
-                expected=noise.table_digest(),
-                found=self.noise.table,
-            )
-        need(self.noise.lo < self.noise.hi, "noise.hi", "greater than lo", self.noise.hi)
-        lattice = self.noise.lattice
-        need(
-            lattice <= MAX_LATTICE and lattice & (lattice - 1) == 0,
-            "noise.lattice",
-            f"a power of two up to {MAX_LATTICE}",
-            lattice,
-        )
         components = MAX_DIMENSION if dimension is None else dimension
         need(1 <= components <= MAX_DIMENSION, "dimension", f"an embedder of 1..{MAX_DIMENSION}", components)
         most = LARGEST_PRODUCT * components
-        need(self.noise.hi <= most, "noise.hi", f"at most {most}, the largest score", self.noise.hi)
+        if self.noise is not None:
+            _check_table(self.noise)
+        for place, scores in [("noise", self.noise), *((f"tenants.{t.tenant}.scores", t.scores)
+                              for t in self.tenants if isinstance(t, TenantPolicyV2))]:  # fmt: skip
+            if scores is None:
+                continue
+            need(scores.lo < scores.hi, f"{place}.hi", "greater than lo", scores.hi)
+            lattice = scores.lattice
+            need(
+                lattice <= MAX_LATTICE and lattice & (lattice - 1) == 0,
+                f"{place}.lattice",
+                f"a power of two up to {MAX_LATTICE}",
+                lattice,
+            )
+            need(scores.hi <= most, f"{place}.hi", f"at most {most}, the largest score", scores.hi)
+        rules = {tenant.tenant: self.rules(tenant) for tenant in self.tenants}
         for name, limit in (("query", self.tokens.query), ("document", self.tokens.document)):
             need(limit <= MAX_TOKENS, f"tokens.{name}", f"at most {MAX_TOKENS}", limit)
         names = [t.tenant for t in self.tenants]
@@ -240,8 +251,12 @@ class Policy(Model):
                 "a digest for retrieve",
                 "none",
             )
-            unknown = sorted(set(tenant.circuits) - set(STATEMENTS))
-            need(not unknown, f"tenants.{tenant.tenant}.circuits", f"digests for {list(STATEMENTS)}", unknown)
+            sampled = rules[tenant.tenant].sampled
+            known = [*STATEMENTS, KEPT] if sampled else [*STATEMENTS]
+            unknown = sorted(set(tenant.circuits) - set(known))
+            need(not unknown, f"tenants.{tenant.tenant}.circuits", f"digests for {known}", unknown)
+            need(not sampled or KEPT in tenant.circuits, f"tenants.{tenant.tenant}.circuits",
+                 f"a digest for {KEPT}, since positions are sampled", "none")  # fmt: skip
             counted = tenant.accounts_max * self.n
             need(counted <= MAX_COMPOSITIONS, f"tenants.{tenant.tenant}.accounts_max",
                  f"at most {MAX_COMPOSITIONS} queries of all accounts", counted)  # fmt: skip
@@ -254,6 +269,31 @@ class Policy(Model):
         )
         p, q = self.estimator.theta
         need(0 < p < q <= 1000, "estimator.theta", "a fraction p/q in (0, 1) with q <= 1000", f"{p}/{q}")
+        self._check_noise(need)
+
+    def _check_noise(self, need: Callable[[bool, str, str, object], None]) -> None:
+        """Check what belongs to noise: its accounting where tenants have noise, else that there is none."""
+        from rag_audit import accounting
+
+        own = {
+            "eps_acc": self.eps_acc,
+            "delta_acc": self.delta_acc,
+            "calibration": self.calibration,
+            "sigma": self.sigma,
+        }
+        if self.noise is None:
+            for name, value in own.items():
+                need(value is None, name, "null, since the policy has no noise", value)
+            return
+        for name, value in own.items():
+            need(value is not None, name, "a value, since the policy has noise", value)
+        need(
+            any(self.rules(t).gains for t in self.tenants),
+            "noise",
+            "null, since no tenant has noise",
+            "noise",
+        )
+        assert self.eps_acc is not None and self.delta_acc is not None and self.calibration is not None
         expected_sigma = sigma_text(self.noise.gains)
         need(self.sigma == expected_sigma, "sigma", expected_sigma, self.sigma)
         accounting.check_policy(
@@ -265,6 +305,38 @@ class Policy(Model):
             delta_acc=self.delta_acc,
             delta_policy=self.delta_policy,
             calibration=self.calibration,
+        )
+
+
+class PolicyV1(Policy):
+    """A policy of version 1: the paper's mechanism for every tenant."""
+
+    model_config = ConfigDict(title="Policy")
+
+    v: One
+    eps_acc: DecimalText
+    delta_acc: DecimalText
+    noise: NoisePolicy
+    calibration: Calibration
+    tenants: Annotated[list[TenantPolicy], Field(min_length=1)]
+    sigma: DecimalText
+
+
+class PolicyV2(Policy):
+    """A policy of version 2: each tenant names its mechanism; what belongs to noise is null where no tenant has it."""
+
+    v: Two
+    tenants: Annotated[list[TenantPolicyV2], Field(min_length=1)]
+
+
+def _check_table(part: NoisePolicy) -> None:
+    noise.check_gains(part.gains)
+    if part.table != noise.table_digest():
+        raise VersionError(
+            "the noise table is unknown to this release",
+            field="policy.noise.table",
+            expected=noise.table_digest(),
+            found=part.table,
         )
 
 

@@ -162,6 +162,18 @@ class Enrolment(Model):
         return RosterEntry(account=self.account, tenant=self.tenant, key=self.key, custody=self.custody)
 
 
+class KeptEntry(Model):
+    """The commitment to the positions that a sampled tenant keeps for the window, after entry 1 and before the tenant's
+    first query."""
+
+    type: Literal["kept"]
+    v: One
+    seq: Positive
+    window: Identifier
+    tenant: Identifier
+    commitment: Hex32
+
+
 class QueryRecord(Model):
     """One answered query. hq, cq, htopk and hans are salted, since the ledger is public and queries are guessable."""
 
@@ -220,10 +232,11 @@ class Closing(Model):
     abandoned: bool
 
 
-Entry: TypeAlias = Opening | BeaconEntry | Enrolment | QueryRecord | Closing
+Entry: TypeAlias = Opening | BeaconEntry | KeptEntry | Enrolment | QueryRecord | Closing
 _ENTRY_TYPES: dict[str, type[Entry]] = {
     "opening": Opening,
     "beacon": BeaconEntry,
+    "kept": KeptEntry,
     "enrolment": Enrolment,
     "query": QueryRecord,
     "closing": Closing,

@@ -18,6 +18,7 @@ from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
 from rag_audit.encoding.canonical import parse_toml, read_bytes
 from rag_audit.errors import SchemaError
 from rag_audit.formats.models import Count, DecimalText, Hex32, Identifier, Line, Model, One, Positive
+from rag_audit.formats.tenants import MechanismName
 
 if TYPE_CHECKING:
     from tomlkit.items import AoT, Item, Table
@@ -30,6 +31,7 @@ D1_LEVELS = ("declared", "re-executed", "proved")
 CHALLENGE_LEVELS = ("published", "own", "full")
 COALITION_LEVELS = ("not-checked", "checked")
 WHOLE_WINDOW = "0"
+NOISE: MechanismName = "noise"
 _TAU = re.compile(r"\A([1-9][0-9]{0,14}) (positions|seconds)\Z")
 _TAU_FORMS = '0 (the whole window), or a text with its unit: "500 positions", "3600 seconds"'
 
@@ -131,7 +133,11 @@ class Require(Model):
     """The relying party's requirements. An absent maximum or minimum is an unmet requirement, never a free pass."""
 
     mode: Literal["full", "sampled"] = "full"
+    mechanisms: list[MechanismName] = Field(default_factory=lambda: [NOISE])
+    """the mechanisms that tenants may have; `none` accepts windows that prove integrity alone"""
     max_epsilon: DecimalText | None = None
+    max_odds_unlisted: DecimalText | None = None
+    """the largest odds_unlisted, of tenants that sample"""
     max_delta: DecimalText | None = None
     min_k_max: Positive | None = None
     max_theta: DecimalText | None = None
@@ -247,6 +253,7 @@ def at_least(level: str, required: str, order: tuple[str, ...]) -> bool:
 _ADVICE = {
     "max_theta": ": what `rag-audit estimate calibrate` says of public questions at the policy's size",
     "min_tau": f": {_TAU_FORMS}",
+    "max_odds_unlisted": " where tenants sample",
 }
 
 
@@ -344,7 +351,7 @@ def trust_template(
         if value is None:
             required.add(tomlkit.comment(f"{key} =  # set me{_ADVICE.get(key, '')}"))
         else:
-            required.add(key, value if isinstance(value, bool | int) else str(value))
+            required.add(key, value if isinstance(value, bool | int | list) else str(value))
     document.add("require", required)
     return tomlkit.dumps(document)
 

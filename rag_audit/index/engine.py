@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from rag_audit import _native
 from rag_audit.errors import EncodingError, PolicyError, RagAuditError, WindowStateError
-from rag_audit.formats.statements import SlotKey
+from rag_audit.formats.publics import SlotKey
+from rag_audit.relation.coins import check_coin
 from rag_audit.relation.field import to_bytes
 from rag_audit.relation.noise import check_gains
 from rag_audit.relation.scores import ScoreWindow, dot
@@ -166,30 +167,72 @@ def draw_noise(kappa: int, positions: int, gains: Sequence[int]) -> Int32Array:
     return np.frombuffer(_native.draw_noise(to_bytes(kappa), positions, list(gains)), np.dtype("<i4"))
 
 
-def select(index: TenantIndex, query: Int8Array, noise: Int32Array, window: ScoreWindow, k: int) -> list[int]:
-    """The first k positions of u + z, ordered by larger value, then by smaller position.
+def no_noise(positions: int) -> Int32Array:
+    """The noise of a tenant without noise: a zero for each position, in the memory of one."""
+    return np.broadcast_to(np.zeros(1, np.int32), positions)
+
+
+def draw_kept(kappa: int, positions: int, keep: int) -> Int8Array:
+    """The kept positions of a sampled tenant, shape (positions,), 0 or 1: `relation.coins.coins` by the native core.
+
+    :param kappa: the key of the tenant's sampling slot
+    :param keep: Pi, over 2^40
+    :raises PolicyError: keep is not in 1..2^40 - 1
+    """
+    bits = _native.draw_coins(to_bytes(kappa), positions, check_coin(keep, "keep"))
+    return np.frombuffer(bits, np.int8)
+
+
+def select(
+    index: TenantIndex,
+    query: Int8Array,
+    noise: Int32Array,
+    window: ScoreWindow,
+    k: int,
+    kept: Int8Array | None = None,
+) -> list[int]:
+    """The first k positions of kept u + z, ordered by larger value, then by smaller position.
 
     :param query: shape (d,), int8 in -7..7
     :param noise: the slot's noise, shape (capacity,), int32
-    :raises EncodingError: query or noise has another shape or type
+    :param kept: 1 for each position that is kept, else 0, shape (capacity,); None keeps all
+    :raises EncodingError: query, noise or kept has another shape or type
     :raises PolicyError: k is not in 1..capacity
     """
-    _check_selection(index, noise, k)
+    _check_selection(index, noise, k, kept)
     scores = index.scores(query)
+    if kept is not None:
+        scores = scores * kept  # the window starts at 0 or above, so a raw score of 0 is the lattice's 0
     return _native.noised_top_k(scores.tobytes(), window.lo, window.hi, window.lattice, noise.tobytes(), k)
 
 
 def reference_select(
-    index: TenantIndex, query: Int8Array, noise: Int32Array, window: ScoreWindow, k: int
+    index: TenantIndex,
+    query: Int8Array,
+    noise: Int32Array,
+    window: ScoreWindow,
+    k: int,
+    kept: Int8Array | None = None,
 ) -> list[int]:
     """The same selection as `select`, in exact Python integers."""
-    _check_selection(index, noise, k)
+    _check_selection(index, noise, k, kept)
     q = query.tolist()
     lattice = [window.quantise(dot(q, row)) for row in index.rows.tolist()]
+    if kept is not None:
+        lattice = [u * bit for u, bit in zip(lattice, kept.tolist(), strict=True)]
     return top_k([u + z for u, z in zip(lattice, noise.tolist(), strict=True)], k)
 
 
-def _check_selection(index: TenantIndex, noise: Int32Array, k: int) -> None:
+def _check_selection(index: TenantIndex, noise: Int32Array, k: int, kept: Int8Array | None) -> None:
+    if kept is not None and (
+        kept.shape != (index.capacity,) or kept.dtype != np.int8 or int(kept.view(np.uint8).max()) > 1
+    ):
+        raise EncodingError(
+            "the kept positions are not a bit for each position",
+            field="kept",
+            expected=f"int8 ({index.capacity},), 0 or 1",
+            found=f"{kept.dtype} {kept.shape}",
+        )
     if noise.dtype != np.int32 or noise.shape != (index.capacity,):
         raise EncodingError(
             "the noise has another shape than the index",

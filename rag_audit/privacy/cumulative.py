@@ -6,6 +6,7 @@ add, so their distributions are convolved; the sum of the epsilons would be far 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,6 +15,7 @@ from typing import TypedDict
 
 from rag_audit import accounting
 from rag_audit.accounting.bounds import BoundJson
+from rag_audit.accounting.coins import Sampling, odds_over_windows
 from rag_audit.accounting.values import Real, text
 from rag_audit.encoding.canonical import Json, digest_hex, read_json
 from rag_audit.errors import PolicyError, SchemaError
@@ -43,6 +45,7 @@ class CumulativeJson(TypedDict):
     delta: str
     bound: BoundJson
     tenants: list[str]
+    odds_unlisted: str | None
     windows: list[dict[str, Json]]
 
 
@@ -52,12 +55,14 @@ class Cumulative:
 
     :param alone: each window's exact eps at the same delta
     :param tenants: the tenants that every window serves, to which the bound applies
+    :param odds_unlisted: the factor for documents that were listed in none of the windows; None without samples
     """
 
     windows: Sequence[WindowPart]
     bound: accounting.Bound
     alone: Sequence[float]
     tenants: Sequence[str]
+    odds_unlisted: float | None = None
 
     def as_json(self) -> CumulativeJson:
         """JSON form, reals as decimal strings."""
@@ -66,6 +71,7 @@ class Cumulative:
             "delta": text(self.bound.delta),
             "bound": self.bound.as_json(),
             "tenants": list(self.tenants),
+            "odds_unlisted": text(self.odds_unlisted),
             "windows": [
                 {
                     "window": part.policy.window,
@@ -131,7 +137,33 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
             found="; ".join(", ".join(sorted(names)) for names in shared),
         )
     total = delta or str(max((Decimal(part.policy.delta_policy) for part in windows), default=Decimal(0)))
-    parts = [(part.policy.noise.mechanism(), part.compositions) for part in windows]
-    bound = accounting.cumulative(parts, total)
-    alone = [accounting.eps_at(mechanism, m, total) for mechanism, m in parts]
-    return Cumulative(windows, bound, alone, tenants)
+    parts: list[tuple[accounting.Mechanism, int]] = []
+    alone: list[float] = []
+    for part in windows:
+        noise = part.policy.noise
+        if noise is None or not all(part.policy.rules_by_name(t).gains for t in tenants):
+            alone.append(math.inf)
+        else:
+            mechanism = noise.mechanism()
+            parts.append((mechanism, part.compositions))
+            alone.append(accounting.eps_at(mechanism, part.compositions, total))
+    if len(parts) == len(windows):
+        bound = accounting.cumulative(parts, total)
+    else:
+        why = "a tenant of one of the windows has no noise, so no epsilon bounds every outcome"
+        bound = accounting.Bound(accounting.NO_BOUND, math.inf, 0.0, False, why, (why,))
+    return Cumulative(windows, bound, alone, tenants, _odds(windows, tenants))
+
+
+def _odds(windows: Sequence[WindowPart], tenants: Sequence[str]) -> float | None:
+    """The factor for documents that were listed in none of the windows, each of which draws its positions anew; None
+    where a tenant keeps every position in one of them.
+    """
+    factors = []
+    for tenant in tenants:
+        kept = [part.policy.rules_by_name(tenant).keep for part in windows]
+        samplings = [Sampling(keep) for keep in kept if keep is not None]
+        if len(samplings) < len(windows):
+            return None
+        factors.append(odds_over_windows(samplings))
+    return max(factors, default=None)

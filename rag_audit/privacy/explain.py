@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from rag_audit import accounting
-from rag_audit.accounting.figures import PolicyFigures
+from rag_audit.accounting.figures import PolicyFigures, TenantFigures
 from rag_audit.formats.policy import Policy
+from rag_audit.formats.tenants import NoisePolicy, TenantPolicyV2
+from rag_audit.relation.coins import COIN_RANGE
 
 _WIDTH = 110
 _COLUMN = 18
@@ -27,11 +29,49 @@ def figures_text(figures: PolicyFigures) -> str:
 
     :param figures: the result of `accounting.policy_figures`
     """
+    lines = [*textwrap.wrap(COVERS, _WIDTH), ""]
+    if "tenants" in figures:
+        lines += [*mechanism_lines(figures["tenants"]), ""]
+    if "bounds" in figures:
+        lines += _noise_lines(figures)
+    return "\n".join(lines)
+
+
+def unlisted(odds: str) -> str:
+    """What `odds_unlisted` says, in words."""
+    return (
+        "For a document that was handed to none of them, whatever any number of accounts see changes the odds that it"
+        f" is there by at most a factor {odds}. This is no epsilon: it says nothing of documents that were handed out."
+    )
+
+
+def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
+    """What protects each tenant, in words."""
+    lines = []
+    for name, tenant in tenants.items():
+        kind = MECHANISM_WORDS[tenant["mechanism"]]
+        eps, odds = tenant["eps"], tenant["odds_unlisted"]
+        lines.append(f"{name}: {kind}; eps {eps}" + ("" if odds is None else f"; odds_unlisted {odds}"))
+    sampled = [float(t["odds_unlisted"]) for t in tenants.values() if t["odds_unlisted"] is not None]
+    if sampled:
+        lines += textwrap.wrap(unlisted(f"{max(sampled):g}"), _WIDTH)
+    return lines
+
+
+MECHANISM_WORDS = {
+    "noise": "noise on every score",
+    "sampling": "exact answers from a sample of the index",
+    "listing": "randomised response",
+    "none": "exact answers, nothing hides what is in the index",
+}
+"""What each mechanism does, for a line of text."""
+
+
+def _noise_lines(figures: PolicyFigures) -> list[str]:
     b = figures["bounds"]
     mechanism = b["mechanism"]
+    best = figures["eps_audit_by"] if figures["eps_audit_by"] != accounting.NO_BOUND else b["counts"]
     lines = [
-        *textwrap.wrap(COVERS, _WIDTH),
-        "",
         f"unit       {b['unit']}",
         f"adjacency  {b['adjacency']}",
         f"noise      dgs-1, gains {','.join(map(str, mechanism['gains']))}, R {mechanism['lattice']}:"
@@ -41,7 +81,7 @@ def figures_text(figures: PolicyFigures) -> str:
         "",
     ]
     for bound in b["bounds"]:
-        mark = "  <- eps_audit" if bound["name"] == figures["eps_audit_by"] else ""
+        mark = "  <- eps_audit" if bound["name"] == best else ""
         why = "" if bound["valid"] else f"  not valid: {bound['reason']}"
         lines.append(f"{bound['name'].replace('_', ' '):14} eps {bound['eps']}{mark}{why}")
     membership = figures["membership"]
@@ -58,7 +98,7 @@ def figures_text(figures: PolicyFigures) -> str:
         "for comparison, never counting:",
         *(f"  {name.replace('_', ' '):30} {value}" for name, value in b["not_bounds"].items()),
     ]
-    return "\n".join(lines)
+    return lines
 
 
 def explain(policy: Policy, figures: PolicyFigures, target: str) -> str:
@@ -75,7 +115,6 @@ def explain(policy: Policy, figures: PolicyFigures, target: str) -> str:
 
 
 def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
-    m = p.noise.mechanism()
     yield "v", str(p.v), "Version of this format."
     yield "window", p.window, "Its id: unique, since the ledger's chain and every receipt name it."
     yield (
@@ -100,48 +139,10 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
         f"The largest coalition covered: {p.k_max:,} accounts that pool their answers make"
         f" {p.k_max * p.n:,} queries. More accounts than this are outside eps_audit.",
     )
-    yield (
-        "eps_acc, delta_acc",
-        f"{p.eps_acc}, {p.delta_acc}",
-        "What is promised for one account alone, and what the calibration below is checked against.",
-    )
-    yield (
-        "delta_policy",
-        p.delta_policy,
-        f"The delta of eps_audit. It must exceed k_max delta_acc = {p.k_max * float(p.delta_acc):.3g}, which the"
-        " closed form spends; the other bounds spend all of delta_policy themselves. Keep it well below one over"
-        " the number of documents.",
-    )
-    yield (
-        "calibration",
-        p.calibration,
-        f"{target} For one account this method asks sigma/Delta of at least {_asked(p)}; it is"
-        f" {m.sigma_over_delta:.5g}. By method: {_by_method(p)}.",
-    )
-    yield (
-        "noise.gains",
-        ",".join(map(str, p.noise.gains)),
-        f"Each position's score gets the sum of {len(p.noise.gains)} draws of {p.noise.version} (sigma 16,"
-        " -127..127) times these. Each gain costs a draw a position in the circuit.",
-    )
-    yield (
-        "noise.lattice",
-        str(p.noise.lattice),
-        "R: scores are integers 0..R, and one document moves one score by at most R, the sensitivity. A finer"
-        " lattice needs more noise steps for the same privacy.",
-    )
-    yield (
-        "noise.lo, noise.hi",
-        f"{p.noise.lo}, {p.noise.hi}",
-        "Raw scores are cut to this range before they go to the lattice. Constants of the embedder, never fitted"
-        " to documents.",
-    )
-    yield (
-        "noise.table",
-        p.noise.table,
-        "SHA-256 of the published sampling table; the bounds use its exact masses.",
-    )
-    yield "sigma", p.sigma, "Derived: 16 times the root of the sum of squared gains, in lattice steps."
+    if p.noise is None:
+        yield "delta_policy", p.delta_policy, "The delta of noise, which no tenant of this policy has."
+    else:
+        yield from _noise_entries(p, p.noise, target)
     yield (
         "top_k",
         str(p.top_k),
@@ -162,6 +163,8 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
             " caps this tenant's accounts, so a bound with no assumption on coalitions exists."
             f" {words} {', '.join(f'{name} {digest[:16]}..' for name, digest in sorted(tenant.circuits.items()))}",
         )
+        if isinstance(tenant, TenantPolicyV2):
+            yield f"tenants.{tenant.tenant}.mechanism", *_mechanism(p, tenant)
     yield (
         "proving",
         p.proving,
@@ -191,11 +194,76 @@ def _entries(p: Policy, target: str) -> Iterator[tuple[str, str, str]]:
     )
 
 
+def _mechanism(p: Policy, tenant: TenantPolicyV2) -> tuple[str, str]:
+    """A tenant's mechanism, and what it promises and costs."""
+    rules = p.rules(tenant)
+    words = [MECHANISM_WORDS[rules.mechanism]]
+    if rules.keep is not None:
+        words.append(
+            f"each position is kept for the whole window with probability {rules.keep / COIN_RANGE:.4g} and scores 0"
+            " otherwise, so an answer misses that share of what it would find"
+        )
+    if not rules.gains:
+        words.append(
+            f"scores are cut to {rules.window.lo}..{rules.window.hi} in {rules.window.lattice} steps and ranked exactly"
+        )
+    sentence = "; ".join(words)
+    return rules.mechanism, f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _noise_entries(p: Policy, noise: NoisePolicy, target: str) -> Iterator[tuple[str, str, str]]:
+    assert p.delta_acc is not None  # as with noise always
+    m = noise.mechanism()
+    yield (
+        "eps_acc, delta_acc",
+        f"{p.eps_acc}, {p.delta_acc}",
+        "What is promised for one account alone, and what the calibration below is checked against.",
+    )
+    yield (
+        "delta_policy",
+        p.delta_policy,
+        f"The delta of eps_audit. It must exceed k_max delta_acc = {p.k_max * float(p.delta_acc):.3g}, which the"
+        " closed form spends; the other bounds spend all of delta_policy themselves. Keep it well below one over"
+        " the number of documents.",
+    )
+    yield (
+        "calibration",
+        str(p.calibration),
+        f"{target} For one account this method asks sigma/Delta of at least {_asked(p)}; it is"
+        f" {m.sigma_over_delta:.5g}. By method: {_by_method(p)}.",
+    )
+    yield (
+        "noise.gains",
+        ",".join(map(str, noise.gains)),
+        f"Each position's score gets the sum of {len(noise.gains)} draws of {noise.version} (sigma 16,"
+        " -127..127) times these. Each gain costs a draw a position in the circuit.",
+    )
+    yield (
+        "noise.lattice",
+        str(noise.lattice),
+        "R: scores are integers 0..R, and one document moves one score by at most R, the sensitivity. A finer"
+        " lattice needs more noise steps for the same privacy.",
+    )
+    yield (
+        "noise.lo, noise.hi",
+        f"{noise.lo}, {noise.hi}",
+        "Raw scores are cut to this range before they go to the lattice. Constants of the embedder, never fitted"
+        " to documents.",
+    )
+    yield (
+        "noise.table",
+        noise.table,
+        "SHA-256 of the published sampling table; the bounds use its exact masses.",
+    )
+    yield "sigma", str(p.sigma), "Derived: 16 times the root of the sum of squared gains, in lattice steps."
+
+
 def _asked(policy: Policy) -> str:
-    return f"{_required(policy, policy.calibration):.5g}"
+    return f"{_required(policy, str(policy.calibration)):.5g}"
 
 
 def _required(policy: Policy, method: str) -> float:
+    assert policy.eps_acc is not None and policy.delta_acc is not None  # as with noise always
     return accounting.required_sigma_over_delta(
         method, n=policy.n, eps_acc=float(policy.eps_acc), delta_acc=float(policy.delta_acc)
     )

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, Ty
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import RagAuditError, VersionError
 from rag_audit.formats.constants import Constants
-from rag_audit.formats.statements import PublicValues, RecordPublic, SlotPublic, TenantPublic
+from rag_audit.formats.publics import KeptCommitment, KeptPublic, RecordPublic, SlotPublic, TenantPublic
+from rag_audit.formats.statements import PublicValues
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +48,7 @@ class RecordPrivate:
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
     :param low_memory: see `CertificateJob`; for systems that have this choice
+    :param kept: of a sampled tenant, one byte 0 or 1 for each position, and the opening of their commitment
     """
 
     s0: int = field(repr=False)
@@ -63,6 +65,34 @@ class RecordPrivate:
     salt_k: int = field(repr=False)
     positions: Sequence[int] = field(repr=False)
     low_memory: bool = False
+    kept: tuple[bytes, bytes] | None = field(repr=False, default=None)
+
+
+@dataclass(frozen=True)
+class KeptColumn:
+    """A tenant's kept positions as they are proved once a window.
+
+    :param commitment: the commitment, whose digest the ledger gets
+    :param proof: the proof as files carry it
+    :param opening: the secret salt or blindings of the commitment, which must outlive the window's proving: the ledger
+        names one commitment, and no other has this opening
+    """
+
+    commitment: KeptCommitment
+    proof: dict[str, Json]
+    opening: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class OpenedKept:
+    """A tenant's kept positions as a verifier accepted them.
+
+    :param commitment: the commitment that the ledger names, with its points
+    :param setup: the kind of setup of the key; None where no setup has secrets
+    """
+
+    commitment: KeptCommitment
+    setup: Literal["unsafe", "ceremony"] | None
 
 
 Made = TypeVar("Made", covariant=True)
@@ -237,6 +267,39 @@ class ProofSystem(Protocol[Key]):
         self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
     ) -> CertificateJob | None:
         """The job that makes a slot's noise certificate before its query; None for systems that have none."""
+
+    def kept_job(
+        self, kept: KeptPublic, s0: int, s1: int, salt: bytes, *, low_memory: bool = False
+    ) -> Job[KeptColumn]:
+        """The job that commits to a sampled tenant's kept positions and proves that they are the coins of the seed.
+
+        :param salt: 32 secret bytes of this tenant and window, for systems whose commitment takes a salt
+        """
+
+    def keyed_kept(self, job: Job[KeptColumn]) -> tuple[Job[KeptColumn], dict[str, str]]:
+        """As `keyed`, for such a job."""
+
+    def open_kept(
+        self,
+        kept: KeptPublic,
+        digest: str,
+        proof: Json,
+        published: Mapping[str, Json],
+        pins: Pins,
+        *,
+        engine: str = "native",
+        field: str,
+    ) -> OpenedKept:
+        """The commitment to a tenant's kept positions that the ledger names, if the proof holds for it.
+
+        :param digest: the ledger's, 64 hexadecimal digits
+        :param proof: the proof from a file
+        :param published: the window file's verification keys
+        :raises InvalidProof: the proof does not hold, or is of another commitment
+        :raises EncodingError: the proof is not canonical
+        :raises SchemaError: the proof has other fields
+        :raises SetupError: there is no pin
+        """
 
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
         """The keys that the window file carries for verifiers of these proofs, by digest."""

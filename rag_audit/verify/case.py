@@ -13,6 +13,7 @@ from rag_audit.errors import ExitCode, RagAuditError
 from rag_audit.formats.challenge import Challenge
 from rag_audit.formats.manifest import Manifest
 from rag_audit.formats.policy import Policy
+from rag_audit.formats.publics import RecordPublic
 from rag_audit.formats.records import (
     BeaconEntry,
     Closing,
@@ -24,7 +25,6 @@ from rag_audit.formats.records import (
     RosterEntry,
     TenantEntry,
 )
-from rag_audit.formats.statements import RecordPublic
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 from rag_audit.accounting.bounds import BoundSetJson
+from rag_audit.accounting.figures import TenantFigures
 from rag_audit.accounting.tradeoff import MembershipJson
 
 
@@ -26,7 +27,10 @@ class Figures(TypedDict, total=False):
     :param challenge: which draw counted: full, own, published
     :param setup: the kind of setup of the Groth16 keys
     :param allowed: names of the exceptions that trust.toml or an option allowed
-    :param scores: the score window lo..hi
+    :param scores: the score windows lo..hi, joined by "+"
+    :param tenants: what protects each tenant's documents, of a policy that names mechanisms
+    :param odds_unlisted: the largest factor of the tenants that sample
+    :param listable: how many of each tenant's positions may have been listed
     """
 
     # set by the checks
@@ -58,6 +62,9 @@ class Figures(TypedDict, total=False):
     eps_all_accounts: str
     accounts_max: int
     eps_realised: str
+    tenants: dict[str, TenantFigures]
+    odds_unlisted: str
+    listable: dict[str, int]
     # the policy's and the verifier's own
     allowed: list[str]
     delta: str

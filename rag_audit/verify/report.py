@@ -8,7 +8,7 @@ from __future__ import annotations
 import textwrap
 
 from rag_audit.errors.printable import printable
-from rag_audit.privacy.explain import COVERS
+from rag_audit.privacy.explain import COVERS, mechanism_lines
 from rag_audit.relation.scores import LARGEST_PRODUCT
 from rag_audit.verify.verifier import DOES_NOT_PROVE, Verdict
 
@@ -44,7 +44,13 @@ def _figures(verdict: Verdict) -> list[str]:
         "",
         "privacy of the list of selected positions when one committed position changes",
     ]
-    for bound in f["bounds"]["bounds"]:
+    if "tenants" in f:
+        lines += [f"  {line}" for line in mechanism_lines(f["tenants"])]
+        lines += [
+            f"  {name}: at most {listable:,} of its positions were listed"
+            for name, listable in f.get("listable", {}).items()
+        ]
+    for bound in f["bounds"]["bounds"] if "bounds" in f else ():
         why = "" if bound["valid"] else f"  not valid: {bound['reason']}"
         counts = "  <- eps_audit" if bound["name"] == f["eps_audit_by"] else ""
         lines.append(f"  {bound['name'].replace('_', ' '):14} eps {bound['eps']}{counts}{why}")

@@ -99,10 +99,17 @@ class Verdict:
         sampled = f.get("mode") == "sampled"
         if self.passed and sampled:
             parts = ["PASS-SAMPLED"]
+        if self.passed and "none" in {t["mechanism"] for t in f.get("tenants", {}).values()}:
+            parts = ["PASS-INTEGRITY"]
         if self.deciding is not None:
             parts.append(self.deciding.id)
         if self.exit_code in (ExitCode.PASS, ExitCode.UNMET):
             parts.append(f"{'eps_if_conforming' if sampled else 'eps_audit'}={f.get('eps_audit')}")
+            if "tenants" in f:
+                parts.append(f"odds_unlisted={f.get('odds_unlisted', 'none')}")
+                parts.append(
+                    "mechanisms=" + ",".join(f"{t}:{v['mechanism']}" for t, v in f["tenants"].items())
+                )
             keys = ["delta", "k_max", *(("beta", "eta", "challenge") if sampled else ())]
             keys += ["mode", "records", "receipts", "a1", "d1", "coalition", "proofs", "setup", "abandoned"]
             parts += [f"{k}={f.get(k)}" for k in [*keys, "scores"]]
@@ -297,13 +304,14 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
     statuses = {c.status for c in case.checks}
     worst = next((s for s in (Status.FAIL, Status.UNDECIDED, Status.UNMET) if s in statuses), Status.PASS)
     require = case.trust.require
+    windows = [case.policy.rules(t).window for t in case.policy.tenants]
     figures: Figures = {
         **case.figures,
         "delta": case.policy.delta_policy,
         "k_max": case.policy.k_max,
         "n": case.policy.n,
-        "scores": f"{case.policy.noise.lo}..{case.policy.noise.hi}",
-        "lattice": case.policy.noise.lattice,
+        "scores": "+".join(sorted({f"{w.lo}..{w.hi}" for w in windows})),
+        "lattice": max(w.lattice for w in windows),
         "dimension": case.manifest["schema"]["dimension"],
         "beta": require.beta,
         "eta": require.eta,

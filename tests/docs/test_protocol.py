@@ -15,6 +15,7 @@ from rag_audit.formats.challenge import Challenge
 from rag_audit.formats.opening import list_root
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
+from rag_audit.formats.publics import record_public, tenant_public
 from rag_audit.formats.receipts import open_receipt
 from rag_audit.formats.records import (
     BeaconWitness,
@@ -30,7 +31,6 @@ from rag_audit.formats.records import (
     verifies,
 )
 from rag_audit.formats.requests import REFUSALS, Answer, Refusal, SignedRequest
-from rag_audit.formats.statements import record_public, tenant_public
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rag_audit.errors import WindowStateError
-from rag_audit.formats.statements import SlotKey
+from rag_audit.formats.publics import SlotKey
 from rag_audit.index.engine import Int32Array, NoisePool
 
 WAIT = 20.0

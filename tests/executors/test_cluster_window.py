@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit.encoding.canonical import jcs
-from rag_audit.formats.statements import SlotKey
+from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.parties.provider.window import Window
 from tests.executors.conftest import ROOT, Cluster

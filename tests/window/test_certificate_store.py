@@ -13,7 +13,7 @@ import pytest
 
 from rag_audit.attest.certificates import CertificateStore
 from rag_audit.errors import StoreError
-from rag_audit.formats.statements import SlotKey
+from rag_audit.formats.publics import SlotKey
 from rag_audit.proofs.scan import NoiseCertificate
 
 KEY, OPENING = bytes(range(32)), "ab" * 32

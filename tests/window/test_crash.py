@@ -19,8 +19,8 @@ import pytest
 from rag_audit.attest.release import Release
 from rag_audit.encoding import durable
 from rag_audit.encoding.canonical import jcs
+from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.requests import Answer, Refusal
-from rag_audit.formats.statements import SlotKey
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.store import LedgerStore

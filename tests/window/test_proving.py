@@ -12,7 +12,7 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import PolicyError, SetupError, StoreError, WitnessError
 from rag_audit.formats.policy import Policy
-from rag_audit.formats.statements import RecordPublic
+from rag_audit.formats.publics import RecordPublic
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.parties.provider.window import Window
 from rag_audit.proofs import groth16

@@ -26,9 +26,10 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.encoding.canonical import digest_hex, jcs
 from rag_audit.errors import ExitCode, MemoryLimitError, WindowStateError
 from rag_audit.formats import statements
+from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.records import QueryRecord, answer_digest
 from rag_audit.formats.requests import Refusal, RequestSalts
-from rag_audit.formats.statements import EmbedStatement, SlotKey
+from rag_audit.formats.statements import EmbedStatement
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import wordllama
 from rag_audit.index.engine import select

@@ -14,7 +14,7 @@ import pytest
 
 from rag_audit.errors import ExitCode, PolicyError, WitnessError
 from rag_audit.formats.constants import Constants
-from rag_audit.formats.statements import RecordPublic
+from rag_audit.formats.publics import RecordPublic
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.parties.provider.window import Window
 from rag_audit.proofs import groth16

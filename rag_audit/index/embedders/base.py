@@ -15,7 +15,7 @@ from rag_audit.errors import EncodingError, RagAuditError
 from rag_audit.formats.manifest import EmbedderManifest
 
 if TYPE_CHECKING:
-    from rag_audit.formats.statements import StaticTable
+    from rag_audit.formats.publics import StaticTable
 
 Vectors = npt.NDArray[np.int8]
 """int4 components in -7..7, held as int8: shape (d,) for one text, (n, d) for n."""

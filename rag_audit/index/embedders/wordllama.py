@@ -21,7 +21,7 @@ import numpy as np
 
 from rag_audit.errors import EncodingError, SetupError
 from rag_audit.formats.manifest import EmbedderManifest
-from rag_audit.formats.statements import StaticTable
+from rag_audit.formats.publics import StaticTable
 from rag_audit.index.embedders.base import NothingToEmbed, PromptTemplate, TokenLimits, Vectors, check_text
 from rag_audit.relation.native import query_commitment
 from rag_audit.relation.vectors import MAX_COMPONENT

@@ -8,10 +8,10 @@ from rag_audit.attest.certificates import CertificateStore
 from rag_audit.attest.release import Release
 from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, Json
 from rag_audit.errors import RagAuditError, RequestRefused, SchemaError
+from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.receipts import make_receipt
 from rag_audit.formats.records import QueryRecord
 from rag_audit.formats.requests import Answer, AnsweredDocument, Refusal, SignedRequest
-from rag_audit.formats.statements import SlotKey
 from rag_audit.index.engine import NoisePool
 from rag_audit.parties.provider.context import Context
 from rag_audit.parties.provider.proving import Prover
@@ -71,7 +71,7 @@ class Answers:
             if at_once:
                 # The wait comes before the record gets its time, which its account and the window file show.
                 self.release.hold(arrived, capacity=tenant.index.capacity,
-                                   components=len(context.policy.noise.gains))  # fmt: skip
+                                   components=len(context.policy.rules_by_name(request.tenant).gains))  # fmt: skip
             record = state.append(
                 lambda seq: draft.model_copy(
                     update={"seq": seq, "ts": state.timestamp_inside(), "proof": proof}

@@ -14,8 +14,8 @@ from rag_audit.errors import StoreError, WindowStateError
 from rag_audit.formats.constants import STATEMENTS
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.policy import Policy
+from rag_audit.formats.publics import SlotKey, TenantPublic, tenant_public
 from rag_audit.formats.records import Opening, QueryRecord
-from rag_audit.formats.statements import SlotKey, TenantPublic, tenant_public
 from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import Int32Array
 from rag_audit.ledger.keys import SigningKey, VerifierKey
@@ -104,7 +104,7 @@ class Context:
             slot,
             self.beacon(slot.account),
             capacity,
-            self.policy.noise.gains,
+            self.policy.rules_by_name(slot.tenant).gains,
         )
 
     def retained(self, record: QueryRecord) -> Retained:

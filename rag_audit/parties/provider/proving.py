@@ -14,8 +14,8 @@ from rag_audit.encoding.canonical import Json, digest_hex, jcs
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SchemaError, StoreError, WindowStateError
 from rag_audit.formats.challenge import Challenge
+from rag_audit.formats.publics import RecordPublic, SlotKey, record_public, slot_public
 from rag_audit.formats.records import QueryRecord
-from rag_audit.formats.statements import RecordPublic, SlotKey, record_public, slot_public
 from rag_audit.index.query import OpenedQuery
 from rag_audit.ledger.note import parse_note
 from rag_audit.parties.provider.context import Context

@@ -10,7 +10,8 @@ from rag_audit import _native
 from rag_audit.encoding.cache import build_file, cache_dir
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import EncodingError, WitnessError
-from rag_audit.formats.statements import EmbedStatement, StaticTable
+from rag_audit.formats.publics import StaticTable
+from rag_audit.formats.statements import EmbedStatement
 from rag_audit.proofs.groth16.circuit import Inputs
 from rag_audit.proofs.groth16.instance import EMBED_INPUTS, EmbedInstance
 from rag_audit.proofs.groth16.job import prove

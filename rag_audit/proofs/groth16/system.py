@@ -12,15 +12,8 @@ from rag_audit import _native
 from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError
 from rag_audit.formats.constants import Constants
-from rag_audit.formats.statements import (
-    EmbedStatement,
-    ManyStatement,
-    PublicValues,
-    RecordPublic,
-    SlotPublic,
-    Statement,
-    TenantPublic,
-)
+from rag_audit.formats.publics import KeptPublic, RecordPublic, SlotPublic, TenantPublic
+from rag_audit.formats.statements import EmbedStatement, ManyStatement, PublicValues, Statement
 from rag_audit.proofs.groth16.embed import EmbedJob, table_tree
 from rag_audit.proofs.groth16.instance import (
     EmbedInstance,
@@ -31,7 +24,17 @@ from rag_audit.proofs.groth16.instance import (
 from rag_audit.proofs.groth16.job import ENGINES, ProofJob, parse_key, parse_proof, refusals
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, record_digest
-from rag_audit.proofs.interface import IndexCommitment, OpenedKey, Pins, ProofSystem, RecordJob, RecordPrivate
+from rag_audit.proofs.interface import (
+    IndexCommitment,
+    Job,
+    KeptColumn,
+    OpenedKept,
+    OpenedKey,
+    Pins,
+    ProofSystem,
+    RecordJob,
+    RecordPrivate,
+)
 from rag_audit.relation.field import from_hex
 
 if TYPE_CHECKING:
@@ -61,6 +64,8 @@ class Groth16:
 
     def check_constants(self, constants: Constants) -> None:
         """See `ProofSystem.check_constants`."""
+        if constants.sampled:
+            raise PolicyError("this release does not prove samples", field="keep")
         _retrieve(constants)
 
     def commit_index(
@@ -115,6 +120,30 @@ class Groth16:
         own = cast("ProofJob | EmbedJob | RetrieveManyJob", job)  # this system makes no other
         keys = proving_key(own.instance)
         return replace(own, vk=keys.vk_digest), {own.instance.digest(): keys.vk_digest}
+
+    def kept_job(
+        self, kept: KeptPublic, s0: int, s1: int, salt: bytes, *, low_memory: bool = False
+    ) -> Job[KeptColumn]:
+        """See `ProofSystem.kept_job`."""
+        raise PolicyError("this release does not prove samples", field="keep")
+
+    def keyed_kept(self, job: Job[KeptColumn]) -> tuple[Job[KeptColumn], dict[str, str]]:
+        """See `ProofSystem.keyed_kept`."""
+        return job, {}
+
+    def open_kept(
+        self,
+        kept: KeptPublic,
+        digest: str,
+        proof: Json,
+        published: Mapping[str, Json],
+        pins: Pins,
+        *,
+        engine: str = "native",
+        field: str,
+    ) -> OpenedKept:
+        """See `ProofSystem.open_kept`."""
+        raise PolicyError("this release does not prove samples", field="keep")
 
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
         """See `ProofSystem.published_keys`."""

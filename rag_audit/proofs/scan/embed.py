@@ -13,7 +13,8 @@ from rag_audit import _native
 from rag_audit.encoding.cache import build_file, cache_dir
 from rag_audit.encoding.canonical import Json, digest_hex, parse_base64
 from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, WitnessError
-from rag_audit.formats.statements import EmbedStatement, StaticTable
+from rag_audit.formats.publics import StaticTable
+from rag_audit.formats.statements import EmbedStatement
 from rag_audit.proofs.batch import Refusals, in_chunks
 from rag_audit.proofs.scan.key import ARGUMENT, VERSION
 from rag_audit.proofs.scan.verify import refused

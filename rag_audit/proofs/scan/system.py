@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, cast
 from rag_audit.encoding.canonical import Json, jcs, parse_hex, sha256
 from rag_audit.errors import InvalidProof, PolicyError, SetupError
 from rag_audit.formats.constants import Constants
-from rag_audit.formats.statements import (
-    EmbedStatement,
-    PublicValues,
-    RecordPublic,
-    SlotPublic,
-    Statement,
-    TenantPublic,
-)
+from rag_audit.formats.publics import KeptPublic, RecordPublic, SlotPublic, TenantPublic
+from rag_audit.formats.statements import EmbedStatement, PublicValues, Statement
 from rag_audit.proofs.batch import Refusals
-from rag_audit.proofs.interface import IndexCommitment, OpenedKey, Pins, ProofSystem, RecordJob, RecordPrivate
+from rag_audit.proofs.interface import (
+    IndexCommitment,
+    Job,
+    KeptColumn,
+    OpenedKept,
+    OpenedKey,
+    Pins,
+    ProofSystem,
+    RecordJob,
+    RecordPrivate,
+)
 from rag_audit.proofs.scan import embed, verify
 from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey, table_columns
 from rag_audit.proofs.scan.job import CertificateJob, ProofJob
@@ -47,6 +51,8 @@ class Scan:
 
     def check_constants(self, constants: Constants) -> None:
         """See `ProofSystem.check_constants`."""
+        if constants.sampled:
+            raise PolicyError("this release does not prove samples", field="keep")
         check_gains(constants.gains)
         ScoreWindow(constants.lo, constants.hi, constants.lattice).check_reach(constants.dimension)
         for name, found, most in (
@@ -120,6 +126,30 @@ class Scan:
     def keyed(self, job: RecordJob) -> tuple[RecordJob, dict[str, str]]:
         """See `ProofSystem.keyed`."""
         return job, {}
+
+    def kept_job(
+        self, kept: KeptPublic, s0: int, s1: int, salt: bytes, *, low_memory: bool = False
+    ) -> Job[KeptColumn]:
+        """See `ProofSystem.kept_job`."""
+        raise PolicyError("this release does not prove samples", field="keep")
+
+    def keyed_kept(self, job: Job[KeptColumn]) -> tuple[Job[KeptColumn], dict[str, str]]:
+        """See `ProofSystem.keyed_kept`."""
+        return job, {}
+
+    def open_kept(
+        self,
+        kept: KeptPublic,
+        digest: str,
+        proof: Json,
+        published: Mapping[str, Json],
+        pins: Pins,
+        *,
+        engine: str = "native",
+        field: str,
+    ) -> OpenedKept:
+        """See `ProofSystem.open_kept`."""
+        raise PolicyError("this release does not prove samples", field="keep")
 
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
         """See `ProofSystem.published_keys`."""

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence, Set
 from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import ExitCode, RagAuditError, SetupError
 from rag_audit.formats.constants import STATEMENTS
+from rag_audit.formats.publics import TenantPublic, record_public, tenant_public
 from rag_audit.formats.records import QueryRecord
-from rag_audit.formats.statements import PublicValues, TenantPublic, record_public, tenant_public
+from rag_audit.formats.statements import PublicValues
 from rag_audit.index.embedders import manifest_digest, public_manifest
 from rag_audit.proofs.batch import Lazy, Refusals
 from rag_audit.proofs.interface import SYSTEMS, Key, ProofSystem, proof_system

@@ -25,8 +25,16 @@ def check(case: Case) -> None:
     if table is None:
         case.record("trust.noise_table", Status.UNDECIDED, "a pinned noise table", "no pin in trust.toml")
     else:
-        case.report("trust.noise_table", table == policy.noise.table, table, policy.noise.table)
-    _maximum(case, "max_epsilon", decimal(require.max_epsilon), case.figures.get("eps_audit"))
+        case.report(
+            "trust.noise_table",
+            policy.noise is None or table == policy.noise.table,
+            table,
+            "no noise" if policy.noise is None else policy.noise.table,
+        )
+    if policy.v > 1:
+        _mechanisms(case)
+    else:
+        _maximum(case, "max_epsilon", decimal(require.max_epsilon), case.figures.get("eps_audit"))
     _maximum(case, "max_delta", decimal(require.max_delta), Decimal(policy.delta_policy))
     p, q = policy.estimator.theta
     _maximum(case, "max_theta", decimal(require.max_theta), Decimal(p) / Decimal(q))
@@ -34,11 +42,12 @@ def check(case: Case) -> None:
     _maximum(case, "max_K_share", decimal(require.max_K_share), share)
     limit = None if require.max_abandoned is None else Decimal(require.max_abandoned)
     _maximum(case, "max_abandoned", limit, Decimal(case.figures["abandoned"]))
-    highest, hi = require.max_score_hi, policy.noise.hi
+    windows = [policy.rules(t).window for t in policy.tenants]
+    highest, hi = require.max_score_hi, max(w.hi for w in windows)
     case.require(
         "trust.max_score_hi", highest is not None and hi <= highest, _or_absent("at most", highest), hi
     )
-    wide, width = require.min_score_width, hi - policy.noise.lo
+    wide, width = require.min_score_width, min(w.hi - w.lo for w in windows)
     case.require(
         "trust.min_score_width", wide is not None and width >= wide, _or_absent("at least", wide), width
     )
@@ -68,6 +77,25 @@ def check(case: Case) -> None:
     case.figures["records"] = len(case.queries)
     _artefacts(case)
     _manifest(case)
+
+
+def _mechanisms(case: Case) -> None:
+    """Check each tenant's mechanism, and the figure that it promises: epsilon, or odds_unlisted where positions are
+    sampled and nothing else protects them."""
+    require, policy = case.trust.require, case.policy
+    found = {t.tenant: policy.rules(t).mechanism for t in policy.tenants}
+    strange = [f"{tenant}: {kind}" for tenant, kind in found.items() if kind not in require.mechanisms]
+    case.require("trust.mechanisms", not strange, f"{', '.join(require.mechanisms)} alone",
+                 "; ".join(strange) or ", ".join(sorted(set(found.values()))))  # fmt: skip
+    tenants = case.figures.get("tenants", {})
+    with_eps = [t["eps"] for t in tenants.values() if t["mechanism"] == "noise"]
+    if with_eps or not tenants:
+        most = max(with_eps, key=Decimal, default=None)
+        _maximum(case, "max_epsilon", decimal(require.max_epsilon), most)
+    sampled = [t["odds_unlisted"] for t in tenants.values() if t["mechanism"] == "sampling"]
+    if sampled:
+        most = max((odds for odds in sampled if odds is not None), key=Decimal, default=None)
+        _maximum(case, "max_odds_unlisted", decimal(require.max_odds_unlisted), most)
 
 
 def _manifest(case: Case) -> None:

@@ -1,0 +1,148 @@
+"""A tenant's part of a policy: its constants, its proof system, and what its retrieval does to scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from rag_audit.errors import PolicyError
+from rag_audit.formats.models import Count, Hex32, Identifier, Model, Positive
+from rag_audit.relation.coins import check_coin
+from rag_audit.relation.noise import check_gains
+from rag_audit.relation.scores import ScoreWindow
+
+if TYPE_CHECKING:
+    from rag_audit import accounting
+
+SystemName: TypeAlias = Literal["groth16", "scan"]
+"""A proof system (`proofs.interface.SYSTEMS`)."""
+
+MechanismName: TypeAlias = Literal["noise", "sampling", "listing", "none"]
+"""What keeps a tenant's answers private: the paper's noise on every score, a sample of the index without noise,
+randomised response, or nothing (docs/accounting.md)."""
+MECHANISMS: tuple[MechanismName, ...] = ("noise", "sampling", "listing", "none")
+
+
+class NoisePolicy(Model):
+    """The mechanism: DGS-1 noise with these gains, on scores quantised to 0..lattice over lo..hi."""
+
+    version: Literal["dgs-1"]
+    table: Hex32
+    """SHA-256 of the alias table that `vectors/` publishes"""
+    gains: Annotated[list[Positive], Field(min_length=1, max_length=6)]
+    lattice: Positive
+    """R: the sensitivity of one score in lattice units"""
+    lo: Count
+    hi: Positive
+
+    def mechanism(self) -> accounting.Mechanism:
+        """The mechanism that the accountant bounds."""
+        # The accountant's libraries take most of a second to import, which accounts and witnesses need not wait for.
+        from rag_audit import accounting
+
+        return accounting.Mechanism(tuple(self.gains), self.lattice)
+
+    def score_window(self) -> ScoreWindow:
+        """The map from raw scores to lattice scores."""
+        return ScoreWindow(self.lo, self.hi, self.lattice)
+
+
+class TenantPolicy(Model):
+    """One tenant's public contract constants and the proof system that serves it."""
+
+    tenant: Identifier
+    capacity: Positive
+    """committed positions; chosen without looking at the index"""
+    accounts_max: Positive
+    """cap on roster plus enrolments of this tenant"""
+    system: SystemName
+    circuits: dict[str, Hex32]
+    """circuit (or protocol) digest of each statement that a record's proofs prove (`formats.constants.STATEMENTS`)"""
+
+
+class ScoresPolicy(Model):
+    """The score window lo..hi in raw units and the lattice 0..lattice of a tenant without noise."""
+
+    lattice: Positive
+    lo: Count
+    hi: Positive
+
+    def score_window(self) -> ScoreWindow:
+        """The map from raw scores to lattice scores."""
+        return ScoreWindow(self.lo, self.hi, self.lattice)
+
+
+class TenantPolicyV2(TenantPolicy):
+    """A tenant's part of a policy of version 2, which names its mechanism (docs/protocol.md, "Mechanisms")."""
+
+    mechanism: Literal["top-k", "listing"]
+    noise: bool
+    """whether scores get the policy's noise"""
+    scores: ScoresPolicy | None
+    """the score window without noise; null with noise, whose window counts, and with a threshold"""
+    keep: Positive | None
+    """Pi: a position is kept for the window with probability Pi / 2^40; null keeps all"""
+    chance: Positive | None
+    """Q: listing only, a position is listed at a query whatever it holds with probability Q / 2^40"""
+    listed_max: Positive | None
+    """M: listing only, the most positions of a list"""
+    threshold: Positive | None
+    """listing only, the raw score from which a position is relevant"""
+
+
+@dataclass(frozen=True)
+class TenantRules:
+    """What a tenant's retrieval does to scores, whatever the policy's version.
+
+    :param gains: gains of the noise, empty without noise
+    :param window: the score window
+    :param keep: Pi, over 2^40; None where every position is kept
+    """
+
+    gains: tuple[int, ...]
+    window: ScoreWindow
+    keep: int | None = None
+
+    @property
+    def sampled(self) -> bool:
+        """Whether positions are sampled."""
+        return self.keep is not None
+
+    @property
+    def mechanism(self) -> MechanismName:
+        """What keeps answers private; with noise and sampling both, the noise, which bounds every outcome."""
+        if self.gains:
+            return "noise"
+        return "sampling" if self.sampled else "none"
+
+
+def rules_of(tenant: TenantPolicy, noise: NoisePolicy | None) -> TenantRules:
+    """The rules of a tenant, from its part and the policy's noise.
+
+    :raises PolicyError: the tenant's fields contradict one another, or are out of range; the field is named
+    """
+    if not isinstance(tenant, TenantPolicyV2):
+        assert noise is not None  # policies of version 1 have noise
+        return TenantRules(tuple(noise.gains), noise.score_window())
+
+    def need(ok: bool, name: str, expected: str) -> None:
+        if not ok:
+            raise PolicyError("the tenant's mechanism is not well-formed",
+                              field=f"policy.tenants.{tenant.tenant}.{name}",
+                              expected=expected, found=getattr(tenant, name))  # fmt: skip
+
+    need(tenant.mechanism == "top-k", "mechanism", "top-k; this release does not prove listing")
+    for name in ("chance", "listed_max", "threshold"):
+        need(getattr(tenant, name) is None, name, "null, which belongs to listing")
+    keep = None if tenant.keep is None else check_coin(tenant.keep, f"policy.tenants.{tenant.tenant}.keep")
+    if tenant.noise:
+        need(noise is not None, "noise", "false, since the policy has no noise")
+        need(tenant.scores is None, "scores", "null, since the noise has its window")
+        assert noise is not None
+        check_gains(noise.gains)
+        return TenantRules(tuple(noise.gains), noise.score_window(), keep)
+    need(tenant.scores is not None, "scores", "a score window, since the tenant has no noise")
+    assert tenant.scores is not None
+    return TenantRules((), tenant.scores.score_window(), keep)
