@@ -11,8 +11,16 @@ from collections.abc import Iterable, Sequence
 from rag_audit import _native
 from rag_audit.errors import EncodingError
 from rag_audit.relation.field import digest_to_field, to_bytes
-from rag_audit.relation.poseidon import TAG_NOISE, TAG_QUERY, TAG_SEED, TAG_SLOT, TAG_TOPK, TAG_VECTOR
-from rag_audit.relation.vectors import pack_nibbles, pack_tokens
+from rag_audit.relation.poseidon import (
+    TAG_KEPT,
+    TAG_NOISE,
+    TAG_QUERY,
+    TAG_SEED,
+    TAG_SLOT,
+    TAG_TOPK,
+    TAG_VECTOR,
+)
+from rag_audit.relation.vectors import pack_bits, pack_nibbles, pack_tokens
 
 
 def hash_elements(*xs: int) -> int:
@@ -70,3 +78,8 @@ def vector_commitment(salt: int, vector: Iterable[int]) -> int:
 def topk_commitment(salt: int, positions: Sequence[int]) -> int:
     """htopk, the commitment to the listed positions."""
     return hash_list(TAG_TOPK, [salt, len(positions), *positions])
+
+
+def kept_commitment(salt: int, kept: Sequence[bool]) -> int:
+    """C_kept of a groth16 tenant."""
+    return hash_list(TAG_KEPT, [salt, *pack_bits(kept)])

@@ -25,8 +25,8 @@ from rag_audit.proofs.groth16 import (
     verify_many,
 )
 from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
-from rag_audit.proofs.groth16.instance import SHIPPED
 from rag_audit.proofs.groth16.many import ManyProof, record_digest
+from rag_audit.proofs.groth16.shipped import SHIPPED
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.selection import top_k
 from tests.circuits.many_case import PAIR, STATEMENT, many_job, proof_job, shared_cases

@@ -18,6 +18,8 @@ from rag_audit.relation.field import MODULUS
 from tests.circuits import test_embed
 from tests.circuits.coalition_case import NEAR_A, A, B, C, window
 from tests.circuits.coalition_case import TINY as COALITION
+from tests.circuits.kept_case import TINY as KEPT
+from tests.circuits.kept_case import random_kept
 from tests.circuits.many_case import PAIR, many_job, shared_cases
 from tests.circuits.r1cs import System, read_witness, signal_class
 from tests.circuits.retrieve_case import SMALL, TINY, random_case
@@ -105,6 +107,12 @@ def test_no_signal_of_embed_can_be_changed_alone(table: test_embed.Table) -> Non
 def test_no_signal_of_coalition_can_be_changed_alone() -> None:
     case = window([A, B, NEAR_A, A, C], [0, 0, 1, 2, 3], [0, 0, 1, 1])
     loose, _ = loose_signals(COALITION, case.job.inputs(), None, 14)
+    assert loose == []
+
+
+@pytest.mark.full
+def test_no_signal_of_kept_can_be_changed_alone() -> None:
+    loose, _ = loose_signals(KEPT, random_kept(KEPT, 15).job().inputs(), None, 15)
     assert loose == []
 
 

@@ -10,14 +10,11 @@ from pathlib import Path
 import pytest
 
 from rag_audit.proofs.groth16 import instance as instances
-from rag_audit.proofs.groth16.instance import (
-    SHIPPED,
-    CoalitionInstance,
-    EmbedInstance,
-    included_sources,
-)
+from rag_audit.proofs.groth16.instance import CoalitionInstance, EmbedInstance, included_sources
+from rag_audit.proofs.groth16.shipped import SHIPPED
 from rag_audit.proofs.groth16.toolchain import circuits_dir
 from rag_audit.relation import noise
+from tests.circuits.kept_case import TINY as KEPT
 from tests.circuits.many_case import PAIR
 from tests.circuits.retrieve_case import TINY
 
@@ -96,13 +93,13 @@ def test_digest_covers_parameters_sources_compiler_and_table(monkeypatch: pytest
 
 
 def test_digest_names_every_own_source() -> None:
-    retrieve, many, embed, coalition = (
+    retrieve, many, embed, coalition, *others = (
         {name for name, _ in included_sources(main.main_source())}
-        for main in (TINY, PAIR, EmbedInstance(24), CoalitionInstance(4))
+        for main in (TINY, PAIR, EmbedInstance(24), CoalitionInstance(4), KEPT)
     )
     assert {"lib/dgs1.circom", "lib/dgs1_table.circom", "utils/bits.circom"} <= retrieve - {
         "lib/embed.circom"
     }
-    assert retrieve | many | embed | coalition == {
+    assert retrieve.union(many, embed, coalition, *others) == {
         path.relative_to(circuits_dir()).as_posix() for path in SOURCES
     }

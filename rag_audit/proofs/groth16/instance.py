@@ -58,6 +58,17 @@ class Instance(Protocol):
         """The circuit's digest that a policy pins, 64 hexadecimal digits."""
 
 
+class RecordInstance(Instance, Protocol):
+    """The interface of an instance of `retrieve` for one record, of which there are others for several records."""
+
+    @property
+    def extra(self) -> dict[str, Json]:
+        """What the digest covers beside sources, compiler, flags and parameters."""
+
+    def main_source(self, queries: int = 1) -> str:
+        """The circom file with the `main` component for several records."""
+
+
 @dataclass(frozen=True)
 class RetrieveInstance:
     """`retrieve`: claims A2, A3 and A4 for one record (docs/circuits.md).
@@ -82,23 +93,9 @@ class RetrieveInstance:
 
     def __post_init__(self) -> None:
         check_gains(self.gains)
-        # These are all bounds of the templates (circuits/lib), for which the compiler's errors would say less. Numbers
-        # of r or more, which it would take modulo r, are refused too.
-        ScoreWindow(self.lo, self.hi, self.lattice).check_reach(self.dimension)
-        if self.hi - self.lo < 2:
-            raise PolicyError("the score window is too narrow for the circuit", field="hi",
-                              expected=f"at least {self.lo + 2}", found=self.hi)  # fmt: skip
-        if not 8 <= self.capacity <= MAX_CAPACITY or self.capacity % 8:
-            raise PolicyError("the capacity does not fit the circuit", field="capacity",
-                              expected=f"a multiple of 8, at most {MAX_CAPACITY}", found=self.capacity)  # fmt: skip
-        if not 2 <= self.top_k <= self.capacity:
-            raise PolicyError("K does not fit the circuit", field="top_k", expected=f"2..{self.capacity}",
-                              found=self.top_k)  # fmt: skip
-        span = (self.lattice + 2 * MAX_MAGNITUDE * sum(self.gains)).bit_length()
-        if 8 * (span + 2 * self.top_k.bit_length() + 2) > 252:
-            raise PolicyError(
-                "noise or K are too large for the circuit", found=f"K {self.top_k}, gains {self.gains}"
-            )
+        check_selection(
+            self.capacity, self.dimension, self.top_k, self.gains, ScoreWindow(self.lo, self.hi, self.lattice)
+        )
 
     @property
     def name(self) -> str:
@@ -123,13 +120,21 @@ class RetrieveInstance:
             f"{self.lo}, {self.hi}, {self.lattice}"
         )
 
-    def main_source(self) -> str:
-        """The circom file with the `main` component; circuits/main holds those of the usual instances."""
-        return _main("retrieve", PUBLIC_INPUTS, f"Retrieve(1, {self.arguments})")
+    @property
+    def extra(self) -> dict[str, Json]:
+        """What the digest covers beside sources, compiler, flags and parameters."""
+        return {"noise_table": table_digest()}
+
+    def main_source(self, queries: int = 1) -> str:
+        """The circom file with the `main` component; circuits/main holds those of the usual instances.
+
+        :param queries: the number of records of a proof
+        """
+        return main_file("retrieve", PUBLIC_INPUTS, f"Retrieve({queries}, {self.arguments})")
 
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags, parameters and the noise table's digest."""
-        return circuit_digest(self, {"noise_table": table_digest()})
+        return circuit_digest(self, self.extra)
 
 
 @dataclass(frozen=True)
@@ -142,15 +147,10 @@ class RetrieveManyInstance:
     """
 
     queries: int
-    each: RetrieveInstance
+    each: RecordInstance
 
     def __post_init__(self) -> None:
-        if not 2 <= self.queries <= MAX_QUERIES:
-            raise PolicyError(
-                "the number of queries does not fit the circuit",
-                expected=f"2..{MAX_QUERIES}",
-                found=self.queries,
-            )
+        check_queries(self.queries)
 
     @property
     def name(self) -> str:
@@ -159,16 +159,16 @@ class RetrieveManyInstance:
 
     @property
     def public_inputs(self) -> tuple[str, ...]:
-        """The public inputs of `retrieve`, in its order; all but c_seed and c_idx stand for Q values each."""
-        return PUBLIC_INPUTS
+        """The public inputs of one record, in their order; what differs between records stands for Q values each."""
+        return self.each.public_inputs
 
     def main_source(self) -> str:
         """The circom file with the `main` component."""
-        return _main("retrieve", PUBLIC_INPUTS, f"Retrieve({self.queries}, {self.each.arguments})")
+        return self.each.main_source(self.queries)
 
     def digest(self) -> str:
-        """SHA-256 over sources, compiler, flags, parameters and the noise table's digest."""
-        return circuit_digest(self, {"noise_table": table_digest()})
+        """SHA-256 over what the digest of one record's circuit covers."""
+        return circuit_digest(self, self.each.extra)
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class EmbedInstance:
     def main_source(self) -> str:
         """The circom file with the `main` component."""
         arguments = f"{self.tokens}, {self.dimension}, {self.depth}, {self.zero_row}, {self.norm_factor}"
-        return _main("embed", EMBED_INPUTS, f"Embed({arguments})")
+        return main_file("embed", EMBED_INPUTS, f"Embed({arguments})")
 
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags and parameters. The table is a public input."""
@@ -273,30 +273,58 @@ class CoalitionInstance:
         """The circom file with the `main` component."""
         p, q = self.theta
         arguments = f"{self.records}, {self.dimension}, {p}, {q}, {self.norm_bits}"
-        return _main("coalition", COALITION_INPUTS, f"Coalition({arguments})")
+        return main_file("coalition", COALITION_INPUTS, f"Coalition({arguments})")
 
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags and parameters."""
         return circuit_digest(self, {})
 
 
-SHIPPED: tuple[RetrieveInstance | RetrieveManyInstance | EmbedInstance | CoalitionInstance, ...] = (
-    *(
-        RetrieveInstance(capacity, 256, 5, gains, 101, 810, lattice)
-        for capacity in (64, 256)
-        for gains, lattice in (((1,), 64), ((1, 8, 64), 128))
-    ),
-    RetrieveInstance(1024, 256, 5, (1,), 101, 810, 64),
-    RetrieveManyInstance(4, RetrieveInstance(256, 256, 5, (1, 8, 64), 101, 810, 128)),
-    EmbedInstance(24),
-    EmbedInstance(64),
-    CoalitionInstance(16),
-    CoalitionInstance(64),
-)
-"""The instances whose `main` components are in circuits/main."""
+def check_selection(
+    capacity: int, dimension: int, top_k: int, gains: tuple[int, ...], window: ScoreWindow
+) -> None:
+    """Refuse constants of a selection that no circuit can be built for; no gains are no noise.
+
+    :raises PolicyError: a constant is out of its bounds
+    """
+    # These are all bounds of the templates (circuits/lib), for which the compiler's errors would say less. Numbers
+    # of r or more, which it would take modulo r, are refused too.
+    window.check_reach(dimension)
+    if window.hi - window.lo < 2:
+        raise PolicyError("the score window is too narrow for the circuit", field="hi",
+                          expected=f"at least {window.lo + 2}", found=window.hi)  # fmt: skip
+    check_capacity(capacity)
+    if not 2 <= top_k <= capacity:
+        raise PolicyError("K does not fit the circuit", field="top_k", expected=f"2..{capacity}",
+                          found=top_k)  # fmt: skip
+    span = (window.lattice + 2 * MAX_MAGNITUDE * sum(gains)).bit_length()
+    if 8 * (span + 2 * top_k.bit_length() + 2) > 252:
+        raise PolicyError("noise or K are too large for the circuit", found=f"K {top_k}, gains {gains}")
 
 
-def _main(library: str, public: tuple[str, ...], component: str) -> str:
+def check_capacity(capacity: int, most: int = MAX_CAPACITY) -> None:
+    """Refuse a capacity that no circuit can be built for.
+
+    :raises PolicyError: the capacity is no multiple of 8, or too large
+    """
+    if not 8 <= capacity <= most or capacity % 8:
+        raise PolicyError("the capacity does not fit the circuit", field="capacity",
+                          expected=f"a multiple of 8, at most {most}", found=capacity)  # fmt: skip
+
+
+def check_queries(queries: int) -> None:
+    """Refuse a number of records that no circuit proves together.
+
+    :raises PolicyError: it is below 2 or too large
+    """
+    if not 2 <= queries <= MAX_QUERIES:
+        raise PolicyError(
+            "the number of queries does not fit the circuit", expected=f"2..{MAX_QUERIES}", found=queries
+        )
+
+
+def main_file(library: str, public: tuple[str, ...], component: str) -> str:
+    """The text of a main file: one component of a template in circuits/lib, with these public inputs."""
     return (
         "pragma circom 2.2.0;\n\n"
         f'include "../lib/{library}.circom";\n\n'

@@ -1,0 +1,164 @@
+"""Cheating provers of `kept`. Each carries one lie through a full assignment; the untouched circuit must break at the
+constraint meant for that lie and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.commitments import kept_commitment
+from tests.circuits.forger import Patch, forge, literal_system, shipped_system, shipped_witness
+from tests.circuits.forger import assert_caught as judged
+from tests.circuits.kept_case import TINY, KeptCase, random_kept
+
+pytestmark = pytest.mark.circuits
+
+COINS = "lib/coins.circom"
+assert_caught = partial(judged, TINY)
+
+
+@pytest.fixture(scope="module")
+def case() -> KeptCase:
+    return random_kept(TINY, 1, COIN_RANGE // 2)
+
+
+def forged(case: KeptCase, *patches: Patch, **overrides: int) -> list[int]:
+    """A forged assignment whose commitment is to the forged bits."""
+    inputs = {**case.job().inputs(), **overrides}
+    wires = literal_system(TINY).wires
+    first = forge(TINY, inputs, *patches)
+    bits = [bool(first[wires[f"coins.coin[{i}]"]]) for i in range(TINY.capacity)]
+    return forge(TINY, {**inputs, "c_kept": kept_commitment(case.salt, bits)}, *patches)
+
+
+def test_the_honest_witness_of_the_forger_is_accepted(case: KeptCase) -> None:
+    witness = forged(case)
+    assert list(literal_system(TINY).broken(witness)) == []
+    assert list(shipped_system(TINY).broken(shipped_witness(TINY, witness))) == []
+
+
+def test_kept_bit_flipped(case: KeptCase) -> None:
+    lie = (COINS, "coin[i] <== less[i].below;", "coin[i] <-- i == 3 ? 1 - less[i].below : less[i].below;")
+    assert_caught(forged(case, lie), {"coins.coin[]"})
+
+
+def test_committed_bit_is_not_the_coin(case: KeptCase) -> None:
+    """The coins are right, and the commitment is to others."""
+    bits = [bit ^ (i == 3) for i, bit in enumerate(case.bits())]
+    inputs = {**case.job().inputs(), "c_kept": kept_commitment(case.salt, bits)}
+    assert_caught(forge(TINY, inputs), {"c_kept"})
+
+
+def test_commitment_under_another_salt(case: KeptCase) -> None:
+    inputs = {**case.job().inputs(), "salt": case.salt ^ 1}
+    assert_caught(forge(TINY, inputs), {"c_kept"})
+
+
+@pytest.mark.full
+def test_packed_bit_is_not_the_coin(case: KeptCase) -> None:
+    lie = (COINS, "        element[n] <== sum;", "        element[n] <-- sum + 1 - 2 * bit[0];")
+    bits = [bit ^ (i == 0) for i, bit in enumerate(case.bits())]
+    witness = forge(TINY, {**case.job().inputs(), "c_kept": kept_commitment(case.salt, bits)}, lie)
+    assert_caught(witness, {"hash.packed.element[]"})
+
+
+@pytest.mark.full
+def test_comparison_turned_round(case: KeptCase) -> None:
+    lie = ("utils/bits.circom", "below <== 1 - digits.bit[n];", "below <-- digits.bit[n];")
+    assert_caught(forged(case, lie), {"coins.less[].less.below"})
+
+
+@pytest.mark.full
+def test_difference_with_a_false_top_digit(case: KeptCase) -> None:
+    lie = (
+        "utils/bits.circom",
+        "        bit[i] <-- rest & 1;",
+        "        bit[i] <-- n == 41 && i == 40 ? 1 - ((in >> i) & 1) : (in >> i) & 1;",
+    )
+    assert_caught(forged(case, lie), {"coins.less[].less.digits.in"})
+
+
+def test_draw_that_is_not_of_the_stream(case: KeptCase) -> None:
+    lie = (COINS, "        u[i] <== sum;", "        u[i] <-- i == 3 ? sum + 1 : sum;")
+    assert_caught(forged(case, lie), {"coins.uniforms.u[]"})
+
+
+@pytest.mark.full
+def test_word_that_is_not_of_the_stream(case: KeptCase) -> None:
+    lie = ("lib/dgs1.circom", "bit[i] <-- rest & 1;", "bit[i] <-- 0;")
+    assert_caught(forged(case, lie), {"coins.uniforms.split[].word"})
+
+
+@pytest.mark.full
+def test_word_taken_from_another_place(case: KeptCase) -> None:
+    lie = (
+        COINS,
+        "split[16 * n + i].word <== block[n].out[i];",
+        "split[16 * n + i].word <-- block[n].out[used - 1 - i];",
+    )
+    assert_caught(forged(case, lie), {"coins.uniforms.split[].word"})
+
+
+def test_word_not_below_r(case: KeptCase) -> None:
+    """word + r has the same residue as word and other bits, so other coins."""
+    low = (
+        "lib/dgs1.circom",
+        "bit[i] <-- rest & 1;",
+        "bit[i] <-- (((word & ((1 << 200) - 1)) + (-1 & ((1 << 200) - 1)) + 1) >> i) & 1;",
+    )
+    high = (
+        "lib/dgs1.circom",
+        "high.in <-- word >> 200;",
+        "high.in <-- (word >> 200) + (-1 >> 200)"
+        " + (((word & ((1 << 200) - 1)) + (-1 & ((1 << 200) - 1)) + 1) >> 200);",
+    )
+    witness = forged(case, low, high)
+    wires = literal_system(TINY).wires
+    assert [bool(witness[wires[f"coins.coin[{i}]"]]) for i in range(8)] != case.bits()
+    assert_caught(witness, {"coins.uniforms.split[].high.in"})
+
+
+@pytest.mark.parametrize(
+    "at, name",
+    [
+        pytest.param(1, "seed.s0", marks=pytest.mark.full),
+        pytest.param(2, "seed.s1", marks=pytest.mark.full),
+        pytest.param(3, "beacon", marks=pytest.mark.full),
+        (4, "slot"),
+    ],
+)
+def test_coins_of_another(case: KeptCase, at: int, name: str) -> None:
+    """The coins of another seed than the committed one, of another beacon or of another slot."""
+    lie = (COINS, f"hash.in[{at}] <== {name};", f"hash.in[{at}] <-- {name} + 1;")
+    assert_caught(forged(case, lie), {f"key.{name}"})
+
+
+@pytest.mark.full
+def test_stream_of_another_key(case: KeptCase) -> None:
+    lie = (COINS, "uniforms.kappa <== kappa;", "uniforms.kappa <-- kappa + 1;")
+    assert_caught(forged(case, lie), {"coins.kappa"})
+
+
+def test_other_seed_opened_for_the_commitment(case: KeptCase) -> None:
+    other = replace(case, s0=case.s0 ^ 1)
+    assert_caught(forged(other, c_seed=case.statement().c_seed), {"c_seed"})
+
+
+@pytest.mark.full
+def test_probability_of_another_policy(case: KeptCase) -> None:
+    lie = (COINS, "    out <== in;", "    out <-- in + (1 << 36);")
+    assert_caught(forged(case, lie), {"bound.out"})
+
+
+def test_probability_beyond_forty_bits(case: KeptCase) -> None:
+    """With keep of 2^40 + k the difference's top digit would say the wrong thing: keep is a number of 40 bits."""
+    assert_caught(forged(case, keep=COIN_RANGE + 5), {"bound.digits.in"})
+
+
+def test_public_values_of_another_entry(case: KeptCase) -> None:
+    witness = forged(case)
+    witness[literal_system(TINY).wires["ctx"]] += 1
+    assert_caught(witness, {"ctx"})

@@ -1,0 +1,61 @@
+"""Cases of `kept`, by the Python reference."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from rag_audit.formats.statements import KeptStatement
+from rag_audit.proofs.groth16.coins import KeptInstance
+from rag_audit.proofs.groth16.kept import KeptJob
+from rag_audit.relation import commitments
+from rag_audit.relation.coins import COIN_RANGE, coins, uniforms
+from rag_audit.relation.field import MODULUS
+
+TINY = KeptInstance(8)
+
+
+@dataclass(frozen=True)
+class KeptCase:
+    """A tenant's and window's secrets and public values."""
+
+    instance: KeptInstance
+    ctx: int
+    s0: int
+    s1: int
+    beacon: int
+    slot: int
+    keep: int
+    salt: int
+
+    def kappa(self) -> int:
+        return commitments.noise_key(self.s0, self.s1, self.beacon, self.slot)
+
+    def draws(self) -> list[int]:
+        return uniforms(self.kappa(), self.instance.capacity)
+
+    def bits(self) -> list[bool]:
+        return coins(self.kappa(), self.instance.capacity, self.keep)
+
+    def statement(self) -> KeptStatement:
+        return KeptStatement(
+            ctx=self.ctx,
+            c_seed=commitments.seed_commitment(self.s0, self.s1),
+            beacon=self.beacon,
+            slot=self.slot,
+            keep=self.keep,
+            c_kept=commitments.kept_commitment(self.salt, self.bits()),
+        )
+
+    def job(self) -> KeptJob:
+        return KeptJob(self.instance, self.statement(), s0=self.s0, s1=self.s1, salt=self.salt)
+
+
+def random_kept(instance: KeptInstance, seed: int, keep: int | None = None) -> KeptCase:
+    """A case whose secrets are random; so is the probability unless given."""
+    rng = random.Random(seed)
+    secrets = [rng.randrange(MODULUS) for _ in range(6)]
+    ctx, s0, s1, beacon, slot, salt = secrets
+    return KeptCase(
+        instance, ctx, s0, s1, beacon, slot, rng.randrange(1, COIN_RANGE) if keep is None else keep, salt
+    )

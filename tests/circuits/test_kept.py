@@ -1,0 +1,140 @@
+"""`kept` against the Python reference: its assignment exists for the commitment to the seed's coins and for no other."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from rag_audit.encoding.canonical import Json
+from rag_audit.errors import InvalidProof, PolicyError, WitnessError
+from rag_audit.formats.statements import KeptStatement
+from rag_audit.proofs.groth16 import VerificationKey, parse_proof, proving_key, refusals, verify
+from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
+from rag_audit.proofs.groth16.coins import KEPT_INPUTS, KeptInstance
+from rag_audit.proofs.groth16.kept import kept_positions
+from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.commitments import kept_commitment
+from rag_audit.relation.field import MODULUS
+from tests.circuits.kept_case import TINY, KeptCase, random_kept
+
+pytestmark = pytest.mark.circuits
+
+N64 = KeptInstance(64)
+N256 = KeptInstance(256)
+
+
+def satisfied(case: KeptCase, bits: list[bool] | None = None) -> bool:
+    """Whether there is an assignment for the commitment to these bits, those of the reference unless given."""
+    inputs = dict(case.job().inputs())
+    if bits is not None:
+        inputs["c_kept"] = kept_commitment(case.salt, bits)
+    try:
+        compute_witness(compile_circuit(case.instance), inputs)
+    except WitnessError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "instance", [TINY, N64, pytest.param(N256, marks=pytest.mark.full)], ids=lambda i: i.name
+)
+def test_the_coins_of_the_reference_and_no_others(instance: KeptInstance) -> None:
+    for seed in range(6):
+        case = random_kept(instance, seed)
+        bits = case.bits()
+        assert satisfied(case)
+        place = seed * 7 % instance.capacity
+        assert not satisfied(case, [bit ^ (i == place) for i, bit in enumerate(bits)])
+
+
+@pytest.mark.parametrize("instance", [TINY, N64], ids=lambda i: i.name)
+@pytest.mark.parametrize("keep, kept", [(1, False), (COIN_RANGE - 1, True)])
+def test_all_kept_and_none_kept(instance: KeptInstance, keep: int, kept: bool) -> None:
+    case = random_kept(instance, 20, keep)
+    assert case.bits() == [kept] * instance.capacity
+    assert satisfied(case)
+    assert not satisfied(case, [not kept] * instance.capacity)
+
+
+def test_a_draw_at_the_bound_is_not_kept() -> None:
+    case = random_kept(TINY, 21)
+    for place, draw in enumerate(case.draws()):
+        at, above = replace(case, keep=draw), replace(case, keep=draw + 1)
+        assert (at.bits()[place], above.bits()[place]) == (False, True)
+        assert satisfied(at) and satisfied(above)
+
+
+def test_probability_beyond_forty_bits_has_no_assignment() -> None:
+    case = random_kept(TINY, 22, COIN_RANGE - 1)
+    inputs = dict(case.job().inputs())
+    for keep in (COIN_RANGE, MODULUS - 1):
+        with pytest.raises(WitnessError):
+            compute_witness(compile_circuit(TINY), {**inputs, "keep": keep})
+
+
+def test_field_elements_at_the_edge() -> None:
+    top = MODULUS - 1
+    assert satisfied(replace(random_kept(TINY, 23), ctx=top, s0=top, s1=top, beacon=top, slot=top, salt=top))
+
+
+def test_constraints_are_the_documented_ones() -> None:
+    assert compile_circuit(N64).constraints == 8_238
+
+
+@pytest.mark.full
+def test_constraints_of_the_large_instance_are_the_documented_ones() -> None:
+    assert compile_circuit(N256).constraints == 27_711
+
+
+@pytest.mark.parametrize("capacity", [0, 4, 12, 1 << 18])
+def test_capacities_that_no_circuit_fits(capacity: int) -> None:
+    with pytest.raises(PolicyError) as caught:
+        KeptInstance(capacity)
+    assert caught.value.field == "capacity"
+
+
+# -- proofs --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def case() -> KeptCase:
+    return random_kept(N64, 24)
+
+
+@pytest.fixture(scope="module")
+def key() -> VerificationKey:
+    return VerificationKey.parse(proving_key(N64).vk, field="vk")
+
+
+@pytest.fixture(scope="module")
+def value(case: KeptCase) -> dict[str, Json]:
+    return pickle.loads(pickle.dumps(case.job())).run()
+
+
+@pytest.mark.parametrize("engine", ["native", "py_ecc"])
+def test_proof_verifies(key: VerificationKey, value: Json, case: KeptCase, engine: str) -> None:
+    proof = parse_proof(value, N64.digest(), field="proof")
+    assert key.inputs == len(KEPT_INPUTS)
+    assert verify(key, proof, case.statement(), engine=engine)
+
+
+@pytest.mark.parametrize("name", KEPT_INPUTS)
+def test_proof_of_another_statement(key: VerificationKey, value: Json, case: KeptCase, name: str) -> None:
+    proof = parse_proof(value, N64.digest(), field="proof")
+    statement: KeptStatement = replace(case.statement(), **{name: getattr(case.statement(), name) ^ 1})
+    assert isinstance(refusals(key, [proof], [statement])[0], InvalidProof)
+
+
+def test_commitment_and_positions_are_the_reference(case: KeptCase) -> None:
+    kept, c_kept = kept_positions(
+        64, s0=case.s0, s1=case.s1, beacon=case.beacon, slot=case.slot, keep=case.keep, salt=case.salt
+    )
+    assert [bool(bit) for bit in kept] == case.bits()
+    assert c_kept == case.statement().c_kept
+
+
+def test_job_does_not_show_its_secrets(case: KeptCase) -> None:
+    for secret in (case.s0, case.s1, case.salt):
+        assert str(secret) not in repr(case.job())

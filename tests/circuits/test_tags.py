@@ -1,0 +1,68 @@
+"""What the circuits about coins ask of their callers is asked by the compiler: sources that hand on a signal whose range
+nothing proved are not compiled."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rag_audit.errors import SetupError
+from rag_audit.proofs.groth16.circuit import run_compiler
+from rag_audit.proofs.groth16.instance import Instance
+from rag_audit.proofs.groth16.toolchain import circuits_dir
+from tests.circuits.kept_case import TINY as KEPT
+
+pytestmark = pytest.mark.circuits
+
+
+@pytest.mark.parametrize(
+    "instance, file, old, new, said",
+    [
+        pytest.param(
+            KEPT,
+            "kept",
+            "coins.bound <== bound.out;",
+            "coins.bound <== keep;",
+            "requires tag width",
+            id="probability whose range was not checked",
+        ),
+        pytest.param(
+            KEPT,
+            "kept",
+            "component bound = Ranged(40);",
+            "component bound = Ranged(41);",
+            "assert",
+            id="probability of too many bits",
+        ),
+        pytest.param(
+            KEPT,
+            "coins",
+            "    u.width = 40;",
+            "    u.width = 41;",
+            "assert",
+            id="draws of too many bits",
+        ),
+        pytest.param(
+            KEPT,
+            "coins",
+            "    signal output {bit} coin[N];",
+            "    signal output coin[N];",
+            "requires tag bit",
+            id="positions that may be no bits",
+        ),
+    ],
+)
+def test_range_that_nothing_proved_is_not_compiled(
+    tmp_path: Path, instance: Instance, file: str, old: str, new: str, said: str
+) -> None:
+    copy = tmp_path / "circuits"
+    shutil.copytree(circuits_dir(), copy)
+    path = copy / "lib" / f"{file}.circom"
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+    with pytest.raises(SetupError) as caught:
+        run_compiler(copy, instance.main_source(), tmp_path / "built", ("--O0",))
+    assert said in str(caught.value.found)
