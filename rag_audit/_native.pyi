@@ -40,10 +40,13 @@ __all__ = [
     "ptau_powers",
     "r1cs_unsatisfied",
     "scan_certify",
+    "scan_coins_certify",
+    "scan_coins_verify",
     "scan_embed_prove",
     "scan_embed_verify",
     "scan_limits",
     "scan_protocol",
+    "scan_protocols",
     "scan_prove",
     "scan_verify",
     "set_threads",
@@ -221,6 +224,16 @@ def scan_certify(
 ) -> tuple[bytes, bytes, bytes]:
     """Noise certificate of a slot (c_seed, beacon, slot): proof, commitments, and their secret blindings."""
 
+def scan_coins_certify(
+    capacity: int, context: bytes, slot_elements: bytes, seed: bytes, bound: int, low_memory: bool
+) -> tuple[bytes, bytes, bytes]:
+    """Certificate of a slot's coins, which positions' draws are below the bound: proof, commitments, and their secret
+    blindings.
+    """
+
+def scan_coins_verify(capacity: int, context: bytes, slot_elements: bytes, bound: int, proof: bytes) -> bytes:
+    """The commitments to the coins that a certificate is about; ValueError with the reason unless it holds."""
+
 def scan_prove(
     index: ScanIndex,
     parameters: ScanParameters,
@@ -282,6 +295,9 @@ class ScanEmbedBatch:
 
 def scan_protocol() -> bytes:
     """The protocol's digest: of its rules of layout, its limits, and what every kind of run says."""
+
+def scan_protocols() -> dict[str, bytes]:
+    """Digests of the runs that not every policy asks for, made in the same way, by the run's name."""
 
 def scan_limits() -> dict[str, int]:
     """The largest value of every public parameter, by name."""

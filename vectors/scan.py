@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 MANIFEST = ROOT.parent / "native" / "Cargo.toml"
-FILES = ("generators.json", "proofs.json", "trace.json")
+FILES = ("generators.json", "proofs.json", "proofs-coins.json", "trace.json", "trace-coins.json")
 
 
 def folder() -> Path:
@@ -34,19 +34,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     check = parser.parse_args().check
-    present = [name for name in FILES if (folder() / name).exists()]
-    if not check and present:
-        print(
-            f"vectors: {folder()} has {', '.join(present)}: a published file is not written again",
-            file=sys.stderr,
-        )
+    if not check and all((folder() / name).exists() for name in FILES):
+        print(f"vectors: {folder()} has all files: a published one is not written again", file=sys.stderr)
         return 1
     environment = dict(os.environ) if check else {**os.environ, "RAG_AUDIT_WRITE_VECTORS": "1"}
     command = ["cargo", "test", "--manifest-path", str(MANIFEST), "--release", "--locked", "--quiet"]
     made = subprocess.run([*command, "-p", "ragaudit-scan", "golden::"], env=environment, check=False)
     if made.returncode and not check:
         print(
-            "vectors: put the SHA-256 of trace.json into protocol::TRACE, then run --check", file=sys.stderr
+            "vectors: put the SHA-256 of each new trace into protocol.rs, then run --check", file=sys.stderr
         )
     return made.returncode
 

@@ -11,6 +11,7 @@ use ragaudit_scan::batch::{Refusals, CHUNK};
 use ragaudit_scan::coalition::{
     self, distinct_norms, prove_pairs, prove_records, Blocks, CoalitionSecret, CoalitionStatement,
 };
+use ragaudit_scan::coins::{prove_coins, verify_coins, CoinStatement};
 use ragaudit_scan::embed::{self, prove_embed, verify_embed, EmbedStatement, Query};
 use ragaudit_scan::group::encode_point;
 use ragaudit_scan::index::{
@@ -18,6 +19,7 @@ use ragaudit_scan::index::{
 };
 use ragaudit_scan::noise::{noise_column, Seed};
 use ragaudit_scan::query::Answer;
+use ragaudit_scan::session::Column;
 use ragaudit_scan::{protocol, Error, Result};
 use zeroize::Zeroizing;
 
@@ -31,8 +33,11 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ScanCoalition>()?;
     m.add_class::<ScanTable>()?;
     m.add_function(wrap_pyfunction!(scan_protocol, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_protocols, m)?)?;
     m.add_function(wrap_pyfunction!(scan_limits, m)?)?;
     m.add_function(wrap_pyfunction!(scan_certify, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_coins_certify, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_coins_verify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_prove, m)?)?;
     m.add_function(wrap_pyfunction!(scan_verify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_embed_prove, m)?)?;
@@ -44,6 +49,15 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn scan_protocol(py: Python<'_>) -> Bound<'_, PyBytes> {
     PyBytes::new(py, &protocol::name())
+}
+
+/// Those of the runs that not every policy asks for, by the run's name.
+#[pyfunction]
+fn scan_protocols(py: Python<'_>) -> BTreeMap<&'static str, Bound<'_, PyBytes>> {
+    let named = protocol::others().into_iter();
+    named
+        .map(|(run, name)| (run, PyBytes::new(py, &name)))
+        .collect()
 }
 
 /// The largest value of every public parameter, by name.
@@ -197,6 +211,47 @@ fn record(bytes: &[u8]) -> Result<Record> {
     }
 }
 
+/// s0, s1.
+fn seed_of(bytes: &[u8]) -> Result<Seed> {
+    let halves = Zeroizing::new(elements(bytes, "seed")?);
+    match halves[..] {
+        [a, b] => Ok(Seed([a, b])),
+        _ => Err(Error::Invalid {
+            field: "seed".to_owned(),
+            expected: "2 elements of 32 bytes".to_owned(),
+            found: format!("{} bytes", bytes.len()),
+        }),
+    }
+}
+
+/// A certificate with the commitments to its column and their blindings, which are secret.
+type CertificateBytes<'py> = (
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+);
+
+fn certified<'py>(
+    py: Python<'py>,
+    make: impl FnOnce() -> Result<(Vec<u8>, Column)> + Send,
+) -> PyResult<CertificateBytes<'py>> {
+    let (proof, rows, blindings) = guard(py, || {
+        let (proof, column) = make()?;
+        let blindings = column.opening.as_ref().map(|o| to_bytes_all(&o.blindings));
+        let blindings = Zeroizing::new(blindings.unwrap_or_default());
+        Ok::<_, Error>((proof, encoded(&column), blindings))
+    })?;
+    Ok((
+        PyBytes::new(py, &proof),
+        PyBytes::new(py, &rows),
+        PyBytes::new(py, &blindings),
+    ))
+}
+
+fn encoded(column: &Column) -> Vec<u8> {
+    column.rows.iter().flat_map(encode_point).collect()
+}
+
 /// The certificate of a slot (c_seed, beacon, slot), its noise commitments and their blindings, which are secret
 /// until the slot's query is proved.
 #[pyfunction]
@@ -207,47 +262,69 @@ fn scan_certify<'py>(
     slot_elements: &[u8],
     seed: &[u8],
     low_memory: bool,
-) -> PyResult<(
-    Bound<'py, PyBytes>,
-    Bound<'py, PyBytes>,
-    Bound<'py, PyBytes>,
-)> {
-    let (proof, rows, blindings) = guard(py, || {
-        let halves = Zeroizing::new(elements(seed, "seed")?);
-        let seed = match halves[..] {
-            [a, b] => Seed([a, b]),
-            _ => {
-                return Err(Error::Invalid {
-                    field: "seed".to_owned(),
-                    expected: "2 elements of 32 bytes".to_owned(),
-                    found: format!("{} bytes", seed.len()),
-                })
-            }
-        };
-        let made = answer::certify(
-            &index.0,
-            &parameters.0,
-            &slot(slot_elements)?,
-            &seed,
-            low_memory,
-        )?;
-        let rows = made.commitments();
-        let blindings = made
-            .noise
-            .opening
-            .as_ref()
-            .map(|o| to_bytes_all(&o.blindings));
-        Ok::<_, Error>((
-            made.proof,
-            rows,
-            Zeroizing::new(blindings.unwrap_or_default()),
-        ))
+) -> PyResult<CertificateBytes<'py>> {
+    certified(py, || {
+        let (slot, seed) = (slot(slot_elements)?, seed_of(seed)?);
+        let made = answer::certify(&index.0, &parameters.0, &slot, &seed, low_memory)?;
+        Ok((made.proof, made.noise))
+    })
+}
+
+fn coin_statement(
+    capacity: usize,
+    context: &[u8],
+    slot_elements: &[u8],
+    bound: u64,
+) -> Result<CoinStatement> {
+    let Slot {
+        c_seed,
+        beacon,
+        slot,
+    } = slot(slot_elements)?;
+    Ok(CoinStatement {
+        context: array(context, "context")?,
+        c_seed,
+        beacon,
+        slot,
+        capacity,
+        bound,
+    })
+}
+
+/// The certificate of a slot's coins: of each position whether its draw is below the bound. With the commitments to the
+/// bits and their blindings, which are secret.
+#[pyfunction]
+fn scan_coins_certify<'py>(
+    py: Python<'py>,
+    capacity: usize,
+    context: &[u8],
+    slot_elements: &[u8],
+    seed: &[u8],
+    bound: u64,
+    low_memory: bool,
+) -> PyResult<CertificateBytes<'py>> {
+    certified(py, || {
+        let statement = coin_statement(capacity, context, slot_elements, bound)?;
+        let made = prove_coins(&statement, &seed_of(seed)?, low_memory)?;
+        Ok((made.proof, made.column))
+    })
+}
+
+/// The commitments to the coins that a certificate is about; ValueError with the reason unless it holds.
+#[pyfunction]
+fn scan_coins_verify<'py>(
+    py: Python<'py>,
+    capacity: usize,
+    context: &[u8],
+    slot_elements: &[u8],
+    bound: u64,
+    proof: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let rows = guard(py, || {
+        let statement = coin_statement(capacity, context, slot_elements, bound)?;
+        Ok::<_, Error>(encoded(&verify_coins(&statement, proof)?))
     })?;
-    Ok((
-        PyBytes::new(py, &proof),
-        PyBytes::new(py, &rows),
-        PyBytes::new(py, &blindings),
-    ))
+    Ok(PyBytes::new(py, &rows))
 }
 
 /// The query proof of a record (c_seed, beacon, slot, context, cq, htopk), given its slot's certificate with

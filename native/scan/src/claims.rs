@@ -3,9 +3,10 @@ use std::sync::Arc;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use crate::error::{Error, Result};
 use crate::expr::Expr;
 use crate::group::{Fr, G1Affine};
-use crate::index::IndexCommitment;
+use crate::index::{IndexCommitment, Layout};
 use crate::mle::Weight;
 
 /// What a column's values are, whatever the secrets: bits of an integer from 0 on, or of one with a sign. Public, and the
@@ -66,6 +67,40 @@ pub struct Column {
     /// Row commitments; none for the column that the index link commits to.
     pub rows: Vec<G1Affine>,
     pub opening: Option<Arc<Opening>>,
+}
+
+impl Column {
+    /// A certificate's column over the positions of a layout, from what was kept of it: `field` is what an error calls it.
+    pub(crate) fn opened(
+        field: &str,
+        rows: Vec<G1Affine>,
+        values: Vec<i64>,
+        blindings: Vec<Fr>,
+        layout: Layout,
+    ) -> Result<Self> {
+        if rows.len() != layout.rows()
+            || blindings.len() != rows.len()
+            || values.len() != layout.capacity
+        {
+            let count = |rows: usize, blindings: &str, values: usize| {
+                format!("{rows} commitments, {blindings} and {values} values")
+            };
+            return Err(Error::invalid(
+                field,
+                count(layout.rows(), "as many blindings", layout.capacity),
+                count(
+                    rows.len(),
+                    &format!("{} blindings", blindings.len()),
+                    values.len(),
+                ),
+            ));
+        }
+        Ok(Self {
+            variables: layout.variables,
+            rows,
+            opening: Some(Arc::new(Opening { values, blindings })),
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

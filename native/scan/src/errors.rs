@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use crate::cheat::{run, Log, Without};
-use crate::{coalition, embed, noise, query};
+use crate::{coalition, coins, embed, noise, query};
 
 /// For how many values of one challenge, at most, a false claim becomes a true one; or how many transcripts, less one,
 /// give the opening. `of` counts the run's messages and claims of a label or kind.
@@ -31,6 +31,7 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         "selection" => 3,
         "lookup layer"
         | "choice"
+        | "coins below the bound"
         | "products"
         | "squares"
         | "norms"
@@ -40,7 +41,7 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         | "thresholds of pairs"
         | "constraint round" => 2,
         // Linear.
-        "lookup children" | "lookup leaves" | "noise" | "words" | "upper parts"
+        "lookup children" | "lookup leaves" | "noise" | "coins" | "words" | "upper parts"
         | "selected rows" | "components" | "packed vector" | "thresholds" | "counts" | "bits" => 1,
         // Openings.
         "fold" => 2,
@@ -175,12 +176,13 @@ fn every_parameter_ends_where_the_errors_do() {
 fn errors_are_those_of_the_page() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scan/README.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let runs: [(&str, fn()); 5] = [
+    let runs: [(&str, fn()); 6] = [
         ("noise certificate", noise::tests::largest),
         ("query proof", query::tests::largest),
         ("A1", embed::tests::largest),
         ("coalition, records", coalition::tests::largest_records),
         ("coalition, pairs", coalition::tests::largest_pairs),
+        ("coin certificate", coins::tests::largest),
     ];
     let mut missing = Vec::new();
     let mut sums = Vec::new();

@@ -10,8 +10,8 @@ use crate::answer::tests::Golden;
 use crate::cheat::{run, Cheat, Log, Told, Without, REPEATED};
 use crate::group::{encode_point, encode_scalar, query_generators, tables, vector_generators, Fr};
 use crate::index::IndexCommitment;
-use crate::protocol::{TRACE, VERSION};
-use crate::{answer, coalition, embed, noise, query};
+use crate::protocol::{COINS_TRACE, TRACE, VERSION};
+use crate::{answer, coalition, coins, embed, noise, query};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut out, b| {
@@ -51,7 +51,7 @@ fn object(fields: &[(&str, String)], indent: &str) -> String {
     format!("{{\n{}\n{indent}}}", lines.join(",\n"))
 }
 
-/// Compares a file with what stands there, or writes it where the script that makes vectors asks for it.
+/// Compares a file with what stands there, or writes a missing one where the script that makes vectors asks for it.
 fn published(name: &str, fields: &[(&str, String)]) {
     let head = [
         ("version", VERSION.to_string()),
@@ -61,7 +61,7 @@ fn published(name: &str, fields: &[(&str, String)]) {
     let folder =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../vectors/v{VERSION}/scan"));
     let path = folder.join(format!("{name}.json"));
-    if std::env::var_os("RAG_AUDIT_WRITE_VECTORS").is_some() {
+    if std::env::var_os("RAG_AUDIT_WRITE_VECTORS").is_some() && !path.exists() {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(&path, &text).unwrap();
     }
@@ -175,10 +175,28 @@ const RUNS: [Run; 15] = [
     ),
 ];
 
+/// The runs that not every policy asks for, each of a protocol with a name of its own.
+const COIN_RUNS: [Run; 3] = [
+    ("coin certificate", "3 positions", || {
+        coins::tests::simulate(3)
+    }),
+    ("coin certificate", "1,000 positions", || {
+        coins::tests::simulate(1000)
+    }),
+    ("coin certificate", "300,000 positions", || {
+        coins::tests::simulate(300_000)
+    }),
+];
+
 /// What the parties of a run say, by label and length, and what they claim of it. A change of any moves the digest that the
 /// protocol's name is made of.
 #[test]
 fn traces_are_the_published_ones() {
+    traces("trace", &RUNS);
+    traces("trace-coins", &COIN_RUNS);
+}
+
+fn traces(name: &str, runs: &[Run]) {
     let trace = |(kind, sizes, work): &Run| {
         let log = of_run(work);
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -198,21 +216,23 @@ fn traces_are_the_published_ones() {
         ];
         object(&fields, "  ")
     };
-    let runs = list(&RUNS, |run| format!("\n  {}", trace(run)));
+    let runs = list(runs, |run| format!("\n  {}", trace(run)));
     let explained = "\"one entry a message (its kind, its length in bytes and its label; kinds: 0 start, 1 bytes, 2 integer, 3 \
                      scalar, 4 point, 5 challenge) or claim (its name), in order; sha256 is of the entries joined by line feeds\"";
-    published("trace", &[("what", explained.to_owned()), ("runs", runs)]);
+    published(name, &[("what", explained.to_owned()), ("runs", runs)]);
 }
 
 #[test]
-fn the_name_is_made_of_the_published_traces() {
-    let file = format!("../../vectors/v{VERSION}/scan/trace.json");
-    let bytes = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
-    assert_eq!(
-        hex(&Sha256::digest(&bytes)),
-        TRACE,
-        "protocol::TRACE is of another file"
-    );
+fn names_are_made_of_the_published_traces() {
+    for (name, trace) in [("trace", TRACE), ("trace-coins", COINS_TRACE)] {
+        let file = format!("../../vectors/v{VERSION}/scan/{name}.json");
+        let bytes = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+        assert_eq!(
+            hex(&Sha256::digest(&bytes)),
+            trace,
+            "protocol.rs has the digest of another {name}.json"
+        );
+    }
 }
 
 #[test]
@@ -367,6 +387,25 @@ fn coalitions() -> String {
     )
 }
 
+fn coin_certificate(low_memory: bool) -> String {
+    let (seed, s) = coins::tests::golden();
+    let (certificate, states) = fixed(|| coins::prove_as::<Cheat>(&s, &seed, low_memory).unwrap());
+    coins::verify_coins(&s, &certificate.proof).unwrap();
+    let column = certificate.column.opening.as_ref().unwrap();
+    let fields = [
+        ("capacity", s.capacity.to_string()),
+        ("bound", s.bound.to_string()),
+        ("context", format!("\"{}\"", hex(&s.context))),
+        ("seed", list(&seed.0, element)),
+        ("c_seed", element(&s.c_seed)),
+        ("beacon", element(&s.beacon)),
+        ("slot", element(&s.slot)),
+        ("coins", small(&column.values)),
+        ("proof", proof_text(&certificate.proof)),
+    ];
+    object(&[&fields[..], &states].concat(), " ")
+}
+
 /// Whoever changes what a message holds, or how it is weighed, changes these; who changes only how it is computed does not.
 /// The nonces are those of `session::Nonces` with 64 bytes of 7 in the place of the operating system's.
 #[test]
@@ -381,6 +420,12 @@ fn proofs_are_the_published_ones() {
             ("coalition", coalitions()),
         ],
     );
+    let certificate = coin_certificate(false);
+    assert!(
+        certificate == coin_certificate(true),
+        "in low memory another proof"
+    );
+    published("proofs-coins", &[("coins", certificate)]);
 }
 
 /// The same in a process that does without the processor's wide multiplication.

@@ -10,6 +10,7 @@ pub mod channel;
 pub mod claims;
 pub mod closing;
 pub mod coalition;
+pub mod coins;
 pub mod embed;
 pub mod equation;
 pub mod error;
@@ -35,6 +36,7 @@ pub(crate) mod small;
 pub mod sumcheck;
 pub mod transcript;
 pub mod verifier;
+mod words;
 
 pub use error::{Error, Result};
 

@@ -2,8 +2,6 @@
 //!
 //! A certificate commits to z over all positions of a slot and proves that it is DGS-1 under the window's seed, the
 //! beacon and the slot.
-use std::sync::Arc;
-
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::lanes::Lanes;
 use ragaudit_core::noise::BINS;
@@ -16,21 +14,23 @@ use crate::expr::Expr;
 use crate::group::{decode_points, encode_point, Fr};
 use crate::index::Layout;
 use crate::lookup::{lookups, Count, Entry, Segment};
-use crate::mle::{prefix, Weight};
-use crate::numbers::{log2_ceil, power_of_two};
-use crate::poseidon::{permutations, Call, Stream, WORD_VARIABLES};
+use crate::mle::Weight;
+use crate::numbers::log2_ceil;
 use crate::prover::fractions::RUN;
 use crate::prover::Prover;
 use crate::ranges::{first_in_range, limbs, range_table, LIMB_BITS};
-use crate::session::{Column, ColumnId, Opening, Session};
+use crate::session::{Column, ColumnId, Session};
 use crate::sumcheck::{sumcheck, Gate};
 use crate::verifier::Verifier;
+use crate::words::{
+    gather, prove_words, send_key, words, WordColumns, HIGH_LIMBS, REST_LIMBS, T_BITS,
+};
+pub use crate::words::{noise_key, Seed};
 
 mod inputs;
 mod statement;
 
 use inputs::*;
-pub use inputs::{noise_key, Seed};
 pub use statement::NoiseStatement;
 pub(crate) use statement::RULES;
 use statement::*;
@@ -58,7 +58,7 @@ pub(crate) fn prove_as<P: Proves>(
 ) -> Result<Certificate> {
     let shape = statement.shape()?;
     let kappa = noise_key(seed, statement.beacon, statement.slot);
-    let draws = Draws::new(statement, &words(kappa, shape.blocks))?;
+    let draws = Draws::new(statement, &words(kappa, shape.blocks.count))?;
     let low_memory = low_memory.then_some(RUN);
     prove_columns::<P>(statement, seed, draws.into_columns(), low_memory)
 }
@@ -70,13 +70,11 @@ fn prove_columns<P: Proves>(
     low_memory: Option<usize>,
 ) -> Result<Certificate> {
     let shape = statement.shape()?;
-    let witness = [
-        crate::group::encode_scalar(&seed.0[0]),
-        crate::group::encode_scalar(&seed.0[1]),
-    ]
-    .concat();
-    let mut session: Session<P> =
-        Session::prover(statement.transcript(), shape.layout.row_variables, &witness)?;
+    let mut session: Session<P> = Session::prover(
+        statement.transcript(),
+        shape.layout.row_variables,
+        &seed.witness(),
+    )?;
     session.low_memory = low_memory;
     let noise = certify(&mut session, statement, &shape, Some((seed, columns)))?;
     let noise = session.columns[noise.0].clone();
@@ -118,7 +116,7 @@ fn certify<C: Channel>(
     shape: &Shape,
     secret: Option<(&Seed, Columns<Vec<i64>>)>,
 ) -> Result<ColumnId> {
-    let (draws, words) = (shape.draws(), shape.words());
+    let (draws, words) = (shape.blocks.draws(), shape.blocks.words());
     let reach = (BINS - 1) * statement.gains.iter().map(|g| *g as usize).sum::<usize>();
     let (limb, limbs_of_all) = (
         Bound::Unsigned(LIMB_BITS),
@@ -157,32 +155,8 @@ fn certify<C: Channel>(
         alias,
     } = Columns::named(ids);
 
-    // Keys.
-    let keys = seed.map(|seed| {
-        [
-            seed.0[0],
-            seed.0[1],
-            noise_key(seed, statement.beacon, statement.slot),
-        ]
-    });
-    let vars = session.send("seed and key", 3, keys.as_ref().map(|k| &k[..]))?;
-    let [s0, s1, kappa] = [vars[0], vars[1], vars[2]].map(Expr::from);
-    let calls = vec![
-        Call {
-            inputs: vec![TAG_SEED.into(), s0.clone(), s1.clone()],
-            output: statement.c_seed.into(),
-        },
-        Call {
-            inputs: vec![
-                TAG_KEY.into(),
-                s0,
-                s1,
-                statement.beacon.into(),
-                statement.slot.into(),
-            ],
-            output: kappa.clone(),
-        },
-    ];
+    let slot = [statement.c_seed, statement.beacon, statement.slot];
+    let key = send_key(session, seed, slot)?;
 
     // Ranges and the alias table.
     let one = |id: ColumnId| Entry::Columns(vec![(id, Fr::ONE)]);
@@ -249,64 +223,17 @@ fn certify<C: Channel>(
         session.claim(Weight::evaluation(&reduced.point), source, (*var).into());
     }
 
-    // z = sum of g_c x_c, row by row: one value behind two functionals.
-    let r = session.challenges("noise", shape.layout.variables);
-    let known = session.known();
-    let at = known.map(|known| known.at(&[(noise, Fr::ONE)], &r));
-    let var = session.send_one("noise", at)?;
-    session.claim(Weight::evaluation(&r), vec![(noise, Fr::ONE)], var.into());
-    let gains = Weight {
-        point: r,
-        coefficients: statement.gains.iter().map(|g| Fr::from(*g)).collect(),
-        items: statement.capacity,
-    };
-    session.claim(gains, vec![(value, Fr::ONE)], var.into());
+    // z = sum of g_c x_c, row by row.
+    let gains = statement.gains.iter().map(|g| Fr::from(*g)).collect();
+    gather(session, "noise", shape.layout, noise, value, gains)?;
 
-    // Of every word, made of draws and a high part: word = low + 2^200 high, and last + 2^40 high + rest = highest, where
-    // last is the draw from bit 160 on. Both at one random point, the second times zeta.
-    let r = session.challenges("words", shape.block_variables + WORD_VARIABLES);
-    let zeta = session.challenge("upper parts");
-    let mut coefficients: Vec<Fr> = (0..DRAWS_PER_WORD)
-        .map(|k| power_of_two(DRAW_BITS * k))
-        .collect();
-    coefficients[DRAWS_PER_WORD - 1] += zeta;
-    let low = Weight {
-        point: r.clone(),
-        coefficients,
-        items: words,
+    let columns = WordColumns {
+        byte,
+        t,
+        high,
+        rest,
     };
-    let mut draw = vec![(byte, Fr::ONE)];
-    draw.extend(limbs(&t, power_of_two(8)));
-    let all_words = Weight {
-        point: r.clone(),
-        coefficients: vec![Fr::ONE],
-        items: words,
-    };
-    let sums = [
-        (low, draw),
-        (all_words.clone(), limbs(&high, Fr::ONE)),
-        (all_words, limbs(&rest, Fr::ONE)),
-    ];
-    let values = session.known().map(|known| {
-        let value = |(weight, columns): &(Weight, Vec<_>)| known.functional(weight, columns);
-        sums.each_ref().map(value)
-    });
-    let v = session.send("words", 3, values.as_ref().map(|v| &v[..]))?;
-    for ((weight, columns), var) in sums.into_iter().zip(&v) {
-        session.claim(weight, columns, (*var).into());
-    }
-    let [low, high, rest] = [v[0], v[1], v[2]].map(Expr::from);
-    let most = Expr::from(prefix(&r, words) * Fr::from(highest()));
-    let last = most - rest - high.clone() * power_of_two(LOW_BITS - BELOW_BITS);
-    let (word_point, block_point) = r.split_at(WORD_VARIABLES);
-    let stream = Stream {
-        kappa,
-        blocks: shape.blocks,
-        word_point: word_point.to_vec(),
-        block_point: block_point.to_vec(),
-        value: low - last * zeta + high * power_of_two(LOW_BITS),
-    };
-    permutations(session, Some(stream), calls)?;
+    prove_words(session, shape.blocks, &columns, key)?;
     Ok(noise)
 }
 
@@ -344,31 +271,7 @@ pub fn noise_column(
     blindings: Vec<Fr>,
     layout: Layout,
 ) -> Result<Column> {
-    let points = decode_points(rows)?;
-    if points.len() != layout.rows()
-        || blindings.len() != points.len()
-        || values.len() != layout.capacity
-    {
-        return Err(Error::invalid(
-            "noise",
-            format!(
-                "{} commitments, as many blindings and {} values",
-                layout.rows(),
-                layout.capacity
-            ),
-            format!(
-                "{} commitments, {} blindings and {} values",
-                points.len(),
-                blindings.len(),
-                values.len()
-            ),
-        ));
-    }
-    Ok(Column {
-        variables: layout.variables,
-        rows: points,
-        opening: Some(Arc::new(Opening { values, blindings })),
-    })
+    Column::opened("noise", decode_points(rows)?, values, blindings, layout)
 }
 
 #[cfg(test)]

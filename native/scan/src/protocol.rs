@@ -5,7 +5,7 @@
 //! release that says something else has another name, and a verifier of one release does not call the other's proofs false.
 use sha2::{Digest, Sha256};
 
-use crate::{coalition, embed, group, index, noise, poseidon, query};
+use crate::{coalition, coins, embed, group, index, noise, poseidon, query};
 
 /// Of the files in `vectors/` that hold this protocol's trace and proofs.
 pub const VERSION: u64 = 2;
@@ -13,6 +13,9 @@ pub const VERSION: u64 = 2;
 /// SHA-256 of `vectors/v2/scan/trace.json`: the labels and lengths of every kind of run, at several sizes. A test makes that
 /// file again.
 pub const TRACE: &str = "6ac75427228f36c8a154c720cdd8a5c1590df737d382ab0d78e6829416bf7c3e";
+
+/// The same of the files of the runs that not every policy asks for, each a protocol with a name of its own.
+pub const COINS_TRACE: &str = "696fa71a6476772077826dcbe328ac75dd22968feaf85f276537ee2247d70254";
 
 /// The largest value of every public parameter. The errors in `docs/scan/README.md` are of runs of these sizes.
 pub fn limits() -> [(&'static str, u64); 13] {
@@ -33,23 +36,49 @@ pub fn limits() -> [(&'static str, u64); 13] {
     ]
 }
 
+type Rules = Vec<(&'static str, Vec<u64>)>;
+
 /// What decides where a value stands, by module.
-fn rules() -> Vec<(&'static str, Vec<u64>)> {
-    vec![
-        ("group", vec![group::WIDTH as u64, group::ENCODED as u64]),
-        ("index", index::rules()),
-        ("poseidon", vec![poseidon::WORD_VARIABLES as u64]),
+fn rules() -> Rules {
+    with_common(vec![
         ("noise", noise::RULES.to_vec()),
         ("query", query::RULES.to_vec()),
         ("embed", embed::RULES.to_vec()),
         ("coalition", coalition::RULES.to_vec()),
         ("limits", limits().map(|(_, most)| most).to_vec()),
-    ]
+    ])
+}
+
+fn with_common(own: Rules) -> Rules {
+    let mut rules = vec![
+        ("group", vec![group::WIDTH as u64, group::ENCODED as u64]),
+        ("index", index::rules()),
+        ("poseidon", vec![poseidon::WORD_VARIABLES as u64]),
+    ];
+    rules.extend(own);
+    rules
+}
+
+fn rules_of_coins() -> Rules {
+    with_common(vec![
+        ("coins", coins::RULES.to_vec()),
+        ("limits", coins::LIMITS.to_vec()),
+    ])
 }
 
 /// What a policy names, beside the claims that it is about.
 pub fn name() -> [u8; 32] {
     name_of(VERSION, &rules(), TRACE)
+}
+
+/// Of coin certificates.
+pub fn coins() -> [u8; 32] {
+    name_of(VERSION, &rules_of_coins(), COINS_TRACE)
+}
+
+/// The names of the runs that not every policy asks for.
+pub fn others() -> [(&'static str, [u8; 32]); 1] {
+    [("coins", coins())]
 }
 
 fn name_of(version: u64, rules: &[(&str, Vec<u64>)], trace: &str) -> [u8; 32] {
@@ -70,20 +99,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_moves_with_everything_that_it_is_made_of() {
-        let base = name();
-        assert_eq!(base, name());
-        assert_ne!(base, name_of(VERSION + 1, &rules(), TRACE));
-        assert_ne!(base, name_of(VERSION, &rules(), &TRACE[1..]));
-        for module in 0..rules().len() {
-            for value in 0..rules()[module].1.len() {
+    fn names_move_with_everything_that_they_are_made_of() {
+        let mut all = vec![name()];
+        all.extend(others().map(|(_, name)| name));
+        let made: [(fn() -> Rules, &str); 2] = [(rules, TRACE), (rules_of_coins, COINS_TRACE)];
+        assert_eq!(made.len(), all.len());
+        for (base, (rules, trace)) in all.iter().zip(made) {
+            assert_eq!(*base, name_of(VERSION, &rules(), trace));
+            assert_ne!(*base, name_of(VERSION + 1, &rules(), trace));
+            assert_ne!(*base, name_of(VERSION, &rules(), &trace[1..]));
+            for module in 0..rules().len() {
+                for value in 0..rules()[module].1.len() {
+                    let mut other = rules();
+                    other[module].1[value] += 1;
+                    assert_ne!(*base, name_of(VERSION, &other, trace));
+                }
                 let mut other = rules();
-                other[module].1[value] += 1;
-                assert_ne!(base, name_of(VERSION, &other, TRACE));
+                other[module].1.pop();
+                assert_ne!(*base, name_of(VERSION, &other, trace));
             }
-            let mut other = rules();
-            other[module].1.pop();
-            assert_ne!(base, name_of(VERSION, &other, TRACE));
         }
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 2);
     }
 }

@@ -1,20 +1,11 @@
 //! What the prover of a noise certificate has: the seed, and the draws that it gives.
-use ragaudit_core::noise::{draws_of, table_rows, words as stream_words, BINS};
-use ragaudit_core::poseidon::hash;
-use rayon::prelude::*;
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use ragaudit_core::noise::{draws_of, table_rows, BINS};
+use zeroize::{Zeroize, Zeroizing};
 
 use super::statement::*;
-use crate::error::{Error, Result};
-use crate::group::Fr;
+use crate::error::Result;
 use crate::ranges::{count, LIMB_BITS};
-
-/// Blocks of one task.
-pub(super) const TASK: usize = 64;
-
-/// The seed's two halves.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub struct Seed(pub [Fr; 2]);
+use crate::words::{limb, upper_parts, Upper, DRAWS_PER_WORD, HIGH_LIMBS, WORDS_PER_BLOCK};
 
 /// The private columns.
 #[derive(Clone, Default)]
@@ -25,8 +16,7 @@ pub(crate) struct Draws {
     pub(super) values: Vec<i64>,
     /// Limbs of t, then of the distance from the threshold.
     pub(super) limbs: [Vec<i64>; 4],
-    /// Limbs of each word's high part, then of what last draw and high part lack of the largest allowed ones.
-    pub(super) high: [Vec<i64>; HIGH_LIMBS + REST_LIMBS],
+    pub(super) high: Upper,
     pub(super) noise: Vec<i64>,
 }
 
@@ -49,14 +39,6 @@ impl Drop for Draws {
     }
 }
 
-pub(super) fn high(word: &[u64; 4]) -> u64 {
-    word[3] >> (LOW_BITS - 192)
-}
-
-pub(super) fn limb(x: u128, k: usize) -> i64 {
-    (x >> (LIMB_BITS * k) & 0xffff) as i64
-}
-
 impl Draws {
     /// From the words of the stream as integers.
     pub(super) fn new(statement: &NoiseStatement, words: &[[u64; 4]]) -> Result<Self> {
@@ -67,7 +49,6 @@ impl Draws {
             thresholds,
             values,
             limbs,
-            high: parts,
             ..
         } = &mut draws;
         for column in [bytes, choices, thresholds, values]
@@ -76,8 +57,6 @@ impl Draws {
         {
             column.reserve_exact(words.len() * DRAWS_PER_WORD);
         }
-        parts.iter_mut().for_each(|c| c.reserve_exact(words.len()));
-        let most = highest();
         for run in words.chunks(WORDS_PER_BLOCK) {
             let drawn: Zeroizing<Vec<(u8, u32)>> =
                 Zeroizing::new(run.iter().flat_map(draws_of).collect());
@@ -90,14 +69,7 @@ impl Draws {
                 draws.push(*byte, choice as i64, t, *row);
             }
         }
-        for word in words {
-            let rest = most.checked_sub(upper(word)).ok_or_else(|| {
-                Error::Unsatisfied(
-                    "the upper 94 bits of a noise word are not below the modulus's".to_owned(),
-                )
-            })?;
-            draws.push_high(high(word), rest);
-        }
+        draws.high = upper_parts(words)?;
         draws.combine(statement);
         Ok(draws)
     }
@@ -123,15 +95,6 @@ impl Draws {
             limb(distance, 1),
         ]) {
             column.push(v);
-        }
-    }
-
-    pub(super) fn push_high(&mut self, high: u64, rest: u128) {
-        let (of_high, of_rest) = self.high.split_at_mut(HIGH_LIMBS);
-        for (columns, source) in [(of_high, u128::from(high)), (of_rest, rest)] {
-            (0..)
-                .zip(columns)
-                .for_each(|(k, column)| column.push(limb(source, k)));
         }
     }
 
@@ -187,18 +150,4 @@ impl Draws {
             alias,
         }
     }
-}
-
-/// The words 1..16 of the blocks, by the relation's own permutation.
-pub(super) fn words(kappa: Fr, blocks: usize) -> Zeroizing<Vec<[u64; 4]>> {
-    let mut out = Zeroizing::new(vec![[0; 4]; blocks * WORDS_PER_BLOCK]);
-    out.par_chunks_mut(TASK * WORDS_PER_BLOCK)
-        .enumerate()
-        .for_each(|(task, out)| stream_words(&kappa, task * TASK, out));
-    out
-}
-
-/// The key of a slot: H(2, s0, s1, beacon, slot).
-pub fn noise_key(seed: &Seed, beacon: Fr, slot: Fr) -> Fr {
-    hash(&[Fr::from(TAG_KEY), seed.0[0], seed.0[1], beacon, slot]).expect("five inputs fit")
 }

@@ -1,29 +1,18 @@
 //! What a noise certificate is about, and the sizes that follow: `docs/scan/noise.md`.
-use ark_ff::PrimeField;
 use ragaudit_core::noise::{alias_table, check_gains, BINS};
 
 use crate::error::Result;
 use crate::group::Fr;
 use crate::index::Layout;
 use crate::numbers::NO_WRAP_BITS;
-use crate::poseidon::{block_variables, WORD_VARIABLES};
 use crate::ranges::{LIMB_BITS, TAG_RANGE};
 use crate::transcript::{Oracle, Transcript};
+use crate::words::{
+    Blocks, BELOW_BITS, DRAWS_PER_WORD, HIGH_LIMBS, REST_LIMBS, TAG_KEY, TAG_SEED, T_BITS,
+};
 
-pub(super) const DRAWS_PER_WORD: usize = 5;
-pub(super) const WORDS_PER_BLOCK: usize = 1 << WORD_VARIABLES;
-pub(super) const DRAWS_PER_BLOCK: usize = DRAWS_PER_WORD * WORDS_PER_BLOCK;
-pub(super) const TAG_SEED: u64 = 1;
-pub(super) const TAG_KEY: u64 = 2;
 pub(super) const TAG_ALIAS: u64 = 2;
 pub(super) const ALIAS_VARIABLES: usize = 9;
-/// Bits of a word that become draws; the others are its high part.
-pub(super) const LOW_BITS: usize = 200;
-pub(super) const HIGH_LIMBS: usize = 4;
-/// Bits below a word's last draw: above them the word is compared with the modulus.
-pub(super) const BELOW_BITS: usize = 160;
-/// Limbs of what that part lacks of the largest allowed one.
-pub(super) const REST_LIMBS: usize = 6;
 /// What decides where values stand: see [`crate::protocol`].
 pub(crate) const RULES: [u64; 10] = [
     DRAWS_PER_WORD as u64,
@@ -37,17 +26,9 @@ pub(crate) const RULES: [u64; 10] = [
     BELOW_BITS as u64,
     REST_LIMBS as u64,
 ];
-/// Bits of a draw: a byte and t.
-pub(super) const DRAW_BITS: usize = 8 + T_BITS;
-pub(super) const T_BITS: usize = 32;
 const _: () = {
     // Threshold, t and distance are T_BITS long: (2 c - 1) (T - t) - c = distance holds over the integers.
-    assert!(T_BITS == 2 * LIMB_BITS && T_BITS + 2 < NO_WRAP_BITS);
-    // So does last + 2^40 high + rest = highest. What is below r is then the word, whose draws fill its low bits.
-    assert!(LOW_BITS == DRAWS_PER_WORD * DRAW_BITS && BELOW_BITS + DRAW_BITS == LOW_BITS);
-    assert!(DRAW_BITS + HIGH_LIMBS * LIMB_BITS + 2 < NO_WRAP_BITS);
-    assert!(REST_LIMBS * LIMB_BITS + 2 < NO_WRAP_BITS);
-    assert!(highest() < 1 << 94 && highest() < 1 << (REST_LIMBS * LIMB_BITS));
+    assert!(T_BITS + 2 < NO_WRAP_BITS);
 };
 /// What a certificate is about. Every value is rebuilt by the verifier, none read from a file.
 #[derive(Clone, Debug)]
@@ -63,29 +44,16 @@ pub struct NoiseStatement {
 
 pub(super) struct Shape {
     pub(super) layout: Layout,
-    pub(super) blocks: usize,
-    pub(super) block_variables: usize,
-}
-
-impl Shape {
-    pub(super) fn words(&self) -> usize {
-        self.blocks * WORDS_PER_BLOCK
-    }
-
-    pub(super) fn draws(&self) -> usize {
-        self.blocks * DRAWS_PER_BLOCK
-    }
+    pub(super) blocks: Blocks,
 }
 
 impl NoiseStatement {
     pub(super) fn shape(&self) -> Result<Shape> {
         let layout = Layout::new(self.capacity)?;
         check_gains(&self.gains)?;
-        let blocks = (self.capacity * self.gains.len()).div_ceil(DRAWS_PER_BLOCK);
         Ok(Shape {
             layout,
-            blocks,
-            block_variables: block_variables(blocks, 2),
+            blocks: Blocks::of_draws(self.capacity * self.gains.len()),
         })
     }
 
@@ -177,15 +145,4 @@ impl<T> Columns<T> {
             alias: next(),
         }
     }
-}
-
-/// The largest last draw and high part of a word, as one integer, that can be proved: whatever the other draws are, it
-/// gives an integer below r. Fewer than one word in 2^94 has a larger one.
-pub(super) const fn highest() -> u128 {
-    upper(&Fr::MODULUS.0) - 1
-}
-
-/// Last draw and high part of a word as one integer.
-pub(super) const fn upper(word: &[u64; 4]) -> u128 {
-    (word[3] as u128) << (192 - BELOW_BITS) | (word[2] >> (BELOW_BITS - 128)) as u128
 }

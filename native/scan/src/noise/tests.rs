@@ -1,4 +1,3 @@
-use super::inputs::*;
 use super::statement::*;
 use super::*;
 use crate::cheat::{
@@ -7,6 +6,7 @@ use crate::cheat::{
 };
 use crate::index::MAX_CAPACITY;
 use crate::transcript::Hash;
+use crate::words::{high, highest, push_upper, upper, BELOW_BITS, TAG_SEED};
 use ark_ff::{BigInt, BigInteger, PrimeField};
 use ragaudit_core::noise::table_rows;
 use ragaudit_core::poseidon::hash;
@@ -50,7 +50,7 @@ fn accepted(statement: &NoiseStatement, certificate: &Certificate) -> bool {
 fn forged(statement: &NoiseStatement, lie: impl Fn(&mut Draws)) -> bool {
     let shape = statement.shape().unwrap();
     let kappa = noise_key(&seed(), statement.beacon, statement.slot);
-    let mut draws = Draws::new(statement, &words(kappa, shape.blocks)).unwrap();
+    let mut draws = Draws::new(statement, &words(kappa, shape.blocks.count)).unwrap();
     lie(&mut draws);
     accepted(statement, &prove_with(statement, &seed(), &draws).unwrap())
 }
@@ -65,7 +65,7 @@ fn low_memory_gives_the_same_certificate() {
         assert!(kept.proof == anew.proof);
         // Of blocks that ship, these have one run; of three blocks, several.
         let kappa = noise_key(&seed(), statement.beacon, statement.slot);
-        let words = words(kappa, statement.shape().unwrap().blocks);
+        let words = words(kappa, statement.shape().unwrap().blocks.count);
         let columns = Draws::new(&statement, &words).unwrap().into_columns();
         let several = prove_columns::<Cheat>(&statement, &seed(), columns, Some(3)).unwrap();
         assert!(kept.proof == several.proof);
@@ -82,7 +82,7 @@ fn certificates_take_the_same_work() {
     let base = statement(700, &[1, 8]);
     let shape = base.shape().unwrap();
     let kappa = noise_key(&seed(), base.beacon, base.slot);
-    let honest = words(kappa, shape.blocks).to_vec();
+    let honest = words(kappa, shape.blocks.count).to_vec();
     let upper = highest();
     let most = [
         u64::MAX,
@@ -277,7 +277,7 @@ fn a_transcript_forgets_nothing() {
 fn claims_and_openings_are_all_needed() {
     let base = statement(20, &[1, 8]);
     let kappa = noise_key(&seed(), base.beacon, base.slot);
-    let draws = Draws::new(&base, &words(kappa, base.shape().unwrap().blocks)).unwrap();
+    let draws = Draws::new(&base, &words(kappa, base.shape().unwrap().blocks.count)).unwrap();
     let prove = || prove_with(&base, &seed(), &draws).unwrap().proof;
     no_claim_is_skipped(prove, |proof| verify_noise(&base, proof).map(drop), false);
     every_point_is_opened(prove, |proof| verify_noise(&base, proof).map(drop));
@@ -321,7 +321,7 @@ fn a_non_canonical_word_is_refused() {
     let base = statement(40, &[1]);
     let shape = base.shape().unwrap();
     let kappa = noise_key(&seed(), base.beacon, base.slot);
-    let mut all = words(kappa, shape.blocks);
+    let mut all = words(kappa, shape.blocks.count);
     let honest = all[0];
     let mut sum = BigInt::new(honest);
     assert!(!sum.add_with_carry(&Fr::MODULUS));
@@ -331,14 +331,14 @@ fn a_non_canonical_word_is_refused() {
     all[0][3] &= 0xff;
     let mut draws = Draws::new(&base, &all).unwrap();
     let mut forged = Draws::default();
-    forged.push_high(high, highest().wrapping_sub(above));
+    push_upper(&mut forged.high, high, highest().wrapping_sub(above));
     for (column, forged) in draws.high.iter_mut().zip(&forged.high) {
         column[0] = forged[0];
     }
     let certificate = prove_with(&base, &seed(), &draws).unwrap();
     assert!(!accepted(&base, &certificate));
     // What is lacking made negative, limb by limb: right but for its range.
-    forged.push_high(high, above - highest());
+    push_upper(&mut forged.high, high, above - highest());
     for (column, forged) in draws.high.iter_mut().zip(&forged.high).skip(HIGH_LIMBS) {
         column[0] = -forged[1];
     }
