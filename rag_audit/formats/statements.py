@@ -91,11 +91,12 @@ class ManyStatement(PublicValues):
     cq: tuple[int, ...]
     htopk: tuple[int, ...]
 
-    @classmethod
-    def of(cls, records: Sequence[Statement], places: int) -> ManyStatement:
+    @staticmethod
+    def of(records: Sequence[Statement], places: int) -> ManyStatement:
         """The statement for records in their order; unused places repeat the last record.
 
-        :raises SchemaError: there are no records or too many, or they differ in index or seed
+        :returns: a `ManySampledStatement` for records of a sampled tenant
+        :raises SchemaError: there are no records or too many, or they differ in index, seed or kept positions
         """
         if not 1 <= len(records) <= places:
             raise SchemaError(
@@ -104,9 +105,10 @@ class ManyStatement(PublicValues):
                 expected=f"1..{places}",
                 found=len(records),
             )
-        for name in ("c_seed", "c_idx"):
+        first = records[0]
+        for name in ("c_seed", "c_idx", "c_kept"):
             for number, record in enumerate(records):
-                if getattr(record, name) != getattr(records[0], name):
+                if getattr(record, name, None) != getattr(first, name, None):
                     raise SchemaError(
                         "records of several tenants or windows cannot share a proof",
                         field=f"records[{number}].{name}",
@@ -115,7 +117,19 @@ class ManyStatement(PublicValues):
         lists = {
             name: tuple(getattr(r, name) for r in filled) for name in ("ctx", "beacon", "slot", "cq", "htopk")
         }
-        return cls(c_seed=records[0].c_seed, c_idx=records[0].c_idx, **lists)
+        if isinstance(first, SampledStatement):
+            return ManySampledStatement(c_seed=first.c_seed, c_idx=first.c_idx, c_kept=first.c_kept, **lists)
+        return ManyStatement(c_seed=first.c_seed, c_idx=first.c_idx, **lists)
+
+
+@dataclass(frozen=True)
+class ManySampledStatement(ManyStatement):
+    """`ManyStatement` of a sampled tenant.
+
+    :param c_kept: as in `SampledStatement`
+    """
+
+    c_kept: int
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from rag_audit.proofs.groth16 import VerificationKey, parse_proof, proving_key, 
 from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
 from rag_audit.proofs.groth16.coins import KEPT_INPUTS, KeptInstance
 from rag_audit.proofs.groth16.kept import kept_positions
+from rag_audit.proofs.interface import KeptColumn
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.relation.commitments import kept_commitment
-from rag_audit.relation.field import MODULUS
+from rag_audit.relation.field import MODULUS, to_bytes, to_hex
 from tests.circuits.kept_case import TINY, KeptCase, random_kept
 
 pytestmark = pytest.mark.circuits
@@ -110,7 +111,10 @@ def key() -> VerificationKey:
 
 @pytest.fixture(scope="module")
 def value(case: KeptCase) -> dict[str, Json]:
-    return pickle.loads(pickle.dumps(case.job())).run()
+    made: KeptColumn = pickle.loads(pickle.dumps(case.job())).run()
+    assert made.commitment.digest == to_hex(case.statement().c_kept)
+    assert made.opening == to_bytes(case.salt)
+    return made.proof
 
 
 @pytest.mark.parametrize("engine", ["native", "py_ecc"])

@@ -13,6 +13,7 @@ from collections import defaultdict
 import pytest
 
 from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_witness
+from rag_audit.proofs.groth16.coins import SampledInstance
 from rag_audit.proofs.groth16.instance import Instance, RetrieveInstance
 from rag_audit.relation.field import MODULUS
 from tests.circuits import test_embed
@@ -23,6 +24,7 @@ from tests.circuits.kept_case import random_kept
 from tests.circuits.many_case import PAIR, many_job, shared_cases
 from tests.circuits.r1cs import System, read_witness, signal_class
 from tests.circuits.retrieve_case import SMALL, TINY, random_case
+from tests.circuits.sampled_case import EXACT, NOISY, SAMPLED, sampled_case
 
 table = test_embed.table
 
@@ -35,15 +37,19 @@ def loose_signals(
     """Signals that can be changed alone though nothing explains it, and how many changes were tried.
 
     Three are free by design. NonZero's `inverse`, where its input is 0: the output is 0 whatever it is. The sign of
-    a component that is 0. And every `ctx`, on which the statement puts no condition: -ctx has the same square.
+    a component that is 0. And every `ctx`, on which the statement puts no condition: -ctx has the same square; without
+    noise seed, beacon and slot likewise.
     """
     circuit = compile_circuit(instance)
     system = System.read(circuit.r1cs, circuit.symbols)
     witness = read_witness(compute_witness(circuit, inputs))
+    bound = {"ctx", "ctx[]"}
+    if "noise.c_seed_squared" in system.wires:
+        bound |= {"c_seed", "beacon[]", "slot[]"}
     free = {
         name
         for name, wire in system.wires.items()
-        if signal_class(name) in ("ctx", "ctx[]")
+        if signal_class(name) in bound
         or (name.endswith(".inverse") and not witness[system.wires[name.removesuffix("inverse") + "out"]])
         or (
             name.startswith("normalised.positive")
@@ -113,6 +119,13 @@ def test_no_signal_of_coalition_can_be_changed_alone() -> None:
 @pytest.mark.full
 def test_no_signal_of_kept_can_be_changed_alone() -> None:
     loose, _ = loose_signals(KEPT, random_kept(KEPT, 15).job().inputs(), None, 15)
+    assert loose == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", [NOISY, SAMPLED, EXACT], ids=lambda k: k.name)
+def test_no_signal_of_sampled_records_can_be_changed_alone(kind: SampledInstance) -> None:
+    loose, _ = loose_signals(kind, sampled_case(kind, 16).job().inputs(), None, 16)
     assert loose == []
 
 

@@ -13,6 +13,7 @@ from rag_audit.proofs.groth16.circuit import run_compiler
 from rag_audit.proofs.groth16.instance import Instance
 from rag_audit.proofs.groth16.toolchain import circuits_dir
 from tests.circuits.kept_case import TINY as KEPT
+from tests.circuits.sampled_case import EXACT, SAMPLED
 
 pytestmark = pytest.mark.circuits
 
@@ -51,6 +52,30 @@ pytestmark = pytest.mark.circuits
             "    signal output coin[N];",
             "requires tag bit",
             id="positions that may be no bits",
+        ),
+        pytest.param(
+            SAMPLED,
+            "sampled",
+            "component opened = OpenedIndex(N, d, W);",
+            "component opened = OpenedIndex(N, d, W - 1);",
+            "different instance of the bus",
+            id="rows in slots of another width",
+        ),
+        pytest.param(
+            SAMPLED,
+            "sampled",
+            "    signal input slot[Q];\n    signal output {reach} z[Q][N];\n    z.reach = 0;",
+            "    signal input slot[Q];\n    signal output z[Q][N];",
+            "requires tag reach",
+            id="noise without bounds",
+        ),
+        pytest.param(
+            EXACT,
+            "sampled",
+            "    signal {bit} kept[N];\n    component answers",
+            "    signal kept[N];\n    component answers",
+            "requires tag bit",
+            id="weights of positions that may be no bits",
         ),
     ],
 )

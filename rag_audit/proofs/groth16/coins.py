@@ -1,13 +1,27 @@
-"""Instances of the circuits about coins (docs/circuits.md): `kept`."""
+"""Instances of the circuits about coins (docs/circuits.md): `kept`, `retrieve` of sampled tenants and of tenants
+without noise, and `listing`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag_audit.proofs.groth16.instance import check_capacity, circuit_digest, main_file
+from rag_audit.encoding.canonical import Json
+from rag_audit.errors import PolicyError
+from rag_audit.proofs.groth16.instance import (
+    PUBLIC_INPUTS,
+    check_capacity,
+    check_selection,
+    circuit_digest,
+    main_file,
+)
+from rag_audit.relation.noise import check_gains, table_digest
+from rag_audit.relation.scores import ScoreWindow
 
 KEPT_INPUTS = ("ctx", "c_seed", "beacon", "slot", "keep", "c_kept")
 """The public inputs of `kept`, in the order of the verification key."""
+SAMPLED_INPUTS = (*PUBLIC_INPUTS, "c_kept")
+"""The public inputs of `retrieve` of a sampled tenant."""
 
 
 @dataclass(frozen=True)
@@ -40,3 +54,76 @@ class KeptInstance:
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags and parameters."""
         return circuit_digest(self, {})
+
+
+@dataclass(frozen=True)
+class SampledInstance:
+    """`retrieve` of a tenant that is sampled, or without noise, or both, for one record.
+
+    :param capacity: N, positions of the index, a multiple of 8
+    :param dimension: d, components of a vector
+    :param top_k: K, positions that a record lists
+    :param gains: the policy's noise gains; empty without noise
+    :param lo: lower end of the score window, raw units
+    :param hi: upper end of the score window, raw units
+    :param lattice: R, a power of two
+    :param sampled: whether positions that are not kept score 0
+    :raises PolicyError: parameters that the circuit cannot be built for
+    """
+
+    capacity: int
+    dimension: int
+    top_k: int
+    gains: tuple[int, ...]
+    lo: int
+    hi: int
+    lattice: int
+    sampled: bool
+
+    def __post_init__(self) -> None:
+        if self.gains:
+            check_gains(self.gains)
+        if self.gains and not self.sampled:
+            raise PolicyError("a tenant with noise that is not sampled has another circuit", field="sampled")
+        check_selection(
+            self.capacity, self.dimension, self.top_k, self.gains, ScoreWindow(self.lo, self.hi, self.lattice)
+        )
+
+    @property
+    def name(self) -> str:
+        """The instance's name, such as `sampled-n64-d256-k5-w101x810-r64`, `sampled-n64-d256-k5-g1-w101x810-r64` with
+        noise, or `exact-n64-d256-k5-w101x810-r64` without sampling.
+        """
+        gains = f"-g{'x'.join(map(str, self.gains))}" if self.gains else ""
+        return (
+            f"{'sampled' if self.sampled else 'exact'}-n{self.capacity}-d{self.dimension}-k{self.top_k}{gains}"
+            f"-w{self.lo}x{self.hi}-r{self.lattice}"
+        )
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The public inputs of `retrieve`, and c_kept after them of a sampled tenant."""
+        return SAMPLED_INPUTS if self.sampled else PUBLIC_INPUTS
+
+    @property
+    def extra(self) -> dict[str, Json]:
+        """What the digest covers beside sources, compiler, flags and parameters: the noise table, if there is noise."""
+        return {"noise_table": table_digest()} if self.gains else {}
+
+    def main_source(self, queries: int = 1) -> str:
+        """The circom file with the `main` component.
+
+        :param queries: the number of records of a proof
+        """
+        before = f"{queries}, {self.capacity}, {self.dimension}, {self.top_k}"
+        after = f"{self.lo}, {self.hi}, {self.lattice}"
+        if self.gains:
+            gains = ", ".join(map(str, self.gains))
+            component = f"SampledNoise({before}, {len(self.gains)}, [{gains}], {after})"
+        else:
+            component = f"{'Sampled' if self.sampled else 'Exact'}({before}, {after})"
+        return main_file("sampled", self.public_inputs, component)
+
+    def digest(self) -> str:
+        """SHA-256 over sources, compiler, flags, parameters and the digest of the noise table, if there is noise."""
+        return circuit_digest(self, self.extra)

@@ -19,13 +19,15 @@ from rag_audit.formats.statements import (
     CoalitionDigest,
     EmbedStatement,
     KeptStatement,
+    ManySampledStatement,
     ManyStatement,
     PublicValues,
+    SampledStatement,
     Statement,
 )
 from rag_audit.proofs.batch import Refusals
 from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_witness
-from rag_audit.proofs.groth16.coins import KEPT_INPUTS
+from rag_audit.proofs.groth16.coins import KEPT_INPUTS, SAMPLED_INPUTS, SampledInstance
 from rag_audit.proofs.groth16.encoding import g1_json, g2_json, parse_fields, parse_g1, parse_g2
 from rag_audit.proofs.groth16.instance import (
     COALITION_INPUTS,
@@ -38,12 +40,14 @@ from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
 from rag_audit.relation import commitments, noise
 from rag_audit.relation.scores import ScoreWindow, dot
 from rag_audit.relation.selection import top_k
-from rag_audit.relation.vectors import pack_nibbles
+from rag_audit.relation.vectors import pack_bits, pack_nibbles
 
 ENGINES = ("native", "py_ecc", "snarkjs")
 _ORDER: dict[type[PublicValues], tuple[str, ...]] = {
     Statement: PUBLIC_INPUTS,
     ManyStatement: PUBLIC_INPUTS,
+    SampledStatement: SAMPLED_INPUTS,
+    ManySampledStatement: SAMPLED_INPUTS,
     EmbedStatement: EMBED_INPUTS,
     CoalitionDigest: COALITION_INPUTS,
     KeptStatement: KEPT_INPUTS,
@@ -57,47 +61,57 @@ class ProofJob:
 
     :param instance: the circuit
     :param statement: the public values
-    :param s0: first half of the seed
-    :param s1: second half of the seed
+    :param s0: first half of the seed; None without noise, whose proofs do not need it
+    :param s1: second half of the seed, likewise
     :param index_salt: salt of the index commitment
     :param rows: the committed index, capacity x dimension int8, row by row
     :param vector: the query vector, dimension int8
     :param salt_c: salt of cq
     :param salt_k: salt of htopk
     :param positions: the listed positions in rank order
+    :param kept: of a sampled tenant, one byte 0 or 1 for each position, and the salt of c_kept
     :param vk: see `prove`
     """
 
-    instance: RetrieveInstance
+    instance: RetrieveInstance | SampledInstance
     statement: Statement
-    s0: int = field(repr=False)
-    s1: int = field(repr=False)
+    s0: int | None = field(repr=False)
+    s1: int | None = field(repr=False)
     index_salt: int = field(repr=False)
     rows: bytes = field(repr=False)
     vector: bytes = field(repr=False)
     salt_c: int = field(repr=False)
     salt_k: int = field(repr=False)
     positions: Sequence[int] = field(repr=False)
+    kept: tuple[bytes, int] | None = field(repr=False, default=None)
     vk: str | None = None
 
     def inputs(self) -> Inputs:
         """The circuit's inputs by signal name.
 
-        :raises WitnessError: rows, vector or positions have another size than the circuit's
+        :raises WitnessError: rows, vector, positions or kept positions have another size than the circuit's, or the
+            seed is there and no noise, or the reverse
         """
         instance = self.instance
+        sampled = isinstance(instance, SampledInstance) and instance.sampled
         sizes = {
             "rows": (len(self.rows), instance.capacity * instance.dimension),
             "vector": (len(self.vector), instance.dimension),
             "positions": (len(self.positions), instance.top_k),
+            "kept": (len(self.kept[0]) if self.kept else 0, instance.capacity if sampled else 0),
+            "seed": ((self.s0 is not None) + (self.s1 is not None), 2 if instance.gains else 0),
         }
         for name, (found, expected) in sizes.items():
             if found != expected:
                 raise WitnessError("does not fit the circuit", field=name, expected=expected, found=found)
+        private: dict[str, int | Sequence[int]] = {}
+        if self.s0 is not None and self.s1 is not None:
+            private |= {"s0": self.s0, "s1": self.s1}
+        if self.kept is not None:
+            private |= {"kept": pack_bits(map(bool, self.kept[0])), "kept_salt": self.kept[1]}
         return {
-            **{name: getattr(self.statement, name) for name in PUBLIC_INPUTS},
-            "s0": self.s0,
-            "s1": self.s1,
+            **{name: getattr(self.statement, name) for name in instance.public_inputs},
+            **private,
             "index_salt": self.index_salt,
             "index": pack_nibbles(memoryview(self.rows).cast("b")),
             "salt_c": self.salt_c,
@@ -123,18 +137,23 @@ class ProofJob:
         flat = memoryview(self.rows).cast("b").tolist()
         rows = [flat[i : i + len(vector)] for i in range(0, len(flat), len(vector))]
         given = {
-            "c_seed": commitments.seed_commitment(self.s0, self.s1),
             "c_idx": commitments.index_commitment(self.index_salt, rows),
             "cq": commitments.vector_commitment(self.salt_c, vector),
             "htopk": commitments.topk_commitment(self.salt_k, self.positions),
         }
+        kept, z = [True] * instance.capacity, [0] * instance.capacity
+        if self.s0 is not None and self.s1 is not None:
+            given["c_seed"] = commitments.seed_commitment(self.s0, self.s1)
+            kappa = commitments.noise_key(self.s0, self.s1, self.statement.beacon, self.statement.slot)
+            z = noise.draw(kappa, instance.capacity, instance.gains)
+        if self.kept is not None:
+            kept = [bool(bit) for bit in self.kept[0]]
+            given["c_kept"] = commitments.kept_commitment(self.kept[1], kept)
         for name, value in given.items():
             if getattr(self.statement, name) != value:
                 return name
         window = ScoreWindow(instance.lo, instance.hi, instance.lattice)
-        kappa = commitments.noise_key(self.s0, self.s1, self.statement.beacon, self.statement.slot)
-        z = noise.draw(kappa, instance.capacity, instance.gains)
-        y = [window.quantise(dot(vector, row)) + n for row, n in zip(rows, z, strict=True)]
+        y = [bit * window.quantise(dot(vector, row)) + n for bit, row, n in zip(kept, rows, z, strict=True)]
         return None if top_k(y, instance.top_k) == list(self.positions) else "positions"
 
 
@@ -262,7 +281,7 @@ def refusals(
     for i in range(len(statements)):
         try:
             statement, proof = statements[i], proofs[i]
-            inputs.append(statement.encode(_ORDER[type(statement)]))
+            inputs.append(statement.encode(order(statement)))
         except RagAuditError as exc:
             bad[i] = exc
         else:
@@ -276,16 +295,21 @@ def refusals(
     return dict(sorted(bad.items()))
 
 
+def order(statement: PublicValues) -> tuple[str, ...]:
+    """The names of a statement's public values, in the order of its circuit's verification key."""
+    return _ORDER[type(statement)]
+
+
 def public_inputs(statement: PublicValues) -> tuple[list[str], bytes]:
     """A statement's public inputs in the order of the circuit's `main`: their names, and 32 bytes big-endian each.
 
     :raises EncodingError: a value is not a field element
     """
     names = []
-    for name in _ORDER[type(statement)]:
+    for name in order(statement):
         value = getattr(statement, name)
         names += [name] if isinstance(value, int) else [f"{name}[{i}]" for i in range(len(value))]
-    return names, statement.encode(_ORDER[type(statement)])
+    return names, statement.encode(order(statement))
 
 
 def _refused(

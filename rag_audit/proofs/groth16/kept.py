@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rag_audit import _native
-from rag_audit.encoding.canonical import Json
+from rag_audit.formats.publics import KeptCommitment
 from rag_audit.formats.statements import KeptStatement
 from rag_audit.proofs.groth16.circuit import Inputs
 from rag_audit.proofs.groth16.coins import KEPT_INPUTS, KeptInstance
 from rag_audit.proofs.groth16.job import prove
-from rag_audit.relation.field import to_bytes
+from rag_audit.proofs.interface import KeptColumn
+from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.native import kept_commitment, noise_key
 
 
@@ -56,10 +57,11 @@ class KeptJob:
             "salt": self.salt,
         }
 
-    def run(self) -> dict[str, Json]:
-        """The proof as JSON: system, circuit, a, b, c.
+    def run(self) -> KeptColumn:
+        """The commitment, its salt, and the proof as JSON: system, circuit, a, b, c.
 
         :raises WitnessError: the private inputs do not satisfy the statement
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
-        return prove(self.instance, self.inputs(), self.statement, vk=self.vk)
+        proof = prove(self.instance, self.inputs(), self.statement, vk=self.vk)
+        return KeptColumn(KeptCommitment(to_hex(self.statement.c_kept)), proof, to_bytes(self.salt))

@@ -11,11 +11,11 @@ from rag_audit.errors import SchemaError, WitnessError
 from rag_audit.formats.statements import ManyStatement, Statement
 from rag_audit.proofs.groth16.circuit import Inputs
 from rag_audit.proofs.groth16.encoding import parse_fields
-from rag_audit.proofs.groth16.instance import MAX_QUERIES, PUBLIC_INPUTS, RetrieveManyInstance
-from rag_audit.proofs.groth16.job import ProofJob, parse_proof, prove, verify
+from rag_audit.proofs.groth16.instance import MAX_QUERIES, RetrieveManyInstance
+from rag_audit.proofs.groth16.job import ProofJob, order, parse_proof, prove, verify
 from rag_audit.proofs.groth16.keys import VerificationKey
 
-_SHARED = ("s0", "s1", "index_salt", "rows")
+_SHARED = ("s0", "s1", "index_salt", "rows", "kept")
 _OWN = ("salt_c", "query", "salt_k", "position")
 
 
@@ -69,9 +69,10 @@ class RetrieveManyJob:
                 exc.field = f"{self._name(number)}.{exc.field}"
                 raise
         own += [own[-1]] * (self.instance.queries - len(own))
+        public = self.instance.public_inputs
         return {
-            **{name: getattr(statement, name) for name in PUBLIC_INPUTS},
-            **{name: own[0][name] for name in ("s0", "s1", "index_salt", "index")},
+            **{name: getattr(statement, name) for name in public},
+            **{name: value for name, value in own[0].items() if name not in (*public, *_OWN)},
             **{name: [x for values in own for x in _listed(values[name])] for name in _OWN},
         }
 
@@ -104,8 +105,8 @@ def _listed(value: int | Sequence[int]) -> Sequence[int]:
 
 
 def record_digest(record: Statement) -> bytes:
-    """SHA-256 over a record's seven public values, by which a proof of several records names each of them."""
-    return sha256(record.encode(PUBLIC_INPUTS)).digest()
+    """SHA-256 over a record's public values, by which a proof of several records names each of them."""
+    return sha256(record.encode(order(record))).digest()
 
 
 @dataclass(frozen=True)

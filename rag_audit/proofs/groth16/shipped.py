@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_audit.proofs.groth16.coins import KeptInstance
+from rag_audit.proofs.groth16.coins import KeptInstance, SampledInstance
 from rag_audit.proofs.groth16.instance import (
     CoalitionInstance,
     EmbedInstance,
@@ -20,6 +20,11 @@ SHIPPED: tuple[Instance, ...] = (
     RetrieveInstance(1024, 256, 5, (1,), 101, 810, 64),
     RetrieveManyInstance(4, RetrieveInstance(256, 256, 5, (1, 8, 64), 101, 810, 128)),
     *(KeptInstance(capacity) for capacity in (64, 256)),
+    *(
+        SampledInstance(capacity, 256, 5, gains, 101, 810, lattice, sampled)
+        for capacity in (64, 256)
+        for gains, lattice, sampled in (((), 64, True), ((1,), 64, True), ((), 64, False))
+    ),
     EmbedInstance(24),
     EmbedInstance(64),
     CoalitionInstance(16),

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, cast
 
 from rag_audit import _native
 from rag_audit.encoding.canonical import Json, digest_hex
-from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError
-from rag_audit.formats.constants import Constants
-from rag_audit.formats.publics import KeptPublic, RecordPublic, SlotPublic, TenantPublic
+from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError, WitnessError
+from rag_audit.formats.constants import KEPT, Constants
+from rag_audit.formats.publics import KeptCommitment, KeptPublic, RecordPublic, SlotPublic, TenantPublic
 from rag_audit.formats.statements import EmbedStatement, ManyStatement, PublicValues, Statement
+from rag_audit.proofs.groth16.coins import KeptInstance, SampledInstance
 from rag_audit.proofs.groth16.embed import EmbedJob, table_tree
 from rag_audit.proofs.groth16.instance import (
     EmbedInstance,
@@ -22,6 +23,7 @@ from rag_audit.proofs.groth16.instance import (
     RetrieveManyInstance,
 )
 from rag_audit.proofs.groth16.job import ENGINES, ProofJob, parse_key, parse_proof, refusals
+from rag_audit.proofs.groth16.kept import KeptJob, kept_positions
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, record_digest
 from rag_audit.proofs.interface import (
@@ -35,7 +37,7 @@ from rag_audit.proofs.interface import (
     RecordJob,
     RecordPrivate,
 )
-from rag_audit.relation.field import from_hex
+from rag_audit.relation.field import digest_to_field, from_hex
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,6 +52,8 @@ def instances(constants: Constants) -> dict[str, Instance]:
     :raises PolicyError: `retrieve` cannot be built for the constants
     """
     made: dict[str, Instance] = {"retrieve": _retrieve(constants)}
+    if constants.sampled:
+        made[KEPT] = KeptInstance(constants.capacity)
     # There is no such circuit for other embedders and limits, whose A1 is not proved.
     with suppress(PolicyError):
         made["embed"] = _embed(constants)
@@ -99,17 +103,26 @@ class Groth16:
                 salt_q=private.salt_q,
                 salt_c=private.salt_c,
             )
+        # Without noise nothing depends on the seed, which a prover on another machine then never sees.
+        s0, s1 = (private.s0, private.s1) if constants.gains else (None, None)
+        kept = None
+        if constants.sampled:
+            if private.kept is None:
+                raise WitnessError("the tenant is sampled, and its kept positions are missing", field="kept")
+            bits, opening = private.kept
+            kept = (bits, int.from_bytes(opening, "big"))
         return ProofJob(
             instance=_retrieve(constants),
             statement=_retrieve_statement(record),
-            s0=private.s0,
-            s1=private.s1,
+            s0=s0,
+            s1=s1,
             index_salt=private.index_salt,
             rows=private.rows(),
             vector=private.vector,
             salt_c=private.salt_c,
             salt_k=private.salt_k,
             positions=private.positions,
+            kept=kept,
         )
 
     def certificate_job(self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False) -> None:
@@ -125,11 +138,18 @@ class Groth16:
         self, kept: KeptPublic, s0: int, s1: int, salt: bytes, *, low_memory: bool = False
     ) -> Job[KeptColumn]:
         """See `ProofSystem.kept_job`."""
-        raise PolicyError("this release does not prove samples", field="keep")
+        instance = KeptInstance(kept.tenant.constants.capacity)
+        number = digest_to_field(salt)
+        _, c_kept = kept_positions(
+            instance.capacity, s0=s0, s1=s1, beacon=kept.beacon, slot=kept.slot, keep=kept.keep, salt=number
+        )
+        return KeptJob(instance, kept.statement(c_kept), s0, s1, number)
 
     def keyed_kept(self, job: Job[KeptColumn]) -> tuple[Job[KeptColumn], dict[str, str]]:
         """See `ProofSystem.keyed_kept`."""
-        return job, {}
+        own = cast(KeptJob, job)  # this system makes no other
+        keys = proving_key(own.instance)
+        return replace(own, vk=keys.vk_digest), {own.instance.digest(): keys.vk_digest}
 
     def open_kept(
         self,
@@ -143,7 +163,13 @@ class Groth16:
         field: str,
     ) -> OpenedKept:
         """See `ProofSystem.open_kept`."""
-        raise PolicyError("this release does not prove samples", field="keep")
+        circuit = KeptInstance(kept.tenant.constants.capacity).digest()
+        opened = pinned_key(circuit, published, pins)
+        statement = kept.statement(from_hex(digest, field="kept"))
+        bad = refusals(opened.key, [parse_proof(proof, circuit, field=field)], [statement], engine=engine)
+        if bad:
+            raise bad[0]
+        return OpenedKept(KeptCommitment(digest), opened.setup)
 
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
         """See `ProofSystem.published_keys`."""
@@ -272,8 +298,9 @@ class SharedRetrieve:
         return bad
 
 
-def _retrieve(c: Constants) -> RetrieveInstance:
-    return RetrieveInstance(c.capacity, c.dimension, c.top_k, c.gains, c.lo, c.hi, c.lattice)
+def _retrieve(c: Constants) -> RetrieveInstance | SampledInstance:
+    values = (c.capacity, c.dimension, c.top_k, c.gains, c.lo, c.hi, c.lattice)
+    return RetrieveInstance(*values) if c.gains and not c.sampled else SampledInstance(*values, c.sampled)
 
 
 def _embed(c: Constants) -> EmbedInstance:

@@ -1,0 +1,92 @@
+"""Cases of `retrieve` of tenants that are sampled, or without noise, by the Python reference."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from rag_audit.formats.statements import SampledStatement, Statement
+from rag_audit.proofs.groth16 import ProofJob
+from rag_audit.proofs.groth16.coins import SampledInstance
+from rag_audit.proofs.groth16.instance import RetrieveInstance
+from rag_audit.relation import commitments
+from rag_audit.relation.field import MODULUS
+from rag_audit.relation.vectors import pack_bits
+from tests.circuits.retrieve_case import Case, random_case
+
+NOISY = SampledInstance(8, 16, 5, (1,), 20, 160, 64, True)
+"""The smallest instances of the three variants."""
+SAMPLED = replace(NOISY, gains=())
+EXACT = replace(SAMPLED, sampled=False)
+
+
+@dataclass(frozen=True)
+class SampledCase(Case):
+    """A record's secrets and public values; without sampling every position is kept."""
+
+    kind: SampledInstance = SAMPLED
+    kept: Sequence[bool] = ()
+    kept_salt: int = 0
+
+    def noise(self) -> list[int]:
+        return super().noise() if self.kind.gains else [0] * self.kind.capacity
+
+    def scores(self) -> list[int]:
+        return [bit * u for bit, u in zip(self.kept, super().scores(), strict=True)]
+
+    def public(self) -> dict[str, int]:
+        more = {"c_kept": commitments.kept_commitment(self.kept_salt, self.kept)} if self.kind.sampled else {}
+        return super().public() | more
+
+    def private(self) -> dict[str, int | list[int]]:
+        found = super().private()
+        if not self.kind.gains:
+            del found["s0"], found["s1"]
+        if self.kind.sampled:
+            found |= {"kept": pack_bits(self.kept), "kept_salt": self.kept_salt}
+        return found
+
+    def job(self) -> ProofJob:
+        public = self.public()
+        noisy = bool(self.kind.gains)
+        return ProofJob(
+            instance=self.kind,
+            statement=SampledStatement(**public) if self.kind.sampled else Statement(**public),
+            s0=self.s0 if noisy else None,
+            s1=self.s1 if noisy else None,
+            index_salt=self.index_salt,
+            rows=np.array(self.rows, dtype=np.int8).tobytes(),
+            vector=np.array(self.q, dtype=np.int8).tobytes(),
+            salt_c=self.salt_c,
+            salt_k=self.salt_k,
+            positions=self.positions,
+            kept=(bytes(map(int, self.kept)), self.kept_salt) if self.kind.sampled else None,
+        )
+
+
+def sampled_case(
+    kind: SampledInstance, seed: int, kept: Sequence[bool] | None = None, *, empty: int = 1
+) -> SampledCase:
+    """A case with random kept positions, unless given."""
+    rng = random.Random(f"kept {seed}")
+    base = RetrieveInstance(
+        kind.capacity, kind.dimension, kind.top_k, kind.gains or (1,), kind.lo, kind.hi, kind.lattice
+    )
+    case = random_case(base, seed, empty=empty)
+    if kept is None:
+        kept = [not kind.sampled or rng.random() < 0.6 for _ in range(kind.capacity)]
+    values = {f.name: getattr(case, f.name) for f in fields(Case)}
+    made = SampledCase(**values, kind=kind, kept=kept, kept_salt=rng.randrange(MODULUS)).solved()
+    assert isinstance(made, SampledCase)
+    return made
+
+
+def shared_sampled(kind: SampledInstance, seed: int, count: int) -> list[SampledCase]:
+    """Records over one index, seed and sample: other queries, slots, beacons, contexts and salts."""
+    first, *others = [sampled_case(kind, seed + n) for n in range(count)]
+    names = ("s0", "s1", "index_salt", "rows", "kept", "kept_salt")
+    shared = {name: getattr(first, name) for name in names}
+    return [first, *[replace(other, **shared).solved() for other in others]]  # type: ignore[list-item]

@@ -1,0 +1,389 @@
+"""`retrieve` of tenants that are sampled, or without noise, against the Python reference: an assignment exists for the
+reference's positions and no others. And the proofs of such tenants, as the proof system makes and checks them."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import re
+from dataclasses import dataclass, replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from rag_audit.encoding.canonical import Json, digest_hex
+from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
+from rag_audit.formats.constants import Constants
+from rag_audit.formats.publics import KeptCommitment, KeptPublic, RecordPublic, TenantPublic
+from rag_audit.formats.statements import ManySampledStatement, ManyStatement, SampledStatement
+from rag_audit.proofs.groth16 import (
+    RetrieveManyInstance,
+    RetrieveManyJob,
+    VerificationKey,
+    parse_many_proof,
+    parse_proof,
+    proving_key,
+    refusals,
+    verify,
+    verify_many,
+)
+from rag_audit.proofs.groth16.circuit import compile_circuit, compute_witness
+from rag_audit.proofs.groth16.coins import KeptInstance, SampledInstance
+from rag_audit.proofs.groth16.job import public_inputs
+from rag_audit.proofs.groth16.shipped import SHIPPED
+from rag_audit.proofs.groth16.system import SYSTEM
+from rag_audit.proofs.interface import KeptColumn, RecordPrivate
+from rag_audit.relation import commitments
+from rag_audit.relation.coins import coins
+from rag_audit.relation.field import MODULUS, to_hex
+from tests.circuits.sampled_case import (
+    EXACT,
+    NOISY,
+    SAMPLED,
+    SampledCase,
+    sampled_case,
+    shared_sampled,
+)
+
+pytestmark = pytest.mark.circuits
+
+KINDS = [NOISY, SAMPLED, EXACT]
+N64 = SampledInstance(64, 16, 5, (1,), 20, 160, 64, True)
+"""64 positions of short vectors, which compile in seconds."""
+LARGE = [i for i in SHIPPED if isinstance(i, SampledInstance)]
+
+
+def satisfied(case: SampledCase) -> bool:
+    try:
+        compute_witness(compile_circuit(case.kind), case.job().inputs())
+    except WitnessError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.name)
+def test_only_the_reference_s_list_has_an_assignment(kind: SampledInstance) -> None:
+    rng = random.Random(kind.name)
+    for seed in range(4):
+        case = sampled_case(kind, seed)
+        assert satisfied(case)
+        others = [p for p in permutations(range(8), 5) if p != case.positions]
+        for positions in rng.sample(others, 4):
+            assert not satisfied(replace(case, positions=positions))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.name)
+def test_the_reference_s_list_has_an_assignment_two_hundred_times(kind: SampledInstance) -> None:
+    for seed in range(200):
+        assert satisfied(sampled_case(kind, 1000 + seed, empty=seed % 9))
+
+
+@pytest.mark.parametrize("kind", [NOISY, SAMPLED], ids=lambda k: k.name)
+@pytest.mark.parametrize("bit", [False, True])
+def test_all_kept_and_none_kept(kind: SampledInstance, bit: bool) -> None:
+    case = sampled_case(kind, 7, [bit] * 8)
+    assert satisfied(case)
+    if not (bit or kind.gains):
+        assert case.positions == (0, 1, 2, 3, 4), "nothing scores, so the order is that of positions"
+
+
+@pytest.mark.parametrize("bit", [pytest.param(False, marks=pytest.mark.full), True])
+def test_every_position_listed(bit: bool) -> None:
+    """K = N: the whole order is proved."""
+    case = sampled_case(replace(SAMPLED, top_k=8), 8, None if bit else [False] * 8)
+    assert satisfied(case)
+    p = list(case.positions)
+    p[6], p[7] = p[7], p[6]
+    assert not satisfied(replace(case, positions=p))
+
+
+def test_a_position_that_is_not_kept_falls_behind() -> None:
+    """The best position, taken out of the sample, is no longer listed, and its place goes to the next."""
+    case = sampled_case(SAMPLED, 9, [True] * 8)
+    best = case.positions[0]
+    without = replace(case, kept=[i != best for i in range(8)]).solved()
+    assert isinstance(without, SampledCase)
+    assert without.positions[0] == case.positions[1]
+    assert satisfied(without)
+    assert not satisfied(replace(without, positions=case.positions))
+
+
+@pytest.mark.parametrize("kind", [N64], ids=lambda k: k.name)
+def test_agreement_at_64(kind: SampledInstance) -> None:
+    for seed in range(3):
+        assert satisfied(sampled_case(kind, seed, empty=9))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", LARGE, ids=lambda k: k.name)
+def test_agreement_of_shipped_instances(kind: SampledInstance) -> None:
+    assert satisfied(sampled_case(kind, 1, empty=9))
+
+
+@pytest.mark.full
+def test_constraints_are_the_documented_ones() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "circuits.md").read_text()
+    rows = re.findall(
+        r"^\| `(Exact|Sampled|SampledNoise)`.* \| ([\d,]+) \| ([\d,]+) \| 2", page, re.MULTILINE
+    )
+    said = {
+        (name, n): int(text.replace(",", ""))
+        for name, *both in rows
+        for n, text in zip((64, 256), both, strict=True)
+    }
+    assert len(said) == len(LARGE)
+    for kind in LARGE:
+        name = "SampledNoise" if kind.gains else "Sampled" if kind.sampled else "Exact"
+        assert compile_circuit(kind).constraints == said[name, kind.capacity]
+
+
+def test_field_elements_at_the_edge() -> None:
+    top = MODULUS - 1
+    for kind in KINDS:
+        names = ("s0", "s1", "beacon", "slot", "index_salt", "salt_c", "salt_k", "ctx", "kept_salt")
+        case = replace(sampled_case(kind, 10), **dict.fromkeys(names, top)).solved()
+        assert isinstance(case, SampledCase)
+        assert satisfied(case)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"capacity": 12},
+        {"top_k": 1},
+        {"top_k": 9},
+        {"gains": (2,)},
+        {"lo": 160},
+        {"lattice": 48},
+        {"sampled": False},
+    ],
+)
+def test_parameters_that_no_circuit_fits(change: dict[str, Any]) -> None:
+    with pytest.raises(PolicyError):
+        replace(NOISY, **change)
+
+
+def test_private_inputs_that_do_not_fit() -> None:
+    job = sampled_case(SAMPLED, 11).job()
+    for field, change in (
+        ("kept", {"kept": None}),
+        ("kept", {"kept": (bytes(7), 1)}),
+        ("seed", {"s0": 1, "s1": 2}),
+    ):
+        with pytest.raises(WitnessError) as caught:
+            replace(job, **change).inputs()
+        assert caught.value.field == field
+    with pytest.raises(WitnessError) as caught:
+        replace(sampled_case(NOISY, 11).job(), s1=None).inputs()
+    assert caught.value.field == "seed"
+
+
+def test_misfit_names_what_does_not_fit() -> None:
+    case = sampled_case(NOISY, 12)
+    job = case.job()
+    assert job.misfit() is None
+    assert sampled_case(EXACT, 12).job().misfit() is None
+    kept, salt = job.kept or (b"", 0)
+    assert replace(job, kept=(kept, salt + 1)).misfit() == "c_kept"
+    assert replace(job, s0=1).misfit() == "c_seed"
+    others = [not bit for bit in case.kept]
+    flipped = replace(case, kept=others)
+    assert replace(flipped, positions=case.positions).job().misfit() == "positions"
+
+
+# -- several records in one proof ----------------------------------------------------------------------------
+
+PAIR = RetrieveManyInstance(2, SAMPLED)
+
+
+@pytest.fixture(scope="module")
+def pair() -> list[SampledCase]:
+    return shared_sampled(SAMPLED, 31, 2)
+
+
+def test_several_records_share_the_sample(pair: list[SampledCase]) -> None:
+    job = RetrieveManyJob(PAIR, tuple(case.job() for case in pair))
+    key = VerificationKey.parse(proving_key(PAIR).vk, field="vk")
+    assert isinstance(job.statement, ManySampledStatement)
+    names, _ = public_inputs(job.statement)
+    assert key.inputs == len(names) == 3 + 5 * 2 and names[-1] == "c_kept"
+    proof = parse_many_proof(job.run(), PAIR.digest(), field="proof")
+    records = [case.job().statement for case in pair]
+    assert verify_many(key, proof, records) == []
+    assert verify_many(key, proof, records[:1]) == [0]
+    for name in ("slot", "beacon", "ctx"):
+        changed = [records[0], replace(records[1], **{name: getattr(records[1], name) ^ 1})]
+        assert verify_many(key, proof, changed) == [1]
+    other = [replace(record, c_kept=1) for record in records]  # type: ignore[call-arg]
+    assert verify_many(key, proof, other) == [0, 1]
+
+
+def test_records_of_several_samples_cannot_share_a_proof(pair: list[SampledCase]) -> None:
+    first, second = (case.job().statement for case in pair)
+    other = replace(second, c_kept=5)  # type: ignore[call-arg]
+    plain = sampled_case(EXACT, 31).job().statement
+    for records in ([first, other], [first, replace(plain, c_seed=first.c_seed, c_idx=first.c_idx)]):
+        with pytest.raises(SchemaError) as caught:
+            ManyStatement.of(records, 2)
+        assert caught.value.field == "records[1].c_kept"
+    jobs = [case.job() for case in pair]
+    kept, salt = jobs[1].kept or (b"", 0)
+    apart = replace(jobs[1], kept=(kept, salt + 1))
+    with pytest.raises(WitnessError) as caught_job:
+        RetrieveManyJob(PAIR, (jobs[0], apart)).inputs()
+    assert caught_job.value.field == "records[1].kept"
+
+
+# -- the proof system ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pin:
+    vk: str
+    setup: Literal["unsafe", "ceremony"] = "unsafe"
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A verifier's pins of these keys."""
+
+    keys: dict[str, str]
+    scan: str | None = None
+
+    def key(self, circuit: str) -> Pin | None:
+        return Pin(self.keys[circuit]) if circuit in self.keys else None
+
+    def artefact(self, name: str) -> str | None:
+        return None
+
+
+CONSTANTS = Constants(64, 16, 5, (1,), 20, 160, 64, 24, None, sampled=True)
+KEEP = 3 << 38
+
+
+@pytest.fixture(scope="module")
+def case() -> SampledCase:
+    """A record of a tenant whose sample is the seed's coins."""
+    made = sampled_case(N64, 40)
+    kappa = commitments.noise_key(made.s0, made.s1, 77, 78)
+    kept = coins(kappa, 64, KEEP)
+    solved = replace(made, kept=kept).solved()
+    assert isinstance(solved, SampledCase) and 0 < sum(kept) < 64
+    return solved
+
+
+def tenant(case: SampledCase, kept: KeptCommitment | None = None) -> TenantPublic:
+    return TenantPublic("law", "00" * 32, to_hex(case.public()["c_idx"]), CONSTANTS, {}, kept=kept)
+
+
+@pytest.fixture(scope="module")
+def kept_public(case: SampledCase) -> KeptPublic:
+    return KeptPublic(tenant(case), case.public()["c_seed"], 77, 78, KEEP)
+
+
+@pytest.fixture(scope="module")
+def column(case: SampledCase, kept_public: KeptPublic) -> tuple[KeptColumn, dict[str, str]]:
+    job, keys = SYSTEM.keyed_kept(SYSTEM.kept_job(kept_public, case.s0, case.s1, b"s" * 32))
+    return pickle.loads(pickle.dumps(job)).run(), keys
+
+
+@pytest.fixture(scope="module")
+def published(case: SampledCase) -> dict[str, Json]:
+    return SYSTEM.published_keys("kept", tenant(case)) | SYSTEM.published_keys("retrieve", tenant(case))
+
+
+def test_circuits_follow_from_the_constants() -> None:
+    assert SYSTEM.circuits(CONSTANTS) == {"retrieve": N64.digest(), "kept": KeptInstance(64).digest()}
+    plain = replace(CONSTANTS, sampled=False, gains=())
+    assert SYSTEM.circuits(plain) == {"retrieve": replace(N64, sampled=False, gains=()).digest()}
+    silent = replace(CONSTANTS, gains=())
+    assert SYSTEM.circuits(silent)["retrieve"] == replace(N64, gains=()).digest()
+
+
+def test_a_window_s_sample_is_proved_and_opened(
+    column: tuple[KeptColumn, dict[str, str]],
+    kept_public: KeptPublic,
+    published: dict[str, Json],
+    case: SampledCase,
+) -> None:
+    made, keys = column
+    digest = made.commitment.digest
+    salt = int.from_bytes(made.opening, "big")
+    assert digest == to_hex(commitments.kept_commitment(salt, case.kept))
+    assert repr(made.opening) not in repr(made)
+    pins = Pinned(keys)
+    opened = SYSTEM.open_kept(kept_public, digest, made.proof, published, pins, field="proof")
+    assert (opened.commitment, opened.setup) == (KeptCommitment(digest), "unsafe")
+    refused = [
+        (kept_public, to_hex(5)),
+        (replace(kept_public, keep=KEEP + 1), digest),
+        (replace(kept_public, slot=79), digest),
+        (replace(kept_public, beacon=78), digest),
+        (replace(kept_public, c_seed=1), digest),
+        (replace(kept_public, tenant=replace(kept_public.tenant, tenant="medicine")), digest),
+        (replace(kept_public, tenant=replace(kept_public.tenant, opening="11" * 32)), digest),
+    ]
+    for public, named in refused:
+        with pytest.raises(InvalidProof):
+            SYSTEM.open_kept(public, named, made.proof, published, pins, field="proof")
+    with pytest.raises(SchemaError):
+        SYSTEM.open_kept(kept_public, digest, None, published, pins, field="proof")
+    with pytest.raises(SetupError):
+        SYSTEM.open_kept(kept_public, digest, made.proof, published, Pinned({}), field="proof")
+    other = {circuit: digest_hex("another key") for circuit in keys}
+    with pytest.raises(InvalidProof):
+        SYSTEM.open_kept(kept_public, digest, made.proof, published, Pinned(other), field="proof")
+
+
+def test_a_record_of_the_sample_is_proved(
+    column: tuple[KeptColumn, dict[str, str]], published: dict[str, Json], case: SampledCase
+) -> None:
+    made, _ = column
+    case = replace(case, kept_salt=int.from_bytes(made.opening, "big"))
+    public = case.public()
+    record = RecordPublic(
+        tenant(case, made.commitment),
+        public["c_seed"],
+        case.beacon,
+        case.slot,
+        case.ctx,
+        1,
+        public["cq"],
+        public["htopk"],
+    )
+    own = case.job()
+    private = RecordPrivate(
+        case.s0, case.s1, case.index_salt, lambda: own.rows, bytes, bytes, lambda: None, (), own.vector, 0,
+        case.salt_c, case.salt_k, case.positions, kept=(bytes(map(int, case.kept)), made.opening)
+    )  # fmt: skip
+    statement = SYSTEM.statement("retrieve", record)
+    assert isinstance(statement, SampledStatement) and statement == own.statement
+    job = SYSTEM.record_job("retrieve", record, private)
+    assert repr(made.opening) not in repr(job) and str(case.kept_salt) not in repr(job)
+    bound, keys = SYSTEM.keyed(job)
+    proof = SYSTEM.parse_proof(bound.run(), N64.digest(), field="proof")
+    key = SYSTEM.open_key("retrieve", tenant(case), published, Pinned(keys)).key
+    assert SYSTEM.refusals(key, [proof], [statement]) == {}
+    for name in vars(statement):
+        changed = replace(statement, **{name: getattr(statement, name) ^ 1})
+        assert isinstance(SYSTEM.refusals(key, [proof], [changed])[0], InvalidProof), name
+    with pytest.raises(WitnessError):
+        SYSTEM.record_job("retrieve", record, replace(private, kept=None))
+    with pytest.raises(SchemaError):
+        SYSTEM.statement("retrieve", replace(record, tenant=tenant(case)))
+
+
+def test_a_proof_without_noise_is_about_one_seed_and_slot() -> None:
+    """Nothing in it depends on seed, beacon or slot, and still none of them can be another."""
+    case = sampled_case(EXACT, 50)
+    key = VerificationKey.parse(proving_key(EXACT).vk, field="vk")
+    job = case.job()
+    assert not {"s0", "s1"} & set(job.inputs())
+    proof = parse_proof(job.run(), EXACT.digest(), field="proof")
+    assert verify(key, proof, job.statement)
+    for name in vars(job.statement):
+        changed = replace(job.statement, **{name: getattr(job.statement, name) ^ 1})
+        assert isinstance(refusals(key, [proof], [changed])[0], InvalidProof), name
