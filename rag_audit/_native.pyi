@@ -213,10 +213,19 @@ class ScanIndex:
 
 @final
 class ScanParameters:
-    """What a tenant's policy fixes for its scan proofs; immutable."""
+    """What a tenant's policy fixes for its scan proofs; immutable. `kept`: the commitments of the window's coin
+    certificate, verified, of a sampled tenant.
+    """
 
     def __new__(
-        cls, window: bytes, gains: list[int], listed: int, lo: int, hi: int, lattice: int
+        cls,
+        window: bytes,
+        gains: list[int],
+        listed: int,
+        lo: int,
+        hi: int,
+        lattice: int,
+        kept: bytes | None = None,
     ) -> Self: ...
 
 def scan_certify(
@@ -238,20 +247,23 @@ def scan_prove(
     index: ScanIndex,
     parameters: ScanParameters,
     record_elements: bytes,
-    certificate: tuple[bytes, bytes, bytes],
+    certificate: tuple[bytes, bytes, bytes] | None,
     noise: bytes,
     scores: bytes,
     query: tuple[bytes, bytes],
     positions: tuple[bytes, bytes],
     key: bytes,
     low_memory: bool,
+    kept: tuple[bytes, bytes] | None = None,
 ) -> bytes:
-    """Query proof of a record (c_seed, beacon, slot, context, cq, htopk); noise, scores and positions int32."""
+    """Query proof of a record (c_seed, beacon, slot, context, cq, htopk); noise, scores and positions int32. Without gains
+    there is no certificate, and no noise. `kept`: of a sampled tenant one byte 0 or 1 a position, and the blindings.
+    """
 
 def scan_verify(
     index: ScanIndex, parameters: ScanParameters, record_elements: bytes, certificate: bytes, proof: bytes
 ) -> None:
-    """ValueError with the reason unless certificate and query proof hold for the record."""
+    """ValueError with the reason unless certificate (empty without gains) and query proof hold for the record."""
 
 @final
 class ScanBatch:

@@ -18,7 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 MANIFEST = ROOT.parent / "native" / "Cargo.toml"
-FILES = ("generators.json", "proofs.json", "proofs-coins.json", "trace.json", "trace-coins.json")
+RUNS = ("", "-coins", "-sampled")
+FILES = ("generators.json", *(f"{what}{run}.json" for what in ("proofs", "trace") for run in RUNS))
 
 
 def folder() -> Path:

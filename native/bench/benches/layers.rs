@@ -2,11 +2,12 @@
 use std::sync::Arc;
 
 use criterion::{criterion_group, criterion_main, BatchSize, BenchmarkId, Criterion};
-use ragaudit_bench::{coalition, Case, EmbedCase};
+use ragaudit_bench::{coalition, coin_statement, Case, EmbedCase};
 use ragaudit_core::poseidon::{permute, WIDTH};
 use ragaudit_scan::answer::{certify, prove, verify, verify_batch};
 use ragaudit_scan::claims::Bound;
 use ragaudit_scan::coalition::{prove_pairs, prove_records, verify_coalition};
+use ragaudit_scan::coins::{prove_coins, verify_coins};
 use ragaudit_scan::embed::{prove_embed, verify_embed};
 use ragaudit_scan::expr::Expr;
 use ragaudit_scan::group::{
@@ -19,6 +20,7 @@ use ragaudit_scan::mle::{evaluate, Weight};
 use ragaudit_scan::numbers::from_small;
 use ragaudit_scan::poseidon::hashes;
 use ragaudit_scan::prover::Prover;
+use ragaudit_scan::query::Certified;
 use ragaudit_scan::session::{Column, ColumnId, Opening, Session};
 use ragaudit_scan::sumcheck::{sumcheck, Product};
 use ragaudit_scan::transcript::Transcript;
@@ -227,7 +229,10 @@ fn records(c: &mut Criterion) {
                 &case.record,
                 &case.answer,
                 &made.proof,
-                &made.noise,
+                Certified {
+                    noise: Some(&made.noise),
+                    kept: None,
+                },
                 &case.key,
                 false,
             )
@@ -241,6 +246,57 @@ fn records(c: &mut Criterion) {
         let batch = vec![(case.record, parts); 10];
         group.bench_function(name("verify ten"), |b| {
             b.iter(|| verify_batch(&case.index, &case.parameters, &batch))
+        });
+    }
+    group.finish();
+}
+
+/// What a sampled tenant needs: the window's coins once, and exact answers without a certificate of their own.
+fn sampled(c: &mut Criterion) {
+    let mut group = c.benchmark_group("sampled");
+    group.sample_size(10);
+    for (capacity, gains) in [(10_000, &[][..]), (10_000, &[1, 8, 64]), (100_000, &[])] {
+        let case = Case::sampled(capacity, 256, gains);
+        let name =
+            |what| BenchmarkId::new(what, format!("{capacity} positions, {} gains", gains.len()));
+        let (statement, coins) = (
+            coin_statement(capacity),
+            case.coins.as_ref().expect("sampled"),
+        );
+        if gains.is_empty() {
+            group.bench_function(name("coin certificate"), |b| {
+                b.iter(|| prove_coins(&statement, &case.seed, false))
+            });
+            group.bench_function(name("verify the coins"), |b| {
+                b.iter(|| verify_coins(&statement, &coins.proof).expect("it holds"))
+            });
+        }
+        let certificate = (!gains.is_empty()).then(|| {
+            let slot = &case.record.slot;
+            certify(&case.index, &case.parameters, slot, &case.seed, false).expect("a certificate")
+        });
+        let certified = Certified {
+            noise: certificate.as_ref().map(|made| &made.noise),
+            kept: Some(&coins.column),
+        };
+        let certificate = certificate.as_ref().map_or(&[][..], |made| &made.proof);
+        let proof = || {
+            prove(
+                &case.index,
+                &case.parameters,
+                &case.record,
+                &case.answer,
+                certificate,
+                certified,
+                &case.key,
+                false,
+            )
+        };
+        group.bench_function(name("query proof"), |b| b.iter(proof));
+        let proof = proof().expect("a true statement");
+        let parts = [certificate, &proof[..]];
+        group.bench_function(name("verify"), |b| {
+            b.iter(|| verify(&case.index, &case.parameters, &case.record, parts).expect("it holds"))
         });
     }
     group.finish();
@@ -290,6 +346,7 @@ criterion_group!(
     permutations,
     matrix_vector,
     records,
+    sampled,
     embeddings,
     coalitions
 );

@@ -7,6 +7,7 @@ use ragaudit_core::poseidon::{hash, hash_list};
 use ragaudit_core::selection::{noised_top_k, ScoreWindow};
 use ragaudit_scan::answer::{Parameters, Record, Slot};
 use ragaudit_scan::coalition::{distinct_norms, Blocks, CoalitionSecret, CoalitionStatement};
+use ragaudit_scan::coins::{prove_coins, CoinCertificate, CoinStatement};
 use ragaudit_scan::embed::{EmbedStatement, Query};
 use ragaudit_scan::group::Fr;
 use ragaudit_scan::index::{commit_index, commit_table, IndexCommitment, IndexKey};
@@ -36,10 +37,40 @@ pub struct Case {
     pub index: Arc<IndexCommitment>,
     pub record: Record,
     pub answer: Answer,
+    /// Of a sampled tenant.
+    pub coins: Option<CoinCertificate>,
+}
+
+/// About the coins of 0.9 of a tenant's positions.
+pub fn coin_statement(capacity: usize) -> CoinStatement {
+    CoinStatement {
+        context: [6; 32],
+        c_seed: hash(&[1u8, 1, 2].map(Fr::from)).expect("three inputs fit"),
+        beacon: Fr::from(8u8),
+        slot: Fr::from(99u8),
+        capacity,
+        bound: 989_560_464_998,
+    }
 }
 
 impl Case {
+    /// Without gains the exact top K is listed.
     pub fn new(capacity: usize, dimension: usize, gains: &[u32]) -> Self {
+        Self::of(capacity, dimension, gains, None)
+    }
+
+    pub fn sampled(capacity: usize, dimension: usize, gains: &[u32]) -> Self {
+        let seed = Seed([Fr::from(1u8), Fr::from(2u8)]);
+        let coins = prove_coins(&coin_statement(capacity), &seed, false).expect("a true statement");
+        Self::of(capacity, dimension, gains, Some(coins))
+    }
+
+    fn of(
+        capacity: usize,
+        dimension: usize,
+        gains: &[u32],
+        coins: Option<CoinCertificate>,
+    ) -> Self {
         let (key, seed) = (IndexKey([9; 32]), Seed([Fr::from(1u8), Fr::from(2u8)]));
         let rows: Vec<i8> = (0..capacity * dimension).map(int4).collect();
         let query: Vec<i8> = (0..dimension).map(|j| int4(3 * j + 1)).collect();
@@ -50,6 +81,7 @@ impl Case {
             lo: 101,
             hi: 810,
             lattice: 128,
+            kept: coins.as_ref().map(|coins| coins.column.rows.clone()),
         };
         let slot = Slot {
             c_seed: hash(&[Fr::from(1u8), seed.0[0], seed.0[1]]).expect("three inputs fit"),
@@ -64,11 +96,23 @@ impl Case {
             products.sum()
         };
         let scores: Vec<i32> = rows.chunks(dimension).map(dot).collect();
-        let noise = draw(&noise_key(&seed, slot.beacon, slot.slot), capacity, gains)
-            .expect("gains are well-formed");
+        let noise = match gains {
+            [] => vec![0; capacity],
+            _ => draw(&noise_key(&seed, slot.beacon, slot.slot), capacity, gains)
+                .expect("gains are well-formed"),
+        };
+        // Quantised, a score of 0 is 0.
+        let mut scoring = scores.clone();
+        if let Some(opening) = coins
+            .as_ref()
+            .and_then(|coins| coins.column.opening.as_ref())
+        {
+            let kept = scoring.iter_mut().zip(&opening.values);
+            kept.for_each(|(score, coin)| *score *= *coin as i32);
+        }
         let window = ScoreWindow::new(parameters.lo, parameters.hi, parameters.lattice)
             .expect("a well-formed window");
-        let listed = noised_top_k(&scores, &window, &noise, parameters.listed)
+        let listed = noised_top_k(&scoring, &window, &noise, parameters.listed)
             .expect("fewer than all positions");
         let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
         let list = [listed.len()].into_iter().chain(listed.iter().copied());
@@ -92,6 +136,7 @@ impl Case {
             rows,
             dimension,
             parameters,
+            coins,
         }
     }
 }

@@ -11,14 +11,14 @@ use ragaudit_scan::batch::{Refusals, CHUNK};
 use ragaudit_scan::coalition::{
     self, distinct_norms, prove_pairs, prove_records, Blocks, CoalitionSecret, CoalitionStatement,
 };
-use ragaudit_scan::coins::{prove_coins, verify_coins, CoinStatement};
+use ragaudit_scan::coins::{coin_column, prove_coins, verify_coins, CoinStatement};
 use ragaudit_scan::embed::{self, prove_embed, verify_embed, EmbedStatement, Query};
-use ragaudit_scan::group::encode_point;
+use ragaudit_scan::group::{decode_points, encode_point};
 use ragaudit_scan::index::{
     commit_components, commit_index, commit_table, IndexCommitment, IndexKey,
 };
 use ragaudit_scan::noise::{noise_column, Seed};
-use ragaudit_scan::query::Answer;
+use ragaudit_scan::query::{Answer, Certified};
 use ragaudit_scan::session::Column;
 use ragaudit_scan::{protocol, Error, Result};
 use zeroize::Zeroizing;
@@ -144,13 +144,16 @@ impl ScanIndex {
     }
 }
 
-/// What a tenant's policy fixes: 32-byte digest of the window, gains, listed positions, score window and lattice.
+/// What a tenant's policy fixes: 32-byte digest of the window, gains, listed positions, score window and lattice; and the
+/// commitments to its kept positions, if it is sampled.
 #[pyclass(frozen)]
 struct ScanParameters(Parameters);
 
 #[pymethods]
 impl ScanParameters {
     #[new]
+    #[pyo3(signature = (window, gains, listed, lo, hi, lattice, kept=None))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         window: &[u8],
@@ -159,6 +162,7 @@ impl ScanParameters {
         lo: i64,
         hi: i64,
         lattice: i64,
+        kept: Option<&[u8]>,
     ) -> PyResult<Self> {
         guard_inline(py, || {
             let window = array(window, "window")?;
@@ -169,6 +173,7 @@ impl ScanParameters {
                 lo,
                 hi,
                 lattice,
+                kept: kept.map(decode_points).transpose()?,
             }))
         })
     }
@@ -329,31 +334,46 @@ fn scan_coins_verify<'py>(
 
 /// The query proof of a record (c_seed, beacon, slot, context, cq, htopk), given its slot's certificate with
 /// commitments and blindings, the noise and scores of all positions (int32), the query (int8) and its salt, the
-/// listed positions (int32) and theirs, and the index's key.
+/// listed positions (int32) and theirs, and the index's key. Without gains there are no certificate and no noise; of a
+/// sampled tenant there are the kept positions, a byte 0 or 1 each, and the blindings of their commitments.
 #[pyfunction]
+#[pyo3(signature = (index, parameters, record_elements, certificate, noise, scores, query, positions, key, low_memory, kept=None))]
 #[allow(clippy::too_many_arguments)]
 fn scan_prove<'py>(
     py: Python<'py>,
     index: &ScanIndex,
     parameters: &ScanParameters,
     record_elements: &[u8],
-    certificate: (Vec<u8>, Vec<u8>, Vec<u8>),
+    certificate: Option<(Vec<u8>, Vec<u8>, Vec<u8>)>,
     noise: &[u8],
     scores: &[u8],
     query: (Vec<u8>, Vec<u8>),
     positions: (Vec<u8>, Vec<u8>),
     key: &[u8],
     low_memory: bool,
+    kept: Option<(Vec<u8>, Vec<u8>)>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let proof = guard(py, || {
-        let (proof, rows, blindings) = &certificate;
-        let values = integers(noise);
-        let column = noise_column(
-            rows,
-            values,
-            elements(blindings, "blindings")?,
-            index.0.layout,
-        )?;
+        let layout = index.0.layout;
+        let noise = match &certificate {
+            Some((_, rows, blindings)) => {
+                let blindings = elements(blindings, "blindings")?;
+                Some(noise_column(rows, integers(noise), blindings, layout)?)
+            }
+            None if noise.is_empty() => None,
+            None => {
+                return Err(Error::Invalid {
+                    field: "noise".to_owned(),
+                    expected: "none without a certificate".to_owned(),
+                    found: format!("{} bytes", noise.len()),
+                })
+            }
+        };
+        let kept = kept.as_ref().map(|(coins, blindings)| {
+            let rows = parameters.0.kept.clone().unwrap_or_default();
+            coin_column(rows, coins, elements(blindings, "blindings")?, layout)
+        });
+        let kept = kept.transpose()?;
         let answer = Answer {
             query: signed(&query.0),
             query_salt: element(&query.1, "query salt")?,
@@ -368,8 +388,11 @@ fn scan_prove<'py>(
             &parameters.0,
             &record,
             &answer,
-            proof,
-            &column,
+            certificate.as_ref().map_or(&[], |(proof, _, _)| proof),
+            Certified {
+                noise: noise.as_ref(),
+                kept: kept.as_ref(),
+            },
             &key,
             low_memory,
         )
@@ -377,7 +400,8 @@ fn scan_prove<'py>(
     Ok(PyBytes::new(py, &proof))
 }
 
-/// Raises ValueError with the reason unless certificate and query proof hold for the record.
+/// Raises ValueError with the reason unless certificate and query proof hold for the record. Without gains the certificate
+/// is empty.
 #[pyfunction]
 fn scan_verify(
     py: Python<'_>,

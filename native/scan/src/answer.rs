@@ -6,11 +6,10 @@ use sha2::{Digest, Sha256};
 use crate::batch::{self, Refusals};
 use crate::equation::Equation;
 use crate::error::{Error, Result};
-use crate::group::{encode_scalar, Fr};
+use crate::group::{encode_point, encode_scalar, Fr, G1Affine};
 use crate::index::{IndexCommitment, IndexKey};
 use crate::noise::{check_noise, prove_noise, Certificate, NoiseStatement, Seed};
-use crate::query::{check_query, prove_query, Answer, QueryStatement};
-use crate::session::Column;
+use crate::query::{check_query, prove_query, Answer, Certified, QueryStatement};
 use crate::transcript::{Hash, Oracle, Transcript};
 
 /// What a tenant's policy fixes for all its answers.
@@ -18,11 +17,14 @@ use crate::transcript::{Hash, Oracle, Transcript};
 pub struct Parameters {
     /// Digest of everything a window fixes: protocol, opening, policy, tenant.
     pub window: [u8; 32],
+    /// None where the exact top K is listed.
     pub gains: Vec<u32>,
     pub listed: usize,
     pub lo: i64,
     pub hi: i64,
     pub lattice: i64,
+    /// The commitments of the window's coin certificate, verified, where the tenant is sampled.
+    pub kept: Option<Vec<G1Affine>>,
 }
 
 /// One slot, published before its query exists.
@@ -60,12 +62,17 @@ fn noise_statement(
 
 fn query_statement<'a>(
     index: &'a IndexCommitment,
-    parameters: &Parameters,
+    parameters: &'a Parameters,
     record: &Record,
     certificate: &[u8],
-    noise: &'a Column,
+    noise: &'a [G1Affine],
 ) -> QueryStatement<'a> {
-    let mut hash = Sha256::new().chain_update(b"rag-audit/scan/v1/record");
+    let kept = parameters.kept.as_deref();
+    let sampled = kept.is_some() || parameters.gains.is_empty();
+    let mut hash = Sha256::new().chain_update(match sampled {
+        false => &b"rag-audit/scan/v1/record"[..],
+        true => b"rag-audit/scan/v1/sampled record",
+    });
     hash.update(parameters.window);
     for x in [
         &record.slot.c_seed,
@@ -76,10 +83,14 @@ fn query_statement<'a>(
         hash.update(encode_scalar(x));
     }
     hash.update(Sha256::digest(certificate));
+    for point in kept.unwrap_or_default() {
+        hash.update(encode_point(point));
+    }
     QueryStatement {
         context: hash.finalize().into(),
         index,
-        noise: &noise.rows,
+        noise,
+        kept,
         gains: parameters.gains.clone(),
         cq: record.cq,
         htopk: record.htopk,
@@ -102,7 +113,8 @@ pub fn certify(
     prove_noise(&noise_statement(index, parameters, slot), seed, low_memory)
 }
 
-/// The query proof of a record whose slot has this certificate; `low_memory` as for [`certify`].
+/// The query proof of a record whose slot has this certificate, or the empty one where there is no noise; `low_memory` as
+/// for [`certify`].
 #[allow(clippy::too_many_arguments)]
 pub fn prove(
     index: &IndexCommitment,
@@ -110,15 +122,16 @@ pub fn prove(
     record: &Record,
     answer: &Answer,
     certificate: &[u8],
-    noise: &Column,
+    certified: Certified,
     key: &IndexKey,
     low_memory: bool,
 ) -> Result<Vec<u8>> {
+    let noise = certified.noise.map_or(&[][..], |noise| &noise.rows);
     let statement = query_statement(index, parameters, record, certificate, noise);
-    prove_query(&statement, answer, noise, key, low_memory)
+    prove_query(&statement, answer, certified, key, low_memory)
 }
 
-/// Both parts of one record's proof as sums that have to vanish.
+/// Both parts of one record's proof as sums that have to vanish. Without gains the certificate is empty, and so is its sum.
 fn check(
     index: &IndexCommitment,
     parameters: &Parameters,
@@ -126,10 +139,18 @@ fn check(
     parts: [&[u8]; 2],
 ) -> Result<[Equation; 2]> {
     let [certificate, proof] = parts;
-    let (noise, first) = check_noise(
-        &noise_statement(index, parameters, &record.slot),
-        certificate,
-    )?;
+    let (noise, first) = if !parameters.gains.is_empty() {
+        let statement = noise_statement(index, parameters, &record.slot);
+        let (noise, equation) = check_noise(&statement, certificate)?;
+        (noise.rows, equation)
+    } else if certificate.is_empty() {
+        Default::default()
+    } else {
+        return Err(Error::Malformed {
+            at: 0,
+            reason: "a noise certificate where there is no noise",
+        });
+    };
     let second = check_query(
         &query_statement(index, parameters, record, certificate, &noise),
         proof,
@@ -167,6 +188,10 @@ fn batch_transcript<O: Oracle>(index: &[u8; 32], parameters: &Parameters) -> Tra
     transcript.integer("listed", parameters.listed as u64);
     for value in [parameters.lo, parameters.hi, parameters.lattice] {
         transcript.integer("score window", value as u64);
+    }
+    // Nothing where there are none: then it is what it was before there were any.
+    for point in parameters.kept.as_deref().unwrap_or_default() {
+        transcript.point("kept", point);
     }
     transcript
 }
@@ -273,7 +298,8 @@ pub fn verify_batch(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::cheat::Cheat;
+    use crate::cheat::{Cheat, REPEATED};
+    use crate::coins::{self, CoinCertificate, CoinStatement};
     use crate::index::commit_index;
     use crate::mutations::refused;
     use crate::noise::{self, noise_key};
@@ -293,7 +319,40 @@ pub(crate) mod tests {
             lo: 5,
             hi: 60,
             lattice: 32,
+            kept: None,
         }
+    }
+
+    /// What a tenant may have in the place of noise for all positions.
+    fn kinds() -> [Parameters; 3] {
+        let coins = coins();
+        let kept = || Some(coins.column.rows.clone());
+        [(None, vec![]), (kept(), vec![]), (kept(), vec![1, 8])].map(|(kept, gains)| Parameters {
+            kept,
+            gains,
+            ..parameters()
+        })
+    }
+
+    fn seed() -> Seed {
+        Seed([1u8, 2].map(Fr::from))
+    }
+
+    /// Of the window: under the same nonces always.
+    fn coins() -> CoinCertificate {
+        let statement = CoinStatement {
+            context: [6; 32],
+            c_seed: hash(&[1u8, 1, 2].map(Fr::from)).unwrap(),
+            beacon: Fr::from(8u8),
+            slot: Fr::from(99u8),
+            capacity: CAPACITY,
+            bound: 1 << 39,
+        };
+        let repeated = REPEATED.replace(true);
+        let made = coins::prove_as::<Cheat>(&statement, &seed(), false).unwrap();
+        REPEATED.set(repeated);
+        coins::verify_coins(&statement, &made.proof).unwrap();
+        made
     }
 
     fn index(key: &IndexKey) -> (Vec<i8>, Arc<IndexCommitment>) {
@@ -322,13 +381,14 @@ pub(crate) mod tests {
         pub(crate) seed: Seed,
         pub(crate) record: Record,
         pub(crate) answer: Answer,
+        pub(crate) coins: Option<CoinCertificate>,
         low_memory: bool,
     }
 
     impl Golden {
         /// Of slot `slot`.
-        fn new(slot: u64, low_memory: bool) -> Self {
-            let (key, seed) = (IndexKey([9; 32]), Seed([Fr::from(1u8), Fr::from(2u8)]));
+        fn new(slot: u64, parameters: Parameters, low_memory: bool) -> Self {
+            let (key, seed) = (IndexKey([9; 32]), seed());
             let (rows, index) = index(&key);
             let query = vec![3i8, -7, slot as i8 % 7];
             let slot = Slot {
@@ -336,9 +396,11 @@ pub(crate) mod tests {
                 beacon: Fr::from(8u8),
                 slot: Fr::from(slot),
             };
-            let parameters = parameters();
             let kappa = noise_key(&seed, slot.beacon, slot.slot);
-            let noise = draw(&kappa, CAPACITY, &parameters.gains).unwrap();
+            let noise = match &parameters.gains[..] {
+                [] => vec![0; CAPACITY],
+                gains => draw(&kappa, CAPACITY, gains).unwrap(),
+            };
             let dot = |row: &[i8]| {
                 let pairs = row.iter().zip(&query);
                 pairs.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum()
@@ -346,7 +408,15 @@ pub(crate) mod tests {
             let scores: Vec<i32> = rows.chunks(3).map(dot).collect();
             let window =
                 ScoreWindow::new(parameters.lo, parameters.hi, parameters.lattice).unwrap();
-            let listed = noised_top_k(&scores, &window, &noise, parameters.listed).unwrap();
+            // Quantised, a score of 0 is 0.
+            let mut scoring = scores.clone();
+            let coins = parameters.kept.as_ref().map(|_| coins());
+            if let Some(coins) = &coins {
+                let bits = &coins.column.opening.as_ref().unwrap().values;
+                let kept = scoring.iter_mut().zip(bits);
+                kept.for_each(|(score, bit)| *score *= *bit as i32);
+            }
+            let listed = noised_top_k(&scoring, &window, &noise, parameters.listed).unwrap();
             let positions: Vec<i64> = listed.iter().map(|p| *p as i64).collect();
             let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
             let mut vector = vec![query_salt];
@@ -374,8 +444,13 @@ pub(crate) mod tests {
                 seed,
                 record,
                 answer,
+                coins,
                 low_memory,
             }
+        }
+
+        pub(crate) fn has_noise(&self) -> bool {
+            !self.parameters.gains.is_empty()
         }
 
         pub(crate) fn certify(&self) -> Result<Certificate> {
@@ -383,29 +458,44 @@ pub(crate) mod tests {
             noise::prove_as::<Cheat>(&statement, &self.seed, self.low_memory)
         }
 
-        pub(crate) fn prove(&self, certificate: &Certificate) -> Result<Vec<u8>> {
+        pub(crate) fn prove(&self, certificate: Option<&Certificate>) -> Vec<u8> {
             let statement = query_statement(
                 &self.index,
                 &self.parameters,
                 &self.record,
-                &certificate.proof,
-                &certificate.noise,
+                certificate.map_or(&[], |c| &c.proof),
+                certificate.map_or(&[], |c| &c.noise.rows),
             );
-            let (noise, low_memory) = (&certificate.noise, self.low_memory);
-            query::prove_as::<Cheat>(&statement, &self.answer, noise, &self.key, low_memory)
+            let certified = Certified {
+                noise: certificate.map(|c| &c.noise),
+                kept: self.coins.as_ref().map(|c| &c.column),
+            };
+            let (answer, key) = (&self.answer, &self.key);
+            query::prove_as::<Cheat>(&statement, answer, certified, key, self.low_memory).unwrap()
         }
     }
 
     pub(crate) fn golden(low_memory: bool) -> Golden {
-        Golden::new(1, low_memory)
+        Golden::new(1, parameters(), low_memory)
+    }
+
+    /// Without noise, of a sampled tenant, and of one that has both.
+    pub(crate) fn golden_sampled(low_memory: bool) -> [Golden; 3] {
+        // With a query that scores above 0.
+        kinds().map(|parameters| Golden::new(6, parameters, low_memory))
     }
 
     /// A record of slot `slot` with its certificate and proof.
     fn answered(slot: u64) -> (Record, Vec<u8>, Vec<u8>) {
-        let case = Golden::new(slot, false);
-        let certificate = case.certify().unwrap();
-        let proof = case.prove(&certificate).unwrap();
-        (case.record, certificate.proof, proof)
+        answered_by(slot, parameters())
+    }
+
+    fn answered_by(slot: u64, parameters: Parameters) -> (Record, Vec<u8>, Vec<u8>) {
+        let case = Golden::new(slot, parameters, false);
+        let certificate = case.has_noise().then(|| case.certify().unwrap());
+        let proof = case.prove(certificate.as_ref());
+        let certificate = certificate.map(|c| c.proof).unwrap_or_default();
+        (case.record, certificate, proof)
     }
 
     /// A changed certificate or query proof is the one that its batch names.
@@ -423,6 +513,11 @@ pub(crate) mod tests {
                 numbers(&named) != [1]
             });
         }
+        let [_, _, both] = kinds();
+        let bad = answered_by(6, both.clone());
+        refused("sampled query proof", &bad.2, count, |proof| {
+            verify(&index, &both, &bad.0, [&bad.1, proof]).is_ok()
+        });
     }
 
     #[test]
@@ -443,6 +538,7 @@ pub(crate) mod tests {
             lo: _,
             hi: _,
             lattice: _,
+            kept: _,
         } = &parameters;
         let Record {
             slot:
@@ -481,6 +577,10 @@ pub(crate) mod tests {
             with(&|p| p.lo += 1),
             with(&|p| p.hi += 1),
             with(&|p| p.lattice *= 2),
+            with(&|p| p.gains = Vec::new()),
+            with(&|p| p.kept = Some(vec![index.points[0]])),
+            with(&|p| p.kept = Some(vec![index.points[1]])),
+            with(&|p| p.kept = Some(index.points[..2].to_vec())),
             about(&|r| r.slot.c_seed += one),
             about(&|r| r.slot.beacon += one),
             about(&|r| r.slot.slot += one),
@@ -524,6 +624,75 @@ pub(crate) mod tests {
         let mut other = parameters.clone();
         other.window[0] ^= 1;
         assert_eq!(numbers(&verify_batch(&index, &other, &items)), [0, 1, 2]);
+    }
+
+    #[test]
+    fn sampled_records_verify_alone_and_in_batches() {
+        let (_, index) = index(&IndexKey([9; 32]));
+        for parameters in kinds() {
+            let cases = [5, 6, 13].map(|slot| answered_by(slot, parameters.clone()));
+            let mut items: Vec<Item> = cases
+                .iter()
+                .map(|(r, c, p)| (*r, [&c[..], &p[..]]))
+                .collect();
+            let named = |items: &[Item]| numbers(&verify_batch(&index, &parameters, items));
+            let alone = |item: &Item| verify(&index, &parameters, &item.0, item.1);
+            assert!(named(&items).is_empty());
+            alone(&items[0]).unwrap();
+            // Another record's proof; a certificate that is missing, or that nothing asks for.
+            items[2].1[1] = &cases[0].2;
+            assert_eq!(named(&items), [2]);
+            items[2].1[1] = &cases[2].2;
+            let other = answered(1).1;
+            let certificate: &[u8] = match parameters.gains[..] {
+                [] => &other,
+                _ => &[],
+            };
+            items[1].1[0] = certificate;
+            assert_eq!(named(&items), [1]);
+            assert!(matches!(
+                alone(&items[1]),
+                Err(Error::Malformed { at: 0, .. })
+            ));
+            items[1].1[0] = &cases[1].1;
+            // Every other kind of tenant, and kept positions of other commitments.
+            let swapped = parameters.kept.clone().map(|mut rows| {
+                rows[0] = index.points[0];
+                Parameters {
+                    kept: Some(rows),
+                    ..parameters.clone()
+                }
+            });
+            let kinds = kinds()
+                .into_iter()
+                .chain([super::tests::parameters()])
+                .chain(swapped);
+            let of = |p: &Parameters| (p.kept.clone(), p.gains.clone());
+            for other in kinds.filter(|other| of(other) != of(&parameters)) {
+                assert_eq!(numbers(&verify_batch(&index, &other, &items)), [0, 1, 2]);
+            }
+        }
+    }
+
+    /// The record's context holds the kept rows, whatever the proof says of them.
+    #[test]
+    fn contexts_follow_the_kept_rows() {
+        let (_, index) = index(&IndexKey([9; 32]));
+        let case = Golden::new(1, parameters(), false);
+        let context = |parameters: &Parameters| {
+            let statement = query_statement(&index, parameters, &case.record, b"c", &[]);
+            statement.context
+        };
+        let [exact, kept, both] = kinds();
+        let mut other = kept.clone();
+        other.kept = Some(vec![index.points[0]]);
+        let contexts = [&exact, &kept, &other, &parameters()].map(context);
+        for (k, one) in contexts.iter().enumerate() {
+            assert!(!contexts[..k].contains(one), "{k}");
+        }
+        // Of gains the statement says more.
+        assert_eq!(context(&kept), context(&both));
+        assert!(certify(&index, &exact, &case.record.slot, &seed(), false).is_err());
     }
 
     /// Bytes that are no proof and a proof of something else stand in one batch, in either order, in one chunk and in two:

@@ -40,9 +40,11 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         | "later records"
         | "thresholds of pairs"
         | "constraint round" => 2,
+        // Its square too, where not all positions are kept.
+        "selected rows" => 2,
         // Linear.
         "lookup children" | "lookup leaves" | "noise" | "coins" | "words" | "upper parts"
-        | "selected rows" | "components" | "packed vector" | "thresholds" | "counts" | "bits" => 1,
+        | "components" | "packed vector" | "thresholds" | "counts" | "bits" => 1,
         // Openings.
         "fold" => 2,
         "message opening" | "product" | "column opening" | "link" | "inner product" => 1,
@@ -111,26 +113,32 @@ fn every_parameter_ends_where_the_errors_do() {
             points,
         }
     };
-    let query = |dimension: usize, listed: usize, lattice: i64, gains: &[u32]| {
-        let index = index(2 * MAX_LISTED, dimension);
-        let noise = vec![point; index.layout.rows()];
-        let statement = QueryStatement {
-            context: [0; 32],
-            index: &index,
-            noise: &noise,
-            gains: gains.to_vec(),
-            cq: Fr::ONE,
-            htopk: Fr::ONE,
-            listed,
-            lo: 10,
-            hi: 90,
-            lattice,
+    let query_of =
+        |rows: [usize; 2], [dimension, listed]: [usize; 2], lattice: i64, gains: &[u32]| {
+            let index = index(2 * MAX_LISTED, dimension);
+            let [noise, kept] = rows.map(|rows| vec![point; rows]);
+            let statement = QueryStatement {
+                context: [0; 32],
+                index: &index,
+                noise: &noise,
+                kept: (!kept.is_empty()).then_some(&kept),
+                gains: gains.to_vec(),
+                cq: Fr::ONE,
+                htopk: Fr::ONE,
+                listed,
+                lo: 10,
+                hi: 90,
+                lattice,
+            };
+            match crate::query::check_query(&statement, &[]) {
+                // The parameters were taken; there is no proof.
+                Err(crate::Error::Malformed { at: 0, .. }) => Ok(()),
+                other => other.map(|_| ()),
+            }
         };
-        match crate::query::check_query(&statement, &[]) {
-            // The parameters were taken; there is no proof.
-            Err(crate::Error::Malformed { at: 0, .. }) => Ok(()),
-            other => other.map(|_| ()),
-        }
+    let rows = Layout::new(2 * MAX_LISTED).unwrap().rows();
+    let query = |dimension: usize, listed: usize, lattice: i64, gains: &[u32]| {
+        query_of([rows, 0], [dimension, listed], lattice, gains)
     };
     let most = noise::tests::MOST_GAINS;
     let (d, k, r) = (MAX_DIMENSION, MAX_LISTED, MAX_LATTICE);
@@ -140,7 +148,16 @@ fn every_parameter_ends_where_the_errors_do() {
     refused("listed positions", query(1, k + 1, r, &most));
     refused("listed positions", query(1, 0, r, &most));
     refused("lattice", query(1, 1, 2 * r, &most));
-    refused("gains", query(1, 1, 1, &[]));
+    // Without gains there is no noise, and with them there is; kept positions are all there or none.
+    let only = |rows: [usize; 2], gains: &[u32]| query_of(rows, [1, 1], 1, gains);
+    assert_eq!(only([0, 0], &[]), Ok(()));
+    assert_eq!(only([0, rows], &[]), Ok(()));
+    assert_eq!(only([rows, rows], &most), Ok(()));
+    refused("noise", only([rows, 0], &[]));
+    refused("noise", only([0, 0], &[1]));
+    refused("noise", only([rows + 1, 0], &[1]));
+    refused("kept", only([0, rows + 1], &[]));
+    refused("kept", only([rows, rows + 1], &[1]));
     refused("gains", query(1, 1, 1, &[1; 7]));
     let mut above = most;
     above[5] += 1;
@@ -176,13 +193,14 @@ fn every_parameter_ends_where_the_errors_do() {
 fn errors_are_those_of_the_page() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scan/README.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let runs: [(&str, fn()); 6] = [
+    let runs: [(&str, fn()); 7] = [
         ("noise certificate", noise::tests::largest),
         ("query proof", query::tests::largest),
         ("A1", embed::tests::largest),
         ("coalition, records", coalition::tests::largest_records),
         ("coalition, pairs", coalition::tests::largest_pairs),
         ("coin certificate", coins::tests::largest),
+        ("query proof, sampled", query::tests::largest_sampled),
     ];
     let mut missing = Vec::new();
     let mut sums = Vec::new();
@@ -192,7 +210,9 @@ fn errors_are_those_of_the_page() {
         missing.push(format!("| {name} | 2^-{} | 2^-{} |", bits(most), bits(sum)));
     }
     let pair_runs = coalition::tests::most_pair_runs();
-    let window = 1_000_000 * (sums[0] + sums[1] + sums[2]) + sums[3] + pair_runs * sums[4];
+    // Of each record the larger query proof, and coins beside noise.
+    let record = sums[0] + sums[1].max(sums[6]) + sums[2] + sums[5];
+    let window = 1_000_000 * record + sums[3] + pair_runs * sums[4];
     missing.push(format!("| **window** | | **2^-{}** |", bits(window)));
     missing.retain(|line| !page.contains(line));
     assert!(

@@ -10,7 +10,7 @@ use crate::answer::tests::Golden;
 use crate::cheat::{run, Cheat, Log, Told, Without, REPEATED};
 use crate::group::{encode_point, encode_scalar, query_generators, tables, vector_generators, Fr};
 use crate::index::IndexCommitment;
-use crate::protocol::{COINS_TRACE, TRACE, VERSION};
+use crate::protocol::{COINS_TRACE, SAMPLED_TRACE, TRACE, VERSION};
 use crate::{answer, coalition, coins, embed, noise, query};
 
 fn hex(bytes: &[u8]) -> String {
@@ -89,6 +89,19 @@ fn batch_of_answers() {
     } = answer::tests::golden(false);
     let mut batch: answer::Batch<Told> = answer::Batch::new(index, parameters);
     let records = [(record, [&[1u8; 70][..], &[2; 90]]); 2];
+    assert_eq!(batch.add(&records).len(), 2);
+}
+
+fn batch_of_sampled_answers() {
+    let Golden {
+        index,
+        mut parameters,
+        record,
+        ..
+    } = answer::tests::golden(false);
+    (parameters.kept, parameters.gains) = (Some(index.points[..1].to_vec()), Vec::new());
+    let mut batch: answer::Batch<Told> = answer::Batch::new(index, parameters);
+    let records = [(record, [&[][..], &[2; 90]]); 2];
     assert_eq!(batch.add(&records).len(), 2);
 }
 
@@ -188,12 +201,37 @@ const COIN_RUNS: [Run; 3] = [
     }),
 ];
 
+const SAMPLED_RUNS: [Run; 5] = [
+    ("sampled query", "3 positions of 2, 2 listed, kept", || {
+        query::tests::simulate_any([3, 2, 2], &[], true)
+    }),
+    ("sampled query", "1,000 positions of 256, 5 listed", || {
+        query::tests::simulate_any([1000, 256, 5], &[], false)
+    }),
+    (
+        "sampled query",
+        "1,000 positions of 256, 5 listed, kept, gains 1, 8",
+        || query::tests::simulate_any([1000, 256, 5], &[1, 8], true),
+    ),
+    (
+        "sampled query",
+        "300,000 positions of 70, 10 listed, kept",
+        || query::tests::simulate_any([300_000, 70, 10], &[], true),
+    ),
+    (
+        "batch",
+        "2 records of a sampled tenant without noise, proofs of 90 bytes",
+        batch_of_sampled_answers,
+    ),
+];
+
 /// What the parties of a run say, by label and length, and what they claim of it. A change of any moves the digest that the
 /// protocol's name is made of.
 #[test]
 fn traces_are_the_published_ones() {
     traces("trace", &RUNS);
     traces("trace-coins", &COIN_RUNS);
+    traces("trace-sampled", &SAMPLED_RUNS);
 }
 
 fn traces(name: &str, runs: &[Run]) {
@@ -224,7 +262,11 @@ fn traces(name: &str, runs: &[Run]) {
 
 #[test]
 fn names_are_made_of_the_published_traces() {
-    for (name, trace) in [("trace", TRACE), ("trace-coins", COINS_TRACE)] {
+    for (name, trace) in [
+        ("trace", TRACE),
+        ("trace-coins", COINS_TRACE),
+        ("trace-sampled", SAMPLED_TRACE),
+    ] {
         let file = format!("../../vectors/v{VERSION}/scan/{name}.json");
         let bytes = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
         assert_eq!(
@@ -287,46 +329,98 @@ fn proof_text(proof: &[u8]) -> String {
 
 fn answers(low_memory: bool) -> String {
     let case = answer::tests::golden(low_memory);
-    let (certificate, of_certificate) = fixed(|| case.certify().unwrap());
-    let (proof, of_proof) = fixed(|| case.prove(&certificate).unwrap());
-    let parts = [&certificate.proof[..], &proof];
-    answer::verify(&case.index, &case.parameters, &case.record, parts).unwrap();
-    let of = |proof: &[u8], states: &[(&str, String)]| {
-        object(&[&[("proof", proof_text(proof))], states].concat(), "  ")
-    };
+    let mut fields = answer_fields(&case);
     let p = &case.parameters;
-    let (r, a) = (&case.record, &case.answer);
     let gains: Vec<i64> = p.gains.iter().map(|g| i64::from(*g)).collect();
-    object(
-        &[
-            ("dimension", case.index.dimension.to_string()),
-            ("capacity", case.index.layout.capacity.to_string()),
-            ("window", format!("\"{}\"", hex(&p.window))),
-            ("gains", small(&gains)),
-            ("listed", p.listed.to_string()),
-            ("lo", p.lo.to_string()),
-            ("hi", p.hi.to_string()),
-            ("lattice", p.lattice.to_string()),
-            ("rows", small(&case.rows)),
-            ("index_key", format!("\"{}\"", hex(&case.key.0))),
-            ("index", points(&case.index)),
-            ("index_digest", format!("\"{}\"", hex(&case.index.digest()))),
-            ("seed", list(&case.seed.0, element)),
-            ("c_seed", element(&r.slot.c_seed)),
-            ("beacon", element(&r.slot.beacon)),
-            ("slot", element(&r.slot.slot)),
-            ("context", element(&r.context)),
-            ("cq", element(&r.cq)),
-            ("htopk", element(&r.htopk)),
-            ("query", small(&a.query)),
-            ("query_salt", element(&a.query_salt)),
-            ("positions", small(&a.positions)),
-            ("list_salt", element(&a.list_salt)),
-            ("certificate", of(&certificate.proof, &of_certificate)),
-            ("query_proof", of(&proof, &of_proof)),
-        ],
-        " ",
-    )
+    let of_policy = [
+        ("dimension", case.index.dimension.to_string()),
+        ("capacity", case.index.layout.capacity.to_string()),
+        ("window", format!("\"{}\"", hex(&p.window))),
+        ("gains", small(&gains)),
+        ("listed", p.listed.to_string()),
+        ("lo", p.lo.to_string()),
+        ("hi", p.hi.to_string()),
+        ("lattice", p.lattice.to_string()),
+        ("rows", small(&case.rows)),
+        ("index_key", format!("\"{}\"", hex(&case.key.0))),
+        ("index", points(&case.index)),
+        ("index_digest", format!("\"{}\"", hex(&case.index.digest()))),
+        ("seed", list(&case.seed.0, element)),
+    ];
+    fields.splice(..0, of_policy);
+    fields.extend(answer_proofs(&case, |proof, states| {
+        object(
+            &[&[("proof", proof_text(proof))][..], states].concat(),
+            "  ",
+        )
+    }));
+    object(&fields, " ")
+}
+
+/// Of tenants that list the exact top K, are sampled, or both sampled and noised; the rest is as in the answer above. The
+/// proofs' digests stand for them.
+fn sampled_answers(low_memory: bool) -> String {
+    let cases = answer::tests::golden_sampled(low_memory);
+    list(cases, |case| {
+        let gains: Vec<i64> = case
+            .parameters
+            .gains
+            .iter()
+            .map(|g| i64::from(*g))
+            .collect();
+        let mut fields = vec![("gains", small(&gains))];
+        if let Some(coins) = &case.coins {
+            let rows: Vec<u8> = coins.column.rows.iter().flat_map(encode_point).collect();
+            let bits = &coins.column.opening.as_ref().unwrap().values;
+            fields.push(("coins", small(bits)));
+            fields.push(("kept", format!("\"{}\"", base64(&rows))));
+        }
+        fields.extend(answer_fields(&case));
+        fields.extend(answer_proofs(&case, |proof, [_, last_state]| {
+            let digest = format!("\"{}\"", hex(&Sha256::digest(proof)));
+            let digests = [
+                ("proof_bytes", proof.len().to_string()),
+                ("proof_sha256", digest),
+                last_state.clone(),
+            ];
+            object(&digests, "  ")
+        }));
+        object(&fields, " ")
+    })
+}
+
+fn answer_fields(case: &Golden) -> Vec<(&'static str, String)> {
+    let (r, a) = (&case.record, &case.answer);
+    vec![
+        ("c_seed", element(&r.slot.c_seed)),
+        ("beacon", element(&r.slot.beacon)),
+        ("slot", element(&r.slot.slot)),
+        ("context", element(&r.context)),
+        ("cq", element(&r.cq)),
+        ("htopk", element(&r.htopk)),
+        ("query", small(&a.query)),
+        ("query_salt", element(&a.query_salt)),
+        ("positions", small(&a.positions)),
+        ("list_salt", element(&a.list_salt)),
+    ]
+}
+
+/// The certificate, if there is noise, and the query proof.
+fn answer_proofs(
+    case: &Golden,
+    of: impl Fn(&[u8], &[(&'static str, String); 2]) -> String,
+) -> Vec<(&'static str, String)> {
+    let certified = case.has_noise().then(|| fixed(|| case.certify().unwrap()));
+    let certificate = certified.as_ref().map(|(certificate, _)| certificate);
+    let (proof, of_proof) = fixed(|| case.prove(certificate));
+    let parts = [certificate.map_or(&[][..], |c| &c.proof), &proof];
+    answer::verify(&case.index, &case.parameters, &case.record, parts).unwrap();
+    let mut fields = Vec::new();
+    if let Some((certificate, states)) = &certified {
+        fields.push(("certificate", of(&certificate.proof, states)));
+    }
+    fields.push(("query_proof", of(&proof, &of_proof)));
+    fields
 }
 
 fn embeddings() -> String {
@@ -426,6 +520,12 @@ fn proofs_are_the_published_ones() {
         "in low memory another proof"
     );
     published("proofs-coins", &[("coins", certificate)]);
+    let sampled = sampled_answers(false);
+    assert!(
+        sampled == sampled_answers(true),
+        "in low memory another proof"
+    );
+    published("proofs-sampled", &[("sampled", sampled)]);
 }
 
 /// The same in a process that does without the processor's wide multiplication.

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use crate::group::{Fr, ENCODED};
 use crate::index::{commit_index, IndexCommitment, IndexKey};
 use crate::noise::{prove_noise, verify_noise, Certificate, NoiseStatement, Seed};
-use crate::query::{prove_query, verify_query, Answer, QueryStatement};
+use crate::query::{prove_query, verify_query, Answer, Certified, QueryStatement};
 use crate::{answer, coalition, embed};
 
 /// Ways to change a proof. The first ones keep its length.
@@ -148,8 +148,11 @@ impl Case {
             htopk: hash_list(5, &list),
         };
         let statement = case.statement();
-        case.proof =
-            prove_query(&statement, &answer, &case.certificate.noise, &key, false).unwrap();
+        let certified = Certified {
+            noise: Some(&case.certificate.noise),
+            kept: None,
+        };
+        case.proof = prove_query(&statement, &answer, certified, &key, false).unwrap();
         case
     }
 
@@ -158,6 +161,7 @@ impl Case {
             context: [2; 32],
             index: &self.index,
             noise: &self.certificate.noise.rows,
+            kept: None,
             gains: vec![1],
             cq: self.cq,
             htopk: self.htopk,

@@ -16,6 +16,7 @@ pub const TRACE: &str = "6ac75427228f36c8a154c720cdd8a5c1590df737d382ab0d78e6829
 
 /// The same of the files of the runs that not every policy asks for, each a protocol with a name of its own.
 pub const COINS_TRACE: &str = "696fa71a6476772077826dcbe328ac75dd22968feaf85f276537ee2247d70254";
+pub const SAMPLED_TRACE: &str = "8c2909d4804da0d89e556eb155de02eaa0980670e8862f0138b49babb57152ac";
 
 /// The largest value of every public parameter. The errors in `docs/scan/README.md` are of runs of these sizes.
 pub fn limits() -> [(&'static str, u64); 13] {
@@ -66,6 +67,13 @@ fn rules_of_coins() -> Rules {
     ])
 }
 
+fn rules_of_sampled() -> Rules {
+    with_common(vec![
+        ("sampled", query::RULES.to_vec()),
+        ("limits", query::LIMITS.to_vec()),
+    ])
+}
+
 /// What a policy names, beside the claims that it is about.
 pub fn name() -> [u8; 32] {
     name_of(VERSION, &rules(), TRACE)
@@ -76,9 +84,14 @@ pub fn coins() -> [u8; 32] {
     name_of(VERSION, &rules_of_coins(), COINS_TRACE)
 }
 
+/// Of query proofs of tenants that are sampled, or have no noise.
+pub fn sampled() -> [u8; 32] {
+    name_of(VERSION, &rules_of_sampled(), SAMPLED_TRACE)
+}
+
 /// The names of the runs that not every policy asks for.
-pub fn others() -> [(&'static str, [u8; 32]); 1] {
-    [("coins", coins())]
+pub fn others() -> [(&'static str, [u8; 32]); 2] {
+    [("coins", coins()), ("sampled", sampled())]
 }
 
 fn name_of(version: u64, rules: &[(&str, Vec<u64>)], trace: &str) -> [u8; 32] {
@@ -102,7 +115,11 @@ mod tests {
     fn names_move_with_everything_that_they_are_made_of() {
         let mut all = vec![name()];
         all.extend(others().map(|(_, name)| name));
-        let made: [(fn() -> Rules, &str); 2] = [(rules, TRACE), (rules_of_coins, COINS_TRACE)];
+        let made: [(fn() -> Rules, &str); 3] = [
+            (rules, TRACE),
+            (rules_of_coins, COINS_TRACE),
+            (rules_of_sampled, SAMPLED_TRACE),
+        ];
         assert_eq!(made.len(), all.len());
         for (base, (rules, trace)) in all.iter().zip(made) {
             assert_eq!(*base, name_of(VERSION, &rules(), trace));
@@ -121,6 +138,6 @@ mod tests {
         }
         all.sort_unstable();
         all.dedup();
-        assert_eq!(all.len(), 2);
+        assert_eq!(all.len(), 3);
     }
 }

@@ -1,4 +1,5 @@
-//! The proof of one answer: every score, the noise of a certificate, the selection. `docs/scan/query.md`.
+//! The proof of one answer: every score, what certificates say of noise and of kept positions, the selection.
+//! `docs/scan/query.md`.
 use std::sync::Arc;
 
 use ark_ff::Field;
@@ -11,7 +12,7 @@ use crate::claims::Bound;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
-use crate::group::{encode_scalar, Fr};
+use crate::group::{encode_scalar, Fr, G1Affine};
 use crate::index::IndexKey;
 use crate::link::{Link, LinkSecret};
 use crate::lookup::{lookups, Count, Entry, Segment};
@@ -22,7 +23,7 @@ use crate::poseidon::{permutations, Call};
 use crate::prover::fractions::RUN;
 use crate::prover::Prover;
 use crate::ranges::{first_in_range, limbs, range_table, LIMB_BITS, TAG_RANGE};
-use crate::session::{Column, Opening, Session};
+use crate::session::{Column, ColumnId, Opening, Session};
 use crate::sumcheck::{sumcheck, Gate};
 use crate::verifier::Verifier;
 
@@ -31,50 +32,64 @@ mod statement;
 
 pub use inputs::Answer;
 use inputs::*;
-pub(crate) use statement::RULES;
 use statement::*;
 pub use statement::{QueryStatement, MAX_LISTED};
+pub(crate) use statement::{LIMITS, RULES};
 
-/// Proves an answer; in `low_memory` the same in more time. `noise` is the column that the slot's certificate committed
-/// to, with its opening.
+/// The columns that certificates committed to, with their openings: the slot's noise where there are gains, and the
+/// tenant's kept positions where it is sampled.
+#[derive(Clone, Copy, Default)]
+pub struct Certified<'a> {
+    pub noise: Option<&'a Column>,
+    pub kept: Option<&'a Column>,
+}
+
+/// Proves an answer; in `low_memory` the same in more time.
 pub fn prove_query(
     statement: &QueryStatement,
     answer: &Answer,
-    noise: &Column,
+    certified: Certified,
     key: &IndexKey,
     low_memory: bool,
 ) -> Result<Vec<u8>> {
-    prove_as::<Prover>(statement, answer, noise, key, low_memory)
+    prove_as::<Prover>(statement, answer, certified, key, low_memory)
 }
 
 pub(crate) fn prove_as<P: Proves>(
     statement: &QueryStatement,
     answer: &Answer,
-    noise: &Column,
+    certified: Certified,
     key: &IndexKey,
     low_memory: bool,
 ) -> Result<Vec<u8>> {
     let window = statement.check()?;
-    let opening = noise
-        .opening
-        .as_ref()
-        .ok_or_else(|| Error::Unsatisfied("the certificate's openings are missing".to_owned()))?;
-    let witness = Witness::new(statement, window, answer, &opening.values)?;
-    prove_with::<P>(
-        statement,
-        answer,
-        &witness,
-        opening,
-        key,
-        low_memory.then_some(RUN),
-    )
+    let openings = openings(statement, certified)?;
+    let values = openings.map(|o| o.map(|o| &o.values[..]));
+    let witness = Witness::new(statement, window, answer, values)?;
+    let low_memory = low_memory.then_some(RUN);
+    prove_with::<P>(statement, answer, &witness, openings, key, low_memory)
+}
+
+/// What opens the columns that the statement is about, and no others: of noise, and of kept positions.
+fn openings<'a>(
+    statement: &QueryStatement,
+    certified: Certified<'a>,
+) -> Result<[Option<&'a Arc<Opening>>; 2]> {
+    let asked = [!statement.gains.is_empty(), statement.kept.is_some()];
+    let found = [certified.noise, certified.kept].map(|c| c.and_then(|c| c.opening.as_ref()));
+    match asked == found.map(|o| o.is_some()) {
+        true => Ok(found),
+        false => Err(Error::Unsatisfied(
+            "the certificates' openings are missing, or of another statement".to_owned(),
+        )),
+    }
 }
 
 fn prove_with<P: Proves>(
     statement: &QueryStatement,
     answer: &Answer,
     witness: &Witness,
-    noise: &Arc<Opening>,
+    [noise, kept]: [Option<&Arc<Opening>>; 2],
     key: &IndexKey,
     low_memory: Option<usize>,
 ) -> Result<Vec<u8>> {
@@ -93,6 +108,7 @@ fn prove_with<P: Proves>(
         answer,
         witness,
         noise,
+        kept,
         key,
     };
     Ok(answer_protocol(session, statement, Some(secret))?.into())
@@ -137,7 +153,7 @@ fn answer_protocol<C: Channel>(
     let asked = secret.as_ref().map(|s| s.answer.asked());
     let (query, blinding) = send_query(&mut session, asked)?;
 
-    // Columns: the scores have no commitment of their own, the noise has its certificate's.
+    // Columns: the scores have no commitment of their own, noise and kept positions have their certificates'.
     let scores = session.add_column(Column {
         variables: n,
         rows: Vec::new(),
@@ -148,15 +164,24 @@ fn answer_protocol<C: Channel>(
             })
         }),
     });
-    let noise = session.add_column(Column {
-        variables: n,
-        rows: statement.noise.to_vec(),
-        opening: secret.as_ref().map(|s| Arc::clone(s.noise)),
-    });
+    let mut certified = |rows: &[G1Affine], opening: Option<&Arc<Opening>>| {
+        session.add_column(Column {
+            variables: n,
+            rows: rows.to_vec(),
+            opening: opening.map(Arc::clone),
+        })
+    };
+    let noise = (!statement.gains.is_empty())
+        .then(|| certified(statement.noise, secret.as_ref().and_then(|s| s.noise)));
+    let kept = statement
+        .kept
+        .map(|rows| certified(rows, secret.as_ref().and_then(|s| s.kept)));
     let score_variables = score_variables(dimension);
     let counted = |variables: usize, most: usize| (1 << variables, Bound::up_to(most));
+    let steps = (capacity, Bound::up_to(statement.lattice as usize));
     let bounds = Columns {
-        quantised: (capacity, Bound::up_to(statement.lattice as usize)),
+        quantised: steps,
+        scored: kept.map(|_| steps),
         selected: (capacity, Bound::Unsigned(1)),
         distance: vec![(capacity, Bound::Unsigned(LIMB_BITS)); key_limbs],
         score_rows: counted(score_variables, capacity),
@@ -165,7 +190,7 @@ fn answer_protocol<C: Channel>(
     };
     let values = secret.as_ref().map(|s| columns(statement, s).in_order());
     let ids = session.commit_bounded("answer columns", &bounds.in_order(), values)?;
-    let ids = Columns::named(ids, key_limbs);
+    let ids = Columns::named(ids, kept.is_some(), key_limbs);
 
     // The listed positions, their noised scores, and what lies between their keys.
     let k = statement.listed;
@@ -212,7 +237,12 @@ fn answer_protocol<C: Channel>(
 
     // Lookups.
     let one = |id| Entry::Columns(vec![(id, Fr::ONE)]);
-    let noised_column = vec![(ids.quantised, Fr::ONE), (noise, Fr::ONE)];
+    let scored = ids.scored.unwrap_or(ids.quantised);
+    let noised_column: Vec<(ColumnId, Fr)> = [Some(scored), noise]
+        .into_iter()
+        .flatten()
+        .map(|id| (id, Fr::ONE))
+        .collect();
     let table = score_rows(dimension);
     let steps: Vec<i64> = table.iter().map(|s| window.quantise(*s as i32)).collect();
     let mut segments = vec![
@@ -274,18 +304,31 @@ fn answer_protocol<C: Channel>(
         tables
     });
     let gate = Selection { threshold, chi };
-    let reduced = sumcheck(
-        &mut session,
-        "selection",
-        &tau,
-        Expr::zero(),
-        3,
-        tables,
-        gate,
-    )?;
+    // Where not all positions are kept, kept times quantised is what they score: by the same sum.
+    let product = kept.map(|kept| [kept, ids.quantised, scored].map(|id| vec![(id, Fr::ONE)]));
+    let zero = Expr::zero();
+    let reduced = match &product {
+        None => sumcheck(&mut session, "selection", &tau, zero, 3, tables, gate)?,
+        Some(product) => {
+            let tables = tables.map(|mut tables| {
+                let known = session.known().expect("the prover's side");
+                tables.extend(product.iter().map(|source| known.entries(source)));
+                tables
+            });
+            sumcheck(
+                &mut session,
+                "selection",
+                &tau,
+                zero,
+                3,
+                tables,
+                Sampled(gate),
+            )?
+        }
+    };
     let active = prefix(&reduced.point, capacity);
     let places = active * (shift - Fr::ONE) - prefix_numbers(&reduced.point, capacity);
-    let finals = reduced.finals.map(|f| {
+    let finals = reduced.finals.as_ref().map(|f| {
         let noised = (f[1] - places) * shift.inverse().expect("a power of two");
         [f[0], noised, f[2], f[0] * (f[1] - threshold), f[0].square()]
     });
@@ -295,12 +338,19 @@ fn answer_protocol<C: Channel>(
     session.constrain_product("selection", e(0), above.clone(), e(3));
     session.constrain_product("selected rows", e(0), e(0), e(4));
     let compare = e(3) * Fr::from(2u8) - above - 1u64.into() + e(0) - e(2);
-    session.constrain(
-        "selection",
-        compare * active + (e(4) - e(0) * active) * chi - reduced.claim,
-    );
-    for (source, var) in sources.into_iter().zip(&v) {
-        session.claim(Weight::evaluation(&reduced.point), source, (*var).into());
+    let mut sum = compare * active + (e(4) - e(0) * active) * chi;
+    let mut claimed: Vec<_> = sources.into_iter().zip(v).collect();
+    if let Some(product) = product {
+        let finals = reduced.finals.map(|f| [f[4], f[5], f[6], f[4] * f[5]]);
+        let v = session.send("kept rows", 4, finals.as_ref().map(|f| &f[..]))?;
+        let e = |i: usize| Expr::from(v[i]);
+        session.constrain_product("kept rows", e(0), e(1), e(3));
+        sum += &((e(3) - e(2)) * chi.square());
+        claimed.extend(product.into_iter().zip(v));
+    }
+    session.constrain("selection", sum - reduced.claim);
+    for (source, var) in claimed {
+        session.claim(Weight::evaluation(&reduced.point), source, var.into());
     }
 
     permutations(&mut session, None, calls)?;
@@ -344,6 +394,28 @@ impl Gate for Selection {
         let selected = l.mul(c[1], b);
         let sum = l.mac(l.wide(), t[3], compare);
         l.reduce(l.mac(sum, selected, l.sub(b, t[3])))
+    }
+}
+
+/// Selection + chi^2 (t_4 t_5 - t_6): of the tables behind its own, the last is the product of the other two.
+#[derive(Clone, Copy)]
+struct Sampled(Selection);
+
+impl Gate for Sampled {
+    type Tables<V: Copy> = [V; 7];
+    type Nodes<W: Copy> = [W; 3];
+
+    fn constants(&self) -> Vec<Fr> {
+        let mut constants = self.0.constants();
+        constants.push(self.0.chi.square());
+        constants
+    }
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, c: &[L::V], t: &[L::V]) -> L::V {
+        let selection = self.0.at(l, c, t);
+        let lacking = l.weak(l.sub(l.mul(t[4], t[5]), t[6]));
+        l.weak(l.add(selection, l.mul(c[3], lacking)))
     }
 }
 

@@ -275,6 +275,10 @@ fn parameters_end_where_the_errors_do() {
         let found = check_coins(&statement(capacity, bound), &[]).err();
         assert!(matches!(found, Some(Error::Malformed { at: 0, .. })));
     }
+}
+
+#[test]
+fn columns_are_of_bits_and_of_their_layout() {
     let layout = Layout::new(3).unwrap();
     let column = |bits: &[u8], rows: usize| {
         let rows = vec![crate::group::vector_generators(1)[0]; rows];

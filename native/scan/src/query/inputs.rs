@@ -38,6 +38,8 @@ impl Answer {
 #[derive(Default, Clone)]
 pub(crate) struct Witness {
     pub(crate) quantised: Vec<i64>,
+    /// What the positions score: the same where all are kept.
+    pub(crate) scored: Vec<i64>,
     pub(crate) selected: Vec<i64>,
     pub(crate) distances: Vec<i64>,
     pub(crate) noised: Vec<i64>,
@@ -53,15 +55,17 @@ impl Witness {
         statement: &QueryStatement,
         window: ScoreWindow,
         answer: &Answer,
-        noise: &[i64],
+        [noise, kept]: [Option<&[i64]>; 2],
     ) -> Result<Self> {
         let capacity = statement.index.layout.capacity;
         let variables = statement.index.layout.variables;
-        if answer.scores.len() != capacity || noise.len() < capacity {
+        let beyond = |values: Option<&[i64]>| values.map_or(capacity, <[i64]>::len);
+        if answer.scores.len() != capacity || beyond(noise) < capacity || beyond(kept) < capacity {
             let found = format!(
-                "{} scores, {} noise values",
+                "{} scores, {} noise values, {} coins",
                 answer.scores.len(),
-                noise.len()
+                beyond(noise),
+                beyond(kept)
             );
             return Err(Error::invalid(
                 "answer",
@@ -94,8 +98,15 @@ impl Witness {
             .iter()
             .map(|s| window.quantise(*s as i32))
             .collect();
+        let scored = match kept {
+            Some(kept) => quantised.iter().zip(kept).map(|(u, k)| u * k).collect(),
+            None => quantised.clone(),
+        };
         let keys: Vec<i64> = (0..capacity)
-            .map(|p| key(quantised[p] + noise[p], p as i64, variables))
+            .map(|p| {
+                let noise = noise.map_or(0, |noise| noise[p]);
+                key(scored[p] + noise, p as i64, variables)
+            })
             .collect();
         let listed: Vec<i64> = answer.positions.iter().map(|p| keys[*p as usize]).collect();
         let least = listed[listed.len() - 1];
@@ -112,6 +123,7 @@ impl Witness {
             .collect();
         Ok(Self {
             quantised,
+            scored,
             selected,
             distances,
             noised: answer
@@ -135,7 +147,8 @@ pub(super) fn limb(x: i64, k: usize) -> i64 {
 pub(super) struct Secret<'a> {
     pub(super) answer: &'a Answer,
     pub(super) witness: &'a Witness,
-    pub(super) noise: &'a Arc<Opening>,
+    pub(super) noise: Option<&'a Arc<Opening>>,
+    pub(super) kept: Option<&'a Arc<Opening>>,
     pub(super) key: &'a IndexKey,
 }
 
@@ -157,6 +170,7 @@ pub(super) fn columns(statement: &QueryStatement, secret: &Secret) -> Columns<Ve
         .for_each(|v| count(&mut range, v));
     Columns {
         quantised: witness.quantised.clone(),
+        scored: secret.kept.map(|_| witness.scored.clone()),
         selected: witness.selected.clone(),
         distance,
         score_rows: count_scores(&secret.answer.scores, statement.index.dimension),

@@ -5,7 +5,7 @@ use ragaudit_core::selection::{ScoreWindow, MAX_LATTICE};
 
 use crate::error::{Error, Result};
 use crate::group::{Fr, G1Affine};
-use crate::index::{check_dimension, IndexCommitment, MAX_CAPACITY};
+use crate::index::{check_dimension, IndexCommitment, MAX_CAPACITY, MAX_DIMENSION};
 use crate::nibbles::{NIBBLE_VARIABLES, TAG_NIBBLE, TAG_VECTOR};
 use crate::numbers::NO_WRAP_BITS;
 use crate::ranges::LIMB_BITS;
@@ -27,6 +27,15 @@ pub(crate) const RULES: [u64; 6] = [
     NIBBLE_VARIABLES as u64,
 ];
 
+/// The largest value of every public parameter.
+pub(crate) const LIMITS: [u64; 5] = [
+    MAX_CAPACITY as u64,
+    MAX_DIMENSION as u64,
+    MAX_GAINS as u64,
+    MAX_LATTICE as u64,
+    MAX_LISTED as u64,
+];
+
 /// What an answer's proof is about. Every value is rebuilt by the verifier, none read from a file.
 #[derive(Clone)]
 pub struct QueryStatement<'a> {
@@ -34,8 +43,10 @@ pub struct QueryStatement<'a> {
     /// certificate.
     pub context: [u8; 32],
     pub index: &'a IndexCommitment,
-    /// The verified certificate's commitments to z.
+    /// The verified certificate's commitments to z; none where there are no gains, and so no noise.
     pub noise: &'a [G1Affine],
+    /// Those to the bits of a coin certificate: the positions that score, where not all do.
+    pub kept: Option<&'a [G1Affine]>,
     pub gains: Vec<u32>,
     pub cq: Fr,
     pub htopk: Fr,
@@ -48,7 +59,9 @@ pub struct QueryStatement<'a> {
 impl QueryStatement<'_> {
     pub(super) fn check(&self) -> Result<ScoreWindow> {
         check_dimension(self.index.dimension)?;
-        check_gains(&self.gains)?;
+        if !self.gains.is_empty() {
+            check_gains(&self.gains)?;
+        }
         let capacity = self.index.layout.capacity;
         let most = MAX_LISTED.min(capacity);
         if !(1..=most).contains(&self.listed) {
@@ -58,19 +71,25 @@ impl QueryStatement<'_> {
                 self.listed,
             ));
         }
-        if self.noise.len() != self.index.layout.rows() {
-            let expected = format!("{} commitments", self.index.layout.rows());
-            return Err(Error::invalid(
-                "noise",
-                expected,
-                format!("{} commitments", self.noise.len()),
-            ));
+        let rows = self.index.layout.rows();
+        let of_noise = if self.gains.is_empty() { 0 } else { rows };
+        let of_kept = self.kept.map_or(rows, <[G1Affine]>::len);
+        for (field, found, expected) in [
+            ("noise", self.noise.len(), of_noise),
+            ("kept", of_kept, rows),
+        ] {
+            if found != expected {
+                let [expected, found] = [expected, found].map(|n| format!("{n} commitments"));
+                return Err(Error::invalid(field, expected, found));
+            }
         }
         Ok(ScoreWindow::new(self.lo, self.hi, self.lattice)?)
     }
 
     pub(super) fn transcript<O: Oracle>(&self) -> Transcript<O> {
-        let mut t = Transcript::new("query");
+        // What has noise and all positions says what it said before there was anything else.
+        let sampled = self.kept.is_some() || self.gains.is_empty();
+        let mut t = Transcript::new(if sampled { "sampled query" } else { "query" });
         t.bytes("context", &self.context);
         t.bytes("index", &self.index.digest());
         t.integer("capacity", self.index.layout.capacity as u64);
@@ -86,6 +105,12 @@ impl QueryStatement<'_> {
         t.integer("noise rows", self.noise.len() as u64);
         for point in self.noise {
             t.point("noise", point);
+        }
+        if sampled {
+            t.integer("kept columns", self.kept.is_some().into());
+            for point in self.kept.unwrap_or_default() {
+                t.point("kept", point);
+            }
         }
         t.scalar("cq", &self.cq);
         t.scalar("htopk", &self.htopk);
@@ -124,6 +149,8 @@ const _: () = {
 pub(super) struct Columns<T> {
     /// Scores on the lattice.
     pub(super) quantised: T,
+    /// The same of kept positions, 0 of others, where not all are kept.
+    pub(super) scored: Option<T>,
     /// 1 for a listed position.
     pub(super) selected: T,
     /// Limbs of what a key has above the least listed one, or lacks below it.
@@ -136,17 +163,20 @@ pub(super) struct Columns<T> {
 
 impl<T> Columns<T> {
     pub(super) fn in_order(self) -> Vec<T> {
-        let mut out = vec![self.quantised, self.selected];
+        let mut out = vec![self.quantised];
+        out.extend(self.scored);
+        out.push(self.selected);
         out.extend(self.distance);
         out.extend([self.score_rows, self.range, self.nibbles]);
         out
     }
 
-    pub(super) fn named(all: Vec<T>, key_limbs: usize) -> Self {
+    pub(super) fn named(all: Vec<T>, sampled: bool, key_limbs: usize) -> Self {
         let mut all = all.into_iter();
         let mut next = || all.next().expect("one for each name");
         Self {
             quantised: next(),
+            scored: sampled.then(&mut next),
             selected: next(),
             distance: (0..key_limbs).map(|_| next()).collect(),
             score_rows: next(),

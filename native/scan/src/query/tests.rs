@@ -5,6 +5,7 @@ use crate::cheat::{
     caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat,
     Without, REPEATED,
 };
+use crate::coins::{prove_coins, verify_coins, CoinStatement};
 use crate::group::vector_generators;
 use crate::index::{commit_index, IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
 use crate::noise::tests::MOST_GAINS;
@@ -17,7 +18,9 @@ use ragaudit_core::selection::{ScoreWindow, MAX_LATTICE};
 struct Case {
     index: IndexCommitment,
     key: IndexKey,
+    /// Zeros without commitments where there are no gains.
     noise: Column,
+    kept: Option<Column>,
     answer: Answer,
     gains: Vec<u32>,
     cq: Fr,
@@ -45,11 +48,11 @@ fn vector_hash(salt: Fr, query: &[i8]) -> Fr {
 fn prove_query(
     statement: &QueryStatement,
     answer: &Answer,
-    noise: &Column,
+    certified: Certified,
     key: &IndexKey,
     low_memory: bool,
 ) -> Result<Vec<u8>> {
-    prove_as::<Cheat>(statement, answer, noise, key, low_memory)
+    prove_as::<Cheat>(statement, answer, certified, key, low_memory)
 }
 
 fn verify_query(statement: &QueryStatement, proof: &[u8]) -> Result<()> {
@@ -84,15 +87,41 @@ fn certificate(capacity: usize, gains: &[u32], slot: u64) -> Column {
     certificate.noise
 }
 
+/// About half of the positions, or those of another slot.
+fn coins(capacity: usize, slot: u64) -> Column {
+    let seed = Seed([Fr::from(9u8), Fr::from(10u8)]);
+    let statement = CoinStatement {
+        context: [1; 32],
+        c_seed: hash(&[Fr::ONE, seed.0[0], seed.0[1]]).unwrap(),
+        beacon: Fr::from(3u8),
+        slot: Fr::from(slot),
+        capacity,
+        bound: 1 << 39,
+    };
+    let certificate = prove_coins(&statement, &seed, false).unwrap();
+    verify_coins(&statement, &certificate.proof).unwrap();
+    certificate.column
+}
+
 fn case(documents: usize, capacity: usize, dimension: usize, gains: &[u32], listed: usize) -> Case {
     let sizes = [documents, capacity, dimension, listed];
     case_in([LO, HI, LATTICE], sizes, gains)
 }
 
-fn case_in(
+fn case_in(window: [i64; 3], sizes: [usize; 4], gains: &[u32]) -> Case {
+    any_case(window, sizes, gains, None)
+}
+
+/// Of a sampled tenant.
+fn sampled(sizes: [usize; 4], gains: &[u32]) -> Case {
+    any_case([LO, HI, LATTICE], sizes, gains, Some(coins(sizes[1], 8)))
+}
+
+fn any_case(
     window: [i64; 3],
     [documents, capacity, dimension, listed]: [usize; 4],
     gains: &[u32],
+    kept: Option<Column>,
 ) -> Case {
     let rows = components(5, documents * dimension);
     let query = components(77, dimension);
@@ -108,7 +137,21 @@ fn case_in(
         })
         .collect();
     scores.resize(capacity, 0);
-    let noise = certificate(capacity, gains, 4);
+    let noise = match gains {
+        [] => Column {
+            variables: 0,
+            rows: Vec::new(),
+            opening: Some(Arc::new(Opening {
+                values: vec![0; capacity],
+                blindings: Vec::new(),
+            })),
+        },
+        _ => certificate(capacity, gains, 4),
+    };
+    let bits = kept
+        .as_ref()
+        .map(|kept| &kept.opening.as_ref().unwrap().values);
+    let scores_of = |p: usize| bits.map_or(1, |bits| bits[p]);
     let [lo, hi, lattice] = window;
     let steps = ScoreWindow::new(lo, hi, lattice).unwrap();
     let drawn = &noise.opening.as_ref().unwrap().values;
@@ -116,7 +159,7 @@ fn case_in(
     order.sort_by_key(|p| {
         let p = *p as usize;
         (
-            std::cmp::Reverse(steps.quantise(scores[p] as i32) + drawn[p]),
+            std::cmp::Reverse(scores_of(p) * steps.quantise(scores[p] as i32) + drawn[p]),
             p,
         )
     });
@@ -126,6 +169,7 @@ fn case_in(
         index,
         key,
         noise,
+        kept,
         gains: gains.to_vec(),
         cq: vector_hash(query_salt, &query),
         htopk: list_hash(list_salt, &positions),
@@ -146,6 +190,7 @@ impl Case {
             context: [2; 32],
             index: &self.index,
             noise: &self.noise.rows,
+            kept: self.kept.as_ref().map(|kept| &kept.rows[..]),
             gains: self.gains.clone(),
             cq: self.cq,
             htopk: self.htopk,
@@ -159,17 +204,44 @@ impl Case {
     fn witness(&self) -> Witness {
         let statement = self.statement();
         let window = statement.check().unwrap();
-        let noise = &self.noise.opening.as_ref().unwrap().values;
-        Witness::new(&statement, window, &self.answer, noise).unwrap()
+        let values = self.openings().map(|o| o.map(|o| &o.values[..]));
+        Witness::new(&statement, window, &self.answer, values).unwrap()
+    }
+
+    fn certified(&self) -> Certified<'_> {
+        Certified {
+            noise: (!self.gains.is_empty()).then_some(&self.noise),
+            kept: self.kept.as_ref(),
+        }
+    }
+
+    fn openings(&self) -> [Option<&Arc<Opening>>; 2] {
+        openings(&self.statement(), self.certified()).unwrap()
     }
 
     /// Whether a prover that refuses nothing gets through with this witness.
     fn forged(&self, witness: &Witness) -> bool {
         let statement = self.statement();
-        let noise = self.noise.opening.as_ref().unwrap();
-        let proof =
-            prove_with::<Cheat>(&statement, &self.answer, witness, noise, &self.key, None).unwrap();
+        let proof = prove_with::<Cheat>(
+            &statement,
+            &self.answer,
+            witness,
+            self.openings(),
+            &self.key,
+            None,
+        )
+        .unwrap();
         verify_query(&statement, &proof).is_ok()
+    }
+
+    /// The first positions under the scores, noise and coins that it has.
+    fn order(&self) -> Vec<i64> {
+        let witness = self.witness();
+        let noise = &self.noise.opening.as_ref().unwrap().values;
+        let mut order: Vec<i64> = (0..self.answer.scores.len() as i64).collect();
+        order.sort_by_key(|p| (-witness.scored[*p as usize] - noise[*p as usize], *p));
+        order.truncate(self.answer.positions.len());
+        order
     }
 
     /// The same with other positions, as if they were the answer.
@@ -193,7 +265,8 @@ fn answers_verify() {
         case(4, 9, 3, &[1, 8], 9),
     ] {
         let statement = case.statement();
-        let proof = prove_query(&statement, &case.answer, &case.noise, &case.key, false).unwrap();
+        let proof =
+            prove_query(&statement, &case.answer, case.certified(), &case.key, false).unwrap();
         verify_query(&statement, &proof).unwrap();
         assert!(case.forged(&case.witness()));
     }
@@ -203,13 +276,14 @@ fn answers_verify() {
 fn a_proof_is_for_its_statement_only() {
     let case = small();
     let base = case.statement();
-    let proof = prove_query(&base, &case.answer, &case.noise, &case.key, false).unwrap();
+    let proof = prove_query(&base, &case.answer, case.certified(), &case.key, false).unwrap();
     verify_query(&base, &proof).unwrap();
     // A new field has to be changed below.
     let QueryStatement {
         context: _,
         index: _,
         noise: _,
+        kept: _,
         gains: _,
         cq: _,
         htopk: _,
@@ -262,7 +336,7 @@ fn a_proof_is_for_its_statement_only() {
 fn a_transcript_forgets_nothing() {
     let case = case(5, 6, 3, &[1, 8], 2);
     let base = case.statement();
-    let prove = || prove_query(&base, &case.answer, &case.noise, &case.key, false).unwrap();
+    let prove = || prove_query(&base, &case.answer, case.certified(), &case.key, false).unwrap();
     nothing_is_forgotten(prove, |proof| verify_query(&base, proof));
     // Forgotten by both sides, a field that is in no equation lets one proof stand for two records.
     let mut other = base.clone();
@@ -276,9 +350,18 @@ fn a_transcript_forgets_nothing() {
 fn skips_no_claim(each: bool) {
     let case = case(5, 6, 3, &[1, 8], 2);
     let base = case.statement();
-    let (witness, noise) = (case.witness(), case.noise.opening.as_ref().unwrap());
-    let prove =
-        || prove_with::<Cheat>(&base, &case.answer, &witness, noise, &case.key, None).unwrap();
+    let witness = case.witness();
+    let prove = || {
+        prove_with::<Cheat>(
+            &base,
+            &case.answer,
+            &witness,
+            case.openings(),
+            &case.key,
+            None,
+        )
+        .unwrap()
+    };
     no_claim_is_skipped(prove, |proof| verify_query(&base, proof), each);
     every_point_is_opened(prove, |proof| verify_query(&base, proof));
 }
@@ -334,6 +417,7 @@ fn a_padding_row_is_never_selected() {
     case.htopk = list_hash(case.answer.list_salt, &[3]);
     let witness = Witness {
         quantised: vec![0; 3],
+        scored: vec![0; 3],
         selected: vec![0, 0, 0, 1],
         distances: (0..3)
             .map(|p| key(0, 3, 2) - 1 - key(noise[p as usize], p, 2))
@@ -523,7 +607,8 @@ fn scores_are_of_the_tenant_s_index() {
         let secret = Secret {
             answer: &lying.answer,
             witness: &witness,
-            noise,
+            noise: Some(noise),
+            kept: None,
             key: &lying.key,
         };
         let closed = answer_protocol(session.unwrap(), &own, Some(secret)).unwrap();
@@ -536,7 +621,7 @@ fn scores_are_of_the_tenant_s_index() {
 fn mutated_proofs_are_refused() {
     let case = case(5, 6, 3, &[1], 2);
     let statement = case.statement();
-    let proof = prove_query(&statement, &case.answer, &case.noise, &case.key, false).unwrap();
+    let proof = prove_query(&statement, &case.answer, case.certified(), &case.key, false).unwrap();
     let mut at = 0;
     while at < proof.len() {
         let mut bad = proof.clone();
@@ -564,10 +649,17 @@ fn proofs_have_one_shape() {
     let base = small();
     let shape = |case: &Case| {
         let statement = case.statement();
-        let noise = case.noise.opening.as_ref().unwrap();
         let prove = || {
             let witness = case.witness();
-            prove_with::<Cheat>(&statement, &case.answer, &witness, noise, &case.key, None).unwrap()
+            prove_with::<Cheat>(
+                &statement,
+                &case.answer,
+                &witness,
+                case.openings(),
+                &case.key,
+                None,
+            )
+            .unwrap()
         };
         let (proof, claimed) = run(Without::Nothing, prove);
         (proof.len(), claimed.trace)
@@ -592,7 +684,7 @@ fn proofs_have_one_shape() {
         prove_query(
             &base.statement(),
             &base.answer,
-            &base.noise,
+            base.certified(),
             &base.key,
             false,
         )
@@ -606,19 +698,30 @@ pub(crate) fn largest() {
     simulate(MAX_CAPACITY, MAX_DIMENSION, MAX_LISTED, &MOST_GAINS);
 }
 
+/// The same of a sampled tenant.
+pub(crate) fn largest_sampled() {
+    simulate_any([MAX_CAPACITY, MAX_DIMENSION, MAX_LISTED], &MOST_GAINS, true);
+}
+
 /// Of an index that nobody can open.
 pub(crate) fn simulate(capacity: usize, dimension: usize, listed: usize, gains: &[u32]) {
+    simulate_any([capacity, dimension, listed], gains, false);
+}
+
+/// Of a sampled tenant, or without noise.
+pub(crate) fn simulate_any([capacity, dimension, listed]: [usize; 3], gains: &[u32], kept: bool) {
     let layout = Layout::new(capacity).unwrap();
     let index = IndexCommitment {
         layout,
         dimension,
         points: vec![vector_generators(1)[0]; dimension * layout.rows()],
     };
-    let noise = vec![index.points[0]; layout.rows()];
+    let rows = vec![index.points[0]; layout.rows()];
     let public = QueryStatement {
         context: [2; 32],
         index: &index,
-        noise: &noise,
+        noise: if gains.is_empty() { &[] } else { &rows },
+        kept: kept.then_some(&rows),
         gains: gains.to_vec(),
         cq: Fr::ONE,
         htopk: Fr::ONE,
@@ -636,14 +739,15 @@ fn low_memory_gives_the_same_proof() {
     let case = case(2900, 3000, 70, &[1, 8], 5);
     let statement = case.statement();
     REPEATED.set(true);
-    let [kept, anew] = [false, true]
-        .map(|low| prove_query(&statement, &case.answer, &case.noise, &case.key, low).unwrap());
-    let (witness, noise) = (case.witness(), case.noise.opening.as_ref().unwrap());
+    let [kept, anew] = [false, true].map(|low| {
+        prove_query(&statement, &case.answer, case.certified(), &case.key, low).unwrap()
+    });
+    let witness = case.witness();
     let several = prove_with::<Cheat>(
         &statement,
         &case.answer,
         &witness,
-        noise,
+        case.openings(),
         &case.key,
         Some(3),
     );
@@ -660,7 +764,7 @@ fn proofs_are_simulated_without_a_query() {
     let real = prove_query(
         &case.statement(),
         &case.answer,
-        &case.noise,
+        case.certified(),
         &case.key,
         false,
     )
@@ -686,3 +790,6 @@ fn the_selection_gate_keeps_within_its_bounds() {
     let [threshold, chi] = [-Fr::ONE, Fr::from(11u8)];
     crate::prover::rounds::tests::agree(Selection { threshold, chi }, 3, 4);
 }
+
+#[cfg(test)]
+mod sampled;
