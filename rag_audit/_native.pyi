@@ -256,8 +256,9 @@ def scan_prove(
     low_memory: bool,
     kept: tuple[bytes, bytes] | None = None,
 ) -> bytes:
-    """Query proof of a record (c_seed, beacon, slot, context, cq, htopk); noise, scores and positions int32. Without gains
-    there is no certificate, and no noise. `kept`: of a sampled tenant one byte 0 or 1 a position, and the blindings.
+    """Query proof of a record (c_seed, beacon, slot, context, cq, htopk); noise, scores and positions int32. Without
+    gains there is no certificate, and no noise. `kept`: of a sampled tenant one byte 0 or 1 a position, and the
+    blindings.
     """
 
 def scan_verify(
