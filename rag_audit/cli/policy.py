@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack, cast
 
 import click
 
+from rag_audit.accounting.coins import coin_of
 from rag_audit.cli.common import PATH, Group, emit, json_option
 from rag_audit.cli.explore import explore
 from rag_audit.cli.options import (
@@ -21,7 +22,7 @@ from rag_audit.cli.options import (
     theta_fraction,
     whole_number,
 )
-from rag_audit.commit.draft import draft_policy
+from rag_audit.commit.draft import Mechanism, draft_policy
 from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError
@@ -33,6 +34,8 @@ from rag_audit.proofs.policy import check_policy
 
 # The accountant's libraries take most of a second to import; commands that do not need them should not wait.
 
+DEFAULT_KEEP = "0.9"
+_FORMS = "noise, noise:KEEP, sampling, sampling:KEEP or none, alone or as ID=.., each id once"
 METHODS = ("classical", "split", "analytic", "exact")
 DOCUMENT_TOKENS = 512
 """The number of tokens at which `policy new` lets documents be cut."""
@@ -72,6 +75,31 @@ def policy() -> None:
     """Write a window's policy, and show its bounds and its cost in recall."""
 
 
+def _mechanisms(items: Sequence[str], tenants: Iterable[str]) -> dict[str, Mechanism] | None:
+    """Read the mechanisms by tenant; None where all have the noise alone, which policies of version 1 say too."""
+    made = dict.fromkeys(tenants, Mechanism())
+    named: set[str] = set()
+    for item in sorted(items, key=lambda item: "=" in item):  # one for all tenants first, then those of one
+        match = re.fullmatch(r"(?:([^=]+)=)?(noise|sampling|none|listing)(?::([0-9.]{1,30}))?", item)
+        tenant = match[1] if match is not None else None
+        if match is None or (tenant or "") in named or (tenant is not None and tenant not in made):
+            raise PolicyError("not a mechanism", field="--mechanism", expected=_FORMS, found=item)
+        named.add(tenant or "")
+        kind, keep = match[2], match[3]
+        if kind == "listing":
+            raise PolicyError(
+                "this release does not prove listing", field="--mechanism", expected=_FORMS, found=item
+            )
+        if kind == "none" and keep is not None:
+            raise PolicyError("a share of kept positions makes it sampling", field="--mechanism",
+                              expected=f"sampling:{keep}", found=item)  # fmt: skip
+        if kind == "sampling":
+            keep = keep or DEFAULT_KEEP
+        mechanism = Mechanism(kind == "noise", None if keep is None else coin_of(keep, "--mechanism"))
+        made |= dict.fromkeys([*made] if tenant is None else [tenant], mechanism)
+    return None if all(m == Mechanism() for m in made.values()) else made
+
+
 def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], dict[str, SystemName]]:
     """Read capacities and proof systems by tenant."""
     capacities: dict[str, int] = {}
@@ -105,6 +133,14 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     default="scan",
     show_default=True,
     help="proof system: scan needs no setup; groth16 is for small tenants, with short proofs",
+)
+@click.option(
+    "--mechanism",
+    "mechanisms",
+    multiple=True,
+    metavar="[ID=]KIND[:KEEP]",
+    help="noise (the default), sampling, or none, which proves integrity alone; for all tenants, or one; KEEP is the"
+    f" share of positions that a window keeps  [sampling: {DEFAULT_KEEP}]",
 )
 @click.option(
     "--opens-in",
@@ -206,6 +242,7 @@ def new(
     window: str,
     tenants: tuple[str, ...],
     system: SystemName,
+    mechanisms: tuple[str, ...],
     opens_in: int,
     lasts: int,
     gains: tuple[int, ...] | None,
@@ -221,9 +258,11 @@ def new(
 
     JSON has no comments: each number is explained on stdout and in OUT.explained.txt.
     """
+    from rag_audit.privacy.compare import comparison
     from rag_audit.privacy.explain import explain
 
     capacities, systems = _tenants(tenants, system)
+    by_tenant = _mechanisms(mechanisms, capacities)
     chosen = choose_noise(
         gains=gains,
         lattice=lattice,
@@ -248,6 +287,7 @@ def new(
         tokens=(query_tokens, DOCUMENT_TOKENS),
         tau=tau[0],
         tau_unit=tau[1],
+        mechanisms=by_tenant,
         **options,
     )
     check_policy(draft, options["dimension"])
@@ -272,6 +312,8 @@ def new(
         as_json,
         [
             *text.split("\n"),
+            *comparison(draft, chosen.gains, chosen.lattice),
+            "",
             f"{out}: C_policy {draft.digest()}",
             f"{explained}: this explanation",
             "what it leaves of retrieval, which no bound says:"

@@ -287,6 +287,9 @@ def _requirements(settings: tuple[str, ...]) -> Require:
                 expected=sorted(Require.model_fields),
                 found=setting,
             )
+        if key == "mechanisms":
+            values[key] = [*text.split(",")]
+            continue
         flag = key.startswith("allow_")
         if flag and text not in ("true", "false"):
             raise SetupError(

@@ -73,6 +73,11 @@ class WindowSecrets:
         message = tenant.encode() + b"\0" + position.to_bytes(8, "big")
         return hmac.new(self.document_key, message, hashlib.sha256).digest()
 
+    def kept_salt(self, tenant: str) -> bytes:
+        """The 32-byte salt of the commitment to a tenant's kept positions: HMAC-SHA256(document_key, "/kept" || 0 ||
+        tenant). No tenant's id starts with a slash, so no document has this salt."""
+        return hmac.new(self.document_key, b"/kept\0" + tenant.encode(), hashlib.sha256).digest()
+
     def save(self, path: Path) -> None:
         """Write the secrets to a new file with mode 0600."""
         value: Json = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from rag_audit.formats.constants import Constants
@@ -12,6 +13,25 @@ from rag_audit.proofs.groth16.instance import EmbedInstance
 from rag_audit.proofs.interface import proof_system
 from rag_audit.proofs.policy import certificate_of
 from rag_audit.relation import noise
+from rag_audit.relation.scores import LARGEST_PRODUCT
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """What keeps one tenant's answers private, for a draft.
+
+    :param noise: whether scores get the policy's noise
+    :param keep: Pi, over 2^40, with which each position is kept for the window; None keeps all
+    """
+
+    noise: bool = True
+    keep: int | None = None
+
+
+def exact_scores(dimension: int) -> dict[str, int]:
+    """The score window of a tenant without noise: each positive score has a step of its own, so ranks are exact."""
+    hi = LARGEST_PRODUCT * dimension
+    return {"lo": 0, "hi": hi, "lattice": 1 << (hi - 1).bit_length()}
 
 
 def draft_policy(
@@ -41,6 +61,7 @@ def draft_policy(
     certificate: tuple[Literal["groth16", "scan"], int] | None = None,
     tokens: tuple[int, int] = (64, 512),
     retention_days: int = 30,
+    mechanisms: Mapping[str, Mechanism] | None = None,
 ) -> Policy:
     """A policy with the usual constants, its derived fields filled in.
 
@@ -49,24 +70,40 @@ def draft_policy(
     :param score_window: lo and hi in raw units (`DEFAULT_SCORE_WINDOW`)
     :param norm_factor: factor of the embedder's integer normalisation; None where it has none, and A1 is not proved
     :param certificate: system of the coalition proof, and the most query records that it covers
+    :param mechanisms: each tenant's mechanism, in a policy of version 2; None writes one of version 1, with the noise
+        for every tenant
     """
     lo, hi = score_window
 
     systems = dict.fromkeys(capacities, system) if isinstance(system, str) else system
+    noisy = mechanisms is None or any(m.noise for m in mechanisms.values())
 
-    def circuits(system: SystemName, capacity: int) -> dict[str, str]:
+    def tenant_part(name: str, capacity: int) -> dict[str, object]:
+        own = Mechanism() if mechanisms is None else mechanisms[name]
+        window = {"lo": lo, "hi": hi, "lattice": lattice} if own.noise else exact_scores(dimension)
         constants = Constants(
-            capacity, dimension, top_k, tuple(gains), lo, hi, lattice, tokens[0], norm_factor
-        )
-        return proof_system(system).circuits(constants)
+            capacity, dimension, top_k, tuple(gains) if own.noise else (), window["lo"], window["hi"],
+            window["lattice"], tokens[0], norm_factor, own.keep is not None,
+        )  # fmt: skip
+        part: dict[str, object] = {
+            "tenant": name,
+            "capacity": capacity,
+            "accounts_max": accounts_max,
+            "system": systems[name],
+            "circuits": proof_system(systems[name]).circuits(constants),
+        }
+        if mechanisms is not None:
+            part |= {"mechanism": "top-k", "noise": own.noise, "scores": None if own.noise else window,
+                     "keep": own.keep, "chance": None, "listed_max": None, "threshold": None}  # fmt: skip
+        return part
 
     fields = {
-        "v": 1,
+        "v": 1 if mechanisms is None else 2,
         "window": window,
         "opens_at": opens_at,
         "closes_at": closes_at,
-        "eps_acc": eps_acc,
-        "delta_acc": delta_acc,
+        "eps_acc": eps_acc if noisy else None,
+        "delta_acc": delta_acc if noisy else None,
         "n": n,
         "k_max": k_max,
         "delta_policy": delta_policy,
@@ -80,18 +117,11 @@ def draft_policy(
             "lattice": lattice,
             "lo": lo,
             "hi": hi,
-        },
-        "calibration": calibration,
-        "tenants": [
-            {
-                "tenant": name,
-                "capacity": capacity,
-                "accounts_max": accounts_max,
-                "system": systems[name],
-                "circuits": circuits(systems[name], capacity),
-            }
-            for name, capacity in sorted(capacities.items())
-        ],
+        }
+        if noisy
+        else None,
+        "calibration": calibration if noisy else None,
+        "tenants": [tenant_part(name, capacity) for name, capacity in sorted(capacities.items())],
         "proving": proving,
         "estimator": {
             "theta": list(theta),
@@ -101,6 +131,6 @@ def draft_policy(
         },
         "tokens": {"query": tokens[0], "document": tokens[1]},
         "delete_after": closes_at + retention_days * DAY_MS,
-        "sigma": sigma_text(list(gains)),
+        "sigma": sigma_text(list(gains)) if noisy else None,
     }
     return Policy.parse(fields, field="policy")

@@ -51,7 +51,7 @@ class _StoredCommitment(Model):
     """commitment.json: the provider's copy of what the opening commits to."""
 
     opening: Opening
-    policy: Policy
+    policy: dict[str, Json]
     embedder: dict[str, Json]
     roster: list[RosterEntry]
     tenants: list[TenantEntry]
@@ -242,7 +242,7 @@ def store_commitment(directory: Path, commitment: Commitment, witnesses: Sequenc
             documents.replace(name, tenant.texts)
     stored = _StoredCommitment(
         opening=commitment.opening,
-        policy=commitment.policy,
+        policy=commitment.policy.dump(),
         embedder=as_json(commitment.manifest),
         roster=list(commitment.roster),
         tenants=[t.entry for t in commitment.tenants.values()],
@@ -276,7 +276,8 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
     stored = _StoredCommitment.parse(
         read_json(Layout(directory).commitment, max_bytes=MAX_COMMITMENT_BYTES), field="commitment.json"
     )
-    delete_after = stored.policy.delete_after
+    policy = Policy.parse(stored.policy, field="commitment.json.policy")
+    delete_after = policy.delete_after
     if now >= delete_after:
         Layout(directory).secrets.unlink(missing_ok=True)
         raise WindowStateError("the window's secrets were deleted on the policy's date", field=str(directory),
@@ -287,7 +288,7 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
     tenants = {}
     with DocumentStore(Layout(directory).documents) as documents:
         for committed in stored.tenants:
-            name, tenant_policy = committed.tenant, stored.policy.tenant(committed.tenant)
+            name, tenant_policy = committed.tenant, policy.tenant(committed.tenant)
             if tenant_policy is None:
                 raise StoreError("the stored tenants are not the policy's", field=f"tenant {name}")
             index = _load_index(directory, name)
@@ -296,11 +297,11 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
                 raise StoreError("the index or the texts changed inside the window", field=f"tenant {name}",
                                  expected=committed.dump(), found=tenants[name].entry.dump())  # fmt: skip
     commitment = Commitment(
-        stored.opening, stored.policy, check_manifest(stored.embedder), stored.roster, tenants, window_secrets
+        stored.opening, policy, check_manifest(stored.embedder), stored.roster, tenants, window_secrets
     )
     for name, committed_to, found in (
         ("c_seed", stored.opening.c_seed, to_hex(seed_commitment(window_secrets.s0, window_secrets.s1))),
-        *compared(stored.opening, policy=stored.policy.dump(), embedder=stored.embedder, roster=stored.roster,
+        *compared(stored.opening, policy=stored.policy, embedder=stored.embedder, roster=stored.roster,
                   tenants=stored.tenants),
     ):  # fmt: skip
         if committed_to != found:

@@ -113,6 +113,10 @@ class Layout:
         """The folder of noise certificates made before their queries."""
         return self.folder / "certificates"
 
+    def kept(self, tenant: str) -> Path:
+        """The encrypted opening of the commitment to a sampled tenant's kept positions."""
+        return self.folder / f"kept-{tenant}"
+
     @property
     def proofs(self) -> Path:
         """The folder of the records' proofs."""

@@ -109,11 +109,18 @@ class Policy(Model):
 
     @classmethod
     def parse(cls, value: object, *, field: str) -> Self:
-        """Check a JSON value against the version that it names (`Model.parse`)."""
+        """Check a JSON value against the version that it names (`Model.parse`).
+
+        :raises PolicyError: the fields of a tenant's mechanism contradict one another
+        """
         if cls is not Policy:
             return super().parse(value, field=field)
         version = value.get("v") if isinstance(value, dict) else None
         made = (PolicyV2 if version == 2 else PolicyV1).parse(value, field=field)
+        for (
+            tenant
+        ) in made.tenants:  # fields that contradict one another have no meaning that a check could speak of
+            made.rules(tenant)
         return cast(Self, made)  # both are policies, which is what the base class was asked for
 
     def rules(self, tenant: TenantPolicy) -> TenantRules:
@@ -161,9 +168,9 @@ class Policy(Model):
             dimension=dimension,
             top_k=self.top_k,
             gains=rules.gains,
-            lo=rules.window.lo,
-            hi=rules.window.hi,
-            lattice=rules.window.lattice,
+            lo=rules.scores.lo,
+            hi=rules.scores.hi,
+            lattice=rules.scores.lattice,
             query_tokens=self.tokens.query,
             norm_factor=norm_factor,
             sampled=rules.sampled,

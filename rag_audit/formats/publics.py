@@ -6,7 +6,7 @@ Prover and verifier both build them here, from published entries only; none is e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rag_audit.encoding.canonical import jcs, sha256
 from rag_audit.errors import SchemaError, WitnessError
@@ -88,6 +88,10 @@ class TenantPublic:
         if self.table is None:
             raise WitnessError("the embedder has no table that A1 could be proved from", field="embedder")
         return self.table
+
+    def keeping(self, kept: KeptCommitment) -> TenantPublic:
+        """The same values with the commitment to the kept positions."""
+        return replace(self, kept=kept)
 
     def table_digest(self, artefact: str) -> str:
         """The digest under C_emb of a commitment to the embedder's table.

@@ -11,7 +11,7 @@ from rag_audit.errors import PolicyError
 from rag_audit.formats.models import Count, Hex32, Identifier, Model, Positive
 from rag_audit.relation.coins import check_coin
 from rag_audit.relation.noise import check_gains
-from rag_audit.relation.scores import ScoreWindow
+from rag_audit.relation.scores import MAX_LATTICE, ScoreWindow
 
 if TYPE_CHECKING:
     from rag_audit import accounting
@@ -97,13 +97,21 @@ class TenantRules:
     """What a tenant's retrieval does to scores, whatever the policy's version.
 
     :param gains: gains of the noise, empty without noise
-    :param window: the score window
+    :param scores: the score window, which is checked where it is used (`window`)
     :param keep: Pi, over 2^40; None where every position is kept
     """
 
     gains: tuple[int, ...]
-    window: ScoreWindow
+    scores: NoisePolicy | ScoresPolicy
     keep: int | None = None
+
+    @property
+    def window(self) -> ScoreWindow:
+        """The map from raw scores to lattice scores.
+
+        :raises PolicyError: the score window is not well-formed
+        """
+        return self.scores.score_window()
 
     @property
     def sampled(self) -> bool:
@@ -125,7 +133,7 @@ def rules_of(tenant: TenantPolicy, noise: NoisePolicy | None) -> TenantRules:
     """
     if not isinstance(tenant, TenantPolicyV2):
         assert noise is not None  # policies of version 1 have noise
-        return TenantRules(tuple(noise.gains), noise.score_window())
+        return TenantRules(tuple(noise.gains), noise)
 
     def need(ok: bool, name: str, expected: str) -> None:
         if not ok:
@@ -142,7 +150,24 @@ def rules_of(tenant: TenantPolicy, noise: NoisePolicy | None) -> TenantRules:
         need(tenant.scores is None, "scores", "null, since the noise has its window")
         assert noise is not None
         check_gains(noise.gains)
-        return TenantRules(tuple(noise.gains), noise.score_window(), keep)
+        return TenantRules(tuple(noise.gains), noise, keep)
     need(tenant.scores is not None, "scores", "a score window, since the tenant has no noise")
     assert tenant.scores is not None
-    return TenantRules((), tenant.scores.score_window(), keep)
+    lo, hi, lattice = tenant.scores.lo, tenant.scores.hi, tenant.scores.lattice
+    for name, ok, expected, found in (
+        ("hi", lo < hi, f"greater than lo, {lo}", hi),
+        (
+            "lattice",
+            lattice <= MAX_LATTICE and lattice & (lattice - 1) == 0,
+            f"a power of two up to {MAX_LATTICE}",
+            lattice,
+        ),
+    ):
+        if not ok:
+            raise PolicyError(
+                "the tenant's mechanism is not well-formed",
+                field=f"policy.tenants.{tenant.tenant}.scores.{name}",
+                expected=expected,
+                found=found,
+            )
+    return TenantRules((), tenant.scores, keep)

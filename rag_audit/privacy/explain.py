@@ -205,7 +205,7 @@ def _mechanism(p: Policy, tenant: TenantPolicyV2) -> tuple[str, str]:
         )
     if not rules.gains:
         words.append(
-            f"scores are cut to {rules.window.lo}..{rules.window.hi} in {rules.window.lattice} steps and ranked exactly"
+            f"scores are cut to {rules.scores.lo}..{rules.scores.hi} in {rules.scores.lattice} steps and ranked exactly"
         )
     sentence = "; ".join(words)
     return rules.mechanism, f"{sentence[0].upper()}{sentence[1:]}."

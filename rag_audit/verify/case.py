@@ -20,6 +20,7 @@ from rag_audit.formats.records import (
     CountersignedReceipt,
     Enrolment,
     Entry,
+    KeptEntry,
     Opening,
     QueryRecord,
     RosterEntry,
@@ -152,6 +153,11 @@ class Case:
         """The closing record, if the last entry is one."""
         last = self.entries[-1]
         return last if isinstance(last, Closing) else None
+
+    @cached_property
+    def kept(self) -> dict[str, KeptEntry]:
+        """The first kept entry of each tenant."""
+        return {e.tenant: e for e in reversed(self.entries) if isinstance(e, KeptEntry)}
 
     @cached_property
     def enrolments(self) -> list[Enrolment]:

@@ -10,7 +10,7 @@ import textwrap
 from rag_audit.errors.printable import printable
 from rag_audit.privacy.explain import COVERS, mechanism_lines
 from rag_audit.relation.scores import LARGEST_PRODUCT
-from rag_audit.verify.verifier import DOES_NOT_PROVE, Verdict
+from rag_audit.verify.verifier import Verdict
 
 _WIDTH = 100
 
@@ -31,7 +31,7 @@ def render(verdict: Verdict, *, every_check: bool = True) -> str:
     lines += ["", *_figures(verdict)]
     if verdict.notes:
         lines += ["", "notes", *_bullets(verdict.notes)]
-    lines += ["", "this does not prove", *_bullets(DOES_NOT_PROVE)]
+    lines += ["", "this does not prove", *_bullets(verdict.does_not_prove)]
     return "\n".join(printable(line) for line in lines) + "\n"
 
 

@@ -51,6 +51,12 @@ DOES_NOT_PROVE = (
     "the computational assumptions: SHA-256, Poseidon, Ed25519, and the proof system's (docs/security.md)",
 )
 """Printed with every verdict, in this order."""
+DOES_NOT_PROVE_BY_MECHANISM = {
+    "sampling": "anything about documents that were handed out: odds_unlisted speaks of those that no account of the"
+    " coalition got, and which those are depends on what was asked; it is no epsilon, and windows multiply it",
+    "none": "any privacy of a tenant whose mechanism is none: its answers are exact, and the window proves integrity",
+}
+"""Printed besides, where a tenant has the mechanism."""
 
 
 class VerdictJson(TypedDict):
@@ -116,6 +122,15 @@ class Verdict:
             parts += [f"allow={name}" for name in f.get("allowed", [])]
         return printable(" ".join(parts))
 
+    @property
+    def does_not_prove(self) -> list[str]:
+        """What the verdict does not say, in sentences for people."""
+        present = {t["mechanism"] for t in self.figures.get("tenants", {}).values()}
+        return [
+            *(text for name, text in DOES_NOT_PROVE_BY_MECHANISM.items() if name in present),
+            *DOES_NOT_PROVE,
+        ]
+
     def as_json(self) -> VerdictJson:
         """The whole verdict as a JSON value, for programs."""
         return {
@@ -124,7 +139,7 @@ class Verdict:
             "checks": [c.as_json() for c in self.checks],
             "figures": self.figures.copy(),
             "notes": list(self.notes),
-            "does_not_prove": list(DOES_NOT_PROVE),
+            "does_not_prove": self.does_not_prove,
         }
 
 
@@ -304,7 +319,7 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
     statuses = {c.status for c in case.checks}
     worst = next((s for s in (Status.FAIL, Status.UNDECIDED, Status.UNMET) if s in statuses), Status.PASS)
     require = case.trust.require
-    windows = [case.policy.rules(t).window for t in case.policy.tenants]
+    windows = [case.policy.rules(t).scores for t in case.policy.tenants]
     figures: Figures = {
         **case.figures,
         "delta": case.policy.delta_policy,

@@ -64,10 +64,14 @@ class Forge:
     value: dict[str, Any] = field(init=False)
     proofs: dict[tuple[str, int], Any] = field(init=False)
     receipts: list[HeldReceipt] = field(init=False)
+    samples: dict[str, Any] = field(init=False)
+    """the proof of each sampled tenant's kept positions"""
 
     def __post_init__(self) -> None:
         service = self.finished.service
         self.value = self.finished.value()
+        kept = [e for e in self.entries if e["type"] == "kept"]
+        self.samples = {e["tenant"]: self.value["proofs"][str(e["seq"])] for e in kept}
         self.proofs = {(e["account"], e["i"]): self.value["proofs"][str(e["seq"])] for e in self.queries}
         self.accounts = {name: a._key for name, a in service.accounts.items()}
         self.witnesses = {name: w._key for name, w in service.witnesses.items()}
@@ -233,6 +237,10 @@ class Forge:
             str(e["seq"]): self.proofs[e["account"], e["i"]]
             for e in self.queries
             if (e["account"], e["i"]) in self.proofs
+        } | {
+            str(e["seq"]): self.samples[e["tenant"]]
+            for e in self.entries
+            if e["type"] == "kept" and e["tenant"] in self.samples
         }
         receipts = folder / "receipts"
         receipts.mkdir()

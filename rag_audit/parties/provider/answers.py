@@ -12,8 +12,9 @@ from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.receipts import make_receipt
 from rag_audit.formats.records import QueryRecord
 from rag_audit.formats.requests import Answer, AnsweredDocument, Refusal, SignedRequest
-from rag_audit.index.engine import NoisePool
+from rag_audit.index.engine import Int32Array, NoisePool
 from rag_audit.parties.provider.context import Context
+from rag_audit.parties.provider.keeping import Keeper
 from rag_audit.parties.provider.proving import Prover
 
 
@@ -29,11 +30,13 @@ class Answers:
         noise: NoisePool,
         certificates: CertificateStore,
         prover: Prover,
+        keeper: Keeper,
     ) -> None:
         self._context = context
         self._noise = noise
         self._certificates = certificates
         self._prover = prover
+        self._keeper = keeper
         self.release = Release()
 
     def query(self, request: SignedRequest, *, eager: bool) -> Answer:
@@ -55,8 +58,13 @@ class Answers:
             self._check_turn(request)
             slot = SlotKey(request.tenant, request.account, request.i)
             tenant = context.commitment.tenants[request.tenant]
+            self._keeper.ensure(request.tenant)  # where it was interrupted after the beacon was drawn
             positions = answering.select_positions(
-                asked, tenant=tenant, noise=self._noise.get(slot), policy=context.policy
+                asked,
+                tenant=tenant,
+                noise=self._noise_of(slot),
+                policy=context.policy,
+                kept=self._keeper.bits(request.tenant),
             )
             documents = answering.document_openings(tenant, positions, context.secrets)
             draft = answering.query_record(
@@ -107,6 +115,13 @@ class Answers:
         refusal = Refusal(type="refusal", v=1, origin=context.opening.origin, opening=context.opening_digest,
                           account=account, i=i, hq=hq, reason=reason, detail=detail, sig="0" * 128)  # fmt: skip
         return refusal.model_copy(update={"sig": context.key.sign(refusal.message()).hex()})
+
+    def _noise_of(self, slot: SlotKey) -> Int32Array:
+        """The slot's noise, drawn ahead where the tenant has any."""
+        context = self._context
+        return (
+            self._noise.get(slot) if context.policy.rules_by_name(slot.tenant).gains else context.noise(slot)
+        )
 
     def _check_turn(self, request: SignedRequest) -> None:
         """Check that a request is its account's next, and that the account's slots have a beacon."""

@@ -19,6 +19,7 @@ from rag_audit.formats.records import QueryRecord
 from rag_audit.index.query import OpenedQuery
 from rag_audit.ledger.note import parse_note
 from rag_audit.parties.provider.context import Context
+from rag_audit.parties.provider.keeping import Keeper
 from rag_audit.parties.provider.publishing import Publisher
 from rag_audit.proofs.executors import run_jobs
 from rag_audit.proofs.interface import Job, RecordJob, RecordPrivate, SharedProofs
@@ -34,11 +35,14 @@ class Prover:
     `low_memory` may be set at any time; jobs that are made after that take less memory and more time.
     """
 
-    def __init__(self, context: Context, publisher: Publisher, certificates: CertificateStore) -> None:
+    def __init__(
+        self, context: Context, publisher: Publisher, certificates: CertificateStore, keeper: Keeper
+    ) -> None:
         self.low_memory = False
         self._context = context
         self._publisher = publisher
         self._certificates = certificates
+        self._keeper = keeper
 
     def prove(
         self,
@@ -121,6 +125,7 @@ class Prover:
     ) -> int:
         """See `Window.certify_ahead`."""
         state, policy = self._context.state, self._context.policy
+        self._keeper.commit(low_memory=self.low_memory)
         with state.changed:
             firsts = {name: state.next.get(name, 1) for name in state.accounts}
         slots = [
@@ -217,13 +222,14 @@ class Prover:
             noise=lambda: context.noise(slot),
             certificate=lambda: self._certificates.get(slot),
             low_memory=self.low_memory,
+            kept=self._keeper.opening(record.tenant),
         )
 
     def _public(self, record: QueryRecord) -> RecordPublic:
         context = self._context
         return record_public(
             record,
-            context.public(record.tenant),
+            self._keeper.public(record.tenant),
             opening=context.opening,
             beacon=context.beacon(record.account),
         )

@@ -11,10 +11,11 @@ from rag_audit.commit.stored import fix_keys
 from rag_audit.encoding.canonical import Json, digest_hex, read_json
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import StoreError, WindowStateError
+from rag_audit.formats.constants import KEPT
 from rag_audit.formats.manifest import as_json
 from rag_audit.formats.models import FieldHex, Model
 from rag_audit.formats.publication import PUBLICATION, Publication
-from rag_audit.formats.records import MAX_CHECKPOINT_BYTES, Closing, Entry, QueryRecord
+from rag_audit.formats.records import MAX_CHECKPOINT_BYTES, Closing, Entry, KeptEntry, QueryRecord
 from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.note import Note, merge_signatures, parse_note
@@ -161,6 +162,8 @@ class Publisher:
         for entry in entries:
             if isinstance(entry, QueryRecord) and (made := self.proofs(entry)):
                 proofs[str(entry.seq)] = made
+            if isinstance(entry, KeptEntry) and (kept := self.kept_proof(entry)) is not None:
+                proofs[str(entry.seq)] = {KEPT: kept}
         certificate = self._coalition_proof(entries[-1] if isinstance(entries[-1], Closing) else None)
         challenges = sorted(p.read_text() for p in self._public.challenges.glob("*.txt"))
         final = self._public.checkpoint(len(entries))
@@ -187,7 +190,7 @@ class Publisher:
         kinds = {
             (r.tenant, name, context.system(r.tenant).places(name, proof))
             for r in entries
-            if isinstance(r, QueryRecord)
+            if isinstance(r, QueryRecord | KeptEntry)
             for name, proof in proofs.get(str(r.seq), {}).items()
         }
         keys: dict[str, Json] = {}
@@ -224,6 +227,11 @@ class Publisher:
             return cast("dict[str, Json]", kept)  # what `Prover.prove_now` wrote
         paths = {name: self.proof_path(record, name) for name in self._context.statements(record.tenant)}
         return {n: read_json(p, max_bytes=MAX_PROOF_BYTES) for n, p in paths.items() if p.exists()}
+
+    def kept_proof(self, entry: KeptEntry) -> Json:
+        """The stored proof of the positions that an entry's tenant keeps, or None if there is none."""
+        path = self._context.layout.proof(f"{KEPT}-{entry.tenant}")
+        return read_json(path, max_bytes=MAX_PROOF_BYTES) if path.exists() else None
 
     def _coalition_proof(self, closing: Closing | None) -> Json:
         """The coalition proof that the closing record names, or None."""

@@ -17,6 +17,7 @@ from rag_audit.formats.records import (
     Closing,
     Enrolment,
     Entry,
+    KeptEntry,
     Opening,
     QueryRecord,
     RosterEntry,
@@ -31,8 +32,8 @@ class LedgerState:
     """The state that follows from the ledger. Safe to use from several threads.
 
     `changed` guards the state. It is held neither while the disk is written nor while anything is embedded or proved:
-    a thread announces its entry (`query_of`, `enrolment_of`, `beacon_of_entry`) and appends it without the lock, and
-    `wait_until_quiet` lets a closing record follow all announced entries.
+    a thread announces its entry (`query_of`, `enrolment_of`, `beacon_of_entry`, `sample_of`) and appends it without the
+    lock, and `wait_until_quiet` lets a closing record follow all announced entries.
     """
 
     def __init__(self, store: LedgerStore, commitment: Commitment, clock: Callable[[], int]) -> None:
@@ -45,6 +46,7 @@ class LedgerState:
         self.accounts: dict[str, RosterEntry] = {r.account: r for r in commitment.roster}
         self.enrolled_at: dict[str, int] = {}
         self.beacons: dict[int, bytes] = {}
+        self.kept: dict[str, KeptEntry] = {}
         self.by_slot: dict[tuple[str, int], QueryRecord] = {}
         self.next: defaultdict[str, int] = defaultdict(lambda: 1)
         self.closing = False
@@ -124,6 +126,14 @@ class LedgerState:
         with self._claimed(("beacon", entry)) as free:
             with self.changed:
                 wanted = free and not self.closing and entry not in self.beacons
+            yield wanted
+
+    @contextmanager
+    def sample_of(self, tenant: str) -> Iterator[bool]:
+        """Announce that a tenant's kept positions are appended in the block; the value is as for `beacon_of_entry`."""
+        with self._claimed(("sample", tenant)) as free:
+            with self.changed:
+                wanted = free and not self.closing and tenant not in self.kept
             yield wanted
 
     def wait_until_quiet(self) -> None:
@@ -207,6 +217,8 @@ class LedgerState:
         self.tree.append(leaf_hash(entry.canonical()))
         if isinstance(entry, BeaconEntry):
             self.beacons[entry.entry] = bytes.fromhex(entry.value)
+        elif isinstance(entry, KeptEntry):
+            self.kept[entry.tenant] = entry
         elif isinstance(entry, Enrolment):
             self.accounts[entry.account] = entry.roster_entry()
             self.enrolled_at[entry.account] = entry.seq

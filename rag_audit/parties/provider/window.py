@@ -37,6 +37,7 @@ from rag_audit.parties.provider import opening as beginnings
 from rag_audit.parties.provider.answers import Answers
 from rag_audit.parties.provider.closing import declare, estimate_of
 from rag_audit.parties.provider.context import Context
+from rag_audit.parties.provider.keeping import Keeper
 from rag_audit.parties.provider.proving import Prover
 from rag_audit.parties.provider.publishing import Publisher
 from rag_audit.parties.provider.state import LedgerState
@@ -71,9 +72,10 @@ class Window(WindowView):
         self.certificates = CertificateStore(
             layout.certificates, commitment.secrets.retention_key, self.opening_digest
         )
-        self.prover = Prover(self.context, self.publisher, self.certificates)
+        self.keeper = Keeper(self.context, self.publisher)
+        self.prover = Prover(self.context, self.publisher, self.certificates, self.keeper)
         self._noise = NoisePool(self.context.noise, limit=commitment.policy.n)
-        self._answers = Answers(self.context, self._noise, self.certificates, self.prover)
+        self._answers = Answers(self.context, self._noise, self.certificates, self.prover, self.keeper)
 
     # -- opening ---------------------------------------------------------------------------------------------
 
@@ -166,10 +168,13 @@ class Window(WindowView):
         cosigned the opening and revealed over it, the beacon becomes entry 1 and the window is active. The same holds
         for an enrolment, whose reveals are over the checkpoint that ends with it.
 
+        The kept positions of tenants that sample are then committed to, which takes a proof each.
+
         :returns: the window's `status`
         :raises RagAuditError: a note is neither, or a signature is wrong; the other notes are kept
         """
         beacons.admit(self.context, self.publisher, notes)
+        self._sample()
         if self.state.ended:
             self.export()
         return self.status
@@ -182,7 +187,13 @@ class Window(WindowView):
         :raises InvalidProof: the signature is not that round's, or the round was due less than 60 s after the quorum
         """
         beacons.admit_drand(self.context, self.publisher, signatures, chain=chain)
+        self._sample()
         return self.status
+
+    def _sample(self) -> None:
+        """Commit to the kept positions of tenants that sample, once the window is active."""
+        if self.status == "active":
+            self.keeper.commit(low_memory=self.low_memory)
 
     def enrol(self, account: RosterEntry, beacon: BeaconSource) -> Enrolment:
         """Add an account while the window is open. Its slots wait for the beacon that the entry names.

@@ -68,8 +68,6 @@ class Groth16:
 
     def check_constants(self, constants: Constants) -> None:
         """See `ProofSystem.check_constants`."""
-        if constants.sampled:
-            raise PolicyError("this release does not prove samples", field="keep")
         _retrieve(constants)
 
     def commit_index(

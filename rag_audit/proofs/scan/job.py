@@ -83,8 +83,8 @@ class ProofJob:
 
     :param key: the tenant's key
     :param statement: the public values
-    :param certificate: noise certificate of the record's slot, or the job that makes it
-    :param noise: noise of all positions, int32 little-endian
+    :param certificate: noise certificate of the record's slot, or the job that makes it; None without noise
+    :param noise: noise of all positions, int32 little-endian; empty without noise
     :param scores: scores of all positions, int32 little-endian
     :param vector: the query vector, int8
     :param salt_c: salt of cq
@@ -92,11 +92,12 @@ class ProofJob:
     :param positions: the listed positions in rank order
     :param blinding_key: the key from which the index commitment's blindings are derived
     :param low_memory: as for `CertificateJob`
+    :param kept: of a sampled tenant, one byte 0 or 1 a position, and the blindings of their commitment
     """
 
     key: ScanKey
     statement: Statement
-    certificate: NoiseCertificate | CertificateJob
+    certificate: NoiseCertificate | CertificateJob | None
     noise: bytes = field(repr=False)
     scores: bytes = field(repr=False)
     vector: bytes = field(repr=False)
@@ -105,6 +106,7 @@ class ProofJob:
     positions: Sequence[int] = field(repr=False)
     blinding_key: bytes = field(repr=False)
     low_memory: bool = False
+    kept: tuple[bytes, bytes] | None = field(repr=False, default=None)
 
     def run(self) -> dict[str, Json]:
         """The proof as JSON: system, protocol, certificate, proof.
@@ -120,29 +122,33 @@ class ProofJob:
         certificate = self.certificate
         if isinstance(certificate, CertificateJob):
             certificate = certificate.run()
+        parts = None
+        if certificate is not None:
+            parts = (certificate.proof, certificate.commitments, certificate.blindings)
         try:
             proof = _native.scan_prove(
                 self.key.index,
                 self.key.parameters,
                 self.statement.encode(RECORD),
-                (certificate.proof, certificate.commitments, certificate.blindings),
+                parts,
                 self.noise,
                 self.scores,
                 (self.vector, to_bytes(self.salt_c)),
                 (array.array("i", self.positions).tobytes(), to_bytes(self.salt_k)),
                 self.blinding_key,
                 self.low_memory,
+                self.kept,
             )
         except (ValueError, OverflowError) as exc:
             raise WitnessError("there is no proof for this record", field="record", found=str(exc)) from exc
-        return proof_json(certificate.proof, proof)
+        return proof_json(b"" if certificate is None else certificate.proof, proof, self.key.protocol)
 
 
-def proof_json(certificate: bytes, proof: bytes) -> dict[str, Json]:
-    """A noise certificate and a query proof as files carry them."""
+def proof_json(certificate: bytes, proof: bytes, protocol: str = PROTOCOL) -> dict[str, Json]:
+    """A noise certificate, empty without noise, and a query proof as files carry them."""
     return {
         "system": "scan",
-        "protocol": PROTOCOL,
+        "protocol": protocol,
         "certificate": base64.b64encode(certificate).decode(),
         "proof": base64.b64encode(proof).decode(),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -23,6 +24,20 @@ PROTOCOL = digest_hex(
     {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["A2", "A3", "A4"]}
 )
 """The digest that names the argument where groth16 names a circuit; other rules have another digest."""
+_OTHERS = _native.scan_protocols()
+SAMPLED_PROTOCOL = digest_hex(
+    {
+        "system": "scan",
+        "version": VERSION,
+        "argument": _OTHERS["sampled"].hex(),
+        "claims": ["A2", "A3", "A4"],
+    }
+)
+"""The digest that names the argument of records of tenants that sample, or have no noise."""
+COINS_PROTOCOL = digest_hex(
+    {"system": "scan", "version": VERSION, "argument": _OTHERS["coins"].hex(), "claims": ["kept"]}
+)
+"""The digest that names the argument that positions are kept by the coins of the seed."""
 COALITION_PROTOCOL = digest_hex(
     {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["coalition"]}
 )
@@ -44,6 +59,7 @@ class ScanKey:
     :param lo: lower end of the score window
     :param hi: upper end of the score window
     :param lattice: R
+    :param kept: commitments to the rows of a sampled tenant's kept positions, 32 bytes each; empty where it keeps all
     """
 
     points: bytes
@@ -55,6 +71,12 @@ class ScanKey:
     lo: int
     hi: int
     lattice: int
+    kept: bytes = b""
+
+    @property
+    def protocol(self) -> str:
+        """The digest that names the argument of the tenant's records."""
+        return protocol_of(self.gains, sampled=bool(self.kept))
 
     @cached_property
     def index(self) -> _native.ScanIndex:
@@ -71,7 +93,8 @@ class ScanKey:
         :raises EncodingError: a constant is out of range, or the score window is beyond every score
         """
         try:
-            check_gains(self.gains)
+            if self.gains:
+                check_gains(self.gains)
             ScoreWindow(self.lo, self.hi, self.lattice).check_reach(self.dimension)
         except PolicyError as exc:
             raise EncodingError(
@@ -84,7 +107,7 @@ class ScanKey:
             )
         try:
             return _native.ScanParameters(
-                self.window, list(self.gains), self.listed, self.lo, self.hi, self.lattice
+                self.window, list(self.gains), self.listed, self.lo, self.hi, self.lattice, self.kept or None
             )
         except (ValueError, OverflowError) as exc:
             raise EncodingError("the policy's constants are refused", field="window", found=str(exc)) from exc
@@ -105,6 +128,11 @@ class ScanKey:
     def __getstate__(self) -> dict[str, object]:
         # The native objects are not pickled, but made again where the key arrives.
         return {k: v for k, v in self.__dict__.items() if k not in ("index", "parameters", "digest")}
+
+
+def protocol_of(gains: Sequence[int], *, sampled: bool) -> str:
+    """The digest that names the argument of records: of noise alone, the one that every window of version 1 has."""
+    return SAMPLED_PROTOCOL if sampled or not gains else PROTOCOL
 
 
 @lru_cache(maxsize=8)

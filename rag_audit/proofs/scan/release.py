@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from rag_audit.encoding.canonical import digest_hex
+from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import SetupError
 from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.scan.embed import EmbedArgument
-from rag_audit.proofs.scan.key import COALITION_PROTOCOL, PROTOCOL
+from rag_audit.proofs.scan.key import COALITION_PROTOCOL, COINS_PROTOCOL, PROTOCOL, SAMPLED_PROTOCOL
 
 
 def protocols_digest() -> str:
-    """SHA-256 over the digests of the protocols for `retrieve`, `embed` (by that for one token) and the coalition
-    proof, 64 hexadecimal digits. It changes with any of them.
+    """SHA-256 over the digests of all protocols, 64 hexadecimal digits: for `retrieve` of each kind, `embed` (by that
+    for one token), `kept` and the coalition proof. It changes with any of them.
     """
-    return digest_hex(
-        {"coalition": COALITION_PROTOCOL, "embed": EmbedArgument(1).digest(), "retrieve": PROTOCOL}
-    )
+    return digest_hex({**_of_noise(), "kept": COINS_PROTOCOL, "sampled": SAMPLED_PROTOCOL})
 
 
-def check_pin(pins: Pins) -> str:
-    """Return the digest of this release's protocols if it is the pinned one.
+def noise_protocols_digest() -> str:
+    """The same of the protocols that windows of version 1 use, as trust files of that time pin it."""
+    return digest_hex(_of_noise())
 
+
+def _of_noise() -> dict[str, Json]:
+    return {"coalition": COALITION_PROTOCOL, "embed": EmbedArgument(1).digest(), "retrieve": PROTOCOL}
+
+
+def check_pin(pins: Pins, *, sampled: bool = False) -> str:
+    """Return the pinned digest if it is that of this release's protocols, or for noise alone of those of version 1.
+
+    :param sampled: whether a protocol of samples, or of tenants without noise, is asked for
     :raises SetupError: there is no pin, or it is that of a release with other protocols
     """
     found = protocols_digest()
     if pins.scan is None:
         raise SetupError("the scan protocols are not pinned", field="trust.pins.scan", expected=found)
+    if not sampled and pins.scan == noise_protocols_digest():
+        return pins.scan
     if pins.scan != found:
         raise SetupError(
             "the pinned scan protocols are another release's",

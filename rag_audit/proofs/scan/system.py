@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from rag_audit.encoding.canonical import Json, jcs, parse_hex, sha256
-from rag_audit.errors import InvalidProof, PolicyError, SetupError
-from rag_audit.formats.constants import Constants
+from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError
+from rag_audit.formats.constants import KEPT, Constants
 from rag_audit.formats.publics import KeptPublic, RecordPublic, SlotPublic, TenantPublic
 from rag_audit.formats.statements import EmbedStatement, PublicValues, Statement
 from rag_audit.proofs.batch import Refusals
@@ -28,7 +28,18 @@ from rag_audit.proofs.interface import (
 from rag_audit.proofs.scan import embed, verify
 from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey, table_columns
 from rag_audit.proofs.scan.job import CertificateJob, ProofJob
-from rag_audit.proofs.scan.key import MAX_LISTED, PROTOCOL, ScanKey, index_digest, parse_points, points_json
+from rag_audit.proofs.scan.kept import KeptJob, open_kept
+from rag_audit.proofs.scan.key import (
+    COINS_PROTOCOL,
+    MAX_LISTED,
+    PROTOCOL,
+    SAMPLED_PROTOCOL,
+    ScanKey,
+    index_digest,
+    parse_points,
+    points_json,
+    protocol_of,
+)
 from rag_audit.proofs.scan.release import check_pin
 from rag_audit.proofs.scan.store import commit_index_file
 from rag_audit.relation.field import digest_to_field, to_bytes
@@ -51,9 +62,8 @@ class Scan:
 
     def check_constants(self, constants: Constants) -> None:
         """See `ProofSystem.check_constants`."""
-        if constants.sampled:
-            raise PolicyError("this release does not prove samples", field="keep")
-        check_gains(constants.gains)
+        if constants.gains:
+            check_gains(constants.gains)
         ScoreWindow(constants.lo, constants.hi, constants.lattice).check_reach(constants.dimension)
         for name, found, most in (
             ("capacity", constants.capacity, MAX_CAPACITY),
@@ -78,7 +88,9 @@ class Scan:
     def circuits(self, constants: Constants) -> dict[str, str]:
         """See `ProofSystem.circuits`."""
         self.check_constants(constants)
-        made = {"retrieve": PROTOCOL}
+        made = {"retrieve": protocol_of(constants.gains, sampled=constants.sampled)}
+        if constants.sampled:
+            made[KEPT] = COINS_PROTOCOL
         # Other embedders and limits do not fit the argument, and their A1 is not proved.
         with suppress(PolicyError):
             made["embed"] = _argument(constants).digest()
@@ -100,13 +112,14 @@ class Scan:
                 salt_q=private.salt_q,
                 salt_c=private.salt_c,
             )
-        made = private.certificate()
+        noisy = bool(record.tenant.constants.gains)
+        made = private.certificate() if noisy else None
         return ProofJob(
             key=retrieve_key(record.tenant),
             statement=_retrieve_statement(record),
             certificate=made
             or self.certificate_job(record, private.s0, private.s1, low_memory=private.low_memory),
-            noise=private.noise(),
+            noise=private.noise() if noisy else b"",
             scores=private.scores(),
             vector=private.vector,
             salt_c=private.salt_c,
@@ -114,12 +127,15 @@ class Scan:
             positions=private.positions,
             blinding_key=to_bytes(private.index_salt),
             low_memory=private.low_memory,
+            kept=private.kept,
         )
 
     def certificate_job(
         self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
-    ) -> CertificateJob:
-        """See `ProofSystem.certificate_job`."""
+    ) -> CertificateJob | None:
+        """See `ProofSystem.certificate_job`: there is none without noise."""
+        if not slot.tenant.constants.gains:
+            return None
         key = retrieve_key(slot.tenant)
         return CertificateJob(key, slot.c_seed, slot.beacon, slot.slot, s0, s1, low_memory)
 
@@ -131,7 +147,7 @@ class Scan:
         self, kept: KeptPublic, s0: int, s1: int, salt: bytes, *, low_memory: bool = False
     ) -> Job[KeptColumn]:
         """See `ProofSystem.kept_job`."""
-        raise PolicyError("this release does not prove samples", field="keep")
+        return KeptJob.of(kept, s0, s1, low_memory=low_memory)
 
     def keyed_kept(self, job: Job[KeptColumn]) -> tuple[Job[KeptColumn], dict[str, str]]:
         """See `ProofSystem.keyed_kept`."""
@@ -149,12 +165,15 @@ class Scan:
         field: str,
     ) -> OpenedKept:
         """See `ProofSystem.open_kept`."""
-        raise PolicyError("this release does not prove samples", field="keep")
+        check_pin(pins, sampled=True)
+        return OpenedKept(open_kept(kept, digest, proof, field=field), None)
 
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
         """See `ProofSystem.published_keys`."""
         if name == "embed":
             return {tenant.table_digest(TABLE_ARTEFACT): points_json(table_columns(tenant.static_table()))}
+        if name == KEPT:
+            return {}  # the commitments stand in the proof
         return {tenant.c_idx: points_json(tenant.points)}
 
     def open_key(
@@ -163,7 +182,8 @@ class Scan:
         """See `ProofSystem.open_key`. Points are published under a digest to which the opening commits: the index's as
         C_idx, the table's among the embedder's artefacts.
         """
-        check_pin(pins)
+        c = tenant.constants
+        check_pin(pins, sampled=name == "retrieve" and protocol_of(c.gains, sampled=c.sampled) != PROTOCOL)
         digest = tenant.table_digest(TABLE_ARTEFACT) if name == "embed" else tenant.c_idx
         place = f"verification_keys.{digest[:16]}"
         if digest not in published:
@@ -183,7 +203,7 @@ class Scan:
 
     def parse_proof(self, value: Json, circuit: str, *, field: str) -> bytes:
         """See `ProofSystem.parse_proof`."""
-        parse = verify.parse_proof if circuit == PROTOCOL else embed.parse_embed
+        parse = verify.parse_proof if circuit in (PROTOCOL, SAMPLED_PROTOCOL) else embed.parse_embed
         return parse(value, circuit, field=field)
 
     def refusals(
@@ -225,9 +245,16 @@ def verify_batch(
 def retrieve_key(tenant: TenantPublic) -> ScanKey:
     """The tenant's verification key, in which everything but the points is rebuilt from opening and policy."""
     c = tenant.constants
-    named: Json = {"opening": tenant.opening, "protocol": PROTOCOL, "tenant": tenant.tenant}
+    if c.sampled and tenant.kept is None:
+        raise SchemaError("the ledger does not say which positions are kept", field="kept",
+                          expected=f"an entry for {tenant.tenant}")  # fmt: skip
+    protocol = protocol_of(c.gains, sampled=c.sampled)
+    named: Json = {"opening": tenant.opening, "protocol": protocol, "tenant": tenant.tenant}
     window = sha256(b"rag-audit/scan/window/v1" + jcs(named))
-    return ScanKey(tenant.points, c.dimension, c.capacity, window, c.gains, c.top_k, c.lo, c.hi, c.lattice)
+    kept = b"" if tenant.kept is None else tenant.kept.points
+    return ScanKey(
+        tenant.points, c.dimension, c.capacity, window, c.gains, c.top_k, c.lo, c.hi, c.lattice, kept
+    )
 
 
 def _retrieve_statement(record: RecordPublic) -> Statement:

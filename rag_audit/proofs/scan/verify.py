@@ -10,7 +10,7 @@ from rag_audit.errors import EncodingError, InvalidProof, RagAuditError, SchemaE
 from rag_audit.formats.statements import Statement
 from rag_audit.proofs.batch import Refusals, in_chunks
 from rag_audit.proofs.scan.job import RECORD
-from rag_audit.proofs.scan.key import PROTOCOL, ScanKey
+from rag_audit.proofs.scan.key import ScanKey
 
 _LENGTH = 4
 MALFORMED = "the encoding is malformed at byte "
@@ -35,7 +35,7 @@ def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
     if not isinstance(value, dict) or set(value) != set(names):
         found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
         raise SchemaError("the value is not a scan proof", field=field, expected=sorted(names), found=found)
-    for name, expected in (("system", "scan"), ("protocol", PROTOCOL), ("protocol", circuit)):
+    for name, expected in (("system", "scan"), ("protocol", circuit)):
         if value[name] != expected:
             raise SchemaError(
                 "the proof is of another system",

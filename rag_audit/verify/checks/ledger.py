@@ -10,7 +10,16 @@ from itertools import accumulate, pairwise
 
 from rag_audit.errors import RagAuditError
 from rag_audit.formats.models import repeated
-from rag_audit.formats.records import BeaconEntry, Closing, Enrolment, Entry, Opening, QueryRecord, verifies
+from rag_audit.formats.records import (
+    BeaconEntry,
+    Closing,
+    Enrolment,
+    Entry,
+    KeptEntry,
+    Opening,
+    QueryRecord,
+    verifies,
+)
 from rag_audit.formats.requests import request_message
 from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS
 from rag_audit.ledger.merkle import verify_consistency
@@ -27,6 +36,7 @@ def check(case: Case) -> None:
     _timestamps(case)
     _clock(case)
     _accounts(case)
+    _kept(case)
     _requests(case)
     _slots(case)
 
@@ -54,7 +64,7 @@ def _sequence(case: Case) -> None:
                 yield f"entry {index} says seq {entry.seq}"
             if isinstance(entry, Closing) and index != len(case.entries) - 1:
                 yield f"closing record at {index} is not last"
-            if isinstance(entry, QueryRecord | Closing) and entry.window != case.opening.window:
+            if isinstance(entry, QueryRecord | KeptEntry | Closing) and entry.window != case.opening.window:
                 yield f"entry {index} is of window {entry.window}"
 
     case.report(
@@ -227,6 +237,31 @@ def _enrolment_beacons(case: Case) -> None:
     case.report(
         "ledger.beacons", not extra, "one beacon for each opening or enrolment", extra or entries.total()
     )
+
+
+def _kept(case: Case) -> None:
+    """Check that each sampled tenant's kept positions are committed to once, after the beacon that decides them and
+    before the first query that they decide."""
+    sampled = [t.tenant for t in case.policy.tenants if case.policy.rules(t).sampled]
+    entries = [e for e in case.entries if isinstance(e, KeptEntry)]
+    if not sampled and not entries:
+        return
+    first_queries = {q.tenant: q.seq for q in reversed(case.queries)}
+
+    def wrong() -> Iterator[str]:
+        yield from (f"{tenant} has two entries" for tenant in repeated(e.tenant for e in entries))
+        yield from (f"{tenant} has no entry" for tenant in sampled if tenant not in case.kept)
+        for entry in entries:
+            if entry.tenant not in sampled:
+                yield f"entry {entry.seq}: {entry.tenant} keeps every position"
+            if entry.seq < 2:
+                yield f"entry {entry.seq} comes before the beacon"
+            if (query := first_queries.get(entry.tenant)) is not None and query < entry.seq:
+                yield f"entry {entry.seq} comes after {entry.tenant}'s record {query}"
+
+    bad = first(wrong())
+    case.report("ledger.kept", bad is None, "one entry for each sampled tenant, before its first query",
+                bad or f"{len(entries)} tenants", bad and "entries")  # fmt: skip
 
 
 def _requests(case: Case) -> None:

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence, Set
 from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import ExitCode, RagAuditError, SetupError
 from rag_audit.formats.constants import STATEMENTS
-from rag_audit.formats.publics import TenantPublic, record_public, tenant_public
+from rag_audit.formats.publics import KeptCommitment, TenantPublic, record_public, tenant_public
 from rag_audit.formats.records import QueryRecord
 from rag_audit.formats.statements import PublicValues
 from rag_audit.index.embedders import manifest_digest, public_manifest
 from rag_audit.proofs.batch import Lazy, Refusals
 from rag_audit.proofs.interface import SYSTEMS, Key, ProofSystem, proof_system
 from rag_audit.verify.case import Case, Status
+from rag_audit.verify.checks import samples
 from rag_audit.verify.checks.challenge import required_records
 
 
@@ -30,7 +31,8 @@ def check(case: Case) -> None:
                 "proofs of query records only, for their tenants' statements",
                 strangers[:3] or "each has its record")  # fmt: skip
     _eager(case)
-    valid = _valid(case, proofs)
+    kept = samples.check(case)
+    valid = _valid(case, proofs, kept)
     proved = [q for q in case.queries if (q.seq, "retrieve") in valid]
     tenants = {q.tenant for q in proved}
     systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
@@ -72,7 +74,8 @@ def _proofs_of(case: Case, record: QueryRecord) -> dict[str, Json]:
 def _strangers(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> list[str]:
     """The proofs that belong to no record, or to no statement of its tenant."""
     tenants = {str(q.seq): q.tenant for q in case.queries}
-    unknown = [seq for seq in sorted(case.file.proofs) if seq not in tenants]
+    samples_ = {str(e.seq) for e in case.kept.values()}
+    unknown = [seq for seq in sorted(case.file.proofs) if seq not in tenants and seq not in samples_]
     return unknown + [
         f"{seq}.{name}"
         for seq, made in proofs.items()
@@ -118,8 +121,13 @@ def _eager(case: Case) -> None:
                 f"record {wrong[0]} names other proofs" if wrong else f"{len(pinned)} eager")  # fmt: skip
 
 
-def _valid(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> set[tuple[int, str]]:
-    """Verify every proof in the file by tenant and statement, and return the valid ones."""
+def _valid(
+    case: Case, proofs: Mapping[int, Mapping[str, Json]], kept: Mapping[str, KeptCommitment | None]
+) -> set[tuple[int, str]]:
+    """Verify every proof in the file by tenant and statement, and return the valid ones.
+
+    :param kept: the accepted samples by tenant; None where there is none, about which no record is proved
+    """
     groups: dict[str, list[QueryRecord]] = defaultdict(list)
     for record in case.queries:
         if not proofs[record.seq]:
@@ -135,11 +143,17 @@ def _valid(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> set[tuple[in
         for name in _statements(case, tenant):
             proved = [(r, proofs[r.seq][name]) for r in members if name in proofs[r.seq]]
             if proved:
-                valid |= {(seq, name) for seq in _verify(case, tenant, name, proved)}
+                valid |= {(seq, name) for seq in _verify(case, tenant, name, proved, kept)}
     return valid
 
 
-def _verify(case: Case, tenant: str, name: str, proved: Sequence[tuple[QueryRecord, Json]]) -> set[int]:
+def _verify(
+    case: Case,
+    tenant: str,
+    name: str,
+    proved: Sequence[tuple[QueryRecord, Json]],
+    kept: Mapping[str, KeptCommitment | None],
+) -> set[int]:
     """Verify one statement's proofs of one tenant, and return the records whose proof is valid."""
     prefix = "proof" if name == "retrieve" else f"proof.{name}"
     part = case.policy.tenant(tenant)
@@ -147,7 +161,7 @@ def _verify(case: Case, tenant: str, name: str, proved: Sequence[tuple[QueryReco
     system = proof_system(part.system)
     with case.guarding(f"{prefix}.circuit.{tenant}"):
         public = tenant_public(case.tenants[tenant], policy=case.policy, manifest=case.manifest,
-                               opening_digest=case.opening_digest)  # fmt: skip
+                               opening_digest=case.opening_digest, kept=kept.get(tenant))  # fmt: skip
         named, circuit = part.circuits[name], system.circuits(public.constants).get(name)
         # Another digest may be that of an older or newer release's circuit, which is unknown here and not proven false.
         status = Status.PASS if named == circuit else Status.UNDECIDED

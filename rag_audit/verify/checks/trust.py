@@ -42,10 +42,15 @@ def check(case: Case) -> None:
     _maximum(case, "max_K_share", decimal(require.max_K_share), share)
     limit = None if require.max_abandoned is None else Decimal(require.max_abandoned)
     _maximum(case, "max_abandoned", limit, Decimal(case.figures["abandoned"]))
-    windows = [policy.rules(t).window for t in policy.tenants]
-    highest, hi = require.max_score_hi, max(w.hi for w in windows)
+    rules = [policy.rules(t) for t in policy.tenants]
+    windows = [r.scores for r in rules]
+    # Only noise can drown scores that do not reach the window's upper end.
+    highest, hi = require.max_score_hi, max((r.scores.hi for r in rules if r.gains), default=0)
     case.require(
-        "trust.max_score_hi", highest is not None and hi <= highest, _or_absent("at most", highest), hi
+        "trust.max_score_hi",
+        highest is not None and hi <= highest,
+        _or_absent("at most", highest),
+        hi or "no noise",
     )
     wide, width = require.min_score_width, min(w.hi - w.lo for w in windows)
     case.require(
@@ -94,8 +99,10 @@ def _mechanisms(case: Case) -> None:
         _maximum(case, "max_epsilon", decimal(require.max_epsilon), most)
     sampled = [t["odds_unlisted"] for t in tenants.values() if t["mechanism"] == "sampling"]
     if sampled:
-        most = max((odds for odds in sampled if odds is not None), key=Decimal, default=None)
-        _maximum(case, "max_odds_unlisted", decimal(require.max_odds_unlisted), most)
+        odds = max(Decimal(odds) for odds in sampled if odds is not None)
+        limit = decimal(require.max_odds_unlisted)
+        met = limit is not None and odds <= limit
+        case.require("trust.max_odds_unlisted", met, _or_absent("at most", limit), odds)
 
 
 def _manifest(case: Case) -> None:

@@ -1,0 +1,66 @@
+"""What each mechanism promises and costs at a policy's sizes, in a line each, for the person who chooses one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_audit import accounting
+from rag_audit.accounting.coins import Sampling, coin_of
+from rag_audit.formats.policy import Policy
+from rag_audit.relation.coins import COIN_RANGE
+
+LITTLE = 10.0
+"""The epsilon from which a bound says little: a test may be right exp(10) times as often as it is wrong."""
+WITHOUT_NOISE = 76
+"""How many of 100 SQuAD questions find their passage among five without noise (docs/accounting.md, "What noise leaves
+of retrieval"; wordllama-256)."""
+SAMPLED = {"0.9": 70, "0.7": 55}
+"""The same by the share of positions that a sample keeps."""
+NOISED = ((0.0, 76), (0.02, 75), (0.0625, 65), (0.125, 43), (0.25, 14), (0.5, 5), (1.0, 1), (4.0, 0))
+"""The same by the noise's sigma/Delta."""
+
+
+def comparison(policy: Policy, gains: Sequence[int], lattice: int) -> list[str]:
+    """The mechanisms at this policy's n and k_max, a line each with the option that asks for it, and warnings.
+
+    :param gains: the noise that was chosen, or would be
+    """
+    mechanism = accounting.Mechanism(tuple(gains), lattice)
+    eps = accounting.eps_at(mechanism, policy.n * policy.k_max, policy.delta_policy)
+    lines = [
+        f"mechanisms at n = {policy.n}, k_max = {policy.k_max}; of 100 public questions (SQuAD) that many find their"
+        f" passage among five, {WITHOUT_NOISE} without noise:",
+        f"  --mechanism noise         {_noised(mechanism):>2}  eps_audit {accounting.text(eps)} over all outcomes",
+    ]
+    for keep, found in SAMPLED.items():
+        odds = accounting.text(Sampling(coin_of(keep, "keep")).odds_unlisted)
+        lines.append(
+            f"  --mechanism sampling:{keep}  {found:>2}  odds_unlisted {odds} for any accounts and queries, no eps"
+        )
+    lines.append(f"  --mechanism none          {WITHOUT_NOISE:>2}  nothing about privacy: integrity alone")
+    return [*lines, *_warnings(policy, mechanism, eps)]
+
+
+def _warnings(policy: Policy, mechanism: accounting.Mechanism, eps: float) -> list[str]:
+    """What a reader of the policy should know: little retrieval is left, or a figure says little."""
+    found = []
+    for tenant in policy.tenants:
+        rules, name = policy.rules(tenant), tenant.tenant
+        if rules.gains and 2 * _noised(mechanism) < WITHOUT_NOISE:
+            found.append(
+                f"warning: {name}: this noise leaves less than half of retrieval on public collections"
+            )
+        if rules.gains and eps >= LITTLE:
+            found.append(
+                f"warning: {name}: eps {accounting.text(eps)} for {policy.k_max} accounts promises little"
+            )
+        if rules.keep is not None and 2 * rules.keep < COIN_RANGE:
+            found.append(f"warning: {name}: the sample drops more than half of the positions")
+        if rules.mechanism == "none":
+            found.append(f"warning: {name}: nothing hides what is in the index; verdicts say PASS-INTEGRITY")
+    return found
+
+
+def _noised(mechanism: accounting.Mechanism) -> int:
+    """How many of 100 questions find their passage, by the measured noise that is next below this one."""
+    return [found for least, found in NOISED if mechanism.sigma_over_delta >= least][-1]

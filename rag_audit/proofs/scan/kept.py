@@ -1,0 +1,113 @@
+"""The kept positions of a sampled tenant: their commitment, and the proof that they are coins (docs/scan/coins.md)."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+
+from rag_audit import _native
+from rag_audit.encoding.canonical import Json, jcs, parse_base64, sha256
+from rag_audit.errors import InvalidProof, SchemaError, WitnessError
+from rag_audit.formats.publics import KeptCommitment, KeptPublic
+from rag_audit.proofs.interface import KeptColumn
+from rag_audit.proofs.scan import memory
+from rag_audit.proofs.scan.key import COINS_PROTOCOL
+from rag_audit.proofs.scan.verify import refused
+from rag_audit.relation.field import to_bytes
+
+_FIELDS = ("system", "protocol", "proof")
+
+
+@dataclass(frozen=True)
+class KeptJob:
+    """The job that commits to the kept positions and proves them. It is picklable, and holds the seed, which `repr`
+    omits.
+
+    :param context: 32 bytes that bind the proof to window, tenant and protocol
+    :param slot: c_seed, f(beacon) and the tenant's sampling slot, 32 bytes each
+    :param keep: Pi, over 2^40
+    :param low_memory: as for `proofs.scan.job.CertificateJob`
+    """
+
+    capacity: int
+    context: bytes
+    slot: bytes
+    keep: int
+    s0: int = field(repr=False)
+    s1: int = field(repr=False)
+    low_memory: bool = False
+
+    @classmethod
+    def of(cls, kept: KeptPublic, s0: int, s1: int, *, low_memory: bool) -> KeptJob:
+        """The job for a tenant's public values."""
+        capacity = kept.tenant.constants.capacity
+        return cls(capacity, context_of(kept), slot_of(kept), kept.keep, s0, s1, low_memory)
+
+    def run(self) -> KeptColumn:
+        """The commitment with its proof and its blindings.
+
+        :raises WitnessError: the seed is not that of `c_seed`, or a word cannot be proved (one in 2^94)
+        :raises MemoryLimitError: the machine cannot hold the work
+        """
+        memory.require_proof(
+            lambda low: memory.certificate_bytes(self.capacity, (1,), low_memory=low),
+            "proof of the kept positions",
+            low_memory=self.low_memory,
+        )
+        seed = to_bytes(self.s0) + to_bytes(self.s1)
+        try:
+            proof, rows, blindings = _native.scan_coins_certify(
+                self.capacity, self.context, self.slot, seed, self.keep, self.low_memory
+            )
+        except ValueError as exc:
+            raise WitnessError(
+                "there is no proof of these kept positions", field="kept", found=str(exc)
+            ) from exc
+        value: dict[str, Json] = {
+            "system": "scan",
+            "protocol": COINS_PROTOCOL,
+            "proof": base64.b64encode(proof).decode(),
+        }
+        return KeptColumn(KeptCommitment(kept_digest(rows, self.capacity), rows), value, blindings)
+
+
+def context_of(kept: KeptPublic) -> bytes:
+    """The bytes that bind a proof to window, tenant and protocol."""
+    return sha256(b"rag-audit/scan/kept-context/v1" + kept.context + bytes.fromhex(COINS_PROTOCOL))
+
+
+def slot_of(kept: KeptPublic) -> bytes:
+    """c_seed, f(beacon) and the slot, 32 bytes each."""
+    return b"".join(map(to_bytes, (kept.c_seed, kept.beacon, kept.slot)))
+
+
+def kept_digest(rows: bytes, capacity: int) -> str:
+    """The digest that the ledger gets: SHA-256 over capacity and row commitments, 64 hexadecimal digits."""
+    named: Json = {"capacity": capacity, "rows": base64.b64encode(rows).decode()}
+    return sha256(b"rag-audit/scan/kept/v1" + jcs(named)).hex()
+
+
+def open_kept(kept: KeptPublic, digest: str, value: Json, *, field: str) -> KeptCommitment:
+    """The commitment that the ledger names, if the proof from a file holds and is of it.
+
+    :raises SchemaError: the proof has other fields, or is of another system or protocol
+    :raises EncodingError: the proof is not canonical
+    :raises InvalidProof: the proof does not hold, or is of another commitment
+    """
+    if not isinstance(value, dict) or set(value) != set(_FIELDS):
+        found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
+        raise SchemaError(
+            "the value is no proof of kept positions", field=field, expected=sorted(_FIELDS), found=found
+        )
+    for name, expected in (("system", "scan"), ("protocol", COINS_PROTOCOL)):
+        if value[name] != expected:
+            raise SchemaError("the proof is of another system", field=f"{field}.{name}", expected=expected,
+                              found=value[name])  # fmt: skip
+    proof, capacity = parse_base64(value["proof"], field=f"{field}.proof"), kept.tenant.constants.capacity
+    try:
+        rows = _native.scan_coins_verify(capacity, context_of(kept), slot_of(kept), kept.keep, proof)
+    except ValueError as exc:
+        raise refused(exc) from exc
+    if (found := kept_digest(rows, capacity)) != digest:
+        raise InvalidProof("the proof is of another commitment", field=field, expected=digest, found=found)
+    return KeptCommitment(digest, rows)

@@ -1,0 +1,164 @@
+"""Policies whose tenants name their mechanisms: each field at its ends, what contradicts another, and the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rag_audit.accounting import NO_BOUND
+from rag_audit.commit.draft import Mechanism, draft_policy, exact_scores
+from rag_audit.errors import PolicyError, RagAuditError, SchemaError
+from rag_audit.formats.policy import Policy, PolicyV1, PolicyV2
+from rag_audit.privacy.compare import comparison
+from rag_audit.privacy.explain import explain
+from rag_audit.proofs.policy import check_policy
+from rag_audit.relation.coins import COIN_RANGE
+
+DIMENSION = 256
+KEEP = 9 * COIN_RANGE // 10
+
+
+def drafted(**mechanisms: Mechanism) -> Policy:
+    return draft_policy(
+        window="w-1",
+        opens_at=1,
+        closes_at=2,
+        capacities=dict.fromkeys(mechanisms, 64),
+        n=4,
+        k_max=2,
+        eps_acc="20",
+        mechanisms=mechanisms,
+    )
+
+
+MIXED = drafted(exact=Mechanism(noise=False), noise=Mechanism(), sample=Mechanism(noise=False, keep=KEEP))
+SAMPLE = 2  # the place of each tenant, in the order of names
+NOISE = 1
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> Policy:
+    value = MIXED.dump()
+    change(value)
+    return Policy.parse(value, field="policy")
+
+
+def tenant(at: int, **values: object) -> Callable[[dict[str, Any]], object]:
+    return lambda policy: policy["tenants"][at].update(values)
+
+
+def test_each_tenant_has_its_own_rules() -> None:
+    assert isinstance(MIXED, PolicyV2)
+    check_policy(MIXED, DIMENSION)
+    rules = {t.tenant: MIXED.rules(t) for t in MIXED.tenants}
+    assert {name: r.mechanism for name, r in rules.items()} == {
+        "exact": "none",
+        "noise": "noise",
+        "sample": "sampling",
+    }
+    assert rules["noise"].gains == (1, 8) and rules["sample"].gains == ()
+    assert rules["sample"].keep == KEEP and not rules["noise"].sampled
+    assert [sorted(t.circuits) for t in MIXED.tenants] == [
+        ["embed", "retrieve"],
+        ["embed", "retrieve"],
+        ["embed", "kept", "retrieve"],
+    ]
+
+
+def test_noise_may_be_sampled_too_and_keeps_its_name() -> None:
+    policy = drafted(both=Mechanism(keep=KEEP))
+    check_policy(policy, DIMENSION)
+    assert policy.rules(policy.tenants[0]).mechanism == "noise"
+    figures = policy.figures()
+    assert figures["tenants"]["both"]["eps"] == figures["eps_audit"] != "inf"
+    assert figures["odds_unlisted"] == figures["tenants"]["both"]["odds_unlisted"] == "10"
+
+
+def test_a_policy_of_one_version_is_none_of_the_other() -> None:
+    first = draft_policy(
+        window="w", opens_at=1, closes_at=2, capacities={"law": 64}, n=4, k_max=2, eps_acc="20"
+    )
+    assert isinstance(first, PolicyV1) and Policy.parse(first.dump(), field="policy") == first
+    for version in (0, 3, "2", True, 2.0, None):
+        with pytest.raises(SchemaError) as caught:
+            Policy.parse({**MIXED.dump(), "v": version}, field="policy")
+        assert caught.value.field is not None and caught.value.field.startswith("policy.")
+    with pytest.raises(SchemaError):
+        Policy.parse({**first.dump(), "v": 2}, field="policy")
+
+
+@pytest.mark.parametrize(
+    "change, field, expected",
+    [
+        (tenant(SAMPLE, keep=0), "tenants[2].keep", "greater than or equal to 1"),
+        (tenant(SAMPLE, keep=COIN_RANGE), "tenants.sample.keep", f"1..{COIN_RANGE - 1}"),
+        (tenant(SAMPLE, keep=1 << 53), "tenants[2].keep", "less than or equal"),
+        (tenant(SAMPLE, scores=None), "tenants.sample.scores", "a score window"),
+        (tenant(NOISE, scores=exact_scores(DIMENSION)), "tenants.noise.scores", "null"),
+        (tenant(SAMPLE, mechanism="listing"), "tenants.sample.mechanism", "does not prove listing"),
+        (tenant(SAMPLE, mechanism="noise"), "tenants[2].mechanism", "'top-k' or 'listing'"),
+        (tenant(SAMPLE, chance=1), "tenants.sample.chance", "null"),
+        (tenant(SAMPLE, listed_max=1), "tenants.sample.listed_max", "null"),
+        (tenant(SAMPLE, threshold=1), "tenants.sample.threshold", "null"),
+        (tenant(SAMPLE, scores={"lo": 5, "hi": 5, "lattice": 4}), "tenants.sample.scores.hi", "greater than lo"),
+        (tenant(SAMPLE, scores={"lo": 0, "hi": 16_385, "lattice": 4}), "tenants.sample.scores.hi", "at most 16384"),
+        (tenant(SAMPLE, scores={"lo": 0, "hi": 16, "lattice": 3}), "tenants.sample.scores.lattice", "power of two"),
+        (tenant(SAMPLE, circuits={"retrieve": "00" * 32}), "tenants.sample.circuits", "kept"),
+        (tenant(0, circuits={"retrieve": "00" * 32, "kept": "00" * 32}), "tenants.exact.circuits", "digests for"),
+        (tenant(NOISE, noise=False, scores=exact_scores(DIMENSION)), "noise", "null, since no tenant has noise"),
+        (lambda p: p.update(noise=None), "tenants.noise.noise", "false"),
+        (lambda p: p.update(sigma=None), "sigma", "a value"),
+        (lambda p: p.update(eps_acc=None), "eps_acc", "a value"),
+    ],
+)  # fmt: skip
+def test_each_field_is_bounded_and_contradicts_no_other(
+    change: Callable[[dict[str, Any]], object], field: str, expected: str
+) -> None:
+    with pytest.raises(RagAuditError) as caught:
+        changed(change).check(DIMENSION)
+    assert caught.value.field == f"policy.{field}"
+    assert expected in str(caught.value.expected)
+
+
+def test_without_noise_nothing_of_it_is_said() -> None:
+    policy = drafted(sample=Mechanism(noise=False, keep=KEEP))
+    policy.check(DIMENSION)
+    assert (policy.noise, policy.eps_acc, policy.delta_acc, policy.calibration, policy.sigma) == (None,) * 5
+    for name, value in (("eps_acc", "4"), ("sigma", "1"), ("calibration", "exact")):
+        with pytest.raises(PolicyError) as caught:
+            Policy.parse({**policy.dump(), name: value}, field="policy").check(DIMENSION)
+        assert caught.value.field == f"policy.{name}"
+    figures = policy.figures()
+    assert "bounds" not in figures and figures["eps_audit"] == "inf" and figures["odds_unlisted"] == "10"
+
+
+def test_one_tenant_without_noise_leaves_no_epsilon_for_the_window() -> None:
+    figures = MIXED.figures()
+    assert (figures["eps_audit"], figures["eps_audit_by"]) == ("inf", NO_BOUND)
+    eps = {name: t["eps"] for name, t in figures["tenants"].items()}
+    assert eps["exact"] == eps["sample"] == "inf" != eps["noise"]
+    assert [t["odds_unlisted"] for t in figures["tenants"].values()] == [None, None, "10"]
+    alone = drafted(noise=Mechanism(), sampled=Mechanism(keep=KEEP)).figures()
+    assert alone["eps_audit"] == eps["noise"]
+
+
+def test_the_explanation_says_what_each_tenant_promises() -> None:
+    text = explain(MIXED, MIXED.figures(), "as given")
+    for sentence in (
+        "tenants.sample.mechanism = sampling",
+        "each position is kept for the whole window with probability 0.9",
+        "This is no epsilon",
+        "nothing hides what is in the index",
+    ):
+        assert " ".join(sentence.split()) in " ".join(text.split()), sentence
+
+
+def test_who_chooses_is_warned() -> None:
+    lines = "\n".join(comparison(MIXED, (1, 4), 64))
+    assert "sampling:0.9  70  odds_unlisted 10" in lines
+    assert "exact: nothing hides what is in the index; verdicts say PASS-INTEGRITY" in lines
+    assert "noise: this noise leaves less than half of retrieval" in lines
+    assert "noise: eps" in lines and "promises little" in lines
+    few = comparison(drafted(few=Mechanism(noise=False, keep=COIN_RANGE // 3)), (1, 8), 64)
+    assert "few: the sample drops more than half of the positions" in "\n".join(few)

@@ -1,0 +1,306 @@
+"""Windows whose tenants sample, or have no noise: honest ones, interrupted ones, and one cheater a check."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rag_audit.attest import answering
+from rag_audit.commit.draft import Mechanism
+from rag_audit.errors import ExitCode, StoreError, WitnessError
+from rag_audit.formats.records import KeptEntry
+from rag_audit.index.engine import reference_select
+from rag_audit.parties.provider.window import Window
+from rag_audit.relation.coins import COIN_RANGE, coins
+from rag_audit.relation.commitments import noise_key, sampling_slot
+from rag_audit.relation.field import digest_to_field
+from rag_audit.verify.report import render
+from tests.window.forge import Forge
+from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
+
+KEEP = 7 * COIN_RANGE // 10
+MECHANISMS = {"law": Mechanism(noise=False, keep=KEEP), "medicine": Mechanism(keep=KEEP)}
+SYSTEMS = {"law": "scan", "medicine": "groth16"}
+ACCEPTED: dict[str, Any] = {"mechanisms": ["noise", "sampling"], "max_odds_unlisted": "3.3334"}
+FAIL, UNDECIDED, UNMET = ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET
+
+
+@pytest.fixture(scope="session")
+def sampled(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """A scan tenant that samples without noise, and a groth16 tenant that samples beside its noise."""
+    return finished_window(tmp_path_factory.mktemp("sampled"), system=SYSTEMS, mechanisms=MECHANISMS)
+
+
+@pytest.fixture(scope="session")
+def exact(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """Neither noise nor samples: integrity alone, in both systems."""
+    mechanism = Mechanism(noise=False)
+    return finished_window(
+        tmp_path_factory.mktemp("exact"), system=SYSTEMS, mechanisms={"law": mechanism, "medicine": mechanism}
+    )
+
+
+def resumed(finished: Finished) -> Window:
+    return Window.resume(finished.window, key=finished.service.key, clock=finished.service.clock)
+
+
+def not_passed(verdict: Any) -> set[str]:
+    return {c.id for c in verdict.checks if c.status.value != "pass"}
+
+
+def test_the_sample_is_proved_once_and_every_record_about_it(sampled: Finished) -> None:
+    verdict = sampled.verify(require=ACCEPTED)
+    assert verdict.passed, verdict.deciding
+    assert "eps_audit=inf odds_unlisted=3.3334 mechanisms=law:sampling,medicine:noise" in verdict.line
+    kinds = [e["type"] for e in sampled.value()["entries"]]
+    assert kinds[:4] == ["opening", "beacon", "kept", "kept"] and kinds.count("kept") == 2
+    assert {"proof.kept.law", "proof.kept.medicine", "ledger.kept"} <= {c.id for c in verdict.checks}
+    figures = verdict.figures
+    assert figures["listable"] == {"law": 6, "medicine": 6}
+    assert figures["tenants"]["medicine"]["eps"] != "inf" == figures["tenants"]["law"]["eps"]
+    text = render(verdict)
+    assert (
+        "changes the odds" in " ".join(text.split()) and "law: at most 6 of its positions were listed" in text
+    )
+
+
+def test_answers_are_exact_among_what_the_coins_keep(sampled: Finished) -> None:
+    with resumed(sampled) as window:
+        secrets, beacon = window.commitment.secrets, digest_to_field(window.state.beacons[0])
+        for tenant in ("law", "medicine"):
+            slot = sampling_slot("w-1", tenant)
+            bits = coins(noise_key(secrets.s0, secrets.s1, beacon, slot), 8, KEEP)
+            kept = window.keeper.bits(tenant)
+            assert kept is not None and kept.tolist() == [int(b) for b in bits]
+        for record in window.records:
+            retained, tenant = window.context.retained(record), window.commitment.tenants[record.tenant]
+            rules = window.policy.rules_by_name(record.tenant)
+            noise = window.context.noise(answering.SlotKey(record.tenant, record.account, record.i))
+            assert bool(noise.any()) == (record.tenant == "medicine")
+            vector = retained.opened(window.context.embedder).vector
+            expected = reference_select(
+                tenant.index, vector, noise, rules.window, 2, window.keeper.bits(record.tenant)
+            )
+            assert list(retained.positions) == expected
+
+
+def test_a_relying_party_has_to_accept_the_mechanism_and_its_figure(sampled: Finished) -> None:
+    verdict = sampled.verify()
+    assert verdict.exit_code is UNMET
+    assert not_passed(verdict) == {"trust.mechanisms", "trust.max_odds_unlisted"}
+    verdict = sampled.verify(require={**ACCEPTED, "max_odds_unlisted": "3.3333"})
+    assert not_passed(verdict) == {"trust.max_odds_unlisted"}
+    verdict = sampled.verify(require={**ACCEPTED, "max_epsilon": "1"})
+    assert not_passed(verdict) == {"trust.max_epsilon"}, "of the tenant that has noise"
+
+
+def test_integrity_alone_is_no_pass(exact: Finished) -> None:
+    verdict = exact.verify()
+    assert verdict.exit_code is UNMET and not_passed(verdict) == {"trust.mechanisms"}
+    verdict = exact.verify(require={"mechanisms": ["none"]})
+    assert verdict.passed, verdict.deciding
+    assert verdict.line.startswith("PASS-INTEGRITY eps_audit=inf odds_unlisted=none")
+    assert not any(e["type"] == "kept" for e in exact.value()["entries"])
+    values = exact.value()["proofs"].values()
+    assert {p["retrieve"].get("certificate") for p in values} == {None, ""}, "no noise, no certificate"
+
+
+def test_exact_answers_of_both_systems_are_those_of_the_reference(exact: Finished) -> None:
+    with resumed(exact) as window:
+        for record in window.records:
+            tenant, silent = window.commitment.tenants[record.tenant], np.zeros(8, np.int32)
+            retained = window.context.retained(record)
+            vector = retained.opened(window.context.embedder).vector
+            rules = window.policy.rules_by_name(record.tenant)
+            assert list(retained.positions) == reference_select(tenant.index, vector, silent, rules.window, 2)
+
+
+# -- interruptions ---------------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_sample_goes_on_with_the_stored_commitment(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = service.commit(system="scan", mechanisms={**MECHANISMS, "medicine": Mechanism()})
+    append, failed = window.state.append, []
+
+    def once(entry: Any, **more: Any) -> Any:
+        made = entry(9) if callable(entry) else entry
+        if isinstance(made, KeptEntry) and not failed:
+            failed.append(True)
+            raise StoreError("the disk is full")
+        return append(entry, **more)
+
+    monkeypatch.setattr(window.state, "append", once)
+    with pytest.raises(StoreError):
+        service.cosign_opening(window)
+    stored = (window.directory / "kept-law").read_bytes()
+    proof = (window.directory / "proofs" / "kept-law.json").read_bytes()
+    window.shut()
+    service.clock.now = window.opening.opens_at
+    with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
+        assert "law" not in again.state.kept
+        service.ask(again, "law-1", QUESTIONS["law"][0])  # the first query makes good for it
+        assert again.state.kept["law"].seq == 2 < again.records[0].seq
+        assert (again.directory / "kept-law").read_bytes() == stored
+        assert (again.directory / "proofs" / "kept-law.json").read_bytes() == proof
+        assert again.keeper.commit() == 0
+
+
+def test_a_lost_opening_is_said_and_never_replaced(service: Service) -> None:
+    window = service.open(system="scan", mechanisms={**MECHANISMS, "medicine": Mechanism()})
+    service.ask(window, "law-1", QUESTIONS["law"][0])
+    window.shut()
+    path = window.directory / "kept-law"
+    whole = path.read_bytes()
+    for damaged in (None, whole[:-1], whole[:64] + b"\0" + whole[65:], b""):
+        path.unlink(missing_ok=True)
+        if damaged is not None:
+            path.write_bytes(damaged)
+        with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
+            with pytest.raises(StoreError):
+                again.prove()
+            service.ask(again, "law-2", QUESTIONS["law"][1]) if damaged is None else None
+            assert again.state.kept["law"].seq == 2
+    path.write_bytes(whole)
+    with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
+        assert again.prove() > 0
+
+
+def test_secrets_of_the_sample_stay_private(sampled: Finished) -> None:
+    assert (sampled.window / "kept-law").stat().st_mode & 0o077 == 0
+    with resumed(sampled) as window:
+        opening = window.keeper.opening("law")
+        assert opening is not None
+        bits, blindings = opening
+        assert "blindings" not in repr(window.keeper._column("law")) and "opening=" not in repr(
+            window.keeper._column("law")
+        )
+        public = (sampled.window / "public" / "window.json").read_bytes()
+        for secret in (blindings[:32], bits):
+            assert secret not in public and secret.hex().encode() not in public
+
+
+# -- cheaters --------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_that_ignores_the_sample_has_no_proof(sampled: Finished) -> None:
+    with resumed(sampled) as window:
+        for record in window.records:
+            private, public = window.prover.private(record), window.keeper.public(record.tenant)
+            assert private.kept is not None
+            bits, opening = private.kept
+            listed = [p for p in private.positions if bits[p]]
+            if not listed:
+                continue
+            flipped = bytearray(bits)
+            flipped[listed[0]] ^= 1
+            forged = copy.copy(private)
+            object.__setattr__(forged, "kept", (bytes(flipped), opening))
+            system = window.context.system(record.tenant)
+            job = system.record_job("retrieve", window.prover._public(record), forged)
+            with pytest.raises(WitnessError):
+                job.run()
+            assert public.kept is not None
+            return
+    pytest.fail("no record lists a kept position")
+
+
+def sample_of(value: Forge, tenant: str) -> dict[str, Any]:
+    return next(e for e in value.entries if e["type"] == "kept" and e["tenant"] == tenant)
+
+
+def late(forge: Forge) -> None:
+    entry = sample_of(forge, "law")
+    forge.entries.remove(entry)
+    forge.insert(entry)
+
+
+def before_the_beacon(forge: Forge) -> None:
+    entry = sample_of(forge, "law")
+    forge.entries.remove(entry)
+    forge.insert(entry, 1)
+
+
+def twice(forge: Forge) -> None:
+    forge.insert(dict(sample_of(forge, "law")), 4)
+
+
+def of_a_tenant_that_does_not_exist(forge: Forge) -> None:
+    forge.insert({**sample_of(forge, "law"), "tenant": "nobody"}, 4)
+
+
+def another_commitment(forge: Forge) -> None:
+    sample_of(forge, "law")["commitment"] = "11" * 32
+
+
+def the_other_tenants(forge: Forge) -> None:
+    law, medicine = sample_of(forge, "law"), sample_of(forge, "medicine")
+    law["commitment"], medicine["commitment"] = medicine["commitment"], law["commitment"]
+
+
+def edited(forge: Forge, place: int) -> None:
+    """One bit of law's proof is another."""
+    proof = bytearray(base64.b64decode(forge.samples["law"]["kept"]["proof"]))
+    proof[place] ^= 1
+    forge.samples["law"] = {
+        "kept": {**forge.samples["law"]["kept"], "proof": base64.b64encode(proof).decode()}
+    }
+
+
+def a_changed_response(forge: Forge) -> None:
+    edited(forge, -1)
+
+
+def a_point_that_is_none(forge: Forge) -> None:
+    forge.samples["law"] = {
+        "kept": {**forge.samples["law"]["kept"], "proof": base64.b64encode(bytes(64)).decode()}
+    }
+
+
+def no_proof(forge: Forge) -> None:
+    del forge.samples["law"]
+
+
+def another_window(forge: Forge) -> None:
+    for entry in forge.entries:
+        if entry["type"] == "kept":
+            entry["window"] = "w-2"
+
+
+def more_is_kept_by_the_policy(forge: Forge) -> None:
+    forge.policy["tenants"][0]["keep"] += 1
+
+
+CASES: list[tuple[Callable[[Forge], None], ExitCode, str]] = [
+    (late, FAIL, "ledger.kept"),
+    (before_the_beacon, FAIL, "ledger.kept"),
+    (twice, FAIL, "ledger.kept"),
+    (of_a_tenant_that_does_not_exist, FAIL, "ledger.kept"),
+    (another_window, FAIL, "ledger.sequence"),
+    (another_commitment, FAIL, "proof.kept.law"),
+    (the_other_tenants, FAIL, "proof.kept.law"),
+    (a_changed_response, FAIL, "proof.kept.law"),
+    (a_point_that_is_none, UNDECIDED, "proof.kept.law"),
+    (no_proof, UNDECIDED, "proof.kept.law"),
+    (more_is_kept_by_the_policy, FAIL, "proof.kept.law"),
+]
+
+
+@pytest.mark.parametrize("cheat, outcome, check", CASES, ids=[case[0].__name__ for case in CASES])
+def test_a_cheater_fails_at_its_own_check(
+    cheat: Callable[[Forge], None], outcome: ExitCode, check: str, sampled: Finished, tmp_path: Path
+) -> None:
+    forge = Forge(sampled)
+    cheat(forge)
+    verdict = forge.verify(tmp_path, require=ACCEPTED)
+    found = {c.id: c.status.exit_code for c in verdict.checks if c.status.value != "pass"}
+    assert found.get(check) is outcome, found
+    if outcome is UNDECIDED:
+        assert verdict.exit_code is UNDECIDED
