@@ -12,7 +12,7 @@ import pytest
 from bench.verify import build
 from rag_audit.commit.draft import draft_policy
 from rag_audit.errors import PolicyError
-from rag_audit.formats import statements
+from rag_audit.formats import publics
 from rag_audit.formats.models import repeated
 from rag_audit.formats.opening import check_roster
 from rag_audit.formats.records import RosterEntry
@@ -147,7 +147,7 @@ def test_lists_of_records_are_not_searched(windows: dict[int, Path]) -> None:
 
 def test_each_slot_is_hashed_once(windows: dict[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[tuple[Any, ...]] = []
-    slot_id = statements.slot_id
+    slot_id = publics.slot_id
     monkeypatch.setattr(statements, "slot_id", lambda *slot: hashed.append(slot) or slot_id(*slot))
     case = opened(windows[SIZES[0]])
     proof.check(case)

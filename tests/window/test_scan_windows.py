@@ -25,7 +25,7 @@ from rag_audit.cli import main
 from rag_audit.commit.draft import draft_policy
 from rag_audit.encoding.canonical import digest_hex, jcs
 from rag_audit.errors import ExitCode, MemoryLimitError, WindowStateError
-from rag_audit.formats import statements
+from rag_audit.formats import publics
 from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.records import QueryRecord, answer_digest
 from rag_audit.formats.requests import Refusal, RequestSalts
@@ -188,7 +188,7 @@ def answer_again(forge: Forge, lie: Lie) -> None:
             htopk=to_hex(topk_commitment(salts.top_k, positions)),
             hans=answer_digest(salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
         )
-        public = statements.record_public(QueryRecord.parse(forge.record(*SLOT), field="record"),
+        public = publics.record_public(QueryRecord.parse(forge.record(*SLOT), field="record"),
                                       window.context.public("law"), opening=window.opening, beacon=beacon)  # fmt: skip
         certificate = scan.CertificateJob(
             key,
