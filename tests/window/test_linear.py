@@ -148,7 +148,7 @@ def test_lists_of_records_are_not_searched(windows: dict[int, Path]) -> None:
 def test_each_slot_is_hashed_once(windows: dict[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[tuple[Any, ...]] = []
     slot_id = publics.slot_id
-    monkeypatch.setattr(statements, "slot_id", lambda *slot: hashed.append(slot) or slot_id(*slot))
+    monkeypatch.setattr(publics, "slot_id", lambda *slot: hashed.append(slot) or slot_id(*slot))
     case = opened(windows[SIZES[0]])
     proof.check(case)
     assert {"retrieve", "embed"} <= {name for t in case.policy.tenants for name in t.circuits}
