@@ -78,6 +78,40 @@ class KeptStatement(PublicValues):
 
 
 @dataclass(frozen=True)
+class ListingStatement(PublicValues):
+    """The public values of one proof for successive lists of one account of a listing tenant.
+
+    :param ctx: digest of each record's context
+    :param c_seed: commitment to the window's seed
+    :param beacon: f(beacon value) of each record
+    :param slot: each record's slot
+    :param c_idx: the tenant's index commitment
+    :param cq: each record's query-vector commitment
+    :param htopk: each record's commitment to the listed positions
+    :param c_kept: the tenant's commitment to the kept positions
+    :param held_before: commitment to what the account holds before the first of the records
+    :param held_after: commitment to what it holds after the last
+    :param chance: Q: a position is listed by chance if its draw is below it
+    :param threshold: the raw score from which a position is relevant
+    :param most: M: the most positions of a list
+    """
+
+    ctx: tuple[int, ...]
+    c_seed: int
+    beacon: tuple[int, ...]
+    slot: tuple[int, ...]
+    c_idx: int
+    cq: tuple[int, ...]
+    htopk: tuple[int, ...]
+    c_kept: int
+    held_before: int
+    held_after: int
+    chance: int
+    threshold: int
+    most: int
+
+
+@dataclass(frozen=True)
 class ManyStatement(PublicValues):
     """The public values of one proof for several records of one tenant and window: those of `Statement`, as lists
     where they differ from record to record.

@@ -249,7 +249,13 @@ def _names() -> dict[str, Any]:
         "bit_length": bit_length,
         **{
             name: function(name)
-            for name in ("quotient_groups", "quotient_reach", "quotient_offset", "slot_bits")
+            for name in (
+                "quotient_groups",
+                "quotient_reach",
+                "quotient_offset",
+                "slot_bits",
+                "threshold_bits",
+            )
         },
     }
 

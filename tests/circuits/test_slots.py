@@ -306,6 +306,7 @@ REFUSED: dict[str, dict[str, tuple[object, ...]]] = {
         "a < W": (16, 256, 15),
     },
     "PackedBits": {"1 <= N": (0,)},
+    "Relevant": {"1 <= d": (8, 0), "d <= 4096": (8, 4097)},
     "Uniforms": {"1 <= N": (0,), "N <= 1 << 17": ((1 << 17) + 1,)},
     "Coalition": {
         "0 < p": (16, 256, 0, 5, 11),
@@ -316,8 +317,6 @@ REFUSED: dict[str, dict[str, tuple[object, ...]]] = {
 """By function or template and part of an assert: parameters that this part refuses, and no other."""
 LENGTHS = {"Hash", "partial_rounds"}
 """Their asserts are about numbers of inputs that stand in the sources."""
-WIDTHS = {"Less"}
-"""Their asserts are about what tags say of a signal: test_tags.py tries them on the compiler."""
 
 
 def run(name: str, values: tuple[object, ...]) -> None:
@@ -338,13 +337,27 @@ def test_each_bound_refuses_what_no_other_does(name: str, bound: str) -> None:
 
 
 def test_no_bound_is_left_untried() -> None:
-    tried = {(name, bound) for name, bound in bounds() if name not in LENGTHS | WIDTHS}
+    # What tags say of a signal, such as `a.width`, only the compiler knows: test_tags.py tries those asserts.
+    tried = {(name, bound) for name, bound in bounds() if name not in LENGTHS and "." not in bound}
     assert tried == {(name, bound) for name, cases in REFUSED.items() for bound in cases}
 
 
 def test_slots_that_fit_are_taken() -> None:
     for arguments in ((8, 31, 0, 255, 0, 255), (63, 4, 0, 0, 0, (1 << 63) - 1), (1, 252, 0, 1, 0, 1)):
         template("SlotEquality")(*map(Residue, arguments))
+
+
+def test_slots_of_a_threshold_hold_every_score() -> None:
+    """With 2^(W - 1) - threshold more, a score is a number of W bits, whose top one says that it reaches the threshold;
+    one bit less would not do.
+    """
+    for d in [*range(1, 300), *(1 << n for n in range(9, 13)), 4095]:
+        w = int(function("threshold_bits")(Residue(d)))
+        half = 1 << (w - 1)
+        least, most = SMALLEST * d - LARGEST * d + half, LARGEST * d + half
+        assert least >= 0 and most < 2 * half
+        assert SMALLEST * d - LARGEST * d + half // 2 < 0
+        assert 252 // w >= 1
 
 
 @pytest.mark.parametrize("name, bound", [("quotient_groups", "hi <= 64 * d"), ("TopK", "K <= N")])

@@ -15,6 +15,7 @@ from rag_audit.proofs.groth16.shipped import SHIPPED
 from rag_audit.proofs.groth16.toolchain import circuits_dir
 from rag_audit.relation import noise
 from tests.circuits.kept_case import TINY as KEPT
+from tests.circuits.listing_case import TINY as LISTING
 from tests.circuits.many_case import PAIR
 from tests.circuits.retrieve_case import TINY
 from tests.circuits.sampled_case import NOISY
@@ -96,7 +97,7 @@ def test_digest_covers_parameters_sources_compiler_and_table(monkeypatch: pytest
 def test_digest_names_every_own_source() -> None:
     retrieve, many, embed, coalition, *others = (
         {name for name, _ in included_sources(main.main_source())}
-        for main in (TINY, PAIR, EmbedInstance(24), CoalitionInstance(4), KEPT, NOISY)
+        for main in (TINY, PAIR, EmbedInstance(24), CoalitionInstance(4), KEPT, NOISY, LISTING)
     )
     assert {"lib/dgs1.circom", "lib/dgs1_table.circom", "utils/bits.circom"} <= retrieve - {
         "lib/embed.circom"

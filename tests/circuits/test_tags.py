@@ -13,6 +13,7 @@ from rag_audit.proofs.groth16.circuit import run_compiler
 from rag_audit.proofs.groth16.instance import Instance
 from rag_audit.proofs.groth16.toolchain import circuits_dir
 from tests.circuits.kept_case import TINY as KEPT
+from tests.circuits.listing_case import TINY as LISTING
 from tests.circuits.sampled_case import EXACT, SAMPLED
 
 pytestmark = pytest.mark.circuits
@@ -76,6 +77,30 @@ pytestmark = pytest.mark.circuits
             "    signal kept[N];\n    component answers",
             "requires tag bit",
             id="weights of positions that may be no bits",
+        ),
+        pytest.param(
+            LISTING,
+            "listing",
+            "Capped(64 * d)",
+            "Capped(64 * d + 1)",
+            "assert",
+            id="threshold above every score",
+        ),
+        pytest.param(
+            LISTING,
+            "listing",
+            "relevant.threshold <== rules.threshold;",
+            "relevant.threshold <== cq;",
+            "requires tag max",
+            id="threshold whose range was not checked",
+        ),
+        pytest.param(
+            LISTING,
+            "listing",
+            "first.winner <== winner;",
+            "first.winner <== wanted;",
+            "requires tag bit",
+            id="winners that may be no bits",
         ),
     ],
 )

@@ -11,15 +11,20 @@ from rag_audit.errors import PolicyError
 from rag_audit.proofs.groth16.instance import (
     PUBLIC_INPUTS,
     check_capacity,
+    check_queries,
     check_selection,
     circuit_digest,
     main_file,
 )
 from rag_audit.relation.noise import check_gains, table_digest
-from rag_audit.relation.scores import ScoreWindow
+from rag_audit.relation.scores import MAX_DIMENSION, ScoreWindow
 
 KEPT_INPUTS = ("ctx", "c_seed", "beacon", "slot", "keep", "c_kept")
 """The public inputs of `kept`, in the order of the verification key."""
+LISTING_INPUTS = (*PUBLIC_INPUTS, "c_kept", "held_before", "held_after", "chance", "threshold", "most")
+"""The public inputs of `listing`."""
+MAX_LISTING = 256
+"""The most positions of a listing tenant: larger ones are the scan argument's."""
 SAMPLED_INPUTS = (*PUBLIC_INPUTS, "c_kept")
 """The public inputs of `retrieve` of a sampled tenant."""
 
@@ -127,3 +132,47 @@ class SampledInstance:
     def digest(self) -> str:
         """SHA-256 over sources, compiler, flags, parameters and the digest of the noise table, if there is noise."""
         return circuit_digest(self, self.extra)
+
+
+@dataclass(frozen=True)
+class ListingInstance:
+    """`listing`: successive lists of one account of a listing tenant. What the policy says about lists is public input.
+
+    :param capacity: N, positions of the index, a multiple of 8, at most 256
+    :param dimension: d, components of a vector
+    :param queries: Q, the number of records of a proof, all of which are used
+    :raises PolicyError: parameters that the circuit cannot be built for
+    """
+
+    capacity: int
+    dimension: int
+    queries: int = 1
+
+    def __post_init__(self) -> None:
+        check_capacity(self.capacity, MAX_LISTING)
+        if not 1 <= self.dimension <= MAX_DIMENSION:
+            raise PolicyError("dimension out of range", field="dimension", expected=f"1..{MAX_DIMENSION}",
+                              found=self.dimension)  # fmt: skip
+        if self.queries != 1:
+            check_queries(self.queries)
+
+    @property
+    def name(self) -> str:
+        """The instance's name, such as `listing-n64-d256`, or `listing-q4-n64-d256` for several records."""
+        several = f"-q{self.queries}" if self.queries > 1 else ""
+        return f"listing{several}-n{self.capacity}-d{self.dimension}"
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """The public inputs, in order; those that differ between records stand for Q values each."""
+        return LISTING_INPUTS
+
+    def main_source(self) -> str:
+        """The circom file with the `main` component."""
+        return main_file(
+            "listing", LISTING_INPUTS, f"Listing({self.queries}, {self.capacity}, {self.dimension})"
+        )
+
+    def digest(self) -> str:
+        """SHA-256 over sources, compiler, flags and parameters."""
+        return circuit_digest(self, {})

@@ -19,6 +19,7 @@ from rag_audit.formats.statements import (
     CoalitionDigest,
     EmbedStatement,
     KeptStatement,
+    ListingStatement,
     ManySampledStatement,
     ManyStatement,
     PublicValues,
@@ -27,7 +28,7 @@ from rag_audit.formats.statements import (
 )
 from rag_audit.proofs.batch import Refusals
 from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_witness
-from rag_audit.proofs.groth16.coins import KEPT_INPUTS, SAMPLED_INPUTS, SampledInstance
+from rag_audit.proofs.groth16.coins import KEPT_INPUTS, LISTING_INPUTS, SAMPLED_INPUTS, SampledInstance
 from rag_audit.proofs.groth16.encoding import g1_json, g2_json, parse_fields, parse_g1, parse_g2
 from rag_audit.proofs.groth16.instance import (
     COALITION_INPUTS,
@@ -51,6 +52,7 @@ _ORDER: dict[type[PublicValues], tuple[str, ...]] = {
     EmbedStatement: EMBED_INPUTS,
     CoalitionDigest: COALITION_INPUTS,
     KeptStatement: KEPT_INPUTS,
+    ListingStatement: LISTING_INPUTS,
 }
 """The names of a statement's public values, in the order of its circuit's verification key."""
 
@@ -242,7 +244,7 @@ def verify(key: VerificationKey, proof: bytes, statement: PublicValues, *, engin
 
     :param statement: a `Statement` for a key of `retrieve`, a `ManyStatement` for one of several records, an
         `EmbedStatement` for one of `embed`, a `CoalitionDigest` for one of `coalition`, a `KeptStatement` for one of
-        `kept`
+        `kept`, a `ListingStatement` for one of `listing`
     :param engine: "native", "py_ecc" (independent, about a second) or "snarkjs" (needs Node)
     :raises EncodingError: a point is outside the subgroup, a number is not below r, or the key has another shape
     :raises SetupError: the engine is not installed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_audit.proofs.groth16.coins import KeptInstance, SampledInstance
+from rag_audit.proofs.groth16.coins import KeptInstance, ListingInstance, SampledInstance
 from rag_audit.proofs.groth16.instance import (
     CoalitionInstance,
     EmbedInstance,
@@ -25,6 +25,7 @@ SHIPPED: tuple[Instance, ...] = (
         for capacity in (64, 256)
         for gains, lattice, sampled in (((), 64, True), ((1,), 64, True), ((), 64, False))
     ),
+    *(ListingInstance(capacity, 256) for capacity in (64, 256)),
     EmbedInstance(24),
     EmbedInstance(64),
     CoalitionInstance(16),
