@@ -13,7 +13,7 @@ use crate::group::{Fr, ENCODED};
 use crate::index::{commit_index, IndexCommitment, IndexKey};
 use crate::noise::{prove_noise, verify_noise, Certificate, NoiseStatement, Seed};
 use crate::query::{prove_query, verify_query, Answer, Certified, QueryStatement};
-use crate::{answer, coalition, embed};
+use crate::{answer, coalition, coins, embed};
 
 /// Ways to change a proof. The first ones keep its length.
 const WAYS: usize = 14;
@@ -185,6 +185,7 @@ impl Case {
 /// So many changes of a proof of each kind, and a tenth as many in a batch.
 fn mutations(count: usize) {
     Case::new().mutations(count);
+    coins::tests::mutations(count);
     embed::tests::mutations(count);
     coalition::tests::mutations(count);
     answer::tests::mutations(count / 10);

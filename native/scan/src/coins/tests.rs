@@ -5,6 +5,7 @@ use crate::cheat::{
     Without, REPEATED,
 };
 use crate::index::MAX_CAPACITY;
+use crate::mutations::refused;
 use crate::transcript::Hash;
 use crate::words::{high, highest, push_upper, upper, TAG_SEED};
 use ark_ff::{BigInt, BigInteger, PrimeField};
@@ -384,6 +385,15 @@ fn the_low_byte_is_compared_truly() {
             })
         });
     }
+}
+
+/// A changed certificate is refused.
+pub(crate) fn mutations(count: usize) {
+    let base = statement(3, BOUND);
+    let made = super::prove_coins(&base, &seed(), false).unwrap();
+    refused("coin certificate", &made.proof, count, |proof| {
+        super::verify_coins(&base, proof).is_ok()
+    });
 }
 
 #[test]
