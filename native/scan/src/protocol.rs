@@ -111,11 +111,14 @@ fn name_of(version: u64, rules: &[(&str, Vec<u64>)], trace: &str) -> [u8; 32] {
 mod tests {
     use super::*;
 
+    /// What makes a name: its rules, and its trace.
+    type Made = (fn() -> Rules, &'static str);
+
     #[test]
     fn names_move_with_everything_that_they_are_made_of() {
         let mut all = vec![name()];
         all.extend(others().map(|(_, name)| name));
-        let made: [(fn() -> Rules, &str); 3] = [
+        let made: [Made; 3] = [
             (rules, TRACE),
             (rules_of_coins, COINS_TRACE),
             (rules_of_sampled, SAMPLED_TRACE),

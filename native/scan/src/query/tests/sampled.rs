@@ -74,7 +74,7 @@ fn a_sampled_proof_is_for_its_statement_only() {
         Box::new(|s| s.kept = Some(&slot.rows)),
         // The same coins under other blindings.
         Box::new(|s| s.kept = Some(&blinded.rows)),
-        Box::new(|s| s.kept = Some(&base.noise)),
+        Box::new(|s| s.kept = Some(base.noise)),
         Box::new(|s| s.kept = None),
         Box::new(|s| s.noise = &other.rows),
         Box::new(|s| (s.noise, s.gains) = (&[], Vec::new())),
