@@ -61,7 +61,7 @@ def instances(constants: Constants) -> dict[str, Instance]:
 
 
 class Groth16:
-    """The proof system of Groth16 over the circuits `retrieve` and `embed` (`ProofSystem`)."""
+    """The proof system of Groth16 over the circuits `retrieve`, `embed` and `kept` (`ProofSystem`)."""
 
     TABLE_ARTEFACT = TABLE_ARTEFACT
     ENGINES: tuple[str, ...] = ENGINES

@@ -1,0 +1,37 @@
+"""The sizes of the smallest circuits about coins. A constraint that is taken away leaves one constraint fewer or one wire
+more, whatever else it does: no check of these sources goes unnoticed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rag_audit.proofs.groth16 import RetrieveManyInstance
+from rag_audit.proofs.groth16.circuit import compile_circuit
+from rag_audit.proofs.groth16.instance import Instance
+from tests.circuits.kept_case import TINY as KEPT
+from tests.circuits.listing_case import PAIR as LISTING_PAIR
+from tests.circuits.listing_case import TINY as LISTING
+from tests.circuits.sampled_case import EXACT, NOISY, SAMPLED
+
+pytestmark = pytest.mark.circuits
+
+
+@pytest.mark.parametrize(
+    "instance, constraints, wires",
+    [
+        (KEPT, 3148, 3145),
+        (NOISY, 5983, 5964),
+        (SAMPLED, 3276, 3266),
+        (EXACT, 2693, 2682),
+        (RetrieveManyInstance(2, SAMPLED), 4891, 4867),
+        (LISTING, 6768, 6760),
+        (LISTING_PAIR, 10_112, 10_089),
+    ],
+    ids=lambda x: x.name if hasattr(x, "name") else None,
+)
+def test_no_constraint_is_missing(instance: Instance, constraints: int, wires: int) -> None:
+    folder = compile_circuit(instance).folder
+    found = json.loads((folder / "manifest.json").read_text())
+    assert (found["constraints"], found["wires"]) == (constraints, wires)
