@@ -15,6 +15,8 @@ __all__ = [
     "ScanCoalition",
     "ScanEmbedBatch",
     "ScanIndex",
+    "ScanListBatch",
+    "ScanListing",
     "ScanParameters",
     "ScanTable",
     "bls_signed_in_g1",
@@ -44,7 +46,11 @@ __all__ = [
     "scan_coins_verify",
     "scan_embed_prove",
     "scan_embed_verify",
+    "scan_held_rows",
+    "scan_held_zero",
     "scan_limits",
+    "scan_list_prove",
+    "scan_list_verify",
     "scan_protocol",
     "scan_protocols",
     "scan_prove",
@@ -282,6 +288,68 @@ class ScanBatch:
 
     def search(self, records: list[tuple[bytes, bytes, bytes]]) -> list[tuple[int, str]]:
         """The indices of the triples that do not verify, with the reason, whatever was added before."""
+
+    def kept(self) -> int:
+        """Points and scalars that are kept between chunks."""
+
+@final
+class ScanListing:
+    """What a listing tenant's policy and window fix; immutable."""
+
+    def __new__(cls, window: bytes, kept: bytes, threshold: int, most: int) -> Self:
+        """Digest of the window, commitments to the kept positions, least relevant score, most positions of a list."""
+
+def scan_list_prove(
+    index: ScanIndex,
+    listing: ScanListing,
+    record_elements: bytes,
+    chance: tuple[bytes, bytes, bytes],
+    kept: tuple[bytes, bytes],
+    held: tuple[bytes, bytes, bytes],
+    after: bytes,
+    scores: bytes,
+    query: tuple[bytes, bytes],
+    salt_k: bytes,
+    key: bytes,
+    low_memory: bool,
+) -> tuple[bytes, bytes]:
+    """Proof of a record's list and the commitments to what the account holds after it, under the blindings `after`,
+    which must be used for nothing else. chance and held: commitments, one byte a position, blindings; kept without the
+    commitments; scores int32; query int8 and its salt; salt_k of htopk."""
+
+def scan_list_verify(
+    index: ScanIndex,
+    listing: ScanListing,
+    record_elements: bytes,
+    chance_rows: bytes,
+    held_rows: bytes,
+    after_rows: bytes,
+    proof: bytes,
+) -> None:
+    """ValueError with the reason unless the proof holds for the record and these commitments."""
+
+def scan_held_rows(capacity: int, values: bytes, blindings: bytes) -> bytes:
+    """Commitments to what an account holds, one byte a position, under one blinding a row."""
+
+def scan_held_zero(capacity: int) -> bytes:
+    """The commitments that an account's first record starts from: nothing held, under the blinding 1 in every row."""
+
+@final
+class ScanListBatch:
+    """Records of one listing tenant; as `ScanBatch`."""
+
+    CHUNK: ClassVar[int]
+    def __new__(cls, index: ScanIndex, listing: ScanListing) -> Self:
+        """An empty batch."""
+
+    def add(self, records: list[tuple[bytes, bytes, bytes, bytes, bytes]]) -> list[tuple[int, str]]:
+        """Add (record, chance, held before, held after, proof); the indices of those that are no proof at all."""
+
+    def holds(self) -> bool:
+        """Whether everything that was added and not refused is proved."""
+
+    def search(self, records: list[tuple[bytes, bytes, bytes, bytes, bytes]]) -> list[tuple[int, str]]:
+        """The indices of the records that do not verify, with the reason, whatever was added before."""
 
     def kept(self) -> int:
         """Points and scalars that are kept between chunks."""

@@ -12,6 +12,7 @@ use ragaudit_core::threads;
 
 mod core_py;
 mod groth16_py;
+mod listing_py;
 mod scan_py;
 
 #[pymodule]
@@ -19,6 +20,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     core_py::register(m)?;
     groth16_py::register(m)?;
     scan_py::register(m)?;
+    listing_py::register(m)?;
     Ok(())
 }
 

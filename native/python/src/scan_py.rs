@@ -66,7 +66,7 @@ fn scan_limits() -> BTreeMap<&'static str, u64> {
     protocol::limits().into()
 }
 
-fn array(bytes: &[u8], field: &str) -> Result<[u8; 32]> {
+pub(crate) fn array(bytes: &[u8], field: &str) -> Result<[u8; 32]> {
     bytes.try_into().map_err(|_| Error::Invalid {
         field: field.to_owned(),
         expected: "32 bytes".to_owned(),
@@ -74,7 +74,7 @@ fn array(bytes: &[u8], field: &str) -> Result<[u8; 32]> {
     })
 }
 
-fn integers(bytes: &[u8]) -> Vec<i64> {
+pub(crate) fn integers(bytes: &[u8]) -> Vec<i64> {
     bytes
         .chunks_exact(4)
         .map(|c| i64::from(i32::from_le_bytes([c[0], c[1], c[2], c[3]])))
@@ -83,7 +83,7 @@ fn integers(bytes: &[u8]) -> Vec<i64> {
 
 /// Commitments to the components of an index's positions.
 #[pyclass(frozen)]
-struct ScanIndex(Arc<IndexCommitment>);
+pub(crate) struct ScanIndex(pub(crate) Arc<IndexCommitment>);
 
 #[pymethods]
 impl ScanIndex {
@@ -196,7 +196,7 @@ fn slot(bytes: &[u8]) -> Result<Slot> {
 }
 
 /// c_seed, beacon, slot, context, cq, htopk.
-fn record(bytes: &[u8]) -> Result<Record> {
+pub(crate) fn record(bytes: &[u8]) -> Result<Record> {
     match elements(bytes, "record")?[..] {
         [c_seed, beacon, slot, context, cq, htopk] => Ok(Record {
             slot: Slot {
@@ -428,9 +428,9 @@ fn answered(records: &[Answered]) -> Result<Vec<answer::Item<'_>>> {
 }
 
 /// By number in a chunk, why a proof does not hold.
-type Refused = Vec<(usize, String)>;
+pub(crate) type Refused = Vec<(usize, String)>;
 
-fn reasons(refused: Refusals) -> Refused {
+pub(crate) fn reasons(refused: Refusals) -> Refused {
     let text = |(i, reason): (usize, Error)| (i, reason.to_string());
     refused.into_iter().map(text).collect()
 }
@@ -510,7 +510,7 @@ impl ScanTable {
     }
 }
 
-fn signed(bytes: &[u8]) -> Vec<i8> {
+pub(crate) fn signed(bytes: &[u8]) -> Vec<i8> {
     bytes.iter().map(|&b| b as i8).collect()
 }
 

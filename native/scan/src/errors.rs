@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use crate::cheat::{run, Log, Without};
-use crate::{coalition, coins, embed, noise, query};
+use crate::{coalition, coins, embed, listing, noise, query};
 
 /// For how many values of one challenge, at most, a false claim becomes a true one; or how many transcripts, less one,
 /// give the opening. `of` counts the run's messages and claims of a label or kind.
@@ -29,6 +29,7 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         // Rounds, with the coordinates of eq before them.
         "hash layer" => 6,
         "selection" => 3,
+        "list" => 5,
         "lookup layer"
         | "choice"
         | "coins below the bound"
@@ -44,7 +45,8 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         "selected rows" => 2,
         // Linear.
         "lookup children" | "lookup leaves" | "noise" | "coins" | "words" | "upper parts"
-        | "components" | "packed vector" | "thresholds" | "counts" | "bits" => 1,
+        | "components" | "packed vector" | "packed list" | "held" | "thresholds" | "counts"
+        | "bits" => 1,
         // Openings.
         "fold" => 2,
         "message opening" | "product" | "column opening" | "link" | "inner product" => 1,
@@ -193,7 +195,7 @@ fn every_parameter_ends_where_the_errors_do() {
 fn errors_are_those_of_the_page() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scan/README.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let runs: [(&str, fn()); 7] = [
+    let runs: [(&str, fn()); 8] = [
         ("noise certificate", noise::tests::largest),
         ("query proof", query::tests::largest),
         ("A1", embed::tests::largest),
@@ -201,6 +203,7 @@ fn errors_are_those_of_the_page() {
         ("coalition, pairs", coalition::tests::largest_pairs),
         ("coin certificate", coins::tests::largest),
         ("query proof, sampled", query::tests::largest_sampled),
+        ("list", listing::tests::largest),
     ];
     let mut missing = Vec::new();
     let mut sums = Vec::new();

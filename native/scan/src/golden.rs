@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
@@ -10,8 +11,9 @@ use crate::answer::tests::Golden;
 use crate::cheat::{run, Cheat, Log, Told, Without, REPEATED};
 use crate::group::{encode_point, encode_scalar, query_generators, tables, vector_generators, Fr};
 use crate::index::IndexCommitment;
-use crate::protocol::{COINS_TRACE, SAMPLED_TRACE, TRACE, VERSION};
-use crate::{answer, coalition, coins, embed, noise, query};
+use crate::protocol::{COINS_TRACE, LISTING_TRACE, SAMPLED_TRACE, TRACE, VERSION};
+use crate::session::Column;
+use crate::{answer, coalition, coins, embed, listing, lists, noise, query};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut out, b| {
@@ -112,6 +114,19 @@ fn batch_of_embeddings() {
         (case.statement(), &[1u8; 70][..]),
         (case.statement(), &[2u8; 90]),
     ];
+    assert_eq!(batch.add(&records).len(), 2);
+}
+
+fn batch_of_lists() {
+    let case = lists::tests::golden();
+    let mut batch: lists::Batch<Told> =
+        lists::Batch::new(Arc::clone(&case.index), case.constants.clone());
+    let rows = lists::Rows {
+        chance: &[1; 32],
+        held: &[2; 64],
+        after: &[3; 32],
+    };
+    let records = [(case.record, rows, &[4u8; 90][..]); 2];
     assert_eq!(batch.add(&records).len(), 2);
 }
 
@@ -225,6 +240,23 @@ const SAMPLED_RUNS: [Run; 5] = [
     ),
 ];
 
+const LIST_RUNS: [Run; 4] = [
+    ("list", "3 positions of 2, at most 2 listed", || {
+        listing::tests::simulate(3, 2, 2)
+    }),
+    ("list", "1,000 positions of 256, at most 5 listed", || {
+        listing::tests::simulate(1000, 256, 5)
+    }),
+    ("list", "300,000 positions of 70, at most 10 listed", || {
+        listing::tests::simulate(300_000, 70, 10)
+    }),
+    (
+        "list batch",
+        "2 records, parts of 32, 64, 32 and 90 bytes",
+        batch_of_lists,
+    ),
+];
+
 /// What the parties of a run say, by label and length, and what they claim of it. A change of any moves the digest that the
 /// protocol's name is made of.
 #[test]
@@ -232,6 +264,7 @@ fn traces_are_the_published_ones() {
     traces("trace", &RUNS);
     traces("trace-coins", &COIN_RUNS);
     traces("trace-sampled", &SAMPLED_RUNS);
+    traces("trace-listing", &LIST_RUNS);
 }
 
 fn traces(name: &str, runs: &[Run]) {
@@ -266,6 +299,7 @@ fn names_are_made_of_the_published_traces() {
         ("trace", TRACE),
         ("trace-coins", COINS_TRACE),
         ("trace-sampled", SAMPLED_TRACE),
+        ("trace-listing", LISTING_TRACE),
     ] {
         let file = format!("../../vectors/v{VERSION}/scan/{name}.json");
         let bytes = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
@@ -500,6 +534,53 @@ fn coin_certificate(low_memory: bool) -> String {
     object(&[&fields[..], &states].concat(), " ")
 }
 
+fn list_of_a_record(low_memory: bool) -> String {
+    let case = lists::tests::golden();
+    let ((proof, after), states) = fixed(|| case.prove::<Cheat>(low_memory));
+    let rows = case.rows(&after);
+    lists::verify(&case.index, &case.constants, &(case.record, rows, &proof)).unwrap();
+    let bytes = |bytes: &[u8]| format!("\"{}\"", base64(bytes));
+    let of = |column: &Column| {
+        let opening = column.opening.as_ref().unwrap();
+        object(
+            &[
+                ("bits", small(&opening.values)),
+                ("blindings", list(&opening.blindings, element)),
+                ("commitments", bytes(&lists::tests::encoded(column))),
+            ],
+            "  ",
+        )
+    };
+    let (c, r, l) = (&case.constants, &case.record, &case.listing);
+    let fields = [
+        ("dimension", case.index.dimension.to_string()),
+        ("capacity", case.index.layout.capacity.to_string()),
+        ("window", format!("\"{}\"", hex(&c.window))),
+        ("threshold", c.threshold.to_string()),
+        ("most", c.most.to_string()),
+        ("rows", small(&lists::tests::rows_of_index())),
+        ("index_key", format!("\"{}\"", hex(&lists::tests::key().0))),
+        ("index", points(&case.index)),
+        ("index_digest", format!("\"{}\"", hex(&case.index.digest()))),
+        ("c_seed", element(&r.slot.c_seed)),
+        ("beacon", element(&r.slot.beacon)),
+        ("slot", element(&r.slot.slot)),
+        ("context", element(&r.context)),
+        ("cq", element(&r.cq)),
+        ("htopk", element(&r.htopk)),
+        ("query", small(&l.query)),
+        ("query_salt", element(&l.query_salt)),
+        ("list_salt", element(&l.list_salt)),
+        ("chance", of(&case.chance)),
+        ("kept", of(&case.kept)),
+        ("held", of(&case.held)),
+        ("held_after_blindings", list(&case.blindings, element)),
+        ("held_after", bytes(&after)),
+        ("proof", proof_text(&proof)),
+    ];
+    object(&[&fields[..], &states].concat(), " ")
+}
+
 /// Whoever changes what a message holds, or how it is weighed, changes these; who changes only how it is computed does not.
 /// The nonces are those of `session::Nonces` with 64 bytes of 7 in the place of the operating system's.
 #[test]
@@ -526,6 +607,12 @@ fn proofs_are_the_published_ones() {
         "in low memory another proof"
     );
     published("proofs-sampled", &[("sampled", sampled)]);
+    let proof = list_of_a_record(false);
+    assert!(
+        proof == list_of_a_record(true),
+        "in low memory another proof"
+    );
+    published("proofs-listing", &[("listing", proof)]);
 }
 
 /// The same in a process that does without the processor's wide multiplication.

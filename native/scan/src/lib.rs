@@ -2,7 +2,7 @@
 //!
 //! Read the layers in this order, each with its page in `docs/scan/`: [`transcript`], [`group`], [`channel`] (what the
 //! parties do differently), [`session`] (hidden messages and what is proved of them), [`sumcheck`], [`lookup`],
-//! [`poseidon`], [`noise`], [`index`], [`query`], [`embed`], [`coalition`]. What only provers compute is in [`prover`].
+//! [`poseidon`], [`noise`], [`index`], [`query`], [`listing`], [`embed`], [`coalition`]. What only provers compute is in [`prover`].
 pub mod answer;
 mod asked;
 pub mod batch;
@@ -18,6 +18,8 @@ pub mod expr;
 pub mod group;
 pub mod index;
 pub mod link;
+pub mod listing;
+pub mod lists;
 pub mod lookup;
 pub mod mle;
 mod nibbles;

@@ -13,7 +13,7 @@ use crate::group::{Fr, ENCODED};
 use crate::index::{commit_index, IndexCommitment, IndexKey};
 use crate::noise::{prove_noise, verify_noise, Certificate, NoiseStatement, Seed};
 use crate::query::{prove_query, verify_query, Answer, Certified, QueryStatement};
-use crate::{answer, coalition, coins, embed};
+use crate::{answer, coalition, coins, embed, lists};
 
 /// Ways to change a proof. The first ones keep its length.
 const WAYS: usize = 14;
@@ -189,6 +189,7 @@ fn mutations(count: usize) {
     embed::tests::mutations(count);
     coalition::tests::mutations(count);
     answer::tests::mutations(count / 10);
+    lists::tests::mutations(count);
 }
 
 #[test]

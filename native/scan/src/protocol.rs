@@ -5,7 +5,7 @@
 //! release that says something else has another name, and a verifier of one release does not call the other's proofs false.
 use sha2::{Digest, Sha256};
 
-use crate::{coalition, coins, embed, group, index, noise, poseidon, query};
+use crate::{coalition, coins, embed, group, index, listing, noise, poseidon, query};
 
 /// Of the files in `vectors/` that hold this protocol's trace and proofs.
 pub const VERSION: u64 = 2;
@@ -17,6 +17,7 @@ pub const TRACE: &str = "6ac75427228f36c8a154c720cdd8a5c1590df737d382ab0d78e6829
 /// The same of the files of the runs that not every policy asks for, each a protocol with a name of its own.
 pub const COINS_TRACE: &str = "696fa71a6476772077826dcbe328ac75dd22968feaf85f276537ee2247d70254";
 pub const SAMPLED_TRACE: &str = "8c2909d4804da0d89e556eb155de02eaa0980670e8862f0138b49babb57152ac";
+pub const LISTING_TRACE: &str = "893c56f41bb214543d6fff2c3180f46e6130eccfc5918f928abdab39ee71f902";
 
 /// The largest value of every public parameter. The errors in `docs/scan/README.md` are of runs of these sizes.
 pub fn limits() -> [(&'static str, u64); 13] {
@@ -74,6 +75,13 @@ fn rules_of_sampled() -> Rules {
     ])
 }
 
+fn rules_of_listing() -> Rules {
+    with_common(vec![
+        ("listing", listing::RULES.to_vec()),
+        ("limits", listing::LIMITS.to_vec()),
+    ])
+}
+
 /// What a policy names, beside the claims that it is about.
 pub fn name() -> [u8; 32] {
     name_of(VERSION, &rules(), TRACE)
@@ -89,9 +97,18 @@ pub fn sampled() -> [u8; 32] {
     name_of(VERSION, &rules_of_sampled(), SAMPLED_TRACE)
 }
 
+/// Of lists by randomised response.
+pub fn listing() -> [u8; 32] {
+    name_of(VERSION, &rules_of_listing(), LISTING_TRACE)
+}
+
 /// The names of the runs that not every policy asks for.
-pub fn others() -> [(&'static str, [u8; 32]); 2] {
-    [("coins", coins()), ("sampled", sampled())]
+pub fn others() -> [(&'static str, [u8; 32]); 3] {
+    [
+        ("coins", coins()),
+        ("sampled", sampled()),
+        ("listing", listing()),
+    ]
 }
 
 fn name_of(version: u64, rules: &[(&str, Vec<u64>)], trace: &str) -> [u8; 32] {
@@ -118,10 +135,11 @@ mod tests {
     fn names_move_with_everything_that_they_are_made_of() {
         let mut all = vec![name()];
         all.extend(others().map(|(_, name)| name));
-        let made: [Made; 3] = [
+        let made: [Made; 4] = [
             (rules, TRACE),
             (rules_of_coins, COINS_TRACE),
             (rules_of_sampled, SAMPLED_TRACE),
+            (rules_of_listing, LISTING_TRACE),
         ];
         assert_eq!(made.len(), all.len());
         for (base, (rules, trace)) in all.iter().zip(made) {
@@ -141,6 +159,6 @@ mod tests {
         }
         all.sort_unstable();
         all.dedup();
-        assert_eq!(all.len(), 3);
+        assert_eq!(all.len(), 4);
     }
 }

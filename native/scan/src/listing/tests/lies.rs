@@ -1,0 +1,306 @@
+//! Provers who list something else, each in a way that one claim is there to catch.
+use super::*;
+use crate::cheat::caught_by;
+
+/// A position is listed, or not, and what the account holds after it and the count say so too.
+fn listed(outcome: &mut Outcome, i: usize, bit: i64) {
+    outcome.count += bit - outcome.listed[i];
+    outcome.listed[i] = bit;
+    outcome.after[i] |= bit;
+}
+
+#[test]
+fn losers_are_not_listed() {
+    let case = short();
+    let nobody = [
+        // Relevant, but not kept; held already; and not relevant.
+        case.find(|[c, r, k, h, _]| !c && r && !k && !h),
+        case.find(|[c, r, k, h, _]| !c && r && k && h),
+        case.find(|[c, r, k, h, _]| !c && !r && k && !h),
+    ];
+    for i in nobody {
+        assert_eq!(case.outcome.listed[i], 0);
+        caught_by("constraint: list", || case.lies(|o| listed(o, i, 1)));
+    }
+    // As if it were relevant.
+    caught_by("constraint: lookup layer", || {
+        case.lies(|o| {
+            o.relevant[nobody[2]] = 1;
+            listed(o, nobody[2], 1);
+        })
+    });
+}
+
+#[test]
+fn winners_are_not_left_out() {
+    let case = short();
+    let drop = |o: &mut Outcome, i: usize, held: i64| {
+        listed(o, i, 0);
+        o.after[i] = held;
+    };
+    // A winner by chance that is not relevant, one that is held already, and one by relevance.
+    for (i, held) in [
+        (case.find(|[c, r, _, h, _]| c && !r && !h), 0),
+        (case.find(|[c, _, _, h, _]| c && h), 1),
+        (case.find(|[c, r, k, h, _]| !c && r && k && !h), 0),
+    ] {
+        caught_by("constraint: list", || case.lies(|o| drop(o, i, held)));
+    }
+    let i = case.find(|[c, r, k, h, _]| !c && r && k && !h);
+    caught_by("constraint: lookup layer", || {
+        case.lies(|o| {
+            o.relevant[i] = 0;
+            drop(o, i, 0);
+        })
+    });
+    // A place of its own behind the end of the list, which nothing but the marks says.
+    caught_by("product: within the list", || {
+        case.lies(|o| {
+            drop(o, i, 0);
+            o.within[i] = 0;
+            // The end stays where it is.
+            o.within.push(1);
+        })
+    });
+}
+
+/// The coins and what is held are those of the commitments, whatever a prover says.
+#[test]
+fn bits_are_the_committed_ones() {
+    let case = short();
+    let column_of = |case: &Case| column(case.index.layout, case.outcome.after.clone(), 400);
+    let turned = |which: usize, i: usize| {
+        let mut other = case.again();
+        let columns = [&mut other.chance, &mut other.kept, &mut other.held];
+        let column = columns.into_iter().nth(which).unwrap();
+        let mut opening = column.opening.as_ref().unwrap().as_ref().clone();
+        opening.values[i] ^= 1;
+        column.opening = Some(Arc::new(opening));
+        let bits = Bits {
+            chance: &other.chance,
+            kept: &other.kept,
+            held: &other.held,
+        };
+        let of_policy = (case.threshold, case.most);
+        other.outcome = Outcome::new(&case.index, of_policy, &case.listing, &bits).unwrap();
+        assert_ne!(other.outcome.listed, case.outcome.listed);
+        let packed = other.outcome.packed();
+        other.htopk = list_hash(case.listing.list_salt, 310, &packed);
+        other.after = column_of(&other);
+        other.forged()
+    };
+    // Chance dropped and forced, an unkept position kept, and what is held listed again.
+    assert!(!turned(0, case.find(|[c, r, _, _, _]| c && !r)));
+    assert!(!turned(0, case.find(|[c, r, _, _, _]| !c && !r)));
+    assert!(!turned(1, case.find(|[c, r, k, h, _]| !c && r && !k && !h)));
+    assert!(!turned(1, case.find(|[c, r, k, h, _]| !c && r && k && !h)));
+    assert!(!turned(2, case.find(|[c, r, k, h, _]| !c && r && k && h)));
+    assert!(!turned(2, case.find(|[c, r, k, h, _]| !c && r && k && !h)));
+}
+
+#[test]
+fn what_is_held_is_what_was_and_what_is_listed() {
+    let case = short();
+    for (i, bit) in [
+        // Cleared: held before, listed now, both. Set: neither.
+        (case.find(|[_, _, _, h, l]| h && !l), 0),
+        (case.find(|[_, _, _, h, l]| !h && l), 0),
+        (case.find(|[_, _, _, h, l]| h && l), 0),
+        (case.find(|[_, _, _, h, l]| !h && !l), 1),
+    ] {
+        caught_by("constraint: list", || case.lies(|o| o.after[i] = bit));
+    }
+}
+
+#[test]
+fn the_list_is_of_the_first_winners() {
+    let case = full();
+    let whole = short();
+    let last = case.outcome.last() as usize;
+    let next = (last + 1..310)
+        .find(|i| whole.outcome.listed[*i] == 1)
+        .unwrap();
+    let first = case.find(|[_, _, _, h, l]| !h && l);
+    // The next winner in the place of the first one.
+    caught_by("constraint: list", || {
+        case.lies(|o| {
+            listed(o, first, 0);
+            o.after[first] = 0;
+            listed(o, next, 1);
+            o.within[..=next].fill(1);
+        })
+    });
+    // One fewer than there may be, though others win.
+    caught_by("product: end of the list", || {
+        case.lies(|o| {
+            listed(o, last, 0);
+            o.after[last] = case.held.opening.as_ref().unwrap().values[last];
+            o.within[last..].fill(0);
+        })
+    });
+    // All winners, and one more than there may be.
+    // Two claims stand against one that ends before the last position.
+    assert!(!case.lies(|o| {
+        listed(o, next, 1);
+        o.within[..=next].fill(1);
+    }));
+    assert!(case.lies(|_| ()) && case.hides(|_| ()), "the honest one");
+}
+
+#[test]
+fn nothing_is_listed_behind_the_last_position() {
+    let whole = case(250, 252, 7, 200);
+    let one_row = case(30, 37, 7, 37);
+    for (case, behind) in [
+        (short(), 310),
+        (short(), 503),
+        (short(), 1023),
+        (whole, 252),
+        (one_row, 100),
+    ] {
+        caught_by("constraint: list", || {
+            case.lies(|o| {
+                o.listed.resize(behind, 0);
+                o.listed.push(1);
+                o.count += 1;
+            })
+        });
+    }
+}
+
+/// Certificates and records before say nothing of what their rows hold behind the last position: it makes no honest proof
+/// false, and lists nothing.
+#[test]
+fn what_stands_behind_the_last_position_counts_nothing() {
+    // One more would win than wins.
+    let most = short().outcome.count as usize + 1;
+    let mut case = case(300, 310, 7, most);
+    let layout = case.index.layout;
+    let behind = |column: &Column, bit: i64| {
+        let opening = column.opening.as_ref().unwrap();
+        let values = [&opening.values[..], &[bit; 9]].concat();
+        let secret = crate::prover::columns::Secret {
+            values: &values,
+            blindings: &opening.blindings,
+            bound: Bound::Unsigned(1),
+        };
+        Column {
+            variables: layout.variables,
+            rows: crate::prover::columns::commit(&[secret], 1 << layout.row_variables).remove(0),
+            opening: Some(Arc::new(Opening {
+                values: values.clone(),
+                blindings: opening.blindings.clone(),
+            })),
+        }
+    };
+    case.chance = behind(&case.chance, 1);
+    case.kept = behind(&case.kept, 1);
+    case.held = behind(&case.held, 1);
+    let bits = Bits {
+        chance: &case.chance,
+        kept: &case.kept,
+        held: &case.held,
+    };
+    let of_policy = (case.threshold, case.most);
+    let outcome = Outcome::new(&case.index, of_policy, &case.listing, &bits).unwrap();
+    assert_eq!(outcome.listed, case.outcome.listed);
+    assert!(case.forged());
+    // A winner by chance there, at which the list ends.
+    case.held = super::case(300, 310, 7, most).held;
+    caught_by("constraint: list", || {
+        case.lies(|o| {
+            o.listed.push(1);
+            o.within.push(1);
+            o.count += 1;
+        })
+    });
+}
+
+#[test]
+fn hidden_values_are_the_list_s() {
+    let case = short();
+    let elements = case.statement().elements();
+    let (count, last, room) = (1 + elements, 2 + elements, 11 + elements);
+    let lacking = 200 - case.outcome.count;
+    let set = |bits: &mut [Fr], x: i64| {
+        for (k, bit) in bits.iter_mut().enumerate() {
+            *bit = Fr::from((x >> k & 1) as u8);
+        }
+    };
+    let i = case.find(|[c, r, k, h, _]| !c && r && !k && !h);
+    assert!(i < 252);
+    caught_by("column claim: packed list", || {
+        case.hides(|hidden| hidden[1] += power_of_two(i))
+    });
+    caught_by("column claim: packed list", || {
+        case.hides(|hidden| {
+            hidden[count] += Fr::ONE;
+            set(&mut hidden[room..], lacking - 1);
+        })
+    });
+    // Other numbers than bits, with the same sums; against the end's stand the marks too.
+    let moved = |place: usize| {
+        case.hides(|hidden| {
+            hidden[place] += Fr::from(2u8);
+            hidden[place + 1] -= Fr::ONE;
+        })
+    };
+    caught_by("product: bit", || moved(room));
+    assert!(!moved(last));
+    // An end that the marks do not have.
+    caught_by("product: within the list", || {
+        full().hides(|hidden| {
+            let end = full().outcome.last();
+            set(&mut hidden[last..room], end - 1);
+        })
+    });
+    caught_by("constraint: hash outputs", || {
+        let mut other = case.again();
+        other.htopk += Fr::ONE;
+        other.forged()
+    });
+}
+
+#[test]
+fn the_query_is_the_committed_one() {
+    let mut other = short();
+    other.listing.query[0] = i8::from(other.listing.query[0] == 0);
+    assert!(!other.forged(), "cq of another query");
+    let mut salt = short();
+    salt.listing.query_salt += Fr::ONE;
+    assert!(!salt.forged(), "another salt");
+    let mut salt = short();
+    salt.listing.list_salt += Fr::ONE;
+    assert!(!salt.forged(), "another salt of the list");
+    let mut score = short();
+    let i = score.find(|[c, _, _, _, _]| !c);
+    score.listing.scores[i] -= 1;
+    assert!(!score.forged(), "a score of no row");
+    let mut key = short();
+    key.key = IndexKey([4; 32]);
+    assert!(!key.forged(), "another index's blindings");
+}
+
+/// A prover who says the policy's threshold and lists by another, and one who says the most that it lists.
+#[test]
+fn constants_are_the_policy_s() {
+    for (threshold, most, accepted) in [(39, 20, false), (40, 21, false), (40, 20, true)] {
+        let other = case_of([300, 310, 7, most], threshold, Given::new(310));
+        let claimed = ListingStatement {
+            threshold: 40,
+            most: 20,
+            ..other.statement()
+        };
+        let rows = claimed.index.layout.row_variables;
+        let session: Result<Session<Cheat>> = Session::prover(claimed.transcript(), rows, b"");
+        let own = other.statement();
+        let closed = listing_protocol(session.unwrap(), &own, Some(other.secret())).unwrap();
+        let proof: Vec<u8> = closed.into();
+        assert_eq!(verify(&claimed, &proof).is_ok(), accepted);
+    }
+    let relevant = |threshold: i64| {
+        let other = case_of([300, 310, 7, 20], threshold, Given::new(310));
+        other.outcome.relevant.iter().sum::<i64>()
+    };
+    assert!(relevant(39) > relevant(40));
+}

@@ -1,0 +1,364 @@
+use super::*;
+use crate::error::Error;
+use crate::index::commit_index;
+use crate::listing::nothing_held;
+use crate::mutations::refused;
+use crate::session::Column;
+use ragaudit_core::commitment::pack_nibbles;
+use ragaudit_core::poseidon::hash_list;
+
+const CAPACITY: usize = 14;
+
+pub(crate) fn rows_of_index() -> Vec<i8> {
+    (0..3 * CAPACITY).map(|i| (i * 5 % 15) as i8 - 7).collect()
+}
+
+fn index() -> Arc<IndexCommitment> {
+    Arc::new(commit_index(&rows_of_index(), 3, CAPACITY, &key()).unwrap())
+}
+
+pub(crate) fn key() -> IndexKey {
+    IndexKey([9; 32])
+}
+
+fn bits_at(ones: &[usize]) -> Vec<i64> {
+    let bit = |i| i64::from(ones.contains(&i));
+    (0..CAPACITY).map(bit).collect()
+}
+
+fn column(index: &IndexCommitment, ones: &[usize], blinding: u64) -> Column {
+    bit_column(index.layout, bits_at(ones), vec![Fr::from(blinding)]).unwrap()
+}
+
+pub(crate) fn encoded(column: &Column) -> Vec<u8> {
+    column.rows.iter().flat_map(encode_point).collect()
+}
+
+fn kept(index: &IndexCommitment) -> Column {
+    column(index, &[0, 1, 2, 3, 5, 6, 7, 8, 9, 11, 12, 13], 70)
+}
+
+fn constants(index: &IndexCommitment) -> Constants {
+    Constants {
+        window: [4; 32],
+        kept: kept(index).rows,
+        threshold: 20,
+        most: 3,
+    }
+}
+
+/// A record of an account, before its proof.
+pub(crate) struct Case {
+    pub(crate) index: Arc<IndexCommitment>,
+    pub(crate) constants: Constants,
+    pub(crate) record: Record,
+    pub(crate) listing: Listing,
+    pub(crate) chance: Column,
+    pub(crate) kept: Column,
+    pub(crate) held: Column,
+    /// Of what the account holds after it.
+    pub(crate) blindings: Vec<Fr>,
+    after: Vec<i64>,
+    chance_rows: Vec<u8>,
+    held_rows: Vec<u8>,
+}
+
+impl Case {
+    /// Of slot `slot`, after what the account held before.
+    fn new(slot: u64, held: Column) -> Self {
+        let index = index();
+        let constants = constants(&index);
+        let query = vec![3i8, -7, slot as i8 % 7];
+        let dot = |row: &[i8]| {
+            let pairs = row.iter().zip(&query);
+            pairs.map(|(a, b)| i64::from(*a) * i64::from(*b)).sum()
+        };
+        let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
+        let listing = Listing {
+            scores: rows_of_index().chunks(3).map(dot).collect(),
+            query,
+            query_salt,
+            list_salt,
+        };
+        let (kept, chance) = (
+            kept(&index),
+            column(&index, &[slot as usize, 10], 80 + slot),
+        );
+        let bits = Bits {
+            chance: &chance,
+            kept: &kept,
+            held: &held,
+        };
+        let outcome = Outcome::new(&index, (20, 3), &listing, &bits).unwrap();
+        let mut vector = vec![query_salt];
+        vector.extend(pack_nibbles(&listing.query));
+        let mut list = vec![list_salt, Fr::from(CAPACITY as u64)];
+        list.extend(outcome.packed());
+        let record = Record {
+            slot: Slot {
+                c_seed: Fr::from(3u8),
+                beacon: Fr::from(8u8),
+                slot: Fr::from(slot),
+            },
+            context: Fr::from(77u8),
+            cq: hash_list(4, &vector),
+            htopk: hash_list(5, &list),
+        };
+        Self {
+            chance_rows: encoded(&chance),
+            held_rows: encoded(&held),
+            blindings: vec![Fr::from(900 + slot)],
+            after: outcome.after.clone(),
+            index,
+            constants,
+            record,
+            listing,
+            chance,
+            kept,
+            held,
+        }
+    }
+
+    /// The proof, and the commitments to what the account holds after it.
+    pub(crate) fn prove<P: Proves>(&self, low_memory: bool) -> (Vec<u8>, Vec<u8>) {
+        let bits = Bits {
+            chance: &self.chance,
+            kept: &self.kept,
+            held: &self.held,
+        };
+        prove_as::<P>(
+            &self.index,
+            &self.constants,
+            &self.record,
+            &self.listing,
+            &bits,
+            self.blindings.clone(),
+            &key(),
+            low_memory,
+        )
+        .unwrap()
+    }
+
+    pub(crate) fn rows<'a>(&'a self, after: &'a [u8]) -> Rows<'a> {
+        Rows {
+            chance: &self.chance_rows,
+            held: &self.held_rows,
+            after,
+        }
+    }
+}
+
+pub(crate) fn golden() -> Case {
+    Case::new(1, nothing_held(index().layout))
+}
+
+/// A record with its proof.
+struct Answered {
+    case: Case,
+    after: Vec<u8>,
+    proof: Vec<u8>,
+}
+
+impl Answered {
+    fn item(&self) -> Item<'_> {
+        (self.case.record, self.case.rows(&self.after), &self.proof)
+    }
+}
+
+/// The records of one account, one after another.
+fn chain(length: u64) -> Vec<Answered> {
+    let mut held = nothing_held(index().layout);
+    let mut out = Vec::new();
+    for slot in 1..=length {
+        let case = Case::new(slot, held);
+        let (proof, after) = case.prove::<Prover>(false);
+        let (bits, blindings) = (case.after.clone(), case.blindings.clone());
+        held = bit_column(case.index.layout, bits, blindings).unwrap();
+        assert_eq!(encoded(&held), after);
+        out.push(Answered { case, after, proof });
+    }
+    out
+}
+
+fn numbers(refused: &Refusals) -> Vec<usize> {
+    refused.iter().map(|(i, _)| *i).collect()
+}
+
+/// A changed proof is the one that its batch names.
+pub(crate) fn mutations(count: usize) {
+    let index = index();
+    let constants = constants(&index);
+    let cases = chain(2);
+    let [good, bad] = [0, 1].map(|i| cases[i].item());
+    refused("list", bad.2, count, |proof| {
+        verify(&index, &constants, &(bad.0, bad.1, proof)).is_ok()
+    });
+    refused("list in a batch", bad.2, count / 10 + 10, |proof| {
+        let named = verify_batch(&index, &constants, &[good, (bad.0, bad.1, proof)]);
+        numbers(&named) != [1]
+    });
+}
+
+/// The state after everything of a batch, before its weights.
+fn state_of(index: &IndexCommitment, constants: &Constants, items: &[Item]) -> [u8; 32] {
+    let mut transcript: Transcript = batch_transcript(&index.digest(), constants);
+    absorb(&mut transcript, items);
+    transcript.digest()
+}
+
+#[test]
+fn batch_weights_follow_everything() {
+    let index = index();
+    let constants = constants(&index);
+    let case = &chain(1)[0];
+    let base = case.item();
+    let other_index = commit_index(&rows_of_index(), 3, CAPACITY, &IndexKey([8; 32])).unwrap();
+    // A new field has to be changed below.
+    let Constants {
+        window: _,
+        kept: _,
+        threshold: _,
+        most: _,
+    } = &constants;
+    let Record {
+        slot: Slot {
+            c_seed: _,
+            beacon: _,
+            slot: _,
+        },
+        context: _,
+        cq: _,
+        htopk: _,
+    } = &base.0;
+    let Rows {
+        chance: _,
+        held: _,
+        after: _,
+    } = &base.1;
+    let with = |change: &dyn Fn(&mut Constants)| {
+        let mut other = constants.clone();
+        change(&mut other);
+        state_of(&index, &other, &[base])
+    };
+    let about = |change: &dyn Fn(&mut Item)| {
+        let mut other = base;
+        change(&mut other);
+        state_of(&index, &constants, &[other])
+    };
+    let of = |items: &[Item]| state_of(&index, &constants, items);
+    let one = Fr::from(1u8);
+    let other = column(&index, &[4], 1);
+    let (bytes, rows) = (encoded(&other), other.rows[0]);
+    let digests = [
+        of(&[base]),
+        of(&[base, base]),
+        of(&[]),
+        state_of(&other_index, &constants, &[base]),
+        with(&|c| c.window[0] ^= 1),
+        with(&|c| c.kept[0] = rows),
+        with(&|c| c.kept.push(rows)),
+        with(&|c| c.threshold += 1),
+        with(&|c| c.most += 1),
+        about(&|i| i.0.slot.c_seed += one),
+        about(&|i| i.0.slot.beacon += one),
+        about(&|i| i.0.slot.slot += one),
+        about(&|i| i.0.context += one),
+        about(&|i| i.0.cq += one),
+        about(&|i| i.0.htopk += one),
+        about(&|i| i.1.chance = &[]),
+        about(&|i| i.1.held = &[]),
+        about(&|i| i.1.after = &[]),
+        about(&|i| i.2 = &[]),
+    ];
+    for (k, digest) in digests.iter().enumerate() {
+        assert!(!digests[..k].contains(digest), "change {k}");
+    }
+    for change in [
+        (&|i: &mut Item| i.0.slot.c_seed += Fr::from(1u8)) as &dyn Fn(&mut Item),
+        &|i| i.0.slot.beacon += Fr::from(1u8),
+        &|i| i.0.slot.slot += Fr::from(1u8),
+        &|i| i.0.context += Fr::from(1u8),
+    ] {
+        let mut other = base;
+        change(&mut other);
+        assert_eq!(verify(&index, &constants, &other), Err(Error::Rejected));
+    }
+    let mut other = base;
+    other.1.chance = &bytes;
+    assert_eq!(verify(&index, &constants, &other), Err(Error::Rejected));
+    verify(&index, &constants, &base).unwrap();
+}
+
+/// Each record starts from what the one before it left, and none from anything else.
+#[test]
+fn a_chain_is_not_forked() {
+    let index = index();
+    let constants = constants(&index);
+    let cases = chain(3);
+    let items: Vec<Item> = cases.iter().map(Answered::item).collect();
+    assert!(verify_batch(&index, &constants, &items).is_empty());
+    assert_eq!(items[0].1.held, encoded(&nothing_held(index.layout)));
+    // From before the record before it, from the beginning, and with what another one left.
+    for (i, held) in [
+        (2, items[1].1.held),
+        (1, items[0].1.held),
+        (0, items[0].1.after),
+    ] {
+        let mut other = items.clone();
+        other[i].1.held = held;
+        assert_eq!(numbers(&verify_batch(&index, &constants, &other)), [i]);
+    }
+    let mut other = items.clone();
+    other[1].1.after = items[2].1.after;
+    assert_eq!(numbers(&verify_batch(&index, &constants, &other)), [1]);
+    let mut other = items.clone();
+    other[1].1.chance = items[2].1.chance;
+    assert_eq!(numbers(&verify_batch(&index, &constants, &other)), [1]);
+    let mut other = constants.clone();
+    other.kept = column(&index, &[0], 70).rows;
+    assert_eq!(numbers(&verify_batch(&index, &other, &items)), [0, 1, 2]);
+}
+
+#[test]
+fn batches_name_the_bad_ones() {
+    let index = index();
+    let constants = constants(&index);
+    let cases = chain(3);
+    let good: Vec<Item> = cases.iter().map(Answered::item).collect();
+    let named = |items: &[Item]| numbers(&verify_batch(&index, &constants, items));
+    assert!(named(&good).is_empty());
+    assert!(named(&[]).is_empty());
+    let mut items = good.clone();
+    items[1].2 = good[2].2;
+    items[2].2 = &good[2].2[1..];
+    assert_eq!(named(&items), [1, 2]);
+    // What is no encoding of points, or too few of them, hides no false proof.
+    let mut items = good.clone();
+    items[0].0.context += Fr::from(1u8);
+    items[1].1.held = &[0xff; 32];
+    items[2].1.after = &[];
+    let outcomes = verify_batch(&index, &constants, &items);
+    assert_eq!(numbers(&outcomes), [0, 1, 2]);
+    assert_eq!(outcomes[0].1, Error::Rejected);
+    assert!(matches!(outcomes[1].1, Error::Malformed { at: 0, .. }));
+    assert!(matches!(outcomes[2].1, Error::Invalid { .. }));
+    let mut other = constants.clone();
+    other.window[0] ^= 1;
+    assert_eq!(numbers(&verify_batch(&index, &other, &good)), [0, 1, 2]);
+}
+
+#[test]
+fn a_batch_keeps_no_more_for_more_records() {
+    let index = index();
+    let cases = chain(1);
+    let chunk = vec![cases[0].item(); batch::CHUNK];
+    let mut batch: Batch = Batch::new(Arc::clone(&index), constants(&index));
+    let mut kept = Vec::new();
+    for _ in 0..3 {
+        assert_eq!(batch.add(&chunk), []);
+        kept.push(batch.kept());
+    }
+    assert!(batch.holds());
+    let shared = (1 << index.layout.row_variables) + 4 + index.points.len() + 3;
+    assert_eq!(kept, [shared; 3]);
+}
