@@ -2,7 +2,7 @@
 use std::sync::Arc;
 
 use criterion::{criterion_group, criterion_main, BatchSize, BenchmarkId, Criterion};
-use ragaudit_bench::{coalition, coin_statement, Case, EmbedCase};
+use ragaudit_bench::{coalition, coin_statement, Case, EmbedCase, ListCase};
 use ragaudit_core::poseidon::{permute, WIDTH};
 use ragaudit_scan::answer::{certify, prove, verify, verify_batch};
 use ragaudit_scan::claims::Bound;
@@ -15,6 +15,7 @@ use ragaudit_scan::group::{
 };
 use ragaudit_scan::index::commit_index;
 use ragaudit_scan::link::{commit_query, Link, LinkSecret};
+use ragaudit_scan::lists::{self, Rows};
 use ragaudit_scan::lookup::{lookups, Count, Entry, Segment};
 use ragaudit_scan::mle::{evaluate, Weight};
 use ragaudit_scan::numbers::from_small;
@@ -302,6 +303,34 @@ fn sampled(c: &mut Criterion) {
     group.finish();
 }
 
+fn record_lists(c: &mut Criterion) {
+    let mut group = c.benchmark_group("list");
+    group.sample_size(10);
+    for capacity in [256, 10_000] {
+        let case = ListCase::new(capacity, 256);
+        let name = |what| BenchmarkId::new(what, format!("{capacity} positions"));
+        group.bench_function(name("prove"), |b| b.iter(|| case.prove()));
+        let (proof, after) = case.prove().expect("a true statement");
+        let encoded =
+            |column: &Column| -> Vec<u8> { column.rows.iter().flat_map(encode_point).collect() };
+        let (chance, held) = (encoded(&case.chance), encoded(&case.held));
+        let rows = Rows {
+            chance: &chance,
+            held: &held,
+            after: &after,
+        };
+        let (index, item) = (&case.case.index, (case.record, rows, &proof[..]));
+        group.bench_function(name("verify"), |b| {
+            b.iter(|| lists::verify(index, &case.constants, &item).expect("it holds"))
+        });
+        let batch = vec![item; 10];
+        group.bench_function(name("verify ten"), |b| {
+            b.iter(|| lists::verify_batch(index, &case.constants, &batch))
+        });
+    }
+    group.finish();
+}
+
 fn embeddings(c: &mut Criterion) {
     let mut group = c.benchmark_group("embed");
     group.sample_size(10);
@@ -347,6 +376,7 @@ criterion_group!(
     matrix_vector,
     records,
     sampled,
+    record_lists,
     embeddings,
     coalitions
 );

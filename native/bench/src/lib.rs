@@ -14,6 +14,10 @@ use ragaudit_scan::index::{commit_index, commit_table, IndexCommitment, IndexKey
 use ragaudit_scan::noise::{noise_key, Seed};
 use ragaudit_scan::query::Answer;
 
+mod listing;
+
+pub use listing::ListCase;
+
 const NORM_FACTOR: u64 = 8145;
 
 fn int4(i: usize) -> i8 {
