@@ -87,6 +87,7 @@ def test_held_position_listed_again(case: ListingCase) -> None:
     assert_caught(witness, {"record[].fresh[]"})
 
 
+@pytest.mark.full
 def test_relevant_position_left_out(case: ListingCase) -> None:
     lie = (LIBRARY, "wanted[i] <== relevant.relevant[i] * fresh[i];", "wanted[i] <-- i == 2 ? 0 : fresh[i];")
     assert_caught(forged(case, lie), {"record[].wanted[]"})
@@ -162,6 +163,7 @@ def test_kept_positions_of_another_commitment(case: ListingCase) -> None:
 INSIDE = "inside[i] <-- within(winner, i, most);"
 
 
+@pytest.mark.full
 def test_listed_bit_of_a_position_that_did_not_win(case: ListingCase) -> None:
     lie = (LIBRARY, "listed[i] <== winner[i] * inside[i];", "listed[i] <-- inside[i];")
     witness = forged(case, lie)
@@ -183,6 +185,7 @@ def test_one_more_than_the_cap(crowded: ListingCase) -> None:
     assert_caught(witness, {"record[].first.left.in"})
 
 
+@pytest.mark.full
 def test_winner_within_the_cap_left_out(crowded: ListingCase) -> None:
     """The list ends after two of the three."""
     witness = forged(crowded, (LIBRARY, INSIDE, "inside[i] <-- within(winner, i, most - 1);"))
@@ -190,6 +193,7 @@ def test_winner_within_the_cap_left_out(crowded: ListingCase) -> None:
     assert_caught(witness, {"record[].first.most"})
 
 
+@pytest.mark.full
 def test_place_that_is_no_bit(crowded: ListingCase) -> None:
     """Two of four winners listed, one of them counted twice: the sum is the cap, and the packed list reads as another."""
     lie = (LIBRARY, INSIDE, "inside[i] <-- i == 0 ? 2 : within(winner, i, most - 1);")

@@ -44,7 +44,11 @@ def case() -> SampledCase:
     return solved
 
 
-@pytest.mark.parametrize("kind", [SAMPLED, NOISY, EXACT], ids=lambda k: k.name)
+@pytest.mark.parametrize(
+    "kind",
+    [SAMPLED, *(pytest.param(kind, marks=pytest.mark.full) for kind in (NOISY, EXACT))],
+    ids=lambda k: k.name,
+)
 def test_the_honest_witness_of_the_forger_is_accepted(kind: SampledInstance) -> None:
     witness = forged(sampled_case(kind, 2))
     assert list(literal_system(kind).broken(witness)) == []
@@ -59,6 +63,7 @@ def test_unkept_position_scored(case: SampledCase) -> None:
     assert_caught(SAMPLED, witness, {"answers.answer[].scored[]"})
 
 
+@pytest.mark.full
 def test_kept_position_withheld(case: SampledCase) -> None:
     best = case.positions[0]
     lie = (

@@ -37,6 +37,7 @@ pytestmark = pytest.mark.circuits
             "component bound = Ranged(41);",
             "assert",
             id="probability of too many bits",
+            marks=pytest.mark.full,
         ),
         pytest.param(
             KEPT,
@@ -45,6 +46,7 @@ pytestmark = pytest.mark.circuits
             "    u.width = 41;",
             "assert",
             id="draws of too many bits",
+            marks=pytest.mark.full,
         ),
         pytest.param(
             KEPT,
@@ -69,6 +71,7 @@ pytestmark = pytest.mark.circuits
             "    signal input slot[Q];\n    signal output z[Q][N];",
             "requires tag reach",
             id="noise without bounds",
+            marks=pytest.mark.full,
         ),
         pytest.param(
             EXACT,
@@ -77,6 +80,7 @@ pytestmark = pytest.mark.circuits
             "    signal kept[N];\n    component answers",
             "requires tag bit",
             id="weights of positions that may be no bits",
+            marks=pytest.mark.full,
         ),
         pytest.param(
             LISTING,
@@ -85,6 +89,7 @@ pytestmark = pytest.mark.circuits
             "Capped(64 * d + 1)",
             "assert",
             id="threshold above every score",
+            marks=pytest.mark.full,
         ),
         pytest.param(
             LISTING,
