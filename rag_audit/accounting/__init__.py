@@ -11,7 +11,7 @@ from rag_audit.accounting.bounds import (
     gaussian_epsilon,
 )
 from rag_audit.accounting.calibration import METHODS, Calibration, calibrate, required_sigma_over_delta
-from rag_audit.accounting.figures import NO_BOUND, Protected, policy_figures, window_figures
+from rag_audit.accounting.figures import LISTING, NO_BOUND, Protected, policy_figures, window_figures
 from rag_audit.accounting.odometer import Realised, ladder, realised
 from rag_audit.accounting.pmf import Mechanism
 from rag_audit.accounting.tradeoff import Membership, membership, tpr_bound
@@ -20,6 +20,7 @@ from rag_audit.accounting.wellformed import check_policy
 
 __all__ = [
     "ADJACENCY",
+    "LISTING",
     "METHODS",
     "NO_BOUND",
     "UNIT",

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import NotRequired, TypedDict
 
 from rag_audit.accounting.bounds import BoundSetJson, audit_bounds, eps_at
-from rag_audit.accounting.coins import Sampling
+from rag_audit.accounting.coins import Listing, Sampling
 from rag_audit.accounting.pmf import Mechanism
 from rag_audit.accounting.tradeoff import MembershipJson, membership
 from rag_audit.accounting.values import Real, count, text
 
 NO_BOUND = "no-bound"
 """`eps_audit_by` where a tenant's answers are bounded over no outcome at all."""
+LISTING = "listing"
+"""`eps_audit_by` where a listing tenant's closed form is the largest."""
 
 
 @dataclass(frozen=True)
@@ -23,15 +25,23 @@ class Protected:
 
     :param mechanism: noise, sampling, listing or none
     :param keep: Pi over 2^40, the probability with which a position is kept; None where every one is
+    :param chance: Q over 2^40, of listing
+    :param accounts_max: the most accounts that the tenant may have
     """
 
     mechanism: str
     keep: int | None
+    chance: int | None = None
+    accounts_max: int = 1
 
-    @property
-    def bounds_every_outcome(self) -> bool:
-        """Whether the mechanism has an epsilon over all outcomes."""
-        return self.mechanism == "noise"
+    def epsilon(self, accounts: int, noise: str | None) -> float:
+        """Epsilon over all outcomes for so many accounts; infinite where there is none.
+
+        :param noise: that of the policy's noise for as many accounts, which tenants with noise have
+        """
+        if self.mechanism == "listing" and self.keep is not None and self.chance is not None:
+            return Listing(self.keep, self.chance).epsilon(accounts)
+        return float(noise) if self.mechanism == "noise" and noise is not None else math.inf
 
     @property
     def odds_unlisted(self) -> float | None:
@@ -59,7 +69,7 @@ class PolicyFigures(TypedDict):
     :param eps_audit: epsilon over all outcomes and tenants; of the best bound, whose name is `eps_audit_by`
     :param eps_all_accounts: epsilon for all `accounts_max` accounts that the largest tenant may have
     :param tenants: the mechanisms by tenant, of a policy that names them
-    :param odds_unlisted: the largest of the tenants that sample; absent where none does
+    :param odds_unlisted: the largest of the tenants that sample; absent where none does, or one has no mechanism
     """
 
     bounds: NotRequired[BoundSetJson]
@@ -103,33 +113,45 @@ def policy_figures(
 
 
 def window_figures(
-    noise: PolicyFigures | None, tenants: Mapping[str, Protected], *, accounts_max: int
+    noise: PolicyFigures | None, tenants: Mapping[str, Protected], *, k: int, accounts_max: int
 ) -> PolicyFigures:
     """The figures of a policy whose tenants name their mechanisms. Epsilon is the largest of any tenant: infinite where
     one's mechanism bounds only what is not listed, or nothing.
 
     :param noise: the noise's figures (`policy_figures`), None where no tenant has noise
     """
-    bounded = noise is not None and all(t.bounds_every_outcome for t in tenants.values())
-    infinite = text(math.inf)
+    all_accounts = noise.get("eps_all_accounts") if noise is not None else None
+    by_tenant = {
+        name: t.epsilon(k, None if noise is None else noise["eps_audit"]) for name, t in tenants.items()
+    }
+    one = (t.epsilon(1, None if noise is None else noise["eps_one_account"]) for t in tenants.values())
+    everyone = (t.epsilon(t.accounts_max, all_accounts) for t in tenants.values())
+    eps = max(by_tenant.values())
     figures: PolicyFigures = {
-        "eps_audit": infinite,
-        "eps_audit_by": NO_BOUND,
-        "eps_one_account": infinite,
-        "eps_all_accounts": infinite,
+        "eps_audit": text(eps),
+        "eps_audit_by": NO_BOUND if math.isinf(eps) else LISTING,
+        "eps_one_account": text(max(one)),
+        "eps_all_accounts": text(max(everyone)),
         "accounts_max": count(accounts_max, "accounts_max"),
     }
     if noise is not None:
-        figures = {**noise} if bounded else {**noise, **figures}
+        by_noise = not math.isinf(eps) and noise["eps_audit"] == figures["eps_audit"]
+        figures = {
+            **noise,
+            **figures,
+            "eps_audit_by": noise["eps_audit_by"] if by_noise else figures["eps_audit_by"],
+        }
     figures["tenants"] = {
         name: {
             "mechanism": tenant.mechanism,
-            "eps": noise["eps_audit"] if noise is not None and tenant.bounds_every_outcome else infinite,
+            "eps": text(by_tenant[name]),
             "odds_unlisted": text(tenant.odds_unlisted),
         }
         for name, tenant in tenants.items()
     }
+    if any(t.mechanism != "noise" for t in tenants.values()):
+        figures.pop("membership", None)  # of the noise, which is not every tenant's
     odds = [t.odds_unlisted for t in tenants.values() if t.odds_unlisted is not None]
-    if odds:
+    if odds and all(t.mechanism != "none" for t in tenants.values()):
         figures["odds_unlisted"] = text(max(odds))
     return figures

@@ -18,6 +18,7 @@ from rag_audit.formats.policy import Policy
 from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.records import (
     DocumentOpening,
+    ListingRecord,
     Opening,
     QueryRecord,
     RosterEntry,
@@ -26,14 +27,16 @@ from rag_audit.formats.records import (
     verifies,
 )
 from rag_audit.formats.requests import SignedRequest
+from rag_audit.formats.tenants import ListingRules
 from rag_audit.index.embedders import Embedder, NothingToEmbed
-from rag_audit.index.engine import Int8Array, Int32Array, draw_kept, draw_noise, no_noise, select
+from rag_audit.index.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise, select
+from rag_audit.index.listing import select_listed
 from rag_audit.index.query import OpenedQuery
-from rag_audit.proofs.interface import RecordPrivate
+from rag_audit.proofs.interface import ListingPrivate, RecordPrivate
 from rag_audit.proofs.scan import NoiseCertificate
 from rag_audit.relation.commitments import sampling_slot
 from rag_audit.relation.field import digest_to_field, to_hex
-from rag_audit.relation.native import noise_key, slot_id, topk_commitment
+from rag_audit.relation.native import listed_commitment, noise_key, slot_id, topk_commitment
 
 
 def check_request(
@@ -118,6 +121,19 @@ def slot_noise(
     )
 
 
+def slot_coins(
+    window_secrets: WindowSecrets, window: str, slot: SlotKey, beacon: bytes, capacity: int, chance: int
+) -> Int8Array:
+    """The coins of a listing tenant's slot, 1 where chance lists a position, shape (capacity,).
+
+    :param beacon: as for `slot_noise`
+    :param chance: Q, over 2^40
+    """
+    public = slot_id(window, slot.tenant, slot.account, slot.i)
+    key = noise_key(window_secrets.s0, window_secrets.s1, digest_to_field(beacon), public)
+    return draw_coins(key, capacity, chance)
+
+
 def kept_positions(
     window_secrets: WindowSecrets, window: str, tenant: str, beacon: bytes, capacity: int, keep: int
 ) -> Int8Array:
@@ -128,7 +144,7 @@ def kept_positions(
     """
     slot = sampling_slot(window, tenant)
     kappa = noise_key(window_secrets.s0, window_secrets.s1, digest_to_field(beacon), slot)
-    return draw_kept(kappa, capacity, keep)
+    return draw_coins(kappa, capacity, keep)
 
 
 def select_positions(
@@ -152,6 +168,26 @@ def select_positions(
     return tuple(select(tenant.index, vector, noise, window, policy.top_k, kept))
 
 
+def select_list(
+    query: OpenedQuery,
+    *,
+    tenant: CommittedTenant,
+    rules: ListingRules,
+    kept: Int8Array,
+    held: Int8Array,
+    chance: Int8Array,
+) -> tuple[int, ...]:
+    """Embed the query, and list by randomised response (`index.listing.select_listed`).
+
+    :returns: the listed positions, ascending
+    """
+    try:
+        vector = query.vector
+    except NothingToEmbed as exc:
+        raise RequestRefused("empty-query", exc.message, field="request.query") from exc
+    return tuple(select_listed(tenant.index, vector, rules, kept=kept, held=held, chance=chance))
+
+
 def document_openings(
     tenant: CommittedTenant, positions: Sequence[int], window_secrets: WindowSecrets
 ) -> list[DocumentOpening]:
@@ -172,9 +208,17 @@ def query_record(
     documents: Sequence[DocumentOpening],
     *,
     window: str,
+    capacity: int,
+    held: str | None = None,
 ) -> QueryRecord:
-    """The record of a query, except its index (`seq`), its time (`ts`) and an eager proof's digest."""
-    return QueryRecord(
+    """The record of a query, except its index (`seq`), its time (`ts`) and an eager proof's digest.
+
+    :param held: of a listing tenant, the commitment to what the account holds after it
+    """
+    salt = query.salts.top_k
+    listing = held is not None
+    htopk = listed_commitment(salt, positions, capacity) if listing else topk_commitment(salt, positions)
+    plain = QueryRecord(
         type="query",
         v=1,
         window=window,
@@ -185,11 +229,12 @@ def query_record(
         ts=0,
         hq=request.hq,
         cq=query.cq,
-        htopk=to_hex(topk_commitment(query.salts.top_k, positions)),
+        htopk=to_hex(htopk),
         hans=answer_digest(query.salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
         sig=request.sig,
         proof=None,
     )
+    return plain if held is None else ListingRecord(**plain.model_dump(), held=held)
 
 
 def record_private(
@@ -198,10 +243,11 @@ def record_private(
     *,
     tenant: CommittedTenant,
     window_secrets: WindowSecrets,
-    noise: Callable[[], Int32Array],
+    noise: Callable[[], Int32Array | Int8Array],
     certificate: Callable[[], NoiseCertificate | None],
     low_memory: bool,
     kept: tuple[bytes, bytes] | None = None,
+    listing: ListingPrivate | None = None,
 ) -> RecordPrivate:
     """The private inputs of a record's proofs, which `record_public` complements."""
     salts = query.salts
@@ -221,6 +267,7 @@ def record_private(
         positions=positions,
         low_memory=low_memory,
         kept=kept,
+        listing=listing,
     )
 
 

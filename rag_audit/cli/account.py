@@ -11,14 +11,16 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, SOCKET, Group, emit, json_option, say, verifier_key
+from rag_audit.cli.options import whole_number
 from rag_audit.encoding.canonical import Json, jcs, parse_json, read_bytes, read_json
 from rag_audit.errors import SetupError
 from rag_audit.errors.printable import printable_text
+from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import CountersignedReceipt, RosterEntry
 from rag_audit.formats.requests import SignedRequest
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.parties.account import Account, add_to_roster, check_receipt, tokens_beyond
+from rag_audit.parties.account import Account, add_to_roster, check_receipt, embedder_of, tokens_beyond
 
 MAX_REPLY_BYTES = 16 << 20
 MAX_LINE_BYTES = 65_536
@@ -88,6 +90,28 @@ def query(
         emit(value, as_json, "(only empty positions were selected)")
     else:  # texts keep their own lines
         click.echo("\n\n".join(printable_text(d.text) for d in answer.documents))
+
+
+@account.command("search")
+@click.argument("text")
+@click.option("--account", "directory", type=PATH, required=True, help="the account's folder")
+@click.option("--window", "public", type=PATH, required=True, help="the window's public folder")
+@click.option("--top-k", callback=whole_number, help="documents  [default: the policy's K]")
+@json_option
+def search(text: str, directory: Path, public: Path, top_k: int | None, as_json: bool) -> None:
+    """Rank what the account was handed in a window for a question, without asking anybody.
+
+    A tenant that lists by randomised response hands a document to an account once, and in no order of relevance.
+    """
+    window = Publication.load(public)
+    window.check()
+    most = top_k or Policy.parse(window.policy, field="policy").top_k
+    found = Account(directory).holdings(window).best(text, embedder_of(window), most)
+    value = {"documents": [{"position": position, "text": document} for position, document in found]}
+    if as_json or not found:
+        emit(value, as_json, "(the account holds no document of this window)")
+    else:
+        click.echo("\n\n".join(printable_text(document) for _, document in found))
 
 
 def _over_socket(path: Path) -> Callable[[SignedRequest], Json]:

@@ -32,7 +32,7 @@ def cumulative(windows: tuple[Path, ...], delta: str | None, as_json: bool) -> N
     lines += [
         f"together: eps {text(found.bound.eps)} at delta {text(found.bound.delta)}, for {', '.join(found.tenants)}",
         *(f"  - {assumption}" for assumption in found.bound.assumptions),
-        *([] if found.odds_unlisted is None else [unlisted(text(found.odds_unlisted))]),
+        *([] if found.odds_unlisted is None else [unlisted(text(found.odds_unlisted), found.tenants)]),
         "not verified here: run `rag-audit verify` on each window",
     ]
     emit({"covers": COVERS, **found.as_json()}, as_json, lines)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack, cast
 
@@ -27,7 +28,13 @@ from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError
 from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW, Calibration
-from rag_audit.formats.tenants import SystemName
+from rag_audit.formats.tenants import (
+    DEFAULT_LISTED_MAX,
+    THRESHOLDS,
+    UNRELATED,
+    ListingRules,
+    SystemName,
+)
 from rag_audit.parties.provider.window import now_ms
 from rag_audit.privacy.choose import DEFAULT_EPS_ACC, choose_noise
 from rag_audit.proofs.policy import check_policy
@@ -35,7 +42,11 @@ from rag_audit.proofs.policy import check_policy
 # The accountant's libraries take most of a second to import; commands that do not need them should not wait.
 
 DEFAULT_KEEP = "0.9"
-_FORMS = "noise, noise:KEEP, sampling, sampling:KEEP or none, alone or as ID=.., each id once"
+LISTING_KEEP = "0.7"
+_FORMS = (
+    "noise, noise:KEEP, sampling, sampling:KEEP, listing, listing:KEEP[:CHANCE:THRESHOLD[:MOST]] or none, alone or as"
+    " ID=.., each id once"
+)
 METHODS = ("classical", "split", "analytic", "exact")
 DOCUMENT_TOKENS = 512
 """The number of tokens at which `policy new` lets documents be cut."""
@@ -75,21 +86,41 @@ def policy() -> None:
     """Write a window's policy, and show its bounds and its cost in recall."""
 
 
-def _mechanisms(items: Sequence[str], tenants: Iterable[str]) -> dict[str, Mechanism] | None:
+def _listing(keep: str | None, rest: str, capacity: int, item: str) -> Mechanism:
+    """Read a listing mechanism, KEEP[:CHANCE:THRESHOLD[:MOST]], with the default embedder's constants where they
+    are left out."""
+    form = re.fullmatch(r"(?::([0-9.e-]{1,30}):([0-9]{1,9})(?::([0-9]{1,9}))?)?", rest)
+    if form is None:
+        raise PolicyError("not a mechanism", field="--mechanism", expected=_FORMS, found=item)
+    chance = form[1] or Decimal(UNRELATED) / capacity
+    rules = ListingRules(
+        coin_of(chance, "--mechanism: chance"),
+        int(form[3] or min(DEFAULT_LISTED_MAX, capacity)),
+        int(form[2] or THRESHOLDS["wordllama-256"]),
+    )
+    return Mechanism(False, coin_of(keep or LISTING_KEEP, "--mechanism: keep"), rules)
+
+
+def _mechanisms(items: Sequence[str], capacities: Mapping[str, int]) -> dict[str, Mechanism] | None:
     """Read the mechanisms by tenant; None where all have the noise alone, which policies of version 1 say too."""
-    made = dict.fromkeys(tenants, Mechanism())
+    made = dict.fromkeys(capacities, Mechanism())
     named: set[str] = set()
     for item in sorted(items, key=lambda item: "=" in item):  # one for all tenants first, then those of one
-        match = re.fullmatch(r"(?:([^=]+)=)?(noise|sampling|none|listing)(?::([0-9.]{1,30}))?", item)
+        match = re.fullmatch(r"(?:([^=]+)=)?(noise|sampling|none|listing)(?::([0-9.]{1,30}))?(:.+)?", item)
         tenant = match[1] if match is not None else None
-        if match is None or (tenant or "") in named or (tenant is not None and tenant not in made):
+        if (
+            match is None
+            or (match[4] and match[2] != "listing")
+            or (tenant or "") in named
+            or (tenant is not None and tenant not in made)
+        ):
             raise PolicyError("not a mechanism", field="--mechanism", expected=_FORMS, found=item)
         named.add(tenant or "")
         kind, keep = match[2], match[3]
         if kind == "listing":
-            raise PolicyError(
-                "this release does not prove listing", field="--mechanism", expected=_FORMS, found=item
-            )
+            for name in [*made] if tenant is None else [tenant]:
+                made[name] = _listing(keep, match[4] or "", capacities[name], item)
+            continue
         if kind == "none" and keep is not None:
             raise PolicyError("a share of kept positions makes it sampling", field="--mechanism",
                               expected=f"sampling:{keep}", found=item)  # fmt: skip
@@ -138,9 +169,9 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     "--mechanism",
     "mechanisms",
     multiple=True,
-    metavar="[ID=]KIND[:KEEP]",
-    help="noise (the default), sampling, or none, which proves integrity alone; for all tenants, or one; KEEP is the"
-    f" share of positions that a window keeps  [sampling: {DEFAULT_KEEP}]",
+    metavar="[ID=]KIND[:KEEP..]",
+    help="noise (the default), sampling, listing, or none, which proves integrity alone; for all tenants, or one; KEEP"
+    f" is the share of positions that a window keeps  [sampling: {DEFAULT_KEEP}, listing: {LISTING_KEEP}]",
 )
 @click.option(
     "--opens-in",

@@ -272,10 +272,19 @@ def _pins(path: Path) -> list[Groth16Pin]:
     return [pin.model_copy(update={"setup": "unsafe"}) for pin in pins]
 
 
+LEAST_KEEP = "0.5"
+"""The least share of positions that a sample keeps, where `trust new` is told nothing else."""
+
+
 def _requirements(settings: tuple[str, ...]) -> Require:
     # The default of a policy; the relying party sets the other limits.
     lo, hi = DEFAULT_SCORE_WINDOW
-    values: dict[str, Json] = {"max_score_hi": hi, "min_score_width": hi - lo, "max_abandoned": 0}
+    values: dict[str, Json] = {
+        "max_score_hi": hi,
+        "min_score_width": hi - lo,
+        "max_abandoned": 0,
+        "min_keep": LEAST_KEEP,
+    }
     for setting in settings:
         key, _, text = setting.partition("=")
         integer = key in ("min_k_max", "max_score_hi", "min_score_width", "max_abandoned", "min_receipts")

@@ -19,7 +19,7 @@ from rag_audit.errors import PolicyError, SchemaError
 from rag_audit.formats.manifest import Manifest, as_json
 from rag_audit.formats.opening import check_roster, list_root
 from rag_audit.formats.policy import Policy
-from rag_audit.formats.publics import proof_constants
+from rag_audit.formats.publics import SlotKey, proof_constants
 from rag_audit.formats.records import (
     EMPTY_LEDGER,
     BeaconSource,
@@ -77,6 +77,12 @@ class WindowSecrets:
         """The 32-byte salt of the commitment to a tenant's kept positions: HMAC-SHA256(document_key, "/kept" || 0 ||
         tenant). No tenant's id starts with a slash, so no document has this salt."""
         return hmac.new(self.document_key, b"/kept\0" + tenant.encode(), hashlib.sha256).digest()
+
+    def held_secret(self, slot: SlotKey, hq: str) -> bytes:
+        """The 32 secret bytes behind the commitment to what an account holds after a record: HMAC-SHA256(document_key,
+        "/held" || 0 || slot and hq). Another question in the slot, after a refusal, has other ones."""
+        named: Json = {"tenant": slot.tenant, "account": slot.account, "i": slot.i, "hq": hq}
+        return hmac.new(self.document_key, b"/held\0" + jcs(named), hashlib.sha256).digest()
 
     def save(self, path: Path) -> None:
         """Write the secrets to a new file with mode 0600."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rag_audit.formats.constants import Constants
 from rag_audit.formats.policy import DAY_MS, DEFAULT_SCORE_WINDOW, Calibration, Policy, sigma_text
-from rag_audit.formats.tenants import SystemName
+from rag_audit.formats.tenants import ListingRules, SystemName
 from rag_audit.proofs.groth16.instance import EmbedInstance
 from rag_audit.proofs.interface import proof_system
 from rag_audit.proofs.policy import certificate_of
@@ -22,10 +22,12 @@ class Mechanism:
 
     :param noise: whether scores get the policy's noise
     :param keep: Pi, over 2^40, with which each position is kept for the window; None keeps all
+    :param listing: how lists are made by randomised response, which goes without noise and with a sample
     """
 
     noise: bool = True
     keep: int | None = None
+    listing: ListingRules | None = None
 
 
 def exact_scores(dimension: int) -> dict[str, int]:
@@ -80,10 +82,14 @@ def draft_policy(
 
     def tenant_part(name: str, capacity: int) -> dict[str, object]:
         own = Mechanism() if mechanisms is None else mechanisms[name]
+        listing = own.listing
         window = {"lo": lo, "hi": hi, "lattice": lattice} if own.noise else exact_scores(dimension)
+        if listing is not None:
+            window = {"lo": listing.threshold - 1, "hi": listing.threshold, "lattice": 1}
         constants = Constants(
-            capacity, dimension, top_k, tuple(gains) if own.noise else (), window["lo"], window["hi"],
-            window["lattice"], tokens[0], norm_factor, own.keep is not None,
+            capacity, dimension, top_k if listing is None else listing.most, tuple(gains) if own.noise else (),
+            window["lo"], window["hi"], window["lattice"], tokens[0], norm_factor, own.keep is not None,
+            None if listing is None else listing.chance, None if listing is None else listing.threshold,
         )  # fmt: skip
         part: dict[str, object] = {
             "tenant": name,
@@ -93,8 +99,15 @@ def draft_policy(
             "circuits": proof_system(systems[name]).circuits(constants),
         }
         if mechanisms is not None:
-            part |= {"mechanism": "top-k", "noise": own.noise, "scores": None if own.noise else window,
-                     "keep": own.keep, "chance": None, "listed_max": None, "threshold": None}  # fmt: skip
+            part |= {
+                "mechanism": "top-k" if listing is None else "listing",
+                "noise": own.noise,
+                "scores": None if own.noise or listing is not None else window,
+                "keep": own.keep,
+                "chance": None if listing is None else listing.chance,
+                "listed_max": None if listing is None else listing.most,
+                "threshold": None if listing is None else listing.threshold,
+            }
         return part
 
     fields = {

@@ -15,6 +15,8 @@ from rag_audit.index.texts import Document
 
 WHOLE = "stdlib"
 """The tenant that holds all docstrings, whose records are proved by the scan argument."""
+LISTED = "stdlib-lists"
+"""The same texts, as a tenant that lists by randomised response."""
 SMALL_CAPACITY = 64
 """Positions of the demo's own small tenant, whose records are proved by Groth16."""
 
@@ -29,12 +31,13 @@ def prepare_texts(
     if docs is None:
         everything, questions = collect(), load_questions()
         small, texts = next(iter(small_tenants(SMALL_CAPACITY).items()))
-        tenants = {WHOLE: everything, small: texts}
+        tenants = {WHOLE: everything, LISTED: everything, small: texts}
         questions = [q for q in questions if q.tenant == small] + [
-            replace(q, tenant=WHOLE) for q in questions
+            replace(q, tenant=tenant) for q in questions for tenant in (WHOLE, LISTED)
         ]
         say(
-            f"tenants: {WHOLE}, all of them, proved by the scan argument; {small}, {len(texts)} of them, by Groth16"
+            f"tenants: {WHOLE} and {LISTED}, all of them, proved by the scan argument; {small},"
+            f" {len(texts)} of them, by Groth16"
         )
     else:
         tenants, left_out = own_texts(docs)

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from rag_audit.accounting.figures import TenantFigures
 from rag_audit.demo.corpus import Question
 from rag_audit.formats.policy import Policy
+from rag_audit.formats.tenants import TenantRules
 from rag_audit.index.embedders import Embedder
-from rag_audit.index.engine import build_index, draw_kept, draw_noise, no_noise, select
+from rag_audit.index.engine import TenantIndex, build_index, draw_coins, draw_noise, no_noise, select
+from rag_audit.index.listing import select_listed
 from rag_audit.index.texts import Document
 from rag_audit.relation.field import random_element
+from rag_audit.relation.scores import ScoreWindow
 
 DRAWS = 20
 """Fresh draws of noise and samples for each question."""
@@ -51,6 +56,9 @@ def recall(
         rules, k = policy.rules(part), policy.top_k
         index = build_index(embedder.embed_documents([d.text for d in texts]), part.capacity)
         asked = exact = hits = 0
+        if rules.listing is not None:
+            found[tenant] = _listed(index, rules, mine, texts, embedder, k)
+            continue
         for question in mine:
             targets = {index.positions[i] for i, d in enumerate(texts) if d.title == question.answer}
             if not targets:
@@ -61,11 +69,43 @@ def recall(
             for _ in range(DRAWS):
                 gains, keep = rules.gains, rules.keep
                 noise = draw_noise(random_element(), part.capacity, gains) if gains else silent
-                kept = None if keep is None else draw_kept(random_element(), part.capacity, keep)
+                kept = None if keep is None else draw_coins(random_element(), part.capacity, keep)
                 hits += bool(targets & set(select(index, vector, noise, rules.window, k, kept)))
         if asked:
             found[tenant] = Found(asked, exact, hits)
     return found
+
+
+def _listed(
+    index: TenantIndex,
+    rules: TenantRules,
+    questions: Sequence[Question],
+    texts: Sequence[Document],
+    embedder: Embedder,
+    k: int,
+) -> Found:
+    """What one account finds among the best of what it holds, that asks all questions one after another in a window."""
+    assert rules.listing is not None and rules.keep is not None
+    asked = [
+        (embedder.embed_query(q.question), targets)
+        for q in questions
+        if (targets := {index.positions[i] for i, d in enumerate(texts) if d.title == q.answer})
+    ]
+    exact = ScoreWindow(0, 1 << 14, 1 << 14)
+    silent, everything = no_noise(index.capacity), np.ones(index.capacity, np.int8)
+    plain = sum(bool(t & set(select(index, v, silent, exact, k, everything))) for v, t in asked)
+    hits = 0
+    for _ in range(DRAWS):
+        kept = draw_coins(random_element(), index.capacity, rules.keep)
+        held = np.zeros(index.capacity, np.int8)
+        for vector, targets in asked:
+            chance = draw_coins(random_element(), index.capacity, rules.listing.chance)
+            listed = select_listed(index, vector, rules.listing, kept=kept, held=held, chance=chance)
+            held[listed] = 1
+            mine = np.flatnonzero(held)
+            best = mine[np.argsort(-index.scores(vector)[mine], kind="stable")[:k]]
+            hits += bool(targets & set(best.tolist()))
+    return Found(len(asked), plain, hits)
 
 
 def table(

@@ -17,18 +17,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rag_audit.accounting.coins import coin_of
-from rag_audit.commit.draft import Mechanism, draft_policy
 from rag_audit.demo.corpus import SMALL_TENANTS, Question, load_questions
-from rag_audit.demo.own import capacity, turns
-from rag_audit.demo.prepare import SMALL_CAPACITY, WHOLE, prepare_texts
+from rag_audit.demo.own import turns
+from rag_audit.demo.policy import QUERY_TOKENS, demo_policy
+from rag_audit.demo.prepare import LISTED, WHOLE, prepare_texts
 from rag_audit.demo.recall import recall, table
 from rag_audit.demo.stage import Demo, say
 from rag_audit.encoding.canonical import jcs, read_json
 from rag_audit.errors import ExitCode, SetupError, StoreError
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import BeaconWitness, QueryRecord, parse_entry
-from rag_audit.formats.tenants import SystemName
+from rag_audit.formats.tenants import (
+    SystemName,
+)
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.index.texts import Document
@@ -37,20 +38,11 @@ from rag_audit.parties.provider.window import now_ms
 ORIGIN = "rag-audit.demo/docstrings"
 WITNESSES = ("witness-a", "witness-b")
 ACCOUNTS_A_TENANT = 2
-QUERIES = 6
+QUERIES = 12
 EAGER = 1
-CERTIFIED = 8
-"""The number of records for which the coalition proof's circuit has places."""
-KEEP = "0.9"
-"""The share of positions that a sampled tenant keeps."""
-QUERY_TOKENS = 24
-"""The number of tokens at which questions are cut, since a proof of the embedding costs by the token."""
-QUERIES_AN_ACCOUNT = 4
-"""n of the policy."""
 COSIGNED_IN = 5
 """The window opens this many times the duration of the slowest small command so far after it is dated."""
 LEAST_LEAD_S = 5
-LASTS_MS = 3_600_000
 
 
 def run_demo(directory: Path, *, docs: Path | None, keep: bool) -> int:
@@ -86,7 +78,9 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool) -> int:
         caught = _tamper(demo)
     sets = {"questions": questions}
     if docs is None:  # a second set, which was written before anything was measured on it
-        sets["a set written blind"] = [replace(q, tenant=WHOLE) for q in load_questions(blind=True)]
+        sets["a set written blind"] = [
+            replace(q, tenant=tenant) for q in load_questions(blind=True) for tenant in (WHOLE, LISTED)
+        ]
     _summary(demo, policy, embedder, tenants, sets)
     return code if caught else int(ExitCode.FAIL)
 
@@ -107,41 +101,12 @@ def _parties(demo: Demo, tenants: Mapping[str, list[Document]], systems: Mapping
             demo.run(
                 "account", "add", demo.provider / "roster.json", demo.root / "accounts" / f"{account}.json"
             )
-    policy = _policy(tenants, systems)
+    policy = demo_policy(tenants, systems)
     path = demo.provider / "policy.json"
     path.write_bytes(jcs(policy.dump()))
     keys = demo.run("setup", "new", path, "--json").stdout
     (demo.root / "setup.json").write_text(keys)
     return policy
-
-
-def _policy(tenants: Mapping[str, Sequence[Document]], systems: Mapping[str, SystemName]) -> Policy:
-    """The window's policy. Its dates are drafts: `open --opens-in` dates the window once everything is committed."""
-    now = now_ms()
-    # With these gains and this lattice some questions still find their passage; the table gives the cost in epsilon.
-    return draft_policy(
-        window="demo",
-        opens_at=now,
-        closes_at=now + LASTS_MS,
-        capacities={
-            name: SMALL_CAPACITY if systems[name] == "groth16" else capacity(len(texts))
-            for name, texts in tenants.items()
-        },
-        n=QUERIES_AN_ACCOUNT,
-        k_max=2,
-        eps_acc="14",
-        accounts_max=4,
-        gains=(1, 4),
-        lattice=64,
-        tokens=(QUERY_TOKENS, 512),
-        system=systems,
-        certificate=("groth16", CERTIFIED),
-        # The small tenant has the paper's noise; the others are sampled, and stay useful.
-        mechanisms={
-            name: Mechanism() if system == "groth16" else Mechanism(noise=False, keep=coin_of(KEEP, "keep"))
-            for name, system in systems.items()
-        },
-    )
 
 
 def _open(demo: Demo, policy: Policy) -> None:
@@ -197,7 +162,7 @@ def _trust(demo: Demo, party: Path, policy: Policy) -> None:
     witnesses = [w for nonce in nonces for w in ("--witness", nonce.vkey)]
     accounts = [a for p in sorted((demo.root / "accounts").glob("*-1.json")) for a in ("--account", str(p))]
     requirements = {
-        "mechanisms": "noise,sampling",
+        "mechanisms": "noise,sampling,listing",
         "max_epsilon": "50",
         "max_odds_unlisted": "10",
         "max_delta": "1e-5",

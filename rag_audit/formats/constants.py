@@ -28,6 +28,8 @@ class Constants:
     :param query_tokens: how many tokens of a query are embedded
     :param norm_factor: factor of the embedder's integer normalisation; None where it has none, and A1 cannot be proved
     :param sampled: whether positions are sampled once a window
+    :param chance: of a listing tenant, Q over 2^40
+    :param threshold: of a listing tenant, the raw score from which a position is relevant
     """
 
     capacity: int
@@ -40,3 +42,10 @@ class Constants:
     query_tokens: int
     norm_factor: int | None
     sampled: bool = False
+    chance: int | None = None
+    threshold: int | None = None
+
+    @property
+    def listing(self) -> bool:
+        """Whether lists are made by randomised response; K is then the longest list."""
+        return self.chance is not None

@@ -35,10 +35,10 @@ from rag_audit.formats.tenants import (
     rules_of,
 )
 from rag_audit.relation import noise
-from rag_audit.relation.scores import LARGEST_PRODUCT, MAX_DIMENSION, MAX_LATTICE
+from rag_audit.relation.scores import LARGEST_PRODUCT, LARGEST_SCORE, MAX_DIMENSION, MAX_LATTICE
 
 if TYPE_CHECKING:
-    from rag_audit.accounting.figures import PolicyFigures
+    from rag_audit.accounting.figures import PolicyFigures, Protected
 
 Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic", "exact"]
 """The method by which the noise was chosen for eps_acc (docs/accounting.md, "Calibration")."""
@@ -117,10 +117,8 @@ class Policy(Model):
             return super().parse(value, field=field)
         version = value.get("v") if isinstance(value, dict) else None
         made = (PolicyV2 if version == 2 else PolicyV1).parse(value, field=field)
-        for (
-            tenant
-        ) in made.tenants:  # fields that contradict one another have no meaning that a check could speak of
-            made.rules(tenant)
+        if isinstance(made, PolicyV2):
+            made.agree()
         return cast(Self, made)  # both are policies, which is what the base class was asked for
 
     def rules(self, tenant: TenantPolicy) -> TenantRules:
@@ -129,6 +127,11 @@ class Policy(Model):
         :raises PolicyError: the tenant's fields contradict one another, or are out of range
         """
         return rules_of(tenant, self.noise)
+
+    def longest(self, tenant: TenantPolicy) -> int:
+        """The most positions of one answer of a tenant."""
+        listing = self.rules(tenant).listing
+        return self.top_k if listing is None else listing.most
 
     def rules_by_name(self, tenant: str) -> TenantRules:
         """`rules` of the named tenant, which the policy has."""
@@ -166,7 +169,7 @@ class Policy(Model):
         return Constants(
             capacity=tenant.capacity,
             dimension=dimension,
-            top_k=self.top_k,
+            top_k=self.top_k if rules.listing is None else rules.listing.most,
             gains=rules.gains,
             lo=rules.scores.lo,
             hi=rules.scores.hi,
@@ -174,6 +177,8 @@ class Policy(Model):
             query_tokens=self.tokens.query,
             norm_factor=norm_factor,
             sampled=rules.sampled,
+            chance=None if rules.listing is None else rules.listing.chance,
+            threshold=None if rules.listing is None else rules.listing.threshold,
         )
 
     def figures(self) -> PolicyFigures:
@@ -199,12 +204,20 @@ class Policy(Model):
         if self.v == 1:
             assert figures is not None
             return figures
-        parts = {t.tenant: self.rules(t) for t in self.tenants}
         return accounting.window_figures(
             figures,
-            {name: accounting.Protected(rules.mechanism, rules.keep) for name, rules in parts.items()},
+            {t.tenant: self.protected(t) for t in self.tenants},
+            k=self.k_max,
             accounts_max=max(t.accounts_max for t in self.tenants),
         )
+
+    def protected(self, tenant: TenantPolicy) -> Protected:
+        """A tenant's mechanism as the accountant needs it."""
+        from rag_audit import accounting
+
+        rules = self.rules(tenant)
+        chance = None if rules.listing is None else rules.listing.chance
+        return accounting.Protected(rules.mechanism, rules.keep, chance, tenant.accounts_max)
 
     def check(self, dimension: int | None) -> None:
         """Refuse a policy that is not well-formed (docs/protocol.md, "Policy"), as far as can be told without its proof
@@ -243,6 +256,11 @@ class Policy(Model):
             )
             need(scores.hi <= most, f"{place}.hi", f"at most {most}, the largest score", scores.hi)
         rules = {tenant.tenant: self.rules(tenant) for tenant in self.tenants}
+        for name, rule in rules.items():
+            if rule.listing is not None:
+                reach = LARGEST_SCORE * components
+                need(rule.listing.threshold <= reach, f"tenants.{name}.threshold",
+                     f"at most {reach}, the largest score", rule.listing.threshold)  # fmt: skip
         for name, limit in (("query", self.tokens.query), ("document", self.tokens.document)):
             need(limit <= MAX_TOKENS, f"tokens.{name}", f"at most {MAX_TOKENS}", limit)
         names = [t.tenant for t in self.tenants]
@@ -282,18 +300,8 @@ class Policy(Model):
         """Check what belongs to noise: its accounting where tenants have noise, else that there is none."""
         from rag_audit import accounting
 
-        own = {
-            "eps_acc": self.eps_acc,
-            "delta_acc": self.delta_acc,
-            "calibration": self.calibration,
-            "sigma": self.sigma,
-        }
         if self.noise is None:
-            for name, value in own.items():
-                need(value is None, name, "null, since the policy has no noise", value)
             return
-        for name, value in own.items():
-            need(value is not None, name, "a value, since the policy has noise", value)
         need(
             any(self.rules(t).gains for t in self.tenants),
             "noise",
@@ -333,6 +341,24 @@ class PolicyV2(Policy):
     """A policy of version 2: each tenant names its mechanism; what belongs to noise is null where no tenant has it."""
 
     v: Two
+
+    def agree(self) -> None:
+        """Refuse fields that contradict one another: the noise and what belongs to it, and each tenant's mechanism.
+
+        :raises PolicyError: they do; the first such field is named
+        """
+        noise = self.noise
+        expected = (
+            "null, since the policy has no noise" if noise is None else "a value, since the policy has noise"
+        )
+        for name in ("eps_acc", "delta_acc", "calibration", "sigma"):
+            if ((value := getattr(self, name)) is None) != (noise is None):
+                raise PolicyError(
+                    "the policy is not well-formed", field=f"policy.{name}", expected=expected, found=value
+                )
+        for tenant in self.tenants:
+            self.rules(tenant)
+
     tenants: Annotated[list[TenantPolicyV2], Field(min_length=1)]
 
 

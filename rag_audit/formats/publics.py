@@ -13,8 +13,14 @@ from rag_audit.errors import SchemaError, WitnessError
 from rag_audit.formats.constants import Constants
 from rag_audit.formats.manifest import Manifest
 from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import Opening, QueryRecord, TenantEntry
-from rag_audit.formats.statements import EmbedStatement, KeptStatement, SampledStatement, Statement
+from rag_audit.formats.records import ListingRecord, Opening, QueryRecord, TenantEntry
+from rag_audit.formats.statements import (
+    EmbedStatement,
+    KeptStatement,
+    ListedStatement,
+    SampledStatement,
+    Statement,
+)
 from rag_audit.formats.tenants import TenantPolicy
 from rag_audit.relation.commitments import sampling_slot
 from rag_audit.relation.field import digest_to_field
@@ -145,6 +151,17 @@ class KeptPublic(SlotPublic):
 
 
 @dataclass(frozen=True)
+class HeldBits:
+    """The commitments to what an account holds around one record, as the ledger has them, 64 hexadecimal digits each.
+
+    :param before: that of the account's record before this one; None before its first, where nothing is held
+    """
+
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True)
 class RecordPublic(SlotPublic):
     """The public values of one record, from which every statement about it is built.
 
@@ -152,12 +169,14 @@ class RecordPublic(SlotPublic):
     :param hq: the record's commitment to the query's tokens
     :param cq: the record's query-vector commitment
     :param htopk: the record's commitment to the listed positions
+    :param held: of a listing tenant, the commitments to what the account held before the record and holds after it
     """
 
     ctx: int
     hq: int
     cq: int
     htopk: int
+    held: HeldBits | None = None
 
     def retrieve(self, c_idx: int) -> Statement:
         """The statement of claims A2 to A4.
@@ -171,7 +190,10 @@ class RecordPublic(SlotPublic):
         if self.tenant.kept is None:
             raise SchemaError("the ledger does not say which positions are kept", field="kept",
                               expected=f"an entry for {self.tenant.tenant}")  # fmt: skip
-        return SampledStatement(*values, int(self.tenant.kept.digest, 16))
+        c_kept = int(self.tenant.kept.digest, 16)
+        if self.held is None:
+            return SampledStatement(*values, c_kept)
+        return ListedStatement(*values, c_kept, self.held.before, self.held.after)
 
     def embed(self, table: int) -> EmbedStatement:
         """The statement of claim A1.
@@ -260,12 +282,25 @@ def kept_public(tenant: TenantPublic, policy: Policy, *, opening: Opening, beaco
 
 
 def record_public(
-    record: QueryRecord, tenant: TenantPublic, *, opening: Opening, beacon: bytes
+    record: QueryRecord,
+    tenant: TenantPublic,
+    *,
+    opening: Opening,
+    beacon: bytes,
+    before: QueryRecord | None = None,
 ) -> RecordPublic:
     """The public values of a record's proofs. Prover and verifier both build them here, from published entries only.
 
     :param beacon: the beacon value that the slots of the record's account use
+    :param before: of a listing tenant, the account's record before this one, i - 1; None before its first
+    :raises SchemaError: a listing tenant's record, or the one before it, does not say what the account holds
     """
+    held = None
+    if tenant.constants.listing:
+        if (before is None) != (record.i == 1) or (before is not None and before.i != record.i - 1):
+            raise SchemaError("the account's record before this one is missing", field=f"record {record.seq}",
+                              expected=f"i = {record.i - 1}", found=before and before.i)  # fmt: skip
+        held = HeldBits(None if before is None else _held(before), _held(record))
     return RecordPublic(
         tenant=tenant,
         ctx=digest_to_field(record.context(tenant.opening)),
@@ -275,7 +310,14 @@ def record_public(
         hq=int(record.hq, 16),
         cq=int(record.cq, 16),
         htopk=int(record.htopk, 16),
+        held=held,
     )
+
+
+def _held(record: QueryRecord) -> str:
+    if not isinstance(record, ListingRecord):
+        raise SchemaError("the record does not say what its account holds", field=f"record {record.seq}.held")
+    return record.held
 
 
 def proof_constants(policy: Policy, tenant_policy: TenantPolicy, manifest: Manifest) -> Constants:

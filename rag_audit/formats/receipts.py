@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from rag_audit.encoding.canonical import jcs, parse_json
 from rag_audit.errors import EncodingError, SignatureError
+from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import (
     DocumentOpening,
+    ListingRecord,
     QueryRecord,
     ReceiptBody,
     SignedReceiptBody,
@@ -28,7 +30,7 @@ from rag_audit.ledger.keys import SigningKey, VerifierKey
 from rag_audit.ledger.merkle import leaf_hash, verify_inclusion
 from rag_audit.ledger.tlog_proof import TlogProof
 from rag_audit.relation.field import to_hex
-from rag_audit.relation.native import topk_commitment
+from rag_audit.relation.native import listed_commitment, topk_commitment
 
 if TYPE_CHECKING:
     from rag_audit.ledger.tree import MerkleTree
@@ -109,18 +111,32 @@ def open_receipt(
     return OpenedReceipt(body.record, body, head.checkpoint)
 
 
-def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, top_k: int) -> list[str]:
+def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) -> list[str]:
     """The contradictions in what the provider signed, between openings, record and committed texts.
 
-    :param top_k: the policy's K; another number of positions is not hashed, since the time to hash grows with it
+    :param policy: the window's policy, which has the tenant; more positions than it lists are not hashed, since the
+        time to hash grows with them
     """
     record, body = receipt.record, receipt.body
-    if (len(body.positions), len(body.documents)) != (top_k, top_k):
-        return [
-            f"{len(body.positions)} positions and {len(body.documents)} document openings, where K = {top_k}"
-        ]
+    part = policy.tenant(tenant.tenant)
+    if part is None:
+        return ["the policy does not have the record's tenant"]
+    listing = policy.rules(part).listing
+    most = policy.top_k if listing is None else listing.most
+    counts, salt = (len(body.positions), len(body.documents)), int(body.salt_k, 16)
+    if counts[0] != counts[1] or counts[0] > most or (listing is None and counts[0] != most):
+        name = "K" if listing is None else "the longest list"
+        return [f"{counts[0]} positions and {counts[1]} document openings, where {name} = {most}"]
+    if listing is None:
+        htopk = topk_commitment(salt, body.positions)
+    elif body.positions != sorted(set(body.positions)) or any(p >= tenant.capacity for p in body.positions):
+        return ["the listed positions are not ascending positions of the index"]
+    else:
+        htopk = listed_commitment(salt, body.positions, tenant.capacity)
     wrong = []
-    if to_hex(topk_commitment(int(body.salt_k, 16), body.positions)) != record.htopk:
+    if isinstance(record, ListingRecord) != (listing is not None):
+        wrong.append("the record is of another mechanism than the tenant's")
+    if to_hex(htopk) != record.htopk:
         wrong.append("the positions do not open htopk")
     digests = [bytes.fromhex(d.hash) for d in body.documents]
     if answer_digest(bytes.fromhex(body.salt_a), digests).hex() != record.hans:

@@ -203,6 +203,13 @@ class QueryRecord(Model):
         return b"rag-audit/proof/v1" + jcs({"opening": opening_digest, "record": body})
 
 
+class ListingRecord(QueryRecord):
+    """One answered query of a listing tenant, whose `htopk` hides how many positions are listed."""
+
+    held: Hex32
+    """the commitment to what the account holds from now on"""
+
+
 class CoalitionEstimate(Model):
     """A window's declared coalition estimate, without names (docs/estimator.md)."""
 
@@ -262,7 +269,8 @@ def parse_entry(value: Json, *, field: str) -> Entry:
         raise VersionError(
             "the version of a ledger entry is unknown", field=f"{field}.v", expected=1, found=value.get("v")
         )
-    entry = _ENTRY_TYPES[kind].parse(value, field=field)
+    listing = kind == "query" and "held" in value
+    entry = (ListingRecord if listing else _ENTRY_TYPES[kind]).parse(value, field=field)
     if (size := len(jcs(value))) > MAX_ENTRY_BYTES:
         raise SizeError(
             "a ledger entry is too large",
@@ -286,7 +294,7 @@ class ReceiptBody(Model):
     """The openings in a receipt's `extra` field (docs/protocol.md, "Receipts")."""
 
     v: One
-    record: QueryRecord
+    record: ListingRecord | QueryRecord
     salt_k: FieldHex
     """opens htopk"""
     salt_a: Hex32

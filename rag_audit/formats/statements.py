@@ -58,6 +58,19 @@ class SampledStatement(Statement):
 
 
 @dataclass(frozen=True)
+class ListedStatement(SampledStatement):
+    """`SampledStatement` of a listing tenant's record, whose `htopk` hides how many positions are listed.
+
+    :param before: the ledger's commitment to what the account held before the record, 64 hexadecimal digits; None
+        before its first, where it held nothing
+    :param after: that to what it holds after the record
+    """
+
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True)
 class KeptStatement(PublicValues):
     """The public values of the proof that a tenant's kept positions are the coins of the window's seed.
 

@@ -25,6 +25,15 @@ randomised response, or nothing (docs/accounting.md)."""
 MECHANISMS: tuple[MechanismName, ...] = ("noise", "sampling", "listing", "none")
 
 
+DEFAULT_LISTED_MAX = 32
+"""M where a draft does not say it."""
+UNRELATED = 5
+"""Positions that chance puts into a list, on average, where a draft does not say how many."""
+THRESHOLDS = {"wordllama-256": 354}
+"""Raw scores from which passages are relevant, by embedder: chosen on public collections (cosine 0.35), never on a
+provider's."""
+
+
 class NoisePolicy(Model):
     """The mechanism: DGS-1 noise with these gains, on scores quantised to 0..lattice over lo..hi."""
 
@@ -93,17 +102,33 @@ class TenantPolicyV2(TenantPolicy):
 
 
 @dataclass(frozen=True)
+class ListingRules:
+    """What makes a list of a listing tenant (docs/accounting.md, "Listing").
+
+    :param chance: Q, over 2^40, the probability that a position is listed at a query whatever it holds
+    :param most: M, the most positions of a list
+    :param threshold: the raw score from which a position is relevant
+    """
+
+    chance: int
+    most: int
+    threshold: int
+
+
+@dataclass(frozen=True)
 class TenantRules:
     """What a tenant's retrieval does to scores, whatever the policy's version.
 
     :param gains: gains of the noise, empty without noise
     :param scores: the score window, which is checked where it is used (`window`)
     :param keep: Pi, over 2^40; None where every position is kept
+    :param listing: how lists are made by randomised response; None where they are the first K positions
     """
 
     gains: tuple[int, ...]
     scores: NoisePolicy | ScoresPolicy
     keep: int | None = None
+    listing: ListingRules | None = None
 
     @property
     def window(self) -> ScoreWindow:
@@ -121,6 +146,8 @@ class TenantRules:
     @property
     def mechanism(self) -> MechanismName:
         """What keeps answers private; with noise and sampling both, the noise, which bounds every outcome."""
+        if self.listing is not None:
+            return "listing"
         if self.gains:
             return "noise"
         return "sampling" if self.sampled else "none"
@@ -141,10 +168,26 @@ def rules_of(tenant: TenantPolicy, noise: NoisePolicy | None) -> TenantRules:
                               field=f"policy.tenants.{tenant.tenant}.{name}",
                               expected=expected, found=getattr(tenant, name))  # fmt: skip
 
-    need(tenant.mechanism == "top-k", "mechanism", "top-k; this release does not prove listing")
+    place = f"policy.tenants.{tenant.tenant}"
+    keep = None if tenant.keep is None else check_coin(tenant.keep, f"{place}.keep")
+    if tenant.mechanism == "listing":
+        need(not tenant.noise, "noise", "false, since listing draws coins instead")
+        need(tenant.scores is None, "scores", "null, since the threshold is the score window")
+        need(
+            keep is not None,
+            "keep",
+            "a share of kept positions over 2^40, which listing rests on; 0.7 is usual",
+        )
+        for name in ("chance", "listed_max", "threshold"):
+            need(getattr(tenant, name) is not None, name, "a value, which listing needs")
+        chance = check_coin(tenant.chance, f"{place}.chance")
+        most, threshold = tenant.listed_max, tenant.threshold
+        assert most is not None and threshold is not None
+        need(most <= tenant.capacity, "listed_max", f"at most the capacity, {tenant.capacity}")
+        scores = ScoresPolicy(lattice=1, lo=threshold - 1, hi=threshold)
+        return TenantRules((), scores, keep, ListingRules(chance, most, threshold))
     for name in ("chance", "listed_max", "threshold"):
         need(getattr(tenant, name) is None, name, "null, which belongs to listing")
-    keep = None if tenant.keep is None else check_coin(tenant.keep, f"policy.tenants.{tenant.tenant}.keep")
     if tenant.noise:
         need(noise is not None, "noise", "false, since the policy has no noise")
         need(tenant.scores is None, "scores", "null, since the noise has its window")
@@ -158,8 +201,9 @@ def rules_of(tenant: TenantPolicy, noise: NoisePolicy | None) -> TenantRules:
         ("hi", lo < hi, f"greater than lo, {lo}", hi),
         (
             "lattice",
-            lattice <= MAX_LATTICE and lattice & (lattice - 1) == 0,
-            f"a power of two up to {MAX_LATTICE}",
+            # Without noise a coarse lattice only makes ties, which favour low positions whatever is asked.
+            lo >= hi or (hi - lo <= lattice <= MAX_LATTICE and lattice & (lattice - 1) == 0),
+            f"a power of two from {hi - lo}, the width, up to {MAX_LATTICE}",
             lattice,
         ),
     ):

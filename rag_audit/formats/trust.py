@@ -138,6 +138,8 @@ class Require(Model):
     max_epsilon: DecimalText | None = None
     max_odds_unlisted: DecimalText | None = None
     """the largest odds_unlisted, of tenants that sample"""
+    min_keep: DecimalText | None = None
+    """the least share of positions that a sample keeps, beside noise too"""
     max_delta: DecimalText | None = None
     min_k_max: Positive | None = None
     max_theta: DecimalText | None = None
@@ -254,6 +256,7 @@ _ADVICE = {
     "max_theta": ": what `rag-audit estimate calibrate` says of public questions at the policy's size",
     "min_tau": f": {_TAU_FORMS}",
     "max_odds_unlisted": " where tenants sample",
+    "min_keep": " where tenants sample",
 }
 
 

@@ -172,14 +172,14 @@ def no_noise(positions: int) -> Int32Array:
     return np.broadcast_to(np.zeros(1, np.int32), positions)
 
 
-def draw_kept(kappa: int, positions: int, keep: int) -> Int8Array:
-    """The kept positions of a sampled tenant, shape (positions,), 0 or 1: `relation.coins.coins` by the native core.
+def draw_coins(kappa: int, positions: int, bound: int) -> Int8Array:
+    """The coins of a slot, shape (positions,), 0 or 1: `relation.coins.coins` by the native core.
 
-    :param kappa: the key of the tenant's sampling slot
-    :param keep: Pi, over 2^40
-    :raises PolicyError: keep is not in 1..2^40 - 1
+    :param kappa: the key of the slot
+    :param bound: the probability of 1, over 2^40
+    :raises PolicyError: the bound is not in 1..2^40 - 1
     """
-    bits = _native.draw_coins(to_bytes(kappa), positions, check_coin(keep, "keep"))
+    bits = _native.draw_coins(to_bytes(kappa), positions, check_coin(bound, "coin"))
     return np.frombuffer(bits, np.int8)
 
 

@@ -22,6 +22,7 @@ from rag_audit.formats.receipts import OpenedReceipt, contradictions, open_recei
 from rag_audit.formats.records import (
     CountersignedReceipt,
     DisclosedQuery,
+    ListingRecord,
     RosterEntry,
     TenantEntry,
     document_digest,
@@ -31,6 +32,7 @@ from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.index.query import OpenedQuery
 from rag_audit.ledger.keys import SigningKey, VerifierKey
+from rag_audit.parties.holdings import Holdings
 from rag_audit.relation.field import to_hex
 
 MAX_FILE_BYTES = 16 << 20
@@ -164,6 +166,10 @@ class Account:
         receipt = check_receipt(answer.receipt, window, provider, request=request)
         _check_documents(answer, receipt)
         _check_openings(request, receipt, embedder or embedder_of(window))
+        if isinstance(
+            receipt.record, ListingRecord
+        ):  # before the receipt, without which the request is repeated
+            self.holdings(window).add((d.position, d.text) for d in answer.documents)
         kept = KeptReceipt(
             opening=digest, i=request.i, query=request.query, salt=request.salt, receipt=answer.receipt
         )
@@ -183,6 +189,11 @@ class Account:
         """Ask one question: sign and send the request, check the reply, and keep the receipt."""
         request = self.request(window, text, embedder=embedder)
         return self.accept(window, request, send(request), provider, embedder=embedder)
+
+    def holdings(self, window: Publication) -> Holdings:
+        """What the account was handed in a window, if its tenant lists by randomised response."""
+        digest = window.opening_digest()
+        return Holdings(self.directory / f"held-{digest[:16]}.jsonl", digest)
 
     def export_receipts(self, window: Publication, folder: Path, *, disclose: bool = False) -> list[Path]:
         """Countersign this window's receipts for a verifier.
@@ -322,7 +333,7 @@ def check_receipt(
         raise InvalidProof("the receipt names an unknown tenant", field="receipt.record", found=record.tenant)
     if digest_hex(window.policy) != opening.c_policy:
         raise InvalidProof("the policy is not the committed one", field="opening.c_policy")
-    wrong = contradictions(receipt, tenant, Policy.parse(window.policy, field="policy").top_k)
+    wrong = contradictions(receipt, tenant, Policy.parse(window.policy, field="policy"))
     if wrong:
         raise InvalidProof("the receipt contradicts its own record", field="receipt", found=wrong[0])
     if request is not None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from rag_audit import accounting
-from rag_audit.accounting.coins import Sampling, coin_of
+from rag_audit.accounting.coins import Listing, Sampling, coin_of
 from rag_audit.formats.policy import Policy
+from rag_audit.formats.tenants import UNRELATED
 from rag_audit.relation.coins import COIN_RANGE
 
 LITTLE = 10.0
@@ -16,6 +18,8 @@ WITHOUT_NOISE = 76
 of retrieval"; wordllama-256)."""
 SAMPLED = {"0.9": 70, "0.7": 55}
 """The same by the share of positions that a sample keeps."""
+LISTED = 53
+"""The same of listing with 0.7 kept: among the best five of what an account holds after 200 questions."""
 NOISED = ((0.0, 76), (0.02, 75), (0.0625, 65), (0.125, 43), (0.25, 14), (0.5, 5), (1.0, 1), (4.0, 0))
 """The same by the noise's sigma/Delta."""
 
@@ -37,6 +41,16 @@ def comparison(policy: Policy, gains: Sequence[int], lattice: int) -> list[str]:
         lines.append(
             f"  --mechanism sampling:{keep}  {found:>2}  odds_unlisted {odds} for any accounts and queries, no eps"
         )
+    listing = next(
+        (rules.listing for rules in map(policy.rules, policy.tenants) if rules.listing is not None), None
+    )
+    capacity = max(t.capacity for t in policy.tenants)
+    chance = coin_of(Decimal(UNRELATED) / capacity, "chance") if listing is None else listing.chance
+    eps_listing = accounting.text(Listing(coin_of("0.7", "keep"), chance).epsilon(policy.k_max))
+    lines.append(
+        f"  --mechanism listing:0.7   {LISTED:>2}  eps {eps_listing} over all outcomes, for any number of queries;"
+        " accounts keep what they are handed"
+    )
     lines.append(f"  --mechanism none          {WITHOUT_NOISE:>2}  nothing about privacy: integrity alone")
     return [*lines, *_warnings(policy, mechanism, eps)]
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TypedDict
 
 from rag_audit import accounting
 from rag_audit.accounting.bounds import BoundJson
-from rag_audit.accounting.coins import Sampling, odds_over_windows
+from rag_audit.accounting.coins import Listing, Sampling, odds_over_windows
 from rag_audit.accounting.values import Real, text
 from rag_audit.encoding.canonical import Json, digest_hex, read_json
 from rag_audit.errors import PolicyError, SchemaError
@@ -137,22 +137,35 @@ def compose(windows: Sequence[WindowPart], delta: Real | None = None) -> Cumulat
             found="; ".join(", ".join(sorted(names)) for names in shared),
         )
     total = delta or str(max((Decimal(part.policy.delta_policy) for part in windows), default=Decimal(0)))
-    parts: list[tuple[accounting.Mechanism, int]] = []
-    alone: list[float] = []
-    for part in windows:
-        noise = part.policy.noise
-        if noise is None or not all(part.policy.rules_by_name(t).gains for t in tenants):
-            alone.append(math.inf)
-        else:
-            mechanism = noise.mechanism()
-            parts.append((mechanism, part.compositions))
-            alone.append(accounting.eps_at(mechanism, part.compositions, total))
-    if len(parts) == len(windows):
-        bound = accounting.cumulative(parts, total)
-    else:
-        why = "a tenant of one of the windows has no noise, so no epsilon bounds every outcome"
-        bound = accounting.Bound(accounting.NO_BOUND, math.inf, 0.0, False, why, (why,))
+    bounds = [_of_tenant(windows, tenant, total) for tenant in tenants]
+    # Without windows there are no tenants, and the accountant says so.
+    bound = max(bounds, key=lambda b: b.eps) if bounds else accounting.cumulative([], total)
+    alone = [
+        max((_of_tenant([part], tenant, total).eps for tenant in tenants), default=0.0) for part in windows
+    ]
     return Cumulative(windows, bound, alone, tenants, _odds(windows, tenants))
+
+
+def _of_tenant(windows: Sequence[WindowPart], tenant: str, delta: Real) -> accounting.Bound:
+    """The bound for one tenant: noise composes exactly, the closed forms of listing add to it."""
+    parts: list[tuple[accounting.Mechanism, int]] = []
+    listed = Decimal(0)
+    for part in windows:
+        policy, rules = part.policy, part.policy.rules_by_name(tenant)
+        if rules.listing is not None and rules.keep is not None:
+            listed += Decimal(repr(Listing(rules.keep, rules.listing.chance).epsilon(policy.k_max)))
+        elif rules.gains and policy.noise is not None:
+            parts.append((policy.noise.mechanism(), part.compositions))
+        else:
+            why = (
+                f"tenant {tenant} of window {policy.window} has no noise, so no epsilon bounds every outcome"
+            )
+            return accounting.Bound(accounting.NO_BOUND, math.inf, 0.0, False, why, (why,))
+    if not parts:
+        why = "each window's closed form for randomised response, which add up"
+        return accounting.Bound(accounting.LISTING, float(listed), 0.0, True, None, (why,))
+    composed = accounting.cumulative(parts, delta)
+    return composed if not listed else replace(composed, eps=float(Decimal(repr(composed.eps)) + listed))
 
 
 def _odds(windows: Sequence[WindowPart], tenants: Sequence[str]) -> float | None:

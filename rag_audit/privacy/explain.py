@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from rag_audit import accounting
@@ -37,11 +37,12 @@ def figures_text(figures: PolicyFigures) -> str:
     return "\n".join(lines)
 
 
-def unlisted(odds: str) -> str:
-    """What `odds_unlisted` says, in words."""
+def unlisted(odds: str, tenants: Sequence[str]) -> str:
+    """What `odds_unlisted` says of some tenants, in words."""
     return (
-        "For a document that was handed to none of them, whatever any number of accounts see changes the odds that it"
-        f" is there by at most a factor {odds}. This is no epsilon: it says nothing of documents that were handed out."
+        f"For a document of {', '.join(tenants)} that was handed to none of them, whatever any number of accounts see"
+        f" changes the odds that it is there by at most a factor {odds}. This is no epsilon: it says nothing of"
+        " documents that were handed out."
     )
 
 
@@ -52,9 +53,12 @@ def mechanism_lines(tenants: Mapping[str, TenantFigures]) -> list[str]:
         kind = MECHANISM_WORDS[tenant["mechanism"]]
         eps, odds = tenant["eps"], tenant["odds_unlisted"]
         lines.append(f"{name}: {kind}; eps {eps}" + ("" if odds is None else f"; odds_unlisted {odds}"))
-    sampled = [float(t["odds_unlisted"]) for t in tenants.values() if t["odds_unlisted"] is not None]
-    if sampled:
-        lines += textwrap.wrap(unlisted(f"{max(sampled):g}"), _WIDTH)
+    by_odds: dict[str, list[str]] = {}
+    for name, tenant in tenants.items():
+        if tenant["odds_unlisted"] is not None:
+            by_odds.setdefault(tenant["odds_unlisted"], []).append(name)
+    for odds, names in by_odds.items():
+        lines += textwrap.wrap(unlisted(odds, names), _WIDTH)
     return lines
 
 
@@ -70,7 +74,7 @@ MECHANISM_WORDS = {
 def _noise_lines(figures: PolicyFigures) -> list[str]:
     b = figures["bounds"]
     mechanism = b["mechanism"]
-    best = figures["eps_audit_by"] if figures["eps_audit_by"] != accounting.NO_BOUND else b["counts"]
+    best = figures["eps_audit_by"]
     lines = [
         f"unit       {b['unit']}",
         f"adjacency  {b['adjacency']}",
@@ -84,16 +88,18 @@ def _noise_lines(figures: PolicyFigures) -> list[str]:
         mark = "  <- eps_audit" if bound["name"] == best else ""
         why = "" if bound["valid"] else f"  not valid: {bound['reason']}"
         lines.append(f"{bound['name'].replace('_', ' '):14} eps {bound['eps']}{mark}{why}")
-    membership = figures["membership"]
     lines.append(f"{'one account':14} eps {figures['eps_one_account']}")
     if "eps_all_accounts" in figures:
         lines.append(
             f"{'all accounts':14} eps {figures['eps_all_accounts']}  (accounts_max"
             f" {figures['accounts_max']}, no assumption on coalitions)"
         )
+    if (membership := figures.get("membership")) is not None:
+        lines.append(
+            f"membership inference by {b['k']} accounts: AUC at most {membership['auc_bound']}, true positives at 1 %"
+            f" false positives at most {100 * float(membership['tpr_at_fpr_1pct']):.3g} %"
+        )
     lines += [
-        f"membership inference by {b['k']} accounts: AUC at most {membership['auc_bound']}, true positives at 1 %"
-        f" false positives at most {100 * float(membership['tpr_at_fpr_1pct']):.3g} %",
         "",
         "for comparison, never counting:",
         *(f"  {name.replace('_', ' '):30} {value}" for name, value in b["not_bounds"].items()),
@@ -203,7 +209,14 @@ def _mechanism(p: Policy, tenant: TenantPolicyV2) -> tuple[str, str]:
             f"each position is kept for the whole window with probability {rules.keep / COIN_RANGE:.4g} and scores 0"
             " otherwise, so an answer misses that share of what it would find"
         )
-    if not rules.gains:
+    if rules.listing is not None:
+        chance = rules.listing.chance / COIN_RANGE
+        words.append(
+            f"a list is the first {rules.listing.most} positions that score at least {rules.listing.threshold} and"
+            f" that the account does not hold yet, and any other with probability {chance:.4g}; each account keeps"
+            " what it is handed, and ranks it by itself (`account search`)"
+        )
+    elif not rules.gains:
         words.append(
             f"scores are cut to {rules.scores.lo}..{rules.scores.hi} in {rules.scores.lattice} steps and ranked exactly"
         )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from rag_audit.proofs.scan.job import CertificateJob, NoiseCertificate
+    from rag_audit.proofs.scan.job import NoiseCertificate
 
 SYSTEMS = ("groth16", "scan")
 """The proof systems that this release verifies."""
@@ -38,7 +38,7 @@ class RecordPrivate:
     :param s1: second half of the seed
     :param index_salt: salt of the index commitment, or its 32-byte blinding key
     :param rows: the committed index, int8, shape (capacity, dimension)
-    :param noise: the slot's noise, int32, shape (capacity,)
+    :param noise: the slot's noise, int32, shape (capacity,); of a listing tenant its coins, one byte each
     :param scores: the query's scores, int32, shape (capacity,)
     :param certificate: the slot's noise certificate, if it was made before
     :param tokens: the query's tokens, cut to the embedder's limit
@@ -49,6 +49,7 @@ class RecordPrivate:
     :param positions: the listed positions in rank order
     :param low_memory: see `CertificateJob`; for systems that have this choice
     :param kept: of a sampled tenant, one byte 0 or 1 for each position, and the opening of their commitment
+    :param listing: of a listing tenant; `certificate` is then that of the slot's coins
     """
 
     s0: int = field(repr=False)
@@ -66,6 +67,21 @@ class RecordPrivate:
     positions: Sequence[int] = field(repr=False)
     low_memory: bool = False
     kept: tuple[bytes, bytes] | None = field(repr=False, default=None)
+    listing: ListingPrivate | None = field(repr=False, default=None)
+
+
+@dataclass(frozen=True)
+class ListingPrivate:
+    """What the proof of a listing tenant's record needs besides, which `repr` omits.
+
+    :param held: one byte 0 or 1 for each position, what the account held before the record
+    :param before: the secret of its commitment (`ProofSystem.hold`); None before the account's first record
+    :param after: the secret of the commitment to what it holds after the record
+    """
+
+    held: bytes = field(repr=False)
+    before: bytes | None = field(repr=False)
+    after: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -265,8 +281,16 @@ class ProofSystem(Protocol[Key]):
 
     def certificate_job(
         self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
-    ) -> CertificateJob | None:
-        """The job that makes a slot's noise certificate before its query; None for systems that have none."""
+    ) -> Job[NoiseCertificate] | None:
+        """The job that makes a slot's noise certificate, or that of a listing tenant's coins, before its query; None
+        where there is none."""
+
+    def hold(self, constants: Constants, held: bytes, secret: bytes) -> str:
+        """The commitment to what an account of a listing tenant holds, which its record names, 64 hexadecimal digits.
+
+        :param held: one byte 0 or 1 for each position
+        :param secret: 32 secret bytes that belong to this record alone, since salt or blindings follow from them
+        """
 
     def kept_job(
         self, kept: KeptPublic, s0: int, s1: int, salt: bytes, *, low_memory: bool = False

@@ -12,6 +12,7 @@ from rag_audit import _native
 from rag_audit.errors import EncodingError
 from rag_audit.relation.field import digest_to_field, to_bytes
 from rag_audit.relation.poseidon import (
+    TAG_HELD,
     TAG_KEPT,
     TAG_NOISE,
     TAG_QUERY,
@@ -20,7 +21,7 @@ from rag_audit.relation.poseidon import (
     TAG_TOPK,
     TAG_VECTOR,
 )
-from rag_audit.relation.vectors import pack_bits, pack_nibbles, pack_tokens
+from rag_audit.relation.vectors import BITS_PER_ELEMENT, pack_bits, pack_nibbles, pack_tokens
 
 
 def hash_elements(*xs: int) -> int:
@@ -78,6 +79,25 @@ def vector_commitment(salt: int, vector: Iterable[int]) -> int:
 def topk_commitment(salt: int, positions: Sequence[int]) -> int:
     """htopk, the commitment to the listed positions."""
     return hash_list(TAG_TOPK, [salt, len(positions), *positions])
+
+
+def listed_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
+    """htopk of a listing tenant (`relation.commitments.list_commitment`), by the listed positions."""
+    return hash_list(TAG_TOPK, [salt, capacity, *_packed(positions, capacity)])
+
+
+def held_commitment(salt: int, positions: Iterable[int], capacity: int) -> int:
+    """What an account of a groth16 tenant holds (`relation.commitments.held_commitment`), by position."""
+    return hash_list(TAG_HELD, [salt, *_packed(positions, capacity)])
+
+
+def _packed(positions: Iterable[int], capacity: int) -> list[int]:
+    """A bit for each position, 252 an element, of which those in `positions` are 1."""
+    elements = [0] * -(-capacity // BITS_PER_ELEMENT)
+    for position in positions:
+        element, bit = divmod(position, BITS_PER_ELEMENT)
+        elements[element] |= 1 << bit
+    return elements
 
 
 def kept_commitment(salt: int, kept: Sequence[bool]) -> int:

@@ -17,6 +17,8 @@ MAX_LATTICE = 1 << 24
 """Largest R: more than twice what any admitted noise covers, so that no score arithmetic comes near r."""
 MAX_DIMENSION = 4096
 """The most components of a vector."""
+LARGEST_SCORE = MAX_COMPONENT**2
+"""The largest score of one component: committed components are in -7..7."""
 LARGEST_PRODUCT = 64
 """The largest product of two components in -8..7; every score of d components lies in -56 d..64 d."""
 

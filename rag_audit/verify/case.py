@@ -133,6 +133,8 @@ class Case:
     """the earlier windows that the verifier was given, or the error where one cannot be read"""
     challenges: Sequence[NamedChallenge] = ()
     """the challenges that the verifier names itself"""
+    max_epsilon_asked: bool = False
+    """whether an option asks for an epsilon, of the whole window"""
     unread: Sequence[str] = ()
     """a complaint for each file that was handed in as a receipt but is none"""
     checks: list[Check] = field(default_factory=list)
@@ -153,6 +155,14 @@ class Case:
         """The closing record, if the last entry is one."""
         last = self.entries[-1]
         return last if isinstance(last, Closing) else None
+
+    @cached_property
+    def _by_slot(self) -> dict[tuple[str, int], QueryRecord]:
+        return {(q.account, q.i): q for q in reversed(self.queries)}
+
+    def before(self, record: QueryRecord) -> QueryRecord | None:
+        """The account's record before this one, by their numbers."""
+        return self._by_slot.get((record.account, record.i - 1))
 
     @cached_property
     def kept(self) -> dict[str, KeptEntry]:

@@ -50,6 +50,8 @@ def _figures(verdict: Verdict) -> list[str]:
             f"  {name}: at most {listable:,} of its positions were listed"
             for name, listable in f.get("listable", {}).items()
         ]
+    if "tenants" in f and "bounds" in f:
+        lines.append("  of the noise, for tenants that have it:")
     for bound in f["bounds"]["bounds"] if "bounds" in f else ():
         why = "" if bound["valid"] else f"  not valid: {bound['reason']}"
         counts = "  <- eps_audit" if bound["name"] == f["eps_audit_by"] else ""
@@ -62,8 +64,9 @@ def _figures(verdict: Verdict) -> list[str]:
         lines.append(
             f"  realised       eps {f['eps_realised']}  (the ledger's own counts, odometer-corrected)"
         )
+    steps = f", in {f['lattice']} steps" if "tenants" not in f else ""  # tenants have lattices of their own
     lines.append(
-        f"  scores         {f['scores']} of at most {LARGEST_PRODUCT * f['dimension']}, in {f['lattice']} steps;"
+        f"  scores         {f['scores']} of at most {LARGEST_PRODUCT * f['dimension']}{steps};"
         " what lies outside counts as the nearer end"
     )
     if (membership := f.get("membership")) is not None:

@@ -106,7 +106,7 @@ class Verdict:
         if self.passed and sampled:
             parts = ["PASS-SAMPLED"]
         if self.passed and "none" in {t["mechanism"] for t in f.get("tenants", {}).values()}:
-            parts = ["PASS-INTEGRITY"]
+            parts = ["PASS-INTEGRITY-SAMPLED" if sampled else "PASS-INTEGRITY"]
         if self.deciding is not None:
             parts.append(self.deciding.id)
         if self.exit_code in (ExitCode.PASS, ExitCode.UNMET):
@@ -170,7 +170,7 @@ def verify_window(
     file = window if isinstance(window, WindowFile) else WindowFile.load(window)
     handed_in, unread = load_receipts(receipts)
     case = open_case(file, trusted, handed_in, engine, [_previous(path) for path in previous])
-    case.unread, case.challenges = unread, own
+    case.unread, case.challenges, case.max_epsilon_asked = unread, own, max_epsilon is not None
     case.figures["allowed"] = allowed
     embedder, notes = _embedder(case)
     opening.check(case)
@@ -319,14 +319,17 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
     statuses = {c.status for c in case.checks}
     worst = next((s for s in (Status.FAIL, Status.UNDECIDED, Status.UNMET) if s in statuses), Status.PASS)
     require = case.trust.require
-    windows = [case.policy.rules(t).scores for t in case.policy.tenants]
+    windows = {t.tenant: case.policy.rules(t).scores for t in case.policy.tenants}
+    ranges = {f"{w.lo}..{w.hi}" for w in windows.values()}
+    if len(ranges) > 1:
+        ranges = {f"{tenant}:{w.lo}..{w.hi}" for tenant, w in windows.items()}
     figures: Figures = {
         **case.figures,
         "delta": case.policy.delta_policy,
         "k_max": case.policy.k_max,
         "n": case.policy.n,
-        "scores": "+".join(sorted({f"{w.lo}..{w.hi}" for w in windows})),
-        "lattice": max(w.lattice for w in windows),
+        "scores": "+".join(sorted(ranges)),
+        "lattice": min(w.lattice for w in windows.values()),
         "dimension": case.manifest["schema"]["dimension"],
         "beta": require.beta,
         "eta": require.eta,

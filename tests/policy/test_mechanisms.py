@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rag_audit.accounting import NO_BOUND
+from rag_audit.accounting import LISTING, NO_BOUND, text
+from rag_audit.accounting.coins import Listing
 from rag_audit.commit.draft import Mechanism, draft_policy, exact_scores
 from rag_audit.errors import PolicyError, RagAuditError, SchemaError
 from rag_audit.formats.policy import Policy, PolicyV1, PolicyV2
+from rag_audit.formats.tenants import ListingRules
 from rag_audit.privacy.compare import comparison
+from rag_audit.privacy.cumulative import compose, load_window
 from rag_audit.privacy.explain import explain
 from rag_audit.proofs.policy import check_policy
 from rag_audit.relation.coins import COIN_RANGE
 
 DIMENSION = 256
 KEEP = 9 * COIN_RANGE // 10
+LISTED = Listing(KEEP, COIN_RANGE // 50)
 
 
 def drafted(**mechanisms: Mechanism) -> Policy:
@@ -33,9 +39,11 @@ def drafted(**mechanisms: Mechanism) -> Policy:
     )
 
 
-MIXED = drafted(exact=Mechanism(noise=False), noise=Mechanism(), sample=Mechanism(noise=False, keep=KEEP))
-SAMPLE = 2  # the place of each tenant, in the order of names
-NOISE = 1
+LISTS = Mechanism(False, KEEP, ListingRules(COIN_RANGE // 50, 10, 354))
+MIXED = drafted(
+    exact=Mechanism(noise=False), listing=LISTS, noise=Mechanism(), sample=Mechanism(noise=False, keep=KEEP)
+)
+LIST, NOISE, SAMPLE = 1, 2, 3  # the place of each tenant, in the order of names
 
 
 def changed(change: Callable[[dict[str, Any]], object]) -> Policy:
@@ -54,6 +62,7 @@ def test_each_tenant_has_its_own_rules() -> None:
     rules = {t.tenant: MIXED.rules(t) for t in MIXED.tenants}
     assert {name: r.mechanism for name, r in rules.items()} == {
         "exact": "none",
+        "listing": "listing",
         "noise": "noise",
         "sample": "sampling",
     }
@@ -61,6 +70,7 @@ def test_each_tenant_has_its_own_rules() -> None:
     assert rules["sample"].keep == KEEP and not rules["noise"].sampled
     assert [sorted(t.circuits) for t in MIXED.tenants] == [
         ["embed", "retrieve"],
+        ["embed", "kept", "retrieve"],
         ["embed", "retrieve"],
         ["embed", "kept", "retrieve"],
     ]
@@ -91,23 +101,33 @@ def test_a_policy_of_one_version_is_none_of_the_other() -> None:
 @pytest.mark.parametrize(
     "change, field, expected",
     [
-        (tenant(SAMPLE, keep=0), "tenants[2].keep", "greater than or equal to 1"),
+        (tenant(SAMPLE, keep=0), "tenants[3].keep", "greater than or equal to 1"),
         (tenant(SAMPLE, keep=COIN_RANGE), "tenants.sample.keep", f"1..{COIN_RANGE - 1}"),
-        (tenant(SAMPLE, keep=1 << 53), "tenants[2].keep", "less than or equal"),
+        (tenant(SAMPLE, keep=1 << 53), "tenants[3].keep", "less than or equal"),
         (tenant(SAMPLE, scores=None), "tenants.sample.scores", "a score window"),
         (tenant(NOISE, scores=exact_scores(DIMENSION)), "tenants.noise.scores", "null"),
-        (tenant(SAMPLE, mechanism="listing"), "tenants.sample.mechanism", "does not prove listing"),
-        (tenant(SAMPLE, mechanism="noise"), "tenants[2].mechanism", "'top-k' or 'listing'"),
+        (tenant(SAMPLE, mechanism="listing"), "tenants.sample.scores", "null, since the threshold"),
+        (tenant(LIST, noise=True), "tenants.listing.noise", "false"),
+        (tenant(LIST, keep=None), "tenants.listing.keep", "0.7 is usual"),
+        (tenant(LIST, chance=None), "tenants.listing.chance", "a value"),
+        (tenant(LIST, chance=COIN_RANGE), "tenants.listing.chance", f"1..{COIN_RANGE - 1}"),
+        (tenant(LIST, listed_max=0), "tenants[1].listed_max", "greater than or equal to 1"),
+        (tenant(LIST, listed_max=65), "tenants.listing.listed_max", "at most the capacity, 64"),
+        (tenant(LIST, threshold=None), "tenants.listing.threshold", "a value"),
+        (tenant(LIST, threshold=49 * DIMENSION + 1), "tenants.listing.threshold", "at most 12544"),
+        (tenant(LIST, mechanism="top-k"), "tenants.listing.chance", "null"),
+        (tenant(SAMPLE, mechanism="noise"), "tenants[3].mechanism", "'top-k' or 'listing'"),
         (tenant(SAMPLE, chance=1), "tenants.sample.chance", "null"),
         (tenant(SAMPLE, listed_max=1), "tenants.sample.listed_max", "null"),
         (tenant(SAMPLE, threshold=1), "tenants.sample.threshold", "null"),
         (tenant(SAMPLE, scores={"lo": 5, "hi": 5, "lattice": 4}), "tenants.sample.scores.hi", "greater than lo"),
-        (tenant(SAMPLE, scores={"lo": 0, "hi": 16_385, "lattice": 4}), "tenants.sample.scores.hi", "at most 16384"),
-        (tenant(SAMPLE, scores={"lo": 0, "hi": 16, "lattice": 3}), "tenants.sample.scores.lattice", "power of two"),
+        (tenant(SAMPLE, scores={"lo": 0, "hi": 16_385, "lattice": 1 << 15}), "tenants.sample.scores.hi", "at most 16384"),
+        (tenant(SAMPLE, scores={"lo": 0, "hi": 16, "lattice": 24}), "tenants.sample.scores.lattice", "power of two"),
+        (tenant(SAMPLE, scores={"lo": 0, "hi": 16, "lattice": 8}), "tenants.sample.scores.lattice", "from 16, the width"),
         (tenant(SAMPLE, circuits={"retrieve": "00" * 32}), "tenants.sample.circuits", "kept"),
         (tenant(0, circuits={"retrieve": "00" * 32, "kept": "00" * 32}), "tenants.exact.circuits", "digests for"),
         (tenant(NOISE, noise=False, scores=exact_scores(DIMENSION)), "noise", "null, since no tenant has noise"),
-        (lambda p: p.update(noise=None), "tenants.noise.noise", "false"),
+        (lambda p: p.update(noise=None), "eps_acc", "null, since the policy has no noise"),
         (lambda p: p.update(sigma=None), "sigma", "a value"),
         (lambda p: p.update(eps_acc=None), "eps_acc", "a value"),
     ],
@@ -138,9 +158,37 @@ def test_one_tenant_without_noise_leaves_no_epsilon_for_the_window() -> None:
     assert (figures["eps_audit"], figures["eps_audit_by"]) == ("inf", NO_BOUND)
     eps = {name: t["eps"] for name, t in figures["tenants"].items()}
     assert eps["exact"] == eps["sample"] == "inf" != eps["noise"]
-    assert [t["odds_unlisted"] for t in figures["tenants"].values()] == [None, None, "10"]
+    assert [t["odds_unlisted"] for t in figures["tenants"].values()] == [None, "10", None, "10"]
     alone = drafted(noise=Mechanism(), sampled=Mechanism(keep=KEEP)).figures()
     assert alone["eps_audit"] == eps["noise"]
+
+
+def test_listing_has_an_epsilon_of_its_own() -> None:
+    """ln((pi q^-k + 1 - pi)/(1 - pi)) at pi = 0.9, q = 1/50: 450,000 + 1 over 0.1 for two accounts."""
+    figures = drafted(lists=LISTS).figures()
+    assert figures["eps_audit"] == figures["tenants"]["lists"]["eps"] == text(LISTED.epsilon(2)) != "inf"
+    assert figures["eps_audit_by"] == LISTING and "bounds" not in figures
+    assert figures["eps_one_account"] == text(LISTED.epsilon(1))
+    assert figures["eps_all_accounts"] == text(LISTED.epsilon(16))
+    assert abs(LISTED.epsilon(2) - math.log(9 * 50**2 + 1)) < 0.001
+    beside = drafted(lists=LISTS, noise=Mechanism()).figures()
+    assert float(beside["eps_audit"]) == max(float(t["eps"]) for t in beside["tenants"].values())
+    check_policy(drafted(lists=LISTS), DIMENSION)
+
+
+def test_windows_of_listing_add_up(tmp_path: Path) -> None:
+    parts = []
+    for name in ("w-1", "w-2"):
+        path = tmp_path / f"{name}.json"
+        path.write_bytes(drafted(lists=LISTS).model_copy(update={"window": name}).canonical())
+        parts.append(load_window(path))
+    found = compose(parts)
+    assert found.bound.eps == pytest.approx(2 * LISTED.epsilon(2)) and found.bound.name == LISTING
+    assert found.odds_unlisted == 100.0 and found.alone == [LISTED.epsilon(2)] * 2
+    path = tmp_path / "sampled.json"
+    path.write_bytes(drafted(lists=Mechanism(False, KEEP)).model_copy(update={"window": "w-3"}).canonical())
+    mixed = compose([*parts, load_window(path)])
+    assert math.isinf(mixed.bound.eps) and mixed.odds_unlisted == 1000.0
 
 
 def test_the_explanation_says_what_each_tenant_promises() -> None:
@@ -150,6 +198,7 @@ def test_the_explanation_says_what_each_tenant_promises() -> None:
         "each position is kept for the whole window with probability 0.9",
         "This is no epsilon",
         "nothing hides what is in the index",
+        "a list is the first 10 positions that score at least 354",
     ):
         assert " ".join(sentence.split()) in " ".join(text.split()), sentence
 
@@ -160,5 +209,6 @@ def test_who_chooses_is_warned() -> None:
     assert "exact: nothing hides what is in the index; verdicts say PASS-INTEGRITY" in lines
     assert "noise: this noise leaves less than half of retrieval" in lines
     assert "noise: eps" in lines and "promises little" in lines
+    assert "--mechanism listing:0.7   53  eps" in lines
     few = comparison(drafted(few=Mechanism(noise=False, keep=COIN_RANGE // 3)), (1, 8), 64)
     assert "few: the sample drops more than half of the positions" in "\n".join(few)

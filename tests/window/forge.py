@@ -19,6 +19,7 @@ from rag_audit.encoding.durable import replace_file
 from rag_audit.formats.opening import list_root
 from rag_audit.formats.records import (
     CountersignedReceipt,
+    ListingRecord,
     QueryRecord,
     ReceiptBody,
     RosterEntry,
@@ -313,7 +314,8 @@ class Forge:
         replace_file(path, draft.model_copy(update={"sig": key.sign(draft.message()).hex()}).canonical())
 
     def _receipt_text(self, held: HeldReceipt, tree: HashTree) -> str:
-        record = QueryRecord.parse(self.record(held.account, held.i), field="record")
+        value = self.record(held.account, held.i)
+        record = (ListingRecord if "held" in value else QueryRecord).parse(value, field="record")
         body = ReceiptBody.parse({**held.body, "record": record.dump()}, field="body")
         message = receipt_message(
             self.opening["origin"], digest_hex(self.opening), leaf_hash(record.canonical()), body

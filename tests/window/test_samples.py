@@ -13,8 +13,9 @@ import pytest
 
 from rag_audit.attest import answering
 from rag_audit.commit.draft import Mechanism
-from rag_audit.errors import ExitCode, StoreError, WitnessError
+from rag_audit.errors import ExitCode, PolicyError, StoreError, WitnessError
 from rag_audit.formats.records import KeptEntry
+from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.engine import reference_select
 from rag_audit.parties.provider.window import Window
 from rag_audit.relation.coins import COIN_RANGE, coins
@@ -27,7 +28,11 @@ from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
 KEEP = 7 * COIN_RANGE // 10
 MECHANISMS = {"law": Mechanism(noise=False, keep=KEEP), "medicine": Mechanism(keep=KEEP)}
 SYSTEMS = {"law": "scan", "medicine": "groth16"}
-ACCEPTED: dict[str, Any] = {"mechanisms": ["noise", "sampling"], "max_odds_unlisted": "3.3334"}
+ACCEPTED: dict[str, Any] = {
+    "mechanisms": ["noise", "sampling"],
+    "max_odds_unlisted": "3.3334",
+    "min_keep": "0.7",
+}
 FAIL, UNDECIDED, UNMET = ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET
 
 
@@ -93,9 +98,14 @@ def test_answers_are_exact_among_what_the_coins_keep(sampled: Finished) -> None:
 def test_a_relying_party_has_to_accept_the_mechanism_and_its_figure(sampled: Finished) -> None:
     verdict = sampled.verify()
     assert verdict.exit_code is UNMET
-    assert not_passed(verdict) == {"trust.mechanisms", "trust.max_odds_unlisted"}
+    assert not_passed(verdict) == {"trust.mechanisms", "trust.max_odds_unlisted", "trust.min_keep"}
     verdict = sampled.verify(require={**ACCEPTED, "max_odds_unlisted": "3.3333"})
     assert not_passed(verdict) == {"trust.max_odds_unlisted"}
+    for least in (None, "0.71"):
+        verdict = sampled.verify(require={**ACCEPTED, "min_keep": least})
+        assert not_passed(verdict) == {"trust.min_keep"}
+    verdict = sampled.verify(require=ACCEPTED, max_epsilon="60")
+    assert not_passed(verdict) == {"trust.max_epsilon"}, "an option asks of the whole window"
     verdict = sampled.verify(require={**ACCEPTED, "max_epsilon": "1"})
     assert not_passed(verdict) == {"trust.max_epsilon"}, "of the tenant that has noise"
 
@@ -119,6 +129,38 @@ def test_exact_answers_of_both_systems_are_those_of_the_reference(exact: Finishe
             vector = retained.opened(window.context.embedder).vector
             rules = window.policy.rules_by_name(record.tenant)
             assert list(retained.positions) == reference_select(tenant.index, vector, silent, rules.window, 2)
+
+
+def test_scores_that_say_nothing_are_no_pass(exact: Finished, tmp_path: Path) -> None:
+    """A window that begins above all scores makes every score 0, and positions are the provider's to choose."""
+    for lo, hi in ((300, 16_384), (0, 708)):
+        forge = Forge(exact)
+        for tenant in forge.policy["tenants"]:
+            tenant["scores"] |= {"lo": lo, "hi": hi}
+        folder = tmp_path / f"{lo}"
+        folder.mkdir()
+        verdict = forge.verify(folder, require={"mechanisms": ["none"]})
+        assert "trust.min_score_width" in not_passed(verdict)
+
+
+def test_sampled_mode_keeps_its_name(exact: Finished) -> None:
+    sampled = {
+        "mode": "sampled",
+        "beta": "0.9",
+        "eta": "0.9",
+        "challenge": "published",
+        "mechanisms": ["none"],
+    }
+    assert exact.verify(require=sampled).line.startswith("PASS-INTEGRITY-SAMPLED eps_if_conforming=inf")
+
+
+def test_a_policy_without_what_its_noise_needs_is_refused_by_name(sampled: Finished) -> None:
+    for name in ("eps_acc", "delta_acc", "calibration", "sigma"):
+        value = sampled.value()
+        value["policy"][name] = None
+        with pytest.raises(PolicyError) as caught:
+            sampled.verify(WindowFile.parse(value, field="window.json"))
+        assert caught.value.field == f"policy.{name}"
 
 
 # -- interruptions ---------------------------------------------------------------------------------------------
@@ -151,6 +193,31 @@ def test_an_interrupted_sample_goes_on_with_the_stored_commitment(
         assert (again.directory / "kept-law").read_bytes() == stored
         assert (again.directory / "proofs" / "kept-law.json").read_bytes() == proof
         assert again.keeper.commit() == 0
+
+
+def test_a_window_is_not_closed_before_its_samples_are_committed_to(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = service.commit(system="scan", mechanisms={**MECHANISMS, "medicine": Mechanism()})
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            window.keeper, "_prove", lambda *_, **__: (_ for _ in ()).throw(StoreError("no memory"))
+        )
+        with pytest.raises(StoreError):
+            service.cosign_opening(window)
+    service.clock.now = window.opening.opens_at
+    service.ask(window, "medicine-1", QUESTIONS["medicine"][0])
+    assert "law" not in window.state.kept
+    window.close()
+    assert window.state.kept["law"].seq < len(window.state.entries) - 1
+    window.shut()
+
+
+def test_certificates_are_made_ahead_for_noise_that_is_sampled(service: Service) -> None:
+    both = {"law": Mechanism(keep=KEEP), "medicine": Mechanism(noise=False, keep=KEEP)}
+    with service.open(system="scan", mechanisms=both) as window:
+        assert window.certify_ahead(1) == 2, "law's two accounts; without noise there is nothing to certify"
+        service.ask(window, "law-1", QUESTIONS["law"][0], eager=True)
 
 
 def test_a_lost_opening_is_said_and_never_replaced(service: Service) -> None:

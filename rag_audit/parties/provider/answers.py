@@ -13,7 +13,9 @@ from rag_audit.formats.receipts import make_receipt
 from rag_audit.formats.records import QueryRecord
 from rag_audit.formats.requests import Answer, AnsweredDocument, Refusal, SignedRequest
 from rag_audit.index.engine import Int32Array, NoisePool
+from rag_audit.index.query import OpenedQuery
 from rag_audit.parties.provider.context import Context
+from rag_audit.parties.provider.holding import Holder
 from rag_audit.parties.provider.keeping import Keeper
 from rag_audit.parties.provider.proving import Prover
 
@@ -37,6 +39,7 @@ class Answers:
         self._certificates = certificates
         self._prover = prover
         self._keeper = keeper
+        self._holder = Holder(context)
         self.release = Release()
 
     def query(self, request: SignedRequest, *, eager: bool) -> Answer:
@@ -58,18 +61,15 @@ class Answers:
             self._check_turn(request)
             slot = SlotKey(request.tenant, request.account, request.i)
             tenant = context.commitment.tenants[request.tenant]
-            self._keeper.ensure(request.tenant)  # where it was interrupted after the beacon was drawn
-            positions = answering.select_positions(
-                asked,
-                tenant=tenant,
-                noise=self._noise_of(slot),
-                policy=context.policy,
-                kept=self._keeper.bits(request.tenant),
-            )
+            self._sample(request.tenant)
+            positions = self._positions(asked, slot)
             documents = answering.document_openings(tenant, positions, context.secrets)
+            listing = context.policy.rules_by_name(request.tenant).listing is not None
             draft = answering.query_record(
-                request, asked, positions, documents, window=context.opening.window
-            )
+                request, asked, positions, documents, window=context.opening.window,
+                capacity=tenant.index.capacity,
+                held=self._holder.after(slot, request.hq, positions) if listing else None,
+            )  # fmt: skip
             at_once = eager or context.policy.proving == "eager"
             proof = self._prover.prove_now(draft, asked, positions) if at_once else None
             retained = Retained(request.query, request.salt, positions)
@@ -78,8 +78,8 @@ class Answers:
             )
             if at_once:
                 # The wait comes before the record gets its time, which its account and the window file show.
-                self.release.hold(arrived, capacity=tenant.index.capacity,
-                                   components=len(context.policy.rules_by_name(request.tenant).gains))  # fmt: skip
+                components = len(context.policy.rules_by_name(request.tenant).gains)
+                self.release.hold(arrived, capacity=tenant.index.capacity, components=max(1, components))
             record = state.append(
                 lambda seq: draft.model_copy(
                     update={"seq": seq, "ts": state.timestamp_inside(), "proof": proof}
@@ -115,6 +115,29 @@ class Answers:
         refusal = Refusal(type="refusal", v=1, origin=context.opening.origin, opening=context.opening_digest,
                           account=account, i=i, hq=hq, reason=reason, detail=detail, sig="0" * 128)  # fmt: skip
         return refusal.model_copy(update={"sig": context.key.sign(refusal.message()).hex()})
+
+    def _sample(self, tenant: str) -> None:
+        """Commit to a sampled tenant's kept positions, where that was interrupted after the beacon was drawn.
+
+        :raises RequestRefused: the window is being closed, so that the ledger takes no such entry any more
+        """
+        self._keeper.ensure(tenant, low_memory=self._prover.low_memory)
+        if tenant in self._keeper.sampled and tenant not in self._context.state.kept:
+            raise RequestRefused("closed", "the window is closed")
+
+    def _positions(self, asked: OpenedQuery, slot: SlotKey) -> tuple[int, ...]:
+        """The positions that answer a question in its slot, by the tenant's mechanism."""
+        context, kept = self._context, self._keeper.bits(slot.tenant)
+        tenant, rules = context.commitment.tenants[slot.tenant], context.policy.rules_by_name(slot.tenant)
+        if rules.listing is None:
+            return answering.select_positions(
+                asked, tenant=tenant, noise=self._noise_of(slot), policy=context.policy, kept=kept
+            )
+        assert kept is not None  # listing tenants sample
+        held, chance = self._holder.before(slot), context.coins(slot)
+        return answering.select_list(
+            asked, tenant=tenant, rules=rules.listing, kept=kept, held=held, chance=chance
+        )
 
     def _noise_of(self, slot: SlotKey) -> Int32Array:
         """The slot's noise, drawn ahead where the tenant has any."""

@@ -17,7 +17,7 @@ from rag_audit.formats.policy import Policy
 from rag_audit.formats.publics import SlotKey, TenantPublic, tenant_public
 from rag_audit.formats.records import Opening, QueryRecord
 from rag_audit.index.embedders import Embedder
-from rag_audit.index.engine import Int32Array
+from rag_audit.index.engine import Int8Array, Int32Array
 from rag_audit.ledger.keys import SigningKey, VerifierKey
 from rag_audit.parties.provider.state import LedgerState
 from rag_audit.proofs.interface import ProofSystem, proof_system
@@ -105,6 +105,18 @@ class Context:
             self.beacon(slot.account),
             capacity,
             self.policy.rules_by_name(slot.tenant).gains,
+        )
+
+    def coins(self, slot: SlotKey) -> Int8Array:
+        """The coins of a listing tenant's slot, 1 where chance lists a position, shape (capacity,).
+
+        :raises WindowStateError: the slot's account has no beacon yet
+        """
+        listing = self.policy.rules_by_name(slot.tenant).listing
+        assert listing is not None
+        capacity = self.commitment.tenants[slot.tenant].index.capacity
+        return answering.slot_coins(
+            self.secrets, self.opening.window, slot, self.beacon(slot.account), capacity, listing.chance
         )
 
     def retained(self, record: QueryRecord) -> Retained:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import cast
 
 from rag_audit.attest import answering
-from rag_audit.encoding.canonical import Json, jcs, read_bytes, read_json, sha256
+from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_bytes, read_json, sha256
 from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
 from rag_audit.encoding.sealed import seal, unseal
 from rag_audit.errors import StoreError, WindowStateError
@@ -25,6 +25,7 @@ from rag_audit.proofs.interface import KeptColumn
 
 MAX_KEPT_BYTES = 1 << 26
 _LENGTH = 8
+_DIGEST = 32
 
 
 class Keeper:
@@ -94,16 +95,12 @@ class Keeper:
             return False
         with self._lock:
             lock = self._locks.setdefault(tenant, threading.Lock())
-        with lock:
-            if tenant in state.kept:
-                return False
-            column = self._stored(tenant)
-            if column is None:
-                column = self._prove(tenant, low_memory=low_memory)
-            digest = column.commitment.digest
-            with state.sample_of(tenant) as due:
-                if due:
-                    state.append(
+        # Announced before it is proved: a closing record waits for it.
+        with lock, state.sample_of(tenant) as due:
+            if due:
+                column = self._stored(tenant) or self._prove(tenant, low_memory=low_memory)
+                digest = column.commitment.digest
+                state.append(
                         lambda seq: KeptEntry(type="kept", v=1, seq=seq, window=self._context.opening.window,
                                               tenant=tenant, commitment=digest)
                     )  # fmt: skip
@@ -122,7 +119,8 @@ class Keeper:
         made = job.run()
         replace_file(context.layout.proof(_name(tenant)), jcs(made.proof))
         points = made.commitment.points
-        plain = len(points).to_bytes(_LENGTH, "big") + points + made.opening
+        proved = bytes.fromhex(digest_hex(made.proof))
+        plain = proved + len(points).to_bytes(_LENGTH, "big") + points + made.opening
         blob = seal(plain, secrets.retention_key, self._associated(tenant, made.commitment.digest))
         replace_file(context.layout.kept(tenant), made.commitment.digest.encode() + blob, mode=PRIVATE_MODE)
         return made
@@ -154,9 +152,13 @@ class Keeper:
         plain = unseal(
             blob[64:], context.secrets.retention_key, self._associated(tenant, digest), what="kept positions"
         )
-        end = _LENGTH + int.from_bytes(plain[:_LENGTH], "big")
         proof = cast("dict[str, Json]", read_json(proof_path, max_bytes=MAX_PROOF_BYTES))
-        return KeptColumn(KeptCommitment(digest, plain[_LENGTH:end]), proof, plain[end:])
+        if digest_hex(proof) != plain[:_DIGEST].hex():
+            raise StoreError("the stored proof of the kept positions is another one", field=str(proof_path),
+                             expected=plain[:_DIGEST].hex(), found=digest_hex(proof))  # fmt: skip
+        start = _DIGEST + _LENGTH
+        end = start + int.from_bytes(plain[_DIGEST:start], "big")
+        return KeptColumn(KeptCommitment(digest, plain[start:end]), proof, plain[end:])
 
     def _beacon(self) -> bytes:
         beacon = self._context.state.beacons.get(0)

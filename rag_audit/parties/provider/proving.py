@@ -19,6 +19,7 @@ from rag_audit.formats.records import QueryRecord
 from rag_audit.index.query import OpenedQuery
 from rag_audit.ledger.note import parse_note
 from rag_audit.parties.provider.context import Context
+from rag_audit.parties.provider.holding import Holder
 from rag_audit.parties.provider.keeping import Keeper
 from rag_audit.parties.provider.publishing import Publisher
 from rag_audit.proofs.executors import run_jobs
@@ -43,6 +44,7 @@ class Prover:
         self._publisher = publisher
         self._certificates = certificates
         self._keeper = keeper
+        self._holder = Holder(context)
 
     def prove(
         self,
@@ -214,15 +216,17 @@ class Prover:
 
     def _private(self, record: QueryRecord, query: OpenedQuery, positions: Sequence[int]) -> RecordPrivate:
         context, slot = self._context, SlotKey(record.tenant, record.account, record.i)
+        listing = context.policy.rules_by_name(record.tenant).listing is not None
         return answering.record_private(
             query,
             positions,
             tenant=context.commitment.tenants[record.tenant],
             window_secrets=context.secrets,
-            noise=lambda: context.noise(slot),
+            noise=lambda: context.coins(slot) if listing else context.noise(slot),
             certificate=lambda: self._certificates.get(slot),
             low_memory=self.low_memory,
             kept=self._keeper.opening(record.tenant),
+            listing=self._holder.private(slot, record.hq) if listing else None,
         )
 
     def _public(self, record: QueryRecord) -> RecordPublic:
@@ -232,12 +236,16 @@ class Prover:
             self._keeper.public(record.tenant),
             opening=context.opening,
             beacon=context.beacon(record.account),
+            before=context.state.by_slot.get((record.account, record.i - 1)),
         )
 
     def _certificate_job(self, slot: SlotKey) -> Job[NoiseCertificate] | None:
         context = self._context
         public = slot_public(
-            slot, context.public(slot.tenant), opening=context.opening, beacon=context.beacon(slot.account)
+            slot,
+            self._keeper.public(slot.tenant),
+            opening=context.opening,
+            beacon=context.beacon(slot.account),
         )
         s0, s1 = context.secrets.s0, context.secrets.s1
         return context.system(slot.tenant).certificate_job(public, s0, s1, low_memory=self.low_memory)

@@ -286,6 +286,7 @@ class Window(WindowView):
             if not state.ended:
                 if not abandoned:
                     self._require("active")
+                    self._sample()
                 # No entry may follow the estimate.
                 state.wait_until_quiet()
                 coalition = declare(self.context, executor, progress, certify=certify)

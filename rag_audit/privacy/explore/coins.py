@@ -23,17 +23,12 @@ from rag_audit.accounting import coins
 from rag_audit.accounting.values import count, text
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import PolicyError
+from rag_audit.formats.tenants import DEFAULT_LISTED_MAX, THRESHOLDS, UNRELATED
 from rag_audit.privacy.explore.samples import Sample
 from rag_audit.privacy.explore.simulate import Recall, recall_of
 from rag_audit.relation.coins import COIN_RANGE
 
 Bits: TypeAlias = npt.NDArray[np.bool_]
-DEFAULT_LISTED_MAX = 32
-THRESHOLDS = {"wordllama-256": 354}
-"""Raw scores from which passages are relevant, by embedder: chosen on public collections (cosine 0.35), never on a
-provider's."""
-_UNRELATED = 5
-"""Positions that chance puts into a list, on average, in the default rows."""
 _FORM = (
     "sampling:KEEP, or listing:KEEP:CHANCE:THRESHOLD[:MOST], such as sampling:0.9 or listing:0.7:0.00122:354"
 )
@@ -153,8 +148,8 @@ def default_mechanisms(embedder: str, capacity: int) -> list[CoinMechanism]:
     keeps = [coins.coin_of(keep, "keep") for keep in ("0.9", "0.7")]
     out: list[CoinMechanism] = [SampledTopK(coins.Sampling(keep)) for keep in keeps]
     threshold = THRESHOLDS.get(embedder)
-    if threshold is not None and capacity > 2 * _UNRELATED:
-        chance = coins.coin_of(Decimal(_UNRELATED) / capacity, "chance")
+    if threshold is not None and capacity > 2 * UNRELATED:
+        chance = coins.coin_of(Decimal(UNRELATED) / capacity, "chance")
         most = min(DEFAULT_LISTED_MAX, capacity)
         out += [RandomisedList(coins.Listing(keep, chance), threshold, most) for keep in keeps]
     return out

@@ -132,6 +132,10 @@ class Groth16:
         keys = proving_key(own.instance)
         return replace(own, vk=keys.vk_digest), {own.instance.digest(): keys.vk_digest}
 
+    def hold(self, constants: Constants, held: bytes, secret: bytes) -> str:
+        """See `ProofSystem.hold`."""
+        raise PolicyError("windows list by the scan argument alone", field="mechanism")
+
     def kept_job(
         self, kept: KeptPublic, s0: int, s1: int, salt: bytes, *, low_memory: bool = False
     ) -> Job[KeptColumn]:

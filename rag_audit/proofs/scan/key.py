@@ -38,6 +38,15 @@ COINS_PROTOCOL = digest_hex(
     {"system": "scan", "version": VERSION, "argument": _OTHERS["coins"].hex(), "claims": ["kept"]}
 )
 """The digest that names the argument that positions are kept by the coins of the seed."""
+LISTING_PROTOCOL = digest_hex(
+    {
+        "system": "scan",
+        "version": VERSION,
+        "argument": _OTHERS["listing"].hex(),
+        "claims": ["A2", "A3", "A4"],
+    }
+)
+"""The digest that names the argument of records of listing tenants."""
 COALITION_PROTOCOL = digest_hex(
     {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["coalition"]}
 )
@@ -59,7 +68,8 @@ class ScanKey:
     :param lo: lower end of the score window
     :param hi: upper end of the score window
     :param lattice: R
-    :param kept: commitments to the rows of a sampled tenant's kept positions, 32 bytes each; empty where it keeps all
+    :param kept: commitments to the rows of a sampled tenant's kept positions, 32 bytes each; None where it keeps all
+    :param chance: of a listing tenant, Q over 2^40; `hi` is then the threshold, and `listed` the longest list
     """
 
     points: bytes
@@ -71,12 +81,13 @@ class ScanKey:
     lo: int
     hi: int
     lattice: int
-    kept: bytes = b""
+    kept: bytes | None = None
+    chance: int | None = None
 
     @property
     def protocol(self) -> str:
         """The digest that names the argument of the tenant's records."""
-        return protocol_of(self.gains, sampled=bool(self.kept))
+        return protocol_of(self.gains, sampled=self.kept is not None, listing=self.chance is not None)
 
     @cached_property
     def index(self) -> _native.ScanIndex:
@@ -107,7 +118,7 @@ class ScanKey:
             )
         try:
             return _native.ScanParameters(
-                self.window, list(self.gains), self.listed, self.lo, self.hi, self.lattice, self.kept or None
+                self.window, list(self.gains), self.listed, self.lo, self.hi, self.lattice, self.kept
             )
         except (ValueError, OverflowError) as exc:
             raise EncodingError("the policy's constants are refused", field="window", found=str(exc)) from exc
@@ -130,8 +141,10 @@ class ScanKey:
         return {k: v for k, v in self.__dict__.items() if k not in ("index", "parameters", "digest")}
 
 
-def protocol_of(gains: Sequence[int], *, sampled: bool) -> str:
+def protocol_of(gains: Sequence[int], *, sampled: bool, listing: bool = False) -> str:
     """The digest that names the argument of records: of noise alone, the one that every window of version 1 has."""
+    if listing:
+        return LISTING_PROTOCOL
     return SAMPLED_PROTOCOL if sampled or not gains else PROTOCOL
 
 

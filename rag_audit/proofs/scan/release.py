@@ -6,14 +6,22 @@ from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import SetupError
 from rag_audit.proofs.interface import Pins
 from rag_audit.proofs.scan.embed import EmbedArgument
-from rag_audit.proofs.scan.key import COALITION_PROTOCOL, COINS_PROTOCOL, PROTOCOL, SAMPLED_PROTOCOL
+from rag_audit.proofs.scan.key import (
+    COALITION_PROTOCOL,
+    COINS_PROTOCOL,
+    LISTING_PROTOCOL,
+    PROTOCOL,
+    SAMPLED_PROTOCOL,
+)
 
 
 def protocols_digest() -> str:
     """SHA-256 over the digests of all protocols, 64 hexadecimal digits: for `retrieve` of each kind, `embed` (by that
     for one token), `kept` and the coalition proof. It changes with any of them.
     """
-    return digest_hex({**_of_noise(), "kept": COINS_PROTOCOL, "sampled": SAMPLED_PROTOCOL})
+    return digest_hex(
+        {**_of_noise(), "kept": COINS_PROTOCOL, "listing": LISTING_PROTOCOL, "sampled": SAMPLED_PROTOCOL}
+    )
 
 
 def noise_protocols_digest() -> str:

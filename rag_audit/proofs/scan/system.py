@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from rag_audit.encoding.canonical import Json, jcs, parse_hex, sha256
-from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError
+from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
 from rag_audit.formats.constants import KEPT, Constants
 from rag_audit.formats.publics import KeptPublic, RecordPublic, SlotPublic, TenantPublic
-from rag_audit.formats.statements import EmbedStatement, PublicValues, Statement
+from rag_audit.formats.statements import EmbedStatement, ListedStatement, PublicValues, Statement
 from rag_audit.proofs.batch import Refusals
 from rag_audit.proofs.interface import (
     IndexCommitment,
@@ -27,10 +27,11 @@ from rag_audit.proofs.interface import (
 )
 from rag_audit.proofs.scan import embed, verify
 from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey, table_columns
-from rag_audit.proofs.scan.job import CertificateJob, ProofJob
+from rag_audit.proofs.scan.job import CertificateJob, NoiseCertificate, ProofJob
 from rag_audit.proofs.scan.kept import KeptJob, open_kept
 from rag_audit.proofs.scan.key import (
     COINS_PROTOCOL,
+    LISTING_PROTOCOL,
     MAX_LISTED,
     PROTOCOL,
     SAMPLED_PROTOCOL,
@@ -39,6 +40,14 @@ from rag_audit.proofs.scan.key import (
     parse_points,
     points_json,
     protocol_of,
+)
+from rag_audit.proofs.scan.listing import (
+    ChanceJob,
+    ListJob,
+    held_digest,
+    held_rows,
+    list_refusals,
+    parse_list_proof,
 )
 from rag_audit.proofs.scan.release import check_pin
 from rag_audit.proofs.scan.store import commit_index_file
@@ -88,7 +97,7 @@ class Scan:
     def circuits(self, constants: Constants) -> dict[str, str]:
         """See `ProofSystem.circuits`."""
         self.check_constants(constants)
-        made = {"retrieve": protocol_of(constants.gains, sampled=constants.sampled)}
+        made = {"retrieve": protocol_for(constants)}
         if constants.sampled:
             made[KEPT] = COINS_PROTOCOL
         # Other embedders and limits do not fit the argument, and their A1 is not proved.
@@ -112,13 +121,17 @@ class Scan:
                 salt_q=private.salt_q,
                 salt_c=private.salt_c,
             )
-        noisy = bool(record.tenant.constants.gains)
-        made = private.certificate() if noisy else None
+        if record.tenant.constants.listing:
+            return self._list_job(record, private)
+        key, noisy = retrieve_key(record.tenant), bool(record.tenant.constants.gains)
+        certificate: NoiseCertificate | CertificateJob | None = None
+        if noisy:
+            slot = (record.c_seed, record.beacon, record.slot, private.s0, private.s1)
+            certificate = private.certificate() or CertificateJob(key, *slot, private.low_memory)
         return ProofJob(
-            key=retrieve_key(record.tenant),
+            key=key,
             statement=_retrieve_statement(record),
-            certificate=made
-            or self.certificate_job(record, private.s0, private.s1, low_memory=private.low_memory),
+            certificate=certificate,
             noise=private.noise() if noisy else b"",
             scores=private.scores(),
             vector=private.vector,
@@ -130,13 +143,46 @@ class Scan:
             kept=private.kept,
         )
 
+    def _list_job(self, record: RecordPublic, private: RecordPrivate) -> ListJob:
+        if private.listing is None or private.kept is None:
+            raise WitnessError(
+                "what the account holds, or which positions are kept, is missing", field="record"
+            )
+        key = retrieve_key(record.tenant)
+        s0, s1, low = private.s0, private.s1, private.low_memory
+        kept, kept_opening = private.kept
+        return ListJob(
+            key=key,
+            statement=cast(ListedStatement, _retrieve_statement(record)),
+            certificate=private.certificate() or ChanceJob.of(key, record, s0, s1, low_memory=low),
+            chance=private.noise(),
+            kept=kept,
+            kept_opening=kept_opening,
+            held=private.listing.held,
+            before=private.listing.before,
+            after=private.listing.after,
+            scores=private.scores(),
+            vector=private.vector,
+            salt_c=private.salt_c,
+            salt_k=private.salt_k,
+            blinding_key=to_bytes(private.index_salt),
+            low_memory=low,
+        )
+
+    def hold(self, constants: Constants, held: bytes, secret: bytes) -> str:
+        """See `ProofSystem.hold`."""
+        rows, _ = held_rows(constants.capacity, held, secret)
+        return held_digest(constants.capacity, rows)
+
     def certificate_job(
         self, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool = False
-    ) -> CertificateJob | None:
-        """See `ProofSystem.certificate_job`: there is none without noise."""
+    ) -> CertificateJob | ChanceJob | None:
+        """See `ProofSystem.certificate_job`: there is none without noise and without coins."""
+        key = retrieve_key(slot.tenant)
+        if slot.tenant.constants.listing:
+            return ChanceJob.of(key, slot, s0, s1, low_memory=low_memory)
         if not slot.tenant.constants.gains:
             return None
-        key = retrieve_key(slot.tenant)
         return CertificateJob(key, slot.c_seed, slot.beacon, slot.slot, s0, s1, low_memory)
 
     def keyed(self, job: RecordJob) -> tuple[RecordJob, dict[str, str]]:
@@ -183,7 +229,7 @@ class Scan:
         C_idx, the table's among the embedder's artefacts.
         """
         c = tenant.constants
-        check_pin(pins, sampled=name == "retrieve" and protocol_of(c.gains, sampled=c.sampled) != PROTOCOL)
+        check_pin(pins, sampled=name == "retrieve" and protocol_for(c) != PROTOCOL)
         digest = tenant.table_digest(TABLE_ARTEFACT) if name == "embed" else tenant.c_idx
         place = f"verification_keys.{digest[:16]}"
         if digest not in published:
@@ -203,6 +249,8 @@ class Scan:
 
     def parse_proof(self, value: Json, circuit: str, *, field: str) -> bytes:
         """See `ProofSystem.parse_proof`."""
+        if circuit == LISTING_PROTOCOL:
+            return parse_list_proof(value, field=field)
         parse = verify.parse_proof if circuit in (PROTOCOL, SAMPLED_PROTOCOL) else embed.parse_embed
         return parse(value, circuit, field=field)
 
@@ -217,6 +265,8 @@ class Scan:
         """See `ProofSystem.refusals`; `engine` names a verifier of Groth16 proofs, while scan proofs have only one."""
         if isinstance(key, EmbedKey):
             return embed.embed_refusals(key, proofs, cast("Sequence[EmbedStatement]", statements))
+        if key.chance is not None:
+            return list_refusals(key, proofs, cast("Sequence[ListedStatement]", statements))
         return verify.refusals(key, proofs, cast("Sequence[Statement]", statements))
 
     def places(self, name: str, value: Json) -> int:
@@ -248,13 +298,28 @@ def retrieve_key(tenant: TenantPublic) -> ScanKey:
     if c.sampled and tenant.kept is None:
         raise SchemaError("the ledger does not say which positions are kept", field="kept",
                           expected=f"an entry for {tenant.tenant}")  # fmt: skip
-    protocol = protocol_of(c.gains, sampled=c.sampled)
+    protocol = protocol_for(c)
     named: Json = {"opening": tenant.opening, "protocol": protocol, "tenant": tenant.tenant}
     window = sha256(b"rag-audit/scan/window/v1" + jcs(named))
-    kept = b"" if tenant.kept is None else tenant.kept.points
+    kept = tenant.kept.points if c.sampled and tenant.kept is not None else None
     return ScanKey(
-        tenant.points, c.dimension, c.capacity, window, c.gains, c.top_k, c.lo, c.hi, c.lattice, kept
+        tenant.points,
+        c.dimension,
+        c.capacity,
+        window,
+        c.gains,
+        c.top_k,
+        c.lo,
+        c.hi,
+        c.lattice,
+        kept,
+        c.chance,
     )
+
+
+def protocol_for(c: Constants) -> str:
+    """The digest that names the argument of records under a tenant's constants."""
+    return protocol_of(c.gains, sampled=c.sampled, listing=c.listing)
 
 
 def _retrieve_statement(record: RecordPublic) -> Statement:

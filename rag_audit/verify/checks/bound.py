@@ -28,7 +28,8 @@ def check(case: Case) -> None:
         case.figures["eps_realised"] = accounting.text(max(realised, default=0.0))
         if policy.v > 1:
             case.figures["listable"] = {
-                t.tenant: min(t.capacity, counts[t.tenant].total() * policy.top_k) for t in policy.tenants
+                t.tenant: min(t.capacity, counts[t.tenant].total() * policy.longest(t))
+                for t in policy.tenants
             }
 
 
@@ -36,7 +37,11 @@ def _realised(case: Case, tenant: str, asked: list[int]) -> float:
     """What the accounts that asked can have learnt: infinite where the tenant's mechanism bounds no epsilon."""
     policy = case.policy
     part = policy.tenant(tenant)  # None for a tenant that the policy lacks, at which `ledger.accounts` fails
+    if part is not None and policy.rules(part).listing is not None:
+        # The theorem holds on each transcript, for the accounts that asked.
+        return policy.protected(part).epsilon(min(len(asked), policy.k_max), None)
     if policy.noise is None or (part is not None and not policy.rules(part).gains):
+        return math.inf
         return math.inf
     mechanism = policy.noise.mechanism()
     return accounting.realised(mechanism, asked, policy.delta_policy, n=policy.n, k=policy.k_max).eps

@@ -16,6 +16,7 @@ from rag_audit.formats.records import (
     Enrolment,
     Entry,
     KeptEntry,
+    ListingRecord,
     Opening,
     QueryRecord,
     verifies,
@@ -37,6 +38,7 @@ def check(case: Case) -> None:
     _clock(case)
     _accounts(case)
     _kept(case)
+    _held(case)
     _requests(case)
     _slots(case)
 
@@ -242,7 +244,7 @@ def _enrolment_beacons(case: Case) -> None:
 def _kept(case: Case) -> None:
     """Check that each sampled tenant's kept positions are committed to once, after the beacon that decides them and
     before the first query that they decide."""
-    sampled = [t.tenant for t in case.policy.tenants if case.policy.rules(t).sampled]
+    sampled = dict.fromkeys(t.tenant for t in case.policy.tenants if case.policy.rules(t).sampled)
     entries = [e for e in case.entries if isinstance(e, KeptEntry)]
     if not sampled and not entries:
         return
@@ -262,6 +264,21 @@ def _kept(case: Case) -> None:
     bad = first(wrong())
     case.report("ledger.kept", bad is None, "one entry for each sampled tenant, before its first query",
                 bad or f"{len(entries)} tenants", bad and "entries")  # fmt: skip
+
+
+def _held(case: Case) -> None:
+    """Check that the records of listing tenants, and no others, say what their accounts hold after them."""
+    listing = {t.tenant for t in case.policy.tenants if case.policy.rules(t).listing is not None}
+    if not listing and not any(isinstance(q, ListingRecord) for q in case.queries):
+        return
+    wrong = (
+        f"record {q.seq} of {q.tenant}"
+        for q in case.queries
+        if isinstance(q, ListingRecord) != (q.tenant in listing)
+    )
+    bad = first(wrong)
+    case.report("ledger.held", bad is None, "records of listing tenants alone say what is held",
+                bad or f"{len(listing)} listing tenants", bad)  # fmt: skip
 
 
 def _requests(case: Case) -> None:

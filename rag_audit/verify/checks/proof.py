@@ -31,6 +31,7 @@ def check(case: Case) -> None:
                 "proofs of query records only, for their tenants' statements",
                 strangers[:3] or "each has its record")  # fmt: skip
     _eager(case)
+    _chains(case)
     kept = samples.check(case)
     valid = _valid(case, proofs, kept)
     proved = [q for q in case.queries if (q.seq, "retrieve") in valid]
@@ -58,6 +59,19 @@ def _present(case: Case, asked: Set[int], proofs: Mapping[int, Mapping[str, Json
         f"{len(asked) - len(short)} of {len(asked)}",
         f"record {missing[0][0]} has no {missing[0][1]} proof" if missing else None,
     )
+
+
+def _chains(case: Case) -> None:
+    """Check that every record of a listing tenant has to be proved: one unproved record could say that its account
+    holds nothing, and list it everything again."""
+    listing = {t.tenant for t in case.policy.tenants if case.policy.rules(t).listing is not None}
+    asked = sorted({q.tenant for q in case.queries} & listing)
+    if not asked:
+        return
+    whole = case.trust.require.mode == "full"
+    case.record("proof.chain", Status.PASS if whole else Status.UNDECIDED,
+                "full mode for listing tenants, whose records rest on one another",
+                "full mode" if whole else f"sampled mode, {', '.join(asked)}")  # fmt: skip
 
 
 def _statements(case: Case, tenant: str) -> list[str]:
@@ -192,7 +206,9 @@ def _verify_kind(
         made = case.publics.get(record.seq)
         if made is None:
             beacon = case.beacon_of(record.account) or b""
-            made = record_public(record, public, opening=case.opening, beacon=beacon)
+            made = record_public(
+                record, public, opening=case.opening, beacon=beacon, before=case.before(record)
+            )
             case.publics[record.seq] = made
         return system.statement(name, made)
 

@@ -82,7 +82,7 @@ def _open(case: Case, item: ReceiptFile) -> OpenedReceipt:
 def _disagreements(case: Case, receipt: OpenedReceipt) -> list[str]:
     """The contradictions between what the provider signed and what the ledger holds."""
     tenant = case.tenants.get(receipt.record.tenant)
-    wrong = ["unknown tenant"] if tenant is None else contradictions(receipt, tenant, case.policy.top_k)
+    wrong = ["unknown tenant"] if tenant is None else contradictions(receipt, tenant, case.policy)
     size = receipt.checkpoint.size
     if size > case.tree.size:
         wrong.append(f"signed a ledger of {size} entries, published {case.tree.size}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from math import floor
 
 from rag_audit.formats.trust import (
     A1_LEVELS,
@@ -15,6 +16,7 @@ from rag_audit.formats.trust import (
 )
 from rag_audit.index.embedders import manifest_digest
 from rag_audit.proofs.interface import SYSTEMS, proof_system
+from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.verify.case import Case, Status
 
 
@@ -38,24 +40,32 @@ def check(case: Case) -> None:
     _maximum(case, "max_delta", decimal(require.max_delta), Decimal(policy.delta_policy))
     p, q = policy.estimator.theta
     _maximum(case, "max_theta", decimal(require.max_theta), Decimal(p) / Decimal(q))
-    share = max(Decimal(policy.top_k) / t.capacity for t in policy.tenants)
+    share = max(Decimal(policy.longest(t)) / t.capacity for t in policy.tenants)
     _maximum(case, "max_K_share", decimal(require.max_K_share), share)
     limit = None if require.max_abandoned is None else Decimal(require.max_abandoned)
     _maximum(case, "max_abandoned", limit, Decimal(case.figures["abandoned"]))
     rules = [policy.rules(t) for t in policy.tenants]
-    windows = [r.scores for r in rules]
-    # Only noise can drown scores that do not reach the window's upper end.
-    highest, hi = require.max_score_hi, max((r.scores.hi for r in rules if r.gains), default=0)
+    # Noise drowns scores that do not reach the window's upper end; a threshold above all scores lists by chance alone.
+    ends = [r.scores.hi for r in rules if r.gains or r.listing is not None]
+    highest, hi = require.max_score_hi, max(ends, default=0)
     case.require(
         "trust.max_score_hi",
         highest is not None and hi <= highest,
         _or_absent("at most", highest),
-        hi or "no noise",
+        hi or "no noise, no threshold",
     )
-    wide, width = require.min_score_width, min(w.hi - w.lo for w in windows)
+    # What lies above the highest score that counts is no part of a window's width. A listing tenant has a threshold.
+    wide = require.min_score_width
+    widths = [_width(r.scores.lo, r.scores.hi, highest) for r in rules if r.listing is None]
+    width = min(widths, default=None)
     case.require(
-        "trust.min_score_width", wide is not None and width >= wide, _or_absent("at least", wide), width
+        "trust.min_score_width",
+        wide is not None and (width is None or width >= wide),
+        _or_absent("at least", wide),
+        "a threshold" if width is None else width,
     )
+    if kept := [r.keep for r in rules if r.keep is not None]:
+        _least_keep(case, min(kept))
     least = require.min_k_max
     case.require(
         "trust.min_k_max",
@@ -84,6 +94,20 @@ def check(case: Case) -> None:
     _manifest(case)
 
 
+def _width(lo: int, hi: int, highest: int | None) -> int:
+    return (hi if highest is None else min(hi, highest)) - lo
+
+
+def _least_keep(case: Case, keep: int) -> None:
+    """Check the share of positions that the smallest sample keeps: of hardly any, answers consist of nothing.
+
+    :param keep: over 2^40, as policies write it, so that a decimal share is compared as one
+    """
+    least = decimal(case.trust.require.min_keep)
+    met = least is not None and keep >= floor(least * COIN_RANGE)
+    case.require("trust.min_keep", met, _or_absent("at least", least), f"{keep / COIN_RANGE:.6g}")
+
+
 def _mechanisms(case: Case) -> None:
     """Check each tenant's mechanism, and the figure that it promises: epsilon, or odds_unlisted where positions are
     sampled and nothing else protects them."""
@@ -93,8 +117,10 @@ def _mechanisms(case: Case) -> None:
     case.require("trust.mechanisms", not strange, f"{', '.join(require.mechanisms)} alone",
                  "; ".join(strange) or ", ".join(sorted(set(found.values()))))  # fmt: skip
     tenants = case.figures.get("tenants", {})
-    with_eps = [t["eps"] for t in tenants.values() if t["mechanism"] == "noise"]
-    if with_eps or not tenants:
+    with_eps = [t["eps"] for t in tenants.values() if t["mechanism"] in ("noise", "listing")]
+    if case.max_epsilon_asked:  # by an option, which speaks of the verdict's figure
+        _maximum(case, "max_epsilon", decimal(require.max_epsilon), case.figures.get("eps_audit"))
+    elif with_eps or not tenants:
         most = max(with_eps, key=Decimal, default=None)
         _maximum(case, "max_epsilon", decimal(require.max_epsilon), most)
     sampled = [t["odds_unlisted"] for t in tenants.values() if t["mechanism"] == "sampling"]

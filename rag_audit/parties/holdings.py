@@ -1,0 +1,128 @@
+"""What an account of a listing tenant was handed, in a file of its own: a document is listed to an account once.
+
+The file is only appended to, and each line is durable before the answer is taken for accepted. A line that a crash left
+unfinished is dropped; the request is then repeated, and answered identically.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from rag_audit.encoding.canonical import jcs, parse_json, read_bytes
+from rag_audit.errors import EncodingError, SchemaError, StoreError
+from rag_audit.formats.models import Count, Hex32, Model
+from rag_audit.index.embedders import Embedder
+
+MAX_HOLDINGS_BYTES = 1 << 30
+
+
+class _Header(Model):
+    """The first line: the window, whose positions mean nothing in another."""
+
+    opening: Hex32
+
+
+class _Line(Model):
+    """One document that was handed out."""
+
+    position: Count
+    text: str
+
+
+class Holdings:
+    """The documents that one account was handed in one window.
+
+    :param path: the account's own file for the window, made with the first document
+    :param opening: digest of the window's opening
+    """
+
+    def __init__(self, path: Path, opening: str) -> None:
+        self._path = path
+        self._opening = opening
+        self._texts: dict[int, str] | None = None
+
+    @property
+    def texts(self) -> Mapping[int, str]:
+        """The documents by position, in the order in which they came.
+
+        :raises SchemaError: the file is of another window
+        :raises EncodingError: the file is not one of holdings
+        """
+        if self._texts is None:
+            self._texts = self._read()
+        return self._texts
+
+    def add(self, documents: Iterable[tuple[int, str]]) -> None:
+        """Append documents durably; those that are held already are left out.
+
+        :raises StoreError: they cannot be written
+        """
+        known = dict(self.texts)
+        fresh = {p: text for p, text in documents if p not in known}
+        lines = b"".join(jcs(_Line(position=p, text=t).dump()) + b"\n" for p, t in fresh.items())
+        if not lines:
+            return
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                end = _whole(self._path)
+                if end == 0:
+                    lines = jcs(_Header(opening=self._opening).dump()) + b"\n" + lines
+                os.ftruncate(descriptor, end)
+                os.lseek(descriptor, end, os.SEEK_SET)
+                with os.fdopen(os.dup(descriptor), "wb") as file:
+                    file.write(lines)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as exc:
+            raise StoreError("cannot be written", field=str(self._path), found=exc.strerror) from exc
+        self._texts = known | fresh
+
+    def best(self, question: str, embedder: Embedder, most: int) -> list[tuple[int, str]]:
+        """The best documents for a question, by exact score, then by smaller position, as (position, text).
+
+        A listing tenant hands a document to an account once, and in no order of relevance; what it was handed, the
+        account ranks by itself.
+
+        :param embedder: the window's (`account.embedder_of`)
+        :param most: the most documents
+        :raises NothingToEmbed: the question is empty
+        """
+        held = [(position, text) for position, text in self.texts.items() if text]
+        if not held:
+            return []
+        query = embedder.embed_query(question).astype("int32")
+        scores = embedder.embed_documents([text for _, text in held]).astype("int32") @ query
+        order = sorted(range(len(held)), key=lambda n: (-int(scores[n]), held[n][0]))
+        return [held[n] for n in order[:most]]
+
+    def _read(self) -> dict[int, str]:
+        if not self._path.exists():
+            return {}
+        data = read_bytes(self._path, max_bytes=MAX_HOLDINGS_BYTES)
+        lines = data[: data.rfind(b"\n") + 1].splitlines()
+        if not lines:
+            return {}
+        name = self._path.name
+        header = _Header.parse(parse_json(lines[0], source=name), field=f"{name}, line 1")
+        if header.opening != self._opening:
+            raise SchemaError("the file holds documents of another window", field=name, expected=self._opening,
+                              found=header.opening)  # fmt: skip
+        found: dict[int, str] = {}
+        for number, raw in enumerate(lines[1:], 2):
+            line = _Line.parse(parse_json(raw, source=name), field=f"{name}, line {number}")
+            if line.position in found:
+                raise EncodingError(
+                    "a position is held twice", field=f"{name}, line {number}", found=line.position
+                )
+            found[line.position] = line.text
+        return found
+
+
+def _whole(path: Path) -> int:
+    """The bytes of the file's whole lines."""
+    data = read_bytes(path, max_bytes=MAX_HOLDINGS_BYTES)
+    return data.rfind(b"\n") + 1

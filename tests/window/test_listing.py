@@ -1,0 +1,259 @@
+"""Windows whose tenants list by randomised response: what is handed out, what accounts hold, and one cheater a check."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.commit.draft import Mechanism
+from rag_audit.encoding.canonical import jcs
+from rag_audit.errors import ExitCode, SchemaError, StoreError, WitnessError
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.publics import SlotKey
+from rag_audit.formats.records import ListingRecord
+from rag_audit.formats.tenants import ListingRules
+from rag_audit.index.listing import reference_listed
+from rag_audit.parties.account import embedder_of
+from rag_audit.parties.holdings import Holdings
+from rag_audit.parties.provider.window import Window
+from rag_audit.proofs.interface import ListingPrivate
+from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.native import listed_commitment
+from tests.window.forge import Forge
+from tests.window.simulator import QUESTIONS, Finished, Service, finished_window
+
+KEEP = 7 * COIN_RANGE // 10
+LISTING = Mechanism(False, KEEP, ListingRules(COIN_RANGE // 4, 3, 150))
+MECHANISMS = {"law": LISTING, "medicine": Mechanism()}
+ACCEPTED: dict[str, Any] = {"mechanisms": ["noise", "listing"], "min_keep": "0.7", "max_K_share": "0.375"}
+FAIL, UNDECIDED, UNMET = ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET
+
+
+@pytest.fixture(scope="session")
+def listed(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """A listing tenant beside one with noise, both proved by the scan argument."""
+    return finished_window(tmp_path_factory.mktemp("listed"), system="scan", mechanisms=MECHANISMS)
+
+
+def resumed(finished: Finished) -> Window:
+    return Window.resume(finished.window, key=finished.service.key, clock=finished.service.clock)
+
+
+def lists_of(window: Window, account: str) -> list[set[int]]:
+    mine = sorted((r for r in window.records if r.account == account), key=lambda r: r.i)
+    return [set(window.context.retained(r).positions) for r in mine]
+
+
+def test_lists_are_proved_and_bounded_over_all_outcomes(listed: Finished) -> None:
+    verdict = listed.verify(require=ACCEPTED)
+    assert verdict.passed, verdict.deciding
+    assert "mechanisms=law:listing,medicine:noise" in verdict.line
+    figures = verdict.figures["tenants"]
+    assert figures["law"]["eps"] not in ("inf", "0") and figures["law"]["odds_unlisted"] == "3.3334"
+    assert {"ledger.kept", "ledger.held", "proof.chain", "proof.kept.law"} <= {c.id for c in verdict.checks}
+    assert verdict.figures["eps_realised"] != "inf"
+
+
+def test_answers_are_the_first_winners_and_are_handed_out_once(listed: Finished) -> None:
+    with resumed(listed) as window:
+        rules = window.policy.rules_by_name("law").listing
+        kept = window.keeper.bits("law")
+        assert rules is not None and kept is not None
+        for record in (r for r in window.records if r.tenant == "law"):
+            assert isinstance(record, ListingRecord)
+            retained = window.context.retained(record)
+            slot = SlotKey(record.tenant, record.account, record.i)
+            held, chance = window.prover._holder.before(slot), window.context.coins(slot)
+            vector = retained.opened(window.context.embedder).vector
+            index = window.commitment.tenants["law"].index
+            expected = reference_listed(index, vector, rules, kept=kept, held=held, chance=chance)
+            assert list(retained.positions) == expected
+            salt = retained.opened(window.context.embedder).salts.top_k
+            assert int(record.htopk, 16) == listed_commitment(salt, retained.positions, 8)
+        for account in ("law-1", "law-2"):
+            union: set[int] = set()
+            for i, positions in enumerate(lists_of(window, account), 1):
+                assert set(window.prover._holder.before(SlotKey("law", account, i)).nonzero()[0]) == union
+                union |= positions
+
+
+def test_an_account_ranks_what_it_holds(listed: Finished) -> None:
+    publication = Publication.load(listed.window / "public")
+    with resumed(listed) as window:
+        union = set().union(*lists_of(window, "law-1"))
+        texts = window.commitment.tenants["law"].texts
+    holdings = listed.service.accounts["law-1"].holdings(publication)
+    assert dict(holdings.texts) == {p: texts[p] for p in union if p in texts}
+    embedder = embedder_of(publication)
+    best = holdings.best(QUESTIONS["law"][0], embedder, 2)
+    query = embedder.embed_query(QUESTIONS["law"][0]).astype(int)
+    scores = {p: int(embedder.embed_documents([t])[0].astype(int) @ query) for p, t in holdings.texts.items()}
+    assert [p for p, _ in best] == sorted(scores, key=lambda p: (-scores[p], p))[:2]
+    assert listed.service.accounts["medicine-1"].holdings(publication).texts == {}
+
+
+def test_holdings_survive_a_crash_and_belong_to_one_window(tmp_path: Path) -> None:
+    path = tmp_path / "held.jsonl"
+    store = Holdings(path, "11" * 32)
+    store.add([(3, "three"), (5, "fünf")])
+    store.add([(3, "again"), (1, "one")])
+    whole = path.read_bytes()
+    for cut in range(len(whole) + 1):
+        path.write_bytes(whole[:cut])
+        again = Holdings(path, "11" * 32)
+        known = dict(again.texts)
+        again.add([(3, "three"), (5, "fünf"), (1, "one")])
+        assert dict(Holdings(path, "11" * 32).texts) == {3: "three", 5: "fünf", 1: "one"}, (cut, known)
+    with pytest.raises(SchemaError):
+        _ = Holdings(path, "22" * 32).texts
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_relying_party_has_to_accept_listing_and_ask_for_everything(listed: Finished) -> None:
+    verdict = listed.verify(require={**ACCEPTED, "mechanisms": ["noise"]})
+    assert verdict.exit_code is UNMET
+    assert {c.id for c in verdict.checks if c.status.value != "pass"} == {"trust.mechanisms"}
+    verdict = listed.verify(require={**ACCEPTED, "max_epsilon": "3"})
+    assert verdict.deciding is not None and verdict.deciding.id == "trust.max_epsilon"
+    sampled = {"mode": "sampled", "beta": "0.5", "eta": "0.5", "challenge": "published"}
+    verdict = listed.verify(require={**ACCEPTED, **sampled})
+    assert verdict.exit_code is UNDECIDED
+    assert "proof.chain" in {c.id for c in verdict.checks if c.status is not c.status.PASS}
+
+
+def test_the_chain_goes_on_after_a_stop(service: Service) -> None:
+    window = service.open(system="scan", mechanisms=MECHANISMS)
+    service.ask(window, "law-1", QUESTIONS["law"][0])
+    window.shut()
+    with Window.resume(window.directory, key=service.key, clock=service.clock) as again:
+        service.ask(again, "law-1", QUESTIONS["law"][1])
+        first, second = again.records
+        assert isinstance(first, ListingRecord) and isinstance(second, ListingRecord)
+        assert first.held != second.held
+        assert not set.intersection(*lists_of(again, "law-1")) - chances(again, "law-1", 2)
+        assert again.prove() > 0
+
+
+def chances(window: Window, account: str, i: int) -> set[int]:
+    """The positions that chance lists, which it does again."""
+    return set(window.context.coins(SlotKey("law", account, i)).nonzero()[0])
+
+
+# -- cheaters --------------------------------------------------------------------------------------------------
+
+
+def test_what_an_account_holds_cannot_be_forgotten(listed: Finished, tmp_path: Path) -> None:
+    """A provider that starts the chain again, so that its account is handed everything a second time, has a proof of
+    it, but not about the ledger's commitments; and none at all for the bits under them."""
+    with resumed(listed) as window:
+        record = window.state.by_slot["law-1", 2]
+        honest = window.prover.private(record)
+        assert honest.listing is not None and any(honest.listing.held), "the first list is not empty"
+        nothing = bytes(len(honest.listing.held))
+
+        def job(lie: ListingPrivate) -> Any:
+            private = copy.copy(honest)
+            object.__setattr__(private, "listing", lie)
+            return window.context.system("law").record_job("retrieve", window.prover._public(record), private)
+
+        after, before = honest.listing.after, honest.listing.before
+        for lie in (ListingPrivate(nothing, before, after), ListingPrivate(nothing, None, after)):
+            try:
+                made = job(lie).run()
+            except WitnessError:
+                continue
+            forge = Forge(listed)
+            forge.proofs["law-1", 2] = {**forge.proofs["law-1", 2], "retrieve": made}
+            folder = tmp_path / str(len(list(tmp_path.iterdir())))
+            folder.mkdir()
+            verdict = forge.verify(folder, require=ACCEPTED)
+            assert {c.id for c in verdict.checks if c.status.exit_code is FAIL} == {"proof.valid.law"}
+
+
+def swap_held(forge: Forge) -> None:
+    """Two accounts' chains, one for the other."""
+    mine, other = forge.record("law-1", 1), forge.record("law-2", 1)
+    mine["held"], other["held"] = other["held"], mine["held"]
+
+
+def no_held(forge: Forge) -> None:
+    del forge.record("law-1", 1)["held"]
+
+
+def held_of_a_noise_tenant(forge: Forge) -> None:
+    forge.record("medicine-1", 1)["held"] = "11" * 32
+
+
+def rolled_back(forge: Forge) -> None:
+    """The second record starts from nothing, as the first did."""
+    proof = copy.deepcopy(forge.proofs["law-1", 2])
+    proof["retrieve"]["before"] = forge.proofs["law-1", 1]["retrieve"]["before"]
+    forge.proofs["law-1", 2] = proof
+
+
+def a_changed_certificate(forge: Forge) -> None:
+    proof = copy.deepcopy(forge.proofs["law-1", 2])
+    raw = bytearray(base64.b64decode(proof["retrieve"]["certificate"]))
+    raw[-1] ^= 1
+    proof["retrieve"]["certificate"] = base64.b64encode(bytes(raw)).decode()
+    forge.proofs["law-1", 2] = proof
+
+
+def another_slots_coins(forge: Forge) -> None:
+    proof = copy.deepcopy(forge.proofs["law-1", 2])
+    proof["retrieve"]["certificate"] = forge.proofs["law-1", 1]["retrieve"]["certificate"]
+    forge.proofs["law-1", 2] = proof
+
+
+def the_threshold_moved(forge: Forge) -> None:
+    forge.policy["tenants"][0]["threshold"] += 1
+
+
+def the_chance_moved(forge: Forge) -> None:
+    forge.policy["tenants"][0]["chance"] += 1
+
+
+def longer_lists(forge: Forge) -> None:
+    forge.policy["tenants"][0]["listed_max"] += 1
+
+
+CASES: list[tuple[Callable[[Forge], None], ExitCode, str]] = [
+    (swap_held, FAIL, "proof.valid.law"),
+    (no_held, FAIL, "ledger.held"),
+    (held_of_a_noise_tenant, FAIL, "ledger.held"),
+    (rolled_back, FAIL, "proof.valid.law"),
+    (a_changed_certificate, FAIL, "proof.valid.law"),
+    (another_slots_coins, FAIL, "proof.valid.law"),
+    (the_threshold_moved, FAIL, "proof.kept.law"),
+    (the_chance_moved, FAIL, "proof.kept.law"),
+    (longer_lists, FAIL, "proof.kept.law"),
+]
+
+
+@pytest.mark.parametrize("cheat, outcome, check", CASES, ids=[case[0].__name__ for case in CASES])
+def test_a_cheater_fails_at_its_own_check(
+    cheat: Callable[[Forge], None], outcome: ExitCode, check: str, listed: Finished, tmp_path: Path
+) -> None:
+    forge = Forge(listed)
+    cheat(forge)
+    forge.drop_receipts_of("law-1")
+    forge.drop_receipts_of("law-2")
+    verdict = forge.verify(tmp_path, require=ACCEPTED)
+    found = {c.id: c.status.exit_code for c in verdict.checks if c.status.value != "pass"}
+    assert found.get(check) is outcome, found
+
+
+def test_a_lost_record_of_the_chain_is_said(service: Service) -> None:
+    window = service.open(system="scan", mechanisms=MECHANISMS)
+    service.ask(window, "law-1", QUESTIONS["law"][0])
+    service.ask(window, "law-1", QUESTIONS["law"][1])
+    record = window.state.by_slot.pop(("law-1", 1))
+    with pytest.raises(StoreError, match="record"):
+        window.prover.private(window.state.by_slot["law-1", 2])
+    assert jcs(record.dump())
+    window.shut()
