@@ -40,6 +40,13 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return finished_window(tmp_path_factory.mktemp("listed"), system="scan", mechanisms=MECHANISMS)
 
 
+@pytest.fixture(scope="session")
+def listed_by_circuit(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """The same with a groth16 tenant."""
+    systems = {"law": "groth16", "medicine": "scan"}
+    return finished_window(tmp_path_factory.mktemp("listed"), system=systems, mechanisms=MECHANISMS)
+
+
 def resumed(finished: Finished) -> Window:
     return Window.resume(finished.window, key=finished.service.key, clock=finished.service.clock)
 
@@ -57,6 +64,25 @@ def test_lists_are_proved_and_bounded_over_all_outcomes(listed: Finished) -> Non
     assert figures["law"]["eps"] not in ("inf", "0") and figures["law"]["odds_unlisted"] == "3.3334"
     assert {"ledger.kept", "ledger.held", "proof.chain", "proof.kept.law"} <= {c.id for c in verdict.checks}
     assert verdict.figures["eps_realised"] != "inf"
+
+
+def test_small_tenants_list_by_a_circuit(listed_by_circuit: Finished, tmp_path: Path) -> None:
+    verdict = listed_by_circuit.verify(require=ACCEPTED)
+    assert verdict.passed, verdict.deciding
+    assert "proofs=groth16+scan" in verdict.line and "law:listing" in verdict.line
+    for cheat, check in (
+        (swap_held, "proof.valid.law"),
+        (no_held, "ledger.held"),
+        (swap_proofs, "proof.valid.law"),
+    ):
+        forge = Forge(listed_by_circuit)
+        cheat(forge)
+        forge.drop_receipts_of("law-1")
+        forge.drop_receipts_of("law-2")
+        folder = tmp_path / cheat.__name__
+        folder.mkdir()
+        found = {c.id for c in forge.verify(folder, require=ACCEPTED).checks if c.status.exit_code is FAIL}
+        assert check in found, cheat.__name__
 
 
 def test_answers_are_the_first_winners_and_are_handed_out_once(listed: Finished) -> None:
@@ -179,6 +205,13 @@ def swap_held(forge: Forge) -> None:
     """Two accounts' chains, one for the other."""
     mine, other = forge.record("law-1", 1), forge.record("law-2", 1)
     mine["held"], other["held"] = other["held"], mine["held"]
+
+
+def swap_proofs(forge: Forge) -> None:
+    """An account's two records, each with the other's proof of its list."""
+    first, second = forge.proofs["law-1", 1], forge.proofs["law-1", 2]
+    forge.proofs["law-1", 1] = {**first, "retrieve": second["retrieve"]}
+    forge.proofs["law-1", 2] = {**second, "retrieve": first["retrieve"]}
 
 
 def no_held(forge: Forge) -> None:

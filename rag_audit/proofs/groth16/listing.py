@@ -1,4 +1,4 @@
-"""Proofs of lists of a listing tenant (docs/circuits.md, "`listing`"). No window uses them yet."""
+"""Proofs of lists of a listing tenant (docs/circuits.md, "`listing`")."""
 
 from __future__ import annotations
 

@@ -13,8 +13,15 @@ from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError, WitnessError
 from rag_audit.formats.constants import KEPT, Constants
 from rag_audit.formats.publics import KeptCommitment, KeptPublic, RecordPublic, SlotPublic, TenantPublic
-from rag_audit.formats.statements import EmbedStatement, ManyStatement, PublicValues, Statement
-from rag_audit.proofs.groth16.coins import KeptInstance, SampledInstance
+from rag_audit.formats.statements import (
+    EmbedStatement,
+    ListedStatement,
+    ListingStatement,
+    ManyStatement,
+    PublicValues,
+    Statement,
+)
+from rag_audit.proofs.groth16.coins import KeptInstance, ListingInstance, SampledInstance
 from rag_audit.proofs.groth16.embed import EmbedJob, table_tree
 from rag_audit.proofs.groth16.instance import (
     EmbedInstance,
@@ -25,6 +32,7 @@ from rag_audit.proofs.groth16.instance import (
 from rag_audit.proofs.groth16.job import ENGINES, ProofJob, parse_key, parse_proof, refusals
 from rag_audit.proofs.groth16.kept import KeptJob, kept_positions
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
+from rag_audit.proofs.groth16.listing import ListingJob, ListingQuery
 from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, record_digest
 from rag_audit.proofs.interface import (
     IndexCommitment,
@@ -37,7 +45,8 @@ from rag_audit.proofs.interface import (
     RecordJob,
     RecordPrivate,
 )
-from rag_audit.relation.field import digest_to_field, from_hex
+from rag_audit.relation.field import digest_to_field, from_hex, to_hex
+from rag_audit.relation.native import held_commitment
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +60,9 @@ def instances(constants: Constants) -> dict[str, Instance]:
 
     :raises PolicyError: `retrieve` cannot be built for the constants
     """
-    made: dict[str, Instance] = {"retrieve": _retrieve(constants)}
+    made: dict[str, Instance] = {
+        "retrieve": _listing(constants) if constants.listing else _retrieve(constants)
+    }
     if constants.sampled:
         made[KEPT] = KeptInstance(constants.capacity)
     # There is no such circuit for other embedders and limits, whose A1 is not proved.
@@ -68,7 +79,10 @@ class Groth16:
 
     def check_constants(self, constants: Constants) -> None:
         """See `ProofSystem.check_constants`."""
-        _retrieve(constants)
+        if constants.listing:
+            _listing(constants)
+        else:
+            _retrieve(constants)
 
     def commit_index(
         self,
@@ -87,7 +101,9 @@ class Groth16:
 
     def statement(self, name: str, record: RecordPublic) -> PublicValues:
         """See `ProofSystem.statement`."""
-        return _embed_statement(record) if name == "embed" else _retrieve_statement(record)
+        if name == "embed":
+            return _embed_statement(record)
+        return _listing_statement(record) if record.tenant.constants.listing else _retrieve_statement(record)
 
     def record_job(self, name: str, record: RecordPublic, private: RecordPrivate) -> RecordJob:
         """See `ProofSystem.record_job`."""
@@ -101,6 +117,8 @@ class Groth16:
                 salt_q=private.salt_q,
                 salt_c=private.salt_c,
             )
+        if constants.listing:
+            return _listing_job(record, private)
         # Without noise nothing depends on the seed, which a prover on another machine then never sees.
         s0, s1 = (private.s0, private.s1) if constants.gains else (None, None)
         kept = None
@@ -128,13 +146,14 @@ class Groth16:
 
     def keyed(self, job: RecordJob) -> tuple[RecordJob, dict[str, str]]:
         """See `ProofSystem.keyed`."""
-        own = cast("ProofJob | EmbedJob | RetrieveManyJob", job)  # this system makes no other
+        own = cast("ProofJob | EmbedJob | RetrieveManyJob | ListingJob", job)  # this system makes no other
         keys = proving_key(own.instance)
         return replace(own, vk=keys.vk_digest), {own.instance.digest(): keys.vk_digest}
 
     def hold(self, constants: Constants, held: bytes, secret: bytes) -> str:
         """See `ProofSystem.hold`."""
-        raise PolicyError("windows list by the scan argument alone", field="mechanism")
+        positions = [p for p, bit in enumerate(held) if bit]
+        return to_hex(held_commitment(digest_to_field(secret), positions, constants.capacity))
 
     def kept_job(
         self, kept: KeptPublic, s0: int, s1: int, salt: bytes, *, low_memory: bool = False
@@ -205,8 +224,10 @@ class Groth16:
         return len(records) if isinstance(records, list) else 1
 
     def shared(self, name: str, constants: Constants, places: int) -> SharedRetrieve | None:
-        """See `ProofSystem.shared`: there are such proofs of `retrieve`."""
-        return SharedRetrieve(many_instance(constants, places)) if name == "retrieve" else None
+        """See `ProofSystem.shared`: there are such proofs of `retrieve`, but not of lists."""
+        if name != "retrieve" or constants.listing:
+            return None
+        return SharedRetrieve(many_instance(constants, places))
 
 
 SYSTEM: ProofSystem[VerificationKey] = Groth16()
@@ -303,6 +324,52 @@ class SharedRetrieve:
 def _retrieve(c: Constants) -> RetrieveInstance | SampledInstance:
     values = (c.capacity, c.dimension, c.top_k, c.gains, c.lo, c.hi, c.lattice)
     return RetrieveInstance(*values) if c.gains and not c.sampled else SampledInstance(*values, c.sampled)
+
+
+def _listing(c: Constants) -> ListingInstance:
+    if not 1 <= c.top_k <= c.capacity:
+        raise PolicyError("the longest list does not fit the circuit", field="listed_max",
+                          expected=f"1..{c.capacity}", found=c.top_k)  # fmt: skip
+    return ListingInstance(c.capacity, c.dimension)
+
+
+def _listing_statement(record: RecordPublic) -> ListingStatement:
+    c, one = record.tenant.constants, cast(ListedStatement, _retrieve_statement(record))
+    assert c.chance is not None and c.threshold is not None  # as of every listing tenant
+    before = held_commitment(0, (), c.capacity) if one.before is None else from_hex(one.before, field="held")
+    return ListingStatement(
+        ctx=(one.ctx,),
+        c_seed=one.c_seed,
+        beacon=(one.beacon,),
+        slot=(one.slot,),
+        c_idx=one.c_idx,
+        cq=(one.cq,),
+        htopk=(one.htopk,),
+        c_kept=one.c_kept,
+        held_before=before,
+        held_after=from_hex(one.after, field="held"),
+        chance=c.chance,
+        threshold=c.threshold,
+        most=c.top_k,
+    )
+
+
+def _listing_job(record: RecordPublic, private: RecordPrivate) -> ListingJob:
+    if private.listing is None or private.kept is None:
+        raise WitnessError("what the account holds, or which positions are kept, is missing", field="record")
+    before, (bits, opening) = private.listing.before, private.kept
+    return ListingJob(
+        instance=_listing(record.tenant.constants),
+        statement=_listing_statement(record),
+        s0=private.s0,
+        s1=private.s1,
+        index_salt=private.index_salt,
+        rows=private.rows(),
+        kept=(bits, int.from_bytes(opening, "big")),
+        before=(private.listing.held, 0 if before is None else digest_to_field(before)),
+        after_salt=digest_to_field(private.listing.after),
+        queries=(ListingQuery(private.vector, private.salt_c, private.salt_k),),
+    )
 
 
 def _embed(c: Constants) -> EmbedInstance:
