@@ -306,7 +306,7 @@ fn sampled(c: &mut Criterion) {
 fn record_lists(c: &mut Criterion) {
     let mut group = c.benchmark_group("list");
     group.sample_size(10);
-    for capacity in [256, 10_000] {
+    for capacity in [256, 10_000, 100_000] {
         let case = ListCase::new(capacity, 256);
         let name = |what| BenchmarkId::new(what, format!("{capacity} positions"));
         group.bench_function(name("prove"), |b| b.iter(|| case.prove()));
