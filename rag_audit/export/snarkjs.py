@@ -15,11 +15,11 @@ from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SchemaError, StoreError
 from rag_audit.estimate import coalition_statement
 from rag_audit.formats.chain import ClosedWindow
-from rag_audit.formats.constants import STATEMENTS, Constants
+from rag_audit.formats.constants import KEPT, STATEMENTS, Constants
 from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.policy import Policy
-from rag_audit.formats.publics import record_public, tenant_public
-from rag_audit.formats.records import BeaconEntry, Enrolment, QueryRecord, TenantEntry, parse_entry
+from rag_audit.formats.publics import KeptCommitment, TenantPublic, kept_public, record_public, tenant_public
+from rag_audit.formats.records import BeaconEntry, Enrolment, KeptEntry, QueryRecord, TenantEntry, parse_entry
 from rag_audit.formats.statements import ManyStatement, PublicValues, Statement
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint
@@ -30,6 +30,7 @@ from rag_audit.proofs.groth16 import snarkjs
 from rag_audit.proofs.groth16.coalition import certificate_statement
 from rag_audit.proofs.groth16.many import record_digest
 from rag_audit.proofs.interface import proof_system
+from rag_audit.relation.field import from_hex
 
 SNARKJS = "snarkjs@0.7.6"
 """The release of snarkjs in the commands, which is the one that circuits/package-lock.json pins."""
@@ -107,17 +108,27 @@ def _groth16_proofs(file: WindowFile) -> Iterator[Exported]:
     enrolled = {e.account: e.seq for e in entries if isinstance(e, Enrolment)}
     beacons = {e.entry: bytes.fromhex(e.value) for e in entries if isinstance(e, BeaconEntry)}
     policy = Policy.parse(file.policy, field="policy")
+    kept = {e.tenant: e for e in entries if isinstance(e, KeptEntry)}
+    slots = {(q.account, q.i): q for q in queries}
     for number, value in enumerate(file.tenants):
         tenant = TenantEntry.parse(value, field=f"tenants[{number}]")
         part = policy.tenant(tenant.tenant)
         if part is None or "snarkjs" not in proof_system(part.system).ENGINES:
             continue
+        sample = kept.get(tenant.tenant)
         public = tenant_public(
-            tenant, policy=policy, manifest=check_manifest(file.embedder), opening_digest=closed.digest
-        )
+            tenant, policy=policy, manifest=check_manifest(file.embedder), opening_digest=closed.digest,
+            kept=None if sample is None else KeptCommitment(sample.commitment),
+        )  # fmt: skip
+        if sample is not None:
+            yield from _sample(file, closed, policy, public, sample, beacons.get(0, b""))
         facts = {
             q.seq: record_public(
-                q, public, opening=closed.opening, beacon=beacons.get(enrolled.get(q.account, 0), b"")
+                q,
+                public,
+                opening=closed.opening,
+                beacon=beacons.get(enrolled.get(q.account, 0), b""),
+                before=slots.get((q.account, q.i - 1)),
             )
             for q in queries
             if q.tenant == tenant.tenant
@@ -126,6 +137,25 @@ def _groth16_proofs(file: WindowFile) -> Iterator[Exported]:
             stated = {seq: groth16.SYSTEM.statement(name, fact) for seq, fact in facts.items()}
             yield from _statements(file, public.constants, name, stated)
     yield from _certificate(file, closed, policy, queries)
+
+
+def _sample(
+    file: WindowFile,
+    closed: ClosedWindow,
+    policy: Policy,
+    tenant: TenantPublic,
+    entry: KeptEntry,
+    beacon: bytes,
+) -> Iterator[Exported]:
+    """The proof of a sampled tenant's kept positions."""
+    value, field = _proof(file, entry.seq, KEPT), f"proofs.{entry.seq}.{KEPT}"
+    if value is None:
+        return
+    circuit = groth16.SYSTEM.circuits(tenant.constants)[KEPT]
+    public = kept_public(tenant, policy, opening=closed.opening, beacon=beacon)
+    values = public.statement(from_hex(entry.commitment, field=f"entries[{entry.seq}].commitment"))
+    proof = groth16.parse_proof(value, circuit, field=field)
+    yield _exported(file, f"{KEPT}-{entry.tenant}", KEPT, [entry.seq], circuit, values, proof)
 
 
 def _statements(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from rag_audit.attest import answering
 from rag_audit.commit.draft import Mechanism
 from rag_audit.errors import ExitCode, PolicyError, StoreError, WitnessError
+from rag_audit.export.snarkjs import write_snarkjs
 from rag_audit.formats.records import KeptEntry
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.engine import reference_select
@@ -161,6 +163,15 @@ def test_a_policy_without_what_its_noise_needs_is_refused_by_name(sampled: Finis
         with pytest.raises(PolicyError) as caught:
             sampled.verify(WindowFile.parse(value, field="window.json"))
         assert caught.value.field == f"policy.{name}"
+
+
+def test_what_is_written_for_snarkjs_has_the_sample(sampled: Finished, tmp_path: Path) -> None:
+    """Statements are rebuilt as a verifier does; the native verifier stands in for snarkjs, which takes long."""
+    made = {p.statement for p in write_snarkjs(sampled.file, tmp_path)}
+    assert made == {"kept", "retrieve", "embed"}
+    inputs = json.loads((tmp_path / "kept-medicine" / "public.json").read_text())
+    entry = next(e for e in sampled.value()["entries"] if e["type"] == "kept" and e["tenant"] == "medicine")
+    assert inputs[-1] == str(int(entry["commitment"], 16)) and inputs[-2] == str(KEEP)
 
 
 # -- interruptions ---------------------------------------------------------------------------------------------
