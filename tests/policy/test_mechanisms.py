@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from rag_audit.accounting import LISTING, NO_BOUND, text
-from rag_audit.accounting.coins import Listing
+from rag_audit.accounting.coins import Listing, coin_of
+from rag_audit.cli import main
 from rag_audit.commit.draft import Mechanism, draft_policy, exact_scores
+from rag_audit.encoding.canonical import read_json
 from rag_audit.errors import PolicyError, RagAuditError, SchemaError
 from rag_audit.formats.policy import Policy, PolicyV1, PolicyV2
 from rag_audit.formats.tenants import ListingRules
@@ -212,3 +216,62 @@ def test_who_chooses_is_warned() -> None:
     assert "--mechanism listing:0.7   53  eps" in lines
     few = comparison(drafted(few=Mechanism(noise=False, keep=COIN_RANGE // 3)), (1, 8), 64)
     assert "few: the sample drops more than half of the positions" in "\n".join(few)
+
+
+def written(tmp_path: Path, *options: str) -> tuple[int, str, Policy | None]:
+    out = tmp_path / "p.json"
+    base = [
+        "policy",
+        "new",
+        str(out),
+        "--window",
+        "w",
+        "--tenant",
+        "law=64",
+        "--tenant",
+        "medicine=128:groth16",
+    ]
+    done = CliRunner().invoke(main, [*base, "--n", "4", "--k-max", "2", "--eps-acc", "20", *options])
+    made = Policy.parse(read_json(out, max_bytes=1 << 20), field="p") if done.exit_code == 0 else None
+    return done.exit_code, done.output, made
+
+
+def test_policy_new_writes_the_mechanisms_that_it_is_told(tmp_path: Path) -> None:
+    code, text_, made = written(tmp_path)
+    assert code == 0 and made is not None and made.v == 1, "the paper's noise if not said"
+    assert "--mechanism listing:0.7" in text_ and "warning: law: this noise leaves less than half" in text_
+    code, text_, made = written(tmp_path, "--mechanism", "sampling", "--mechanism", "medicine=noise:0.8")
+    assert made is not None and [made.rules(t).mechanism for t in made.tenants] == ["sampling", "noise"]
+    assert [made.rules(t).keep for t in made.tenants] == [coin_of("0.9", "k"), coin_of("0.8", "k")]
+    code, text_, made = written(tmp_path, "--mechanism", "law=listing", "--mechanism", "medicine=none")
+    assert made is not None and made.noise is None
+    rules = made.rules(made.tenants[0]).listing
+    assert rules == ListingRules(coin_of(Decimal(5) / 64, "q"), 32, 354)
+    assert "medicine: nothing hides what is in the index; verdicts say PASS-INTEGRITY" in text_
+    code, _, made = written(
+        tmp_path, "--mechanism", "listing:0.6:0.001:400:7", "--mechanism", "medicine=noise"
+    )
+    assert made is not None
+    assert made.rules(made.tenants[0]).listing == ListingRules(coin_of("0.001", "q"), 7, 400)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--mechanism", "secrecy"],
+        ["--mechanism", "sampling:2"],
+        ["--mechanism", "sampling:0"],
+        ["--mechanism", "none:0.5"],
+        ["--mechanism", "nobody=sampling"],
+        ["--mechanism", "law=sampling", "--mechanism", "law=none"],
+        ["--mechanism", "sampling:0.9:0.1"],
+        ["--mechanism", "listing:0.7:0.1"],
+        ["--mechanism", "law=listing:0.7:0.1:354:65"],
+        ["--mechanism", "law=listing:0.7:0.1:20000"],
+        ["--mechanism", "law=listing:0.7:1:354"],
+    ],
+)
+def test_policy_new_refuses_what_is_no_mechanism(tmp_path: Path, options: list[str]) -> None:
+    code, text_, _ = written(tmp_path, *options)
+    assert code == 2 and "Traceback" not in text_
+    assert not (tmp_path / "p.json").exists()
