@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -244,6 +244,10 @@ def _check_selection(index: TenantIndex, noise: Int32Array, k: int, kept: Int8Ar
         raise PolicyError("K out of range", field="K", expected=f"1..{index.capacity}", found=k)
 
 
+Drawn: TypeAlias = Int32Array | Int8Array
+"""What is drawn for a slot: its noise, or the coins of a listing tenant."""
+
+
 @dataclass
 class NoiseCounts:
     """Counts of how the requested slots were served."""
@@ -257,7 +261,7 @@ class NoiseCounts:
 
 
 class NoisePool:
-    """A background thread that draws the noise of each active account's next slots in advance.
+    """A background thread that draws the noise, or the coins, of each active account's next slots in advance.
 
     When it falls behind, `get` draws in the caller's thread, `counts.behind` grows and a warning is
     logged (at each power of two, so that a slow machine does not fill its log).
@@ -269,7 +273,7 @@ class NoisePool:
     """
 
     def __init__(
-        self, draw: Callable[[SlotKey], Int32Array], *, depth: int = 2, limit: int, max_ready: int = 256
+        self, draw: Callable[[SlotKey], Drawn], *, depth: int = 2, limit: int, max_ready: int = 256
     ) -> None:
         if depth < 1 or max_ready < depth:
             raise ValueError("the depth must be at least 1 and at most max_ready")
@@ -279,7 +283,7 @@ class NoisePool:
         self._max_ready = max_ready
         self._changed = threading.Condition()
         self._planned: OrderedDict[SlotKey, None] = OrderedDict()
-        self._ready: OrderedDict[SlotKey, Int32Array] = OrderedDict()
+        self._ready: OrderedDict[SlotKey, Drawn] = OrderedDict()
         self._drawing: SlotKey | None = None
         self._closed = False
         self.counts = NoiseCounts()
@@ -291,7 +295,7 @@ class NoisePool:
         with self._changed:
             self._plan(slot, range(self._depth))
 
-    def get(self, slot: SlotKey) -> Int32Array:
+    def get(self, slot: SlotKey) -> Drawn:
         """Return the slot's noise, and plan the draws of the account's next slots.
 
         :raises WindowStateError: the pool is closed
@@ -350,7 +354,7 @@ class NoisePool:
                     return
                 slot, _ = self._planned.popitem(last=False)
                 self._drawing = slot
-            noise: Int32Array | None = None
+            noise: Drawn | None = None
             try:
                 noise = self._draw(slot)
             except Exception:  # `get` draws the slot again and raises the error where a caller can see it

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from rag_audit.attest import answering
 from rag_audit.attest.answering import Retained
 from rag_audit.attest.certificates import CertificateStore
@@ -12,7 +14,7 @@ from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.receipts import make_receipt
 from rag_audit.formats.records import QueryRecord
 from rag_audit.formats.requests import Answer, AnsweredDocument, Refusal, SignedRequest
-from rag_audit.index.engine import Int32Array, NoisePool
+from rag_audit.index.engine import Int8Array, Int32Array, NoisePool
 from rag_audit.index.query import OpenedQuery
 from rag_audit.parties.provider.context import Context
 from rag_audit.parties.provider.holding import Holder
@@ -134,7 +136,7 @@ class Answers:
                 asked, tenant=tenant, noise=self._noise_of(slot), policy=context.policy, kept=kept
             )
         assert kept is not None  # listing tenants sample
-        held, chance = self._holder.before(slot), context.coins(slot)
+        held, chance = self._holder.before(slot), cast(Int8Array, self._noise.get(slot))
         return answering.select_list(
             asked, tenant=tenant, rules=rules.listing, kept=kept, held=held, chance=chance
         )
@@ -142,9 +144,9 @@ class Answers:
     def _noise_of(self, slot: SlotKey) -> Int32Array:
         """The slot's noise, drawn ahead where the tenant has any."""
         context = self._context
-        return (
-            self._noise.get(slot) if context.policy.rules_by_name(slot.tenant).gains else context.noise(slot)
-        )
+        if not context.policy.rules_by_name(slot.tenant).gains:
+            return context.noise(slot)  # which is none
+        return cast(Int32Array, self._noise.get(slot))
 
     def _check_turn(self, request: SignedRequest) -> None:
         """Check that a request is its account's next, and that the account's slots have a beacon."""

@@ -119,6 +119,14 @@ class Context:
             self.secrets, self.opening.window, slot, self.beacon(slot.account), capacity, listing.chance
         )
 
+    def drawn(self, slot: SlotKey) -> Int32Array | Int8Array:
+        """What is drawn for a slot by its tenant's mechanism: its coins, or its noise.
+
+        :raises WindowStateError: the slot's account has no beacon yet
+        """
+        listing = self.policy.rules_by_name(slot.tenant).listing is not None
+        return self.coins(slot) if listing else self.noise(slot)
+
     def retained(self, record: QueryRecord) -> Retained:
         """The retained data of a record's query.
 

@@ -222,7 +222,7 @@ class Prover:
             positions,
             tenant=context.commitment.tenants[record.tenant],
             window_secrets=context.secrets,
-            noise=lambda: context.coins(slot) if listing else context.noise(slot),
+            noise=lambda: context.drawn(slot),
             certificate=lambda: self._certificates.get(slot),
             low_memory=self.low_memory,
             kept=self._keeper.opening(record.tenant),

@@ -74,7 +74,7 @@ class Window(WindowView):
         )
         self.keeper = Keeper(self.context, self.publisher)
         self.prover = Prover(self.context, self.publisher, self.certificates, self.keeper)
-        self._noise = NoisePool(self.context.noise, limit=commitment.policy.n)
+        self._noise = NoisePool(self.context.drawn, limit=commitment.policy.n)
         self._answers = Answers(self.context, self._noise, self.certificates, self.prover, self.keeper)
 
     # -- opening ---------------------------------------------------------------------------------------------
