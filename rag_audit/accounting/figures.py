@@ -43,6 +43,12 @@ class Protected:
             return Listing(self.keep, self.chance).epsilon(accounts)
         return float(noise) if self.mechanism == "noise" and noise is not None else math.inf
 
+    def chance_alone(self, queries: int) -> float | None:
+        """See `Listing.chance_alone`; None where nothing is listed by chance."""
+        if self.keep is None or self.chance is None:
+            return None
+        return Listing(self.keep, self.chance).chance_alone(queries)
+
     @property
     def odds_unlisted(self) -> float | None:
         """See `Sampling.odds_unlisted`; None where every position is kept."""

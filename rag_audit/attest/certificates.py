@@ -14,7 +14,7 @@ from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
 from rag_audit.encoding.sealed import seal, unseal
 from rag_audit.errors import RagAuditError, StoreError
 from rag_audit.formats.publics import SlotKey
-from rag_audit.proofs.scan import PROTOCOL, NoiseCertificate
+from rag_audit.proofs.scan import NoiseCertificate, protocols_digest
 
 MAX_CERTIFICATE_BYTES = 1 << 24
 _LENGTH = 4
@@ -74,7 +74,7 @@ class CertificateStore:
         return self._folder / f"{slot.account}-{slot.i}"
 
     def _associated(self, slot: SlotKey) -> bytes:
-        named: Json = {"protocol": PROTOCOL, "opening": self._opening, "tenant": slot.tenant,
+        named: Json = {"protocol": protocols_digest(), "opening": self._opening, "tenant": slot.tenant,
                        "account": slot.account, "i": slot.i}  # fmt: skip
         return sha256(b"rag-audit/certificate/v1" + jcs(named))
 

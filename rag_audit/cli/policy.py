@@ -43,6 +43,8 @@ from rag_audit.proofs.policy import check_policy
 
 DEFAULT_KEEP = "0.9"
 LISTING_KEEP = "0.7"
+DEFAULT_DIMENSION = 256
+"""Components of the default embedder's vectors, for which a threshold is known."""
 _FORMS = (
     "noise, noise:KEEP, sampling, sampling:KEEP, listing, listing:KEEP[:CHANCE:THRESHOLD[:MOST]] or none, alone or as"
     " ID=.., each id once"
@@ -86,12 +88,15 @@ def policy() -> None:
     """Write a window's policy, and show its bounds and its cost in recall."""
 
 
-def _listing(keep: str | None, rest: str, capacity: int, item: str) -> Mechanism:
+def _listing(keep: str | None, rest: str, capacity: int, dimension: int, item: str) -> Mechanism:
     """Read a listing mechanism, KEEP[:CHANCE:THRESHOLD[:MOST]], with the default embedder's constants where they
     are left out."""
     form = re.fullmatch(r"(?::([0-9.e-]{1,30}):([0-9]{1,9})(?::([0-9]{1,9}))?)?", rest)
     if form is None:
         raise PolicyError("not a mechanism", field="--mechanism", expected=_FORMS, found=item)
+    if form[2] is None and dimension != DEFAULT_DIMENSION:
+        raise PolicyError("no threshold is known for this embedder", field="--mechanism", found=item,
+                          expected=f"listing:{keep or LISTING_KEEP}:CHANCE:THRESHOLD, measured")  # fmt: skip
     chance = form[1] or Decimal(UNRELATED) / capacity
     rules = ListingRules(
         coin_of(chance, "--mechanism: chance"),
@@ -101,7 +106,9 @@ def _listing(keep: str | None, rest: str, capacity: int, item: str) -> Mechanism
     return Mechanism(False, coin_of(keep or LISTING_KEEP, "--mechanism: keep"), rules)
 
 
-def _mechanisms(items: Sequence[str], capacities: Mapping[str, int]) -> dict[str, Mechanism] | None:
+def _mechanisms(
+    items: Sequence[str], capacities: Mapping[str, int], dimension: int
+) -> dict[str, Mechanism] | None:
     """Read the mechanisms by tenant; None where all have the noise alone, which policies of version 1 say too."""
     made = dict.fromkeys(capacities, Mechanism())
     named: set[str] = set()
@@ -119,7 +126,7 @@ def _mechanisms(items: Sequence[str], capacities: Mapping[str, int]) -> dict[str
         kind, keep = match[2], match[3]
         if kind == "listing":
             for name in [*made] if tenant is None else [tenant]:
-                made[name] = _listing(keep, match[4] or "", capacities[name], item)
+                made[name] = _listing(keep, match[4] or "", capacities[name], dimension, item)
             continue
         if kind == "none" and keep is not None:
             raise PolicyError("a share of kept positions makes it sampling", field="--mechanism",
@@ -293,7 +300,7 @@ def new(
     from rag_audit.privacy.explain import explain
 
     capacities, systems = _tenants(tenants, system)
-    by_tenant = _mechanisms(mechanisms, capacities)
+    by_tenant = _mechanisms(mechanisms, capacities, options["dimension"])
     chosen = choose_noise(
         gains=gains,
         lattice=lattice,

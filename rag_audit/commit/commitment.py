@@ -78,10 +78,16 @@ class WindowSecrets:
         tenant). No tenant's id starts with a slash, so no document has this salt."""
         return hmac.new(self.document_key, b"/kept\0" + tenant.encode(), hashlib.sha256).digest()
 
-    def held_secret(self, slot: SlotKey, hq: str) -> bytes:
+    def held_secret(self, slot: SlotKey, hq: str, before: str | None) -> bytes:
         """The 32 secret bytes behind the commitment to what an account holds after a record: HMAC-SHA256(document_key,
-        "/held" || 0 || slot and hq). Another question in the slot, after a refusal, has other ones."""
-        named: Json = {"tenant": slot.tenant, "account": slot.account, "i": slot.i, "hq": hq}
+        "/held" || 0 || slot, hq and the commitment before it). Another question in the slot has other ones, and so has
+        another chain before it, which a restored backup would begin.
+
+        :param before: what the account's record before this one names; None before its first
+        """
+        named: Json = {
+            "tenant": slot.tenant, "account": slot.account, "i": slot.i, "hq": hq, "before": before,
+        }  # fmt: skip
         return hmac.new(self.document_key, b"/held\0" + jcs(named), hashlib.sha256).digest()
 
     def save(self, path: Path) -> None:

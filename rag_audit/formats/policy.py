@@ -46,6 +46,8 @@ Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic"
 DEFAULT_SCORE_WINDOW = (101, 810)
 """The default score window in raw units, for scale 0.22 (docs/relation.md, "Scores")."""
 DAY_MS = 86_400_000
+MAX_LISTED = 128
+"""The largest M of a listing tenant."""
 MAX_TOKENS = 1 << 16
 """The most tokens of a text, with which the sum of squares that normalises its vector stays within 64 bits."""
 
@@ -258,6 +260,9 @@ class Policy(Model):
         rules = {tenant.tenant: self.rules(tenant) for tenant in self.tenants}
         for name, rule in rules.items():
             if rule.listing is not None:
+                # A receipt opens every listed position, and has to fit its limit.
+                need(rule.listing.most <= MAX_LISTED, f"tenants.{name}.listed_max",
+                     f"at most {MAX_LISTED}, whose receipt fits", rule.listing.most)  # fmt: skip
                 reach = LARGEST_SCORE * components
                 need(rule.listing.threshold <= reach, f"tenants.{name}.threshold",
                      f"at most {reach}, the largest score", rule.listing.threshold)  # fmt: skip

@@ -121,6 +121,8 @@ def contradictions(receipt: OpenedReceipt, tenant: TenantEntry, policy: Policy) 
     part = policy.tenant(tenant.tenant)
     if part is None:
         return ["the policy does not have the record's tenant"]
+    if tenant.capacity != part.capacity:  # before anything is made of that size
+        return [f"the tenant's capacity is {tenant.capacity}, by the policy {part.capacity}"]
     listing = policy.rules(part).listing
     most = policy.top_k if listing is None else listing.most
     counts, salt = (len(body.positions), len(body.documents)), int(body.salt_k, 16)

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rag_audit.encoding.canonical import jcs, parse_json, read_bytes
+from rag_audit.encoding.durable import sync_directory
 from rag_audit.errors import EncodingError, SchemaError, StoreError
 from rag_audit.formats.models import Count, Hex32, Model
-from rag_audit.index.embedders import Embedder
+from rag_audit.index.embedders import Embedder, NothingToEmbed
 
 MAX_HOLDINGS_BYTES = 1 << 30
 
@@ -75,6 +76,8 @@ class Holdings:
                 with os.fdopen(os.dup(descriptor), "wb") as file:
                     file.write(lines)
                 os.fsync(descriptor)
+                if end == 0:
+                    sync_directory(self._path.parent)
             finally:
                 os.close(descriptor)
         except OSError as exc:
@@ -95,9 +98,16 @@ class Holdings:
         if not held:
             return []
         query = embedder.embed_query(question).astype("int32")
-        scores = embedder.embed_documents([text for _, text in held]).astype("int32") @ query
-        order = sorted(range(len(held)), key=lambda n: (-int(scores[n]), held[n][0]))
-        return [held[n] for n in order[:most]]
+
+        def place(document: tuple[int, str]) -> tuple[bool, int, int]:
+            position, text = document
+            try:
+                score = int(embedder.embed_documents([text])[0].astype("int32") @ query)
+            except NothingToEmbed:  # a provider may hand out whatever it committed to
+                return True, 0, position
+            return False, -score, position
+
+        return sorted(held, key=place)[:most]
 
     def _read(self) -> dict[int, str]:
         if not self._path.exists():

@@ -41,11 +41,8 @@ def comparison(policy: Policy, gains: Sequence[int], lattice: int) -> list[str]:
         lines.append(
             f"  --mechanism sampling:{keep}  {found:>2}  odds_unlisted {odds} for any accounts and queries, no eps"
         )
-    listing = next(
-        (rules.listing for rules in map(policy.rules, policy.tenants) if rules.listing is not None), None
-    )
     capacity = max(t.capacity for t in policy.tenants)
-    chance = coin_of(Decimal(UNRELATED) / capacity, "chance") if listing is None else listing.chance
+    chance = coin_of(Decimal(min(UNRELATED, capacity - 1)) / capacity, "chance")
     eps_listing = accounting.text(Listing(coin_of("0.7", "keep"), chance).epsilon(policy.k_max))
     lines.append(
         f"  --mechanism listing:0.7   {LISTED:>2}  eps {eps_listing} over all outcomes, for any number of queries;"

@@ -30,6 +30,7 @@ class Figures(TypedDict, total=False):
     :param scores: the score windows lo..hi, joined by "+"
     :param tenants: what protects each tenant's documents, of a policy that names mechanisms
     :param odds_unlisted: the largest factor of the tenants that sample
+    :param by_chance: of listing tenants, how likely a given position is listed to one of k_max accounts by chance alone
     :param listable: how many of each tenant's positions may have been listed
     """
 
@@ -65,6 +66,7 @@ class Figures(TypedDict, total=False):
     tenants: dict[str, TenantFigures]
     odds_unlisted: str
     listable: dict[str, int]
+    by_chance: dict[str, str]
     # the policy's and the verifier's own
     allowed: list[str]
     delta: str

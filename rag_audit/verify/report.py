@@ -50,6 +50,10 @@ def _figures(verdict: Verdict) -> list[str]:
             f"  {name}: at most {listable:,} of its positions were listed"
             for name, listable in f.get("listable", {}).items()
         ]
+    lines += [
+        f"  {name}: chance alone lists a given position to one of {f['k_max']} accounts with probability {chance}"
+        for name, chance in f.get("by_chance", {}).items()
+    ]
     if "tenants" in f and "bounds" in f:
         lines.append("  of the noise, for tenants that have it:")
     for bound in f["bounds"]["bounds"] if "bounds" in f else ():

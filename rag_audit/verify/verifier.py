@@ -54,6 +54,8 @@ DOES_NOT_PROVE = (
 DOES_NOT_PROVE_BY_MECHANISM = {
     "sampling": "anything about documents that were handed out: odds_unlisted speaks of those that no account of the"
     " coalition got, and which those are depends on what was asked; it is no epsilon, and windows multiply it",
+    "listing": "anything about documents that were handed out, which are known to be there: eps is about the lists"
+    " alone, of up to k_max accounts; and an account that keeps nothing of what it is handed finds it no second time",
     "none": "any privacy of a tenant whose mechanism is none: its answers are exact, and the window proves integrity",
 }
 """Printed besides, where a tenant has the mechanism."""

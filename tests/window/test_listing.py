@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from rag_audit.commit.draft import Mechanism
-from rag_audit.encoding.canonical import jcs
+from rag_audit.encoding.canonical import jcs, read_json
 from rag_audit.errors import ExitCode, SchemaError, StoreError, WitnessError
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.publics import SlotKey
-from rag_audit.formats.records import ListingRecord
+from rag_audit.formats.receipts import contradictions, open_receipt
+from rag_audit.formats.records import CountersignedReceipt, ListingRecord
 from rag_audit.formats.tenants import ListingRules
 from rag_audit.index.listing import reference_listed
 from rag_audit.parties.account import embedder_of
@@ -138,6 +139,28 @@ def test_holdings_survive_a_crash_and_belong_to_one_window(tmp_path: Path) -> No
     with pytest.raises(SchemaError):
         _ = Holdings(path, "22" * 32).texts
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_text_that_nobody_can_embed_ends_no_search(tmp_path: Path, listed: Finished) -> None:
+    embedder = embedder_of(Publication.load(listed.window / "public"))
+    store = Holdings(tmp_path / "held.jsonl", "11" * 32)
+    store.add([(3, " "), (1, ""), (2, "Bail is money paid to release an accused person.")])
+    assert [p for p, _ in store.best("What is bail?", embedder, 5)] == [2, 3]
+
+
+def test_a_capacity_beyond_the_policys_is_no_size_to_work_at(listed: Finished) -> None:
+    """The provider's own entry may say anything; nothing is made of that size."""
+    path = sorted(listed.receipts.glob("law-1-*.json"))[0]
+    value = CountersignedReceipt.parse(read_json(path, max_bytes=1 << 20), field="receipt")
+    with resumed(listed) as window:
+        opened = open_receipt(
+            value.receipt, origin=window.opening.origin, opening_digest=window.opening_digest,
+            log_key=listed.service.key.verifier, field="receipt",
+        )  # fmt: skip
+        entry = window.commitment.tenants["law"].entry
+        assert contradictions(opened, entry, window.policy) == []
+        vast = entry.model_copy(update={"capacity": (1 << 53) - 1})
+        assert "capacity" in contradictions(opened, vast, window.policy)[0]
 
 
 def test_a_relying_party_has_to_accept_listing_and_ask_for_everything(listed: Finished) -> None:

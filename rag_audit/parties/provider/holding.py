@@ -6,15 +6,20 @@ Nothing is stored for it: before record i an account holds the union of the list
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_audit.errors import StoreError
 from rag_audit.formats.publics import SlotKey
+from rag_audit.formats.records import ListingRecord
 from rag_audit.index.engine import Int8Array
 from rag_audit.parties.provider.context import Context
 from rag_audit.proofs.interface import ListingPrivate
+
+CACHED_BYTES = 1 << 27
+"""The bytes of packed bits that are kept, of all accounts together."""
 
 
 class Holder:
@@ -27,7 +32,7 @@ class Holder:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._lock = threading.Lock()
-        self._latest: dict[str, tuple[int, npt.NDArray[np.uint8]]] = {}
+        self._latest: OrderedDict[str, tuple[int, npt.NDArray[np.uint8]]] = OrderedDict()
 
     def before(self, slot: SlotKey) -> Int8Array:
         """What the account holds before its record of a slot, shape (capacity,), 0 or 1.
@@ -43,9 +48,14 @@ class Holder:
         elif packed.size:
             bits = np.unpackbits(packed, count=capacity).view(np.int8)
         for i in range(at, slot.i):
-            bits[list(self._listed(slot.account, i))] = 1
+            record = self._record(SlotKey(slot.tenant, slot.account, i))
+            bits[list(self._context.retained(record).positions)] = 1
+        packed = np.packbits(bits.view(np.uint8))
         with self._lock:
-            self._latest[slot.account] = (slot.i, np.packbits(bits.view(np.uint8)))
+            self._latest.pop(slot.account, None)
+            self._latest[slot.account] = (slot.i, packed)
+            while len(self._latest) > max(1, CACHED_BYTES // max(1, packed.nbytes)):
+                self._latest.popitem(last=False)  # what was not asked for longest is made again when it is
         return bits
 
     def private(self, slot: SlotKey, hq: str) -> ListingPrivate:
@@ -53,17 +63,10 @@ class Holder:
 
         :param hq: the record's own
         """
-        context = self._context
-        earlier = context.state.by_slot.get((slot.account, slot.i - 1))
-        if earlier is None and slot.i > 1:
-            raise StoreError(
-                "the account's record before this one is missing", field=f"{slot.account}, i = {slot.i}"
-            )
-        secrets = context.secrets
         return ListingPrivate(
             held=self.before(slot).tobytes(),
-            before=None if earlier is None else secrets.held_secret(slot.ahead(-1), earlier.hq),
-            after=secrets.held_secret(slot, hq),
+            before=None if slot.i == 1 else self._secret(slot.ahead(-1), self._record(slot.ahead(-1)).hq),
+            after=self._secret(slot, hq),
         )
 
     def after(self, slot: SlotKey, hq: str, listed: tuple[int, ...]) -> str:
@@ -74,11 +77,16 @@ class Holder:
         bits = self.before(slot).copy()
         bits[list(listed)] = 1
         context = self._context
-        secret = context.secrets.held_secret(slot, hq)
+        secret = self._secret(slot, hq)
         return context.system(slot.tenant).hold(context.public(slot.tenant).constants, bits.tobytes(), secret)
 
-    def _listed(self, account: str, i: int) -> tuple[int, ...]:
-        record = self._context.state.by_slot.get((account, i))
-        if record is None:
-            raise StoreError("a record of the account is missing", field=f"{account}, i = {i}")
-        return self._context.retained(record).positions
+    def _secret(self, slot: SlotKey, hq: str) -> bytes:
+        """The secret of the commitment after a slot's record."""
+        before = None if slot.i == 1 else self._record(slot.ahead(-1)).held
+        return self._context.secrets.held_secret(slot, hq, before)
+
+    def _record(self, slot: SlotKey) -> ListingRecord:
+        record = self._context.state.by_slot.get((slot.account, slot.i))
+        if not isinstance(record, ListingRecord):
+            raise StoreError("a record of the account is missing", field=f"{slot.account}, i = {slot.i}")
+        return record

@@ -27,6 +27,11 @@ def check(case: Case) -> None:
         realised = [_realised(case, tenant, list(asked.values())) for tenant, asked in counts.items()]
         case.figures["eps_realised"] = accounting.text(max(realised, default=0.0))
         if policy.v > 1:
+            case.figures["by_chance"] = {
+                t.tenant: accounting.text(chance)
+                for t in policy.tenants
+                if (chance := policy.protected(t).chance_alone(policy.n * policy.k_max)) is not None
+            }
             case.figures["listable"] = {
                 t.tenant: min(t.capacity, counts[t.tenant].total() * policy.longest(t))
                 for t in policy.tenants

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from math import floor
 
+from rag_audit.formats.tenants import TenantRules
 from rag_audit.formats.trust import (
     A1_LEVELS,
     CHALLENGE_LEVELS,
@@ -54,9 +55,9 @@ def check(case: Case) -> None:
         _or_absent("at most", highest),
         hi or "no noise, no threshold",
     )
-    # What lies above the highest score that counts is no part of a window's width. A listing tenant has a threshold.
+    # A listing tenant has a threshold. Of a window without noise only what lies below the highest score counts.
     wide = require.min_score_width
-    widths = [_width(r.scores.lo, r.scores.hi, highest) for r in rules if r.listing is None]
+    widths = [_width(r, highest) for r in rules if r.listing is None]
     width = min(widths, default=None)
     case.require(
         "trust.min_score_width",
@@ -94,8 +95,10 @@ def check(case: Case) -> None:
     _manifest(case)
 
 
-def _width(lo: int, hi: int, highest: int | None) -> int:
-    return (hi if highest is None else min(hi, highest)) - lo
+def _width(rules: TenantRules, highest: int | None) -> int:
+    """The raw units of a score window that scores can reach."""
+    lo, hi = rules.scores.lo, rules.scores.hi
+    return hi - lo if rules.gains or highest is None else min(hi, highest) - lo
 
 
 def _least_keep(case: Case, keep: int) -> None:
