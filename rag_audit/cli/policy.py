@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack, cast
 
 import click
 
-from rag_audit.accounting.coins import coin_of
 from rag_audit.cli.common import PATH, Group, emit, json_option
 from rag_audit.cli.explore import explore
+from rag_audit.cli.mechanisms import DEFAULT_KEEP, LISTING_KEEP, read_mechanisms
 from rag_audit.cli.options import (
     certificate_size,
     duration,
@@ -23,16 +22,12 @@ from rag_audit.cli.options import (
     theta_fraction,
     whole_number,
 )
-from rag_audit.commit.draft import Mechanism, draft_policy
+from rag_audit.commit.draft import draft_policy
 from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError
 from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW, Calibration
 from rag_audit.formats.tenants import (
-    DEFAULT_LISTED_MAX,
-    THRESHOLDS,
-    UNRELATED,
-    ListingRules,
     SystemName,
 )
 from rag_audit.parties.provider.window import now_ms
@@ -41,14 +36,6 @@ from rag_audit.proofs.policy import check_policy
 
 # The accountant's libraries take most of a second to import; commands that do not need them should not wait.
 
-DEFAULT_KEEP = "0.9"
-LISTING_KEEP = "0.7"
-DEFAULT_DIMENSION = 256
-"""Components of the default embedder's vectors, for which a threshold is known."""
-_FORMS = (
-    "noise, noise:KEEP, sampling, sampling:KEEP, listing, listing:KEEP[:CHANCE:THRESHOLD[:MOST]] or none, alone or as"
-    " ID=.., each id once"
-)
 METHODS = ("classical", "split", "analytic", "exact")
 DOCUMENT_TOKENS = 512
 """The number of tokens at which `policy new` lets documents be cut."""
@@ -86,56 +73,6 @@ class _Constants(TypedDict):
 @click.group(cls=Group)
 def policy() -> None:
     """Write a window's policy, and show its bounds and its cost in recall."""
-
-
-def _listing(keep: str | None, rest: str, capacity: int, dimension: int, item: str) -> Mechanism:
-    """Read a listing mechanism, KEEP[:CHANCE:THRESHOLD[:MOST]], with the default embedder's constants where they
-    are left out."""
-    form = re.fullmatch(r"(?::([0-9.e-]{1,30}):([0-9]{1,9})(?::([0-9]{1,9}))?)?", rest)
-    if form is None:
-        raise PolicyError("not a mechanism", field="--mechanism", expected=_FORMS, found=item)
-    if form[2] is None and dimension != DEFAULT_DIMENSION:
-        raise PolicyError("no threshold is known for this embedder", field="--mechanism", found=item,
-                          expected=f"listing:{keep or LISTING_KEEP}:CHANCE:THRESHOLD, measured")  # fmt: skip
-    chance = form[1] or Decimal(UNRELATED) / capacity
-    rules = ListingRules(
-        coin_of(chance, "--mechanism: chance"),
-        int(form[3] or min(DEFAULT_LISTED_MAX, capacity)),
-        int(form[2] or THRESHOLDS["wordllama-256"]),
-    )
-    return Mechanism(False, coin_of(keep or LISTING_KEEP, "--mechanism: keep"), rules)
-
-
-def _mechanisms(
-    items: Sequence[str], capacities: Mapping[str, int], dimension: int
-) -> dict[str, Mechanism] | None:
-    """Read the mechanisms by tenant; None where all have the noise alone, which policies of version 1 say too."""
-    made = dict.fromkeys(capacities, Mechanism())
-    named: set[str] = set()
-    for item in sorted(items, key=lambda item: "=" in item):  # one for all tenants first, then those of one
-        match = re.fullmatch(r"(?:([^=]+)=)?(noise|sampling|none|listing)(?::([0-9.]{1,30}))?(:.+)?", item)
-        tenant = match[1] if match is not None else None
-        if (
-            match is None
-            or (match[4] and match[2] != "listing")
-            or (tenant or "") in named
-            or (tenant is not None and tenant not in made)
-        ):
-            raise PolicyError("not a mechanism", field="--mechanism", expected=_FORMS, found=item)
-        named.add(tenant or "")
-        kind, keep = match[2], match[3]
-        if kind == "listing":
-            for name in [*made] if tenant is None else [tenant]:
-                made[name] = _listing(keep, match[4] or "", capacities[name], dimension, item)
-            continue
-        if kind == "none" and keep is not None:
-            raise PolicyError("a share of kept positions makes it sampling", field="--mechanism",
-                              expected=f"sampling:{keep}", found=item)  # fmt: skip
-        if kind == "sampling":
-            keep = keep or DEFAULT_KEEP
-        mechanism = Mechanism(kind == "noise", None if keep is None else coin_of(keep, "--mechanism"))
-        made |= dict.fromkeys([*made] if tenant is None else [tenant], mechanism)
-    return None if all(m == Mechanism() for m in made.values()) else made
 
 
 def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], dict[str, SystemName]]:
@@ -300,7 +237,7 @@ def new(
     from rag_audit.privacy.explain import explain
 
     capacities, systems = _tenants(tenants, system)
-    by_tenant = _mechanisms(mechanisms, capacities, options["dimension"])
+    by_tenant = read_mechanisms(mechanisms, capacities, options["dimension"])
     chosen = choose_noise(
         gains=gains,
         lattice=lattice,

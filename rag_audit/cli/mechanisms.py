@@ -1,0 +1,76 @@
+"""The option of `policy new` that names tenants' mechanisms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from rag_audit.accounting.coins import coin_of
+from rag_audit.commit.draft import Mechanism
+from rag_audit.errors import PolicyError
+from rag_audit.formats.tenants import (
+    DEFAULT_LISTED_MAX,
+    THRESHOLDS,
+    UNRELATED,
+    ListingRules,
+)
+
+DEFAULT_KEEP = "0.9"
+LISTING_KEEP = "0.7"
+DEFAULT_DIMENSION = 256
+"""Components of the default embedder's vectors, for which a threshold is known."""
+_FORMS = (
+    "noise, noise:KEEP, sampling, sampling:KEEP, listing, listing:KEEP[:CHANCE:THRESHOLD[:MOST]] or none, alone or as"
+    " ID=.., each id once"
+)
+
+
+def _listing(keep: str | None, rest: str, capacity: int, dimension: int, item: str) -> Mechanism:
+    """Read a listing mechanism, KEEP[:CHANCE:THRESHOLD[:MOST]], with the default embedder's constants where they
+    are left out."""
+    form = re.fullmatch(r"(?::([0-9.e-]{1,30}):([0-9]{1,9})(?::([0-9]{1,9}))?)?", rest)
+    if form is None:
+        raise PolicyError("not a mechanism", field="--mechanism", expected=_FORMS, found=item)
+    if form[2] is None and dimension != DEFAULT_DIMENSION:
+        raise PolicyError("no threshold is known for this embedder", field="--mechanism", found=item,
+                          expected=f"listing:{keep or LISTING_KEEP}:CHANCE:THRESHOLD, measured")  # fmt: skip
+    chance = form[1] or Decimal(UNRELATED) / capacity
+    rules = ListingRules(
+        coin_of(chance, "--mechanism: chance"),
+        int(form[3] or min(DEFAULT_LISTED_MAX, capacity)),
+        int(form[2] or THRESHOLDS["wordllama-256"]),
+    )
+    return Mechanism(False, coin_of(keep or LISTING_KEEP, "--mechanism: keep"), rules)
+
+
+def read_mechanisms(
+    items: Sequence[str], capacities: Mapping[str, int], dimension: int
+) -> dict[str, Mechanism] | None:
+    """Read the mechanisms by tenant; None where all have the noise alone, which policies of version 1 say too."""
+    made = dict.fromkeys(capacities, Mechanism())
+    named: set[str] = set()
+    for item in sorted(items, key=lambda item: "=" in item):  # one for all tenants first, then those of one
+        match = re.fullmatch(r"(?:([^=]+)=)?(noise|sampling|none|listing)(?::([0-9.]{1,30}))?(:.+)?", item)
+        tenant = match[1] if match is not None else None
+        if (
+            match is None
+            or (match[4] and match[2] != "listing")
+            or (tenant or "") in named
+            or (tenant is not None and tenant not in made)
+        ):
+            raise PolicyError("not a mechanism", field="--mechanism", expected=_FORMS, found=item)
+        named.add(tenant or "")
+        kind, keep = match[2], match[3]
+        if kind == "listing":
+            for name in [*made] if tenant is None else [tenant]:
+                made[name] = _listing(keep, match[4] or "", capacities[name], dimension, item)
+            continue
+        if kind == "none" and keep is not None:
+            raise PolicyError("a share of kept positions makes it sampling", field="--mechanism",
+                              expected=f"sampling:{keep}", found=item)  # fmt: skip
+        if kind == "sampling":
+            keep = keep or DEFAULT_KEEP
+        mechanism = Mechanism(kind == "noise", None if keep is None else coin_of(keep, "--mechanism"))
+        made |= dict.fromkeys([*made] if tenant is None else [tenant], mechanism)
+    return None if all(m == Mechanism() for m in made.values()) else made
