@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from rag_audit.formats.constants import KEPT
+
 
 @dataclass(frozen=True)
 class PublicFolder:
@@ -125,6 +127,10 @@ class Layout:
     def proof(self, name: str) -> Path:
         """The file of all of a record's proofs, named by their digest, or of one, named by record and statement."""
         return self.proofs / f"{name}.json"
+
+    def kept_proof(self, tenant: str) -> Path:
+        """The file of the proof of a sampled tenant's kept positions."""
+        return self.proof(f"{KEPT}-{tenant}")
 
     @property
     def verification_keys(self) -> Path:

@@ -15,7 +15,6 @@ from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_bytes, read
 from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
 from rag_audit.encoding.sealed import seal, unseal
 from rag_audit.errors import StoreError, WindowStateError
-from rag_audit.formats.constants import KEPT
 from rag_audit.formats.publics import KeptCommitment, TenantPublic, kept_public
 from rag_audit.formats.records import KeptEntry
 from rag_audit.index.engine import Int8Array
@@ -117,7 +116,7 @@ class Keeper:
         )
         self._publisher.fix_keys(keys)
         made = job.run()
-        replace_file(context.layout.proof(_name(tenant)), jcs(made.proof))
+        replace_file(context.layout.kept_proof(tenant), jcs(made.proof))
         points = made.commitment.points
         proved = bytes.fromhex(digest_hex(made.proof))
         plain = proved + len(points).to_bytes(_LENGTH, "big") + points + made.opening
@@ -144,7 +143,7 @@ class Keeper:
     def _stored(self, tenant: str) -> KeptColumn | None:
         """What an earlier call stored, whole, or None."""
         context = self._context
-        path, proof_path = context.layout.kept(tenant), context.layout.proof(_name(tenant))
+        path, proof_path = context.layout.kept(tenant), context.layout.kept_proof(tenant)
         if not path.exists() or not proof_path.exists():
             return None
         blob = read_bytes(path, max_bytes=MAX_KEPT_BYTES)
@@ -169,7 +168,3 @@ class Keeper:
     def _associated(self, tenant: str, digest: str) -> bytes:
         named: Json = {"opening": self._context.opening_digest, "tenant": tenant, "commitment": digest}
         return sha256(b"rag-audit/kept-opening/v1" + jcs(named))
-
-
-def _name(tenant: str) -> str:
-    return f"{KEPT}-{tenant}"

@@ -230,7 +230,7 @@ class Publisher:
 
     def kept_proof(self, entry: KeptEntry) -> Json:
         """The stored proof of the positions that an entry's tenant keeps, or None if there is none."""
-        path = self._context.layout.proof(f"{KEPT}-{entry.tenant}")
+        path = self._context.layout.kept_proof(entry.tenant)
         return read_json(path, max_bytes=MAX_PROOF_BYTES) if path.exists() else None
 
     def _coalition_proof(self, closing: Closing | None) -> Json:
