@@ -115,10 +115,7 @@ def slot_noise(
     """
     if not gains:
         return no_noise(capacity)
-    public = slot_id(window, slot.tenant, slot.account, slot.i)
-    return draw_noise(
-        noise_key(window_secrets.s0, window_secrets.s1, digest_to_field(beacon), public), capacity, gains
-    )
+    return draw_noise(_key(window_secrets, beacon, _slot(window, slot)), capacity, gains)
 
 
 def slot_coins(
@@ -129,9 +126,7 @@ def slot_coins(
     :param beacon: as for `slot_noise`
     :param chance: Q, over 2^40
     """
-    public = slot_id(window, slot.tenant, slot.account, slot.i)
-    key = noise_key(window_secrets.s0, window_secrets.s1, digest_to_field(beacon), public)
-    return draw_coins(key, capacity, chance)
+    return draw_coins(_key(window_secrets, beacon, _slot(window, slot)), capacity, chance)
 
 
 def kept_positions(
@@ -142,9 +137,16 @@ def kept_positions(
     :param beacon: the window's beacon value
     :param keep: Pi, over 2^40
     """
-    slot = sampling_slot(window, tenant)
-    kappa = noise_key(window_secrets.s0, window_secrets.s1, digest_to_field(beacon), slot)
-    return draw_coins(kappa, capacity, keep)
+    return draw_coins(_key(window_secrets, beacon, sampling_slot(window, tenant)), capacity, keep)
+
+
+def _slot(window: str, slot: SlotKey) -> int:
+    return slot_id(window, slot.tenant, slot.account, slot.i)
+
+
+def _key(window_secrets: WindowSecrets, beacon: bytes, slot: int) -> int:
+    """kappa, from which everything that belongs to a slot is drawn."""
+    return noise_key(window_secrets.s0, window_secrets.s1, digest_to_field(beacon), slot)
 
 
 def select_positions(
@@ -160,10 +162,7 @@ def select_positions(
     :param kept: a sampled tenant's kept positions (`kept_positions`); the others score 0
     :returns: the selected positions in rank order
     """
-    try:
-        vector = query.vector
-    except NothingToEmbed as exc:
-        raise RequestRefused("empty-query", exc.message, field="request.query") from exc
+    vector = _vector(query)
     window = policy.rules_by_name(tenant.entry.tenant).window
     return tuple(select(tenant.index, vector, noise, window, policy.top_k, kept))
 
@@ -181,11 +180,18 @@ def select_list(
 
     :returns: the listed positions, ascending
     """
+    return tuple(select_listed(tenant.index, _vector(query), rules, kept=kept, held=held, chance=chance))
+
+
+def _vector(query: OpenedQuery) -> Int8Array:
+    """The query's vector.
+
+    :raises RequestRefused: the query has none
+    """
     try:
-        vector = query.vector
+        return query.vector
     except NothingToEmbed as exc:
         raise RequestRefused("empty-query", exc.message, field="request.query") from exc
-    return tuple(select_listed(tenant.index, vector, rules, kept=kept, held=held, chance=chance))
 
 
 def document_openings(
