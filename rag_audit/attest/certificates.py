@@ -11,13 +11,15 @@ from pathlib import Path
 
 from rag_audit.encoding.canonical import Json, jcs, read_bytes, sha256
 from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
+from rag_audit.encoding.parts import joined, separated
 from rag_audit.encoding.sealed import seal, unseal
 from rag_audit.errors import RagAuditError, StoreError
 from rag_audit.formats.publics import SlotKey
 from rag_audit.proofs.scan import NoiseCertificate, protocols_digest
 
 MAX_CERTIFICATE_BYTES = 1 << 24
-_LENGTH = 4
+_PARTS = 3
+"""Proof, commitments and blindings."""
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +49,8 @@ class CertificateStore:
             return None
         try:
             blob = read_bytes(path, max_bytes=MAX_CERTIFICATE_BYTES)
-            return _unpack(unseal(blob, self._key, self._associated(slot), what="certificate"))
+            plain = unseal(blob, self._key, self._associated(slot), what="certificate")
+            return NoiseCertificate(*separated(plain, _PARTS, field="certificate"))
         except RagAuditError as exc:
             log.warning("the noise certificate of %s, i = %d is made again: %s", slot.account, slot.i, exc)
             return None
@@ -62,8 +65,7 @@ class CertificateStore:
         except OSError as exc:
             raise StoreError("cannot be made", field=str(self._folder), found=exc.strerror) from exc
         parts = (certificate.proof, certificate.commitments, certificate.blindings)
-        plain = b"".join(len(part).to_bytes(_LENGTH, "big") + part for part in parts)
-        blob = seal(plain, self._key, self._associated(slot))
+        blob = seal(joined(parts), self._key, self._associated(slot))
         replace_file(self._path(slot), blob, mode=PRIVATE_MODE)
 
     def drop(self, slot: SlotKey) -> None:
@@ -77,12 +79,3 @@ class CertificateStore:
         named: Json = {"protocol": protocols_digest(), "opening": self._opening, "tenant": slot.tenant,
                        "account": slot.account, "i": slot.i}  # fmt: skip
         return sha256(b"rag-audit/certificate/v1" + jcs(named))
-
-
-def _unpack(plain: bytes) -> NoiseCertificate:
-    parts, at = [], 0
-    while at < len(plain):
-        end = at + _LENGTH + int.from_bytes(plain[at : at + _LENGTH], "big")
-        parts.append(plain[at + _LENGTH : end])
-        at = end
-    return NoiseCertificate(*parts)

@@ -11,13 +11,13 @@ from functools import cache, cached_property
 
 from rag_audit import _native
 from rag_audit.encoding.cache import build_file, cache_dir
-from rag_audit.encoding.canonical import Json, digest_hex, parse_base64
-from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, WitnessError
+from rag_audit.encoding.canonical import Json, digest_hex
+from rag_audit.errors import EncodingError, InvalidProof, PolicyError, WitnessError
 from rag_audit.formats.publics import StaticTable
 from rag_audit.formats.statements import EmbedStatement
 from rag_audit.proofs.batch import Refusals, in_chunks
 from rag_audit.proofs.scan.key import ARGUMENT, VERSION
-from rag_audit.proofs.scan.verify import refused
+from rag_audit.proofs.scan.verify import parse_parts, refused
 from rag_audit.relation.field import digest_to_field, to_bytes
 
 PUBLIC = ("ctx", "hq", "cq")
@@ -197,21 +197,8 @@ def parse_embed(value: Json, protocol: str, *, field: str) -> bytes:
     :raises SchemaError: the proof has other fields, or is of another system or protocol
     :raises EncodingError: the proof is not canonical
     """
-    names = ("system", "protocol", "proof")
-    if not isinstance(value, dict) or set(value) != set(names):
-        found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
-        raise SchemaError(
-            "the value is not a scan proof of A1", field=field, expected=sorted(names), found=found
-        )
-    for name, expected in (("system", "scan"), ("protocol", protocol)):
-        if value[name] != expected:
-            raise SchemaError(
-                "the proof is of another system",
-                field=f"{field}.{name}",
-                expected=expected,
-                found=value[name],
-            )
-    return parse_base64(value["proof"], field=f"{field}.proof")
+    [proof] = parse_parts(value, ("proof",), protocol, what="a scan proof of A1", field=field)
+    return proof
 
 
 def verify_embed(key: EmbedKey, proof: bytes, statement: EmbedStatement) -> None:

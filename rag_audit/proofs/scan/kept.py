@@ -6,16 +6,14 @@ import base64
 from dataclasses import dataclass, field
 
 from rag_audit import _native
-from rag_audit.encoding.canonical import Json, jcs, parse_base64, sha256
-from rag_audit.errors import InvalidProof, SchemaError, WitnessError
-from rag_audit.formats.publics import KeptCommitment, KeptPublic
+from rag_audit.encoding.canonical import Json, jcs, sha256
+from rag_audit.errors import InvalidProof, WitnessError
+from rag_audit.formats.publics import KeptCommitment, KeptPublic, SlotPublic
 from rag_audit.proofs.interface import KeptColumn
 from rag_audit.proofs.scan import memory
 from rag_audit.proofs.scan.key import COINS_PROTOCOL
-from rag_audit.proofs.scan.verify import refused
+from rag_audit.proofs.scan.verify import parse_parts, refused
 from rag_audit.relation.field import to_bytes
-
-_FIELDS = ("system", "protocol", "proof")
 
 
 @dataclass(frozen=True)
@@ -49,20 +47,10 @@ class KeptJob:
         :raises WitnessError: the seed is not that of `c_seed`, or a word cannot be proved (one in 2^94)
         :raises MemoryLimitError: the machine cannot hold the work
         """
-        memory.require_proof(
-            lambda low: memory.certificate_bytes(self.capacity, (1,), low_memory=low),
-            "proof of the kept positions",
-            low_memory=self.low_memory,
-        )
-        seed = to_bytes(self.s0) + to_bytes(self.s1)
-        try:
-            proof, rows, blindings = _native.scan_coins_certify(
-                self.capacity, self.context, self.slot, seed, self.keep, self.low_memory
-            )
-        except ValueError as exc:
-            raise WitnessError(
-                "there is no proof of these kept positions", field="kept", found=str(exc)
-            ) from exc
+        proof, rows, blindings = certify_coins(
+            self.capacity, self.context, self.slot, self.keep, (self.s0, self.s1),
+            what="proof of the kept positions", low_memory=self.low_memory,
+        )  # fmt: skip
         value: dict[str, Json] = {
             "system": "scan",
             "protocol": COINS_PROTOCOL,
@@ -76,15 +64,50 @@ def context_of(kept: KeptPublic) -> bytes:
     return sha256(b"rag-audit/scan/kept-context/v1" + kept.context + bytes.fromhex(COINS_PROTOCOL))
 
 
-def slot_of(kept: KeptPublic) -> bytes:
+def certify_coins(
+    capacity: int,
+    context: bytes,
+    slot: bytes,
+    bound: int,
+    seed: tuple[int, int],
+    *,
+    what: str,
+    low_memory: bool,
+) -> tuple[bytes, bytes, bytes]:
+    """The certificate of a slot's coins: proof, commitments to the bits, 32 bytes a row, and their secret blindings.
+
+    :param slot: c_seed, f(beacon) and the slot, 32 bytes each (`slot_of`)
+    :param bound: the probability of 1, over 2^40
+    :param seed: the seed's halves
+    :param what: the name of the work, for errors
+    :raises WitnessError: the seed is not that of `c_seed`, or a word cannot be proved (one in 2^94)
+    :raises MemoryLimitError: the machine cannot hold the work
+    """
+    memory.require_proof(
+        lambda low: memory.certificate_bytes(capacity, (1,), low_memory=low), what, low_memory=low_memory
+    )
+    halves = b"".join(map(to_bytes, seed))
+    try:
+        return _native.scan_coins_certify(capacity, context, slot, halves, bound, low_memory)
+    except ValueError as exc:
+        raise WitnessError(f"there is no {what}", field="slot", found=str(exc)) from exc
+
+
+def slot_of(slot: SlotPublic) -> bytes:
     """c_seed, f(beacon) and the slot, 32 bytes each."""
-    return b"".join(map(to_bytes, (kept.c_seed, kept.beacon, kept.slot)))
+    return b"".join(map(to_bytes, (slot.c_seed, slot.beacon, slot.slot)))
+
+
+def rows_digest(domain: bytes, capacity: int, rows: bytes) -> str:
+    """The digest that a ledger gets of a column's row commitments: SHA-256 over domain, capacity and rows, 64
+    hexadecimal digits."""
+    named: Json = {"capacity": capacity, "rows": base64.b64encode(rows).decode()}
+    return sha256(domain + jcs(named)).hex()
 
 
 def kept_digest(rows: bytes, capacity: int) -> str:
-    """The digest that the ledger gets: SHA-256 over capacity and row commitments, 64 hexadecimal digits."""
-    named: Json = {"capacity": capacity, "rows": base64.b64encode(rows).decode()}
-    return sha256(b"rag-audit/scan/kept/v1" + jcs(named)).hex()
+    """`rows_digest` of kept positions."""
+    return rows_digest(b"rag-audit/scan/kept/v1", capacity, rows)
 
 
 def open_kept(kept: KeptPublic, digest: str, value: Json, *, field: str) -> KeptCommitment:
@@ -94,16 +117,8 @@ def open_kept(kept: KeptPublic, digest: str, value: Json, *, field: str) -> Kept
     :raises EncodingError: the proof is not canonical
     :raises InvalidProof: the proof does not hold, or is of another commitment
     """
-    if not isinstance(value, dict) or set(value) != set(_FIELDS):
-        found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
-        raise SchemaError(
-            "the value is no proof of kept positions", field=field, expected=sorted(_FIELDS), found=found
-        )
-    for name, expected in (("system", "scan"), ("protocol", COINS_PROTOCOL)):
-        if value[name] != expected:
-            raise SchemaError("the proof is of another system", field=f"{field}.{name}", expected=expected,
-                              found=value[name])  # fmt: skip
-    proof, capacity = parse_base64(value["proof"], field=f"{field}.proof"), kept.tenant.constants.capacity
+    [proof] = parse_parts(value, ("proof",), COINS_PROTOCOL, what="a proof of kept positions", field=field)
+    capacity = kept.tenant.constants.capacity
     try:
         rows = _native.scan_coins_verify(capacity, context_of(kept), slot_of(kept), kept.keep, proof)
     except ValueError as exc:

@@ -10,21 +10,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rag_audit import _native
-from rag_audit.encoding.canonical import Json, jcs, parse_base64, sha256
-from rag_audit.errors import EncodingError, InvalidProof, SchemaError, WitnessError
+from rag_audit.encoding.canonical import Json, sha256
+from rag_audit.encoding.parts import joined, separated
+from rag_audit.errors import EncodingError, InvalidProof, WitnessError
 from rag_audit.formats.publics import SlotPublic
 from rag_audit.formats.statements import ListedStatement
 from rag_audit.proofs.batch import Refusals, in_chunks
 from rag_audit.proofs.scan import memory
 from rag_audit.proofs.scan.job import RECORD, SLOT, NoiseCertificate
+from rag_audit.proofs.scan.kept import certify_coins, rows_digest, slot_of
 from rag_audit.proofs.scan.key import COINS_PROTOCOL, LISTING_PROTOCOL, ScanKey
-from rag_audit.proofs.scan.verify import refused
+from rag_audit.proofs.scan.verify import parse_parts, refused
 from rag_audit.relation.field import MODULUS, digest_to_field, to_bytes
 
 PARTS = ("certificate", "before", "after", "proof")
 """The base64 fields of a record's proof: the certificate of the slot's coins, the commitments to what the account held
 before the record and holds after it, and the proof of the list."""
-_LENGTH = 4
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class ChanceJob:
     @classmethod
     def of(cls, key: ScanKey, slot: SlotPublic, s0: int, s1: int, *, low_memory: bool) -> ChanceJob:
         """The job for a slot's public values."""
-        return cls(key, b"".join(map(to_bytes, (slot.c_seed, slot.beacon, slot.slot))), s0, s1, low_memory)
+        return cls(key, slot_of(slot), s0, s1, low_memory)
 
     def run(self) -> NoiseCertificate:
         """The certificate: proof, commitments to the bits, and their blindings.
@@ -52,23 +53,10 @@ class ChanceJob:
         :raises WitnessError: the seed is not that of `c_seed`, or a word cannot be proved (one in 2^94)
         :raises MemoryLimitError: the machine cannot hold the work
         """
-        memory.require_proof(
-            lambda low: memory.certificate_bytes(self.key.capacity, (1,), low_memory=low),
-            "certificate of the coins",
-            low_memory=self.low_memory,
-        )
-        seed = to_bytes(self.s0) + to_bytes(self.s1)
-        try:
-            made = _native.scan_coins_certify(
-                self.key.capacity,
-                coins_context(self.key),
-                self.slot,
-                seed,
-                _chance(self.key),
-                self.low_memory,
-            )
-        except ValueError as exc:
-            raise WitnessError("there is no certificate for this slot", field="slot", found=str(exc)) from exc
+        made = certify_coins(
+            self.key.capacity, coins_context(self.key), self.slot, _chance(self.key), (self.s0, self.s1),
+            what="certificate of this slot's coins", low_memory=self.low_memory,
+        )  # fmt: skip
         return NoiseCertificate(*made)
 
 
@@ -186,8 +174,7 @@ def held_blindings(capacity: int, secret: bytes) -> bytes:
 
 def held_digest(capacity: int, rows: bytes) -> str:
     """What a record names: SHA-256 over capacity and row commitments, 64 hexadecimal digits."""
-    named: Json = {"capacity": capacity, "rows": base64.b64encode(rows).decode()}
-    return sha256(b"rag-audit/scan/held/v1" + jcs(named)).hex()
+    return rows_digest(b"rag-audit/scan/held/v1", capacity, rows)
 
 
 def parse_list_proof(value: Json, *, field: str) -> bytes:
@@ -196,16 +183,7 @@ def parse_list_proof(value: Json, *, field: str) -> bytes:
     :raises SchemaError: the proof has other fields, or is of another system or protocol
     :raises EncodingError: the proof is not canonical
     """
-    names = ("system", "protocol", *PARTS)
-    if not isinstance(value, dict) or set(value) != set(names):
-        found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
-        raise SchemaError("the value is no proof of a list", field=field, expected=sorted(names), found=found)
-    for name, expected in (("system", "scan"), ("protocol", LISTING_PROTOCOL)):
-        if value[name] != expected:
-            raise SchemaError("the proof is of another system", field=f"{field}.{name}", expected=expected,
-                              found=value[name])  # fmt: skip
-    parts = [parse_base64(value[name], field=f"{field}.{name}") for name in PARTS]
-    return b"".join(len(part).to_bytes(_LENGTH, "big") + part for part in parts)
+    return joined(parse_parts(value, PARTS, LISTING_PROTOCOL, what="a proof of a list", field=field))
 
 
 def list_refusals(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[ListedStatement]) -> Refusals:
@@ -214,7 +192,7 @@ def list_refusals(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Li
 
     def record(i: int) -> tuple[bytes, bytes, bytes, bytes, bytes]:
         statement = statements[i]
-        certificate, before, after, proof = _split(proofs[i])
+        certificate, before, after, proof = separated(proofs[i], len(PARTS), field="proof")
         if statement.c_idx != key.c_idx:
             raise InvalidProof(
                 "the index is of another record", field="c_idx", expected=statement.c_idx, found=key.c_idx
@@ -242,17 +220,6 @@ def list_refusals(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Li
         raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
     batch = _native.ScanListBatch(key.index, constants_of(key))
     return in_chunks(batch, len(proofs), record, refused)
-
-
-def _split(proof: bytes) -> list[bytes]:
-    parts, at = [], 0
-    while at < len(proof):
-        end = at + _LENGTH + int.from_bytes(proof[at : at + _LENGTH], "big")
-        parts.append(proof[at + _LENGTH : end])
-        at = end
-    if len(parts) != len(PARTS) or at != len(proof):
-        raise EncodingError("the proof ends early", field="proof", expected=len(PARTS), found=len(parts))
-    return parts
 
 
 def _chance(key: ScanKey) -> int:

@@ -23,6 +23,29 @@ def refused(reason: Exception | str) -> RagAuditError:
     return kind("the proof is refused", field="proof", found=str(reason))
 
 
+def parse_parts(value: Json, names: Sequence[str], protocol: str, *, what: str, field: str) -> list[bytes]:
+    """Read the base64 fields of any proof of this system from a file's value.
+
+    :param names: the fields beside `system` and `protocol`
+    :param what: what the value is no proof of, for the error
+    :raises SchemaError: the proof has other fields, or is of another system or protocol
+    :raises EncodingError: a field is not canonical base64
+    """
+    every = ("system", "protocol", *names)
+    if not isinstance(value, dict) or set(value) != set(every):
+        found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
+        raise SchemaError(f"the value is not {what}", field=field, expected=sorted(every), found=found)
+    for name, expected in (("system", "scan"), ("protocol", protocol)):
+        if value[name] != expected:
+            raise SchemaError(
+                "the proof is of another system",
+                field=f"{field}.{name}",
+                expected=expected,
+                found=value[name],
+            )
+    return [parse_base64(value[name], field=f"{field}.{name}") for name in names]
+
+
 def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
     """Read a proof from a file's value, as the length of the noise certificate (4 bytes, big-endian), the certificate
     and the query proof.
@@ -31,20 +54,8 @@ def parse_proof(value: Json, circuit: str, *, field: str) -> bytes:
     :raises SchemaError: the proof has other fields, or is of another system or protocol
     :raises EncodingError: the proof is not canonical
     """
-    names = ("system", "protocol", "certificate", "proof")
-    if not isinstance(value, dict) or set(value) != set(names):
-        found = sorted(map(str, value)) if isinstance(value, dict) else type(value).__name__
-        raise SchemaError("the value is not a scan proof", field=field, expected=sorted(names), found=found)
-    for name, expected in (("system", "scan"), ("protocol", circuit)):
-        if value[name] != expected:
-            raise SchemaError(
-                "the proof is of another system",
-                field=f"{field}.{name}",
-                expected=expected,
-                found=value[name],
-            )
-    certificate = parse_base64(value["certificate"], field=f"{field}.certificate")
-    proof = parse_base64(value["proof"], field=f"{field}.proof")
+    parts = parse_parts(value, ("certificate", "proof"), circuit, what="a scan proof", field=field)
+    certificate, proof = parts
     return len(certificate).to_bytes(_LENGTH, "big") + certificate + proof
 
 
