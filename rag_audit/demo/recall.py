@@ -92,8 +92,8 @@ def _listed(
         if (targets := {index.positions[i] for i, d in enumerate(texts) if d.title == q.answer})
     ]
     exact = ScoreWindow(0, 1 << 14, 1 << 14)
-    silent, everything = no_noise(index.capacity), np.ones(index.capacity, np.int8)
-    plain = sum(bool(t & set(select(index, v, silent, exact, k, everything))) for v, t in asked)
+    silent = no_noise(index.capacity)
+    plain = sum(bool(t & set(select(index, v, silent, exact, k))) for v, t in asked)
     hits = 0
     for _ in range(DRAWS):
         kept = draw_coins(random_element(), index.capacity, rules.keep)

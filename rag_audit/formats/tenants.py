@@ -22,7 +22,6 @@ SystemName: TypeAlias = Literal["groth16", "scan"]
 MechanismName: TypeAlias = Literal["noise", "sampling", "listing", "none"]
 """What keeps a tenant's answers private: the paper's noise on every score, a sample of the index without noise,
 randomised response, or nothing (docs/accounting.md)."""
-MECHANISMS: tuple[MechanismName, ...] = ("noise", "sampling", "listing", "none")
 
 
 DEFAULT_LISTED_MAX = 32

@@ -74,7 +74,6 @@ MECHANISM_WORDS = {
 def _noise_lines(figures: PolicyFigures) -> list[str]:
     b = figures["bounds"]
     mechanism = b["mechanism"]
-    best = figures["eps_audit_by"]
     lines = [
         f"unit       {b['unit']}",
         f"adjacency  {b['adjacency']}",
@@ -85,7 +84,7 @@ def _noise_lines(figures: PolicyFigures) -> list[str]:
         "",
     ]
     for bound in b["bounds"]:
-        mark = "  <- eps_audit" if bound["name"] == best else ""
+        mark = "  <- eps_audit" if bound["name"] == figures["eps_audit_by"] else ""
         why = "" if bound["valid"] else f"  not valid: {bound['reason']}"
         lines.append(f"{bound['name'].replace('_', ' '):14} eps {bound['eps']}{mark}{why}")
     lines.append(f"{'one account':14} eps {figures['eps_one_account']}")
