@@ -8,15 +8,9 @@ engine's int4 vectors stands the same table in floating point.
 
 from __future__ import annotations
 
-import gzip
-import json
-import os
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence, Set
 from math import sqrt
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -24,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.common import emit, parser
+from rag_audit.empirical.sets import Collection, collection
+from rag_audit.errors import RagAuditError
 from rag_audit.index.embedders import wordllama
 from rag_audit.index.engine import Int8Array, TenantIndex, build_index, draw_noise, select
 from rag_audit.relation.field import digest_to_field
@@ -33,51 +29,6 @@ from rag_audit.relation.scores import ScoreWindow
 CUTS = (5, 10)
 # (gains, R), from no visible effect to noise of the whole window's height: sigma/Delta = 16 |g| / R
 MECHANISMS = tuple(([1], r) for r in (1024, 512, 256, 128, 64, 16))
-
-
-@dataclass(frozen=True)
-class Collection:
-    """Passages, questions, and for each question the places of its relevant passages."""
-
-    name: str
-    passages: list[str]
-    questions: list[str]
-    relevant: list[set[int]]
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as handle:
-        return [json.loads(line) for line in handle]
-
-
-def squad(data: Path, questions: int) -> Collection:
-    passages = lines(data / "squad_dev_v1.1_passages.jsonl.gz")
-    asked = lines(data / "squad_dev_v1.1_questions.jsonl.gz")
-    asked = Random(0).sample(asked, min(questions, len(asked)))
-    place = {passage["id"]: number for number, passage in enumerate(passages)}
-    return Collection(
-        "SQuAD dev v1.1",
-        [passage["text"] for passage in passages],
-        [q["question"] for q in asked],
-        [{place[q["passage"]]} for q in asked],
-    )
-
-
-def scifact(data: Path) -> Collection:
-    passages = lines(data / "scifact_passages.jsonl.gz")
-    place = {str(passage["id"]): number for number, passage in enumerate(passages)}
-    relevant: dict[str, set[int]] = defaultdict(set)
-    for line in (data / "scifact_qrels.tsv").read_text().splitlines():
-        query, document, grade = line.split("\t")
-        if document in place and grade.isdigit() and int(grade) > 0:
-            relevant[query].add(place[document])
-    asked = [q for q in lines(data / "scifact_questions.jsonl.gz") if relevant[str(q["id"])]]
-    return Collection(
-        "SciFact",
-        [f"{passage['title']} {passage['text']}" for passage in passages],
-        [q.get("question") or q["text"] for q in asked],
-        [relevant[str(q["id"])] for q in asked],
-    )
 
 
 def float_vectors(texts: Sequence[str], limit: int) -> npt.NDArray[np.float32]:
@@ -90,7 +41,7 @@ def float_vectors(texts: Sequence[str], limit: int) -> npt.NDArray[np.float32]:
     return np.asarray(sums / np.linalg.norm(sums, axis=1, keepdims=True), np.float32)
 
 
-def recall(rank: Callable[[int], Sequence[int]], relevant: Sequence[set[int]]) -> dict[str, float]:
+def recall(rank: Callable[[int], Sequence[int]], relevant: Sequence[Set[int]]) -> dict[str, float]:
     """Recall and hits at each cut, percent; `rank` gives a question's first passages."""
     totals = {f"{name}@{cut}": 0.0 for name in ("recall", "hit") for cut in CUTS}
     for number, wanted in enumerate(relevant):
@@ -106,25 +57,24 @@ def ranked(scores: npt.NDArray[Any]) -> list[int]:
     return [int(i) for i in np.argsort(-scores, kind="stable")[: max(CUTS)]]
 
 
-def measure(collection: Collection, embedder: wordllama.WordLlama) -> dict[str, Any]:
-    rows = embedder.embed_documents(collection.passages)
-    queries = np.stack([embedder.embed_query(question) for question in collection.questions])
+def measure(texts: Collection, embedder: wordllama.WordLlama) -> dict[str, Any]:
+    rows = embedder.embed_documents(texts.passages)
+    queries = np.stack([embedder.embed_query(question) for question in texts.questions])
     index = build_index(rows, len(rows), Random(0))
     document_at = {position: document for document, position in enumerate(index.positions)}
 
-    plain_rows = float_vectors(collection.passages, embedder.limits.document)
-    plain_queries = float_vectors(collection.questions, embedder.limits.query)
-    floating = recall(lambda n: ranked(plain_rows @ plain_queries[n]), collection.relevant)
-    raw = recall(lambda n: [document_at[p] for p in ranked(index.scores(queries[n]))], collection.relevant)
+    plain_rows = float_vectors(texts.passages, embedder.limits.document)
+    plain_queries = float_vectors(texts.questions, embedder.limits.query)
+    floating = recall(lambda n: ranked(plain_rows @ plain_queries[n]), texts.relevant)
+    raw = recall(lambda n: [document_at[p] for p in ranked(index.scores(queries[n]))], texts.relevant)
     return {
-        "collection": collection.name,
-        "passages": len(collection.passages),
-        "questions": len(collection.questions),
+        "collection": texts.name,
+        "passages": len(texts.passages),
+        "questions": len(texts.questions),
         "float": floating,
         "int4": raw,
         "engine": [
-            noised(index, queries, document_at, collection.relevant, embedder, gains, r)
-            for gains, r in MECHANISMS
+            noised(index, queries, document_at, texts.relevant, embedder, gains, r) for gains, r in MECHANISMS
         ],
     }
 
@@ -133,7 +83,7 @@ def noised(
     index: TenantIndex,
     queries: Int8Array,
     document_at: dict[int, int],
-    relevant: Sequence[set[int]],
+    relevant: Sequence[Set[int]],
     embedder: wordllama.WordLlama,
     gains: list[int],
     lattice: int,
@@ -177,12 +127,13 @@ def main() -> int:
     options = parser(__doc__)
     options.add_argument("--questions", type=int, default=2000, help="SQuAD questions")
     args = options.parse_args()
-    data = Path(os.environ.get("RAG_AUDIT_DATA", "../shared/data"))
-    if not data.is_dir():
-        print(f"bench: no collections at {data}; set RAG_AUDIT_DATA", file=sys.stderr)
+    try:
+        collections = [collection("squad").sample(args.questions), collection("scifact")]
+    except RagAuditError as exc:
+        print(f"bench: {exc}", file=sys.stderr)
         return 2
     embedder = wordllama.WordLlama()
-    results = [measure(collection, embedder) for collection in (squad(data, args.questions), scifact(data))]
+    results = [measure(each, embedder) for each in collections]
     if args.json:
         emit({"collections": results}, as_json=True)
         return 0

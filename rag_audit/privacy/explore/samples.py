@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import numpy as np
 
-from rag_audit.encoding.canonical import Json, parse_json, read_bytes
-from rag_audit.encoding.durable import open_regular
-from rag_audit.errors import EncodingError, RagAuditError, SchemaError, SizeError
+from rag_audit.encoding.jsonlines import records, string
+from rag_audit.errors import RagAuditError, SchemaError
 from rag_audit.index.embedders import Embedder, NothingToEmbed
 from rag_audit.index.engine import Int8Array, TenantIndex, build_index
-
-MAX_TEXT_BYTES = 4 << 30
 
 
 class SampleError(RagAuditError):
@@ -151,12 +146,12 @@ def _choose(tenants: Mapping[str, object], tenant: str | None, path: Path) -> st
 def _passages(path: Path) -> list[Passage]:
     passages: list[Passage] = []
     seen: set[str] = set()
-    for place, number, value in _records(path):
+    for place, number, value in records(path):
         name = str(value.get("id", number))
         if name in seen:
             raise SchemaError("an id occurs twice", field=place, found=name)
         seen.add(name)
-        passages.append(Passage((name,), _string(value, "text", place)))
+        passages.append(Passage((name,), string(value, "text", place)))
     return passages
 
 
@@ -168,7 +163,7 @@ def load_questions(path: Path) -> list[Question]:
     :raises SchemaError: a line has no question, or no passage
     """
     questions = []
-    for place, _, value in _records(path):
+    for place, _, value in records(path):
         wanted = value.get("passages", [value["passage"]] if "passage" in value else None)
         if not isinstance(wanted, list) or not wanted or not all(isinstance(w, str | int) for w in wanted):
             raise SchemaError(
@@ -177,40 +172,5 @@ def load_questions(path: Path) -> list[Question]:
                 expected='"passage": "<id>" or "passages": ["<id>", ..]',
                 found=repr(wanted),
             )
-        questions.append(Question(_string(value, "question", place), tuple(map(str, wanted)), place))
+        questions.append(Question(string(value, "question", place), tuple(map(str, wanted)), place))
     return questions
-
-
-def _records(path: Path) -> Iterator[tuple[str, int, dict[str, Json]]]:
-    data = _inflate(path) if path.suffix == ".gz" else read_bytes(path, max_bytes=MAX_TEXT_BYTES)
-    for number, line in enumerate(data.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        place = f"{path.name}, line {number}"
-        value = parse_json(line, source=place)
-        if not isinstance(value, dict):
-            raise SchemaError(
-                "the line is not a JSON object",
-                field=place,
-                expected="a JSON object",
-                found=type(value).__name__,
-            )
-        yield place, number, value
-
-
-def _inflate(path: Path) -> bytes:
-    try:
-        with open_regular(path) as file, gzip.open(file) as handle:
-            data = handle.read(MAX_TEXT_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as exc:
-        raise EncodingError("cannot be read", field=str(path), found=str(exc)) from exc
-    if len(data) > MAX_TEXT_BYTES:
-        raise SizeError("file too large", field=str(path), expected=f"at most {MAX_TEXT_BYTES} bytes")
-    return data
-
-
-def _string(value: Mapping[str, Json], key: str, place: str) -> str:
-    text = value.get(key)
-    if not isinstance(text, str):
-        raise SchemaError(f"no {key}", field=place, expected=f'{{"{key}": ".."}}', found=repr(text))
-    return text
