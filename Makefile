@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export RAG_AUDIT_DATA ?= ../shared/data
 
-.PHONY: help setup native demo test test-full bench bench-full lint format lock clean
+.PHONY: help setup native demo test test-full bench bench-full experiments lint format lock clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,6 +57,9 @@ bench-full: setup  ## a million positions, and Groth16 beside it where both reac
 	@$(MEASURE); for gains in 1 1,8,64; do measure scan scan-1000000-$$gains --documents 1000000 --gains $$gains; done; \
 	measure verify verify-100000 --records 100000; measure beside beside
 
+experiments: setup  ## the paper's experiments at full size, resumed where they were interrupted
+	$(BIN)/rag-audit experiment run all --size full --jobs 2 --out experiment-results/full
+
 lint: setup  ## ruff, mypy --strict, clippy, rustfmt
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -75,4 +78,4 @@ lock: $(VENV)/.stamp  ## compile requirements/dev.in to requirements/dev.txt wit
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/dev.txt requirements/dev.in
 
 clean:  ## remove what the other targets made in this folder (the cache stays: see rag-audit's XDG_CACHE_HOME)
-	rm -rf $(VENV) native/target rag_audit/_native*.so demo-window bench/results
+	rm -rf $(VENV) native/target rag_audit/_native*.so demo-window bench/results experiment-results

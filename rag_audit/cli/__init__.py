@@ -11,6 +11,7 @@ from rag_audit.cli.common import Group
 
 COMMANDS = {
     "demo": "demo.demo",
+    "experiment": "experiment.experiment",
     "keygen": "keys.keygen",
     "worker-key": "keys.worker_key",
     "account": "account.account",

@@ -1,0 +1,48 @@
+"""What the pictures share: colours, a line for the theory, and the file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rag_audit.encoding.durable import replace_file
+from rag_audit.errors import SetupError
+from rag_audit.experiments.model import Figure, Results
+
+COLORS = ("#1b6ca8", "#c8553d", "#588b3a", "#7a5195", "#888888")
+
+
+def theory_and_markers(axes: Any, shown: Sequence[tuple[float, Figure]], label: str, color: str) -> None:
+    """Measured figures with their errors, the theory as a line, the certified bound as a dotted line."""
+    at = [x for x, _ in shown]
+    axes.errorbar(at, [f.value for _, f in shown], yerr=[f.error for _, f in shown], fmt="o", color=color,
+                  markersize=4, capsize=2, label=label)  # fmt: skip
+    if all(f.theory is not None for _, f in shown):
+        axes.plot(at, [f.theory for _, f in shown], "-", color=color, linewidth=1)
+    if shown and all(f.bound is not None for _, f in shown):
+        axes.plot(at, [f.bound for _, f in shown], ":", color=color, linewidth=1)
+    axes.axhline(0.5, color="#888888", linewidth=0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def save(draw: Callable[[Results, Any], None], results: Results, path: Path) -> None:
+    """Draw results into an SVG file.
+
+    :raises SetupError: matplotlib is not installed
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure as Picture
+    except ImportError as exc:
+        raise SetupError(
+            "the pictures need matplotlib", hint="pip install 'ragaudit-zk[experiments]'"
+        ) from exc
+    with matplotlib.rc_context({"svg.hashsalt": "rag-audit", "font.size": 9}):
+        picture = Picture(figsize=(8, 3.3), layout="constrained")
+        draw(results, picture)
+        data = io.BytesIO()
+        # Without a date and with fixed identifiers the same figures give the same file.
+        picture.savefig(data, format="svg", metadata={"Date": None})
+    replace_file(path, data.getvalue())

@@ -1,0 +1,95 @@
+"""The figures of one membership attack, and the paper's formulas that predict them."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit.accounting import Membership
+from rag_audit.empirical.rates import delong, tpr_at_fpr
+from rag_audit.experiments.model import Figure
+
+FALSE_ALARM_RATE = 0.01
+NORMAL = NormalDist()
+
+
+def attack(
+    inside: npt.ArrayLike,
+    outside: npt.ArrayLike,
+    *,
+    prefix: str = "",
+    paper: float | None = None,
+    paper_trials: int = 0,
+    theory: float | None = None,
+    bound: Membership | None = None,
+) -> list[Figure]:
+    """The AUC with DeLong's error, and the true-positive rate at a false-positive rate of 1 %.
+
+    :param inside: the attack's statistic in worlds that hold the target, shape (trials,)
+    :param paper: the paper's AUC, measured with `paper_trials` trials
+    :param theory: the AUC that theory predicts
+    """
+    area = delong(inside, outside)
+    rate = tpr_at_fpr(inside, outside, FALSE_ALARM_RATE)
+    return [
+        Figure(
+            f"{prefix}auc",
+            area.value,
+            area.error,
+            paper=paper,
+            paper_error=0.0 if paper is None else auc_error(paper, paper_trials),
+            theory=theory,
+            bound=None if bound is None else bound.auc_bound,
+        ),
+        Figure(
+            f"{prefix}tpr_at_fpr_1pct",
+            rate,
+            _rate_error(inside, outside, rate),
+            bound=None if bound is None else bound.tpr_at_fpr_1pct,
+        ),
+    ]
+
+
+def _rate_error(inside: npt.ArrayLike, outside: npt.ArrayLike, rate: float) -> float:
+    """The standard error of a true-positive rate whose threshold was read off the same trials: the binomial error of
+    both rates, the false-positive rate's times the ROC's slope there, which is taken over a factor of two.
+    """
+    x, y = np.asarray(inside), np.asarray(outside)
+    low, high = (tpr_at_fpr(x, y, f * FALSE_ALARM_RATE) for f in (2 / 3, 4 / 3))
+    slope = max(1.0, (high - low) / (FALSE_ALARM_RATE * 2 / 3))
+    spread = FALSE_ALARM_RATE * (1 - FALSE_ALARM_RATE) / len(y)
+    at_least = max(rate, 1 / len(x))  # no hit among the trials is no certainty
+    return math.sqrt(at_least * max(1 - rate, 1 / len(x)) / len(x) + slope * slope * spread)
+
+
+def auc_error(auc: float, trials: int) -> float:
+    """DeLong's standard error for two Gaussians of equal variance with that AUC, from as many trials of each world.
+
+    The paper prints its AUC without errors; this is what its number of trials gives (0.0041 at 10^4, as it says).
+    The placements' variance is P(both of two others are beaten) - AUC^2 (Bamber 1975), here by quadrature.
+    """
+    shift = math.sqrt(2) * NORMAL.inv_cdf(auc)
+    grid = np.linspace(-8, 8, 2001)
+    weights = np.exp(-grid * grid / 2) * (grid[1] - grid[0]) / math.sqrt(2 * math.pi)
+    beaten = np.array([NORMAL.cdf(float(z) + shift) for z in grid])
+    variance = float((weights * beaten**2).sum()) - auc * auc
+    return math.sqrt(2 * variance / trials)
+
+
+def gaussian_auc(gap: float, sigma: float, queries: int) -> float:
+    """Equation (3.10): the AUC of the mean of that many noised scores."""
+    return NORMAL.cdf(gap * math.sqrt(queries) / (math.sqrt(2) * sigma))
+
+
+def paper_sigma(eps_acc: float, n: int, delta_acc: float = 1e-6) -> float:
+    """Equation (3.4) for scores of sensitivity 1."""
+    log_query = 2 * math.log(1.25 * n / delta_acc)
+    return math.sqrt(2 * n * math.log(1 / delta_acc) * log_query) / eps_acc
+
+
+def equation_3_11(eps_acc: float, k: int, n: int) -> float:
+    """The paper's prediction of the scalar mechanism's AUC."""
+    return gaussian_auc(1.0, paper_sigma(eps_acc, n), k * n)
