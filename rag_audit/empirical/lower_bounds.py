@@ -64,6 +64,40 @@ def clopper_pearson_epsilon(
     return epsilon_of_rates(_above(x[1::2], threshold), _above(y[1::2], threshold), delta, confidence)
 
 
+def counted_epsilon(
+    true: tuple[int, int],
+    false: tuple[int, int],
+    repeats: int,
+    *,
+    delta: Real = 0,
+    confidence: float = CONFIDENCE,
+) -> float:
+    """The epsilon that many independent questions refute, from the rates of one.
+
+    Each of `repeats` answers says yes with the same probability, independently given the world, as answers under
+    noise of their own do. A binomial's tails grow with its probability; so the lower limit of the true rate and the
+    upper limit of the false one, which hold together at the confidence, bound the rates of every test by the count.
+
+    :param true: answers that said yes and their number, inside; `false` likewise outside
+    :param repeats: questions that the coalition asks in all
+    """
+    low, high = _limits(true, false, confidence)
+    d = 0.0 if delta == 0 else probability(delta, "delta")
+    cut = np.arange(repeats)
+    more = _ratio(stats.binom.logsf(cut, repeats, low), stats.binom.logsf(cut, repeats, high), d)
+    fewer = _ratio(stats.binom.logcdf(cut, repeats, high), stats.binom.logcdf(cut, repeats, low), d)
+    return max(0.0, float(more.max()), float(fewer.max()))
+
+
+def counted_roc(true: float, false: float, repeats: int) -> tuple[Floats, Floats]:
+    """False- and true-positive rates of the tests by the count of `repeats` independent answers, from (0, 0) to (1, 1).
+
+    :param true: the probability that one answer says yes inside; `false` likewise outside
+    """
+    cut = np.arange(repeats, -2, -1)
+    return stats.binom.sf(cut, repeats, false), stats.binom.sf(cut, repeats, true)
+
+
 def gaussian_mu(inside: npt.ArrayLike, outside: npt.ArrayLike, *, confidence: float = CONFIDENCE) -> float:
     """The mu of Gaussian differential privacy that a threshold refutes (Nasr et al. 2023): a mechanism that is mu-GDP
     has Phi^-1(TPR) - Phi^-1(FPR) <= mu at every threshold. The threshold is chosen as above.
@@ -174,6 +208,14 @@ def _bisect(refuted: Callable[[float], bool]) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if refuted(middle) else (low, middle)
     return low
+
+
+def _ratio(log_above: Floats, log_below: Floats, delta: float) -> Floats:
+    """ln((e^above - delta) / e^below) at every cut; minus infinity where delta alone allows it."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        rest = np.log1p(-delta * np.exp(np.minimum(-log_above, 700.0)))
+        found = log_above + rest - log_below
+    return np.where(np.isfinite(found), found, -np.inf)
 
 
 def _log_ratio(above: float, below: float) -> float:

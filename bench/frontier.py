@@ -1,0 +1,357 @@
+"""What each mechanism finds, what it promises, and what attacks show: `python -m bench.frontier [--json] [--out FOLDER]`.
+
+Collections come from RAG_AUDIT_DATA (default ../shared/data): SQuAD dev v1.1, SciFact and MedQuAD, each a tenant of
+its own. For every mechanism: recall among the first 5, the certified figures for coalitions of 1, 2 and 10 accounts
+with 200 queries each, and the strongest of the attacks in `bench.lists`, whose lower bound on epsilon (confidence
+0.95) has to lie below the certified bound in every cell; the smallest distance is printed, and exit code 1 says that
+a cell lies above. `--out` takes the figures as JSON, the tables and a picture of recall against epsilon.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from bench import lists
+from bench.common import emit, machine, parser
+from bench.lists import Attack, Target
+from rag_audit import accounting
+from rag_audit.accounting.coins import Listing, Sampling, coin_of
+from rag_audit.empirical.sets import Collection, collection
+from rag_audit.errors import PolicyError, RagAuditError
+from rag_audit.formats.tenants import ListingRules
+from rag_audit.index.embedders import Embedder, get_embedder
+from rag_audit.index.engine import build_index
+from rag_audit.privacy.explore import coins
+from rag_audit.privacy.explore.samples import Sample
+from rag_audit.privacy.explore.simulate import Noise, measure_recall, recall_without_noise
+from rag_audit.relation.scores import ScoreWindow
+
+NAMES = ("squad", "scifact", "medquad")
+EMBEDDER = "wordllama-256"
+TOP_K = 5
+QUERIES = 200
+SIZES = (1, 2, 10)
+DELTA = "1e-5"
+NOISES = (((1, 1, 1, 1, 1, 1), 512), ((1, 1, 1, 1), 128), ((1, 8), 32), ((1, 8, 64), 64))
+KEEPS = ("0.9", "0.7")
+CANDIDATES = 6
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One mechanism against one size of coalition.
+
+    :param certified: the bound on epsilon over all outcomes; inf where there is none
+    :param odds_unlisted: the certified factor for positions that are listed to nobody; None where it is not claimed
+    :param attacks: by probe strategy, each with the epsilon that it refutes
+    :param odds_shown: the factor that the attack shows for positions that are listed to nobody
+    """
+
+    mechanism: str
+    recall: float
+    error: float
+    k: int
+    certified: float
+    auc_bound: float
+    tpr_bound: float
+    odds_unlisted: float | None
+    attacks: list[Attack]
+    odds_shown: float | None = None
+
+    @property
+    def attack(self) -> Attack:
+        """The strongest attack."""
+        return max(self.attacks, key=lambda attack: (attack.eps, attack.auc))
+
+    @property
+    def distance(self) -> float:
+        """Certified minus shown, of the figures that are finite; negative where one of the two is wrong."""
+        found = [self.certified - self.attack.eps] if math.isfinite(self.certified) else []
+        if self.odds_unlisted is not None and self.odds_shown is not None:
+            found.append(math.log(self.odds_unlisted / self.odds_shown))
+        return min(found, default=math.inf)
+
+
+def study(texts: Collection, embedder: Embedder, options: Namespace) -> dict[str, Any]:
+    """All cells of one collection."""
+    sample, vectors = _sample(texts, embedder, options.seed)
+    say = _said(texts.name)
+    target = _target(texts, sample, vectors, embedder, options)
+    cells = [
+        *_noised(sample, target, embedder, options, say),
+        *_sampled(sample, target, embedder, options, say),
+        *_listed(sample, target, options, say),
+    ]
+    quiet = recall_without_noise(sample, ScoreWindow.for_scale(embedder.scale, 512), top_k=TOP_K)
+    return {
+        "collection": texts.name,
+        "documents": len(sample.index.positions),
+        "capacity": sample.index.capacity,
+        "questions": len(sample.queries),
+        "without_noise": {"recall": quiet.recall, "error": quiet.error},
+        "cells": [
+            {**asdict(cell), "attack": asdict(cell.attack), "distance": cell.distance} for cell in cells
+        ],
+        "smallest_distance": min(cell.distance for cell in cells),
+    }
+
+
+def _sample(texts: Collection, embedder: Embedder, seed: int) -> tuple[Sample, lists.Int8Array]:
+    """The collection as a tenant, and its documents' vectors in the collection's order."""
+    vectors = embedder.embed_documents(texts.passages)
+    index = build_index(vectors, max(8, 1 << (len(vectors) - 1).bit_length()), Random(seed))
+    queries = np.stack([embedder.embed_query(question) for question in texts.questions])
+    relevant = [frozenset(index.positions[i] for i in places) for places in texts.relevant]
+    return Sample(index, queries, relevant), vectors
+
+
+def _target(
+    texts: Collection, sample: Sample, vectors: lists.Int8Array, embedder: Embedder, options: Namespace
+) -> Target:
+    """Of a few random documents the one that a pilot of its own lists most clearly."""
+    rng, made = Random(options.seed + 1), []
+    asked: dict[int, list[str]] = {}
+    for question, places in zip(texts.questions, texts.relevant, strict=True):
+        for place in places:
+            asked.setdefault(place, []).append(question)
+    for place in rng.sample(sorted(asked), min(CANDIDATES, len(asked))):
+        other = vectors[rng.choice([i for i in range(len(vectors)) if i != place])]
+        made.append(
+            lists.make_target(
+                sample.index, texts.passages[place], sample.index.positions[place], other, asked[place], embedder, place
+            )
+        )  # fmt: skip
+    noise = _noise(*NOISES[1], embedder)
+
+    def gap(target: Target) -> int:
+        pilot = lists.count_noised(target, [noise], top_k=TOP_K, lists=lists.PILOT, seed=options.seed + 2)
+        first, second = pilot[0, "repeated"]
+        return first - second
+
+    return max(made, key=gap)
+
+
+def _noise(gains: tuple[int, ...], lattice: int, embedder: Embedder) -> Noise:
+    return Noise(gains, ScoreWindow.for_scale(embedder.scale, lattice))
+
+
+def _noised(
+    sample: Sample, target: Target, embedder: Embedder, options: Namespace, say: Callable[[str], Any]
+) -> list[Cell]:
+    noises = [_noise(gains, lattice, embedder) for gains, lattice in NOISES]
+    recalls = measure_recall(sample, noises, top_k=TOP_K, seed=options.seed, repeats=1)
+    counts = lists.count_noised(
+        target, noises, top_k=TOP_K, lists=options.lists, seed=options.seed, progress=say("lists under noise")
+    )
+    cells = []
+    for row, (noise, recall) in enumerate(zip(noises, recalls, strict=True)):
+        for k in SIZES:
+            shown = [
+                lists.by_counting(name, counts[row, name], options.lists, k * QUERIES, DELTA)
+                for name in target.probes
+            ]
+            eps, auc, tpr = _certified(noise, k)
+            label = f"noise, sigma/Delta {noise.sigma_over_delta:.3g}"
+            cells.append(Cell(label, recall.recall, recall.error, k, eps, auc, tpr, None, shown))
+    return cells
+
+
+def _certified(noise: Noise, k: int) -> tuple[float, float, float]:
+    """eps, AUC and TPR at 1 % of the exact accountant; inf and ones where the noise has no bound."""
+    try:
+        mechanism = accounting.Mechanism(noise.gains, noise.window.lattice)
+    except PolicyError:
+        return math.inf, 1.0, 1.0
+    bounds = accounting.audit_bounds(mechanism, n=QUERIES, eps_acc=4, delta_acc="1e-7", k=k, delta=DELTA)
+    member = accounting.membership(mechanism, QUERIES * k)
+    return bounds.best.eps, member.auc_bound, member.tpr_at_fpr_1pct
+
+
+def _sampled(
+    sample: Sample, target: Target, embedder: Embedder, options: Namespace, say: Callable[[str], Any]
+) -> list[Cell]:
+    cells = []
+    for keep in KEEPS:
+        sampling = Sampling(coin_of(keep, "keep"))
+        point = coins.measure(sample, coins.SampledTopK(sampling), top_k=TOP_K, n=QUERIES, ks=SIZES,
+                              repeats=options.repeats, seed=options.seed, progress=say(f"sampling {keep}"))  # fmt: skip
+        window = ScoreWindow.for_scale(embedder.scale, 512)
+        seen = lists.sampled(
+            target, sampling, window, top_k=TOP_K, windows=options.windows, seed=options.seed
+        )
+        shown = [Attack(name, found.auc, found.tpr, math.inf) for name, found in seen.items()]
+        odds = max(found.odds for found in seen.values())
+        cells += [
+            Cell(f"sampling, keep {keep}", point.recall.recall, point.recall.error, k, math.inf,
+                 sampling.auc, sampling.roc(0.01), sampling.odds_unlisted, shown, odds)
+            for k in SIZES
+        ]  # fmt: skip
+    return cells
+
+
+def _listed(sample: Sample, target: Target, options: Namespace, say: Callable[[str], Any]) -> list[Cell]:
+    cells = []
+    for keep in KEEPS:
+        chance = coin_of(f"{coins.UNRELATED / sample.index.capacity:.9f}", "chance")
+        mechanism = Listing(coin_of(keep, "keep"), chance)
+        rules = ListingRules(chance, coins.DEFAULT_LISTED_MAX, coins.THRESHOLDS[EMBEDDER])
+        point = coins.measure(sample, coins.RandomisedList(mechanism, rules.threshold, rules.most), top_k=TOP_K,
+                              n=QUERIES, ks=SIZES, repeats=options.repeats, seed=options.seed,
+                              progress=say(f"listing {keep}"))  # fmt: skip
+        shown = [
+            lists.listed(
+                target,
+                mechanism,
+                rules,
+                strategy=name,
+                windows=windows,
+                accounts=10,
+                sizes=SIZES,
+                seed=options.seed,
+            )
+            for name, windows in (("repeated", options.windows // 10), ("paraphrased", options.windows // 40))
+        ]
+        cells += [
+            Cell(f"listing, keep {keep}", point.recall.recall, point.recall.error, k, mechanism.epsilon(k),
+                 mechanism.auc_for(k), mechanism.tpr(k, "0.01"), mechanism.odds_unlisted, [found[k] for found in shown])
+            for k in SIZES
+        ]  # fmt: skip
+    return cells
+
+
+def _said(name: str) -> Callable[[str], Callable[[int, int], None] | None]:
+    """Progress of long steps on standard error, where it is a terminal."""
+
+    def step(words: str) -> Callable[[int, int], None] | None:
+        def show(done: int, total: int) -> None:
+            if done == total or done % max(1, total // 100) == 0:
+                print(f"\r{name}: {words} {done}/{total}\033[K", end="", file=sys.stderr)
+
+        return show if sys.stderr.isatty() else None
+
+    return step
+
+
+def table(result: dict[str, Any]) -> str:
+    """One collection's cells in Markdown."""
+    head = (
+        f"### {result['collection']}\n\n{result['documents']:,} passages on {result['capacity']:,} positions,"
+        f" {result['questions']:,} questions; exact top {TOP_K} finds"
+        f" {100 * result['without_noise']['recall']:.1f} %.\n\n"
+        "| mechanism | recall@5 | k | certified eps | attack shows eps >= | AUC: bound, attack |"
+        " TPR at 1 %: bound, attack | unlisted: bound, shown | strongest probes |\n"
+        "|---|---|---|---|---|---|---|---|---|\n"
+    )
+    rows = []
+    for cell in result["cells"]:
+        attack, odds = cell["attack"], cell["odds_unlisted"]
+        unlisted = "-" if odds is None else f"{odds:.3g}, " + (
+            "-" if cell["odds_shown"] is None else f"{cell['odds_shown']:.3g}"
+        )  # fmt: skip
+        rows.append(
+            f"| {cell['mechanism']} | {100 * cell['recall']:.1f} ± {100 * cell['error']:.1f} % | {cell['k']} |"
+            f" {_number(cell['certified'])} | {_number(attack['eps'])} | {cell['auc_bound']:.3f}, {attack['auc']:.3f} |"
+            f" {cell['tpr_bound']:.3f}, {attack['tpr']:.3f} | {unlisted} | {attack['probes']} |"
+        )
+    return head + "\n".join(rows) + "\n"
+
+
+def _number(value: float) -> str:
+    return "none" if math.isinf(value) else f"{value:.2f}"
+
+
+def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
+    """Recall against the certified epsilon of a coalition of two, a panel for each collection."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(
+        1, len(results), figsize=(4 * len(results), 3.4), sharey=True, squeeze=False
+    )
+    for panel, result in zip(panels[0], results, strict=True):
+        panel.axhline(result["without_noise"]["recall"], color="0.6", linewidth=1, linestyle=":")
+        for kind, mark in (("noise", "o"), ("listing", "s")):
+            cells = [c for c in result["cells"] if c["k"] == 2 and c["mechanism"].startswith(kind)]
+            finite = [c for c in cells if math.isfinite(c["certified"])]
+            panel.plot(
+                [c["certified"] for c in finite],
+                [c["recall"] for c in finite],
+                mark,
+                label=f"{kind}: certified",
+            )
+            shown, recall = [c["attack"]["eps"] for c in finite], [c["recall"] for c in finite]
+            colour = panel.lines[-1].get_color()
+            panel.plot(shown, recall, mark, mfc="none", color=colour, label=f"{kind}: shown by attack")
+        for cell in result["cells"]:
+            if cell["k"] == 2 and cell["mechanism"].startswith("sampling"):
+                panel.axhline(cell["recall"], linewidth=1, color="C2")
+                panel.annotate(f"{cell['mechanism']}: odds {cell['odds_unlisted']:.3g}, no eps", (0.02, cell["recall"]),
+                               xycoords=("axes fraction", "data"), fontsize=7, va="bottom")  # fmt: skip
+        panel.set_xscale("symlog")
+        panel.set_title(result["collection"], fontsize=9)
+        panel.set_xlabel("epsilon of two accounts")
+    panels[0][0].set_ylabel("recall@5")
+    panels[0][0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def main() -> int:
+    """Measure, print, and say whether a lower bound lies above its certified bound."""
+    options = parser(__doc__)
+    options.add_argument("--collections", nargs="+", default=list(NAMES), help="of " + ", ".join(NAMES))
+    options.add_argument("--questions", type=int, default=2000, help="questions of a collection, at most")
+    options.add_argument("--lists", type=int, default=20_000, help="lists under noise in an attack")
+    options.add_argument(
+        "--windows", type=int, default=20_000, help="windows in an attack on sampling; a tenth on listing"
+    )
+    options.add_argument(
+        "--repeats", type=int, default=2, help="windows in which recall under coins is measured"
+    )
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--out", type=Path, help="a folder for frontier.json, frontier.md and frontier.svg")
+    args = options.parse_args()
+    try:
+        texts = [collection(name).sample(args.questions) for name in args.collections]
+    except RagAuditError as exc:
+        print(f"bench: {exc}", file=sys.stderr)
+        return 2
+    embedder = get_embedder(EMBEDDER)
+    results = [study(each, embedder, args) for each in texts]
+    smallest = min(result["smallest_distance"] for result in results)
+    report = {
+        "seed": args.seed,
+        "lists": args.lists,
+        "windows": args.windows,
+        "collections": results,
+        "smallest_distance": smallest,
+    }
+    tables = "\n".join(table(result) for result in results)
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        whole = {"machine": machine(), **report}
+        (args.out / "frontier.json").write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
+        (args.out / "frontier.md").write_text(tables, encoding="utf-8")
+        draw(results, args.out / "frontier.svg")
+    if args.json:
+        emit(report, as_json=True)
+    else:
+        print(tables)
+        print(f"The smallest distance between a certified bound and what an attack shows is {smallest:.3g}.")
+    return int(smallest < 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

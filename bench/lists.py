@@ -1,0 +1,289 @@
+"""Attacks on the lists of the engine, as strong as we know them, on one position of a real collection.
+
+The game is the one that the bounds are about: a coalition knows the whole index but one position, which holds one text
+or another (or none). It asks and sees lists of positions. What is drawn (noise, kept positions, chance) is drawn by
+the engine's own functions; scores are those of the int4 index.
+
+Under the noise the answers are independent given the world, so a coalition's best use of one probe is to count the
+lists with the position in them, and the rates of one answer give the rates of every count. Under sampling nothing is
+gained by a second question: the position is listed at once, or never. Under listing the coalition asks for the other
+text first and then for the text itself: the outcome "nobody was listed it at the first question and everybody at the
+second" is the one at which the bound is attained.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from rag_audit import _native
+from rag_audit.accounting.coins import Listing, Sampling
+from rag_audit.empirical.lower_bounds import clopper_pearson, counted_epsilon, counted_roc
+from rag_audit.formats.tenants import ListingRules
+from rag_audit.index.embedders import Embedder
+from rag_audit.index.engine import (
+    Int8Array,
+    Int32Array,
+    TenantIndex,
+    draw_coins,
+    draw_noise,
+    no_noise,
+)
+from rag_audit.index.listing import select_listed
+from rag_audit.privacy.explore.simulate import Noise
+from rag_audit.relation.field import digest_to_field
+from rag_audit.relation.scores import ScoreWindow
+
+CONFIDENCE = 0.95
+PARAPHRASES = 64
+KEPT_WORDS = 0.7
+PILOT = 200
+ASKED = 8
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What one probe strategy shows of one position against a coalition's bound.
+
+    :param auc: of the best test by the measured rates; `tpr` at a false-positive rate of 1 %
+    :param eps: the epsilon that the trials refute at confidence 0.95
+    """
+
+    probes: str
+    auc: float
+    tpr: float
+    eps: float
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """One position, the two vectors that it may hold, and probes that ask for the first.
+
+    :param index: with the first vector at `position`
+    :param other: the vector that the other world holds there, shape (d,)
+    :param probes: by strategy, each shape (probes, d)
+    """
+
+    index: TenantIndex
+    position: int
+    other: Int8Array
+    probes: dict[str, Int8Array]
+
+    def scores(self, query: Int8Array) -> tuple[Int32Array, Int32Array]:
+        """Raw scores of all positions in both worlds."""
+        first = self.index.scores(query)
+        second = first.copy()
+        second[self.position] = int(self.other.astype(np.int64) @ query.astype(np.int64))
+        return first, second
+
+    def world(self, other: bool) -> TenantIndex:
+        """The index of one world."""
+        if not other:
+            return self.index
+        rows = self.index.rows.copy()
+        rows[self.position] = self.other
+        return TenantIndex(rows, self.index.positions)
+
+
+def make_target(
+    index: TenantIndex,
+    text: str,
+    position: int,
+    other: Int8Array,
+    questions: Sequence[str],
+    embedder: Embedder,
+    seed: int,
+) -> Target:
+    """A target with its probes: its own text again and again, paraphrases (a random 7 in 10 of its words), and the
+    collection's own questions about it.
+    """
+    rng, words = Random(seed), text.split()
+    kept = max(1, round(KEPT_WORDS * len(words)))
+    paraphrases = [
+        " ".join(words[i] for i in sorted(rng.sample(range(len(words)), kept))) for _ in range(PARAPHRASES)
+    ]
+    texts = {"repeated": [text], "paraphrased": paraphrases, "questions": list(questions)}
+    probes = {
+        name: np.stack([embedder.embed_query(probe) for probe in asked])
+        for name, asked in texts.items()
+        if asked
+    }
+    return Target(index, position, other, probes)
+
+
+def key(*parts: object) -> int:
+    """The key of a draw, as a slot's is: a field element of which nothing else is known."""
+    return digest_to_field("/".join(map(str, parts)).encode())
+
+
+def count_noised(
+    target: Target,
+    noises: Sequence[Noise],
+    *,
+    top_k: int,
+    lists: int,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[tuple[int, str], tuple[int, int]]:
+    """For each noise and probe strategy how many of `lists` hold the position, in both worlds.
+
+    Noises with the same gains are measured on the same draws, and both worlds too: a limit holds for each rate by
+    itself.
+    """  # fmt: skip
+    found = {(row, name): [0, 0] for row in range(len(noises)) for name in target.probes}
+    sides = {
+        name: [[s.tobytes() for s in target.scores(q)] for q in qs] for name, qs in target.probes.items()
+    }
+    for number in range(lists):
+        drawn = {
+            gains: draw_noise(key(seed, number, *gains), target.index.capacity, gains).tobytes()
+            for gains in dict.fromkeys(noise.gains for noise in noises)
+        }
+        for (row, name), counts in found.items():
+            noise, probes = noises[row], sides[name]
+            window, z = noise.window, drawn[noise.gains]
+            for world, scores in enumerate(probes[number % len(probes)]):
+                counts[world] += target.position in _native.noised_top_k(
+                    scores, window.lo, window.hi, window.lattice, z, top_k
+                )
+        if progress is not None:
+            progress(number + 1, lists)
+    return {place: (counts[0], counts[1]) for place, counts in found.items()}
+
+
+def by_counting(probes: str, counts: tuple[int, int], lists: int, repeats: int, delta: str) -> Attack:
+    """What a coalition shows that counts its `repeats` lists."""
+    if (
+        counts[0] < counts[1]
+    ):  # a probe that lists the other world's text more often is read the other way round
+        counts = counts[1], counts[0]
+    fpr, tpr = counted_roc(counts[0] / lists, counts[1] / lists, repeats)
+    eps = counted_epsilon((counts[0], lists), (counts[1], lists), repeats, delta=delta, confidence=CONFIDENCE)
+    return Attack(probes, float(np.trapezoid(tpr, fpr)), float(np.interp(0.01, fpr, tpr)), eps)
+
+
+@dataclass(frozen=True)
+class Unlisted:
+    """What sampling shows: a position is listed at the first question, or it never is.
+
+    :param odds: the factor in the odds of a position that no list has, refuted at confidence 0.95
+    """
+
+    auc: float
+    tpr: float
+    odds: float
+
+
+def sampled(
+    target: Target, sampling: Sampling, window: ScoreWindow, *, top_k: int, windows: int, seed: int
+) -> dict[str, Unlisted]:
+    """By probe strategy: ask its first `ASKED` probes in so many windows, each of which keeps positions of its own; the
+    position counts as listed if any list has it.
+    """
+    quiet = no_noise(target.index.capacity).tobytes()
+    sides = {
+        name: [target.scores(query) for query in probes[:ASKED]] for name, probes in target.probes.items()
+    }
+    listed = {name: [0, 0] for name in sides}
+    for number in range(windows):
+        kept = draw_coins(key(seed, "kept", number), target.index.capacity, sampling.keep)
+        for name, asked in sides.items():
+            for world in (0, 1):
+                listed[name][world] += any(
+                    target.position in _native.noised_top_k(
+                        (scores[world] * kept).tobytes(), window.lo, window.hi, window.lattice, quiet, top_k
+                    )
+                    for scores in asked
+                )  # fmt: skip
+    return {name: _unlisted(counts, windows) for name, counts in listed.items()}
+
+
+def _unlisted(listed: Sequence[int], windows: int) -> Unlisted:
+    each = 1 - (1 - CONFIDENCE) / 2
+    most = clopper_pearson(windows - listed[0], windows, each)[1]
+    least = clopper_pearson(windows - listed[1], windows, each)[0]
+    return Unlisted(*_one_corner(listed[1] / windows, listed[0] / windows), max(1.0, least / most))
+
+
+@dataclass
+class _Seen:
+    """How many accounts saw what, by whether the window kept the position: [not kept, kept]."""
+
+    accounts: list[int]
+    attained: list[int]
+    """Accounts that were not listed the position at the first question, and were at a later one."""
+
+
+def listed(
+    target: Target,
+    mechanism: Listing,
+    rules: ListingRules,
+    *,
+    strategy: str,
+    windows: int,
+    accounts: int,
+    sizes: Sequence[int],
+    seed: int,
+) -> dict[int, Attack]:
+    """Each account asks for the other text, then with a strategy's first `ASKED` probes for the text itself, with the
+    engine's lists and its own held bits.
+
+    Accounts are independent once the window's kept positions are given; so the rates of one account, by whether the
+    position is kept, give those of a coalition of every size.
+    """
+    asked = [target.other, *target.probes[strategy][: 1 if strategy == "repeated" else ASKED]]
+    worlds = (target.index, target.world(True))
+    seen = [_Seen([0, 0], [0, 0]) for _ in worlds]
+    kept_windows, capacity = 0, target.index.capacity
+    for number in range(windows):
+        kept = draw_coins(key(seed, "kept", number), capacity, mechanism.keep)
+        is_kept = int(kept[target.position])
+        kept_windows += is_kept
+        for account in range(accounts):
+            coins = [
+                draw_coins(key(seed, number, account, ask), capacity, mechanism.chance)
+                for ask in range(len(asked))
+            ]
+            for side, index in zip(seen, worlds, strict=True):
+                held, first = np.zeros(capacity, np.int8), None
+                for ask, query in enumerate(asked):
+                    positions = select_listed(index, query, rules, kept=kept, held=held, chance=coins[ask])
+                    held[positions] = 1
+                    if first is None and target.position in positions:
+                        first = ask
+                side.accounts[is_kept] += 1
+                side.attained[is_kept] += first is not None and first > 0
+    return {k: _coalition(strategy, seen, kept_windows, windows, k) for k in sizes}
+
+
+def _coalition(strategy: str, seen: Sequence[_Seen], kept_windows: int, windows: int, k: int) -> Attack:
+    """The test "everybody saw it", for k accounts: a mixture over whether the window keeps the position."""
+    each = 1 - (1 - CONFIDENCE) / 6  # six limits are used, and have to hold together
+    low, high = clopper_pearson(kept_windows, windows, each)
+
+    def limit(world: int, bit: int, side: int) -> float:
+        if not seen[world].accounts[bit]:
+            return float(side)
+        return clopper_pearson(seen[world].attained[bit], seen[world].accounts[bit], each)[side]
+
+    least = low * limit(0, 1, 0) ** k + (1 - low) * limit(0, 0, 0) ** k
+    most = high * limit(1, 1, 1) ** k + (1 - low) * limit(1, 0, 1) ** k
+    share = kept_windows / windows
+    true, false = (
+        sum(
+            weight * (side.attained[bit] / max(1, side.accounts[bit])) ** k
+            for bit, weight in enumerate((1 - share, share))
+        )
+        for side in seen
+    )
+    eps = math.log(least / most) if least > most else 0.0
+    return Attack(strategy, *_one_corner(false, true), eps)
+
+
+def _one_corner(false: float, true: float) -> tuple[float, float]:
+    """AUC, and the true-positive rate at a false-positive rate of 1 %, of a test that says yes or no."""
+    return 0.5 + (true - false) / 2, float(np.interp(0.01, [0, false, 1], [0, true, 1]))
