@@ -1,4 +1,4 @@
-"""What each mechanism finds, what it promises, and what attacks show: `python -m bench.frontier [--json] [--out FOLDER]`.
+"""What mechanisms find, promise and leak under attack: `python -m bench.frontier [--json] [--out FOLDER]`.
 
 Collections come from RAG_AUDIT_DATA (default ../shared/data): SQuAD dev v1.1, SciFact and MedQuAD, each a tenant of
 its own. For every mechanism: recall among the first 5, the certified figures for coalitions of 1, 2 and 10 accounts

@@ -1,0 +1,96 @@
+"""Attacks on lists: they come near the bounds, stay below them, and rise above the bound of a stronger mechanism."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import pytest
+
+from bench import lists
+from rag_audit import accounting
+from rag_audit.accounting.coins import Listing, Sampling, coin_of
+from rag_audit.empirical.lower_bounds import counted_epsilon, counted_roc
+from rag_audit.formats.tenants import ListingRules
+from rag_audit.index.engine import build_index
+from rag_audit.privacy.explore.simulate import Noise
+from rag_audit.relation.scores import ScoreWindow
+
+DELTA = "1e-5"
+RNG = np.random.default_rng(3)
+VECTORS = RNG.integers(-2, 3, (24, 32)).astype(np.int8)
+TEXT = (RNG.integers(0, 2, 32) * 14 - 7).astype(np.int8)
+OTHER = np.where(np.arange(32) % 2, TEXT, -TEXT).astype(np.int8)
+WINDOW = (0, 1024)
+
+
+@pytest.fixture(scope="module")
+def target() -> lists.Target:
+    index = build_index(np.concatenate([TEXT[None], VECTORS]), 32, Random(1))
+    return lists.Target(index, index.positions[0], OTHER, {"repeated": TEXT[None], "questions": VECTORS[:3]})
+
+
+def _noise(lattice: int) -> Noise:
+    return Noise((1,), ScoreWindow(*WINDOW, lattice))
+
+
+def _certified(lattice: int, queries: int) -> float:
+    mechanism = accounting.Mechanism((1,), lattice)
+    return accounting.audit_bounds(
+        mechanism, n=queries, eps_acc=4, delta_acc="1e-7", k=1, delta=DELTA
+    ).best.eps
+
+
+def test_counting_lists_stays_below_the_noise_s_bound_and_finds_weaker_noise(target: lists.Target) -> None:
+    queries = 20
+    counts = lists.count_noised(target, [_noise(16), _noise(64)], top_k=1, lists=800, seed=1)
+    honest = lists.by_counting("repeated", counts[0, "repeated"], 800, queries, DELTA)
+    weaker = lists.by_counting("repeated", counts[1, "repeated"], 800, queries, DELTA)
+    assert 1 < honest.eps < _certified(16, queries) < weaker.eps
+    assert 0.9 < honest.auc <= accounting.membership(accounting.Mechanism((1,), 16), queries).auc_bound
+    assert set(counts) == {(row, name) for row in (0, 1) for name in ("repeated", "questions")}
+
+
+def test_sampling_shows_its_factor_and_no_more(target: lists.Target) -> None:
+    window = ScoreWindow(*WINDOW, 512)
+    found = {
+        keep: lists.sampled(target, Sampling(coin_of(keep, "keep")), window, top_k=3, windows=2000, seed=2)
+        for keep in ("0.5", "0.9")
+    }
+    half, more = (found[keep]["repeated"] for keep in ("0.5", "0.9"))
+    assert 1.8 < half.odds < 2.0 < more.odds < 10.0
+    assert half.tpr < Sampling(coin_of("0.5", "keep")).roc(0.01) < more.tpr
+    assert found["0.9"]["questions"].odds <= more.odds
+
+
+def test_lists_by_chance_show_their_bound_and_no_more(target: lists.Target) -> None:
+    honest, less = (Listing(coin_of("0.7", "keep"), coin_of(q, "chance")) for q in ("0.1", "0.01"))
+    found = []
+    for mechanism in (honest, less):
+        rules = ListingRules(mechanism.chance, 16, 600)
+        found.append(lists.listed(target, mechanism, rules, strategy="repeated", windows=150, accounts=10,
+                                  sizes=(1, 2, 10), seed=3))  # fmt: skip
+    for k in (1, 2, 10):
+        assert 0.75 * honest.epsilon(k) < found[0][k].eps < honest.epsilon(k)
+    assert found[1][2].eps > honest.epsilon(2)
+    assert found[0][1].auc <= honest.auc_for(1)
+
+
+def test_keys_of_draws_differ_and_are_field_elements() -> None:
+    assert lists.key(1, "kept", 2) != lists.key(1, "kept", 12) != lists.key(11, "kept", 2)
+    assert 0 < lists.key(1) < 1 << 254
+
+
+def test_counts_are_bounded_by_the_rates_of_one_answer() -> None:
+    """Against the binomial itself, and against trials of the whole coalition."""
+    eps = counted_epsilon((900, 1000), (100, 1000), 10)
+    exact = 10 * math.log(9)
+    assert 0.7 * exact < eps < exact
+    assert counted_epsilon((900, 1000), (100, 1000), 10, delta=DELTA) < eps
+    assert counted_epsilon((100, 1000), (100, 1000), 500) == 0
+    fpr, tpr = counted_roc(0.9, 0.1, 3)
+    assert (fpr[0], tpr[0], fpr[-1], tpr[-1]) == (0, 0, 1, 1)
+    inside, outside = RNG.binomial(3, 0.9, 20_000), RNG.binomial(3, 0.1, 20_000)
+    assert tpr[2] == pytest.approx((inside >= 2).mean(), abs=0.01)
+    assert fpr[2] == pytest.approx((outside >= 2).mean(), abs=0.01)
