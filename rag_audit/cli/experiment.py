@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -62,6 +63,8 @@ def run(
 
     Every finished cell is kept: the same command goes on where it was interrupted.
     """
+    # Cells run beside each other and their matrices are small: a second thread of BLAS would only wait for the first.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from rag_audit.experiments import registry, report
     from rag_audit.experiments.model import Size
     from rag_audit.experiments.run import check_needs, collect, measure, with_those_before
@@ -93,13 +96,13 @@ def report_(folder: Path, against: Path | None, as_json: bool) -> None:
     from rag_audit.experiments.store import Store
 
     everything = list(EXPERIMENTS.values())
-    results = {name: cells for name, cells in collect(Store.open(folder), everything).items() if cells}
-    chosen = [e for e in everything if e.name in results]
+    results = collect(Store.open(folder), everything)
+    chosen = [e for e in everything if report.has_what_it_reads(results, e)]
     if against is None:
         _print(chosen, results, as_json)
         return
-    others = {name: cells for name, cells in collect(Store.open(against), everything).items() if cells}
-    both = [e for e in chosen if e.name in others]
+    others = collect(Store.open(against), everything)
+    both = [e for e in chosen if report.has_what_it_reads(others, e)]
     rows, spread = report.between(
         [line for e in both for line in report.lines(results, e)],
         [line for e in both for line in report.lines(others, e)],

@@ -70,6 +70,8 @@ def ranks(mechanism: Mechanism, target: int, others: dict[int, int], most: int) 
     counts = np.zeros((most, len(noised)))
     counts[0] = 1.0
     for score, number in others.items():
+        if number == 0:
+            continue
         counts = _convolved(counts, _binomial(number, above(mechanism, noised - score), most))
     listed = counts @ mechanism.pmf
     result: Floats = np.append(listed, max(0.0, 1.0 - float(listed.sum())))

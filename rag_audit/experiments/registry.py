@@ -5,12 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rag_audit.errors import SchemaError
-from rag_audit.experiments import committed, harness, scalar
+from rag_audit.experiments import (
+    adversaries,
+    committed,
+    embedder,
+    epsilons,
+    estimator,
+    gates,
+    harness,
+    hnsw,
+    lists,
+    recall,
+    scalar,
+)
 from rag_audit.experiments.model import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for experiment in (scalar.EXPERIMENT, harness.TOP_K_HARNESS, committed.EXPERIMENT, harness.EXTERNAL)
+    for experiment in (
+        epsilons.EXPERIMENT,
+        scalar.EXPERIMENT,
+        gates.EXPERIMENT,
+        harness.TOP_K_HARNESS,
+        committed.EXPERIMENT,
+        hnsw.EXPERIMENT,
+        estimator.EXPERIMENT,
+        embedder.EXPERIMENT,
+        adversaries.EXPERIMENT,
+        harness.EXTERNAL,
+        lists.EXPERIMENT,
+        recall.EXPERIMENT,
+    )
 }
 
 

@@ -40,12 +40,13 @@ def lines(results: Results, experiment: Experiment) -> list[Line]:
         for cell, figures in results[experiment.name]
         for figure in figures
     ]
-    rows: Sequence[Row] = experiment.derive(results) if _complete(results, experiment) else ()
+    rows: Sequence[Row] = experiment.derive(results) if has_what_it_reads(results, experiment) else ()
     return of_cells + [Line(experiment.name, row.cell, row.column, row.figure) for row in rows]
 
 
-def _complete(results: Results, experiment: Experiment) -> bool:
-    return all(results.get(name) for name in (*experiment.after, experiment.name) if name in results)
+def has_what_it_reads(results: Results, experiment: Experiment) -> bool:
+    """Whether there are results from which the experiment's own figures follow."""
+    return all(results.get(name) for name in (experiment.after or (experiment.name,)))
 
 
 def write(store: Store, results: Results, chosen: Sequence[Experiment], *, pictures: bool) -> None:
@@ -65,7 +66,7 @@ def write(store: Store, results: Results, chosen: Sequence[Experiment], *, pictu
         }  # fmt: skip
         replace_file(store.folder / f"{experiment.name}.json", jcs(value) + b"\n")
         replace_file(store.folder / f"{experiment.name}.csv", csv_of(found))
-        if pictures and experiment.draw is not None and found and _complete(results, experiment):
+        if pictures and experiment.draw is not None and found and has_what_it_reads(results, experiment):
             save(experiment.draw, results, store.folder / f"{experiment.name}.svg")
 
 
@@ -112,7 +113,7 @@ def table(found: Sequence[Line]) -> list[str]:
     for line in found:
         f = line.figure
         rows.append((
-            line.cell, f.name, _four(f.value), _four(f.error or None), _four(f.paper), _two(f.from_paper),
+            _label(line), f.name, _four(f.value), _four(f.error or None), _four(f.paper), _two(f.from_paper),
             _four(f.theory), _two(f.from_theory), _four(f.bound), _four(f.room),
         ))  # fmt: skip
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -120,6 +121,15 @@ def table(found: Sequence[Line]) -> list[str]:
         _padded(row, widths) + (f"  {note}" if note else "")
         for row, note in zip(rows, _notes(found), strict=True)
     ]
+
+
+def _label(line: Line) -> str:
+    """The cell, with the column where its name does not have it."""
+    return (
+        line.cell
+        if line.column is None or line.cell.startswith(line.column)
+        else f"{line.column}: {line.cell}"
+    )
 
 
 def _padded(row: Sequence[str], widths: Sequence[int]) -> str:

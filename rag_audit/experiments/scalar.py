@@ -71,7 +71,7 @@ def derive(results: Results) -> list[Row]:
             rows.append(
                 Row(
                     "largest distance from theory, s.e.",
-                    Figure("distance", max(distances), paper=1.84),
+                    Figure("distance", max(distances), note="the paper: 1.84"),
                     column,
                 )
             )

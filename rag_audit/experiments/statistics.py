@@ -26,15 +26,14 @@ def attack(
     theory: float | None = None,
     bound: Membership | None = None,
 ) -> list[Figure]:
-    """The AUC with DeLong's error, and the true-positive rate at a false-positive rate of 1 %.
+    """The AUC with DeLong's error, and where there are bounds, the true-positive rate at a false-positive rate of 1 %.
 
     :param inside: the attack's statistic in worlds that hold the target, shape (trials,)
     :param paper: the paper's AUC, measured with `paper_trials` trials
     :param theory: the AUC that theory predicts
     """
     area = delong(inside, outside)
-    rate = tpr_at_fpr(inside, outside, FALSE_ALARM_RATE)
-    return [
+    figures = [
         Figure(
             f"{prefix}auc",
             area.value,
@@ -43,14 +42,13 @@ def attack(
             paper_error=0.0 if paper is None else auc_error(paper, paper_trials),
             theory=theory,
             bound=None if bound is None else bound.auc_bound,
-        ),
-        Figure(
-            f"{prefix}tpr_at_fpr_1pct",
-            rate,
-            _rate_error(inside, outside, rate),
-            bound=None if bound is None else bound.tpr_at_fpr_1pct,
-        ),
+        )
     ]
+    if bound is not None:
+        rate = tpr_at_fpr(inside, outside, FALSE_ALARM_RATE)
+        error = _rate_error(inside, outside, rate)
+        figures.append(Figure(f"{prefix}tpr_at_fpr_1pct", rate, error, bound=bound.tpr_at_fpr_1pct))
+    return figures
 
 
 def _rate_error(inside: npt.ArrayLike, outside: npt.ArrayLike, rate: float) -> float:

@@ -1,0 +1,104 @@
+"""The coalition estimator's error rates (Section 5.4, Figure 4, Observation 5.2): twelve coalitions and none."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import betainc
+
+from rag_audit.estimate import calibration
+from rag_audit.experiments.model import Cell, Experiment, Figure, Results, Size, in_place
+from rag_audit.experiments.plots import COLORS
+
+PAPER_FPR = {0.75: 0.595, 0.80: 0.040, **{p / 100: 1.0 for p in range(20, 70, 5)}}
+FIGURE_K = 10
+
+
+def cells(size: Size) -> list[Cell]:
+    """No coalition, and three patterns of coalitions of 2, 5, 10 and 20 among 30 accounts."""
+    trials = calibration.TRIALS if size == "full" else 4
+    cases = [("null", 1), *((p, k) for p in calibration.PATTERNS for k in calibration.COALITIONS)]
+    return [Cell(f"{p}-k{k}", "paper", {"pattern": p, "k": k, "trials": trials}) for p, k in cases]
+
+
+def run(cell: Cell, rng: np.random.Generator) -> list[Figure]:
+    """One pattern's rates at every theta."""
+    pattern, k_true, trials = cell["pattern"], cell["k"], cell["trials"]
+    steps = [
+        calibration.growth(calibration.account_cosines(calibration.draw(rng, pattern, k_true)))
+        for _ in range(trials)
+    ]
+    figures = []
+    for theta in calibration.THETAS:
+        c = np.array([calibration.largest_cluster(s, theta) for s in steps])
+        if pattern == "null":
+            paper = PAPER_FPR.get(theta)
+            note = "false positives of pairs that are independent" if 0.7 <= theta <= 0.85 else ""
+            figures.append(_rate(f"fpr_theta_{theta:.2f}", c >= 2, paper, false_clusters(theta), note))
+            continue
+        if theta == calibration.OPERATING_POINT:
+            figures += [_rate("tpr", c >= 2, 1.0), _rate("c_is_k", c == k_true, 1.0)]
+        error = float(np.std(c)) / math.sqrt(trials)
+        figures.append(Figure(f"mean_c_theta_{theta:.2f}", float(np.mean(c)), error))
+    return figures
+
+
+def _rate(
+    name: str, hits: Any, paper: float | None = None, theory: float | None = None, note: str = ""
+) -> Figure:
+    """A share of trials. Its error is that of a proportion with one more success and one more failure, since a share
+    of 0 or 1 is no certainty."""
+    trials = len(hits)
+    smoothed = (float(np.sum(hits)) + 1) / (trials + 2)
+    paper_error = 0.0 if paper is None else math.sqrt(max(paper * (1 - paper), 1 / 202) / calibration.TRIALS)
+    return Figure(name, float(np.mean(hits)), math.sqrt(smoothed * (1 - smoothed) / trials), paper=paper,
+                  paper_error=paper_error, theory=theory, note=note)  # fmt: skip
+
+
+def false_clusters(theta: float) -> float:
+    """The chance of any pair of accounts joined at theta, if all pairs of queries were independent.
+
+    The cosine of two uniform directions in d dimensions exceeds theta with half the regularised incomplete beta
+    function of 1 - theta^2 at ((d - 1)/2, 1/2); the number of such pairs among 30 accounts is close to Poisson.
+    """
+    a, q, d = calibration.ACCOUNTS, calibration.QUERIES, calibration.DIMENSION
+    pairs = a * (a - 1) / 2 * q * q
+    return -math.expm1(-pairs * float(betainc((d - 1) / 2, 0.5, 1 - theta * theta)) / 2)
+
+
+def draw(results: Results, picture: Any) -> None:
+    """The estimator's ROC over theta for a coalition of ten, and the mean c."""
+    found = in_place(results, "estimator")
+    left, right = picture.subplots(1, 2)
+    fpr = [(theta, found["null-k1"][f"fpr_theta_{theta:.2f}"]) for theta in calibration.THETAS]
+    left.errorbar([t for t, _ in fpr], [f.value for _, f in fpr], yerr=[f.error for _, f in fpr], fmt="o",
+                  color="#333333", markersize=4, capsize=2, label="measured")  # fmt: skip
+    left.plot(
+        [t for t, _ in fpr],
+        [f.theory for _, f in fpr],
+        "-",
+        color=COLORS[0],
+        linewidth=1,
+        label="independent pairs",
+    )
+    paper = [(t, f.paper) for t, f in fpr if f.paper is not None]
+    left.plot([t for t, _ in paper], [p for _, p in paper], "x", color=COLORS[1], label="paper")
+    left.set(xlabel=r"threshold $\theta$", ylabel="false positive rate, no coalition")
+    for pattern, color in zip(calibration.PATTERNS, COLORS, strict=False):
+        of = found[f"{pattern}-k{FIGURE_K}"]
+        at = [(t, of[f"mean_c_theta_{t:.2f}"].value) for t in calibration.THETAS]
+        right.plot([t for t, _ in at], [c for _, c in at], "o-", color=color, markersize=3, label=pattern)
+    right.axhline(FIGURE_K, color="#888888", linestyle=":")
+    right.set(xlabel=r"threshold $\theta$", ylabel=f"mean c, coalition of {FIGURE_K}")
+    for axes in (left, right):
+        axes.axvline(calibration.OPERATING_POINT, color="#888888", linestyle="--", linewidth=1)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+
+
+EXPERIMENT = Experiment(
+    "estimator", "Section 5.4, Figure 4, Observation 5.2", "error rates of the coalition estimator", cells, run,
+    draw=draw,
+)  # fmt: skip
