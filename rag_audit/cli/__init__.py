@@ -11,6 +11,7 @@ from rag_audit.cli.common import Group
 
 COMMANDS = {
     "demo": "demo.demo",
+    "attack": "attack.attack",
     "experiment": "experiment.experiment",
     "keygen": "keys.keygen",
     "worker-key": "keys.worker_key",

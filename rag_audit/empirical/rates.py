@@ -103,7 +103,9 @@ def accuracy(inside: npt.ArrayLike, outside: npt.ArrayLike) -> float:
 
 def kolmogorov_smirnov(inside: npt.ArrayLike, outside: npt.ArrayLike) -> float:
     """The largest distance between the two distribution functions."""
-    return float(stats.ks_2samp(scores(inside, "inside"), scores(outside, "outside")).statistic)
+    return float(
+        stats.ks_2samp(scores(inside, "inside"), scores(outside, "outside"), method="asymp").statistic
+    )
 
 
 def bootstrap(

@@ -1,0 +1,1 @@
+"""Generators: a local extractive one, and any OpenAI-compatible endpoint."""

@@ -1,0 +1,1 @@
+"""Services under attack: the engine in process, a window, an endpoint."""

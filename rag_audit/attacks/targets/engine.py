@@ -1,0 +1,155 @@
+"""The reference engine in process, with any mechanism and defence, and a generator behind it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+
+from rag_audit.attacks.interface import Answer, Generator, Probe, Reply, Task
+from rag_audit.attacks.passages import Passage
+from rag_audit.attacks.targets.mechanisms import Mechanism, Plain, name_of
+from rag_audit.attacks.targets.ranking import Hiding, Ranking
+from rag_audit.index.embedders import Embedder
+from rag_audit.index.engine import build_index
+
+_RUN = 1024
+"""Probes whose scores are computed at a time."""
+
+
+@dataclass(eq=False)
+class Corpus:
+    """A tenant's documents at random positions, and vectors of what is asked, each computed once.
+
+    :param documents: the texts of the index; the attacked members are the first of them
+    """
+
+    documents: Sequence[str]
+    embedder: Embedder
+    capacity: int
+    seed: int = 0
+    _vectors: dict[str, npt.NDArray[np.int8]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rows = self.embedder.embed_documents(list(self.documents))
+        index = build_index(rows, self.capacity, Random(self.seed))
+        self.positions = index.positions
+        self.rows = np.ascontiguousarray(index.rows.astype(np.float32).T)
+        self.passages = {p: Passage(text) for p, text in zip(self.positions, self.documents, strict=True)}
+
+    def scores(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
+        """The raw scores of every position for each text, shape (texts, capacity): exact, since float32 holds them."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if new:
+            self._vectors.update(zip(new, embed_all(self.embedder, new), strict=True))
+        vectors = np.stack([self._vectors[text] for text in texts]).astype(np.float32)
+        found: npt.NDArray[np.int32] = np.rint(vectors @ self.rows).astype(np.int32)
+        return found
+
+    def forget(self) -> None:
+        """Drop the vectors of what was asked."""
+        self._vectors.clear()
+
+
+def embed_all(embedder: Embedder, texts: Sequence[str]) -> npt.NDArray[np.int8]:
+    """Vectors of any texts, shape (n, d); the zero vector where there is nothing to embed."""
+    try:
+        return embedder.embed_documents(list(texts))
+    except Exception as exc:
+        if type(exc).__name__ != "NothingToEmbed":
+            raise
+        if len(texts) == 1:
+            return np.zeros((1, embedder.dimension), np.int8)
+        middle = len(texts) // 2
+        return np.concatenate([embed_all(embedder, texts[:middle]), embed_all(embedder, texts[middle:])])
+
+
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """A service: a corpus under a mechanism and a defence, and a generator.
+
+    :param hiding: Mirabel's detect-and-hide
+    :param rewrite: rewrites a query before retrieval, or None
+    """
+
+    corpus: Corpus
+    generator: Generator
+    mechanism: Mechanism = field(default_factory=Plain)
+    hiding: Hiding = "none"
+    rewrite: Callable[[str], str] | None = None
+    top_k: int = 5
+    seed: int = 0
+    one_window: bool = False
+    """Whether all documents are asked about in one window, and not each in a window of its own."""
+    memo: dict[tuple[int, bool, int], list[Answer]] = field(default_factory=dict)
+    """Answers by seed, world and a digest of the probes: attacks that ask the same share them."""
+
+    @property
+    def label(self) -> str:
+        """What it is, in the words of a report."""
+        return f"reference engine, {name_of(self.mechanism)}"
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether replies have log-probabilities."""
+        return self.generator.probabilities
+
+    def ask(self, probes: Sequence[Probe]) -> list[Answer]:
+        """Answer probes in their order; each document's are a window of their own."""
+        return self._remembered(probes, absent=False)
+
+    def ask_without(self, probes: Sequence[Probe]) -> list[Answer]:
+        """Answer probes in the world whose index has nothing in the attacked document's place, all else being equal.
+
+        Where that place is listed, the answer is made of the document's text all the same. So what is asked here and in
+        `ask` differs by the lists alone, and whatever is made of the answers is covered by the bound on lists.
+        """
+        return self._remembered(probes, absent=True)
+
+    def _remembered(self, probes: Sequence[Probe], *, absent: bool) -> list[Answer]:
+        key = (self.seed, absent, hash(tuple(probes)))
+        if key not in self.memo:
+            self.memo[key] = list(self._answers(probes, absent=absent))
+        return self.memo[key]
+
+    def _answers(self, probes: Sequence[Probe], *, absent: bool) -> Iterator[Answer]:
+        filled = np.array(sorted(self.corpus.positions))
+        ranking = Ranking(self.mechanism, self.corpus.capacity, filled, self.top_k, self.hiding, self.seed)
+        rows, window = self._scores(probes), None
+        for document, group in groupby(probes, key=lambda probe: probe.document):
+            asked = list(group)
+            if not (self.one_window and window):
+                window = ranking.window(document, int(absent), _digest(asked))
+            home = self.corpus.positions[document] if document < len(self.corpus.positions) else None
+            known: dict[tuple[Task, tuple[int, ...]], Reply] = {}
+            for probe in asked:
+                read = row = next(rows)
+                if absent and home is not None:
+                    row = row.copy()
+                    row[home] = 0
+                selected = window.select(row, probe.account, read)
+                key = (probe.task, selected.positions)
+                if key not in known:
+                    found = [self.corpus.passages[p] for p in selected.positions if p in self.corpus.passages]
+                    known[key] = self.generator.answer(probe.task, found)
+                yield Answer(known[key], home in selected.positions, selected.hidden is not None)
+
+    def _scores(self, probes: Sequence[Probe]) -> Iterator[npt.NDArray[np.int32]]:
+        """The scores of each probe, shape (capacity,)."""
+        for start in range(0, len(probes), _RUN):
+            texts = [self._query(p.task.retrieval) for p in probes[start : start + _RUN]]
+            yield from self.corpus.scores(texts)
+
+    def _query(self, text: str) -> str:
+        return self.rewrite(text) if self.rewrite is not None else text
+
+
+def _digest(probes: Sequence[Probe]) -> int:
+    """A number of what is asked, so that another attack on a document draws anew."""
+    text = "\n".join(f"{p.place} {p.account} {p.task.retrieval}" for p in probes)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

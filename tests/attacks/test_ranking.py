@@ -1,0 +1,110 @@
+"""Selection under mechanisms and Mirabel, against the engine's own and against the distributions they promise."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rag_audit.attacks.cells import Bench, Cell
+from rag_audit.attacks.interface import Probe, YesNo
+from rag_audit.attacks.split import Split
+from rag_audit.attacks.targets.mechanisms import certified_epsilon, parse
+from rag_audit.attacks.targets.ranking import Ranking, gumbel_threshold
+from rag_audit.errors import PolicyError
+from rag_audit.index.engine import build_index, no_noise, select
+from rag_audit.relation.scores import ScoreWindow
+
+WINDOW = ScoreWindow(20, 160, 64)
+
+
+def ranking(written: str, capacity: int = 64, top_k: int = 4, hiding: str = "none") -> Ranking:
+    return Ranking(parse(written, WINDOW, capacity), capacity, np.arange(capacity), top_k, hiding, 3)  # type: ignore[arg-type]
+
+
+def test_without_noise_the_engine_selects_the_same() -> None:
+    rng = np.random.default_rng(2)
+    rows = rng.integers(-7, 8, (50, 16)).astype(np.int8)
+    index = build_index(rows, 64)
+    for _ in range(20):
+        query = rng.integers(-7, 8, 16).astype(np.int8)
+        found = ranking("none").window(1).select(index.scores(query), 0).positions
+        exact = ScoreWindow(0, 1 << 14, 1 << 14)
+        scores = np.maximum(index.scores(query), 0)
+        want = select(index, query, no_noise(64), exact, 4)
+        assert [scores[p] for p in found] == [scores[p] for p in want]
+
+
+def test_a_window_repeats_by_its_name() -> None:
+    scores = np.random.default_rng(1).integers(0, 160, 64).astype(np.int32)
+    r = ranking("noise:1,8:64")
+    assert r.window(4).select(scores, 0) == r.window(4).select(scores, 0)
+    assert len({r.window(name).select(scores, 0).positions for name in range(8)}) > 1
+
+
+def test_sampling_keeps_a_share_of_positions_for_the_whole_window() -> None:
+    scores = np.arange(64, dtype=np.int32) + 100
+    tops = [ranking("sampling:0.7", top_k=1).window(name) for name in range(600)]
+    first = [w.select(scores, 0).positions for w in tops]
+    assert first == [w.select(scores, 1).positions for w in tops]
+    share = sum(p == (63,) for p in first) / 600
+    assert abs(share - 0.7) < 4 * math.sqrt(0.21 / 600)
+
+
+def test_listing_hands_each_account_a_document_once_and_it_keeps_it() -> None:
+    scores = np.zeros(64, np.int32)
+    scores[7] = 400
+    window = ranking("listing:0.999999:0.01:354", top_k=2).window(5)
+    assert 7 in window.select(scores, 0).positions
+    assert 7 in window.select(scores, 0).positions, "it is held, and ranked again"
+    assert 7 in window.select(scores, 1).positions
+
+
+def test_the_threshold_is_exceeded_by_normal_maxima_about_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    draws = rng.normal(0.3, 0.1, (1500, 1000))
+    above = np.mean([row.max() > gumbel_threshold(row) for row in draws])
+    # The paper's location sqrt(2 ln n) lies above the maximum's own, so its test is stricter than its level.
+    assert above < 0.05
+    draws[:, 0] = 0.95
+    assert np.mean([row.max() > gumbel_threshold(row) for row in draws]) > 0.99
+
+
+@pytest.mark.parametrize("written", ["none", "noise:1:64"])
+def test_mirabel_hides_what_stands_out_and_answers_with_the_next(written: str) -> None:
+    scores = np.random.default_rng(3).normal(60, 6, 512).astype(np.int32)
+    plain = ranking(written, 512, 3, "plain")
+    assert plain.window(1).select(scores, 0).hidden is None
+    scores[9] = 158
+    found = plain.window(1).select(scores, 0)
+    assert found.hidden == 9
+    assert 9 not in found.positions
+    assert len(found.positions) == 3
+
+
+@pytest.mark.parametrize(
+    "written", ["", "noise:64", "noise:1,8", "listing", "sampling:1.5", "noise:8,1:64", "listing:0.7:0.1"]
+)
+def test_a_mechanism_that_is_none_is_refused(written: str) -> None:
+    with pytest.raises(PolicyError):
+        parse(written, WINDOW, 64)
+
+
+def test_a_document_on_several_positions_costs_several_fold() -> None:
+    listing, noise = parse("listing:0.7", WINDOW, 64), parse("noise:1,8,64:32", WINDOW, 64)
+    assert certified_epsilon(listing, 2, 9, "1e-5", positions=3) == pytest.approx(
+        3 * certified_epsilon(listing, 2, 9, "1e-5")
+    )
+    assert certified_epsilon(noise, 1, 30, "1e-5", positions=4) == certified_epsilon(noise, 4, 30, "1e-5")
+    assert certified_epsilon(parse("sampling:0.7", WINDOW, 64), 1, 1, "1e-5") == math.inf
+
+
+def test_the_world_without_the_document_differs_in_its_place_alone(bench: Bench, split: Split) -> None:
+    engine = bench.engine(Cell("none"))
+    probes = [Probe(n, 0, 0, YesNo(text, text, presence=True)) for n, text in enumerate(split.members[:20])]
+    assert all(answer.found for answer in engine.ask(probes))
+    assert not any(answer.found for answer in engine.ask_without(probes))
+    certain = bench.engine(Cell("listing:0.0001:0.5:354:256"))
+    read = certain.ask_without(probes)
+    assert any(a.found and "Yes" in a.reply.text for a in read), (
+        "chance lists the empty place, and the answer is made of the document's text all the same"
+    )
