@@ -38,8 +38,10 @@ def run(cell: Cell, rng: np.random.Generator) -> list[Figure]:
             note = "false positives of pairs that are independent" if 0.7 <= theta <= 0.85 else ""
             figures.append(_rate(f"fpr_theta_{theta:.2f}", c >= 2, paper, false_clusters(theta), note))
             continue
-        if theta == calibration.OPERATING_POINT:
-            figures += [_rate("tpr", c >= 2, 1.0), _rate("c_is_k", c == k_true, 1.0)]
+        at_point = theta == calibration.OPERATING_POINT
+        figures.append(_rate(f"tpr_theta_{theta:.2f}", c >= 2, 1.0 if at_point else None))
+        if at_point:
+            figures.append(_rate("c_is_k", c == k_true, 1.0))
         error = float(np.std(c)) / math.sqrt(trials)
         figures.append(Figure(f"mean_c_theta_{theta:.2f}", float(np.mean(c)), error))
     return figures
@@ -69,31 +71,44 @@ def false_clusters(theta: float) -> float:
 
 
 def draw(results: Results, picture: Any) -> None:
-    """The estimator's ROC over theta for a coalition of ten, and the mean c."""
+    """False positives over theta, the mean c of a coalition of ten, and the ROC of coalitions of two."""
     found = in_place(results, "estimator")
-    left, right = picture.subplots(1, 2)
+    left, middle, right = picture.subplots(1, 3)
     fpr = [(theta, found["null-k1"][f"fpr_theta_{theta:.2f}"]) for theta in calibration.THETAS]
     left.errorbar([t for t, _ in fpr], [f.value for _, f in fpr], yerr=[f.error for _, f in fpr], fmt="o",
-                  color="#333333", markersize=4, capsize=2, label="measured")  # fmt: skip
+                  color="#333333", markersize=3, capsize=2, label="measured")  # fmt: skip
     left.plot(
         [t for t, _ in fpr],
         [f.theory for _, f in fpr],
         "-",
         color=COLORS[0],
         linewidth=1,
-        label="independent pairs",
+        label="independent",
     )
     paper = [(t, f.paper) for t, f in fpr if f.paper is not None]
     left.plot([t for t, _ in paper], [p for _, p in paper], "x", color=COLORS[1], label="paper")
     left.set(xlabel=r"threshold $\theta$", ylabel="false positive rate, no coalition")
     for pattern, color in zip(calibration.PATTERNS, COLORS, strict=False):
-        of = found[f"{pattern}-k{FIGURE_K}"]
-        at = [(t, of[f"mean_c_theta_{t:.2f}"].value) for t in calibration.THETAS]
-        right.plot([t for t, _ in at], [c for _, c in at], "o-", color=color, markersize=3, label=pattern)
-    right.axhline(FIGURE_K, color="#888888", linestyle=":")
-    right.set(xlabel=r"threshold $\theta$", ylabel=f"mean c, coalition of {FIGURE_K}")
-    for axes in (left, right):
+        ten, two = found[f"{pattern}-k{FIGURE_K}"], found[f"{pattern}-k2"]
+        at = [(t, ten[f"mean_c_theta_{t:.2f}"].value) for t in calibration.THETAS]
+        middle.plot([t for t, _ in at], [c for _, c in at], "o-", color=color, markersize=3, label=pattern)
+        roc = [(f.value, two[f"tpr_theta_{t:.2f}"].value) for t, f in fpr]
+        right.plot(
+            [x for x, _ in roc],
+            [y for _, y in roc],
+            "o-",
+            color=color,
+            markersize=3,
+            label=f"{pattern}, k = 2",
+        )
+    middle.axhline(FIGURE_K, color="#888888", linestyle=":")
+    middle.set(xlabel=r"threshold $\theta$", ylabel=f"mean c, coalition of {FIGURE_K}")
+    right.set(
+        xlabel="false positive rate", ylabel="true positive rate", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03)
+    )
+    for axes in (left, middle):
         axes.axvline(calibration.OPERATING_POINT, color="#888888", linestyle="--", linewidth=1)
+    for axes in (left, middle, right):
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
 

@@ -32,7 +32,7 @@ N, TRIALS = 200, 2000
 EPS, KS = (4, 8, 16), (1, 2, 5, 10, 20)
 PAPER_USER = {(16, 1): 0.500, (16, 20): 0.539}
 PAPER_SCORE = {(16, 1): 0.508, (16, 20): 0.582}
-DIMENSION, CLUSTERS = 64, 1000
+DIMENSION, INNER, TOPIC = 64, 16, 1000
 REAL = "medquad"
 _CHUNK = 20_000
 
@@ -83,12 +83,20 @@ def graph(vectors: Vectors, *, threads: int | None = None) -> Any:
 
 
 def synthetic(rng: np.random.Generator, documents: int) -> Vectors:
-    """Unit vectors around random centres, closer within a cluster than across, as texts of a topic are."""
-    centres = _unit(rng.standard_normal((CLUSTERS, DIMENSION), dtype=np.float32))
+    """Unit vectors in topics of about a thousand, each spread over few directions, topic by topic: as embeddings of
+    texts are, and unlike vectors without any structure, among which no graph finds its way.
+    """
+    topics = max(1, documents // TOPIC)
+    centres = _unit(rng.standard_normal((topics, DIMENSION), dtype=np.float32))
+    spread = rng.standard_normal((topics, INNER, DIMENSION), dtype=np.float32) / math.sqrt(INNER)
+    topic = np.sort(rng.integers(topics, size=documents))
     made = np.empty((documents, DIMENSION), np.float32)
     for first in range(0, documents, _CHUNK):
-        part = rng.standard_normal((min(_CHUNK, documents - first), DIMENSION), dtype=np.float32)
-        made[first : first + len(part)] = _unit(centres[rng.integers(CLUSTERS, size=len(part))] + 0.13 * part)
+        of = topic[first : first + _CHUNK]
+        within = rng.standard_normal((len(of), INNER), dtype=np.float32)
+        rest = rng.standard_normal((len(of), DIMENSION), dtype=np.float32)
+        across = np.einsum("ni,nid->nd", within, spread[of])
+        made[first : first + len(of)] = _unit(centres[of] + 0.13 * across + 0.02 * rest)
     return made
 
 

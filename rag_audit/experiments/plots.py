@@ -39,7 +39,7 @@ def save(draw: Callable[[Results, Any], None], results: Results, path: Path) -> 
         raise SetupError(
             "the pictures need matplotlib", hint="pip install 'ragaudit-zk[experiments]'"
         ) from exc
-    with matplotlib.rc_context({"svg.hashsalt": "rag-audit", "font.size": 9}):
+    with matplotlib.rc_context({"svg.hashsalt": "rag-audit", "svg.fonttype": "none", "font.size": 9}):
         picture = Picture(figsize=(8, 3.3), layout="constrained")
         draw(results, picture)
         data = io.BytesIO()
