@@ -9,14 +9,12 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_json
+from rag_audit.encoding.canonical import Json, jcs, read_json
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import InvalidProof, RequestRefused, SchemaError, SignatureError, StoreError
 from rag_audit.export.log import FinalLog
 from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.models import Hex32, Identifier, Model, Positive
-from rag_audit.formats.opening import list_root
-from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.receipts import OpenedReceipt, contradictions, open_receipt
 from rag_audit.formats.records import (
@@ -24,7 +22,6 @@ from rag_audit.formats.records import (
     DisclosedQuery,
     ListingRecord,
     RosterEntry,
-    TenantEntry,
     document_digest,
 )
 from rag_audit.formats.requests import Answer, Refusal, SignedRequest, request_message
@@ -114,7 +111,7 @@ class Account:
             return pending
         query = OpenedQuery(text, secrets.token_bytes(32), embedder or embedder_of(window))
         _ = query.vector  # what has none is refused here, and not by the provider
-        i, hq = 1 + len(self._receipts(digest)), query.hq
+        i, hq = 1 + self._answered(digest), query.hq
         message = request_message(opening.origin, digest, self.tenant, self.account, i, hq)
         request = SignedRequest(
             type="request",
@@ -264,6 +261,19 @@ class Account:
             return None
         return SignedRequest.parse(read_json(path, max_bytes=MAX_FILE_BYTES), field=path.name)
 
+    def _answered(self, digest: str) -> int:
+        """How many of a window's queries have a receipt: the number of its last one, which alone is read.
+
+        Files are named by a part of the digest. Where one is missing or is of another window, all are read.
+        """
+        folder, prefix = self.directory / "receipts", digest[:16]
+        names = [path.name for path in folder.glob(f"{prefix}-*.json")]
+        path = folder / f"{prefix}-{len(names)}.json"
+        if path.name not in names:
+            return len(self._receipts(digest))
+        last = KeptReceipt.parse(read_json(path, max_bytes=MAX_FILE_BYTES), field=path.name)
+        return last.i if (last.opening, last.i) == (digest, len(names)) else len(self._receipts(digest))
+
     def _receipts(self, digest: str) -> list[KeptReceipt]:
         paths = (self.directory / "receipts").glob(f"{digest[:16]}-*.json")
         kept = [KeptReceipt.parse(read_json(p, max_bytes=MAX_FILE_BYTES), field=p.name) for p in paths]
@@ -320,20 +330,16 @@ def check_receipt(
     :raises SignatureError: the provider did not sign the receipt for this window
     :raises InvalidProof: the provider signed something that contradicts itself
     """
+    window.check()
     opening = window.parsed_opening()
     receipt = open_receipt(
         text, origin=opening.origin, opening_digest=window.opening_digest(), log_key=provider, field="receipt"
     )
-    tenants = [TenantEntry.parse(t, field="tenants") for t in window.tenants]
-    if list_root(tenants) != opening.tenants:
-        raise InvalidProof("the tenant list is not the committed one", field="opening.tenants")
     record = receipt.record
-    tenant = next((t for t in tenants if t.tenant == record.tenant), None)
+    tenant = next((t for t in window.parsed_tenants() if t.tenant == record.tenant), None)
     if tenant is None:
         raise InvalidProof("the receipt names an unknown tenant", field="receipt.record", found=record.tenant)
-    if digest_hex(window.policy) != opening.c_policy:
-        raise InvalidProof("the policy is not the committed one", field="opening.c_policy")
-    wrong = contradictions(receipt, tenant, Policy.parse(window.policy, field="policy"))
+    wrong = contradictions(receipt, tenant, window.parsed_policy())
     if wrong:
         raise InvalidProof("the receipt contradicts its own record", field="receipt", found=wrong[0])
     if request is not None:

@@ -91,3 +91,18 @@ def test_those_that_read_collections(name: str, options: str, expected: str) -> 
     if not Path(os.environ.get("RAG_AUDIT_DATA", "../shared/data")).is_dir():
         pytest.skip("no collections: set RAG_AUDIT_DATA")
     assert expected in run(name, *options.split())
+
+
+def test_a_served_query() -> None:
+    value = run("service", "--documents", "32", "--queries", "2", "--gains", "")
+    assert value["documents"] == 32 and value["gains"] == [] and value["queries"] == 2
+    steps = {
+        "check_request",
+        "select_positions",
+        "document_openings",
+        "query_record",
+        "seal_retained",
+        "make_receipt",
+    }
+    assert set(value["server_ms"]) == {"all", *steps} and set(value["account_ms"]) == {"request", "accept"}
+    assert sum(value["server_ms"][step] for step in steps) <= value["server_ms"]["all"]

@@ -71,9 +71,11 @@ def test_a_receipt_is_checked_under_the_committed_policy_only(finished: Finished
     path = finished.receipts / "law-1-1.json"
     text = CountersignedReceipt.parse(read_json(path, max_bytes=1 << 20), field="receipt").receipt
     public = Publication.load(finished.window / "public")
+    check_receipt(text, public, finished.service.key.verifier)
     changed = public.model_copy(update={"policy": {**public.policy, "top_k": 3}})
-    with pytest.raises(InvalidProof, match="the policy is not the committed one"):
+    with pytest.raises(InvalidProof, match="not the committed one") as caught:
         check_receipt(text, changed, finished.service.key.verifier)
+    assert caught.value.field == "opening.c_policy"
 
 
 # What A1 rests on where it is re-executed: accounts that the verifier knows.

@@ -380,3 +380,21 @@ def test_folders_are_private(service: Service, window: Window, tmp_path: Path) -
         assert (window.directory / name).stat().st_mode & 0o077 == 0
     for account in service.accounts.values():
         assert account.directory.stat().st_mode & 0o077 == 0
+
+
+def test_an_account_numbers_its_next_query_by_its_last_receipt(service: Service, tmp_path: Path) -> None:
+    """One file is read, however many there are; a file that is missing or of another window has all of them read."""
+    window = service.open()
+    service.ask(window, "law-1", QUESTIONS["law"][0])
+    service.ask(window, "law-1", QUESTIONS["law"][1])
+    window.shut()
+    account, digest = service.accounts["law-1"], window.opening_digest
+    folder = account.directory / "receipts"
+    assert account._answered(digest) == 2
+    (folder / f"{digest[:16]}-1.json").write_bytes(b"not read")
+    assert account._answered(digest) == 2
+    assert account._answered("0" * 64) == 0
+    (folder / f"{digest[:16]}-1.json").unlink()
+    assert account._answered(digest) == 1  # as many as there are receipts
+    other = digest[:16] + "0" * 48
+    assert account._answered(other) == 0

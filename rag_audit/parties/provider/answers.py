@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from rag_audit.attest import answering
@@ -12,7 +13,7 @@ from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, Json
 from rag_audit.errors import RagAuditError, RequestRefused, SchemaError
 from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.receipts import make_receipt
-from rag_audit.formats.records import QueryRecord
+from rag_audit.formats.records import DocumentOpening, QueryRecord
 from rag_audit.formats.requests import Answer, AnsweredDocument, Refusal, SignedRequest
 from rag_audit.index.engine import Int8Array, Int32Array, NoisePool
 from rag_audit.index.query import OpenedQuery
@@ -92,7 +93,7 @@ class Answers:
             assert isinstance(record, QueryRecord)
             if record.proof is not None:
                 self._certificates.drop(slot)
-            return self._answer(record, retained)
+            return self._answer(record, retained, documents)
 
     def handle(self, value: Json, *, eager: bool) -> Answer | Refusal:
         """See `Window.handle`."""
@@ -173,21 +174,26 @@ class Answers:
         if (request.hq, request.sig) != (record.hq, record.sig):
             raise RequestRefused("slot-used", "another request is recorded under this i", field="request.i",
                                  expected=record.hq, found=request.hq)  # fmt: skip
-        return self._answer(record, self._context.retained(record))
+        retained = self._context.retained(record)
+        tenant = self._context.commitment.tenants[record.tenant]
+        documents = answering.document_openings(tenant, retained.positions, self._context.secrets)
+        return self._answer(record, retained, documents)
 
-    def _answer(self, record: QueryRecord, retained: Retained) -> Answer:
+    def _answer(
+        self, record: QueryRecord, retained: Retained, documents: Sequence[DocumentOpening]
+    ) -> Answer:
         context = self._context
         tenant = context.commitment.tenants[record.tenant]
         receipt = make_receipt(
             record,
             salt=bytes.fromhex(retained.salt),
             positions=retained.positions,
-            documents=answering.document_openings(tenant, retained.positions, context.secrets),
+            documents=documents,
             tree=context.state.tree,
             origin=context.opening.origin,
             opening_digest=context.opening_digest,
             key=context.key,
         )
         texts = answering.texts_of(tenant, retained.positions)
-        documents = [AnsweredDocument(position=p, text=text) for p, text in texts]
-        return Answer(type="answer", v=1, documents=documents, receipt=receipt)
+        answered = [AnsweredDocument(position=p, text=text) for p, text in texts]
+        return Answer(type="answer", v=1, documents=answered, receipt=receipt)

@@ -1,0 +1,159 @@
+"""Where a query's time goes, at the server and at the account: `python -m bench.service [--documents N] [--json]`.
+
+One window of one scan tenant over synthetic texts, in this process and on its disk; accounts ask one after another.
+Processor time of the answering thread, step by step; noise is drawn ahead by threads of its own and stands by itself,
+as does everything that the account does. What is left of the whole is parsing, checks and locks.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from bench.common import emit, measured, parser
+from rag_audit.attest import answering
+from rag_audit.commit.draft import Mechanism, draft_policy
+from rag_audit.encoding.canonical import Json, jcs, parse_json
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.records import WitnessBeacon
+from rag_audit.index.embedders import get_embedder
+from rag_audit.index.query import OpenedQuery
+from rag_audit.ledger.keys import SigningKey
+from rag_audit.parties.account import Account
+from rag_audit.parties.provider import answers
+from rag_audit.parties.provider.window import Window
+from rag_audit.parties.witness import Witness
+
+TENANT = "bench"
+WORDS = ("index", "query", "account", "tenant", "noise", "record", "proof", "ledger", "witness", "policy")
+STEPS = ("check_request", "select_positions", "document_openings", "query_record", "seal_retained")
+
+
+def text(rng: Random) -> str:
+    """A text of a dozen words and numbers, which has a direction of its own."""
+    return " ".join(f"{rng.choice(WORDS)} {rng.randrange(10_000)}" for _ in range(6))
+
+
+def opened(
+    root: Path, documents: int, accounts: int, n: int, gains: tuple[int, ...]
+) -> tuple[Window, SigningKey, list[Account]]:
+    """An active window: provider, one witness and the accounts in this process."""
+    rng, key = Random(1), SigningKey.generate("bench.example.org")
+    witness = Witness.init(root / "witness", "witness")
+    asking = [Account.create(root / f"account-{i}", f"account-{i}", TENANT) for i in range(accounts)]
+    now = int(time.time() * 1000)
+    policy = draft_policy(
+        window="bench", opens_at=now + 3_600_000, closes_at=now + 7_200_000, capacities={TENANT: documents}, n=n,
+        k_max=1, eps_acc="100", accounts_max=accounts, gains=gains or (1, 8), system="scan",
+        mechanisms=None if gains else {TENANT: Mechanism(noise=False)},
+    )  # fmt: skip
+    member = {"name": "witness", "vkey": str(witness.vkey), "commitment": witness.nonce_commitment().hex()}
+    window = Window.open(
+        root / "window", key=key, origin=key.name, policy=policy, roster=[a.roster_entry for a in asking],
+        documents={TENANT: [text(rng) for _ in range(documents)]}, opens_in=1_000,
+        beacon=WitnessBeacon.parse({"source": "witnesses", "witnesses": [member]}, field="beacon"),
+    )  # fmt: skip
+    entry, checkpoint = jcs(window.opening.dump()), window.directory / "public" / "checkpoint-1.txt"
+    window.admit([str(witness.cosign_opening(checkpoint.read_text(), entry, log_key=key.verifier))])
+    reveal = witness.reveal(
+        checkpoint.read_text(), entry, log_key=key.verifier, witnesses=[witness.vkey], quorum=1
+    )
+    window.admit([str(reveal)])
+    time.sleep(max(0.0, window.opening.opens_at / 1000 - time.time()))
+    return window, key, asking
+
+
+@contextmanager
+def timed(costs: dict[str, float]) -> Iterator[None]:
+    """Add the thread's processor time of each of `STEPS`, of the durable append and of the receipt to `costs`."""
+    places: list[tuple[Any, str, str]] = [(answering, name, name) for name in STEPS]
+    places += [(answers, "make_receipt", "make_receipt")]
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
+
+    def wrapped(function: Callable[..., Any], label: str) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            start = time.thread_time()
+            try:
+                return function(*args, **options)
+            finally:
+                costs[label] += time.thread_time() - start
+
+        return call
+
+    for (owner, name, label), (_, _, function) in zip(places, before, strict=True):
+        setattr(owner, name, wrapped(function, label))
+    try:
+        yield
+    finally:
+        for owner, name, function in before:
+            setattr(owner, name, function)
+
+
+def measure(root: Path, documents: int, queries: int, gains: tuple[int, ...]) -> dict[str, Any]:
+    """Processor time of a query, in milliseconds, after a few that warm caches."""
+    accounts, warm = 4, 4
+    window, key, asking = opened(root, documents, accounts, 2 * (queries + warm), gains)
+    publication, rng = Publication.load(window.directory / "public"), Random(2)
+    embedder = get_embedder()
+    server: dict[str, float] = defaultdict(float)
+    totals: dict[str, float] = defaultdict(float)
+
+    def ask(number: int) -> None:
+        account = asking[number % accounts]
+        start = time.thread_time()
+        request = account.request(publication, text(rng), embedder=embedder)
+        line = request.canonical()
+        asked = time.thread_time()
+        reply = window.handle(parse_json(line, source="request")).canonical()
+        answered = time.thread_time()
+        value: Json = parse_json(reply, source="reply")
+        account.accept(publication, request, value, key.verifier, embedder=embedder)
+        totals["request"] += asked - start
+        totals["answer"] += answered - asked
+        totals["accept"] += time.thread_time() - answered
+
+    with window:
+        for number in range(warm):
+            ask(number)
+        totals.clear()
+        with timed(server):
+            whole, _ = measured(lambda: [ask(number) for number in range(queries)])
+        one = OpenedQuery(text(rng), bytes(32), embedder)
+        embedding, _ = measured(lambda: one.vector)
+        scoring, _ = measured(lambda: window.context.commitment.tenants[TENANT].index.scores(one.vector))
+    each = 1000 / queries
+    return {
+        "documents": documents,
+        "gains": list(gains),
+        "queries": queries,
+        "server_ms": {"all": totals["answer"] * each, **{name: cost * each for name, cost in server.items()}},
+        "account_ms": {"request": totals["request"] * each, "accept": totals["accept"] * each},
+        "one_ms": {"embedding": 1000 * embedding.cpu_seconds, "scores": 1000 * scoring.cpu_seconds},
+        "all_threads_ms": 1000 * whole.cpu_seconds / queries,
+        "wall_ms": 1000 * whole.seconds / queries,
+        "peak_bytes": whole.peak_bytes,
+    }
+
+
+def main() -> int:
+    """Measure and print."""
+    options = parser(__doc__)
+    options.add_argument("--documents", type=int, default=100_000)
+    options.add_argument("--queries", type=int, default=40)
+    options.add_argument("--gains", default="1,8", help="of the noise; empty for none")
+    args = options.parse_args()
+    gains = tuple(int(gain) for gain in args.gains.split(",") if gain)
+    with tempfile.TemporaryDirectory() as folder:
+        emit(measure(Path(folder), args.documents, args.queries, gains), as_json=args.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
