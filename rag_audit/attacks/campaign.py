@@ -105,12 +105,17 @@ def tools_of(own: Sequence[str], embed: Embed, seed: int) -> Tools:
     return Tools(model, Speller(model), embed, Random(seed))
 
 
+def numbered(split: Split) -> dict[int, str]:
+    """The attacked documents of a split by number, others from `OUTSIDE` on."""
+    return dict(enumerate(split.members)) | dict(enumerate(split.others, OUTSIDE))
+
+
 def prepare(attack: Attack, split: Split, tools: Tools) -> Prepared:
     """Prepare an attack on all members and others of a split.
 
     :raises AttackError: fewer than half of the documents can be attacked
     """
-    texts = dict(enumerate(split.members)) | dict(enumerate(split.others, OUTSIDE))
+    texts = numbered(split)
     tasks: dict[int, list[Task]] = {}
     for number, text in texts.items():
         try:

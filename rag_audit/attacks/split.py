@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
@@ -119,6 +119,14 @@ def given_split(members: Sequence[str], others: Sequence[str], own: Sequence[str
                           expected=f"{LEAST} of each", found=f"{len(m)} members, {len(o)} others, {len(mine)} own",
                           )  # fmt: skip
     return Split(tuple(m), tuple(o), (), tuple(mine), (short, copies))
+
+
+def only(split: Split, members: int | None) -> Split:
+    """A split with at most so many attacked members and others."""
+    if members is None:
+        return split
+    return replace(split, members=split.members[:members], others=split.others[:members],
+                   rest=(*split.rest, *split.members[members:]))  # fmt: skip
 
 
 def load_data(name: str) -> list[str]:

@@ -80,7 +80,7 @@ def query(
         raise click.UsageError("give one of --socket and --provider-dir")
     window = Publication.load(public)
     asker = Account(directory)
-    send = _over_socket(address) if address is not None else _over_process(provider_dir or Path())
+    send = over_socket(address) if address is not None else _over_process(provider_dir or Path())
     answer = asker.ask(window, text, verifier_key(provider, field="--provider"), send)
     beyond = tokens_beyond(window, text)
     if beyond:
@@ -114,7 +114,7 @@ def search(text: str, directory: Path, public: Path, top_k: int | None, as_json:
         click.echo("\n\n".join(printable_text(document) for _, document in found))
 
 
-def _over_socket(path: Path) -> Callable[[SignedRequest], Json]:
+def over_socket(path: Path) -> Callable[[SignedRequest], Json]:
     def send(request: SignedRequest) -> Json:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_audit.cli.common import PATH, Group, emit, json_option, progress, say
+from rag_audit.cli.common import PATH, Group, emit, json_option, progress, say, verifier_key
 from rag_audit.cli.options import whole_number
 from rag_audit.encoding.durable import replace_file
+from rag_audit.errors import SetupError
+
+if TYPE_CHECKING:
+    from rag_audit.attacks.cells import Bench, Defence
+    from rag_audit.attacks.generators.http import Endpoint
+    from rag_audit.attacks.runner import Result
+    from rag_audit.attacks.split import Split
+    from rag_audit.attacks.targets.window import WindowService
 
 
 @click.group(cls=Group)
@@ -42,41 +53,47 @@ def list_(as_json: bool) -> None:
 
 @attack.command("run")
 @click.argument("names", nargs=-1, required=True, metavar="NAME..|all")
-@click.option("--target", default="engine", show_default=True,
-              help="engine: the reference engine, in process")  # fmt: skip
-@click.option("--data", default="demo", show_default=True,
-              help="documents: demo, a collection of RAG_AUDIT_DATA, JSON Lines, or a folder")  # fmt: skip
 @click.option(
-    "--others",
-    "others_file",
-    type=PATH,
-    help="documents that are not in the service; by default a part of --data",
+    "--target",
+    default="engine",
+    show_default=True,
+    help="engine, in process; a chat endpoint with retrieval behind it (https://host/v1); or a window's socket",
+)
+@click.option(
+    "--data",
+    default="demo",
+    show_default=True,
+    help="the service's documents: demo, a collection of RAG_AUDIT_DATA, JSON Lines, or a folder",
+)
+@click.option(
+    "--others", "others_file", type=PATH, help="documents outside the service  [default: a part of --data]"
+)
+@click.option(
+    "--own", "own_file", type=PATH, help="the attacker's own texts  [default: a part of the others]"
 )
 @click.option(
     "--out",
     type=PATH,
     default=Path("attacks"),
     show_default=True,
-    help="folder for results; finished work is kept there",
+    help="for results; finished work is kept there",
 )
 @click.option(
-    "--members",
-    callback=whole_number,
-    help="attacked documents of the index, and as many others  [default: as many as fit, at most 1000]",
+    "--members", callback=whole_number, help="attacked documents, and as many others  [default: up to 1000]"
 )
 @click.option(
     "--mechanism",
     "mechanisms",
     multiple=True,
     metavar="none|noise:GAINS:R|sampling:KEEP|listing:KEEP",
-    help="repeat for each  [default: all four]",
+    help="of the engine; repeat for each  [default: all four]",
 )
 @click.option(
     "--defence",
     "defences",
     multiple=True,
     type=click.Choice(["none", "mirabel", "mirabel-plain", "prompt", "paraphrase"]),
-    help="repeat for each; with every --mechanism  [default: none]",
+    help="of the engine; repeat for each, with every --mechanism  [default: all without noise]",
 )
 @click.option("--k", "accounts", callback=whole_number, help="accounts of the coalition  [default: 4]")
 @click.option(
@@ -87,94 +104,238 @@ def list_(as_json: bool) -> None:
     type=click.IntRange(min=0),
     default=500,
     show_default=True,
-    help="worlds of each kind for the lower bounds",
+    help="worlds of each kind for lower bounds",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--top-k", callback=whole_number, help="passages of an answer  [default: 5]")
+@click.option(
+    "--generator", "generator_url", help="a chat endpoint that answers from the passages  [default: none]"
+)
+@click.option("--model", help="the chat endpoint's model")
+@click.option("--key-env", help="the environment variable with the chat endpoint's key")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="seconds a read"
+)
+@click.option("--attempts", type=click.IntRange(min=1), default=5, show_default=True, help="of one question")
+@click.option("--no-stream", is_flag=True, help="ask for whole answers")
+@click.option("--logprobs", is_flag=True, help="ask for log-probabilities, which some attacks need")
+@click.option("--parallel", callback=whole_number, help="questions on their way to an endpoint  [default: 1]")
+@click.option(
+    "--account", "folders", type=PATH, multiple=True, help="of a window: an account's folder; repeat"
+)
+@click.option("--window", "public", type=PATH, help="of a window: its public folder")
+@click.option("--provider", help="of a window: the provider's vkey, or a file with it")
 @json_option
-def run_(
-    names: tuple[str, ...],
-    target: str,
-    data: str,
-    others_file: Path | None,
-    out: Path,
-    members: int | None,
-    mechanisms: tuple[str, ...],
-    defences: tuple[str, ...],
-    accounts: int | None,
-    n: int | None,
-    trials: int,
-    seed: int,
-    top_k: int | None,
-    as_json: bool,
-) -> None:
+def run_(as_json: bool, **options: Any) -> None:
     """Run attacks and print what each gets, beside what is certified.
 
     Exit code 1: a lower bound on epsilon from an attack lies above the certified bound, so one of the two is wrong.
     """
-    from rag_audit.attacks import campaign, cells, report, runner
+    from rag_audit.attacks import report, runner
     from rag_audit.attacks.interface import BoundExceeded
-    from rag_audit.attacks.methods import chosen
-    from rag_audit.attacks.split import given_split, load_texts, make_split
-    from rag_audit.index.embedders import get_embedder
 
-    attacks = chosen(list(names))
-    texts = _documents(data)
-    if others_file is not None:
-        split = given_split(texts, load_texts(others_file), [], seed=seed)
-    else:
-        size = members or min(1000, 2 * len(texts) // 5)
-        split = make_split(texts, members=size, others=size, seed=seed)
-    if any(split.left_out):
-        say(f"left out: {split.left_out[0]} texts without enough words, {split.left_out[1]} copies")
-    embedder = get_embedder(query_tokens=512)
-    tools = campaign.tools_of(split.own, campaign.Unit(embedder), seed)
-    bench = cells.Bench(split.index, embedder, tools, top_k or 5, seed)
-    k = accounts or 4
-    if mechanisms or defences:
-        columns = [
-            cells.Cell(m, d, size)  # type: ignore[arg-type]
-            for m in mechanisms or ("none",)
-            for d in defences or ("none",)
-            for size in ((1, k) if m != "none" and d == "none" and k > 1 else (1,))
-        ]
-    else:
-        columns = cells.default_cells(k)
-    plan = runner.Plan(
-        attacks=tuple(a.name for a in attacks),
-        cells=tuple(columns),
-        trials=trials,
-        seed=seed,
-        policy=(n or 200, max(k, 1)),
-        data=runner.digest_of(split),
-    )
-    out.mkdir(parents=True, exist_ok=True)
-    results = runner.run(plan, attacks, bench, split, out, progress("attacks"))
-    label = bench.engine(columns[0]).generator.label
-    value = {
-        "target": target,
-        "generator": label,
-        "data": data,
-        "members": len(split.members),
-        "others": len(split.others),
-        "index": len(split.index),
-        "capacity": bench.capacity,
-        "seed": seed,
-        "confidence": plan.confidence,
-        "results": [r.as_json() for r in results],
-    }
-    replace_file(out / "attacks.json", json.dumps(value, indent=1).encode())
-    replace_file(out / "attacks.csv", report.csv_of(results))
-    replace_file(out / "section.md", report.section(results, label).encode())
-    emit(value, as_json, [*report.table(results), "", *report.verdict(results)])
+    chosen = Options(**options)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    results, facts = _elsewhere(chosen) if chosen.target != "engine" else _engine(chosen)
+    value = {"target": chosen.target, "data": chosen.data, "seed": chosen.seed, **facts}
+    value["results"] = [r.as_json() for r in results]
+    label = str(facts["generator"])
+    replace_file(chosen.out / "attacks.json", json.dumps(value, indent=1).encode())
+    replace_file(chosen.out / "attacks.csv", report.csv_of(results))
+    replace_file(chosen.out / "section.md", report.section(results, label).encode())
+    said = [str(facts["certified"])] if "certified" in facts else report.verdict(results)
+    emit(value, as_json, [*report.table(results), "", f"answered by: {label}", *said])
     if runner.refuted(results):
         raise BoundExceeded(
             "a lower bound on epsilon lies above the certified bound: one of the two is wrong",
-            field=str(out / "attacks.json"),
+            field=str(chosen.out / "attacks.json"),
             expected="lower bounds below the certified ones",
             found="; ".join(report.verdict(results)),
             hint="run the same attack with another --seed; if it stays, the accounting or the engine has a fault",
         )
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `attack run`."""
+
+    names: tuple[str, ...]
+    target: str
+    data: str
+    others_file: Path | None
+    own_file: Path | None
+    out: Path
+    members: int | None
+    mechanisms: tuple[str, ...]
+    defences: tuple[Defence, ...]
+    accounts: int | None
+    n: int | None
+    trials: int
+    seed: int
+    top_k: int | None
+    generator_url: str | None
+    model: str | None
+    key_env: str | None
+    timeout: float
+    attempts: int
+    no_stream: bool
+    logprobs: bool
+    parallel: int | None
+    folders: tuple[Path, ...]
+    public: Path | None
+    provider: str | None
+
+    @property
+    def k(self) -> int:
+        """The accounts of the coalition."""
+        return self.accounts or 4
+
+    def endpoint(self, url: str) -> Endpoint:
+        """The chat endpoint at an address.
+
+        :raises SetupError: its model is not named, or its key is not in the environment
+        """
+        from rag_audit.attacks.generators.http import Endpoint
+
+        if self.model is None:
+            raise SetupError("a chat endpoint needs the name of its model", field="--model")
+        key = None if self.key_env is None else os.environ.get(self.key_env)
+        if self.key_env is not None and not key:
+            raise SetupError("the chat endpoint's key is not in the environment", field=self.key_env)
+        return Endpoint(
+            url,
+            self.model,
+            key,
+            self.timeout,
+            self.attempts,
+            stream=not self.no_stream,
+            probabilities=self.logprobs,
+        )
+
+    def split(self, *, elsewhere: bool) -> Split:
+        """The documents, divided.
+
+        :raises AttackError: they are too few, or members and others overlap
+        """
+        from rag_audit.attacks.split import given_split, load_texts, make_split, only
+
+        texts = _documents(self.data)
+        if self.others_file is not None:
+            own = [] if self.own_file is None else load_texts(self.own_file)
+            split = only(given_split(texts, load_texts(self.others_file), own, seed=self.seed), self.members)
+        elif elsewhere:
+            raise SetupError("documents that the service does not hold are needed", field="--others",
+                             hint="--data are the service's own documents, or those that may be")  # fmt: skip
+        else:
+            size = self.members or min(1000, 2 * len(texts) // 5)
+            split = make_split(texts, members=size, others=size, seed=self.seed)
+        if any(split.left_out):
+            say(f"left out: {split.left_out[0]} texts without enough words, {split.left_out[1]} copies")
+        return split
+
+    def bench(self, split: Split) -> Bench:
+        """What engines over the split share."""
+        from rag_audit.attacks import campaign, cells
+        from rag_audit.attacks.generators.http import ChatGenerator
+        from rag_audit.index.embedders import get_embedder
+
+        embedder = get_embedder(query_tokens=512)
+        tools = campaign.tools_of(split.own, campaign.Unit(embedder), self.seed)
+        chat = None if self.generator_url is None else ChatGenerator(self.endpoint(self.generator_url))
+        return cells.Bench(split.index, embedder, tools, self.top_k or 5, self.seed, chat)
+
+
+def _engine(o: Options) -> tuple[list[Result], dict[str, object]]:
+    """Attacks on the reference engine."""
+    from rag_audit.attacks import cells, runner
+    from rag_audit.attacks.methods import chosen
+
+    attacks = chosen(list(o.names))
+    split = o.split(elsewhere=False)
+    bench = o.bench(split)
+    columns = cells.default_cells(o.k)
+    if o.mechanisms or o.defences:
+        columns = [
+            cells.Cell(mechanism, defence, size)
+            for mechanism in o.mechanisms or ("none",)
+            for defence in o.defences or ("none",)
+            for size in ((1, o.k) if mechanism != "none" and defence == "none" and o.k > 1 else (1,))
+        ]
+    plan = runner.Plan(
+        attacks=tuple(a.name for a in attacks),
+        cells=tuple(columns),
+        trials=o.trials,
+        seed=o.seed,
+        policy=(o.n or 200, o.k),
+        data=runner.digest_of(split),
+    )
+    results = runner.run(plan, attacks, bench, split, o.out, progress("attacks"))
+    return results, {
+        "generator": bench.engine(columns[0]).generator.label,
+        "members": len(split.members),
+        "others": len(split.others),
+        "index": len(split.index),
+        "capacity": bench.capacity,
+        "confidence": plan.confidence,
+    }
+
+
+def _elsewhere(o: Options) -> tuple[list[Result], dict[str, object]]:
+    """Attacks on a chat endpoint or a window."""
+    from rag_audit.attacks import runner
+    from rag_audit.attacks.campaign import numbered
+    from rag_audit.attacks.generators.http import ask_chat
+    from rag_audit.attacks.interface import Answer, Probe
+    from rag_audit.attacks.methods import chosen
+    from rag_audit.attacks.targets.kept import Kept
+
+    attacks = chosen(list(o.names))
+    split = o.split(elsewhere=True)
+    bench = o.bench(split)
+    journal = o.out / "replies.jsonl"
+    certified = "nothing is certified of a chat endpoint's answers"
+    if o.target.startswith(("http://", "https://")):
+        endpoint = o.endpoint(o.target)
+
+        def ask(probe: Probe) -> Answer:
+            return Answer(ask_chat(endpoint, probe.task))
+
+        label, probabilities, parallel = f"chat endpoint, model {endpoint.model}", o.logprobs, o.parallel or 1
+    else:
+        service = _window(o, bench, numbered(split))
+        ask, parallel = service.ask, 1
+        label, probabilities = service.label, service.probabilities
+        certified = service.certified
+    target = Kept(ask, journal, label=label, probabilities=probabilities, service=f"{o.target} {o.model}",
+                  parallel=parallel, progress=progress("questions"))  # fmt: skip
+    accounts = max(1, len(o.folders)) if o.accounts is None else o.accounts
+    results = runner.run_elsewhere(attacks, target, bench, split, accounts=accounts, seed=o.seed)
+    return results, {
+        "generator": label,
+        "members": len(split.members),
+        "others": len(split.others),
+        "certified": certified,
+    }
+
+
+def _window(o: Options, bench: Bench, documents: dict[int, str]) -> WindowService:
+    from rag_audit.attacks.cells import Cell
+    from rag_audit.attacks.targets.window import WindowService
+    from rag_audit.cli.account import over_socket
+    from rag_audit.formats.publication import Publication
+    from rag_audit.parties.account import Account
+
+    if o.public is None or o.provider is None or not o.folders:
+        raise SetupError("a window is attacked by its accounts", field="--target",
+                         expected="--account, --window and --provider beside the socket", found=o.target)  # fmt: skip
+    return WindowService(
+        [Account(folder) for folder in o.folders],
+        Publication.load(o.public),
+        verifier_key(o.provider, field="--provider"),
+        over_socket(Path(o.target)),
+        bench.engine(Cell("none")).generator,
+        documents,
+    )
 
 
 def _documents(data: str) -> list[str]:
