@@ -19,7 +19,7 @@ from rag_audit.experiments.draws import noise_sums
 from rag_audit.experiments.model import Cell, Column, Experiment, Figure, Results, Row, Size, in_place
 from rag_audit.experiments.paragraphs import PARAGRAPHS
 from rag_audit.experiments.plots import COLORS, theory_and_markers
-from rag_audit.experiments.statistics import attack, auc_error, gaussian_auc, paper_sigma
+from rag_audit.experiments.statistics import attack, auc_error, gaussian_auc, growth, paper_sigma
 from rag_audit.index.embedders import DEFAULT_EMBEDDER, get_embedder
 from rag_audit.relation.scores import ScoreWindow
 
@@ -108,11 +108,8 @@ def derive(results: Results) -> list[Row]:
     found, rows = in_place(results, "embedder"), []
     for column in COLUMNS:
         ends = [found[key]["auc"] for k in (1, 20) if (key := f"{column}-pair-k{k}") in found]
-        if len(ends) == 2 and ends[0].value > 0.5:
-            few, many = (f.value - 0.5 for f in ends)
-            error = many / few * math.hypot(ends[0].error / few, ends[1].error / many)
-            rows.append(Row("growth of the advantage", Figure("ratio", many / few, error, paper=4.69,
-                            theory=math.sqrt(20)), column))  # fmt: skip
+        if len(ends) == 2:
+            rows.append(Row("growth of the advantage", growth(*ends, paper=4.69), column))
     return rows
 
 

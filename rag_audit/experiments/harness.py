@@ -17,7 +17,7 @@ from rag_audit.experiments.certified import LATTICE, certified, mechanism
 from rag_audit.experiments.draws import Floats, Ints, ranks
 from rag_audit.experiments.model import Cell, Column, Experiment, Figure, Results, Row, Size, in_place
 from rag_audit.experiments.plots import COLORS, theory_and_markers
-from rag_audit.experiments.statistics import NORMAL, attack, paper_sigma
+from rag_audit.experiments.statistics import NORMAL, attack, growth, paper_sigma
 from rag_audit.experiments.toy import counted, toy
 
 KS = (1, 2, 5, 10, 20)
@@ -119,16 +119,13 @@ def _auc_of_counts(inside: float, outside: float, queries: int) -> float:
 
 
 def derive_growth(results: Results) -> list[Row]:
-    """The growth of the advantage 2 AUC - 1 from k = 1 to k = 20, which the square root puts at 4.47."""
+    """The growth of the advantage 2 AUC - 1 from k = 1 to k = 20."""
     found, rows = in_place(results, "topk"), []
     for column in COLUMNS:
         for eps in EPS:
             ends = [found[key]["auc"] for k in (1, 20) if (key := f"{column}-eps{eps}-k{k}") in found]
-            if len(ends) == 2 and ends[0].value > 0.5:
-                few, many = (f.value - 0.5 for f in ends)
-                ratio = many / few
-                error = ratio * math.hypot(ends[0].error / few, ends[1].error / many)
-                figure = Figure("ratio", ratio, error, paper=3.2 if eps == 16 else None, theory=math.sqrt(20))
+            if len(ends) == 2:
+                figure = growth(*ends, paper=3.2 if eps == 16 else None)
                 rows.append(Row(f"growth of the advantage, eps {eps}", figure, column))
     return rows
 

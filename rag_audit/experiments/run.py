@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -36,7 +37,7 @@ class CellJob:
     seed: int
 
     def run(self) -> dict[str, Json]:
-        """Measure, and return the figures with the time that they took and the machine's load."""
+        """Measure, and return the figures with the time that they took, the load, and the process's largest size."""
         start = time.perf_counter()
         rng = generator(self.seed, self.experiment, self.cell.key)
         figures = EXPERIMENTS[self.experiment].run(self.cell, rng)
@@ -44,6 +45,7 @@ class CellJob:
             "figures": [figure.as_json() for figure in figures],
             "seconds": f"{time.perf_counter() - start:.2f}",
             "load": f"{os.getloadavg()[0]:.1f}",
+            "peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
         }
 
 

@@ -91,3 +91,15 @@ def paper_sigma(eps_acc: float, n: int, delta_acc: float = 1e-6) -> float:
 def equation_3_11(eps_acc: float, k: int, n: int) -> float:
     """The paper's prediction of the scalar mechanism's AUC."""
     return gaussian_auc(1.0, paper_sigma(eps_acc, n), k * n)
+
+
+def growth(few: Figure, many: Figure, *, paper: float | None = None) -> Figure:
+    """The ratio of two attacks' advantages. Its error is taken at the ratio that theory predicts, since at a small
+    measured denominator it would say nothing.
+    """
+    small, large = ((few.theory or few.value) - 0.5, (many.theory or many.value) - 0.5)
+    error = abs(large / small) * math.hypot(few.error / small, many.error / large)
+    value = (many.value - 0.5) / (few.value - 0.5) if few.value != 0.5 else math.inf
+    return Figure(
+        "ratio", value, error, paper=paper, paper_error=0.0 if paper is None else error, theory=large / small
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from click.testing import CliRunner, Result
 from rag_audit.cli import main
 from rag_audit.experiments import provenance, registry
 from rag_audit.experiments.model import Cell, Experiment, Figure, Size
-from rag_audit.experiments.run import collect, measure
+from rag_audit.experiments.run import CellJob, collect, measure
 from rag_audit.experiments.store import Store
 
 MEASURED: list[str] = []
@@ -157,6 +158,9 @@ def test_two_runs_are_held_against_each_other(tmp_path: Path) -> None:
 
 
 def test_an_executor_measures_the_same(tmp_path: Path) -> None:
+    for cell in TOY.cells("full"):
+        job = CellJob("toy", cell, 3)
+        assert pickle.loads(pickle.dumps(job)) == job  # as it travels
     alone, apart = Store.create(tmp_path / "a", "full", 3), Store.create(tmp_path / "b", "full", 3)
     measure(alone, [TOY])
     with ThreadPoolExecutor(2) as pool:
