@@ -12,6 +12,7 @@ from rag_audit.cli.common import Group
 COMMANDS = {
     "demo": "demo.demo",
     "attack": "attack.attack",
+    "canary": "canary.canary",
     "experiment": "experiment.experiment",
     "keygen": "keys.keygen",
     "worker-key": "keys.worker_key",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rag_audit.attacks.generators.http import Endpoint
     from rag_audit.attacks.runner import Result
     from rag_audit.attacks.split import Split
+    from rag_audit.attacks.targets.kept import Kept
     from rag_audit.attacks.targets.window import WindowService
 
 
@@ -159,31 +160,31 @@ def run_(as_json: bool, **options: Any) -> None:
 class Options:
     """The options of `attack run`."""
 
-    names: tuple[str, ...]
-    target: str
-    data: str
-    others_file: Path | None
-    own_file: Path | None
-    out: Path
-    members: int | None
-    mechanisms: tuple[str, ...]
-    defences: tuple[Defence, ...]
-    accounts: int | None
-    n: int | None
-    trials: int
-    seed: int
-    top_k: int | None
-    generator_url: str | None
-    model: str | None
-    key_env: str | None
-    timeout: float
-    attempts: int
-    no_stream: bool
-    logprobs: bool
-    parallel: int | None
-    folders: tuple[Path, ...]
-    public: Path | None
-    provider: str | None
+    target: str = "engine"
+    data: str = "demo"
+    out: Path = Path("attacks")
+    names: tuple[str, ...] = ()
+    others_file: Path | None = None
+    own_file: Path | None = None
+    members: int | None = None
+    mechanisms: tuple[str, ...] = ()
+    defences: tuple[Defence, ...] = ()
+    accounts: int | None = None
+    n: int | None = None
+    trials: int = 0
+    seed: int = 0
+    top_k: int | None = None
+    generator_url: str | None = None
+    model: str | None = None
+    key_env: str | None = None
+    timeout: float = 60.0
+    attempts: int = 5
+    no_stream: bool = False
+    logprobs: bool = False
+    parallel: int | None = None
+    folders: tuple[Path, ...] = ()
+    public: Path | None = None
+    provider: str | None = None
 
     @property
     def k(self) -> int:
@@ -219,7 +220,7 @@ class Options:
         """
         from rag_audit.attacks.split import given_split, load_texts, make_split, only
 
-        texts = _documents(self.data)
+        texts = documents_of(self.data)
         if self.others_file is not None:
             own = [] if self.own_file is None else load_texts(self.own_file)
             split = only(given_split(texts, load_texts(self.others_file), own, seed=self.seed), self.members)
@@ -284,38 +285,43 @@ def _elsewhere(o: Options) -> tuple[list[Result], dict[str, object]]:
     """Attacks on a chat endpoint or a window."""
     from rag_audit.attacks import runner
     from rag_audit.attacks.campaign import numbered
-    from rag_audit.attacks.generators.http import ask_chat
-    from rag_audit.attacks.interface import Answer, Probe
     from rag_audit.attacks.methods import chosen
-    from rag_audit.attacks.targets.kept import Kept
 
     attacks = chosen(list(o.names))
     split = o.split(elsewhere=True)
     bench = o.bench(split)
-    journal = o.out / "replies.jsonl"
-    certified = "nothing is certified of a chat endpoint's answers"
+    target, certified = service_of(o, bench, numbered(split))
+    accounts = max(1, len(o.folders)) if o.accounts is None else o.accounts
+    results = runner.run_elsewhere(attacks, target, bench, split, accounts=accounts, seed=o.seed)
+    return results, {
+        "generator": target.label,
+        "members": len(split.members),
+        "others": len(split.others),
+        "certified": certified,
+    }
+
+
+def service_of(o: Options, bench: Bench, documents: dict[int, str]) -> tuple[Kept, str]:
+    """A chat endpoint or a window, whose replies are kept, and what is certified of it in words."""
+    from rag_audit.attacks.generators.http import ask_chat
+    from rag_audit.attacks.interface import Answer, Probe
+    from rag_audit.attacks.targets.kept import Kept
+
+    certified, parallel = "nothing is certified of a chat endpoint's answers", o.parallel or 1
     if o.target.startswith(("http://", "https://")):
         endpoint = o.endpoint(o.target)
 
         def ask(probe: Probe) -> Answer:
             return Answer(ask_chat(endpoint, probe.task))
 
-        label, probabilities, parallel = f"chat endpoint, model {endpoint.model}", o.logprobs, o.parallel or 1
+        label, probabilities = f"chat endpoint, model {endpoint.model}", o.logprobs
     else:
-        service = _window(o, bench, numbered(split))
+        service = _window(o, bench, documents)
         ask, parallel = service.ask, 1
-        label, probabilities = service.label, service.probabilities
-        certified = service.certified
-    target = Kept(ask, journal, label=label, probabilities=probabilities, service=f"{o.target} {o.model}",
-                  parallel=parallel, progress=progress("questions"))  # fmt: skip
-    accounts = max(1, len(o.folders)) if o.accounts is None else o.accounts
-    results = runner.run_elsewhere(attacks, target, bench, split, accounts=accounts, seed=o.seed)
-    return results, {
-        "generator": label,
-        "members": len(split.members),
-        "others": len(split.others),
-        "certified": certified,
-    }
+        label, probabilities, certified = service.label, service.probabilities, service.certified
+    kept = Kept(ask, o.out / "replies.jsonl", label=label, probabilities=probabilities,
+                service=f"{o.target} {o.model}", parallel=parallel, progress=progress("questions"))  # fmt: skip
+    return kept, certified
 
 
 def _window(o: Options, bench: Bench, documents: dict[int, str]) -> WindowService:
@@ -338,7 +344,11 @@ def _window(o: Options, bench: Bench, documents: dict[int, str]) -> WindowServic
     )
 
 
-def _documents(data: str) -> list[str]:
+def documents_of(data: str) -> list[str]:
+    """The documents that an option names.
+
+    :raises AttackError: there are none of that name
+    """
     if data == "demo":
         from rag_audit.demo.corpus import collect
 

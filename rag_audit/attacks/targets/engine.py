@@ -86,6 +86,8 @@ class Engine:
     seed: int = 0
     one_window: bool = False
     """Whether all documents are asked about in one window, and not each in a window of its own."""
+    empty: frozenset[int] = frozenset()
+    """Documents whose places are empty, though answers read their texts where they are listed."""
     memo: dict[tuple[int, bool, int], list[Answer]] = field(default_factory=dict)
     """Answers by seed, world and a digest of the probes: attacks that ask the same share them."""
 
@@ -120,6 +122,7 @@ class Engine:
     def _answers(self, probes: Sequence[Probe], *, absent: bool) -> Iterator[Answer]:
         filled = np.array(sorted(self.corpus.positions))
         ranking = Ranking(self.mechanism, self.corpus.capacity, filled, self.top_k, self.hiding, self.seed)
+        nothing = [self.corpus.positions[document] for document in sorted(self.empty)]
         rows, window = self._scores(probes), None
         for document, group in groupby(probes, key=lambda probe: probe.document):
             asked = list(group)
@@ -129,9 +132,10 @@ class Engine:
             known: dict[tuple[Task, tuple[int, ...]], Reply] = {}
             for probe in asked:
                 read = row = next(rows)
-                if absent and home is not None:
+                silent = [*nothing, home] if absent and home is not None else nothing
+                if silent:
                     row = row.copy()
-                    row[home] = 0
+                    row[silent] = 0
                 selected = window.select(row, probe.account, read)
                 key = (probe.task, selected.positions)
                 if key not in known:

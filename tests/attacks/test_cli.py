@@ -1,0 +1,86 @@
+"""The commands: what they print and write, and how bad input ends."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_audit.attacks import runner
+from rag_audit.cli import main
+
+
+def run(*words: object) -> Result:
+    return CliRunner().invoke(main, [str(w) for w in words])
+
+
+@pytest.fixture
+def notes(texts: list[str], tmp_path: Path) -> Path:
+    path = tmp_path / "notes.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts[:160]))
+    return path
+
+
+def test_the_list_names_every_attack_and_its_paper() -> None:
+    found = run("attack", "list")
+    assert found.exit_code == 0
+    assert (
+        "mba " in found.output and "paper 000" in found.output and "needs log-probabilities" in found.output
+    )
+
+
+def test_a_run_prints_a_table_and_writes_its_files(notes: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    found = run("attack", "run", "rag-mia", "--data", notes, "--members", 30, "--mechanism", "none", "--mechanism",
+                "listing:0.7", "--k", 2, "--trials", 30, "--out", out, "--json")  # fmt: skip
+    assert found.exit_code == 0, found.output
+    value = json.loads(found.stdout)
+    assert [r["cell"]["accounts"] for r in value["results"]] == [1, 1, 2]
+    assert value["results"][0]["figures"]["auc"][0] > 0.7
+    assert {p.name for p in out.iterdir()} == {"attacks.json", "attacks.csv", "section.md", "cells"}
+    assert "| rag-mia |" in (out / "section.md").read_text()
+
+
+def test_a_bound_that_is_exceeded_ends_in_one(
+    notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner.mechanisms, "certified_epsilon", lambda *_, **__: 0.001)
+    found = run("attack", "run", "rag-mia", "--data", notes, "--members", 40, "--mechanism", "noise:1:128", "--k", 1,
+                "--trials", 60, "--out", tmp_path / "out")  # fmt: skip
+    assert found.exit_code == 1
+    assert "one of the two is wrong" in found.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["nonsense"], "there is no such attack"),
+        (["rag-mia", "--members", "100"], "too few documents for the split"),
+        (["rag-mia", "--mechanism", "loud"], "not a mechanism"),
+        (["rag-mia", "--target", "http://127.0.0.1:9/v1"], "documents that the service does not hold"),
+        (["rag-mia", "--others", "NOTES"], "members and others overlap"),
+        (["rag-mia", "--members", "30", "--generator", "http://127.0.0.1:9"], "needs the name of its model"),
+    ],
+)
+def test_bad_input_is_named(options: list[str], said: str, notes: Path, tmp_path: Path) -> None:
+    words = [str(notes) if word == "NOTES" else word for word in options]
+    found = run("attack", "run", *words, "--data", notes, "--out", tmp_path / "out")
+    assert found.exit_code == 2
+    assert said in found.output
+
+
+def test_data_that_are_not_there_are_named(tmp_path: Path) -> None:
+    found = run("attack", "run", "rag-mia", "--data", tmp_path / "none", "--out", tmp_path / "out")
+    assert found.exit_code == 2
+    assert "there are no such documents" in found.output
+
+
+def test_canaries_from_coins_to_a_bound(notes: Path, tmp_path: Path) -> None:
+    file, marked = tmp_path / "canaries", tmp_path / "marked.jsonl"
+    assert run("canary", "new", file, "--docs", notes, "--count", 40).exit_code == 0
+    inserted = sum(json.loads(line)["inserted"] for line in file.read_text().splitlines())
+    assert run("canary", "insert", file, "--docs", notes, "--out", marked).exit_code == 0
+    assert marked.read_text().count("\n") == 160 + inserted
+    found = run("canary", "test", file, "--docs", notes, "--mechanism", "none", "--json")
+    assert found.exit_code == 0, found.output
+    assert float(json.loads(found.stdout)["eps_lower"]) > 0.5
