@@ -9,34 +9,45 @@ import numpy as np
 from scipy.special import betainc
 
 from rag_audit.estimate import calibration
-from rag_audit.experiments.model import Cell, Experiment, Figure, Results, Size, in_place
+from rag_audit.experiments.model import Cell, Column, Experiment, Figure, Results, Size, in_place
 from rag_audit.experiments.plots import COLORS
+from rag_audit.experiments.toy import int4
 
 PAPER_FPR = {0.75: 0.595, 0.80: 0.040, **{p / 100: 1.0 for p in range(20, 70, 5)}}
 FIGURE_K = 10
+COLUMNS: tuple[Column, Column] = ("paper", "engine")
 
 
 def cells(size: Size) -> list[Cell]:
     """No coalition, and three patterns of coalitions of 2, 5, 10 and 20 among 30 accounts."""
     trials = calibration.TRIALS if size == "full" else 4
     cases = [("null", 1), *((p, k) for p in calibration.PATTERNS for k in calibration.COALITIONS)]
-    return [Cell(f"{p}-k{k}", "paper", {"pattern": p, "k": k, "trials": trials}) for p, k in cases]
+    return [
+        Cell(f"{column}-{p}-k{k}", column, {"pattern": p, "k": k, "trials": trials})
+        for column in COLUMNS for p, k in cases
+    ]  # fmt: skip
 
 
 def run(cell: Cell, rng: np.random.Generator) -> list[Figure]:
     """One pattern's rates at every theta."""
     pattern, k_true, trials = cell["pattern"], cell["k"], cell["trials"]
-    steps = [
-        calibration.growth(calibration.account_cosines(calibration.draw(rng, pattern, k_true)))
-        for _ in range(trials)
-    ]
+    steps = []
+    for _ in range(trials):
+        vectors = calibration.draw(rng, pattern, k_true)
+        if (
+            cell.column == "engine"
+        ):  # the cosines of int4 vectors; a window compares the same ones in integers
+            lengths = np.linalg.norm(vectors, axis=2, keepdims=True)
+            vectors = int4(vectors / lengths).astype(np.float32)
+        steps.append(calibration.growth(calibration.account_cosines(vectors)))
     figures = []
     for theta in calibration.THETAS:
         c = np.array([calibration.largest_cluster(s, theta) for s in steps])
         if pattern == "null":
             paper = PAPER_FPR.get(theta)
-            note = "false positives of pairs that are independent" if 0.7 <= theta <= 0.85 else ""
-            figures.append(_rate(f"fpr_theta_{theta:.2f}", c >= 2, paper, false_clusters(theta), note))
+            theory = false_clusters(theta) if cell.column == "paper" else None
+            note = "theory: independent pairs" if theory is not None and 0.7 <= theta <= 0.85 else ""
+            figures.append(_rate(f"fpr_theta_{theta:.2f}", c >= 2, paper, theory, note))
             continue
         at_point = theta == calibration.OPERATING_POINT
         figures.append(_rate(f"tpr_theta_{theta:.2f}", c >= 2, 1.0 if at_point else None))
@@ -74,7 +85,7 @@ def draw(results: Results, picture: Any) -> None:
     """False positives over theta, the mean c of a coalition of ten, and the ROC of coalitions of two."""
     found = in_place(results, "estimator")
     left, middle, right = picture.subplots(1, 3)
-    fpr = [(theta, found["null-k1"][f"fpr_theta_{theta:.2f}"]) for theta in calibration.THETAS]
+    fpr = [(theta, found["paper-null-k1"][f"fpr_theta_{theta:.2f}"]) for theta in calibration.THETAS]
     left.errorbar([t for t, _ in fpr], [f.value for _, f in fpr], yerr=[f.error for _, f in fpr], fmt="o",
                   color="#333333", markersize=3, capsize=2, label="measured")  # fmt: skip
     left.plot(
@@ -87,9 +98,11 @@ def draw(results: Results, picture: Any) -> None:
     )
     paper = [(t, f.paper) for t, f in fpr if f.paper is not None]
     left.plot([t for t, _ in paper], [p for _, p in paper], "x", color=COLORS[1], label="paper")
+    own = [(t, found["engine-null-k1"][f"fpr_theta_{t:.2f}"].value) for t in calibration.THETAS]
+    left.plot([t for t, _ in own], [v for _, v in own], "+", color=COLORS[2], label="int4 vectors")
     left.set(xlabel=r"threshold $\theta$", ylabel="false positive rate, no coalition")
     for pattern, color in zip(calibration.PATTERNS, COLORS, strict=False):
-        ten, two = found[f"{pattern}-k{FIGURE_K}"], found[f"{pattern}-k2"]
+        ten, two = found[f"paper-{pattern}-k{FIGURE_K}"], found[f"paper-{pattern}-k2"]
         at = [(t, ten[f"mean_c_theta_{t:.2f}"].value) for t in calibration.THETAS]
         middle.plot([t for t, _ in at], [c for _, c in at], "o-", color=color, markersize=3, label=pattern)
         roc = [(f.value, two[f"tpr_theta_{t:.2f}"].value) for t, f in fpr]

@@ -15,6 +15,7 @@ from rag_audit.experiments.statistics import attack, equation_3_11, gaussian_auc
 
 KS = (1, 2, 5, 10, 20)
 EPS = (1, 2, 4)
+WITHIN_TWO = math.erf(math.sqrt(2))
 COLUMNS: tuple[Column, Column] = ("paper", "engine")
 N = 10_000
 TRIALS = 10_000
@@ -63,18 +64,15 @@ def derive(results: Results) -> list[Row]:
             for f in figures if f.name == "auc" and f.from_theory is not None
         ]  # fmt: skip
         if distances:
-            within = sum(d <= 2 for d in distances)
-            rows.append(Row("cells within 2 s.e. of theory", Figure(
-                "cells", within, paper=15 if len(distances) == 15 else None,
-                note=f"of {len(distances)}; 95 % coverage expects {0.954 * len(distances):.1f}",
-            ), column))  # fmt: skip
-            rows.append(
-                Row(
-                    "largest distance from theory, s.e.",
-                    Figure("distance", max(distances), note="the paper: 1.84"),
-                    column,
-                )
+            cells, within = len(distances), sum(d <= 2 for d in distances)
+            error = math.sqrt(cells * WITHIN_TWO * (1 - WITHIN_TWO))
+            note = f"of {cells}; two standard errors cover {cells * WITHIN_TWO:.1f} on average"
+            figure = Figure(
+                "cells", within, error, paper=15 if cells == 15 else None, paper_error=error, note=note
             )
+            rows.append(Row("cells within 2 s.e. of theory", figure, column))
+            largest = Figure("distance", max(distances), note="the paper: 1.84")
+            rows.append(Row("largest distance from theory, s.e.", largest, column))
     return rows
 
 

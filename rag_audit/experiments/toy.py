@@ -18,6 +18,8 @@ from rag_audit.relation.vectors import MAX_COMPONENT
 
 BACKGROUND = 50
 DIMENSION = 32
+SCALE = Fraction(round(1000 * 3 / math.sqrt(DIMENSION)), 1000)
+"""One global scale, three standard deviations of a component, as the project's embedders have."""
 _SEED = 20260531
 """The corpus is one and the same in every cell and run: trials differ in their noise alone, as the paper's do."""
 
@@ -63,14 +65,13 @@ def toy() -> Toy:
     unit /= np.linalg.norm(unit, axis=1, keepdims=True)
     probe, decoy = unit[0], unit[1] - (unit[1] @ unit[0]) * unit[0]
     decoy /= np.linalg.norm(decoy)
-    # One global scale, three standard deviations of a component, as the project's embedders have.
-    scale = Fraction(round(1000 * 3 / math.sqrt(DIMENSION)), 1000)
-    return Toy(unit[2:] @ probe, 0.0, _int4(probe, scale), _int4(np.vstack([decoy, unit[2:]]), scale), scale)
+    return Toy(unit[2:] @ probe, 0.0, int4(probe), int4(np.vstack([decoy, unit[2:]])), SCALE)
 
 
-def _int4(vectors: npt.NDArray[np.float64], scale: Fraction) -> Int8Array:
-    scaled = np.rint(vectors * (MAX_COMPONENT / float(scale)))
-    return np.clip(scaled, -MAX_COMPONENT, MAX_COMPONENT).astype(np.int8)
+def int4(vectors: npt.NDArray[np.floating]) -> Int8Array:
+    """Unit vectors of the toy's dimension as the engine stores them."""
+    scaled = np.rint(vectors * (MAX_COMPONENT / float(SCALE)))
+    return np.asarray(np.clip(scaled, -MAX_COMPONENT, MAX_COMPONENT), np.int8)
 
 
 def counted(scores: list[int]) -> dict[int, int]:

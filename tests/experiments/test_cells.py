@@ -31,7 +31,7 @@ FEW = [
     ("embedder", "engine-pair-k20"),
     ("hnsw", "scan-k20"),
     ("hnsw", "removal-synthetic"),
-    ("estimator", "P-B-k5"),
+    ("estimator", "engine-P-B-k5"),
 ]
 
 
