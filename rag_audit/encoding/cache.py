@@ -33,7 +33,7 @@ _SETTLED_NS = 2 * 10**9
 """A file that changed more recently may change again without a new time stamp: it is hashed again."""
 
 _Identity = tuple[int, int, int, int, int]
-_hashed: dict[Path, tuple[_Identity, str]] = {}
+_hashed: dict[_Identity, str] = {}
 
 
 def cache_dir(*parts: str) -> Path:
@@ -244,12 +244,11 @@ def _digest(path: Path) -> str:
             return hashlib.sha256(b"link\0" + os.fsencode(path.readlink())).hexdigest()
         with open_regular(path) as handle:
             identity = _identity(os.fstat(handle.fileno()))
-            known = _hashed.get(path)
-            if known is not None and known[0] == identity:
-                return known[1]
+            if (known := _hashed.get(identity)) is not None:
+                return known
             digest = hashlib.file_digest(handle, "sha256").hexdigest()
             if identity == _identity(os.fstat(handle.fileno())) and _settled(identity):
-                _hashed[path] = identity, digest
+                _hashed[identity] = digest
             return digest
     except OSError as exc:
         raise SetupError("a cached file cannot be read", field=str(path), found=exc.strerror) from exc

@@ -6,7 +6,8 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,15 @@ from rag_audit.encoding.canonical import read_json
 from rag_audit.formats.trust import Trust
 from rag_audit.ledger.keys import SigningKey
 from rag_audit.proofs.groth16 import VerificationKey, proving_key, snarkjs
-from rag_audit.proofs.groth16.circuit import compile_circuit
-from rag_audit.proofs.groth16.instance import circuit_digest
+from rag_audit.proofs.groth16 import ceremony as ceremonies
+from rag_audit.proofs.groth16.circuit import Circuit, compile_circuit, compiled_anew
+from rag_audit.proofs.groth16.instance import Instance, circuit_digest
 from rag_audit.proofs.groth16.toolchain import npm_packages
 
 pytestmark = pytest.mark.circuits
 
 BEACON = "00112233445566778899aabbccddeeff"
+Anew = Callable[[Instance], AbstractContextManager[Circuit]]
 
 
 @dataclass(frozen=True)
@@ -123,11 +126,31 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def compiled_apart(tmp_path_factory: pytest.TempPathFactory) -> Anew:
+    """What `compiled_anew` gives, from the compiler once for all tests, for time; no cache has it."""
+    root = tmp_path_factory.mktemp("anew")
+    real = ceremonies.compiled_anew
+
+    @contextmanager
+    def anew(instance: Instance) -> Iterator[Circuit]:
+        folder = root / instance.digest()
+        if not folder.exists():
+            with real(instance) as circuit:
+                shutil.copytree(circuit.folder, folder)
+        yield Circuit(folder)
+
+    return anew
+
+
 @pytest.fixture
-def place(files: Path, compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(
+    files: Path, compiled: Path, compiled_apart: Anew, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Place:
     """An own cache, in which both circuits are compiled, and a policy of these two."""
     shutil.copytree(compiled, tmp_path / "cache", symlinks=True)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(ceremonies, "compiled_anew", compiled_apart)
     monkeypatch.setattr(commands, "_instances", lambda *_: [CIRCUIT, OTHER])
     root = tmp_path / "ceremony"
     shutil.copytree(files, root)
@@ -235,8 +258,9 @@ def test_verify_prints_digests_of_all_that_it_checked(place: Place) -> None:
         assert digest in text
 
 
-def test_verify_compiles_again(place: Place) -> None:
+def test_verify_compiles_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache that says that the circuit's constraints are another's, under a manifest that fits."""
+    monkeypatch.setattr(ceremonies, "compiled_anew", compiled_anew)
     for name, instance in (("c.r1cs", CIRCUIT), ("o.r1cs", OTHER)):
         shutil.copy(compile_circuit(instance).r1cs, place.path(name))
     folder = compile_circuit(CIRCUIT).folder
@@ -483,8 +507,10 @@ def test_name_that_would_steer_a_terminal(place: Place) -> None:
     assert "\x1b" not in text and "a?[31mred" in text
 
 
-def test_circuit_of_a_policy(tmp_path: Path) -> None:
+def test_circuit_of_a_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy's own circuit, for which one circuit of two tenants needs no name."""
+    # For time: that nothing in the cache is trusted is asserted of a smaller circuit above.
+    monkeypatch.setattr(ceremonies, "compiled_anew", lambda instance: nullcontext(compile_circuit(instance)))
     policy, folder = tmp_path / "policy.json", Place(tmp_path)
     tenants = ("--tenant", "law=8", "--tenant", "medicine=8", "--system", "groth16")
     made = ("--window", "w-1", "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4")
