@@ -15,19 +15,20 @@ from typing import Any
 
 import pytest
 
+from tests.cli import forked
+from tests.cli.forked import CLOCK
 from tests.window.simulator import ORIGIN, QUESTIONS, TEXTS
 
 LEAD_SECONDS = 3600
 """From the policy to its opening. Nobody waits for it: the clock is put forward once the window is witnessed."""
-
-CLOCK = Path(__file__).with_name("clock")
-"""Goes on the commands' path, for its `sitecustomize`."""
+TIMEOUT = 300
 
 
 @dataclass
 class Shell:
-    """Runs the command in a folder, under a clock of the folder's own (`clock/`); `opened` collects the files that
-    the provider's processes open."""
+    """Runs the command in a folder, each time in a process of its own and under a clock of the folder's own
+    (`clock/`); `opened` collects the files that the provider's processes open. Such processes, and those with an
+    environment of their own, are started anew; the others are forked (`forked`)."""
 
     root: Path
     opened: set[Path] = field(default_factory=set)
@@ -47,7 +48,18 @@ class Shell:
     def run(
         self, *arguments: object, stdin: str | None = None, traced: bool = False, **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "rag_audit", *map(str, arguments)]
+        words = list(map(str, arguments))
+        settings = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(CLOCK), str(Path(__file__).parents[2])]),
+            "TESTS_CLOCK_AHEAD": str(self.clock),
+            **environment,
+        }
+        if not traced and not environment:
+            done = forked.run(words, cwd=self.root, stdin=stdin or "", environment=settings, timeout=TIMEOUT)
+            assert "Traceback" not in done.stderr, done.stderr
+            return done
+        command = [sys.executable, "-m", "rag_audit", *words]
         log = self.root / "trace.log"
         if traced and (strace := shutil.which("strace")):
             command = [strace, "-f", "-qq", "-e", "trace=open,openat", "-o", str(log), *command]
@@ -58,13 +70,8 @@ class Shell:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join([str(CLOCK), str(Path(__file__).parents[2])]),
-                "TESTS_CLOCK_AHEAD": str(self.clock),
-                **environment,
-            },
+            timeout=TIMEOUT,
+            env=settings,
         )
         assert "Traceback" not in done.stderr, done.stderr
         if traced and log.exists():
