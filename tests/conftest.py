@@ -16,6 +16,7 @@ TOGETHER = {
         "window/test_checks.py",
         "window/test_export.py",
         "window/test_hiding.py",
+        "window/test_linear.py",
         "window/test_quorum.py",
         "window/test_receipts.py",
         "window/test_scan_windows.py",
@@ -31,7 +32,6 @@ SLOW = (
     "window/finished",
     "executors/test_cluster_window.py",
     "groth16/test_verifiers.py",
-    "window/test_linear.py",
 )
 """Files and groups that take longest, which start first: one process must not be left alone with them at the end."""
 APART = ("window/test_crash.py", "accounting/test_exact_bound.py")

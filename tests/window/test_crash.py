@@ -27,6 +27,7 @@ from rag_audit.ledger.store import LedgerStore
 from rag_audit.parties.provider import answers
 from rag_audit.parties.provider.window import Window
 from rag_audit.proofs import scan
+from rag_audit.proofs.scan.embed import embed_json
 from tests.window.simulator import QUESTIONS, RELEASE_S, Service
 from tests.window.test_requests import signed
 
@@ -279,6 +280,11 @@ def quick_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "Release", lambda: Release(RELEASE_S))
     monkeypatch.setattr(scan.CertificateJob, "run", certify)
     monkeypatch.setattr(scan.ProofJob, "run", prove)
+    monkeypatch.setattr(
+        scan.EmbedJob,
+        "run",
+        lambda job: embed_json(b"proof of A1 of %d" % job.statement.hq, job.key.argument),
+    )
 
 
 @pytest.mark.parametrize("arm", [die_in_store, die_in_files], ids=["ledger", "files"])
