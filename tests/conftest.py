@@ -1,9 +1,13 @@
 """What holds for every test."""
 
+import os
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+# Before numpy is loaded: products are small here, and the threads of two processes would spin waiting for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A deadline would be a test of the machine: examples take as long as it lets them.
 settings.register_profile("untimed", deadline=None)
