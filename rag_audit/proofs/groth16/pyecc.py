@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, TypeAlias, cast
 
@@ -33,20 +34,28 @@ Point: TypeAlias = Any
 
 
 @dataclass(frozen=True)
+class Key:
+    """A verification key, with every point checked.
+
+    :param ic: one point more than there are public inputs
+    :param alpha_beta: the pairing of -alpha and beta before the final exponentiation
+    """
+
+    gamma: Point
+    delta: Point
+    ic: Sequence[Point]
+    alpha_beta: Any
+
+
+@dataclass(frozen=True)
 class Parsed:
     """A key, a proof and its public inputs, with every point checked.
 
-    :param alpha: alpha, like beta, gamma, delta and `ic` a part of the key; `ic` has one point more than there are
-        inputs
     :param a: A, like B and C a part of the proof
     :param inputs: the public inputs, below r
     """
 
-    alpha: Point
-    beta: Point
-    gamma: Point
-    delta: Point
-    ic: Sequence[Point]
+    key: Key
     a: Point
     b: Point
     c: Point
@@ -59,12 +68,11 @@ def verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
     :raises EncodingError: as `parse`
     """
     p = parse(vk_json, proof, inputs)
-    total = p.ic[0]
-    for value, point in zip(p.inputs, p.ic[1:], strict=True):
+    total = p.key.ic[0]
+    for value, point in zip(p.inputs, p.key.ic[1:], strict=True):
         total = curve.add(total, curve.multiply(point, value))
-    product = FQ12.one()
-    pairs = ((p.b, p.a), (p.gamma, curve.neg(total)), (p.delta, curve.neg(p.c)), (p.beta, curve.neg(p.alpha)))
-    for g2, g1 in pairs:
+    product = p.key.alpha_beta
+    for g2, g1 in ((p.b, p.a), (p.key.gamma, curve.neg(total)), (p.key.delta, curve.neg(p.c))):
         product = product * pairings.pairing(g2, g1, final_exponentiate=False)
     return bool(pairings.final_exponentiate(product) == FQ12.one())
 
@@ -78,6 +86,21 @@ def parse(vk_json: str, proof: bytes, inputs: bytes) -> Parsed:
     :raises EncodingError: a part is not canonical, a point is at infinity, off the curve or outside the subgroup of
         order r, delta is gamma or its negative, an input is not below r, or the number of inputs is not the key's
     """
+    key = _key(vk_json)
+    values = _inputs(inputs)
+    if len(values) != len(key.ic) - 1:
+        raise EncodingError(
+            "the number of public inputs is wrong",
+            field="inputs",
+            expected=f"{len(key.ic) - 1}",
+            found=f"{len(values)}",
+        )
+    return Parsed(key, *_proof(proof), values)
+
+
+@lru_cache(maxsize=64)
+def _key(vk_json: str) -> Key:
+    """A key by its text, whose checks take a third of a verification; a window has a few keys and many proofs."""
     key = _object(vk_json)
     if key["protocol"] != "groth16" or key["curve"] != "bn128":
         raise EncodingError(
@@ -92,15 +115,14 @@ def parse(vk_json: str, proof: bytes, inputs: bytes) -> Parsed:
     if not isinstance(key["IC"], list) or type(key["nPublic"]) is not int:
         raise EncodingError("IC and nPublic are not a list and an integer", field="vk.IC")
     ic = [_g1_json(point, f"vk.IC[{i}]") for i, point in enumerate(key["IC"])]
-    values = _inputs(inputs)
-    if not len(values) == key["nPublic"] == len(ic) - 1:
+    if key["nPublic"] != len(ic) - 1:
         raise EncodingError(
-            "the number of public inputs is wrong",
-            field="inputs",
-            expected=f"{len(ic) - 1}",
-            found=f"{len(values)}",
+            "IC does not have one point more than there are inputs",
+            field="vk.IC",
+            expected=f"{key['nPublic'] + 1}",
+            found=f"{len(ic)}",
         )
-    return Parsed(alpha, beta, gamma, delta, ic, *_proof(proof), values)
+    return Key(gamma, delta, ic, pairings.pairing(beta, curve.neg(alpha), final_exponentiate=False))
 
 
 def _object(text: str) -> dict[str, object]:
