@@ -222,7 +222,7 @@ def without(name: str, bound: str) -> Iterator[None]:
     changed = _ASSERT.sub(shorter, body[0])
     assert changed != body[0], f"{name} does not assert {bound}"
     _texts.append(_text().replace(body[0], changed))
-    caches = (function, template, _slot_arguments)
+    caches = (function, template, _names, _slot_arguments)
     try:
         for kept in caches:
             kept.cache_clear()
@@ -242,6 +242,7 @@ def _body(kind: str, name: str) -> tuple[list[str], list[str]]:
     return [p.strip() for p in body[3].split(",")], [line for line in lines if line]
 
 
+@cache
 def _names() -> dict[str, Any]:
     return {
         "_n": _constant,
@@ -288,7 +289,7 @@ def template(name: str) -> Callable[..., dict[str, Any]]:
     until = next(i for i, line in enumerate(lines) if line.startswith("signal "))
     body = [*_statements(lines[:until]), "return dict(locals())"]
     source = "\n    ".join([f"def made({', '.join(parameters)}):", *body])
-    scope = _names()
+    scope = dict(_names())
     exec(source, scope)
     made: Callable[..., dict[str, Any]] = scope["made"]
     return made
@@ -314,8 +315,8 @@ def slots(name: str, variables: Mapping[str, Any], **more: int) -> list[list[Res
     :param more: values of variables that are set further down
     :raises Refused: by an assert of SlotEquality
     """
-    scope = {**_names(), **variables, **{k: Residue(v) for k, v in more.items()}}
-    made = [[eval(code, scope) for code in codes] for codes in _slot_arguments(name)]
+    values = {**variables, **{k: Residue(v) for k, v in more.items()}}
+    made = [[eval(code, _names(), values) for code in codes] for codes in _slot_arguments(name)]
     for arguments in made:
         template("SlotEquality")(*arguments)
     return made

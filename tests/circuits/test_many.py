@@ -241,9 +241,8 @@ def agree(instance: RetrieveManyInstance, cases: list[Case]) -> None:
         listed = [
             values[wires[f"answer[{number}].top_k.listed[{k}]"]] + low for k in range(len(case.positions))
         ]
-        assert [x if x < MODULUS // 2 else x - MODULUS for x in listed] == [
-            case.keys()[p] for p in case.positions
-        ]
+        keys = case.keys()
+        assert [x if x < MODULUS // 2 else x - MODULUS for x in listed] == [keys[p] for p in case.positions]
 
 
 def test_witness_agrees_with_the_reference() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -31,6 +31,23 @@ N64_ONE, N64, *LARGE = [i for i in SHIPPED if isinstance(i, RetrieveInstance)]
 BOUND = (1 << 200) - 1
 
 
+class Signals(Mapping[str, int]):
+    """A witness by its signals' names."""
+
+    def __init__(self, wires: dict[str, int], values: list[int]) -> None:
+        self.wires, self.values_of = wires, values
+
+    def __getitem__(self, name: str) -> int:
+        value = self.values_of[self.wires[name]]
+        return value if value < MODULUS // 2 else value - MODULUS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.wires)
+
+    def __len__(self) -> int:
+        return len(self.wires)
+
+
 class Checked:
     """A compiled instance whose witnesses are compared with the reference, signal by signal."""
 
@@ -39,14 +56,9 @@ class Checked:
         self.circuit: Circuit = compile_circuit(instance)
         self.wires = System.read_wires(self.circuit.symbols)
 
-    def signals(self, case: Case) -> dict[str, int]:
+    def signals(self, case: Case) -> Mapping[str, int]:
         """The witness by name; refuses (WitnessError) what has none. Negative values as such."""
-        values = read_witness(compute_witness(self.circuit, case.inputs()))
-        return {
-            name: v if v < MODULUS // 2 else v - MODULUS
-            for name, wire in self.wires.items()
-            for v in (values[wire],)
-        }
+        return Signals(self.wires, read_witness(compute_witness(self.circuit, case.inputs())))
 
     def agree(self, case: Case) -> None:
         """Scores, draws and listed keys are the reference's."""
@@ -56,16 +68,17 @@ class Checked:
         assert [self.noise(found, i) for i in range(instance.capacity)] == case.noise()
         low = -noise.MAX_MAGNITUDE * sum(instance.gains)
         listed = [found[f"answer[0].top_k.listed[{k}]"] + low for k in range(instance.top_k)]
-        assert listed == [case.keys()[p] for p in case.positions]
+        keys = case.keys()
+        assert listed == [keys[p] for p in case.positions]
 
     # The compiler keeps some of the wires that are linear in each other: y = u + z, z = the sum of gains times draws.
 
-    def score(self, found: dict[str, int], i: int) -> int:
+    def score(self, found: Mapping[str, int], i: int) -> int:
         """u of a position."""
         name = f"answer[0].scores.u[{i}]"
         return found[name] if name in found else found[f"answer[0].top_k.y[{i}]"] - self.noise(found, i)
 
-    def noise(self, found: dict[str, int], i: int) -> int:
+    def noise(self, found: Mapping[str, int], i: int) -> int:
         """z of a position."""
         if f"answer[0].noise.z[{i}]" in found:
             return found[f"answer[0].noise.z[{i}]"]
@@ -231,13 +244,13 @@ def test_all_bins_are_drawn(small: Checked) -> None:
     """The cases above and these reach every bin of the table, both sides of its threshold where it has two."""
     table = noise.alias_table()
     seen: set[tuple[int, bool]] = set()
-    cases = [replace(random_case(SMALL, 0), slot=slot).solved() for slot in range(40)]
-    for case in cases:
+    first = random_case(SMALL, 0)
+    for case in (replace(first, slot=slot) for slot in range(40)):
         draws = [(word & BOUND) >> 40 * k & (1 << 40) - 1 for word in words(case) for k in range(5)][:24]
         new = {(d & 127, d >> 8 < table.thresholds[d & 127]) for d in draws} - seen
         if new:
             seen |= new
-            small.agree(case)
+            small.agree(case.solved())
     assert len({j for j, _ in seen}) == noise.BINS
 
 
