@@ -28,6 +28,8 @@ from tests.circuits.compile_time import (
     without,
 )
 
+SWEPT = 20_000
+"""Parameter sets of the default suite, among which a bound that is missing shows."""
 LARGEST, SMALLEST = 64, -56
 """Products of components in -8..7."""
 
@@ -214,8 +216,8 @@ def outcomes() -> Iterator[str]:
         yield from (kind, f"{kind} refused")
 
 
-def test_no_parameters_make_slots_wrap() -> None:
-    count = 100_000
+@pytest.mark.parametrize("count", [SWEPT, pytest.param(100_000, marks=pytest.mark.full)])
+def test_no_parameters_make_slots_wrap(count: int) -> None:
     seen = swept(count)
     assert min(seen[name] for name in outcomes()) >= count // 100, seen
 
@@ -363,4 +365,4 @@ def test_slots_of_a_threshold_hold_every_score() -> None:
 @pytest.mark.parametrize("name, bound", [("quotient_groups", "hi <= 64 * d"), ("TopK", "K <= N")])
 def test_the_sweep_finds_a_bound_that_is_missing(name: str, bound: str) -> None:
     with without(name, bound), pytest.raises(AssertionError):
-        swept(100_000)
+        swept(SWEPT)
