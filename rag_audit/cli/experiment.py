@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from rag_audit.cli.common import PATH, Group, emit, json_option, progress
+from rag_audit.cli.common import PATH, Group, emit, json_option, progress, say
 
 if TYPE_CHECKING:
     from rag_audit.experiments.model import Experiment, Results
@@ -67,12 +67,15 @@ def run(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from rag_audit.experiments import registry, report
     from rag_audit.experiments.model import Size
+    from rag_audit.experiments.recall import have_texts
     from rag_audit.experiments.run import check_needs, collect, measure, with_those_before
     from rag_audit.experiments.store import Store
     from rag_audit.proofs.executors import open_executor
 
     chosen = with_those_before(registry.choose(names))
     check_needs(chosen, pictures=not no_pictures)
+    if not have_texts() and {e.name for e in chosen} & {"recall", "hnsw"}:
+        say("without the texts of RAG_AUDIT_DATA, recall and the real collection of hnsw are left out")
     store = Store.create(out, cast(Size, size), seed)
     if jobs == 1 and address is None:
         measure(store, chosen, progress=progress("cells"))

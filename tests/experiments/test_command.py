@@ -175,3 +175,9 @@ def test_every_experiment_is_listed() -> None:
     assert set(value) == set(registry.EXPERIMENTS)
     assert all((e.cells("test") or e.after) and len({c.key for c in e.cells("full")}) == len(e.cells("full"))
                for e in registry.EXPERIMENTS.values())  # fmt: skip
+
+
+def test_missing_texts_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_AUDIT_DATA", str(tmp_path / "none"))
+    done = call("run", "recall", "--out", tmp_path / "r", "--no-pictures")
+    assert done.exit_code == 0 and "RAG_AUDIT_DATA" in done.stderr
