@@ -1,13 +1,42 @@
 """What holds for every test."""
 
 import os
+import shutil
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from rag_audit.relation import poseidon
+
 # Before numpy is loaded: products are small here, and the threads of two processes would spin waiting for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# In memory, where there is enough of it: a ledger syncs each entry, and no test is about what a disk does then.
+MEMORY = Path("/dev/shm")
+if (
+    MEMORY.is_dir()
+    and shutil.disk_usage(MEMORY).free > 4 << 30
+    and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
+def _remembered(permute: Any) -> Any:
+    """The reference's permutation takes milliseconds, and a case asks for the same ones many times over."""
+    found = lru_cache(maxsize=1 << 13)(lambda state: tuple(permute(state)))
+
+    def remembered(state: Sequence[int]) -> list[int]:
+        return list(found(tuple(state)))
+
+    return remembered
+
+
+# Before others import it by its name.
+poseidon.permute = _remembered(poseidon.permute)
 
 # A deadline would be a test of the machine: examples take as long as it lets them.
 settings.register_profile("untimed", deadline=None)
