@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_audit.accounting import Membership
-from rag_audit.empirical.rates import delong, tpr_at_fpr
+from rag_audit.empirical.rates import delong
 from rag_audit.experiments.model import Figure
 
 FALSE_ALARM_RATE = 0.01
@@ -45,10 +45,23 @@ def attack(
         )
     ]
     if bound is not None:
-        rate = tpr_at_fpr(inside, outside, FALSE_ALARM_RATE)
+        rate = true_positives(inside, outside, FALSE_ALARM_RATE)
         error = _rate_error(inside, outside, rate)
         figures.append(Figure(f"{prefix}tpr_at_fpr_1pct", rate, error, bound=bound.tpr_at_fpr_1pct))
     return figures
+
+
+def true_positives(inside: npt.ArrayLike, outside: npt.ArrayLike, false_positives: float) -> float:
+    """The true-positive rate at exactly that false-positive rate: scores at the threshold are accepted by a coin.
+
+    Counts of hits have few values. Without the coin the rate would jump by whole values from run to run; bounds hold
+    for tests with coins as well.
+    """
+    x, y = np.asarray(inside), np.sort(np.asarray(outside))
+    threshold = y[max(0, len(y) - 1 - math.floor(false_positives * len(y)))]
+    above, at = float((y > threshold).mean()), float((y == threshold).mean())
+    share = min(1.0, (false_positives - above) / at)
+    return float((x > threshold).mean()) + share * float((x == threshold).mean())
 
 
 def _rate_error(inside: npt.ArrayLike, outside: npt.ArrayLike, rate: float) -> float:
@@ -56,7 +69,7 @@ def _rate_error(inside: npt.ArrayLike, outside: npt.ArrayLike, rate: float) -> f
     both rates, the false-positive rate's times the ROC's slope there, which is taken over a factor of two.
     """
     x, y = np.asarray(inside), np.asarray(outside)
-    low, high = (tpr_at_fpr(x, y, f * FALSE_ALARM_RATE) for f in (2 / 3, 4 / 3))
+    low, high = (true_positives(x, y, f * FALSE_ALARM_RATE) for f in (2 / 3, 4 / 3))
     slope = max(1.0, (high - low) / (FALSE_ALARM_RATE * 2 / 3))
     spread = FALSE_ALARM_RATE * (1 - FALSE_ALARM_RATE) / len(y)
     at_least = max(rate, 1 / len(x))  # no hit among the trials is no certainty

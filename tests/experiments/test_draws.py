@@ -11,7 +11,7 @@ from scipy import stats
 from rag_audit.accounting import Mechanism
 from rag_audit.experiments import harness
 from rag_audit.experiments.draws import above, noise_sums, ranks
-from rag_audit.experiments.statistics import auc_error, equation_3_11
+from rag_audit.experiments.statistics import auc_error, equation_3_11, true_positives
 from rag_audit.experiments.toy import counted, toy
 from rag_audit.index.engine import select
 from rag_audit.privacy.explore.simulate import base_draws, weighted_sum
@@ -89,3 +89,13 @@ def test_formulas_of_the_paper() -> None:
     assert equation_3_11(4, 20, 10_000) == pytest.approx(0.638, abs=6e-4)
     assert auc_error(0.5, 10_000) == pytest.approx(math.sqrt(1 / 60_000), rel=1e-6)  # the paper's 0.004
     assert auc_error(0.9, 10_000) < auc_error(0.6, 10_000)
+
+
+def test_true_positives_of_counts_do_not_jump() -> None:
+    """A coin at the threshold: of 100 scores outside two are 3 and five are 2, and 4 % lies between."""
+    outside = np.repeat([3, 2, 0], [2, 5, 93])
+    inside = np.repeat([3, 2, 0], [20, 40, 40])
+    assert true_positives(inside, outside, 0.02) == pytest.approx(0.20)
+    assert true_positives(inside, outside, 0.04) == pytest.approx(0.20 + 0.40 * 2 / 5)
+    assert true_positives(inside, outside, 0.07) == pytest.approx(0.60)
+    assert true_positives(outside, outside, 0.01) == pytest.approx(0.01)
