@@ -65,6 +65,13 @@ SLOW = (
     "window/finished",
     "executors/test_cluster_window.py",
     "groth16/test_verifiers.py",
+    "window/test_listing.py",
+    "window/test_samples.py",
+    "circuits/test_retrieve.py",
+    "circuits/test_embed_proofs.py",
+    "circuits/test_many.py",
+    "scan/test_memory.py",
+    "estimate/test_certificate.py",
 )
 """Files and groups that take longest, which start first: one process must not be left alone with them at the end."""
 APART = ("window/test_crash.py", "accounting/test_exact_bound.py")

@@ -32,16 +32,19 @@ COINS = st.integers(1, COIN_RANGE - 1)
 
 def law(queries: Sequence[Query], *, positions: int, keep: Fraction, chance: Fraction, most: int) -> Laws:
     """The probability of every transcript of lists by randomised response, by all coins: docs/accounting.md, "Listing"."""
-    laws: Laws = defaultdict(Fraction)
+    # As integers over a common denominator, for time.
+    unit, once = keep.denominator**positions, chance.denominator**positions
+    draws = [(drawn, int(q * once)) for drawn, q in coins(positions, chance)]
+    laws: dict[tuple[tuple[int, ...], ...], int] = defaultdict(int)
     for kept in itertools.product((0, 1), repeat=positions):
         start = math.prod((keep if bit else 1 - keep for bit in kept), start=Fraction(1))
-        states: dict[tuple[tuple[tuple[int, ...], ...], frozenset[tuple[int, int]]], Fraction]
-        states = {((), frozenset()): start}
+        states: dict[tuple[tuple[tuple[int, ...], ...], frozenset[tuple[int, int]]], int]
+        states = {((), frozenset()): int(start * unit)}
         for account, relevant in queries:
-            after: dict[tuple[tuple[tuple[int, ...], ...], frozenset[tuple[int, int]]], Fraction]
-            after = defaultdict(Fraction)
+            after: dict[tuple[tuple[tuple[int, ...], ...], frozenset[tuple[int, int]]], int]
+            after = defaultdict(int)
             for (lists, held), p in states.items():
-                for drawn, q in coins(positions, chance):
+                for drawn, q in draws:
                     winners = [
                         i
                         for i in range(positions)
@@ -53,7 +56,9 @@ def law(queries: Sequence[Query], *, positions: int, keep: Fraction, chance: Fra
             states = after
         for (lists, _), p in states.items():
             laws[lists] += p
-    return laws
+    whole = unit * once ** len(queries)
+    assert sum(laws.values()) == whole
+    return {lists: Fraction(p, whole) for lists, p in laws.items()}
 
 
 def coins(positions: int, chance: Fraction) -> Iterator[tuple[frozenset[int], Fraction]]:
