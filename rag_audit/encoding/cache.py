@@ -227,11 +227,11 @@ def read_manifest(folder: Path) -> dict[str, Json]:
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
     """Every file and link below a folder except its manifest, with its path relative to the folder."""
     for where, _, names in os.walk(folder):
+        inside = Path(where).relative_to(folder).as_posix()
+        prefix = "" if inside == "." else f"{inside}/"
         for name in names:
-            path = Path(where, name)
-            relative = path.relative_to(folder).as_posix()
-            if relative != MANIFEST:
-                yield relative, path
+            if prefix + name != MANIFEST:
+                yield prefix + name, Path(where, name)
 
 
 def _digest(path: Path) -> str:
@@ -240,12 +240,13 @@ def _digest(path: Path) -> str:
     :raises SetupError: the file cannot be read
     """
     try:
-        if path.is_symlink():
+        there = path.lstat()
+        if stat.S_ISLNK(there.st_mode):
             return hashlib.sha256(b"link\0" + os.fsencode(path.readlink())).hexdigest()
+        if (known := _hashed.get(_identity(there))) is not None:
+            return known
         with open_regular(path) as handle:
             identity = _identity(os.fstat(handle.fileno()))
-            if (known := _hashed.get(identity)) is not None:
-                return known
             digest = hashlib.file_digest(handle, "sha256").hexdigest()
             if identity == _identity(os.fstat(handle.fileno())) and _settled(identity):
                 _hashed[identity] = digest
