@@ -97,8 +97,8 @@ def section(results: Sequence[Result], label: str) -> str:
     lines = [
         "## What published attacks get",
         "",
-        f"Answered by: {label}. AUC with its 95 % interval; behind the slash the certified ceiling of a test on the"
-        " lists, where there is one.",
+        f"Answered by: {label}. AUC of members against others with its 95 % interval, behind the semicolon"
+        " that of the same test on the lists alone, and behind the slash its certified ceiling.",
         "",
         "| attack | " + " | ".join(_short(c) for c in cells) + " |",
         "|---|" + "---|" * len(cells),
@@ -118,5 +118,6 @@ def _auc(r: Result | None) -> str:
     if r is None:
         return ""
     value, low, high = r.figures["auc"]
+    lists = "" if r.bounds is None else f"; {r.bounds.auc:.3f}"
     ceiling = "" if r.ceiling is None else f" / {r.ceiling:.3f}"
-    return f"{value:.3f} ({low:.2f} to {high:.2f}){ceiling}"
+    return f"{value:.3f} ({low:.2f} to {high:.2f}){lists}{ceiling}"

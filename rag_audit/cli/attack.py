@@ -14,6 +14,7 @@ from rag_audit.cli.common import PATH, Group, emit, json_option, progress, say, 
 from rag_audit.cli.options import whole_number
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SetupError
+from rag_audit.errors.printable import printable_text
 
 if TYPE_CHECKING:
     from rag_audit.attacks.cells import Bench, Defence
@@ -154,6 +155,30 @@ def run_(as_json: bool, **options: Any) -> None:
             found="; ".join(report.verdict(results)),
             hint="run the same attack with another --seed; if it stays, the accounting or the engine has a fault",
         )
+
+
+@attack.command("tables")
+@click.argument("names", nargs=-1, metavar="[COLLECTION..]")
+@click.option("--members", callback=whole_number, help="attacked members, and as many others  [default: 500]")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--out", type=PATH, default=Path("attacks"), show_default=True, help="finished work is kept there"
+)
+def tables_(names: tuple[str, ...], members: int | None, seed: int, out: Path) -> None:
+    """The papers' tables on the public collections (RAG_AUDIT_DATA), with the papers' figures in brackets."""
+    from rag_audit.attacks import tables
+
+    unknown = [name for name in names if name not in tables.GROUPS]
+    if unknown:
+        raise SetupError("no table uses this collection", field="COLLECTION", expected=", ".join(tables.GROUPS),
+                         found=unknown[0])  # fmt: skip
+    out.mkdir(parents=True, exist_ok=True)
+    found = tables.measure(
+        out, members=members or 500, seed=seed, names=names or tuple(tables.GROUPS), progress=progress
+    )
+    text = tables.render(found)
+    replace_file(out / "tables.md", text.encode())
+    click.echo(printable_text(text))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
 """A small collection of invented notes, and what an attacker makes of a part of it."""
 
+from collections.abc import Iterator
 from random import Random
 
 import pytest
 
+from rag_audit.attacks import metrics
 from rag_audit.attacks.campaign import Unit, tools_of
 from rag_audit.attacks.cells import Bench
 from rag_audit.attacks.interface import Tools
@@ -93,6 +95,14 @@ def note(random: Random) -> str:
         f" a {pick(_WHO)} near {pick(_WHERE)}, suffers from {pick(_HAS)} too and prefers {pick(_LIKES)} to any treatment."
         f" The next visit is on day {random.randint(1, 28)} of {pick(_WHEN)}, room {random.randint(100, 999)}."
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _few_bootstrap_samples() -> Iterator[None]:
+    """Intervals are most of a small run's time, and no test reads their digits."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(metrics, "REPEATS", 20)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from rag_audit.attacks.interface import Attack, AttackError
 from rag_audit.attacks.methods.asking import Interrogation, RagMia
-from rag_audit.attacks.methods.continuing import MinK, S2miaModel, S2miaSimilarity, S2miaThreshold
+from rag_audit.attacks.methods.continuing import (
+    MinK,
+    S2miaModel,
+    S2miaPerplexity,
+    S2miaSimilarity,
+    S2miaThreshold,
+)
 from rag_audit.attacks.methods.masking import Mba, MbaProxyOnly, MbaRandom, MbaWithoutSpelling
 from rag_audit.attacks.methods.shadow import ShadowAudit
 from rag_audit.attacks.methods.synthetic import EmbeddingScore, JaccardScore, NGramScore, Rmia
@@ -18,6 +24,7 @@ ATTACKS: dict[str, type[Attack]] = {
         MbaRandom,
         RagMia,
         S2miaSimilarity,
+        S2miaPerplexity,
         S2miaThreshold,
         S2miaModel,
         MinK,

@@ -56,6 +56,22 @@ class S2miaSimilarity(_Halves):
         return [similarity(text, replies, tools)]
 
 
+class S2miaPerplexity(_Halves):
+    """The perplexity of the answer alone."""
+
+    name: ClassVar[str] = "s2mia-p"
+    paper: ClassVar[str] = S2miaSimilarity.paper
+    about: ClassVar[str] = "perplexity of the answer"
+    probabilities: ClassVar[bool] = True
+    learns: ClassVar[str] = "nothing"
+
+    def features(
+        self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools
+    ) -> list[float]:
+        """Minus ln of the perplexity."""
+        return [-perplexity(replies)]
+
+
 class S2miaThreshold(_Halves):
     """Similarity above one threshold and perplexity below another, chosen on documents of known membership."""
 
