@@ -18,11 +18,10 @@ from rag_audit.errors.printable import printable_text
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import CountersignedReceipt, RosterEntry
-from rag_audit.formats.requests import SignedRequest
+from rag_audit.formats.requests import MAX_ANSWER_BYTES, SignedRequest
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.parties.account import Account, add_to_roster, check_receipt, embedder_of, tokens_beyond
 
-MAX_REPLY_BYTES = 16 << 20
 MAX_LINE_BYTES = 65_536
 
 
@@ -121,7 +120,8 @@ def over_socket(path: Path) -> Callable[[SignedRequest], Json]:
                 connection.connect(str(path))
                 connection.sendall(request.canonical() + b"\n")
                 with connection.makefile("rb") as stream:
-                    return parse_json(stream.readline(MAX_REPLY_BYTES), source="reply")
+                    line = stream.readline(MAX_ANSWER_BYTES + 2).rstrip(b"\n")
+                    return parse_json(line, source="reply", max_bytes=MAX_ANSWER_BYTES)
         except OSError as exc:
             raise SetupError(
                 "the provider does not answer",

@@ -7,9 +7,11 @@ blinded in each window, so that published commitments cannot be compared, or sub
 from __future__ import annotations
 
 import hashlib
+import heapq
 import hmac
+import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,13 +31,18 @@ from rag_audit.formats.records import (
     TenantEntry,
     document_digest,
 )
+from rag_audit.formats.requests import MAX_ANSWER_BYTES
 from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import TenantIndex, check_capacity
 from rag_audit.ledger.merkle import HashTree, leaf_hash
+from rag_audit.ledger.tlog_proof import MAX_PROOF_BYTES
 from rag_audit.proofs.interface import SYSTEMS, IndexCommitment, proof_system
 from rag_audit.proofs.policy import check_certificate, check_policy
 from rag_audit.relation.field import from_hex, random_element, to_hex
 from rag_audit.relation.native import seed_commitment
+
+_DOCUMENT_BYTES = 64
+"""More than an answer has for a document beside its text."""
 
 
 @dataclass(frozen=True)
@@ -181,6 +188,7 @@ def check_inputs(
         )
     for part in policy.tenants:
         check_capacity(len(documents[part.tenant]), part.capacity)
+        check_answers(part.tenant, documents[part.tenant], policy.longest(part))
     limits = (embedder.limits.query, embedder.limits.document)
     if limits != (policy.tokens.query, policy.tokens.document):
         raise PolicyError("the embedder's token limits are not the policy's", field="policy.tokens",
@@ -188,6 +196,26 @@ def check_inputs(
     manifest = embedder_manifest(embedder, policy)
     check_circuits(policy, manifest)
     return manifest
+
+
+def check_answers(tenant: str, documents: Iterable[str], longest: int) -> None:
+    """Check that accounts can read every answer, that of the longest texts included.
+
+    :param longest: the most documents of an answer
+    :raises PolicyError: they are too long together
+    """
+    sizes = heapq.nlargest(
+        longest, (len(json.dumps(text, ensure_ascii=False).encode()) for text in documents)
+    )
+    room = MAX_ANSWER_BYTES - MAX_PROOF_BYTES - _DOCUMENT_BYTES * longest
+    if (found := sum(sizes)) > room:
+        raise PolicyError(
+            "the longest answer of the tenant would be too large",
+            field=f"documents.{tenant}",
+            expected=f"at most {room} bytes of JSON in the {longest} longest texts together",
+            found=found,
+            hint="cut long texts into passages, or list fewer documents",
+        )
 
 
 def commit(

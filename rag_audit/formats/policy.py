@@ -46,8 +46,9 @@ Calibration: TypeAlias = Literal["classical", "split", "theorem-3.9", "analytic"
 DEFAULT_SCORE_WINDOW = (101, 810)
 """The default score window in raw units, for scale 0.22 (docs/relation.md, "Scores")."""
 DAY_MS = 86_400_000
-MAX_LISTED = 128
-"""The largest M of a listing tenant."""
+MAX_LISTED = 1024
+"""The largest K, and the largest M of a listing tenant: a receipt opens every listed position, and so many fit its
+limit at any capacity."""
 MAX_TOKENS = 1 << 16
 """The most tokens of a text, with which the sum of squares that normalises its vector stays within 64 bits."""
 
@@ -260,7 +261,6 @@ class Policy(Model):
         rules = {tenant.tenant: self.rules(tenant) for tenant in self.tenants}
         for name, rule in rules.items():
             if rule.listing is not None:
-                # A receipt opens every listed position, and has to fit its limit.
                 need(rule.listing.most <= MAX_LISTED, f"tenants.{name}.listed_max",
                      f"at most {MAX_LISTED}, whose receipt fits", rule.listing.most)  # fmt: skip
                 reach = LARGEST_SCORE * components
@@ -271,6 +271,7 @@ class Policy(Model):
         names = [t.tenant for t in self.tenants]
         need(len(set(names)) == len(names), "tenants", "each tenant once", names)
         need(names == sorted(names), "tenants", "sorted by id", names)
+        need(self.top_k <= MAX_LISTED, "top_k", f"at most {MAX_LISTED}, whose receipt fits", self.top_k)
         for tenant in self.tenants:
             need(
                 self.top_k <= tenant.capacity, "top_k", f"at most the capacity of {tenant.tenant}", self.top_k

@@ -26,6 +26,7 @@ from rag_audit.formats.models import (
     One,
     Positive,
 )
+from rag_audit.ledger.tlog_proof import MAX_PROOF_BYTES
 
 MAX_ENTRY_BYTES = 65_535
 MAX_CHECKPOINT_BYTES = 16_384
@@ -329,7 +330,7 @@ class CountersignedReceipt(Model):
     type: Literal["receipt"]
     v: One
     account: Identifier
-    receipt: Annotated[str, Field(max_length=262_144)]
+    receipt: Annotated[str, Field(max_length=MAX_PROOF_BYTES)]
     disclosed: DisclosedQuery | None
     sig: Hex64
 

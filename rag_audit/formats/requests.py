@@ -59,6 +59,10 @@ def request_message(origin: str, opening: str, tenant: str, account: str, i: int
     return b"rag-audit/request/v1" + jcs(body)
 
 
+MAX_ANSWER_BYTES = 256 << 20
+"""The largest answer in bytes of JSON, which accounts read as one line."""
+
+
 class AnsweredDocument(Model):
     """One document of an answer."""
 

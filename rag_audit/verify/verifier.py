@@ -27,7 +27,7 @@ from rag_audit.verify.checks import trust as trust_checks
 from rag_audit.verify.checks.challenge import open_challenge
 from rag_audit.verify.figures import Figures
 
-MAX_RECEIPT_BYTES = 1 << 20
+MAX_RECEIPT_BYTES = 8 << 20
 
 DOES_NOT_PROVE = (
     "what a selected position holds: the figures cover the list of selected positions; the text found there, its "

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from rag_audit.cli import account as account_commands
 from rag_audit.cli import window as commands
-from rag_audit.errors import SetupError
+from rag_audit.errors import SetupError, SizeError
 from rag_audit.parties.provider import service as serving
 from rag_audit.parties.provider.service import MAX_REQUEST_BYTES
 
@@ -215,3 +216,31 @@ def test_a_file_in_the_sockets_place_stays(tmp_path: Path) -> None:
         server.bind(str(tmp_path / "old"))
     serving._free(tmp_path / "old")
     assert not (tmp_path / "old").exists()
+
+
+def test_an_account_reads_answers_up_to_their_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(account_commands, "MAX_ANSWER_BYTES", 100)
+    request: Any = SimpleNamespace(canonical=lambda: b"{}")
+
+    def answered(length: int) -> Any:
+        path = tmp_path / f"socket-{length}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(str(path))
+            listener.listen()
+
+            def answer() -> None:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(100)
+                    connection.sendall(b'"' + b"x" * (length - 2) + b'"\n')
+
+            thread = threading.Thread(target=answer)
+            thread.start()
+            try:
+                return account_commands._over_socket(path)(request)
+            finally:
+                thread.join()
+
+    assert answered(100) == "x" * 98
+    with pytest.raises(SizeError, match="input too large"):
+        answered(101)

@@ -117,6 +117,8 @@ def test_a_policy_of_one_version_is_none_of_the_other() -> None:
         (tenant(LIST, chance=COIN_RANGE), "tenants.listing.chance", f"1..{COIN_RANGE - 1}"),
         (tenant(LIST, listed_max=0), "tenants[1].listed_max", "greater than or equal to 1"),
         (tenant(LIST, listed_max=65), "tenants.listing.listed_max", "at most the capacity, 64"),
+        (tenant(LIST, capacity=4096, listed_max=1025), "tenants.listing.listed_max", "at most 1024, whose receipt fits"),
+        (lambda p: p.update(top_k=1025), "top_k", "at most 1024, whose receipt fits"),
         (tenant(LIST, threshold=None), "tenants.listing.threshold", "a value"),
         (tenant(LIST, threshold=49 * DIMENSION + 1), "tenants.listing.threshold", "at most 12544"),
         (tenant(LIST, mechanism="top-k"), "tenants.listing.chance", "null"),

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from rag_audit.errors import InvalidProof
+from rag_audit.commit import commitment
+from rag_audit.errors import InvalidProof, PolicyError
 from rag_audit.formats.publication import Publication
 from tests.window.simulator import QUESTIONS, Service
 
@@ -54,3 +55,16 @@ def test_texts_that_are_not_the_receipts_are_refused(
         )
     kept = account.accept(publication, request, reply, service.key.verifier)
     assert [d.dump() for d in kept.documents] == reply["documents"]
+
+
+def test_no_answer_is_longer_than_accounts_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two longest of three texts: quotes, and what JSON makes of a line break, count."""
+    room = commitment.MAX_PROOF_BYTES + 2 * 64 + 20
+    monkeypatch.setattr(commitment, "MAX_ANSWER_BYTES", room)
+    texts = ["a" * 10, "b", "\n" * 3]
+    commitment.check_answers("law", texts, 2)
+    with pytest.raises(PolicyError, match="the longest answer of the tenant would be too large") as caught:
+        commitment.check_answers("law", [*texts, "c" * 7], 2)
+    assert caught.value.field == "documents.law"
+    assert str(caught.value.expected).startswith("at most 20 bytes of JSON in the 2 longest texts")
+    assert caught.value.found == 21

@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 
 from rag_audit.encoding.canonical import read_json
-from rag_audit.errors import ExitCode, InvalidProof
+from rag_audit.errors import ExitCode, InvalidProof, SchemaError
 from rag_audit.formats import receipts
+from rag_audit.formats.policy import MAX_LISTED
 from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import CountersignedReceipt
+from rag_audit.formats.records import CountersignedReceipt, DocumentOpening, QueryRecord
+from rag_audit.ledger.keys import SigningKey
+from rag_audit.ledger.merkle import leaf_hash
+from rag_audit.ledger.tree import MerkleTree
 from rag_audit.parties.account import check_receipt
+from rag_audit.verify.verifier import MAX_RECEIPT_BYTES
 from tests.window.forge import Forge
 from tests.window.simulator import Finished
 
@@ -145,3 +150,37 @@ def test_tau_is_compared_in_its_own_unit(
     found = next(c for c in verdict.checks if c.id == "trust.min_tau")
     assert (found.status.value == "pass") == met
     assert found.found == ("whole window" if tau == 0 else f"{tau} {unit}")
+
+
+def test_receipts_of_the_longest_lists_are_read(finished: Finished) -> None:
+    """As many positions as a policy may list, of the largest capacity there is; twice as many do not fit."""
+    key = SigningKey.generate("example.org/rag")
+    record = QueryRecord.parse(finished.file.entries[2], field="record")
+    tree = MerkleTree([leaf_hash(record.canonical())] * (record.seq + 1))
+    longest = DocumentOpening(hash="f" * 64, salt="f" * 64, path=["f" * 64] * 24)
+
+    def receipt(count: int) -> CountersignedReceipt:
+        text = receipts.make_receipt(
+            record, salt=bytes(32), positions=[(1 << 24) - 1] * count, documents=[longest] * count, tree=tree,
+            origin="example.org/rag", opening_digest="0" * 64, key=key,
+        )  # fmt: skip
+        made = {
+            "type": "receipt",
+            "v": 1,
+            "account": "a",
+            "receipt": text,
+            "disclosed": None,
+            "sig": "0" * 128,
+        }
+        return CountersignedReceipt.parse(made, field="receipt")
+
+    made = receipt(MAX_LISTED)
+    opened = receipts.open_receipt(
+        made.receipt, origin="example.org/rag", opening_digest="0" * 64, log_key=key.verifier, field="receipt"
+    )
+    assert len(opened.body.positions) == MAX_LISTED
+    assert (
+        len(made.canonical()) + 6 * 32_768 < MAX_RECEIPT_BYTES
+    )  # with the longest question, all of it escaped
+    with pytest.raises(SchemaError, match="at most"):
+        receipt(2 * MAX_LISTED)
