@@ -47,10 +47,19 @@ def _cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def resident_bytes() -> int:
+    """The process's memory at this moment; where the system does not say it (not Linux), the largest so far."""
+    return _status("VmRSS:")
+
+
 def _peak_bytes() -> int:
+    return _status("VmHWM:")
+
+
+def _status(name: str) -> int:
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text("utf-8").splitlines():
-            if line.startswith("VmHWM:"):
+            if line.startswith(name):
                 return 1024 * int(line.split()[1])
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 

@@ -86,16 +86,20 @@ class TenantIndex:
 
         :raises EncodingError: the query has another dimension, type or range
         """
-        check_vectors(query, dimensions=1, field="query vector")
-        if len(query) != self.dimension:
-            raise EncodingError(
-                "the query vector has another dimension",
-                field="query vector",
-                expected=self.dimension,
-                found=len(query),
-            )
+        _check_query(self, query)
         scores = b"".join(run.scores(query.tobytes()) for run in self.packed)
         return np.frombuffer(scores, np.dtype("<i4"))
+
+
+def _check_query(index: TenantIndex, query: Int8Array) -> None:
+    check_vectors(query, dimensions=1, field="query vector")
+    if len(query) != index.dimension:
+        raise EncodingError(
+            "the query vector has another dimension",
+            field="query vector",
+            expected=index.dimension,
+            found=len(query),
+        )
 
 
 def check_vectors(array: Int8Array, *, dimensions: int, field: str) -> None:
@@ -200,10 +204,12 @@ def select(
     :raises PolicyError: k is not in 1..capacity
     """
     _check_selection(index, noise, k, kept)
-    scores = index.scores(query)
-    if kept is not None:
-        scores = scores * kept  # the window starts at 0 or above, so a raw score of 0 is the lattice's 0
-    return _native.noised_top_k(scores.tobytes(), window.lo, window.hi, window.lattice, noise.tobytes(), k)
+    _check_query(index, query)
+    silent = noise.strides == (0,) and not noise[0]  # as `no_noise` makes it
+    return _native.top_k(
+        index.packed, query.tobytes(), window.lo, window.hi, window.lattice, k,
+        None if silent else noise.tobytes(), None if kept is None else kept.tobytes(),
+    )  # fmt: skip
 
 
 def reference_select(

@@ -2,13 +2,58 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
 import numpy as np
+import numpy.typing as npt
 
 from rag_audit.errors import EncodingError, PolicyError
 from rag_audit.formats.tenants import ListingRules
 from rag_audit.index.engine import Int8Array, TenantIndex
 from rag_audit.relation.coins import first_winners, winners
 from rag_audit.relation.scores import dot
+
+CACHED_BYTES = 1 << 27
+"""The bytes of packed bits that are kept, of all accounts together."""
+
+
+class HeldBits:
+    """What accounts hold before their records, as it follows from the lists of the records before. Safe to use from
+    several threads.
+
+    For each account the bits before its latest record asked for are kept, packed, so that records in their order cost a
+    list each.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._latest: OrderedDict[str, tuple[int, npt.NDArray[np.uint8]]] = OrderedDict()
+
+    def before(
+        self, account: str, i: int, capacity: int, listed: Callable[[int], Iterable[int]]
+    ) -> Int8Array:
+        """What an account holds before its record i, shape (capacity,), 0 or 1.
+
+        :param listed: the positions of the account's record of a number below i; an error that it raises goes through
+        """
+        with self._lock:
+            at, packed = self._latest.get(account, (1, np.zeros(0, np.uint8)))
+        bits = np.zeros(capacity, np.int8)
+        if at > i:
+            at = 1
+        elif packed.size:
+            bits = np.unpackbits(packed, count=capacity).view(np.int8)
+        for number in range(at, i):
+            bits[list(listed(number))] = 1
+        packed = np.packbits(bits.view(np.uint8))
+        with self._lock:
+            self._latest.pop(account, None)
+            self._latest[account] = (i, packed)
+            while len(self._latest) > max(1, CACHED_BYTES // max(1, packed.nbytes)):
+                self._latest.popitem(last=False)  # what was not asked for longest is made again when it is
+        return bits
 
 
 def select_listed(

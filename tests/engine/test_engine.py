@@ -18,6 +18,7 @@ from rag_audit.index.engine import (
     TenantIndex,
     build_index,
     draw_noise,
+    no_noise,
     reference_select,
     select,
 )
@@ -53,7 +54,11 @@ def assert_agreement(seed: int) -> None:
     z = draw_noise(kappa, index.capacity, gains)
     assert z.tolist() == reference_noise.draw(kappa, index.capacity, gains), seed
     assert index.scores(query).tolist() == [dot(query.tolist(), row) for row in index.rows.tolist()], seed
-    assert select(index, query, z, window, k) == reference_select(index, query, z, window, k), seed
+    kept = (np.random.default_rng(seed).random(index.capacity) < 0.7).astype(np.int8)
+    for noise in (z, no_noise(index.capacity)):
+        for sample in (None, kept):
+            expected = reference_select(index, query, noise, window, k, sample)
+            assert select(index, query, noise, window, k, sample) == expected, seed
 
 
 def test_engine_reference_and_native_agree() -> None:

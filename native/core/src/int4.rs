@@ -82,6 +82,36 @@ impl PackedIndex {
 
     /// <row, query> for every row.
     pub fn scores(&self, query: &[i8]) -> Result<Vec<i32>, Error> {
+        let query = self.prepare(query)?;
+        let mut scores = vec![0; self.rows];
+        scores
+            .par_chunks_mut(ROWS_PER_TASK)
+            .zip(self.tasks(&query))
+            .for_each(|(out, rows)| query.score(rows, out));
+        Ok(scores)
+    }
+
+    /// What a function makes of the scores of each run of rows, in their order; it has the run's first row too. The scores of
+    /// a run are gone before those of all rows would be there.
+    pub fn map_scores<T: Send>(
+        &self,
+        query: &[i8],
+        of_run: impl Fn(usize, &[i32]) -> T + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let query = self.prepare(query)?;
+        let run = |(task, rows): (usize, &[u8])| {
+            let mut scores = vec![0; rows.len() / query.stride()];
+            query.score(rows, &mut scores);
+            of_run(task * ROWS_PER_TASK, &scores)
+        };
+        Ok(self.tasks(&query).enumerate().map(run).collect())
+    }
+
+    fn tasks(&self, query: &Prepared) -> rayon::slice::Chunks<'_, u8> {
+        self.packed.par_chunks(ROWS_PER_TASK * query.stride())
+    }
+
+    fn prepare(&self, query: &[i8]) -> Result<Prepared, Error> {
         if query.len() != self.dimension {
             let expected = format!("{} components", self.dimension);
             return Err(Error::invalid(
@@ -94,13 +124,31 @@ impl PackedIndex {
         let mut padded = query.to_vec();
         padded.resize(self.dimension.div_ceil(BLOCK) * BLOCK, 0);
         let offset = i32::from(NIBBLE_OFFSET) * query.iter().map(|&v| i32::from(v)).sum::<i32>();
-        let kernel = kernel();
-        let mut scores = vec![0; self.rows];
-        scores
-            .par_chunks_mut(ROWS_PER_TASK)
-            .zip(self.packed.par_chunks(ROWS_PER_TASK * padded.len() / 2))
-            .for_each(|(out, rows)| kernel(rows, &padded, offset, out));
-        Ok(scores)
+        Ok(Prepared {
+            padded,
+            offset,
+            kernel: kernel(),
+        })
+    }
+}
+
+/// A query as the kernels read it.
+struct Prepared {
+    /// To whole blocks.
+    padded: Vec<i8>,
+    /// What the nibbles' offset adds to every score.
+    offset: i32,
+    kernel: Kernel,
+}
+
+impl Prepared {
+    /// Bytes of a packed row.
+    fn stride(&self) -> usize {
+        self.padded.len() / 2
+    }
+
+    fn score(&self, rows: &[u8], out: &mut [i32]) {
+        (self.kernel)(rows, &self.padded, self.offset, out);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BinaryHeap;
 
 use rayon::prelude::*;
 
+use crate::int4::PackedIndex;
 use crate::Error;
 
 /// Largest score lattice.
@@ -63,39 +64,82 @@ pub fn noised_top_k(
     noise: &[i32],
     k: usize,
 ) -> Result<Vec<usize>, Error> {
-    if noise.len() != scores.len() {
-        let expected = format!("{} values, as many as scores", scores.len());
-        return Err(Error::invalid(
-            "noise",
-            expected,
-            format!("{} values", noise.len()),
-        ));
-    }
-    if k < 1 || k > scores.len() {
-        return Err(Error::invalid(
-            "k",
-            format!("1 to {}", scores.len()),
-            k.to_string(),
-        ));
-    }
-    let mut ranks: Vec<Rank> = scores
+    check_count("noise", noise.len(), scores.len())?;
+    check_k(k, scores.len())?;
+    let ranks = scores
         .par_chunks(POSITIONS_PER_TASK)
         .zip(noise.par_chunks(POSITIONS_PER_TASK))
         .enumerate()
         .flat_map_iter(|(task, (scores, noise))| {
-            best(task * POSITIONS_PER_TASK, scores, window, noise, k)
+            let of = scores.iter().zip(noise);
+            let values = of.map(|(score, z)| window.quantise(*score) + i64::from(*z));
+            best(task * POSITIONS_PER_TASK, values, k)
         })
         .collect();
+    Ok(first(ranks, k))
+}
+
+/// The first k positions of an index, which comes in runs of rows, by kept quantise(score) + noise: larger first, then
+/// smaller position. Without `noise` there is none; without `kept`, 1 or 0 for each position, all are kept.
+pub fn top_k(
+    runs: &[&PackedIndex],
+    query: &[i8],
+    window: &ScoreWindow,
+    noise: Option<&[i32]>,
+    kept: Option<&[u8]>,
+    k: usize,
+) -> Result<Vec<usize>, Error> {
+    let positions = runs.iter().map(|run| run.rows()).sum();
+    check_count("noise", noise.map_or(positions, <[_]>::len), positions)?;
+    check_count("kept", kept.map_or(positions, <[_]>::len), positions)?;
+    check_k(k, positions)?;
+    if kept.is_some_and(|kept| kept.iter().fold(0, |all, bit| all | bit) > 1) {
+        return Err(Error::invalid("kept", "bytes 0 and 1", "another byte"));
+    }
+    let (mut ranks, mut start) = (Vec::new(), 0);
+    for run in runs {
+        let of_run = |row: usize, scores: &[i32]| {
+            let first = start + row;
+            let values = (first..).zip(scores).map(|(i, score)| {
+                // By the same steps whether it is kept; the window starts at 0 or above, so that 0 is the lattice's 0.
+                let kept = kept.map_or(-1, |kept| -i32::from(kept[i]));
+                window.quantise(score & kept) + noise.map_or(0, |noise| i64::from(noise[i]))
+            });
+            best(first, values, k)
+        };
+        ranks.extend(run.map_scores(query, of_run)?.into_iter().flatten());
+        start += run.rows();
+    }
+    Ok(first(ranks, k))
+}
+
+fn check_count(field: &str, found: usize, expected: usize) -> Result<(), Error> {
+    if found == expected {
+        return Ok(());
+    }
+    let expected = format!("{expected} values, as many as scores");
+    Err(Error::invalid(field, expected, format!("{found} values")))
+}
+
+fn check_k(k: usize, positions: usize) -> Result<(), Error> {
+    if (1..=positions).contains(&k) {
+        return Ok(());
+    }
+    let expected = format!("1 to {positions}");
+    Err(Error::invalid("k", expected, k.to_string()))
+}
+
+/// The first k positions of candidates.
+fn first(mut ranks: Vec<Rank>, k: usize) -> Vec<usize> {
     ranks.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(ranks.into_iter().take(k).map(|(_, Reverse(i))| i).collect())
+    ranks.into_iter().take(k).map(|(_, Reverse(i))| i).collect()
 }
 
 /// The k best of a run of positions that starts at `first`, in no order.
-fn best(first: usize, scores: &[i32], window: &ScoreWindow, noise: &[i32], k: usize) -> Vec<Rank> {
+fn best(first: usize, values: impl Iterator<Item = i64>, k: usize) -> Vec<Rank> {
     let mut kept: BinaryHeap<Reverse<Rank>> = BinaryHeap::new();
     let mut worst = i64::MIN;
-    for (i, (&score, &z)) in (first..).zip(scores.iter().zip(noise)) {
-        let y = window.quantise(score) + i64::from(z);
+    for (i, y) in (first..).zip(values) {
         // Positions ascend, so a tie with the worst one kept loses.
         if y > worst || kept.len() < k {
             if kept.len() == k {
@@ -138,6 +182,46 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// Over runs of an index, with noise and without, with all positions and some.
+    #[test]
+    fn an_index_is_ranked_as_its_scores_are() {
+        let window = ScoreWindow::new(3, 90, 32).unwrap();
+        let mixed = |i: usize, n: u32| (i as u32).wrapping_mul(2_654_435_761).rotate_left(9) % n;
+        let query = [5i8, -7, 2];
+        let components =
+            |rows: usize| -> Vec<i8> { (0..3 * rows).map(|i| mixed(i, 15) as i8 - 7).collect() };
+        let runs = [5000, 1, 4096].map(|rows| PackedIndex::new(&components(rows), 3).unwrap());
+        let runs = runs.each_ref();
+        let scores: Vec<i32> = runs
+            .iter()
+            .flat_map(|r| r.scores(&query).unwrap())
+            .collect();
+        let n = scores.len();
+        let noise: Vec<i32> = (0..n).map(|i| mixed(i + 5, 40) as i32 - 20).collect();
+        let kept: Vec<u8> = (0..n).map(|i| (mixed(i + 3, 10) < 7) as u8).collect();
+        let (silent, twos) = (vec![0; n], vec![2; n]);
+        for (noise, kept) in [
+            (None, None),
+            (Some(&noise[..]), None),
+            (None, Some(&kept[..])),
+            (Some(&noise), Some(&kept)),
+        ] {
+            let of = |i: usize| scores[i] * kept.map_or(1, |kept| i32::from(kept[i]));
+            let sampled: Vec<i32> = (0..n).map(of).collect();
+            for k in [1, 7, n] {
+                let expected = reference(&sampled, &window, noise.unwrap_or(&silent), k);
+                let found = top_k(&runs, &query, &window, noise, kept, k).unwrap();
+                assert_eq!(found, expected, "{k}");
+            }
+        }
+        let refused = |noise, kept, k| top_k(&runs, &query, &window, noise, kept, k).is_err();
+        assert!(refused(Some(&noise[1..]), None, 1));
+        assert!(refused(None, Some(&kept[1..]), 1));
+        assert!(refused(None, Some(&twos), 1));
+        assert!(refused(None, None, 0) && refused(None, None, n + 1));
+        assert!(top_k(&runs, &query[1..], &window, None, None, 1).is_err());
     }
 
     #[test]

@@ -226,6 +226,31 @@ fn noised_top_k(
     })
 }
 
+/// First k positions of an index in runs, by quantise(scores of the kept, 0 for the others) + noise: larger first, then
+/// smaller position. `noise` is int32, `kept` a byte 0 or 1 a position; without them there is none, and all are kept.
+#[pyfunction]
+#[pyo3(signature = (runs, query_int8, lo, hi, lattice, k, noise=None, kept=None))]
+#[allow(clippy::too_many_arguments)]
+fn top_k(
+    py: Python<'_>,
+    runs: Vec<Py<PackedIndex>>,
+    query_int8: &[u8],
+    lo: i64,
+    hi: i64,
+    lattice: i64,
+    k: usize,
+    noise: Option<&[u8]>,
+    kept: Option<&[u8]>,
+) -> PyResult<Vec<usize>> {
+    let runs: Vec<&int4::PackedIndex> = runs.iter().map(|run| &run.get().0).collect();
+    guard(py, || {
+        let window = ScoreWindow::new(lo, hi, lattice)?;
+        let noise = noise.map(|noise| to_int32(noise, "noise")).transpose()?;
+        let query = to_int8(query_int8);
+        selection::top_k(&runs, &query, &window, noise.as_deref(), kept, k)
+    })
+}
+
 /// Pairs of rows (earlier, later) that join accounts whose vectors reach cosine p/q.
 #[pyfunction]
 fn joining_pairs(
@@ -258,6 +283,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(draw_coins, m)?)?;
     m.add_function(wrap_pyfunction!(noise_table, m)?)?;
     m.add_function(wrap_pyfunction!(noised_top_k, m)?)?;
+    m.add_function(wrap_pyfunction!(top_k, m)?)?;
     m.add_function(wrap_pyfunction!(joining_pairs, m)?)?;
     Ok(())
 }

@@ -5,34 +5,23 @@ Nothing is stored for it: before record i an account holds the union of the list
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Sequence
 
 from rag_audit.errors import StoreError
 from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.records import ListingRecord
 from rag_audit.index.engine import Int8Array
+from rag_audit.index.listing import HeldBits
 from rag_audit.parties.provider.context import Context
 from rag_audit.proofs.interface import ListingPrivate
 
-CACHED_BYTES = 1 << 27
-"""The bytes of packed bits that are kept, of all accounts together."""
-
 
 class Holder:
-    """What one window's accounts hold. Safe to use from several threads.
-
-    For each account the bits before its latest record asked for are kept, packed, so that records in their order cost a
-    list each.
-    """
+    """What one window's accounts hold. Safe to use from several threads."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._lock = threading.Lock()
-        self._latest: OrderedDict[str, tuple[int, npt.NDArray[np.uint8]]] = OrderedDict()
+        self._bits = HeldBits()
 
     def before(self, slot: SlotKey) -> Int8Array:
         """What the account holds before its record of a slot, shape (capacity,), 0 or 1.
@@ -40,23 +29,11 @@ class Holder:
         :raises StoreError: an earlier record's retained data cannot be opened
         """
         capacity = self._context.commitment.tenants[slot.tenant].index.capacity
-        with self._lock:
-            at, packed = self._latest.get(slot.account, (1, np.zeros(0, np.uint8)))
-        bits = np.zeros(capacity, np.int8)
-        if at > slot.i:
-            at = 1
-        elif packed.size:
-            bits = np.unpackbits(packed, count=capacity).view(np.int8)
-        for i in range(at, slot.i):
-            record = self._record(SlotKey(slot.tenant, slot.account, i))
-            bits[list(self._context.retained(record).positions)] = 1
-        packed = np.packbits(bits.view(np.uint8))
-        with self._lock:
-            self._latest.pop(slot.account, None)
-            self._latest[slot.account] = (slot.i, packed)
-            while len(self._latest) > max(1, CACHED_BYTES // max(1, packed.nbytes)):
-                self._latest.popitem(last=False)  # what was not asked for longest is made again when it is
-        return bits
+
+        def listed(i: int) -> Sequence[int]:
+            return self._context.retained(self._record(SlotKey(slot.tenant, slot.account, i))).positions
+
+        return self._bits.before(slot.account, slot.i, capacity, listed)
 
     def private(self, slot: SlotKey, hq: str) -> ListingPrivate:
         """What the proof of an account's record needs, beside its positions.
