@@ -411,13 +411,23 @@ fn a_transcript_forgets_nothing() {
     assert!(verify(&other, &prove()).is_err());
 }
 
-#[test]
-fn claims_and_openings_are_all_needed() {
+fn skips_no_claim(each: bool) {
     let base = statement(20, BOUND);
     let coins = Coins::new(&base, &stream(&base)).unwrap();
     let prove = || prove_with(&base, &seed(), &coins).unwrap().proof;
-    no_claim_is_skipped(prove, |proof| verify_coins(&base, proof).map(drop), false);
+    no_claim_is_skipped(prove, |proof| verify_coins(&base, proof).map(drop), each);
     every_point_is_opened(prove, |proof| verify_coins(&base, proof).map(drop));
+}
+
+#[test]
+fn claims_and_openings_are_all_needed() {
+    skips_no_claim(false);
+}
+
+#[test]
+#[ignore = "a minute"]
+fn every_single_claim_is_needed() {
+    skips_no_claim(true);
 }
 
 /// The draws end within a block of leaves and within a row; the first, the last of a position and the last of all are
