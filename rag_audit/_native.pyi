@@ -58,6 +58,7 @@ __all__ = [
     "set_threads",
     "table_tree",
     "threads",
+    "top_k",
     "zkey_beacon",
     "zkey_contribute",
     "zkey_contributions",
@@ -126,6 +127,21 @@ class PackedIndex:
 
     def scores(self, query_int8: bytes) -> bytes:
         """Inner products of every row with `query_int8` (int8, -8..7, shape (dimension,)), as int32."""
+
+def top_k(
+    runs: list[PackedIndex],
+    query_int8: bytes,
+    lo: int,
+    hi: int,
+    lattice: int,
+    k: int,
+    noise: bytes | None = None,
+    kept: bytes | None = None,
+) -> list[int]:
+    """First `k` positions of an index in runs, by quantise(scores of the kept, 0 for the others) + noise: larger first,
+    then smaller position. `noise` is int32, `kept` a byte 0 or 1 a position; without them there is none, and all are
+    kept.
+    """
 
 def noised_top_k(scores: bytes, lo: int, hi: int, lattice: int, noise: bytes, k: int) -> list[int]:
     """First `k` positions of quantise(scores) + noise (both int32): larger first, then smaller position."""
@@ -296,8 +312,12 @@ class ScanBatch:
 class ScanListing:
     """What a listing tenant's policy and window fix; immutable."""
 
-    def __new__(cls, window: bytes, kept: bytes, threshold: int, most: int) -> Self:
-        """Digest of the window, commitments to the kept positions, least relevant score, most positions of a list."""
+    def __new__(
+        cls, window: bytes, kept: bytes, threshold: int, most: int, chance: tuple[bytes, int] | None = None
+    ) -> Self:
+        """Digest of the window, commitments to the kept positions, least relevant score, most positions of a list.
+        `chance`: context and bound of the slots' coins, where records come with their certificates.
+        """
 
 def scan_list_prove(
     index: ScanIndex,
@@ -326,7 +346,9 @@ def scan_list_verify(
     after_rows: bytes,
     proof: bytes,
 ) -> None:
-    """ValueError with the reason unless the proof holds for the record and these commitments."""
+    """ValueError with the reason unless the proof holds for the record and these commitments; for those to the slot's
+    chance their certificate stands where `listing` has `chance`.
+    """
 
 def scan_held_rows(capacity: int, values: bytes, blindings: bytes) -> bytes:
     """Commitments to what an account holds, one byte a position, under one blinding a row."""
@@ -343,7 +365,9 @@ class ScanListBatch:
         """An empty batch."""
 
     def add(self, records: list[tuple[bytes, bytes, bytes, bytes, bytes]]) -> list[tuple[int, str]]:
-        """Add (record, chance, held before, held after, proof); the indices of those that are no proof at all."""
+        """Add (record, chance, held before, held after, proof), as for `scan_list_verify`; the indices of those that
+        are no proof at all.
+        """
 
     def holds(self) -> bool:
         """Whether everything that was added and not refused is proved."""

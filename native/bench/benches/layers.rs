@@ -4,7 +4,8 @@ use std::sync::Arc;
 use criterion::{criterion_group, criterion_main, BatchSize, BenchmarkId, Criterion};
 use ragaudit_bench::{coalition, coin_statement, Case, EmbedCase, ListCase};
 use ragaudit_core::poseidon::{permute, WIDTH};
-use ragaudit_scan::answer::{certify, prove, verify, verify_batch};
+use ragaudit_scan::answer::{certify, prove, verify};
+use ragaudit_scan::batch::verify_all;
 use ragaudit_scan::claims::Bound;
 use ragaudit_scan::coalition::{prove_pairs, prove_records, verify_coalition};
 use ragaudit_scan::coins::{prove_coins, verify_coins};
@@ -246,7 +247,7 @@ fn records(c: &mut Criterion) {
         });
         let batch = vec![(case.record, parts); 10];
         group.bench_function(name("verify ten"), |b| {
-            b.iter(|| verify_batch(&case.index, &case.parameters, &batch))
+            b.iter(|| verify_all(&case.index, &case.parameters, &batch))
         });
     }
     group.finish();
@@ -325,7 +326,7 @@ fn record_lists(c: &mut Criterion) {
         });
         let batch = vec![item; 10];
         group.bench_function(name("verify ten"), |b| {
-            b.iter(|| lists::verify_batch(index, &case.constants, &batch))
+            b.iter(|| verify_all(index, &case.constants, &batch))
         });
     }
     group.finish();

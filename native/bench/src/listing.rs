@@ -43,6 +43,7 @@ impl ListCase {
             kept: kept.rows.clone(),
             threshold: 354,
             most: 9,
+            chance: None,
         };
         let held = nothing_held(layout);
         let bits = Bits {

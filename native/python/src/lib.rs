@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use ragaudit_core::threads;
 
+mod batch_py;
 mod core_py;
 mod groth16_py;
 mod listing_py;
@@ -21,7 +22,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     groth16_py::register(m)?;
     scan_py::register(m)?;
     listing_py::register(m)?;
-    Ok(())
+    batch_py::register(m)
 }
 
 /// Runs `work` on the thread pool without the GIL. An error becomes `ValueError` (`OSError` if an I/O error is

@@ -1,25 +1,20 @@
 //! Lists by randomised response in the scan argument; encodings as in `scan_py`, bits one byte a position.
-use std::sync::Arc;
-
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use ragaudit_core::field::{element, elements};
-use ragaudit_scan::batch::CHUNK;
 use ragaudit_scan::group::{decode_points, encode_point};
 use ragaudit_scan::index::{IndexKey, Layout};
 use ragaudit_scan::listing::{bit_column, committed_bits, nothing_held, Bits, Listing};
-use ragaudit_scan::lists::{self, Constants, Rows};
+use ragaudit_scan::lists::{self, Chance, Constants, Rows};
 use ragaudit_scan::session::Column;
 use ragaudit_scan::{Error, Result};
 use zeroize::Zeroizing;
 
 use crate::guard;
-use crate::scan_py::{array, integers, reasons, record, signed, Refused, ScanIndex};
+use crate::scan_py::{array, integers, record, signed, ScanIndex};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ScanListing>()?;
-    m.add_class::<ScanListBatch>()?;
     m.add_function(wrap_pyfunction!(scan_list_prove, m)?)?;
     m.add_function(wrap_pyfunction!(scan_list_verify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_held_rows, m)?)?;
@@ -28,26 +23,34 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// What a listing tenant's policy and window fix: 32-byte digest of the window, commitments to the kept positions, the
-/// least score of a relevant position, and the most positions of a list.
+/// least score of a relevant position, the most positions of a list; and context and bound of the slots' coins, where a
+/// record comes with their certificate instead of commitments that are verified.
 #[pyclass(frozen)]
-struct ScanListing(Constants);
+pub(crate) struct ScanListing(pub(crate) Constants);
 
 #[pymethods]
 impl ScanListing {
     #[new]
+    #[pyo3(signature = (window, kept, threshold, most, chance=None))]
     fn new(
         py: Python<'_>,
         window: &[u8],
         kept: &[u8],
         threshold: i64,
         most: usize,
+        chance: Option<(Vec<u8>, u64)>,
     ) -> PyResult<Self> {
         guard(py, || {
+            let chance = chance.map(|(context, bound)| {
+                let context = array(&context, "context")?;
+                Ok::<_, Error>(Chance { context, bound })
+            });
             Ok::<_, Error>(Self(Constants {
                 window: array(window, "window")?,
                 kept: decode_points(kept)?,
                 threshold,
                 most,
+                chance: chance.transpose()?,
             }))
         })
     }
@@ -125,8 +128,8 @@ fn scan_list_prove<'py>(
     Ok((PyBytes::new(py, &proof), PyBytes::new(py, &rows)))
 }
 
-/// Raises ValueError with the reason unless the proof holds for the record: with these commitments to the slot's chance,
-/// and to what the account held before and holds after.
+/// Raises ValueError with the reason unless the proof holds for the record: with these commitments to the slot's chance, or
+/// their certificate, as `listing` says, and to what the account held before and holds after.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 fn scan_list_verify(
@@ -173,71 +176,4 @@ fn scan_held_zero(py: Python<'_>, capacity: usize) -> PyResult<Bound<'_, PyBytes
         Ok::<_, Error>(encoded(&nothing_held(Layout::new(capacity)?)))
     })?;
     Ok(PyBytes::new(py, &rows))
-}
-
-/// A record of many with its commitments (chance, held before, held after) and its proof.
-type Answered = (
-    PyBackedBytes,
-    PyBackedBytes,
-    PyBackedBytes,
-    PyBackedBytes,
-    PyBackedBytes,
-);
-
-fn answered(records: &[Answered]) -> Result<Vec<lists::Item<'_>>> {
-    records
-        .iter()
-        .map(|(of, chance, held, after, proof)| {
-            let rows = Rows {
-                chance,
-                held,
-                after,
-            };
-            Ok((record(of)?, rows, &proof[..]))
-        })
-        .collect()
-}
-
-/// Records of one listing tenant, verified a chunk at a time: a sum in memory that does not grow with their number.
-#[pyclass]
-struct ScanListBatch(lists::Batch);
-
-#[pymethods]
-impl ScanListBatch {
-    /// How many records a chunk should have.
-    #[classattr]
-    const CHUNK: usize = CHUNK;
-
-    #[new]
-    fn new(py: Python<'_>, index: &ScanIndex, listing: &ScanListing) -> PyResult<Self> {
-        guard(py, || {
-            let batch = lists::Batch::new(Arc::clone(&index.0), listing.0.clone());
-            Ok::<_, Error>(Self(batch))
-        })
-    }
-
-    /// Adds records; the numbers of those that are no proof at all, with the reason.
-    fn add(&mut self, py: Python<'_>, records: Vec<Answered>) -> PyResult<Refused> {
-        let batch = &mut self.0;
-        guard(py, || {
-            Ok::<_, Error>(reasons(batch.add(&answered(&records)?)))
-        })
-    }
-
-    /// Whether everything that was added and not refused is proved.
-    fn holds(&self, py: Python<'_>) -> PyResult<bool> {
-        guard(py, || Ok::<_, Error>(self.0.holds()))
-    }
-
-    /// The numbers of the records that do not verify, with the reason, whatever was added before.
-    fn search(&self, py: Python<'_>, records: Vec<Answered>) -> PyResult<Refused> {
-        guard(py, || {
-            Ok::<_, Error>(reasons(self.0.search(&answered(&records)?)))
-        })
-    }
-
-    /// Points and scalars that are kept between chunks.
-    fn kept(&self) -> usize {
-        self.0.kept()
-    }
 }

@@ -3,16 +3,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use ragaudit_core::field::{element, elements, to_bytes_all};
 use ragaudit_scan::answer::{self, Parameters, Record, Slot};
-use ragaudit_scan::batch::{Refusals, CHUNK};
 use ragaudit_scan::coalition::{
     self, distinct_norms, prove_pairs, prove_records, Blocks, CoalitionSecret, CoalitionStatement,
 };
 use ragaudit_scan::coins::{coin_column, prove_coins, verify_coins, CoinStatement};
-use ragaudit_scan::embed::{self, prove_embed, verify_embed, EmbedStatement, Query};
+use ragaudit_scan::embed::{prove_embed, verify_embed, EmbedStatement, Query};
 use ragaudit_scan::group::{decode_points, encode_point};
 use ragaudit_scan::index::{
     commit_components, commit_index, commit_table, IndexCommitment, IndexKey,
@@ -26,8 +24,6 @@ use zeroize::Zeroizing;
 use crate::{guard, guard_inline};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<ScanBatch>()?;
-    m.add_class::<ScanEmbedBatch>()?;
     m.add_class::<ScanIndex>()?;
     m.add_class::<ScanParameters>()?;
     m.add_class::<ScanCoalition>()?;
@@ -147,7 +143,7 @@ impl ScanIndex {
 /// What a tenant's policy fixes: 32-byte digest of the window, gains, listed positions, score window and lattice; and the
 /// commitments to its kept positions, if it is sampled.
 #[pyclass(frozen)]
-struct ScanParameters(Parameters);
+pub(crate) struct ScanParameters(pub(crate) Parameters);
 
 #[pymethods]
 impl ScanParameters {
@@ -417,71 +413,9 @@ fn scan_verify(
     })
 }
 
-/// A record of many with its certificate and proof, as bytes that stay Python's.
-type Answered = (PyBackedBytes, PyBackedBytes, PyBackedBytes);
-
-fn answered(records: &[Answered]) -> Result<Vec<answer::Item<'_>>> {
-    records
-        .iter()
-        .map(|(of, certificate, proof)| Ok((record(of)?, [&certificate[..], &proof[..]])))
-        .collect()
-}
-
-/// By number in a chunk, why a proof does not hold.
-pub(crate) type Refused = Vec<(usize, String)>;
-
-pub(crate) fn reasons(refused: Refusals) -> Refused {
-    let text = |(i, reason): (usize, Error)| (i, reason.to_string());
-    refused.into_iter().map(text).collect()
-}
-
-/// Records of one tenant, verified a chunk at a time: a sum in memory that does not grow with their number.
-#[pyclass]
-struct ScanBatch(answer::Batch);
-
-#[pymethods]
-impl ScanBatch {
-    /// How many records a chunk should have.
-    #[classattr]
-    const CHUNK: usize = CHUNK;
-
-    #[new]
-    fn new(py: Python<'_>, index: &ScanIndex, parameters: &ScanParameters) -> PyResult<Self> {
-        guard(py, || {
-            let batch = answer::Batch::new(Arc::clone(&index.0), parameters.0.clone());
-            Ok::<_, Error>(Self(batch))
-        })
-    }
-
-    /// Adds (record, certificate, proof) triples; the numbers of those that are no proof at all, with the reason.
-    fn add(&mut self, py: Python<'_>, records: Vec<Answered>) -> PyResult<Refused> {
-        let batch = &mut self.0;
-        guard(py, || {
-            Ok::<_, Error>(reasons(batch.add(&answered(&records)?)))
-        })
-    }
-
-    /// Whether everything that was added and not refused is proved.
-    fn holds(&self, py: Python<'_>) -> PyResult<bool> {
-        guard(py, || Ok::<_, Error>(self.0.holds()))
-    }
-
-    /// The numbers of the triples that do not verify, with the reason, whatever was added before.
-    fn search(&self, py: Python<'_>, records: Vec<Answered>) -> PyResult<Refused> {
-        guard(py, || {
-            Ok::<_, Error>(reasons(self.0.search(&answered(&records)?)))
-        })
-    }
-
-    /// Points and scalars that are kept between chunks.
-    fn kept(&self) -> usize {
-        self.0.kept()
-    }
-}
-
 /// Commitments to the columns of an embedder's published table.
 #[pyclass(frozen)]
-struct ScanTable(Arc<IndexCommitment>);
+pub(crate) struct ScanTable(pub(crate) Arc<IndexCommitment>);
 
 #[pymethods]
 impl ScanTable {
@@ -515,7 +449,7 @@ pub(crate) fn signed(bytes: &[u8]) -> Vec<i8> {
 }
 
 /// Of (most tokens, norm factor) and (context, hq, cq).
-fn embed_statement<'a>(
+pub(crate) fn embed_statement<'a>(
     table: &'a IndexCommitment,
     (tokens, norm_factor): (usize, u64),
     bytes: &[u8],
@@ -583,68 +517,6 @@ fn scan_embed_verify(
     guard(py, || {
         verify_embed(&embed_statement(&table.0, parameters, statement)?, proof)
     })
-}
-
-/// Proofs of A1 about one table, verified a chunk at a time: a sum in memory that does not grow with their number.
-#[pyclass]
-struct ScanEmbedBatch {
-    table: Arc<IndexCommitment>,
-    parameters: (usize, u64),
-    batch: embed::Batch,
-}
-
-/// A statement of many with its proof.
-type Embedded = (PyBackedBytes, PyBackedBytes);
-
-fn embedded<'a>(
-    table: &'a IndexCommitment,
-    parameters: (usize, u64),
-    records: &'a [Embedded],
-) -> Result<Vec<embed::Item<'a>>> {
-    records
-        .iter()
-        .map(|(of, proof)| Ok((embed_statement(table, parameters, of)?, &proof[..])))
-        .collect()
-}
-
-#[pymethods]
-impl ScanEmbedBatch {
-    #[classattr]
-    const CHUNK: usize = CHUNK;
-
-    /// `parameters` as for `scan_embed_prove`.
-    #[new]
-    fn new(table: &ScanTable, parameters: (usize, u64)) -> Self {
-        Self {
-            table: Arc::clone(&table.0),
-            parameters,
-            batch: embed::Batch::new(Arc::clone(&table.0)),
-        }
-    }
-
-    /// As of `ScanBatch`, of (statement, proof) pairs.
-    fn add(&mut self, py: Python<'_>, records: Vec<Embedded>) -> PyResult<Refused> {
-        let (table, parameters, batch) = (&*self.table, self.parameters, &mut self.batch);
-        guard(py, || {
-            let records = embedded(table, parameters, &records)?;
-            Ok::<_, Error>(reasons(batch.add(&records)))
-        })
-    }
-
-    fn holds(&self, py: Python<'_>) -> PyResult<bool> {
-        guard(py, || Ok::<_, Error>(self.batch.holds()))
-    }
-
-    fn search(&self, py: Python<'_>, records: Vec<Embedded>) -> PyResult<Refused> {
-        guard(py, || {
-            let records = embedded(&self.table, self.parameters, &records)?;
-            Ok::<_, Error>(reasons(self.batch.search(&records)))
-        })
-    }
-
-    fn kept(&self) -> usize {
-        self.batch.kept()
-    }
 }
 
 /// What a coalition certificate is about: 32-byte context; cq (elements), account and first compared record of each

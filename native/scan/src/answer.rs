@@ -1,9 +1,7 @@
 //! An answer's whole proof, certificate and query proof, and many of them at once: `docs/scan/verification.md`.
-use std::sync::Arc;
-
 use sha2::{Digest, Sha256};
 
-use crate::batch::{self, Refusals};
+use crate::batch::{self, Kind};
 use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::group::{encode_point, encode_scalar, Fr, G1Affine};
@@ -43,6 +41,19 @@ pub struct Record {
     pub context: Fr,
     pub cq: Fr,
     pub htopk: Fr,
+}
+
+impl Record {
+    pub(crate) fn absorb(&self, transcript: &mut Transcript<impl Oracle>) {
+        let Slot {
+            c_seed,
+            beacon,
+            slot,
+        } = &self.slot;
+        for x in [c_seed, beacon, slot, &self.context, &self.cq, &self.htopk] {
+            transcript.scalar("record", x);
+        }
+    }
 }
 
 fn noise_statement(
@@ -165,139 +176,61 @@ pub fn verify(
     record: &Record,
     parts: [&[u8]; 2],
 ) -> Result<()> {
-    let mut transcript: Transcript = batch_transcript(&index.digest(), parameters);
-    absorb(&mut transcript, &[(*record, parts)]);
-    let [mut sum, second] = check(index, parameters, record, parts)?;
-    sum.add(&second, transcript.challenge("weight"));
-    if sum.holds(&index.points) {
-        Ok(())
-    } else {
-        Err(Error::Rejected)
-    }
-}
-
-/// Starts with everything that the records of a batch share.
-fn batch_transcript<O: Oracle>(index: &[u8; 32], parameters: &Parameters) -> Transcript<O> {
-    let mut transcript = Transcript::new("batch");
-    transcript.bytes("index", index);
-    transcript.bytes("window", &parameters.window);
-    transcript.integer("gain count", parameters.gains.len() as u64);
-    for gain in &parameters.gains {
-        transcript.integer("gain", u64::from(*gain));
-    }
-    transcript.integer("listed", parameters.listed as u64);
-    for value in [parameters.lo, parameters.hi, parameters.lattice] {
-        transcript.integer("score window", value as u64);
-    }
-    // Nothing where there are none: then it is what it was before there were any.
-    for point in parameters.kept.as_deref().unwrap_or_default() {
-        transcript.point("kept", point);
-    }
-    transcript
-}
-
-/// Absorbs records with their proofs: the weights that follow are drawn after all of it is fixed.
-fn absorb(transcript: &mut Transcript<impl Oracle>, records: &[Item]) {
-    for (record, parts) in records {
-        let Slot {
-            c_seed,
-            beacon,
-            slot,
-        } = &record.slot;
-        for x in [
-            c_seed,
-            beacon,
-            slot,
-            &record.context,
-            &record.cq,
-            &record.htopk,
-        ] {
-            transcript.scalar("record", x);
-        }
-        for part in parts {
-            transcript.bytes("proof", part);
-        }
-    }
+    batch::verify(index, parameters, (*record, parts))
 }
 
 /// A record with its certificate and query proof.
 pub type Item<'a> = (Record, [&'a [u8]; 2]);
 
-/// Many records of one tenant, verified a chunk at a time: what it keeps does not grow with their number.
-pub struct Batch<O = Hash> {
-    parameters: Parameters,
-    digest: [u8; 32],
-    batch: batch::Batch<O>,
-}
+/// Many records of one tenant: their certificates and their query proofs.
+pub type Batch<O = Hash> = batch::Batch<Parameters, O>;
 
-impl<O: Oracle> Batch<O> {
-    pub fn new(index: Arc<IndexCommitment>, parameters: Parameters) -> Self {
-        let digest = index.digest();
-        let transcript = batch_transcript(&digest, &parameters);
-        Self {
-            parameters,
-            digest,
-            batch: batch::Batch::new(index, transcript),
+impl Kind for Parameters {
+    type Item<'a> = Item<'a>;
+
+    fn transcript<O: Oracle>(&self, index: &[u8; 32]) -> Transcript<O> {
+        let mut transcript = Transcript::new("batch");
+        transcript.bytes("index", index);
+        transcript.bytes("window", &self.window);
+        transcript.integer("gain count", self.gains.len() as u64);
+        for gain in &self.gains {
+            transcript.integer("gain", u64::from(*gain));
+        }
+        transcript.integer("listed", self.listed as u64);
+        for value in [self.lo, self.hi, self.lattice] {
+            transcript.integer("score window", value as u64);
+        }
+        // Nothing where there are none: then it is what it was before there were any.
+        for point in self.kept.as_deref().unwrap_or_default() {
+            transcript.point("kept", point);
+        }
+        transcript
+    }
+
+    fn absorb<O: Oracle>(transcript: &mut Transcript<O>, records: &[Item]) {
+        for (record, parts) in records {
+            record.absorb(transcript);
+            for part in parts {
+                transcript.bytes("proof", part);
+            }
         }
     }
 
-    /// Adds records, at most about [`batch::CHUNK`] of them; which are no proofs at all, and why. Whether the others are
-    /// false, [`Self::holds`] says of all at once, and [`Self::search`] of each.
-    pub fn add(&mut self, records: &[Item]) -> Refusals {
-        let Self {
-            parameters, batch, ..
-        } = self;
-        let index = Arc::clone(&batch.index);
-        batch.add(
-            [records.len(), 2],
-            |transcript| absorb(transcript, records),
-            |i| Ok(check(&index, parameters, &records[i].0, records[i].1)?.into()),
-        )
+    fn equations(&self) -> usize {
+        2
     }
 
-    /// Whether everything that was added and not refused is proved.
-    pub fn holds(&self) -> bool {
-        self.batch.holds()
-    }
-
-    /// Which of some records' proofs do not hold, and why. The batch stays as it is.
-    pub fn search(&self, records: &[Item]) -> Refusals {
-        let (index, parameters) = (&self.batch.index, &self.parameters);
-        let mut transcript: Transcript<O> = batch_transcript(&self.digest, parameters);
-        absorb(&mut transcript, records);
-        let weights: Vec<Vec<Fr>> = records
-            .iter()
-            .map(|_| transcript.challenges("weight", 2))
-            .collect();
-        batch::search(index, &weights, |i| {
-            Ok(check(index, parameters, &records[i].0, records[i].1)?.into())
-        })
-    }
-
-    /// Points and scalars that are kept between chunks.
-    pub fn kept(&self) -> usize {
-        self.batch.kept()
-    }
-}
-
-/// Which records' proofs do not hold, ascending, and why: all in one sum, a chunk at a time, and each chunk again if that
-/// does not vanish.
-pub fn verify_batch(
-    index: &Arc<IndexCommitment>,
-    parameters: &Parameters,
-    records: &[Item],
-) -> Refusals {
-    let mut batch: Batch = Batch::new(Arc::clone(index), parameters.clone());
-    let refused = batch::chunks(records, |chunk| batch.add(chunk));
-    match batch.holds() {
-        true => refused,
-        false => batch::chunks(records, |chunk| batch.search(chunk)),
+    fn check(&self, index: &IndexCommitment, (record, parts): &Item) -> Result<Vec<Equation>> {
+        Ok(check(index, self, record, *parts)?.into())
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use std::sync::Arc;
+
+    use crate::batch::{verify_all, Refusals};
     use crate::cheat::{Cheat, REPEATED};
     use crate::coins::{self, CoinCertificate, CoinStatement};
     use crate::index::commit_index;
@@ -367,8 +300,8 @@ pub(crate) mod tests {
 
     /// The state after everything of a batch, before its weights.
     fn state_of(index: &IndexCommitment, parameters: &Parameters, items: &[Item]) -> [u8; 32] {
-        let mut transcript: Transcript = batch_transcript(&index.digest(), parameters);
-        absorb(&mut transcript, items);
+        let mut transcript: Transcript = parameters.transcript(&index.digest());
+        Parameters::absorb(&mut transcript, items);
         transcript.digest()
     }
 
@@ -509,7 +442,7 @@ pub(crate) mod tests {
             refused(name, proof, count, |proof| {
                 let mut parts = [&bad.1[..], &bad.2[..]];
                 parts[part] = proof;
-                let named = verify_batch(&index, &parameters, &[others[0], (bad.0, parts)]);
+                let named = verify_all(&index, &parameters, &[others[0], (bad.0, parts)]);
                 numbers(&named) != [1]
             });
         }
@@ -602,7 +535,7 @@ pub(crate) mod tests {
             .iter()
             .map(|(r, c, p)| (*r, [&c[..], &p[..]]))
             .collect();
-        let named = |items: &[Item]| numbers(&verify_batch(&index, &parameters, items));
+        let named = |items: &[Item]| numbers(&verify_all(&index, &parameters, items));
         assert!(named(&items).is_empty());
         assert!(named(&[]).is_empty());
         verify(&index, &parameters, &items[0].0, items[0].1).unwrap();
@@ -623,7 +556,7 @@ pub(crate) mod tests {
         assert_eq!(named(&items), [0]);
         let mut other = parameters.clone();
         other.window[0] ^= 1;
-        assert_eq!(numbers(&verify_batch(&index, &other, &items)), [0, 1, 2]);
+        assert_eq!(numbers(&verify_all(&index, &other, &items)), [0, 1, 2]);
     }
 
     #[test]
@@ -635,7 +568,7 @@ pub(crate) mod tests {
                 .iter()
                 .map(|(r, c, p)| (*r, [&c[..], &p[..]]))
                 .collect();
-            let named = |items: &[Item]| numbers(&verify_batch(&index, &parameters, items));
+            let named = |items: &[Item]| numbers(&verify_all(&index, &parameters, items));
             let alone = |item: &Item| verify(&index, &parameters, &item.0, item.1);
             assert!(named(&items).is_empty());
             alone(&items[0]).unwrap();
@@ -669,7 +602,7 @@ pub(crate) mod tests {
                 .chain(swapped);
             let of = |p: &Parameters| (p.kept.clone(), p.gains.clone());
             for other in kinds.filter(|other| of(other) != of(&parameters)) {
-                assert_eq!(numbers(&verify_batch(&index, &other, &items)), [0, 1, 2]);
+                assert_eq!(numbers(&verify_all(&index, &other, &items)), [0, 1, 2]);
             }
         }
     }
@@ -709,7 +642,7 @@ pub(crate) mod tests {
         let mut bytes = proof.clone();
         bytes[..32].fill(0xff);
         let malformed = (record, [&certificate[..], &bytes[..]]);
-        let outcomes = |items: &[Item]| verify_batch(&index, &parameters, items);
+        let outcomes = |items: &[Item]| verify_all(&index, &parameters, items);
         let no_point = Error::Malformed {
             at: 0,
             reason: crate::group::NO_POINT,

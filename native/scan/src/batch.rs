@@ -67,48 +67,70 @@ pub(crate) fn weigh(
         .reduce(Default::default, join)
 }
 
-/// A batch in the making. What is kept between chunks is the transcript and a [`Sum`].
-pub(crate) struct Batch<O = Hash> {
-    pub(crate) index: Arc<IndexCommitment>,
+/// Proofs of one kind, about one index or table, that one sum holds.
+pub trait Kind {
+    /// A statement with its proof.
+    type Item<'a>: Sync;
+
+    /// A transcript that has absorbed what all items share; `index` is the digest of index or table.
+    fn transcript<O: Oracle>(&self, index: &[u8; 32]) -> Transcript<O>;
+
+    /// Absorbs items with their proofs: the weights that follow are drawn after all of it is fixed.
+    fn absorb<O: Oracle>(transcript: &mut Transcript<O>, items: &[Self::Item<'_>]);
+
+    /// Of one item.
+    fn equations(&self) -> usize;
+
+    /// An item's proof as sums that have to vanish.
+    fn check(&self, index: &IndexCommitment, item: &Self::Item<'_>) -> Result<Vec<Equation>>;
+}
+
+/// Many proofs, verified a chunk at a time. What is kept between chunks is the transcript and a [`Sum`].
+pub struct Batch<K, O = Hash> {
+    kind: K,
+    index: Arc<IndexCommitment>,
+    digest: [u8; 32],
     transcript: Transcript<O>,
     sum: Sum,
 }
 
-impl<O: Oracle> Batch<O> {
-    /// `transcript` has absorbed what all records share.
-    pub(crate) fn new(index: Arc<IndexCommitment>, transcript: Transcript<O>) -> Self {
-        let sum = Sum::default();
+impl<K: Kind + Sync, O: Oracle> Batch<K, O> {
+    pub fn new(index: Arc<IndexCommitment>, kind: K) -> Self {
+        let digest = index.digest();
         Self {
+            transcript: kind.transcript(&digest),
+            kind,
             index,
-            transcript,
-            sum,
+            digest,
+            sum: Sum::default(),
         }
     }
 
-    /// Adds `count` records of so many equations each, which `absorb` gives to the transcript; and which have none. Their
-    /// weights are drawn after them and all that came before.
-    pub(crate) fn add(
-        &mut self,
-        [count, equations]: [usize; 2],
-        absorb: impl FnOnce(&mut Transcript<O>),
-        check: impl Fn(usize) -> Result<Vec<Equation>> + Sync,
-    ) -> Refusals {
-        absorb(&mut self.transcript);
-        let weights: Vec<Vec<Fr>> = (0..count)
-            .map(|_| self.transcript.challenges("weight", equations))
-            .collect();
-        let (chunk, refused) = weigh(&weights, check);
+    /// Adds items, at most about [`CHUNK`] of them; which are no proofs at all, and why. Whether the others are false,
+    /// [`Self::holds`] says of all at once, and [`Self::search`] of each.
+    pub fn add(&mut self, items: &[K::Item<'_>]) -> Refusals {
+        let weights = self.kind.weights(&mut self.transcript, items);
+        let (kind, index) = (&self.kind, &self.index);
+        let (chunk, refused) = weigh(&weights, |i| kind.check(index, &items[i]));
         self.sum.add(chunk);
         refused
     }
 
-    /// Whether all that was added and not refused holds.
-    pub(crate) fn holds(&self) -> bool {
+    /// Whether everything that was added and not refused is proved.
+    pub fn holds(&self) -> bool {
         self.sum.holds(&self.index.points)
     }
 
+    /// Which of some items' proofs do not hold, and why, whatever was added before.
+    pub fn search(&self, items: &[K::Item<'_>]) -> Refusals {
+        let mut transcript: Transcript<O> = self.kind.transcript(&self.digest);
+        let weights = self.kind.weights(&mut transcript, items);
+        let (kind, index) = (&self.kind, &self.index);
+        search(index, &weights, |i| kind.check(index, &items[i]))
+    }
+
     /// Points and scalars that are kept between chunks.
-    pub(crate) fn kept(&self) -> usize {
+    pub fn kept(&self) -> usize {
         let Equation {
             vector,
             query,
@@ -121,9 +143,54 @@ impl<O: Oracle> Batch<O> {
     }
 }
 
+/// The weights of items, which are drawn after them and all that came before.
+trait Weigh: Kind {
+    fn weights<O: Oracle>(
+        &self,
+        transcript: &mut Transcript<O>,
+        items: &[Self::Item<'_>],
+    ) -> Vec<Vec<Fr>> {
+        Self::absorb(transcript, items);
+        let of_item = |_| transcript.challenges("weight", self.equations());
+        items.iter().map(of_item).collect()
+    }
+}
+
+impl<K: Kind> Weigh for K {}
+
+/// Verifies one item.
+pub fn verify<K: Kind>(index: &IndexCommitment, kind: &K, item: K::Item<'_>) -> Result<()> {
+    let mut transcript: Transcript = kind.transcript(&index.digest());
+    let items = [item];
+    let mut sum = Equation::default();
+    let weights = kind.weights(&mut transcript, &items);
+    for (equation, weight) in kind.check(index, &items[0])?.iter().zip(&weights[0]) {
+        sum.add(equation, *weight);
+    }
+    match sum.holds(&index.points) {
+        true => Ok(()),
+        false => Err(Error::Rejected),
+    }
+}
+
+/// Which items' proofs do not hold, ascending, and why: all in one sum, a chunk at a time, and each chunk again if that
+/// does not vanish.
+pub fn verify_all<K: Kind + Clone + Sync>(
+    index: &Arc<IndexCommitment>,
+    kind: &K,
+    items: &[K::Item<'_>],
+) -> Refusals {
+    let mut batch: Batch<K> = Batch::new(Arc::clone(index), kind.clone());
+    let refused = chunks(items, |chunk| batch.add(chunk));
+    match batch.holds() {
+        true => refused,
+        false => chunks(items, |chunk| batch.search(chunk)),
+    }
+}
+
 /// Which of some records' proofs do not hold, ascending. Equations are kept of a few records at a time, and a sum that
 /// does not vanish is halved.
-pub(crate) fn search(
+fn search(
     index: &IndexCommitment,
     weights: &[Vec<Fr>],
     check: impl Fn(usize) -> Result<Vec<Equation>> + Sync,
@@ -153,7 +220,7 @@ pub(crate) fn search(
 }
 
 /// What `run` refuses of each chunk, numbered through.
-pub(crate) fn chunks<T>(items: &[T], mut run: impl FnMut(&[T]) -> Refusals) -> Refusals {
+fn chunks<T>(items: &[T], mut run: impl FnMut(&[T]) -> Refusals) -> Refusals {
     let mut bad = Refusals::new();
     for (k, chunk) in items.chunks(CHUNK).enumerate() {
         let numbered = |(i, reason)| (k * CHUNK + i, reason);
@@ -187,26 +254,39 @@ mod tests {
     use crate::group::encode_scalar;
     use crate::index::{commit_index, IndexKey};
 
-    /// A batch of records that say so many times H is the neutral element.
-    fn of(chunks: &[&[Fr]]) -> Batch {
-        let index = commit_index(&[1], 1, 1, &IndexKey([1; 32])).unwrap();
-        let mut batch = Batch::new(Arc::new(index), Transcript::new("test"));
-        for chunk in chunks {
-            add(&mut batch, chunk);
-        }
-        batch
-    }
+    /// Items that say so many times H is the neutral element.
+    struct Errors;
 
-    fn add(batch: &mut Batch, errors: &[Fr]) {
-        let absorb = |t: &mut Transcript| errors.iter().for_each(|e| t.scalar("error", e));
-        let check = |i: usize| {
-            let h = errors[i];
+    impl Kind for Errors {
+        type Item<'a> = Fr;
+
+        fn transcript<O: Oracle>(&self, _: &[u8; 32]) -> Transcript<O> {
+            Transcript::new("test")
+        }
+
+        fn absorb<O: Oracle>(transcript: &mut Transcript<O>, errors: &[Fr]) {
+            errors.iter().for_each(|e| transcript.scalar("error", e));
+        }
+
+        fn equations(&self) -> usize {
+            1
+        }
+
+        fn check(&self, _: &IndexCommitment, h: &Fr) -> Result<Vec<Equation>> {
             Ok(vec![Equation {
-                h,
+                h: *h,
                 ..Equation::default()
             }])
-        };
-        assert_eq!(batch.add([errors.len(), 1], absorb, check), []);
+        }
+    }
+
+    fn of(chunks: &[&[Fr]]) -> Batch<Errors> {
+        let index = commit_index(&[1], 1, 1, &IndexKey([1; 32])).unwrap();
+        let mut batch = Batch::new(Arc::new(index), Errors);
+        for chunk in chunks {
+            assert_eq!(batch.add(chunk), []);
+        }
+        batch
     }
 
     #[test]

@@ -1,11 +1,9 @@
 //! Claim A1 for a static embedder: the tokens behind hq give the vector behind cq. `docs/scan/embed.md`.
-use std::sync::Arc;
-
 use ark_ff::Field;
 use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
 use zeroize::Zeroize;
 
-use crate::batch::{self, Refusals};
+use crate::batch::{self, Kind};
 use crate::channel::{Channel, Proves, Verifies};
 use crate::claims::Bound;
 use crate::equation::Equation;
@@ -103,22 +101,32 @@ pub fn verify_embed(statement: &EmbedStatement, proof: &[u8]) -> Result<()> {
 /// A statement with its proof.
 pub type Item<'a> = (EmbedStatement<'a>, &'a [u8]);
 
-fn absorb<O: Oracle>(transcript: &mut Transcript<O>, items: &[Item]) {
-    for (statement, proof) in items {
-        transcript.bytes("statement", &statement.transcript::<O>().digest());
-        transcript.bytes("proof", proof);
+/// Proofs about one table.
+#[derive(Clone, Copy)]
+pub struct OfTable;
+
+/// Many proofs about one table.
+pub type Batch<O = Hash> = batch::Batch<OfTable, O>;
+
+impl Kind for OfTable {
+    type Item<'a> = Item<'a>;
+
+    fn transcript<O: Oracle>(&self, _: &[u8; 32]) -> Transcript<O> {
+        Transcript::new("embed batch")
     }
-}
 
-/// Many proofs about one table, verified a chunk at a time: what it keeps does not grow with their number.
-pub struct Batch<O = Hash>(batch::Batch<O>);
-
-impl<O: Oracle> Batch<O> {
-    pub fn new(table: Arc<IndexCommitment>) -> Self {
-        Self(batch::Batch::new(table, Transcript::new("embed batch")))
+    fn absorb<O: Oracle>(transcript: &mut Transcript<O>, items: &[Item]) {
+        for (statement, proof) in items {
+            transcript.bytes("statement", &statement.transcript::<O>().digest());
+            transcript.bytes("proof", proof);
+        }
     }
 
-    fn equation(table: &IndexCommitment, (statement, proof): &Item) -> Result<Vec<Equation>> {
+    fn equations(&self) -> usize {
+        1
+    }
+
+    fn check(&self, table: &IndexCommitment, (statement, proof): &Item) -> Result<Vec<Equation>> {
         if !std::ptr::eq(statement.table, table) {
             return Err(Error::invalid(
                 "table",
@@ -127,48 +135,6 @@ impl<O: Oracle> Batch<O> {
             ));
         }
         Ok(vec![check_embed(statement, proof)?])
-    }
-
-    /// As [`crate::answer::Batch::add`].
-    pub fn add(&mut self, items: &[Item]) -> Refusals {
-        let table = Arc::clone(&self.0.index);
-        self.0.add(
-            [items.len(), 1],
-            |transcript| absorb(transcript, items),
-            |i| Self::equation(&table, &items[i]),
-        )
-    }
-
-    /// As [`crate::answer::Batch::holds`].
-    pub fn holds(&self) -> bool {
-        self.0.holds()
-    }
-
-    /// As [`crate::answer::Batch::search`].
-    pub fn search(&self, items: &[Item]) -> Refusals {
-        let mut transcript: Transcript<O> = Transcript::new("embed batch");
-        absorb(&mut transcript, items);
-        let weights: Vec<Vec<Fr>> = items
-            .iter()
-            .map(|_| transcript.challenges("weight", 1))
-            .collect();
-        let table = &self.0.index;
-        batch::search(table, &weights, |i| Self::equation(table, &items[i]))
-    }
-
-    /// Points and scalars that are kept between chunks.
-    pub fn kept(&self) -> usize {
-        self.0.kept()
-    }
-}
-
-/// Which of the proofs about one table do not hold, ascending, and why: as [`crate::answer::verify_batch`].
-pub fn verify_embed_batch(table: &Arc<IndexCommitment>, items: &[Item]) -> Refusals {
-    let mut batch: Batch = Batch::new(Arc::clone(table));
-    let refused = batch::chunks(items, |chunk| batch.add(chunk));
-    match batch.holds() {
-        true => refused,
-        false => batch::chunks(items, |chunk| batch.search(chunk)),
     }
 }
 

@@ -109,7 +109,7 @@ fn batch_of_sampled_answers() {
 
 fn batch_of_embeddings() {
     let case = embed::tests::golden();
-    let mut batch: embed::Batch<Told> = embed::Batch::new(case.table.clone());
+    let mut batch: embed::Batch<Told> = embed::Batch::new(case.table.clone(), embed::OfTable);
     let records = [
         (case.statement(), &[1u8; 70][..]),
         (case.statement(), &[2u8; 90]),

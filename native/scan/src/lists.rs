@@ -1,16 +1,15 @@
 //! The proof of one record of a listing tenant, and of many at once: `docs/scan/listing.md`.
 //!
-//! The certificates of the bits that a record relies on are verified beside it: whoever states a record has digested
-//! them into its context.
-use std::sync::Arc;
-
+//! The certificate of the slot's coins is verified in the same sum, or apart, and that of the kept positions apart: whoever
+//! states a record has digested the former into its context.
 use sha2::{Digest, Sha256};
 
 use crate::answer::{Record, Slot};
-use crate::batch::{self, Refusals};
+use crate::batch::{self, Kind};
 use crate::channel::Proves;
+use crate::coins::{check_coins, CoinStatement};
 use crate::equation::Equation;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::group::{decode_points, encode_point, encode_scalar, Fr, G1Affine};
 use crate::index::{IndexCommitment, IndexKey};
 use crate::listing::{self, bit_column, check_listing, Bits, Listing, ListingStatement, Outcome};
@@ -27,27 +26,41 @@ pub struct Constants {
     pub kept: Vec<G1Affine>,
     pub threshold: i64,
     pub most: usize,
+    /// What the coins of slots are, where records come with their certificates; None where these are verified apart.
+    pub chance: Option<Chance>,
+}
+
+/// What a listing tenant's policy and window fix for the coins of all its slots.
+#[derive(Clone, Debug)]
+pub struct Chance {
+    /// Digest of everything else that the coins are of.
+    pub context: [u8; 32],
+    /// A coin is 1 with this probability, over 2^40.
+    pub bound: u64,
+}
+
+impl Chance {
+    fn statement(&self, slot: &Slot, capacity: usize) -> CoinStatement {
+        CoinStatement {
+            context: self.context,
+            c_seed: slot.c_seed,
+            beacon: slot.beacon,
+            slot: slot.slot,
+            capacity,
+            bound: self.bound,
+        }
+    }
 }
 
 /// Encoded commitments to the bits of one record.
 #[derive(Clone, Copy)]
 pub struct Rows<'a> {
-    /// The positions that win by chance, by the slot's verified certificate.
+    /// The positions that win by chance: the slot's certificate, or the commitments of one that is verified.
     pub chance: &'a [u8],
     /// What the account held before the record, by the one before it.
     pub held: &'a [u8],
     /// What it holds after the record.
     pub after: &'a [u8],
-}
-
-impl Rows<'_> {
-    fn decode(&self) -> Result<[Vec<G1Affine>; 3]> {
-        Ok([
-            decode_points(self.chance)?,
-            decode_points(self.held)?,
-            decode_points(self.after)?,
-        ])
-    }
 }
 
 fn statement<'a>(
@@ -120,134 +133,75 @@ pub(crate) fn prove_as<P: Proves>(
     Ok((proof, after.rows.iter().flat_map(encode_point).collect()))
 }
 
-/// A record's proof as a sum that has to vanish.
+/// A record's proof, and its slot's certificate if it comes with it, as sums that have to vanish.
 fn check(
     index: &IndexCommitment,
     constants: &Constants,
     (record, rows, proof): &Item,
-) -> Result<Equation> {
-    let decoded = rows.decode()?;
-    let rows = decoded.each_ref().map(|points| &points[..]);
-    check_listing(&statement(index, constants, record, rows), proof)
+) -> Result<Vec<Equation>> {
+    let mut equations = Vec::with_capacity(constants.equations());
+    let chance = match &constants.chance {
+        None => decode_points(rows.chance)?,
+        Some(chance) => {
+            let statement = chance.statement(&record.slot, index.layout.capacity);
+            let (column, equation) = check_coins(&statement, rows.chance)?;
+            equations.push(equation);
+            column.rows
+        }
+    };
+    let (held, after) = (decode_points(rows.held)?, decode_points(rows.after)?);
+    let statement = statement(index, constants, record, [&chance, &held, &after]);
+    equations.push(check_listing(&statement, proof)?);
+    Ok(equations)
 }
 
 /// Verifies one record's proof.
 pub fn verify(index: &IndexCommitment, constants: &Constants, item: &Item) -> Result<()> {
-    if check(index, constants, item)?.holds(&index.points) {
-        Ok(())
-    } else {
-        Err(Error::Rejected)
-    }
+    batch::verify(index, constants, *item)
 }
 
 /// A record with its commitments and its proof.
 pub type Item<'a> = (Record, Rows<'a>, &'a [u8]);
 
-/// Starts with everything that the records of a batch share.
-fn batch_transcript<O: Oracle>(index: &[u8; 32], constants: &Constants) -> Transcript<O> {
-    let mut transcript = Transcript::new("list batch");
-    transcript.bytes("index", index);
-    transcript.bytes("window", &constants.window);
-    transcript.integer("rows", constants.kept.len() as u64);
-    for point in &constants.kept {
-        transcript.point("kept", point);
-    }
-    transcript.integer("threshold", constants.threshold as u64);
-    transcript.integer("most", constants.most as u64);
-    transcript
-}
+/// Many records of one listing tenant.
+pub type Batch<O = Hash> = batch::Batch<Constants, O>;
 
-/// Absorbs records with their proofs: the weights that follow are drawn after all of it is fixed.
-fn absorb(transcript: &mut Transcript<impl Oracle>, items: &[Item]) {
-    for (record, rows, proof) in items {
-        let Slot {
-            c_seed,
-            beacon,
-            slot,
-        } = &record.slot;
-        for x in [
-            c_seed,
-            beacon,
-            slot,
-            &record.context,
-            &record.cq,
-            &record.htopk,
-        ] {
-            transcript.scalar("record", x);
+impl Kind for Constants {
+    type Item<'a> = Item<'a>;
+
+    fn transcript<O: Oracle>(&self, index: &[u8; 32]) -> Transcript<O> {
+        let mut transcript = Transcript::new("list batch");
+        transcript.bytes("index", index);
+        transcript.bytes("window", &self.window);
+        transcript.integer("rows", self.kept.len() as u64);
+        for point in &self.kept {
+            transcript.point("kept", point);
         }
-        for part in [rows.chance, rows.held, rows.after, proof] {
-            transcript.bytes("proof", part);
+        transcript.integer("threshold", self.threshold as u64);
+        transcript.integer("most", self.most as u64);
+        // Nothing where certificates are verified apart: then it is what it was before they could come with records.
+        if let Some(chance) = &self.chance {
+            transcript.bytes("chance context", &chance.context);
+            transcript.integer("chance bound", chance.bound);
         }
+        transcript
     }
-}
 
-/// Many records of one listing tenant, verified a chunk at a time: as [`crate::answer::Batch`].
-pub struct Batch<O = Hash> {
-    constants: Constants,
-    digest: [u8; 32],
-    batch: batch::Batch<O>,
-}
-
-impl<O: Oracle> Batch<O> {
-    pub fn new(index: Arc<IndexCommitment>, constants: Constants) -> Self {
-        let digest = index.digest();
-        let transcript = batch_transcript(&digest, &constants);
-        Self {
-            constants,
-            digest,
-            batch: batch::Batch::new(index, transcript),
+    fn absorb<O: Oracle>(transcript: &mut Transcript<O>, items: &[Item]) {
+        for (record, rows, proof) in items {
+            record.absorb(transcript);
+            for part in [rows.chance, rows.held, rows.after, proof] {
+                transcript.bytes("proof", part);
+            }
         }
     }
 
-    /// As [`crate::answer::Batch::add`].
-    pub fn add(&mut self, items: &[Item]) -> Refusals {
-        let Self {
-            constants, batch, ..
-        } = self;
-        let index = Arc::clone(&batch.index);
-        batch.add(
-            [items.len(), 1],
-            |transcript| absorb(transcript, items),
-            |i| Ok(vec![check(&index, constants, &items[i])?]),
-        )
+    fn equations(&self) -> usize {
+        1 + usize::from(self.chance.is_some())
     }
 
-    /// As [`crate::answer::Batch::holds`].
-    pub fn holds(&self) -> bool {
-        self.batch.holds()
-    }
-
-    /// As [`crate::answer::Batch::search`].
-    pub fn search(&self, items: &[Item]) -> Refusals {
-        let (index, constants) = (&self.batch.index, &self.constants);
-        let mut transcript: Transcript<O> = batch_transcript(&self.digest, constants);
-        absorb(&mut transcript, items);
-        let weights: Vec<Vec<Fr>> = items
-            .iter()
-            .map(|_| transcript.challenges("weight", 1))
-            .collect();
-        batch::search(index, &weights, |i| {
-            Ok(vec![check(index, constants, &items[i])?])
-        })
-    }
-
-    /// Points and scalars that are kept between chunks.
-    pub fn kept(&self) -> usize {
-        self.batch.kept()
-    }
-}
-
-/// Which records' proofs do not hold, ascending, and why: as [`crate::answer::verify_batch`].
-pub fn verify_batch(
-    index: &Arc<IndexCommitment>,
-    constants: &Constants,
-    items: &[Item],
-) -> Refusals {
-    let mut batch: Batch = Batch::new(Arc::clone(index), constants.clone());
-    let refused = batch::chunks(items, |chunk| batch.add(chunk));
-    match batch.holds() {
-        true => refused,
-        false => batch::chunks(items, |chunk| batch.search(chunk)),
+    fn check(&self, index: &IndexCommitment, item: &Item) -> Result<Vec<Equation>> {
+        check(index, self, item)
     }
 }
 

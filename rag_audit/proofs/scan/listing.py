@@ -17,7 +17,7 @@ from rag_audit.formats.publics import SlotPublic
 from rag_audit.formats.statements import ListedStatement
 from rag_audit.proofs.batch import Refusals, in_chunks
 from rag_audit.proofs.scan import memory
-from rag_audit.proofs.scan.job import RECORD, SLOT, NoiseCertificate
+from rag_audit.proofs.scan.job import RECORD, NoiseCertificate
 from rag_audit.proofs.scan.kept import certify_coins, rows_digest, slot_of
 from rag_audit.proofs.scan.key import COINS_PROTOCOL, LISTING_PROTOCOL, ScanKey
 from rag_audit.proofs.scan.verify import parse_parts, refused
@@ -128,12 +128,13 @@ class ListJob:
 
 
 def constants_of(key: ScanKey) -> _native.ScanListing:
-    """The tenant's constants in native form.
+    """The tenant's constants in native form; a record's certificate of coins is verified in the same sum as its list.
 
     :raises EncodingError: a constant is out of range, or a commitment is no point
     """
     try:
-        return _native.ScanListing(key.window, key.kept or b"", key.hi, key.listed)
+        chance = (coins_context(key), _chance(key))
+        return _native.ScanListing(key.window, key.kept or b"", key.hi, key.listed, chance)
     except (ValueError, OverflowError) as exc:
         raise EncodingError("the policy's constants are refused", field="listing", found=str(exc)) from exc
 
@@ -208,13 +209,7 @@ def list_refusals(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Li
                     expected=expected,
                     found=found,
                 )
-        try:
-            chance = _native.scan_coins_verify(
-                key.capacity, coins_context(key), statement.encode(SLOT), _chance(key), certificate
-            )
-        except ValueError as exc:
-            raise refused(exc) from exc
-        return bound_to(statement, certificate).encode(RECORD), chance, before, after, proof
+        return bound_to(statement, certificate).encode(RECORD), certificate, before, after, proof
 
     if len(proofs) != len(statements):
         raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")

@@ -5,16 +5,14 @@ use ragaudit_core::poseidon::WIDTH;
 
 use super::gadgets::{one_hot, product_of, Term};
 use super::inputs::{session_of, CoalitionSecret, Witness};
-use super::statement::{
-    CoalitionStatement, Columns, Shape, SALT_BITS, SALT_LIMBS, TAG_BOUND, TAG_NIBBLE,
-};
+use super::statement::{CoalitionStatement, Columns, Shape, SALT_BITS, SALT_LIMBS, TAG_BOUND};
 use crate::channel::{Channel, Proves};
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{eq_table, evaluate, prefix, Weight};
-use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_VECTOR};
+use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_NIBBLE, TAG_VECTOR};
 use crate::numbers::power_of_two;
 use crate::poseidon::{hashes, start_of_list};
 use crate::prover::forms::dot;

@@ -7,13 +7,12 @@ use crate::claims::Bound;
 use crate::error::{Error, Result};
 use crate::group::Fr;
 use crate::index::COMPONENT;
-use crate::nibbles::NIBBLE_VARIABLES;
+use crate::nibbles::{NIBBLE_VARIABLES, TAG_NIBBLE};
 use crate::numbers::{log2_ceil, power_of_two, NO_WRAP_BITS};
 use crate::ranges::LIMB_BITS;
 use crate::transcript::{Oracle, Transcript};
 
 pub(crate) const TAG_BOUND: u64 = 2;
-pub(crate) const TAG_NIBBLE: u64 = 3;
 pub(crate) const TAG_PAIR: u64 = 4;
 /// Most records of one certificate.
 pub const MAX_RECORDS: usize = (1 << LIMB_BITS) - 1;

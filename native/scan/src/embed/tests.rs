@@ -1,6 +1,9 @@
 use super::inputs::*;
 use super::statement::*;
 use super::*;
+use std::sync::Arc;
+
+use crate::batch::{verify_all, Refusals};
 use crate::cheat::{
     caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat,
     Without,
@@ -612,10 +615,10 @@ fn batches_name_the_bad_ones() {
     };
     let verdict = |places: [usize; 3]| {
         let items: Vec<_> = (0..3).map(|i| (of(i), &proofs[places[i]][..])).collect();
-        numbers(verify_embed_batch(table, &items))
+        numbers(verify_all(table, &OfTable, &items))
     };
     assert!(verdict([0, 1, 2]).is_empty());
-    assert!(verify_embed_batch(table, &[]).is_empty());
+    assert!(verify_all(table, &OfTable, &[]).is_empty());
     assert_eq!(verdict([0, 2, 1]), [1, 2]);
     let items = [
         (of(0), &proofs[0][..]),
@@ -623,7 +626,7 @@ fn batches_name_the_bad_ones() {
         (cases[2].statement(), &proofs[2][..]),
     ];
     assert_eq!(
-        numbers(verify_embed_batch(table, &items)),
+        numbers(verify_all(table, &OfTable, &items)),
         [1, 2],
         "cut short; another table"
     );
@@ -633,13 +636,13 @@ fn batches_name_the_bad_ones() {
         (of(1), &proofs[0][..]),
         (of(2), &proofs[2][..]),
     ];
-    let outcomes = verify_embed_batch(table, &items);
+    let outcomes = verify_all(table, &OfTable, &items);
     assert!(matches!(
         outcomes[..],
         [(0, Error::Malformed { .. }), (1, Error::Rejected)]
     ));
     let chunk = vec![(of(0), &proofs[0][..]); batch::CHUNK];
-    let mut batch: Batch = Batch::new(Arc::clone(table));
+    let mut batch: Batch = Batch::new(Arc::clone(table), OfTable);
     let mut kept = Vec::new();
     for _ in 0..3 {
         assert_eq!(batch.add(&chunk), []);

@@ -1,11 +1,16 @@
 use super::*;
+use std::sync::Arc;
+
+use crate::batch::{verify_all, Refusals};
+use crate::coins::prove_coins;
 use crate::error::Error;
 use crate::index::commit_index;
 use crate::listing::nothing_held;
 use crate::mutations::refused;
+use crate::noise::Seed;
 use crate::session::Column;
 use ragaudit_core::commitment::pack_nibbles;
-use ragaudit_core::poseidon::hash_list;
+use ragaudit_core::poseidon::{hash, hash_list};
 
 const CAPACITY: usize = 14;
 
@@ -44,6 +49,7 @@ fn constants(index: &IndexCommitment) -> Constants {
         kept: kept(index).rows,
         threshold: 20,
         most: 3,
+        chance: None,
     }
 }
 
@@ -66,6 +72,11 @@ pub(crate) struct Case {
 impl Case {
     /// Of slot `slot`, after what the account held before.
     fn new(slot: u64, held: Column) -> Self {
+        let chance = column(&index(), &[slot as usize, 10], 80 + slot);
+        Self::of(slot_of(slot), slot, held, chance)
+    }
+
+    fn of(of: Slot, slot: u64, held: Column, chance: Column) -> Self {
         let index = index();
         let constants = constants(&index);
         let query = vec![3i8, -7, slot as i8 % 7];
@@ -80,10 +91,7 @@ impl Case {
             query_salt,
             list_salt,
         };
-        let (kept, chance) = (
-            kept(&index),
-            column(&index, &[slot as usize, 10], 80 + slot),
-        );
+        let kept = kept(&index);
         let bits = Bits {
             chance: &chance,
             kept: &kept,
@@ -95,11 +103,7 @@ impl Case {
         let mut list = vec![list_salt, Fr::from(CAPACITY as u64)];
         list.extend(outcome.packed());
         let record = Record {
-            slot: Slot {
-                c_seed: Fr::from(3u8),
-                beacon: Fr::from(8u8),
-                slot: Fr::from(slot),
-            },
+            slot: of,
             context: Fr::from(77u8),
             cq: hash_list(4, &vector),
             htopk: hash_list(5, &list),
@@ -145,6 +149,14 @@ impl Case {
             held: &self.held_rows,
             after,
         }
+    }
+}
+
+fn slot_of(slot: u64) -> Slot {
+    Slot {
+        c_seed: Fr::from(3u8),
+        beacon: Fr::from(8u8),
+        slot: Fr::from(slot),
     }
 }
 
@@ -194,15 +206,33 @@ pub(crate) fn mutations(count: usize) {
         verify(&index, &constants, &(bad.0, bad.1, proof)).is_ok()
     });
     refused("list in a batch", bad.2, count / 10 + 10, |proof| {
-        let named = verify_batch(&index, &constants, &[good, (bad.0, bad.1, proof)]);
+        let named = verify_all(&index, &constants, &[good, (bad.0, bad.1, proof)]);
         numbers(&named) != [1]
     });
+    certificate_mutations(count / 10 + 10);
+}
+
+/// A changed certificate of coins is named as its record's.
+fn certificate_mutations(count: usize) {
+    let index = index();
+    let of = certified(&[1, 2]);
+    let (constants, items) = (&of.constants, of.items());
+    refused(
+        "coins in a batch of lists",
+        items[1].1.chance,
+        count,
+        |chance| {
+            let mut changed = items.clone();
+            changed[1].1.chance = chance;
+            numbers(&verify_all(&index, constants, &changed)) != [1]
+        },
+    );
 }
 
 /// The state after everything of a batch, before its weights.
 fn state_of(index: &IndexCommitment, constants: &Constants, items: &[Item]) -> [u8; 32] {
-    let mut transcript: Transcript = batch_transcript(&index.digest(), constants);
-    absorb(&mut transcript, items);
+    let mut transcript: Transcript = constants.transcript(&index.digest());
+    Constants::absorb(&mut transcript, items);
     transcript.digest()
 }
 
@@ -219,6 +249,7 @@ fn batch_weights_follow_everything() {
         kept: _,
         threshold: _,
         most: _,
+        chance: _,
     } = &constants;
     let Record {
         slot: Slot {
@@ -296,7 +327,7 @@ fn a_chain_is_not_forked() {
     let constants = constants(&index);
     let cases = chain(3);
     let items: Vec<Item> = cases.iter().map(Answered::item).collect();
-    assert!(verify_batch(&index, &constants, &items).is_empty());
+    assert!(verify_all(&index, &constants, &items).is_empty());
     assert_eq!(items[0].1.held, encoded(&nothing_held(index.layout)));
     // From before the record before it, from the beginning, and with what another one left.
     for (i, held) in [
@@ -306,17 +337,17 @@ fn a_chain_is_not_forked() {
     ] {
         let mut other = items.clone();
         other[i].1.held = held;
-        assert_eq!(numbers(&verify_batch(&index, &constants, &other)), [i]);
+        assert_eq!(numbers(&verify_all(&index, &constants, &other)), [i]);
     }
     let mut other = items.clone();
     other[1].1.after = items[2].1.after;
-    assert_eq!(numbers(&verify_batch(&index, &constants, &other)), [1]);
+    assert_eq!(numbers(&verify_all(&index, &constants, &other)), [1]);
     let mut other = items.clone();
     other[1].1.chance = items[2].1.chance;
-    assert_eq!(numbers(&verify_batch(&index, &constants, &other)), [1]);
+    assert_eq!(numbers(&verify_all(&index, &constants, &other)), [1]);
     let mut other = constants.clone();
     other.kept = column(&index, &[0], 70).rows;
-    assert_eq!(numbers(&verify_batch(&index, &other, &items)), [0, 1, 2]);
+    assert_eq!(numbers(&verify_all(&index, &other, &items)), [0, 1, 2]);
 }
 
 #[test]
@@ -325,7 +356,7 @@ fn batches_name_the_bad_ones() {
     let constants = constants(&index);
     let cases = chain(3);
     let good: Vec<Item> = cases.iter().map(Answered::item).collect();
-    let named = |items: &[Item]| numbers(&verify_batch(&index, &constants, items));
+    let named = |items: &[Item]| numbers(&verify_all(&index, &constants, items));
     assert!(named(&good).is_empty());
     assert!(named(&[]).is_empty());
     let mut items = good.clone();
@@ -337,14 +368,103 @@ fn batches_name_the_bad_ones() {
     items[0].0.context += Fr::from(1u8);
     items[1].1.held = &[0xff; 32];
     items[2].1.after = &[];
-    let outcomes = verify_batch(&index, &constants, &items);
+    let outcomes = verify_all(&index, &constants, &items);
     assert_eq!(numbers(&outcomes), [0, 1, 2]);
     assert_eq!(outcomes[0].1, Error::Rejected);
     assert!(matches!(outcomes[1].1, Error::Malformed { at: 0, .. }));
     assert!(matches!(outcomes[2].1, Error::Invalid { .. }));
     let mut other = constants.clone();
     other.window[0] ^= 1;
-    assert_eq!(numbers(&verify_batch(&index, &other, &good)), [0, 1, 2]);
+    assert_eq!(numbers(&verify_all(&index, &other, &good)), [0, 1, 2]);
+}
+
+/// Records that come with the certificates of their coins.
+struct Certified {
+    constants: Constants,
+    answered: Vec<Answered>,
+    certificates: Vec<Vec<u8>>,
+}
+
+fn certified(slots: &[u64]) -> Certified {
+    let seed = Seed([1u8, 2].map(Fr::from));
+    let chance = Chance {
+        context: [6; 32],
+        bound: 1 << 38,
+    };
+    let mut held = nothing_held(index().layout);
+    let (mut answered, mut certificates) = (Vec::new(), Vec::new());
+    for slot in slots {
+        let of = Slot {
+            c_seed: hash(&[1u8, 1, 2].map(Fr::from)).unwrap(),
+            ..slot_of(*slot)
+        };
+        let made = prove_coins(&chance.statement(&of, CAPACITY), &seed, false).unwrap();
+        let case = Case::of(of, *slot, held, made.column);
+        let (proof, after) = case.prove::<Prover>(false);
+        let (bits, blindings) = (case.after.clone(), case.blindings.clone());
+        held = bit_column(case.index.layout, bits, blindings).unwrap();
+        answered.push(Answered { case, after, proof });
+        certificates.push(made.proof);
+    }
+    Certified {
+        constants: Constants {
+            chance: Some(chance),
+            ..constants(&index())
+        },
+        answered,
+        certificates,
+    }
+}
+
+impl Certified {
+    fn items(&self) -> Vec<Item<'_>> {
+        let mut items: Vec<Item> = self.answered.iter().map(Answered::item).collect();
+        for (item, certificate) in items.iter_mut().zip(&self.certificates) {
+            item.1.chance = certificate;
+        }
+        items
+    }
+}
+
+/// Certificate and list stand in one sum, in which neither makes up for the other.
+#[test]
+fn certificates_of_coins_are_verified_with_the_records() {
+    let index = index();
+    let of = certified(&[1, 2, 3]);
+    let (constants, good) = (&of.constants, of.items());
+    let outcomes = |items: &[Item]| verify_all(&index, constants, items);
+    assert_eq!(outcomes(&good), []);
+    verify(&index, constants, &good[0]).unwrap();
+    // Another slot's, one that is cut short, and commitments without what proves them.
+    let mut items = good.clone();
+    items[0].1.chance = good[2].1.chance;
+    items[1].1.chance = &good[1].1.chance[1..];
+    items[2].1.chance = &of.answered[2].case.chance_rows;
+    let [(0, Error::Rejected), (1, Error::Malformed { .. }), (2, Error::Malformed { .. })] =
+        outcomes(&items)[..]
+    else {
+        panic!("{:?}", outcomes(&items));
+    };
+    // Of a certificate that is false the commitments may be the very ones that the list is about.
+    let mut bytes = good[1].1.chance.to_vec();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    let mut items = good.clone();
+    items[1].1.chance = &bytes;
+    assert_eq!(outcomes(&items), [(1, Error::Rejected)]);
+    assert_eq!(verify(&index, constants, &items[1]), Err(Error::Rejected));
+    for change in [
+        (&|c: &mut Chance| c.bound += 1) as &dyn Fn(&mut Chance),
+        &|c| c.context[0] ^= 1,
+    ] {
+        let mut other = constants.clone();
+        change(other.chance.as_mut().unwrap());
+        assert_eq!(numbers(&verify_all(&index, &other, &good)), [0, 1, 2]);
+        assert_ne!(
+            state_of(&index, &other, &good),
+            state_of(&index, constants, &good)
+        );
+    }
 }
 
 #[test]

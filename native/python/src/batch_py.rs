@@ -1,0 +1,174 @@
+//! Many records of the scan argument at once, a class for each kind; encodings as in `scan_py`.
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use ragaudit_scan::batch::{Refusals, CHUNK};
+use ragaudit_scan::index::IndexCommitment;
+use ragaudit_scan::lists::{self, Rows};
+use ragaudit_scan::{answer, embed, Error, Result};
+
+use crate::guard;
+use crate::listing_py::ScanListing;
+use crate::scan_py::{embed_statement, record, ScanIndex, ScanParameters, ScanTable};
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<ScanBatch>()?;
+    m.add_class::<ScanListBatch>()?;
+    m.add_class::<ScanEmbedBatch>()
+}
+
+/// By number in a chunk, why a proof does not hold.
+type Refused = Vec<(usize, String)>;
+
+fn reasons(refused: Refusals) -> Refused {
+    let text = |(i, reason): (usize, Error)| (i, reason.to_string());
+    refused.into_iter().map(text).collect()
+}
+
+/// What every batch does: of a class, its records as bytes that stay Python's, how they are read, and what makes it.
+macro_rules! batch {
+    ($class:ident, $record:ty, $read:path, ($($argument:ident: $type:ty),*), $new:expr) => {
+        #[pymethods]
+        impl $class {
+            /// How many records a chunk should have.
+            #[classattr]
+            const CHUNK: usize = CHUNK;
+
+            #[new]
+            fn new(py: Python<'_>, $($argument: $type),*) -> PyResult<Self> {
+                guard(py, || Ok::<_, Error>($new))
+            }
+
+            /// Adds records; the numbers of those that are no proof at all, with the reason.
+            fn add(&mut self, py: Python<'_>, records: Vec<$record>) -> PyResult<Refused> {
+                let Self { of, batch } = self;
+                guard(py, || {
+                    Ok::<_, Error>(reasons(batch.add(&$read(of, &records)?)))
+                })
+            }
+
+            /// Whether everything that was added and not refused is proved.
+            fn holds(&self, py: Python<'_>) -> PyResult<bool> {
+                guard(py, || Ok::<_, Error>(self.batch.holds()))
+            }
+
+            /// The numbers of the records that do not verify, with the reason, whatever was added before.
+            fn search(&self, py: Python<'_>, records: Vec<$record>) -> PyResult<Refused> {
+                let Self { of, batch } = self;
+                guard(py, || {
+                    Ok::<_, Error>(reasons(batch.search(&$read(of, &records)?)))
+                })
+            }
+
+            /// Points and scalars that are kept between chunks.
+            fn kept(&self) -> usize {
+                self.batch.kept()
+            }
+        }
+    };
+}
+
+/// Records of one tenant, verified a chunk at a time: a sum in memory that does not grow with their number.
+#[pyclass]
+struct ScanBatch {
+    of: (),
+    batch: answer::Batch,
+}
+
+/// A record with its certificate and proof.
+type Answered = (PyBackedBytes, PyBackedBytes, PyBackedBytes);
+
+fn answered<'a>(_: &(), records: &'a [Answered]) -> Result<Vec<answer::Item<'a>>> {
+    records
+        .iter()
+        .map(|(of, certificate, proof)| Ok((record(of)?, [&certificate[..], &proof[..]])))
+        .collect()
+}
+
+batch!(
+    ScanBatch,
+    Answered,
+    answered,
+    (index: &ScanIndex, parameters: &ScanParameters),
+    Self {
+        of: (),
+        batch: answer::Batch::new(Arc::clone(&index.0), parameters.0.clone()),
+    }
+);
+
+/// Records of one listing tenant, likewise.
+#[pyclass]
+struct ScanListBatch {
+    of: (),
+    batch: lists::Batch,
+}
+
+/// A record with its slot's coins (their certificate, or of a `ScanListing` without `chance` verified commitments), the
+/// commitments to what was held before and after it, and its proof.
+type Listed = (
+    PyBackedBytes,
+    PyBackedBytes,
+    PyBackedBytes,
+    PyBackedBytes,
+    PyBackedBytes,
+);
+
+fn listed<'a>(_: &(), records: &'a [Listed]) -> Result<Vec<lists::Item<'a>>> {
+    records
+        .iter()
+        .map(|(of, chance, held, after, proof)| {
+            let rows = Rows {
+                chance,
+                held,
+                after,
+            };
+            Ok((record(of)?, rows, &proof[..]))
+        })
+        .collect()
+}
+
+batch!(
+    ScanListBatch,
+    Listed,
+    listed,
+    (index: &ScanIndex, listing: &ScanListing),
+    Self {
+        of: (),
+        batch: lists::Batch::new(Arc::clone(&index.0), listing.0.clone()),
+    }
+);
+
+/// Proofs of A1 about one table, likewise; `parameters` as for `scan_embed_prove`.
+#[pyclass]
+struct ScanEmbedBatch {
+    of: Embedder,
+    batch: embed::Batch,
+}
+
+/// The table, most tokens of a query, and A.
+type Embedder = (Arc<IndexCommitment>, (usize, u64));
+
+/// A statement with its proof.
+type Embedded = (PyBackedBytes, PyBackedBytes);
+
+fn embedded<'a>(
+    (table, parameters): &'a Embedder,
+    records: &'a [Embedded],
+) -> Result<Vec<embed::Item<'a>>> {
+    records
+        .iter()
+        .map(|(of, proof)| Ok((embed_statement(table, *parameters, of)?, &proof[..])))
+        .collect()
+}
+
+batch!(
+    ScanEmbedBatch,
+    Embedded,
+    embedded,
+    (table: &ScanTable, parameters: (usize, u64)),
+    Self {
+        of: (Arc::clone(&table.0), parameters),
+        batch: embed::Batch::new(Arc::clone(&table.0), embed::OfTable),
+    }
+);
