@@ -20,7 +20,7 @@ from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publics import KeptCommitment, TenantPublic, kept_public, record_public, tenant_public
 from rag_audit.formats.records import BeaconEntry, Enrolment, KeptEntry, QueryRecord, TenantEntry, parse_entry
-from rag_audit.formats.statements import ManyStatement, PublicValues, Statement
+from rag_audit.formats.statements import PublicValues
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.merkle import HashTree, leaf_hash
@@ -29,6 +29,7 @@ from rag_audit.proofs.coalition import coalition_system
 from rag_audit.proofs.groth16 import snarkjs
 from rag_audit.proofs.groth16.coalition import certificate_statement
 from rag_audit.proofs.groth16.many import record_digest
+from rag_audit.proofs.groth16.shared import many_statement
 from rag_audit.proofs.interface import proof_system
 from rag_audit.relation.field import from_hex
 
@@ -163,7 +164,7 @@ def _statements(
 ) -> Iterator[Exported]:
     """The proofs of one statement about one tenant's records, by `seq`; a proof for several records is given once."""
     circuit = groth16.SYSTEM.circuits(constants)[name]
-    whose = {record_digest(s): (seq, s) for seq, s in stated.items() if isinstance(s, Statement)}
+    whose = {record_digest(s): (seq, s) for seq, s in stated.items()} if name == "retrieve" else {}
     written: set[str] = set()
     for seq, values in stated.items():
         value, field = _proof(file, seq, name), f"proofs.{seq}.{name}"
@@ -182,7 +183,7 @@ def _statements(
                 "the proof is also for a record that the ledger does not have", field=field, found=unknown
             )
         own = [whose[d] for d in many.records]
-        together = ManyStatement.of([statement for _, statement in own], places)
+        together = many_statement([statement for _, statement in own], places)
         records = sorted({number for number, _ in own})
         yield _exported(file, f"records-{seq}-{name}", name, records, shared, together, many.proof)
 

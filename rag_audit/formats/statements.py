@@ -6,7 +6,9 @@ They are built from public values (`formats.publics`), and none is ever read fro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 from rag_audit.errors import SchemaError
 from rag_audit.relation.field import to_bytes
@@ -122,6 +124,31 @@ class ListingStatement(PublicValues):
     chance: int
     threshold: int
     most: int
+
+    @staticmethod
+    def of(records: Sequence[ListingStatement], places: int) -> ListingStatement:
+        """The statement for successive records of an account, each with its own.
+
+        :raises SchemaError: they are not as many as the places, do not follow one another, or differ in what they share
+        """
+        if len(records) != places:
+            raise SchemaError("the number of records does not fit the proof", field="records", expected=places,
+                              found=len(records))  # fmt: skip
+        first = records[0]
+        for number, (one, after) in enumerate(pairwise(records)):
+            if one.held_after != after.held_before:
+                raise SchemaError("the records of a proof are not successive ones of one account",
+                                  field=f"records[{number + 1}].held_before")  # fmt: skip
+        for name in ("c_seed", "c_idx", "c_kept", "chance", "threshold", "most"):
+            for number, record in enumerate(records):
+                if getattr(record, name) != getattr(first, name):
+                    raise SchemaError("records of several tenants or windows cannot share a proof",
+                                      field=f"records[{number}].{name}")  # fmt: skip
+        lists: dict[str, Any] = {
+            name: tuple(x for record in records for x in getattr(record, name))
+            for name in ("ctx", "beacon", "slot", "cq", "htopk")
+        }
+        return replace(first, held_after=records[-1].held_after, **lists)
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,10 @@ class IndexCommitment:
 class SharedProofs(Protocol[Key, SharedProof]):
     """Proofs of one statement that are each for several records of a tenant; all of these carry the same JSON."""
 
+    @property
+    def chained(self) -> bool:
+        """Whether the records of a proof are successive ones of one account, and as many as there are places."""
+
     def job(self, jobs: Mapping[str, RecordJob]) -> RecordJob:
         """The job that proves the records of these jobs (`ProofSystem.record_job`), at most as many as there are
         places.

@@ -243,9 +243,10 @@ class Canned:
 
 @dataclass(frozen=True)
 class CannedPair:
-    """`groth16.SharedRetrieve` over `Canned`."""
+    """`groth16.shared.Shared` over `Canned`."""
 
     made: list[tuple[int, ...]]
+    chained: bool = False
 
     def job(self, jobs: Mapping[str, Canned]) -> Canned:
         self.made.append(tuple(slot for job in jobs.values() for slot in job.slots))
@@ -302,6 +303,16 @@ def test_records_are_grouped_by_tenant_and_the_odd_one_is_proved_alone(
         keys = WindowFile.load(window.directory / "public").verification_keys
         assert keys["11" * 32] == "several" and "00" * 32 in keys
         assert window.prove(together=2) == 0 and len(pairs) == 1
+
+
+def test_records_that_follow_one_another_are_grouped_by_account(
+    service: Service, pairs: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CannedPair, "chained", True)
+    with closed(service) as window:
+        assert window.prove(together=2) == 8
+        # One eager, so that its account's second has none to go with; the two of the other account together.
+        assert shapes(window) == [(1, 1), (2, 1), (1, 1), (2, 1), (1, 1)] and len(pairs) == 1
 
 
 def test_a_stop_between_groups_loses_none(service: Service, pairs: list[tuple[int, ...]]) -> None:

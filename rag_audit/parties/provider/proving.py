@@ -168,16 +168,23 @@ class Prover:
         self, missing: Iterable[tuple[QueryRecord, str]], together: int | None
     ) -> Iterator[tuple[list[QueryRecord], str]]:
         """Group the missing proofs by the job that makes them."""
-        sharing: defaultdict[tuple[str, str], list[QueryRecord]] = defaultdict(list)
+        sharing: defaultdict[tuple[str, str, str | None], list[QueryRecord]] = defaultdict(list)
         for record, name in missing:
-            if self._shared(record.tenant, name, together) is None:
+            shared = self._shared(record.tenant, name, together)
+            if shared is None:
                 yield [record], name
             else:
-                sharing[record.tenant, name].append(record)
-        for (_, name), records in sharing.items():
+                account = record.account if shared.chained else None
+                sharing[record.tenant, name, account].append(record)
+        for (_, name, chained), records in sharing.items():
             step = together or 1
-            for start in range(0, len(records), step):
-                yield records[start : start + step], name
+            for run in [records] if chained is None else _successive(records):
+                for start in range(0, len(run), step):
+                    group = run[start : start + step]
+                    if chained is None or len(group) == step:
+                        yield group, name
+                    else:
+                        yield from (([record], name) for record in group)
 
     def _jobs(
         self, groups: dict[str, tuple[list[QueryRecord], str]], together: int | None
@@ -261,3 +268,14 @@ class Prover:
         if places is None:
             return None
         return self._context.system(tenant).shared(name, self._context.public(tenant).constants, places)
+
+
+def _successive(records: Sequence[QueryRecord]) -> list[list[QueryRecord]]:
+    """An account's records by number, in runs without a gap."""
+    runs: list[list[QueryRecord]] = []
+    for record in sorted(records, key=lambda record: record.i):
+        if runs and runs[-1][-1].i + 1 == record.i:
+            runs[-1].append(record)
+        else:
+            runs.append([record])
+    return runs

@@ -20,12 +20,8 @@ from rag_audit.proofs.groth16.keys import (
     proving_key,
 )
 from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, verify_many
-from rag_audit.proofs.groth16.system import (
-    SYSTEM,
-    TABLE_ARTEFACT,
-    instances,
-    many_instance,
-)
+from rag_audit.proofs.groth16.shared import many_instance
+from rag_audit.proofs.groth16.system import SYSTEM, TABLE_ARTEFACT, instances
 
 __all__ = [
     "ENGINES",

@@ -18,7 +18,7 @@ from rag_audit.proofs.groth16.instance import CoalitionInstance
 from rag_audit.proofs.groth16.job import ENGINES, parse_key, parse_proof, prove
 from rag_audit.proofs.groth16.job import verify as verify_proof
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
-from rag_audit.proofs.groth16.system import pinned_key
+from rag_audit.proofs.groth16.shared import pinned_key
 from rag_audit.proofs.interface import OpenedKey, Pins
 from rag_audit.relation.native import hash_list, vector_commitment
 from rag_audit.relation.poseidon import TAG_COALITION

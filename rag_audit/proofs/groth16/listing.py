@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import WitnessError
 from rag_audit.formats.statements import ListingStatement
-from rag_audit.proofs.groth16.circuit import Inputs
+from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_witness
 from rag_audit.proofs.groth16.coins import LISTING_INPUTS, ListingInstance
 from rag_audit.proofs.groth16.job import prove
+from rag_audit.proofs.groth16.many import record_digest
 from rag_audit.relation.vectors import pack_bits, pack_nibbles
 
 
@@ -100,3 +101,68 @@ class ListingJob:
         :raises SetupError: Node, circuit or keys are missing and cannot be made
         """
         return prove(self.instance, self.inputs(), self.statement, vk=self.vk)
+
+
+@dataclass(frozen=True)
+class ListingManyJob:
+    """The job that proves `listing` for successive records of one account, of which each has a job of its own. It is
+    picklable, and holds secrets, which `repr` omits.
+
+    :param instance: the circuit, with as many records as there are jobs
+    :param records: a job of the circuit for one record for each, in the order of their numbers
+    :param names: names of the records in errors
+    :param vk: see `prove`
+    """
+
+    instance: ListingInstance
+    records: tuple[ListingJob, ...]
+    names: tuple[str, ...]
+    vk: str | None = None
+
+    def joined(self) -> ListingJob:
+        """The job for all records in one.
+
+        :raises SchemaError: the statements do not follow one another
+        :raises WitnessError: a record differs in what is shared, or does not hold before it what the one before it left
+        """
+        first, last = self.records[0], self.records[-1]
+        one = replace(self.instance, queries=1)
+        for job, name in zip(self.records, self.names, strict=True):
+            if job.instance != one:
+                raise WitnessError("a record is of another circuit", field=f"{name}.instance")
+            for shared in ("s0", "s1", "index_salt", "rows", "kept"):
+                if getattr(job, shared) != getattr(first, shared):
+                    raise WitnessError(
+                        "a record has other private inputs than the rest", field=f"{name}.{shared}"
+                    )
+        for job, after, name in zip(self.records, self.records[1:], self.names[1:], strict=False):
+            if job.after_salt != after.before[1]:
+                raise WitnessError("a record does not follow the one before it", field=f"{name}.before")
+        return replace(
+            first,
+            instance=self.instance,
+            statement=ListingStatement.of([job.statement for job in self.records], self.instance.queries),
+            after_salt=last.after_salt,
+            queries=tuple(query for job in self.records for query in job.queries),
+            vk=self.vk,
+        )
+
+    def run(self) -> dict[str, Json]:
+        """The proof as JSON: system, circuit, a, b, c, records.
+
+        :raises WitnessError: the private inputs do not satisfy the statement; `field` names the first record that has
+            no proof of its own
+        :raises SchemaError: as `joined`
+        :raises SetupError: Node, circuit or keys are missing and cannot be made
+        """
+        try:
+            proof = self.joined().run()
+        except WitnessError as exc:
+            for job, name in zip(self.records if exc.field is None else (), self.names, strict=False):
+                try:
+                    compute_witness(compile_circuit(job.instance), job.inputs())
+                except WitnessError:
+                    exc.field = name
+                    break
+            raise
+        return proof | {"records": [record_digest(job.statement).hex() for job in self.records]}

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from rag_audit.encoding.canonical import Json, parse_hex
 from rag_audit.errors import SchemaError, WitnessError
-from rag_audit.formats.statements import ManyStatement, Statement
+from rag_audit.formats.statements import ManyStatement, PublicValues, Statement
 from rag_audit.proofs.groth16.circuit import Inputs
 from rag_audit.proofs.groth16.encoding import parse_fields
 from rag_audit.proofs.groth16.instance import MAX_QUERIES, RetrieveManyInstance
@@ -104,7 +104,7 @@ def _listed(value: int | Sequence[int]) -> Sequence[int]:
     return (value,) if isinstance(value, int) else value
 
 
-def record_digest(record: Statement) -> bytes:
+def record_digest(record: PublicValues) -> bytes:
     """SHA-256 over a record's public values, by which a proof of several records names each of them."""
     return sha256(record.encode(order(record))).digest()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rag_audit.formats.policy import Policy
 from rag_audit.proofs.groth16 import coalition
 from rag_audit.proofs.groth16.instance import EmbedInstance, Instance
-from rag_audit.proofs.groth16.system import instances, many_instance
+from rag_audit.proofs.groth16.shared import many_instance
+from rag_audit.proofs.groth16.system import instances
 
 
 def policy_instances(

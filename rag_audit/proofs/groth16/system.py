@@ -4,36 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from rag_audit import _native
-from rag_audit.encoding.canonical import Json, digest_hex
-from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError, WitnessError
+from rag_audit.encoding.canonical import Json
+from rag_audit.errors import PolicyError, RagAuditError, WitnessError
 from rag_audit.formats.constants import KEPT, Constants
 from rag_audit.formats.publics import KeptCommitment, KeptPublic, RecordPublic, SlotPublic, TenantPublic
 from rag_audit.formats.statements import (
     EmbedStatement,
     ListedStatement,
     ListingStatement,
-    ManyStatement,
     PublicValues,
     Statement,
 )
-from rag_audit.proofs.groth16.coins import KeptInstance, ListingInstance, SampledInstance
+from rag_audit.proofs.groth16.coins import KeptInstance
 from rag_audit.proofs.groth16.embed import EmbedJob, table_tree
-from rag_audit.proofs.groth16.instance import (
-    EmbedInstance,
-    Instance,
-    RetrieveInstance,
-    RetrieveManyInstance,
-)
-from rag_audit.proofs.groth16.job import ENGINES, ProofJob, parse_key, parse_proof, refusals
+from rag_audit.proofs.groth16.instance import EmbedInstance, Instance
+from rag_audit.proofs.groth16.job import ENGINES, ProofJob, parse_proof, refusals
 from rag_audit.proofs.groth16.kept import KeptJob, kept_positions
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
-from rag_audit.proofs.groth16.listing import ListingJob, ListingQuery
-from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, record_digest
+from rag_audit.proofs.groth16.listing import ListingJob, ListingManyJob, ListingQuery
+from rag_audit.proofs.groth16.many import RetrieveManyJob
+from rag_audit.proofs.groth16.shared import (
+    Shared,
+    listing_instance,
+    many_instance,
+    pinned_key,
+    retrieve_instance,
+)
 from rag_audit.proofs.interface import (
     IndexCommitment,
     Job,
@@ -61,7 +62,7 @@ def instances(constants: Constants) -> dict[str, Instance]:
     :raises PolicyError: `retrieve` cannot be built for the constants
     """
     made: dict[str, Instance] = {
-        "retrieve": _listing(constants) if constants.listing else _retrieve(constants)
+        "retrieve": listing_instance(constants) if constants.listing else retrieve_instance(constants)
     }
     if constants.sampled:
         made[KEPT] = KeptInstance(constants.capacity)
@@ -80,9 +81,9 @@ class Groth16:
     def check_constants(self, constants: Constants) -> None:
         """See `ProofSystem.check_constants`."""
         if constants.listing:
-            _listing(constants)
+            listing_instance(constants)
         else:
-            _retrieve(constants)
+            retrieve_instance(constants)
 
     def commit_index(
         self,
@@ -128,7 +129,7 @@ class Groth16:
             bits, opening = private.kept
             kept = (bits, int.from_bytes(opening, "big"))
         return ProofJob(
-            instance=_retrieve(constants),
+            instance=retrieve_instance(constants),
             statement=_retrieve_statement(record),
             s0=s0,
             s1=s1,
@@ -146,7 +147,8 @@ class Groth16:
 
     def keyed(self, job: RecordJob) -> tuple[RecordJob, dict[str, str]]:
         """See `ProofSystem.keyed`."""
-        own = cast("ProofJob | EmbedJob | RetrieveManyJob | ListingJob", job)  # this system makes no other
+        # This system makes no other.
+        own = cast("ProofJob | EmbedJob | RetrieveManyJob | ListingJob | ListingManyJob", job)
         keys = proving_key(own.instance)
         return replace(own, vk=keys.vk_digest), {own.instance.digest(): keys.vk_digest}
 
@@ -223,114 +225,13 @@ class Groth16:
         records = value.get("records") if name == "retrieve" and isinstance(value, dict) else None
         return len(records) if isinstance(records, list) else 1
 
-    def shared(self, name: str, constants: Constants, places: int) -> SharedRetrieve | None:
-        """See `ProofSystem.shared`: there are such proofs of `retrieve`, but not of lists."""
-        if name != "retrieve" or constants.listing:
-            return None
-        return SharedRetrieve(many_instance(constants, places))
+    def shared(self, name: str, constants: Constants, places: int) -> Shared | None:
+        """See `ProofSystem.shared`: there are such proofs of `retrieve`."""
+        return Shared(many_instance(constants, places)) if name == "retrieve" else None
 
 
 SYSTEM: ProofSystem[VerificationKey] = Groth16()
 """The system that `proofs.interface.proof_system` returns."""
-
-
-def pinned_key(circuit: str, published: Mapping[str, Json], pins: Pins) -> OpenedKey[VerificationKey]:
-    """A circuit's verification key, which is published under the circuit's digest and accepted if it is pinned.
-
-    :raises SetupError: there is no pin, or no published key
-    :raises InvalidProof: the key is not the pinned one, or names another circuit
-    """
-    place = f"verification_keys.{circuit[:16]}"
-    pin = pins.key(circuit)
-    if pin is None:
-        raise SetupError("the circuit has no pin in trust.toml", expected=f"a pin for circuit {circuit}")
-    if circuit not in published:
-        raise SetupError("the window has no verification key", field=place, expected=pin.vk)
-    found = digest_hex(published[circuit])
-    if found != pin.vk:
-        raise InvalidProof("the verification key is not the pinned one", field=place, expected=pin.vk,
-                           found=found)  # fmt: skip
-    key = parse_key(published[circuit], field=place)
-    if key.circuit != circuit:  # a pin can be wrong, and such a key proves another circuit's statements
-        raise InvalidProof("the verification key is another circuit's", field=place, expected=circuit,
-                           found=key.circuit)  # fmt: skip
-    return OpenedKey(key, found, pin.setup)
-
-
-def many_instance(constants: Constants, queries: int) -> RetrieveManyInstance:
-    """The circuit of `retrieve` for several records.
-
-    :raises PolicyError: the circuit cannot be built for this number of records or these constants
-    """
-    return RetrieveManyInstance(queries, _retrieve(constants))
-
-
-@dataclass(frozen=True)
-class SharedRetrieve:
-    """Proofs of `retrieve` for several records (`SharedProofs`). No policy names their circuit: it follows from the
-    tenant's constants and the proof's number of places, and is accepted if its key is pinned.
-    """
-
-    instance: RetrieveManyInstance
-
-    def job(self, jobs: Mapping[str, RecordJob]) -> RetrieveManyJob:
-        """See `SharedProofs.job`."""
-        own = cast("Mapping[str, ProofJob]", jobs)  # those of `Groth16.record_job` for `retrieve`
-        return RetrieveManyJob(self.instance, tuple(own.values()), tuple(own))
-
-    def published_keys(self) -> dict[str, Json]:
-        """See `SharedProofs.published_keys`."""
-        return {self.instance.digest(): proving_key(self.instance).vk}
-
-    def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey[VerificationKey]:
-        """See `SharedProofs.open_key`."""
-        return pinned_key(self.instance.digest(), published, pins)
-
-    def parse_proof(self, value: Json, *, field: str) -> ManyProof:
-        """See `SharedProofs.parse_proof`."""
-        return parse_many_proof(value, self.instance.digest(), field=field)
-
-    def verify(
-        self,
-        key: VerificationKey,
-        proofs: Sequence[ManyProof],
-        own: Sequence[PublicValues],
-        every: Sequence[PublicValues],
-        *,
-        engine: str = "native",
-    ) -> dict[int, RagAuditError]:
-        """See `SharedProofs.verify`. The names in a proof only select among statements rebuilt here, whose values the
-        pairing check takes.
-        """
-        # The statements of `Groth16.statement` for `retrieve`.
-        mine, theirs = cast("Sequence[Statement]", own), cast("Sequence[Statement]", every)
-        known = {record_digest(statement): statement for statement in theirs}
-        # A proof is in the file once for each of its records, and is checked only once.
-        whole = [p for p in dict.fromkeys(proofs) if all(digest in known for digest in p.records)]
-        stated = [ManyStatement.of([known[d] for d in p.records], self.instance.queries) for p in whole]
-        wrong = refusals(key, [p.proof for p in whole], stated, engine=engine) if whole else {}
-        reasons, whole_set = {whole[i]: reason for i, reason in wrong.items()}, set(whole)
-        bad: dict[int, RagAuditError] = {}
-        for number, (proof, statement) in enumerate(zip(proofs, mine, strict=True)):
-            if record_digest(statement) not in proof.records:
-                bad[number] = InvalidProof("the proof is for other records")
-            elif proof in reasons:
-                bad[number] = reasons[proof]
-            elif proof not in whole_set:
-                bad[number] = SchemaError("the proof is also for a record that the ledger does not have")
-        return bad
-
-
-def _retrieve(c: Constants) -> RetrieveInstance | SampledInstance:
-    values = (c.capacity, c.dimension, c.top_k, c.gains, c.lo, c.hi, c.lattice)
-    return RetrieveInstance(*values) if c.gains and not c.sampled else SampledInstance(*values, c.sampled)
-
-
-def _listing(c: Constants) -> ListingInstance:
-    if not 1 <= c.top_k <= c.capacity:
-        raise PolicyError("the longest list does not fit the circuit", field="listed_max",
-                          expected=f"1..{c.capacity}", found=c.top_k)  # fmt: skip
-    return ListingInstance(c.capacity, c.dimension)
 
 
 def _listing_statement(record: RecordPublic) -> ListingStatement:
@@ -359,7 +260,7 @@ def _listing_job(record: RecordPublic, private: RecordPrivate) -> ListingJob:
         raise WitnessError("what the account holds, or which positions are kept, is missing", field="record")
     before, (bits, opening) = private.listing.before, private.kept
     return ListingJob(
-        instance=_listing(record.tenant.constants),
+        instance=listing_instance(record.tenant.constants),
         statement=_listing_statement(record),
         s0=private.s0,
         s1=private.s1,
