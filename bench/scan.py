@@ -1,28 +1,37 @@
-"""The scan argument at one size: `python -m bench.scan [--documents N] [--gains 1,8,64] [--batch B] [--json]`.
+"""The scan argument at one size: `python -m bench.scan [--documents N] [--gains 1,8,64] [--batch B] [--mechanisms]`.
 
 Figures are of single steps, after a small proof that makes generators and tables. For each step: seconds, cpu_seconds
 (all threads; what to compare while other jobs run) and peak_bytes (the whole process, its index included). Targets at
 10^5 documents of 256 components on two cores: certificate 0.6 s (one gain) and 1.5 s (three), query proof 0.5 s, both
-proofs together 100 KB, index commitment 10 s; docs/performance.md has them all beside what was measured.
+proofs together 100 KB, index commitment 10 s; docs/performance.md has them all beside what was measured. With
+`--mechanisms` the same process measures sampled and listing tenants too: the certificate of kept positions, a sampled
+query without noise, the certificate of a slot's coins, and the list.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit import _native as native
-from rag_audit.formats.statements import Statement
+from rag_audit.formats.statements import ListedStatement, Statement
 from rag_audit.index.engine import Int8Array
 from rag_audit.proofs.scan import SYSTEM, CertificateJob, ProofJob, ScanKey, commit_index, verify_batch
+from rag_audit.proofs.scan.job import SLOT
+from rag_audit.proofs.scan.kept import certify_coins
 from rag_audit.proofs.scan.key import PROTOCOL
+from rag_audit.proofs.scan.listing import ChanceJob, ListJob, held_digest, held_rows
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes
+from rag_audit.relation.native import listed_commitment
 
 LO, HI, LATTICE = 101, 810, 128
 S0, S1, BEACON = 1, 2, 3
+EXACT_LATTICE, KEEP = 1024, round(0.9 * 2**40)
+CHANCE, THRESHOLD, LISTED_MOST = round(5 / 4096 * 2**40), 354, 9
 BLINDING_KEY = bytes(32)
 
 
@@ -48,11 +57,18 @@ def make_case(documents: int, dimension: int, gains: tuple[int, ...], listed: in
 
 
 def measure(
-    documents: int, dimension: int, gains: tuple[int, ...], listed: int, batch: int
+    documents: int,
+    dimension: int,
+    gains: tuple[int, ...],
+    listed: int,
+    batch: int,
+    *,
+    mechanisms: bool = False,
 ) -> dict[str, Any]:
     """All figures: by step, in the units that their names say."""
     costs: dict[str, Cost] = {}
-    rows, vector, scores, noise, positions = make_case(documents, dimension, gains, listed)
+    case = make_case(documents, dimension, gains, listed)
+    rows, vector, scores, noise, positions = case
     costs["index"], points = measured(
         lambda: commit_index(rows.tobytes(), dimension, documents, BLINDING_KEY)
     )
@@ -78,10 +94,79 @@ def measure(
     costs["batch"], bad_in_batch = measured(lambda: verify_batch(key, [wire] * batch, [statement] * batch))
     if bad or bad_in_batch:
         raise SystemExit("a proof that was just made does not verify")
-    return {
-        **by_figure(costs),
-        "bytes": {"index": len(points), "proofs": len(wire)},
-    }
+    sizes = {"index": len(points), "proofs": len(wire)}
+    if mechanisms:
+        more, more_sizes = measure_mechanisms(key, case, statement, batch)
+        costs, sizes = costs | more, sizes | more_sizes
+    return {**by_figure(costs), "bytes": sizes}
+
+
+def measure_mechanisms(
+    plain: ScanKey, case: Case, asked: Statement, batch: int
+) -> tuple[dict[str, Cost], dict[str, int]]:
+    """Figures of a sampled and of a listing tenant over the same index."""
+    costs: dict[str, Cost] = {}
+    documents, vector = plain.capacity, case.vector.tobytes()
+    slot = asked.encode(SLOT)
+    costs["kept"], (proof_of_kept, rows, blindings) = measured(
+        lambda: certify_coins(documents, bytes(32), slot, KEEP, (S0, S1), what="sample", low_memory=False)
+    )
+    costs["kept_verify"], _ = measured(
+        lambda: native.scan_coins_verify(documents, bytes(32), slot, KEEP, proof_of_kept)
+    )
+    kept = native.draw_coins(to_bytes(noise_key(S0, S1, BEACON, 1)), documents, KEEP)
+    bits = np.frombuffer(kept, np.int8)
+    scores = np.frombuffer(case.scores, np.dtype("<i4"))
+    positions = native.noised_top_k(
+        (scores * bits).tobytes(), LO, HI, EXACT_LATTICE, bytes(4 * documents), plain.listed
+    )
+    key = replace(plain, gains=(), lattice=EXACT_LATTICE, kept=rows)
+    statement = replace(asked, htopk=topk_commitment(8, positions))
+    sampled = ProofJob(
+        key, statement, None, b"", case.scores, vector, 7, 8, positions, BLINDING_KEY, kept=(kept, blindings)
+    )
+    costs["sampled"], proof = measured(sampled.run)
+    wire = SYSTEM.parse_proof(proof, key.protocol, field="proof")
+    costs["sampled_verify"], bad = measured(lambda: verify_batch(key, [wire], [statement]))
+    costs["sampled_batch"], bad_in_batch = measured(
+        lambda: verify_batch(key, [wire] * batch, [statement] * batch)
+    )
+
+    key = replace(key, lo=THRESHOLD - 1, hi=THRESHOLD, lattice=1, listed=LISTED_MOST, chance=CHANCE)
+    costs["coins"], coins = measured(ChanceJob(key, slot, S0, S1).run)
+    chance = native.draw_coins(to_bytes(noise_key(S0, S1, BEACON, 1)), documents, CHANCE)
+    wins = np.frombuffer(chance, np.int8) | ((scores >= THRESHOLD) & bits.astype(np.bool_))
+    listed = [int(p) for p in np.flatnonzero(wins)[:LISTED_MOST]]
+    held, after = bytes(documents), np.zeros(documents, np.int8)
+    after[listed] = 1
+    costs["held"], (held_after, _) = measured(lambda: held_rows(documents, after.tobytes(), bytes(32)))
+    of_list = ListedStatement(
+        **{**vars(asked), "htopk": listed_commitment(8, listed, documents)},
+        c_kept=0, before=None, after=held_digest(documents, held_after),
+    )  # fmt: skip
+    job = ListJob(
+        key,
+        of_list,
+        coins,
+        chance,
+        kept,
+        blindings,
+        held,
+        None,
+        bytes(32),
+        case.scores,
+        vector,
+        7,
+        8,
+        BLINDING_KEY,
+    )
+    costs["list"], proof = measured(job.run)
+    record = SYSTEM.parse_proof(proof, key.protocol, field="proof")
+    costs["list_verify"], bad_list = measured(lambda: verify_batch(key, [record], [of_list]))
+    costs["list_batch"], bad_lists = measured(lambda: verify_batch(key, [record] * batch, [of_list] * batch))
+    if bad or bad_in_batch or bad_list or bad_lists:
+        raise SystemExit("a proof that was just made does not verify")
+    return costs, {"kept": len(proof_of_kept), "sampled": len(wire), "record_of_a_list": len(record)}
 
 
 def main() -> None:
@@ -92,6 +177,7 @@ def main() -> None:
     options.add_argument("--gains", default="1", help="comma-separated")
     options.add_argument("--listed", type=int, default=5)
     options.add_argument("--batch", type=int, default=10)
+    options.add_argument("--mechanisms", action="store_true", help="sampled and listing tenants too")
     options.add_argument("--threads", type=int, default=native.threads())
     args = options.parse_args()
     native.set_threads(args.threads)
@@ -105,7 +191,9 @@ def main() -> None:
     }
     measure(min(1000, args.documents), args.dimension, gains, min(5, args.listed), 1)
     native.ScanIndex.commit(bytes(args.dimension), args.dimension, args.documents, BLINDING_KEY)
-    figures = measure(args.documents, args.dimension, gains, args.listed, args.batch)
+    figures = measure(
+        args.documents, args.dimension, gains, args.listed, args.batch, mechanisms=args.mechanisms
+    )
     emit({**head, **figures}, as_json=args.json)
 
 

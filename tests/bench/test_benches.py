@@ -40,13 +40,17 @@ def test_batches() -> None:
 
 def test_the_scan_argument() -> None:
     value = run(
-        "scan", "--documents", "100", "--dimension", "16", "--gains", "1,8", "--batch", "2", "--threads", "1"
-    )
+        "scan", "--documents", "100", "--dimension", "16", "--gains", "1,8", "--batch", "2", "--threads", "1",
+        "--mechanisms",
+    )  # fmt: skip
     assert value["documents"] == 100 and value["gains"] == [1, 8] and value["threads"] == 1
     steps = {"index", "index_decoding", "certificate", "query_proof", "verify", "batch"}
+    steps |= {"kept", "kept_verify", "sampled", "sampled_verify", "sampled_batch"}
+    steps |= {"coins", "held", "list", "list_verify", "list_batch"}
     for name in COST:
         assert set(value[name]) == steps and all(figure > 0 for figure in value[name].values()), name
-    assert set(value["bytes"]) == {"index", "proofs"} and value["bytes"]["proofs"] > 10_000
+    assert set(value["bytes"]) == {"index", "proofs", "kept", "sampled", "record_of_a_list"}
+    assert value["bytes"]["proofs"] > 10_000
 
 
 def test_coalition_certificates() -> None:
