@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -246,7 +246,7 @@ class CannedPair:
     """`groth16.shared.Shared` over `Canned`."""
 
     made: list[tuple[int, ...]]
-    chained: bool = False
+    chained: ClassVar[bool] = False
 
     def job(self, jobs: Mapping[str, Canned]) -> Canned:
         self.made.append(tuple(slot for job in jobs.values() for slot in job.slots))
