@@ -102,7 +102,7 @@ class Unit:
 def tools_of(own: Sequence[str], embed: Embed, seed: int) -> Tools:
     """What an attacker makes of its own texts."""
     model = TokenStatistics(own)
-    return Tools(model, Speller(model), embed, Random(seed))
+    return Tools(model, Speller(model), embed, seed)
 
 
 def numbered(split: Split) -> dict[int, str]:
@@ -116,6 +116,7 @@ def prepare(attack: Attack, split: Split, tools: Tools) -> Prepared:
     :raises AttackError: fewer than half of the documents can be attacked
     """
     texts = numbered(split)
+    tools = replace(tools, random=Random(f"{tools.seed} {attack.name}"))
     tasks: dict[int, list[Task]] = {}
     for number, text in texts.items():
         try:

@@ -198,7 +198,9 @@ class Tools:
     model: TokenStatistics
     speller: Speller
     embed: Embed
+    seed: int = 0
     random: Random = field(default_factory=lambda: Random(0))
+    """Draws of one attack's preparation; each attack gets its own, so that the order of attacks changes nothing."""
     reference: dict[str, list[float]] = field(default_factory=dict)
     """The scores of each document at services that do not hold it, for scores that are relative to them (RMIA)."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ class Result:
 
     def as_json(self) -> dict[str, Any]:
         """JSON form; infinity as the text `inf`."""
-        return json.loads(json.dumps(asdict(self)).replace("Infinity", '"inf"'))  # type: ignore[no-any-return]
+        return json.loads(json.dumps(asdict(self), sort_keys=True).replace("Infinity", '"inf"'))  # type: ignore[no-any-return]
 
     @classmethod
     def parse(cls, value: Mapping[str, Any]) -> Result:
@@ -141,6 +141,55 @@ def digest_of(split: Split) -> str:
     return digest_hex([list(part) for part in (split.members, split.others, split.rest, split.own)])
 
 
+@dataclass
+class Session:
+    """Attacks on the cells of one corpus, each prepared once.
+
+    :param prepared: attacks whose tasks are ready, by name; `learnt` what they learnt at services of the attacker's own
+    """
+
+    plan: Plan
+    attacks: Sequence[Attack]
+    bench: Bench
+    split: Split
+    prepared: dict[str, campaign.Prepared] = field(default_factory=dict)
+    learnt: dict[str, Scorer] = field(default_factory=dict)
+
+    def run(
+        self, out: Path | None = None, progress: Progress | None = None, only: Sequence[Cell] | None = None
+    ) -> list[Result]:
+        """Every attack in every cell, or in some. Finished cells are kept in `out`, and not run again.
+
+        :raises AttackError: an attack cannot be prepared
+        :raises StoreError: a kept cell cannot be read
+        """
+        if out is not None:
+            (out / "cells").mkdir(parents=True, exist_ok=True)
+        results: list[Result] = []
+        cells = self.plan.cells if only is None else only
+        for cell in cells:
+            engine = None
+            for attack in self.attacks:
+                file = None if out is None else self.plan.file(out, attack.name, cell)
+                if file is not None and file.exists():
+                    results.append(_kept(file))
+                else:
+                    engine = engine or self.bench.engine(cell)
+                    ready = self._ready(attack)
+                    results.append(_measure(self.plan, ready, engine, cell, self.learnt.get(attack.name)))
+                    if file is not None:
+                        replace_file(file, json.dumps(results[-1].as_json(), sort_keys=True).encode())
+                if progress is not None:
+                    progress(len(results), len(cells) * len(self.attacks))
+        return results
+
+    def _ready(self, attack: Attack) -> campaign.Prepared:
+        if attack.name not in self.prepared:
+            self.prepared[attack.name] = campaign.prepare(attack, self.split, self.bench.tools)
+            _learn_apart(self.prepared[attack.name], self.bench, self.split, self.learnt)
+        return self.prepared[attack.name]
+
+
 def run(
     plan: Plan,
     attacks: Sequence[Attack],
@@ -149,33 +198,8 @@ def run(
     out: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Result]:
-    """Every attack in every cell of the reference engine. Finished cells are kept in `out`, and not run again.
-
-    :raises AttackError: an attack cannot be prepared
-    :raises StoreError: a kept cell cannot be read
-    """
-    if out is not None:
-        (out / "cells").mkdir(parents=True, exist_ok=True)
-    results: list[Result] = []
-    prepared: dict[str, campaign.Prepared] = {}
-    learnt: dict[str, Scorer] = {}
-    for cell in plan.cells:
-        engine = None
-        for attack in attacks:
-            file = None if out is None else plan.file(out, attack.name, cell)
-            if file is not None and file.exists():
-                results.append(_kept(file))
-            else:
-                engine = engine or bench.engine(cell)
-                if attack.name not in prepared:
-                    prepared[attack.name] = campaign.prepare(attack, split, bench.tools)
-                    _learn_apart(prepared[attack.name], bench, split, learnt)
-                results.append(_measure(plan, prepared[attack.name], engine, cell, learnt.get(attack.name)))
-                if file is not None:
-                    replace_file(file, json.dumps(results[-1].as_json(), sort_keys=True).encode())
-            if progress is not None:
-                progress(len(results), len(plan.cells) * len(attacks))
-    return results
+    """`Session.run` of a new session."""
+    return Session(plan, attacks, bench, split).run(out, progress)
 
 
 def run_elsewhere(

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from rag_audit.cli.attack import Options, documents_of, service_of
 from rag_audit.cli.common import PATH, Group, emit, json_option
 from rag_audit.cli.options import whole_number
+from rag_audit.cli.services import Options, documents_of, service_of
 from rag_audit.encoding.durable import replace_file
 
 

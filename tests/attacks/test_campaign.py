@@ -134,3 +134,17 @@ def test_an_unknown_attack_is_named() -> None:
         chosen(["mba", "nonsense"])
     assert caught.value.found == "nonsense"
     assert {a.name for a in chosen(["all"])} == set(ATTACKS)
+
+
+def test_the_order_of_attacks_and_resumed_runs_change_no_task(bench: Bench, split: Split) -> None:
+    alone = campaign.prepare(chosen(["ia"])[0], split, bench.tools)
+    campaign.prepare(chosen(["mba-random"])[0], split, bench.tools)
+    assert campaign.prepare(chosen(["ia"])[0], split, bench.tools).tasks == alone.tasks
+
+
+def test_some_cells_are_run_as_they_are_with_all(bench: Bench, split: Split, tmp_path: Path) -> None:
+    p = plan(split, ("ia",), Cell("none"), Cell("sampling:0.7"))
+    session = runner.Session(p, chosen(["ia"]), bench, split)
+    (second,) = session.run(tmp_path, only=[p.cells[1]])
+    assert runner.run(p, chosen(["ia"]), bench, split)[1] == second
+    assert len(list((tmp_path / "cells").iterdir())) == 1

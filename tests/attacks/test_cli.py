@@ -41,6 +41,15 @@ def test_a_run_prints_a_table_and_writes_its_files(notes: Path, tmp_path: Path) 
     assert "| rag-mia |" in (out / "section.md").read_text()
 
 
+@pytest.mark.full
+def test_cells_in_two_processes_are_those_of_one(notes: Path, tmp_path: Path) -> None:
+    words = ["attack", "run", "rag-mia", "--data", notes, "--members", 30, "--trials", 20, "--mechanism", "none",
+             "--mechanism", "noise:1:128", "--k", 1, "--json"]  # fmt: skip
+    found = [run(*words, "--jobs", jobs, "--out", tmp_path / str(jobs)) for jobs in (1, 2)]
+    assert [f.exit_code for f in found] == [0, 0]
+    assert found[0].stdout == found[1].stdout
+
+
 def test_a_bound_that_is_exceeded_ends_in_one(
     notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,10 @@ def test_a_mechanism_that_is_none_is_refused(written: str) -> None:
         parse(written, WINDOW, 64)
 
 
+def test_noise_that_no_bound_covers_is_certified_as_nothing() -> None:
+    assert certified_epsilon(parse("noise:1:256", WINDOW, 64), 1, 1, "1e-5") == math.inf
+
+
 def test_a_document_on_several_positions_costs_several_fold() -> None:
     listing, noise = parse("listing:0.7", WINDOW, 64), parse("noise:1,8,64:32", WINDOW, 64)
     assert certified_epsilon(listing, 2, 9, "1e-5", positions=3) == pytest.approx(

@@ -68,8 +68,8 @@ def certified_epsilon(
     :param positions: positions that the document fills
     """
     if isinstance(mechanism, Noise):
-        noise = accounting.Mechanism(mechanism.gains, mechanism.window.lattice)
-        return accounting.eps_at(noise, accounts * queries * positions, delta)
+        noise = _bounded(mechanism)
+        return math.inf if noise is None else accounting.eps_at(noise, accounts * queries * positions, delta)
     if isinstance(mechanism, RandomisedList):
         return positions * mechanism.epsilon(accounts)
     return math.inf
@@ -80,8 +80,16 @@ def certified_auc(mechanism: Mechanism, accounts: int, queries: int) -> float | 
     or none; None where nothing is certified.
     """
     if isinstance(mechanism, Noise):
-        noise = accounting.Mechanism(mechanism.gains, mechanism.window.lattice)
-        return float(accounting.membership(noise, accounts * queries).auc_bound)
+        noise = _bounded(mechanism)
+        return None if noise is None else float(accounting.membership(noise, accounts * queries).auc_bound)
     if isinstance(mechanism, RandomisedList):
         return mechanism.sampling.auc_for(accounts)
     return mechanism.sampling.auc if isinstance(mechanism, SampledTopK) else None
+
+
+def _bounded(noise: Noise) -> accounting.Mechanism | None:
+    """The mechanism that the accountant bounds; None where its support ends before one document's shift."""
+    try:
+        return accounting.Mechanism(noise.gains, noise.window.lattice)
+    except PolicyError:
+        return None
