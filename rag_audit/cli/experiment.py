@@ -115,7 +115,7 @@ def report_(folder: Path, against: Path | None, as_json: bool) -> None:
         as_json,
         [
             *rows,
-            f"{len(rows)} figures in both runs, which differ by {spread:.2f} standard errors in root mean square",
+            f"{len(rows)} figures differ between the runs, by {spread:.2f} standard errors in root mean square",
         ],
     )
 

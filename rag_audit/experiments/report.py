@@ -215,14 +215,14 @@ def _near(figure: Figure) -> bool:
 
 def between(first: Sequence[Line], second: Sequence[Line]) -> tuple[list[str], float]:
     """Two runs figure by figure, and the root mean square of their distances in standard errors, which is about 1 for
-    runs that differ in their seeds alone.
+    runs that differ in their seeds alone. Figures that are the same in both, such as rates of 1, are left out.
     """
     other = {(line.experiment, line.cell, line.column, line.figure.name): line.figure for line in second}
     rows, squares = [], []
     for line in first:
         f, g = line.figure, other.get((line.experiment, line.cell, line.column, line.figure.name))
         total = 0.0 if g is None else (f.error**2 + g.error**2) ** 0.5
-        if g is not None and total > 0:
+        if g is not None and total > 0 and f.value != g.value:
             distance = (f.value - g.value) / total
             squares.append(distance * distance)
             rows.append(f"{line.place}: {_four(f.value)} and {_four(g.value)} ({distance:+.2f} s.e.)")

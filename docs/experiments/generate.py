@@ -1,0 +1,109 @@
+"""Write the tables and pictures of docs/experiments.md from a folder of results.
+
+    python docs/experiments/generate.py experiment-results/full [ANOTHER ..] [--against ANOTHER-SEED]
+
+Of several folders a later one's cells replace an earlier one's.
+
+Between `<!-- table NAME [PREFIX ..] -->` and `<!-- end -->` stands the table of an experiment, of the figures whose
+names start so, and of the cells whose names start as an @PREFIX; `<!-- summary -->` and `<!-- against -->` have the
+ends of both reports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from rag_audit.experiments import report
+from rag_audit.experiments.registry import EXPERIMENTS
+from rag_audit.experiments.report import Line
+from rag_audit.experiments.run import collect
+from rag_audit.experiments.store import Store
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parent / "experiments.md"
+MARK = re.compile(r"<!-- (table|summary|against)([^>]*) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def load(folder: Path) -> list[Line]:
+    """All figures of a folder."""
+    everything = list(EXPERIMENTS.values())
+    results = collect(Store.open(folder), everything)
+    return [
+        line for e in everything if report.has_what_it_reads(results, e) for line in report.lines(results, e)
+    ]
+
+
+def together(folders: Sequence[Path]) -> list[Line]:
+    """The figures of several folders, a later one's cells in place of an earlier one's."""
+    by_cell: dict[tuple[str, str, str | None], list[Line]] = {}
+    for folder in folders:
+        of_folder: dict[tuple[str, str, str | None], list[Line]] = {}
+        for line in load(folder):
+            of_folder.setdefault((line.experiment, line.cell, line.column), []).append(line)
+        by_cell.update(of_folder)
+    return [
+        line for name in EXPERIMENTS for key, lines in by_cell.items() if key[0] == name for line in lines
+    ]
+
+
+def four(value: float | None) -> str:
+    """A real as the tables have it."""
+    return "" if value is None else f"{value:.4f}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def table(lines: Sequence[Line]) -> str:
+    """Figures as a table, without the columns that none of them fills."""
+    heads = ["column", "cell", "figure", "measured", "paper", "s.e. off", "theory", "s.e. off", "bound"]
+    rows = []
+    for line in lines:
+        f, cell = line.figure, line.cell.removeprefix(f"{line.column}-")
+        words = f.name.replace("_", " ") + (f" ({f.note})" if f.note else "")
+        apart = ["" if d is None else f"{d:+.1f}" for d in (f.from_paper, f.from_theory)]
+        measured = four(f.value) + (f" ± {four(f.error)}" if f.error else "")
+        compared = [four(f.paper), apart[0], four(f.theory), apart[1], four(f.bound)]
+        rows.append([line.column or "", cell, words, measured, *compared])
+    kept = [i for i in range(len(heads)) if any(row[i] for row in rows)]
+    lined = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(row[i] for i in kept) + " |" for row in lined)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--against", type=Path, nargs="*", default=[])
+    asked = parser.parse_args()
+    found, other = together(asked.folders), together(asked.against)
+
+    def written(match: re.Match[str]) -> str:
+        kind, (name, *prefixes) = match[1], (match[2].split() or [""])
+        if kind == "summary":
+            text = "```\n" + "\n".join(report.summarise(found).text()) + "\n```"
+        elif kind == "against":
+            both = {line.experiment for line in other}
+            rows, spread = report.between([line for line in found if line.experiment in both], other)
+            far = [row for row in rows if abs(float(row.rpartition("(")[2].split()[0])) > 3]
+            said = f"{len(rows)} figures differ between the runs, by {spread:.2f} standard errors in root mean square;"
+            text = "\n".join(["```", said, "further apart than three:", *(far or ["none"]), "```"])
+        else:
+            figures = tuple(word for word in prefixes if not word.startswith("@")) or ("",)
+            cells = tuple(word[1:] for word in prefixes if word.startswith("@")) or ("",)
+            text = table([
+                line for line in found if line.experiment == name and line.figure.name.startswith(figures)
+                and line.cell.removeprefix(f"{line.column}-").startswith(cells)
+            ])  # fmt: skip
+        return f"<!-- {kind}{match[2]} -->\n{text}\n<!-- end -->"
+
+    PAGE.write_text(MARK.sub(written, PAGE.read_text("utf-8")), "utf-8")
+    for folder in asked.folders:
+        for picture in sorted(folder.glob("*.svg")):
+            shutil.copyfile(picture, HERE / picture.name)
+
+
+if __name__ == "__main__":
+    main()
