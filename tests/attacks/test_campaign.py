@@ -26,7 +26,7 @@ def plan(split: Split, names: tuple[str, ...], *cells: Cell, trials: int = 0) ->
 @pytest.mark.parametrize("name", list(ATTACKS))
 def test_an_attack_tells_members_where_nothing_protects_them(name: str, bench: Bench, split: Split) -> None:
     (result,) = runner.run(plan(split, (name,), Cell("none")), chosen([name]), bench, split)
-    assert result.figures["auc"][0] > (0.65 if name == "min-k" else 0.8)
+    assert result.figures["auc"][0] > (0.65 if name in ("min-k", "s2mia-p") else 0.8)
     assert result.retrieval is not None
     assert result.retrieval[0] > 0.9
     assert result.bounds is None
