@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from rag_audit.attacks.generators.extractive import ExtractiveGenerator
+from rag_audit.attacks.generators.http import ChatGenerator
 from rag_audit.attacks.interface import Generator, Tools
 from rag_audit.attacks.targets import mechanisms
 from rag_audit.attacks.targets.engine import Corpus, Engine
@@ -77,7 +78,7 @@ class Bench:
     tools: Tools
     top_k: int = 5
     seed: int = 0
-    generator: Generator | None = None
+    generator: ChatGenerator | None = None
 
     def __post_init__(self) -> None:
         self.capacity = max(8, 1 << (len(self.documents) - 1).bit_length())
@@ -97,16 +98,20 @@ class Bench:
         if cell.mechanism.startswith("listing") and cell.defence.startswith("mirabel"):
             raise PolicyError("Mirabel is not defined for lists by randomised response", field="--defence",
                               expected="none, prompt or paraphrase", found=cell.defence)  # fmt: skip
-        guarded = cell.defence == "prompt"
         return Engine(
             corpus=self.corpus,
-            generator=self.generator or ExtractiveGenerator(self.tools.model, guarded=guarded),
+            generator=self._generator(guarded=cell.defence == "prompt"),
             mechanism=mechanism,
             hiding=_HIDING.get(cell.defence, "none"),
             rewrite=paraphrase if cell.defence == "paraphrase" else None,
             top_k=self.top_k,
             seed=self.seed,
         )
+
+    def _generator(self, *, guarded: bool) -> Generator:
+        if self.generator is None:
+            return ExtractiveGenerator(self.tools.model, guarded=guarded)
+        return self.generator.guard() if guarded else self.generator
 
     def beside(self, documents: Sequence[str]) -> Engine:
         """A service of the attacker's own like this one, over other documents, without a mechanism."""
