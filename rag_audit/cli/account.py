@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, SOCKET, Group, emit, json_option, say, verifier_key
-from rag_audit.cli.options import whole_number
+from rag_audit.cli.options import model_option, whole_number
 from rag_audit.encoding.canonical import Json, jcs, parse_json, read_bytes, read_json
 from rag_audit.errors import SetupError
 from rag_audit.errors.printable import printable_text
@@ -64,6 +64,7 @@ def account_add(roster: Path, line: Path, as_json: bool) -> None:
     type=PATH,
     help="the provider's window folder on this machine, for which the service is started",
 )
+@model_option
 @json_option
 def query(
     text: str,
@@ -72,16 +73,18 @@ def query(
     provider: str,
     address: Path | None,
     provider_dir: Path | None,
+    model: Path | None,
     as_json: bool,
 ) -> None:
     """Ask one question as an account, check the answer, and keep its receipt."""
     if (address is None) == (provider_dir is None):
         raise click.UsageError("give one of --socket and --provider-dir")
     window = Publication.load(public)
-    asker = Account(directory)
+    asker, embedder = Account(directory), embedder_of(window, model)
     send = over_socket(address) if address is not None else _over_process(provider_dir or Path())
-    answer = asker.ask(window, text, verifier_key(provider, field="--provider"), send)
-    beyond = tokens_beyond(window, text)
+    key = verifier_key(provider, field="--provider")
+    answer = asker.ask(window, text, key, send, embedder=embedder)
+    beyond = tokens_beyond(window, text, embedder, model)
     if beyond:
         say(f"the question was cut: its last {beyond} tokens lie beyond the window's limit")
     value = {"documents": [d.dump() for d in answer.documents], "tokens_beyond": beyond}
@@ -96,8 +99,11 @@ def query(
 @click.option("--account", "directory", type=PATH, required=True, help="the account's folder")
 @click.option("--window", "public", type=PATH, required=True, help="the window's public folder")
 @click.option("--top-k", callback=whole_number, help="documents  [default: the policy's K]")
+@model_option
 @json_option
-def search(text: str, directory: Path, public: Path, top_k: int | None, as_json: bool) -> None:
+def search(
+    text: str, directory: Path, public: Path, top_k: int | None, model: Path | None, as_json: bool
+) -> None:
     """Rank what the account was handed in a window for a question, without asking anybody.
 
     A tenant that lists by randomised response hands a document to an account once, and in no order of relevance.
@@ -105,7 +111,7 @@ def search(text: str, directory: Path, public: Path, top_k: int | None, as_json:
     window = Publication.load(public)
     window.check()
     most = top_k or Policy.parse(window.policy, field="policy").top_k
-    found = Account(directory).holdings(window).best(text, embedder_of(window), most)
+    found = Account(directory).holdings(window).best(text, embedder_of(window, model), most)
     value = {"documents": [{"position": position, "text": document} for position, document in found]}
     if as_json or not found:
         emit(value, as_json, "(the account holds no document of this window)")

@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
-from rag_audit.cli.window import resume
+from rag_audit.cli.settings import resume
 from rag_audit.encoding.canonical import parse_json, read_bytes
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError, StoreError
 from rag_audit.estimate import calibration
@@ -50,7 +50,7 @@ def window_(directory: Path, as_json: bool) -> None:
 @click.option("--paper", is_flag=True, help="reproduce the paper's Observation 5.2: synthetic queries")
 @click.option("--questions", type=PATH, help="one question a line, or JSON lines with a field `question`")
 @click.option("--embedder", "name", default=DEFAULT_EMBEDDER, show_default=True)
-@click.option("--folder", type=PATH, help="the folder of an ONNX embedder")
+@click.option("--model", "--folder", "folder", type=PATH, help="the folder of an ONNX embedder's files")
 @click.option("--theta", default=calibration.OPERATING_POINT, show_default=True, help="in (0, 1)")
 @click.option("--k-max", default=4, show_default=True, type=click.IntRange(min=1))
 @click.option("--accounts", default=calibration.ACCOUNTS, show_default=True, type=click.IntRange(min=2))

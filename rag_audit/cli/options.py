@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 
 import click
 
+from rag_audit.cli.common import PATH
 from rag_audit.encoding.canonical import read_json
 from rag_audit.errors import PolicyError
 from rag_audit.formats.policy import Policy
@@ -34,6 +35,9 @@ def parsed(
         return None if value is None else read(value, param.opts[0])
 
     return callback
+
+
+model_option = click.option("--model", type=PATH, help="the folder of an ONNX embedder's files")
 
 
 @parsed

@@ -26,13 +26,13 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError
-from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW, Calibration
-from rag_audit.formats.tenants import (
-    SystemName,
-)
+from rag_audit.formats.policy import Calibration
+from rag_audit.formats.tenants import SystemName
+from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, published_constants
 from rag_audit.parties.provider.window import now_ms
 from rag_audit.privacy.choose import DEFAULT_EPS_ACC, choose_noise
 from rag_audit.proofs.policy import check_policy
+from rag_audit.relation.scores import ScoreWindow
 
 # The accountant's libraries take most of a second to import; commands that do not need them should not wait.
 
@@ -50,11 +50,9 @@ class _Draft(TypedDict):
     delta_acc: str
     delta_policy: str
     accounts_max: int
-    score_window: tuple[int, int]
     top_k: int
     theta: tuple[int, int]
     certificate: tuple[SystemName, int] | None
-    dimension: int
     proving: Literal["eager", "on-challenge"]
 
 
@@ -167,9 +165,7 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     "--score-window",
     metavar="LO:HI",
     callback=score_range,
-    default="{}:{}".format(*DEFAULT_SCORE_WINDOW),
-    show_default=True,
-    help="raw scores that count",
+    help="raw scores that count  [default: the embedder's, 101:810 for the default one]",
 )
 @click.option("--top-k", callback=whole_number, default="5", show_default=True)
 @click.option(
@@ -195,11 +191,14 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     help="prove the coalition estimate of a window of up to so many records: groth16:64, or scan for large ones",
 )
 @click.option(
-    "--dimension",
-    callback=whole_number,
-    default="256",
+    "--embedder",
+    type=click.Choice(EMBEDDERS),
+    default=DEFAULT_EMBEDDER,
     show_default=True,
-    help="of the embedder's vectors",
+    help="which `open` will embed with: dimension, score window and whether A1 is proved follow from it",
+)
+@click.option(
+    "--dimension", callback=whole_number, help="of the embedder's vectors  [default: the embedder's]"
 )
 @click.option(
     "--query-tokens",
@@ -225,6 +224,9 @@ def new(
     eps_acc: str | None,
     eps_joint: str | None,
     query_tokens: int,
+    embedder: str,
+    dimension: int | None,
+    score_window: tuple[int, int] | None,
     tau: tuple[int, Literal["positions", "seconds"]],
     as_json: bool,
     **options: Unpack[_Draft],
@@ -236,8 +238,13 @@ def new(
     from rag_audit.privacy.compare import comparison
     from rag_audit.privacy.explain import explain
 
+    published = published_constants(embedder)
+    dimension = dimension or published.dimension
+    if score_window is None:
+        default = ScoreWindow.for_scale(published.scale, 1)
+        score_window = default.lo, default.hi
     capacities, systems = _tenants(tenants, system)
-    by_tenant = read_mechanisms(mechanisms, capacities, options["dimension"])
+    by_tenant = read_mechanisms(mechanisms, capacities, dimension)
     chosen = choose_noise(
         gains=gains,
         lattice=lattice,
@@ -263,9 +270,12 @@ def new(
         tau=tau[0],
         tau_unit=tau[1],
         mechanisms=by_tenant,
+        dimension=dimension,
+        score_window=score_window,
+        norm_factor=published.norm_factor,
         **options,
     )
-    check_policy(draft, options["dimension"])
+    check_policy(draft, dimension)
     figures = draft.figures()
     text = explain(draft, figures, chosen.why)
     explained = out.with_name(f"{out.name}.explained.txt")

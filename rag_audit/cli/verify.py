@@ -18,7 +18,7 @@ from rag_audit.formats.policy import DEFAULT_SCORE_WINDOW
 from rag_audit.formats.records import Opening, RosterEntry, log_origin, parse_entry
 from rag_audit.formats.trust import WHOLE_WINDOW, Groth16Pin, Require, Trust, decimal, trust_template
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import manifest_digest, public_artefacts, public_manifest
+from rag_audit.index.embedders import get_embedder, manifest_digest, public_artefacts, public_manifest
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.merkle import HashTree, leaf_hash
@@ -51,6 +51,9 @@ COUNT = re.compile(r"[0-9]{1,15}")
 )
 @click.option("--max-epsilon", help="a tighter limit than trust.toml's")
 @click.option("--allow-unsafe-setup", is_flag=True, help="accept one-party keys; printed in the verdict")
+@click.option(
+    "--model", type=PATH, help="the folder of an ONNX embedder's files, to embed disclosed queries again"
+)
 @click.option("--offline", is_flag=True, default=True, help="no network (the default, and the only mode)")
 @json_option
 @click.pass_context
@@ -64,6 +67,7 @@ def verify(
     challenges: tuple[Path, ...],
     max_epsilon: str | None,
     allow_unsafe_setup: bool,
+    model: Path | None,
     offline: bool,
     as_json: bool,
 ) -> None:
@@ -80,6 +84,7 @@ def verify(
         challenges=challenges,
         max_epsilon=max_epsilon,
         allow_unsafe_setup=allow_unsafe_setup,
+        model=model,
     )
     click.echo(json_text(verdict.as_json()) if as_json else render(verdict), nl=as_json)
     ctx.exit(int(verdict.exit_code))
@@ -187,6 +192,9 @@ def trust() -> None:
 @click.option(
     "--embedder", default="wordllama-256", show_default=True, help="pin this release's public artefacts of it"
 )
+@click.option(
+    "--model", type=PATH, help="pin the files in this folder, which you had from the embedder's publisher"
+)
 @click.option("--show", type=PATH, help="show the fingerprints in a window, unverified, and adopt none")
 @click.option(
     "--require", "settings", multiple=True, metavar="KEY=VALUE", help="a requirement, e.g. max_epsilon=8"
@@ -207,6 +215,7 @@ def trust_new(
     dimension: int,
     together: int | None,
     embedder: str,
+    model: Path | None,
     show: Path | None,
     settings: tuple[str, ...],
 ) -> None:
@@ -225,6 +234,11 @@ def trust_new(
     checked = checked_pins(
         zkeys, policy=policy, dimension=dimension, together=together, ptau=ptau, ptau_digest=ptau_digest
     )
+    if model is None:
+        artefacts, manifest = public_artefacts(embedder), manifest_digest(public_manifest(embedder))
+    else:
+        own = get_embedder(embedder, folder=model).manifest()
+        artefacts, manifest = dict(own["artefacts"]), manifest_digest(own)
     text = trust_template(
         origin=str(origin),
         vkey=str(verifier_key(str(provider), field="--provider")),
@@ -234,8 +248,8 @@ def trust_new(
         accounts=[(line.account, line.key) for line in independent],
         circuits=[*checked, *(pin for path in setups for pin in _pins(path))],
         noise_table=table_digest(),
-        embedder=public_artefacts(embedder),
-        manifest=manifest_digest(public_manifest(embedder)),
+        embedder=artefacts,
+        manifest=manifest,
         scan=protocols_digest(),
         require=_requirements(settings),
     )

@@ -22,24 +22,29 @@ from rag_audit.cli.common import (
     signing_key,
     stages,
 )
-from rag_audit.cli.options import duration
+from rag_audit.cli.options import duration, model_option
+from rag_audit.cli.settings import resume, settings_of, store_settings
 from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.commit.stored import EMBED_RUN, forget, unfinished
-from rag_audit.encoding.canonical import jcs, read_json, read_text
-from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import PolicyError, SetupError
+from rag_audit.encoding.canonical import read_json, read_text
+from rag_audit.errors import PolicyError
 from rag_audit.formats.chain import ClosedWindow
 from rag_audit.formats.layout import Layout
-from rag_audit.formats.models import Model
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
 from rag_audit.formats.records import DrandBeacon, PreviousWindow, RosterEntry, WitnessBeacon
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import Embedder, get_embedder
+from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, get_embedder
 from rag_audit.index.texts import load_directory
 from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.parties.account import load_roster
-from rag_audit.parties.provider.service import admit_notes, answer_lines, certifying, serve_socket
+from rag_audit.parties.provider.service import (
+    admit_notes,
+    answer_lines,
+    certifying,
+    serve_socket,
+    stopped_by_signal,
+)
 from rag_audit.parties.provider.window import Window
 from rag_audit.proofs.executors import open_executor
 from rag_audit.proofs.groth16.instance import MAX_QUERIES
@@ -60,36 +65,6 @@ low_memory_option = click.option(
 )
 
 
-class _Settings(Model):
-    """settings.json: the settings with which the commands open a window again."""
-
-    key: str
-    """path of the file with the provider's key"""
-
-
-def _settings(directory: Path) -> _Settings:
-    path = Layout(directory).settings
-    if not path.exists():
-        raise SetupError(
-            "there is no window in this folder", field=str(directory), hint="rag-audit open --help"
-        )
-    return _Settings.parse(read_json(path, max_bytes=1 << 16), field=str(path))
-
-
-def _with_settings(directory: Path, key: Path) -> Path:
-    """The folder of a window that is to be opened, in which the path of the key is stored before the opening."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    replace_file(Layout(directory).settings, jcs({"key": str(key.resolve())}))
-    return directory
-
-
-def resume(directory: Path, *, low_memory: bool = False) -> Window:
-    """Resume the window in a folder with the key that it was opened with."""
-    window = Window.resume(directory, key=signing_key(Path(_settings(directory).key)))
-    window.low_memory = low_memory
-    return window
-
-
 @click.command("open")
 @click.argument("directory", type=PATH)
 @click.option("--policy", "policy_file", type=PATH, help="the window's policy (`rag-audit policy new`)")
@@ -99,6 +74,15 @@ def resume(directory: Path, *, low_memory: bool = False) -> Window:
 )
 @click.option("--key", type=PATH, help="the provider's signing key (`rag-audit keygen`)")
 @click.option("--origin", help="the ledger's name; the key's name by default")
+@click.option(
+    "--embedder",
+    "name",
+    type=click.Choice(EMBEDDERS),
+    default=DEFAULT_EMBEDDER,
+    show_default=True,
+    help="what embeds documents and queries, as `policy new --embedder` was told",
+)
+@model_option
 @click.option(
     "--witness", "witnesses", type=PATH, multiple=True, help="a witness's nonce line; repeat for each"
 )
@@ -123,6 +107,8 @@ def open_(
     docs: Path | None,
     key: Path | None,
     origin: str | None,
+    name: str,
+    model: Path | None,
     witnesses: tuple[Path, ...],
     drand: int | None,
     drand_signature: str | None,
@@ -147,10 +133,11 @@ def open_(
             nonces if drand is None else DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=drand)
         )
         documents = {tenant: [d.text for d in texts] for tenant, texts in load_directory(docs).items()}
-        embedder = get_embedder(query_tokens=policy.tokens.query, document_tokens=policy.tokens.document)
+        limits = {"query_tokens": policy.tokens.query, "document_tokens": policy.tokens.document}
+        embedder = get_embedder(name, folder=model, **limits)
         _warn_of_cuts(embedder, documents)
         window = Window.open(
-            _with_settings(directory, key),
+            store_settings(directory, key, model),
             key=signer,
             origin=origin or signer.name,
             policy=policy,
@@ -261,15 +248,19 @@ def serve(
     left = iter(range(eager))
     if (address is None) == (not stdio):
         raise click.UsageError("give one of --socket and --stdio")
-    with resume(directory, low_memory=low_memory) as window, certifying(window, ahead, say):
-        window.release.period_s = period
-        if address is None:
-            answer_lines(window, sys.stdin.buffer, sys.stdout.buffer, left)
-            return
-        try:
-            serve_socket(window, address, left, say, _report_fault)
-        except KeyboardInterrupt:
-            say("stopped")
+    try:
+        with (
+            stopped_by_signal(),
+            resume(directory, low_memory=low_memory) as window,
+            certifying(window, ahead, say),
+        ):
+            window.release.period_s = period
+            if address is None:
+                answer_lines(window, sys.stdin.buffer, sys.stdout.buffer, left)
+            else:
+                serve_socket(window, address, left, say, _report_fault)
+    except KeyboardInterrupt:
+        say("stopped")
 
 
 def _report_fault(exc: BaseException) -> None:
@@ -373,6 +364,6 @@ def prove(
 @click.confirmation_option(prompt="delete seed and retained queries of this window for good?")
 def forget_(directory: Path) -> None:
     """Delete a window's seed and retained queries now, before the policy's date: nothing can be proved after it."""
-    _settings(directory)
+    settings_of(directory)
     forget(directory)
     say(f"deleted the secrets of {directory}")

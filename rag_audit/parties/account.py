@@ -297,29 +297,30 @@ def _check_openings(request: SignedRequest, receipt: OpenedReceipt, embedder: Em
             )
 
 
-def embedder_of(window: Publication) -> Embedder:
+def embedder_of(window: Publication, model: Path | None = None) -> Embedder:
     """The embedder (or at least its tokeniser) that a window's manifest names.
 
+    :param model: the folder of its files, if it has any
     :raises SetupError: the embedder is not installed here
     :raises SchemaError: the manifest is not well-formed, or this release's embedder of that name has another
     """
     part = check_manifest(window.embedder)["embedder"]
     tokens = part["tokens"]
-    embedder = get_embedder(part["kind"], query_tokens=tokens["query"], document_tokens=tokens["document"])
+    limits = {"query_tokens": tokens["query"], "document_tokens": tokens["document"]}
+    embedder = get_embedder(part["kind"], folder=model, **limits)
     if embedder.manifest() != part:
         raise SchemaError("this release's embedder is not the committed one", field="embedder", expected=part)
     return embedder
 
 
-def tokens_beyond(window: Publication, text: str) -> int:
+def tokens_beyond(window: Publication, text: str, embedder: Embedder, model: Path | None = None) -> int:
     """The number of a question's tokens beyond the policy's limit, at which every question is cut.
 
     Only the account is told. A public mark would reveal something about a question that the ledger keeps secret.
     """
     kind = check_manifest(window.embedder)["embedder"]["kind"]
-    return len(get_embedder(kind, query_tokens=MAX_TOKENS).tokenize(text)) - len(
-        embedder_of(window).tokenize(text)
-    )
+    whole = get_embedder(kind, folder=model, query_tokens=MAX_TOKENS)
+    return len(whole.tokenize(text)) - len(embedder.tokenize(text))
 
 
 def check_receipt(

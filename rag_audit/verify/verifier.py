@@ -155,6 +155,7 @@ def verify_window(
     max_epsilon: str | None = None,
     allow_unsafe_setup: bool = False,
     challenges: Sequence[Path] = (),
+    model: Path | None = None,
 ) -> Verdict:
     """Verify a window as a third party that trusts nothing but `trust`.
 
@@ -164,6 +165,7 @@ def verify_window(
     :param max_epsilon: a tighter limit than trust.toml's
     :param allow_unsafe_setup: accept one-party keys, which the verdict then states
     :param challenges: notes that the verifier drew itself, which must be answered whatever others the window has
+    :param model: the folder of the embedder's files, if it has any, to re-execute A1 on disclosed queries
     :raises RagAuditError: the window, the trust file or a challenge of the verifier's own cannot be read (exit code 2)
     """
     trusted = trust if isinstance(trust, Trust) else Trust.load(trust)
@@ -174,7 +176,7 @@ def verify_window(
     case = open_case(file, trusted, handed_in, engine, [_previous(path) for path in previous])
     case.unread, case.challenges, case.max_epsilon_asked = unread, own, max_epsilon is not None
     case.figures["allowed"] = allowed
-    embedder, notes = _embedder(case)
+    embedder, notes = _embedder(case, model)
     opening.check(case)
     ledger.check(case)
     proof.check(case)
@@ -296,7 +298,7 @@ def _previous(path: Path) -> WindowFile | RagAuditError:
         return exc
 
 
-def _embedder(case: Case) -> tuple[Embedder | None, list[str]]:
+def _embedder(case: Case, model: Path | None) -> tuple[Embedder | None, list[str]]:
     """The embedder to re-execute A1 with, if trust.toml pins its artefacts and it is installed here, and warnings."""
     part = case.manifest["embedder"]
     if not any(r.receipt.disclosed for r in case.receipts):
@@ -305,11 +307,11 @@ def _embedder(case: Case) -> tuple[Embedder | None, list[str]]:
         return None, ["A1 not re-executed: the embedder's artefacts are not the pinned ones"]
     try:
         tokens = part["tokens"]
-        embedder = get_embedder(
-            part["kind"], query_tokens=tokens["query"], document_tokens=tokens["document"]
-        )
+        limits = {"query_tokens": tokens["query"], "document_tokens": tokens["document"]}
+        embedder = get_embedder(part["kind"], folder=model, **limits)
     except SetupError as exc:
-        return None, [f"A1 not re-executed: {exc.message}" + (f" ({exc.hint})" if exc.hint else "")]
+        hint = exc.hint or ("name their folder with --model" if exc.field == "--model" else "")
+        return None, [f"A1 not re-executed: {exc.message}" + (f" ({hint})" if hint else "")]
     except RagAuditError as exc:
         return None, [f"A1 not re-executed: {exc}"]
     if embedder.manifest() != part:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -244,3 +246,39 @@ def test_an_account_reads_answers_up_to_their_limit(tmp_path: Path, monkeypatch:
     assert answered(100) == "x" * 98
     with pytest.raises(SizeError, match="input too large"):
         answered(101)
+
+
+def test_an_answer_under_way_leaves_before_a_stopped_service_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = FakeWindow()
+    handling, stopping = threading.Event(), threading.Event()
+
+    def slow(value: Any, *, eager: bool) -> Reply:
+        handling.set()
+        assert stopping.wait(60)
+        return Reply({"answer": "late"})
+
+    drained = serving.Running.drained
+
+    def watched(self: serving.Running, seconds: float) -> bool:
+        assert not drained(self, 0.0)
+        stopping.set()
+        return drained(self, 60)
+
+    monkeypatch.setattr(window, "handle", slow)
+    monkeypatch.setattr(serving.Running, "drained", watched)
+    with listening(window, tmp_path, monkeypatch) as connect:
+        connection = connect()
+        connection.sendall(b"{}\n")
+        assert handling.wait(60)
+    with connection:
+        assert json.loads(connection.makefile("rb").readline()) == {"answer": "late"}
+
+
+def test_a_service_is_told_to_stop_as_by_a_keyboard() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), serving.stopped_by_signal():
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Event().wait(60)
+    assert signal.getsignal(signal.SIGTERM) == before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import cast
 
@@ -15,15 +17,47 @@ __all__ = [
     "Embedder",
     "NothingToEmbed",
     "PromptTemplate",
+    "PublishedConstants",
     "TokenLimits",
     "Vectors",
     "get_embedder",
     "manifest_digest",
     "public_artefacts",
     "public_manifest",
+    "published_constants",
 ]
 
 DEFAULT_EMBEDDER = "wordllama-256"
+EMBEDDERS = (DEFAULT_EMBEDDER, "all-MiniLM-L6-v2", "bge-small-en-v1.5")
+
+
+@dataclass(frozen=True)
+class PublishedConstants:
+    """What a policy takes from an embedder, which no file of it is needed for.
+
+    :param dimension: components of its vectors
+    :param scale: of its quantiser, from which the default score window follows
+    :param norm_factor: factor of the integer normalisation; None where it has none, and A1 cannot be proved
+    """
+
+    dimension: int
+    scale: Fraction
+    norm_factor: int | None
+
+
+def published_constants(name: str) -> PublishedConstants:
+    """The constants of one of `EMBEDDERS`.
+
+    :raises SetupError: the embedder is unknown
+    """
+    from rag_audit.index.embedders.onnx import MODELS
+    from rag_audit.index.embedders.wordllama import DIMENSION, NAME, NORM_FACTOR, SCALE
+
+    if name == NAME:
+        return PublishedConstants(DIMENSION, SCALE, NORM_FACTOR)
+    if name not in MODELS:
+        raise SetupError("unknown embedder", field="embedder", expected=list(EMBEDDERS), found=name)
+    return PublishedConstants(MODELS[name].dimension, Fraction(MODELS[name].scale), None)
 
 
 def public_artefacts(name: str) -> dict[str, str]:
@@ -91,5 +125,5 @@ def get_embedder(
     if name not in MODELS:
         raise SetupError("unknown embedder", field="embedder", expected=[NAME, *MODELS], found=name)
     if folder is None:
-        raise SetupError(f"the {name} embedder needs a local folder", field="folder")
+        raise SetupError(f"the {name} embedder needs its files", field="--model", expected="a local folder")
     return OnnxEmbedder(MODELS[name], Path(folder), **limits)

@@ -32,12 +32,14 @@ _HINT = "pip install 'ragaudit-zk[onnx]'"
 
 @dataclass(frozen=True)
 class SentenceModel:
-    """The parameters of a published model that its files do not state. `scale` is a decimal string."""
+    """The parameters of a published model that its files do not state. `scale` is a decimal string; `dimension` is what
+    its publisher says, for a policy that is written without the files."""
 
     name: str
     pooling: Literal["mean", "cls"]
     max_tokens: int
     scale: str = "0.15"
+    dimension: int = 384
     query_prompt: str = ""
 
 

@@ -117,17 +117,18 @@ def inputs_of(
 
 
 def read_back(
-    folder: Path, now: int, embedder: Embedder | None
+    folder: Path, now: int, embedder: Embedder | None, model: Path | None = None
 ) -> tuple[Commitment, list[VerifierKey], Embedder]:
     """Read back and check the commitment in a folder, with its witnesses and its embedder.
 
+    :param model: the files of the committed embedder, if it has any and is not given itself
     :raises StoreError: the state is missing or altered, or the embedder is not the committed one
     """
     commitment, witnesses = load_commitment(folder, now)
     part = commitment.manifest["embedder"]
     tokens = commitment.policy.tokens
     embedder = embedder or get_embedder(
-        part["kind"], query_tokens=tokens.query, document_tokens=tokens.document
+        part["kind"], folder=model, query_tokens=tokens.query, document_tokens=tokens.document
     )
     if embedder.manifest() != part:
         raise StoreError("the embedder is not the committed one", field="embedder", expected=part["kind"])

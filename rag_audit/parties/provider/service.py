@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import socketserver
 import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from io import BufferedIOBase
 from pathlib import Path
+from types import FrameType
 from typing import BinaryIO
 
 from rag_audit.encoding.canonical import parse_json, read_text
@@ -20,6 +22,8 @@ from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.parties.provider.window import Window
 
 MAX_REQUEST_BYTES = 1 << 17
+DRAIN_S = 10.0
+"""Seconds that a stopped service waits for answers under way; one that is cut off later is repeated by its account."""
 IDLE_S = 1.0
 """Seconds between two searches for noise certificates to make, after one that found none."""
 
@@ -53,17 +57,19 @@ def admit_notes(window: Window, say: Say) -> None:
 def serve_socket(
     window: Window, address: Path, eager: Iterator[int], say: Say, on_fault: Callable[[BaseException], None]
 ) -> None:
-    """Answer on a Unix socket that only this user can reach, a thread for each connection, until interrupted.
+    """Answer on a Unix socket that only this user can reach, a thread for each connection, until interrupted; answers
+    under way then leave first.
 
     :param eager: an iterator with one value for each answer to prove before it leaves, whatever the policy
     :param on_fault: called with an exception that is no named error, after which the service continues
     :raises SetupError: the address is a file that is not a socket
     """
     _free(address)
+    running = Running()
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            answer_lines(window, self.rfile, self.wfile, eager)
+            answer_lines(window, self.rfile, self.wfile, eager, running)
 
         def finish(self) -> None:
             with suppress(OSError):  # a reply that nobody is there for
@@ -85,6 +91,52 @@ def serve_socket(
             server.serve_forever()
         finally:
             address.unlink(missing_ok=True)
+            if not running.drained(DRAIN_S):
+                say(
+                    f"an answer took longer than {DRAIN_S:.0f} s and was cut off: its account repeats the request"
+                )
+
+
+class Running:
+    """The answers under way in a service's threads."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._change = threading.Condition()
+
+    def __enter__(self) -> None:
+        with self._change:
+            self._count += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._change:
+            self._count -= 1
+            self._change.notify_all()
+
+    def drained(self, seconds: float) -> bool:
+        """Wait until no answer is under way; False if some still is after so long."""
+        with self._change:
+            return self._change.wait_for(lambda: self._count == 0, seconds)
+
+
+@contextmanager
+def stopped_by_signal() -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does, also for the first process of a container, whose default is to ignore
+    it. A second one ends the process at once. Only a process's main thread can be told so.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -133,20 +185,32 @@ def answer_lines(
     requests: BinaryIO | BufferedIOBase,
     replies: BinaryIO | BufferedIOBase,
     eager: Iterator[int],
+    running: AbstractContextManager[None] | None = None,
 ) -> None:
     """Answer requests, a line each, until their sender ends; a line above the limit is refused and skipped in parts."""
     while line := requests.readline(MAX_REQUEST_BYTES + 1):
-        long = len(line.removesuffix(b"\n")) > MAX_REQUEST_BYTES
-        while long and not line.endswith(b"\n") and (rest := requests.readline(MAX_REQUEST_BYTES)):
-            line = rest
-        if long:
-            reply: Answer | Refusal = window.refuse(
-                "malformed", f"the request's line is longer than {MAX_REQUEST_BYTES} bytes"
-            )
-        else:
-            reply = _reply(window, line.removesuffix(b"\n"), next(eager, None) is not None)
-        replies.write(reply.canonical() + b"\n")
-        replies.flush()
+        with running or nullcontext():
+            _answer_line(window, line, requests, replies, eager)
+
+
+def _answer_line(
+    window: Window,
+    line: bytes,
+    requests: BinaryIO | BufferedIOBase,
+    replies: BinaryIO | BufferedIOBase,
+    eager: Iterator[int],
+) -> None:
+    long = len(line.removesuffix(b"\n")) > MAX_REQUEST_BYTES
+    while long and not line.endswith(b"\n") and (rest := requests.readline(MAX_REQUEST_BYTES)):
+        line = rest
+    if long:
+        reply: Answer | Refusal = window.refuse(
+            "malformed", f"the request's line is longer than {MAX_REQUEST_BYTES} bytes"
+        )
+    else:
+        reply = _reply(window, line.removesuffix(b"\n"), next(eager, None) is not None)
+    replies.write(reply.canonical() + b"\n")
+    replies.flush()
 
 
 def _reply(window: Window, line: bytes, eager: bool) -> Answer | Refusal:

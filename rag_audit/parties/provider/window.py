@@ -140,17 +140,19 @@ class Window(WindowView):
         *,
         key: SigningKey,
         embedder: Embedder | None = None,
+        model: Path | None = None,
         clock: Callable[[], int] = now_ms,
     ) -> Window:
         """Continue a window after a stop or a crash.
 
+        :param model: the folder of the committed embedder's files, if it has any and is not given itself
         :raises StoreError: the state is missing or altered, or an index or text is not the committed one
         :raises WindowStateError: another process has the window open
         """
         directory = Path(directory)
         lock = lock_folder(directory)
         try:
-            made, witnesses, embedder = beginnings.read_back(directory, clock(), embedder)
+            made, witnesses, embedder = beginnings.read_back(directory, clock(), embedder, model)
             window = cls(directory, key, made, embedder, lock, clock, witnesses)
         except BaseException:
             os.close(lock)

@@ -1,0 +1,52 @@
+"""What the provider's commands keep of a window's opening, to open it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rag_audit.cli.common import signing_key
+from rag_audit.encoding.canonical import Json, jcs, read_json
+from rag_audit.encoding.durable import replace_file
+from rag_audit.errors import SetupError
+from rag_audit.formats.layout import Layout
+from rag_audit.formats.models import Model
+from rag_audit.parties.provider.window import Window
+
+
+class Settings(Model):
+    """settings.json: the settings with which the commands open a window again."""
+
+    key: str
+    """path of the file with the provider's key"""
+    model: str | None = None
+    """path of the folder with the embedder's files, if it has any"""
+
+
+def settings_of(directory: Path) -> Settings:
+    path = Layout(directory).settings
+    if not path.exists():
+        raise SetupError(
+            "there is no window in this folder", field=str(directory), hint="rag-audit open --help"
+        )
+    return Settings.parse(read_json(path, max_bytes=1 << 16), field=str(path))
+
+
+def store_settings(directory: Path, key: Path, model: Path | None) -> Path:
+    """The folder of a window that is to be opened, in which the paths that commands need are stored before the
+    opening.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings: dict[str, Json] = {"key": str(key.resolve())}
+    if model is not None:
+        settings["model"] = str(model.resolve())
+    replace_file(Layout(directory).settings, jcs(settings))
+    return directory
+
+
+def resume(directory: Path, *, low_memory: bool = False) -> Window:
+    """Resume the window in a folder with the key that it was opened with."""
+    settings = settings_of(directory)
+    model = None if settings.model is None else Path(settings.model)
+    window = Window.resume(directory, key=signing_key(Path(settings.key)), model=model)
+    window.low_memory = low_memory
+    return window
