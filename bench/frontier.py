@@ -4,7 +4,8 @@ Collections come from RAG_AUDIT_DATA (default ../shared/data): SQuAD dev v1.1, S
 its own. For every mechanism: recall among the first 5, the certified figures for coalitions of 1, 2 and 10 accounts
 with 200 queries each, and the strongest of the attacks in `bench.lists`, whose lower bound on epsilon (confidence
 0.95) has to lie below the certified bound in every cell; the smallest distance is printed, and exit code 1 says that
-a cell lies above. `--out` takes the figures as JSON, the tables and a picture of recall against epsilon.
+a cell lies above. `--out` takes the figures as JSON, the tables and a picture of recall against epsilon,
+and lets an interrupted run go on.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from bench.lists import Attack, Target
 from rag_audit import accounting
 from rag_audit.accounting.coins import Listing, Sampling, coin_of
 from rag_audit.empirical.sets import Collection, collection
+from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError, RagAuditError
 from rag_audit.formats.tenants import ListingRules
 from rag_audit.index.embedders import Embedder, get_embedder
@@ -308,6 +310,29 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
+def _asked(args: Namespace) -> dict[str, Any]:
+    """What a collection's figures depend on."""
+    names = ("questions", "lists", "windows", "repeats", "seed")
+    return {name: getattr(args, name) for name in names} | {"revision": machine()["revision"]}
+
+
+def kept(args: Namespace, name: str) -> dict[str, Any] | None:
+    """A collection's figures from an earlier run with the same options at the same revision, or None."""
+    path = args.out and args.out / f"frontier-{name}.json"
+    if not path or not path.exists():
+        return None
+    value = json.loads(path.read_text(encoding="utf-8"))
+    return value["result"] if value["asked"] == _asked(args) else None
+
+
+def keep(args: Namespace, name: str, result: dict[str, Any]) -> dict[str, Any]:
+    """Keep a collection's figures in `--out`, so that an interrupted run goes on with the next one."""
+    if args.out:
+        value = {"asked": _asked(args), "machine": machine(), "result": result}
+        replace_file(args.out / f"frontier-{name}.json", json.dumps(value).encode())
+    return result
+
+
 def main() -> int:
     """Measure, print, and say whether a lower bound lies above its certified bound."""
     options = parser(__doc__)
@@ -329,7 +354,12 @@ def main() -> int:
         print(f"bench: {exc}", file=sys.stderr)
         return 2
     embedder = get_embedder(EMBEDDER)
-    results = [study(each, embedder, args) for each in texts]
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+    results = [
+        kept(args, name) or keep(args, name, study(each, embedder, args))
+        for name, each in zip(args.collections, texts, strict=True)
+    ]
     smallest = min(result["smallest_distance"] for result in results)
     report = {
         "seed": args.seed,
@@ -340,7 +370,6 @@ def main() -> int:
     }
     tables = "\n".join(table(result) for result in results)
     if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
         whole = {"machine": machine(), **report}
         (args.out / "frontier.json").write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
         (args.out / "frontier.md").write_text(tables, encoding="utf-8")
