@@ -229,6 +229,7 @@ def test_an_account_reads_answers_up_to_their_limit(tmp_path: Path, monkeypatch:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(str(path))
             listener.listen()
+            listener.settimeout(60)
 
             def answer() -> None:
                 connection, _ = listener.accept()
@@ -239,7 +240,7 @@ def test_an_account_reads_answers_up_to_their_limit(tmp_path: Path, monkeypatch:
             thread = threading.Thread(target=answer)
             thread.start()
             try:
-                return account_commands._over_socket(path)(request)
+                return account_commands.over_socket(path)(request)
             finally:
                 thread.join()
 
