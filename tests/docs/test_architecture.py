@@ -3,6 +3,7 @@
 import ast
 import itertools
 import re
+import shutil
 import subprocess
 import tomllib
 from graphlib import CycleError, TopologicalSorter
@@ -106,14 +107,16 @@ def test_modules_can_be_read_in_one_go() -> None:
     assert {name for name, count in lines.items() if count > MOST_LINES} == set(LONGER)
 
 
-SCAN = ROOT / "native/scan/src"
+NATIVE = ROOT / "native"
+OF_A_VERIFIER = ("relation", "argument")
+"""The crates that a verifier of the scan argument is made of; provers have `scan` besides."""
 
 
-def _rust_modules() -> dict[str, str]:
-    """The scan crate's modules, tests apart, as their code without comments."""
-    texts = {}
-    for path in sorted(SCAN.rglob("*.rs")):
-        name = "::".join(path.relative_to(SCAN).with_suffix("").parts).removesuffix("::mod")
+def _rust_modules(crate: str) -> dict[str, str]:
+    """A crate's modules, tests apart, as their code without comments."""
+    texts, source = {}, NATIVE / crate / "src"
+    for path in sorted(source.rglob("*.rs")):
+        name = "::".join(path.relative_to(source).with_suffix("").parts).removesuffix("::mod")
         code = re.sub(r"//.*", "", path.read_text())
         texts[name] = re.split(r"#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod \w+ \{", code)[0]
     of_tests = {
@@ -139,24 +142,65 @@ def _rust_imports(name: str, modules: dict[str, str]) -> set[str]:
     return found - {name, ""}
 
 
-def test_no_rust_module_of_the_scan_imports_itself_by_way_of_others() -> None:
-    modules = _rust_modules()
+@pytest.mark.parametrize("crate", [*OF_A_VERIFIER, "scan"])
+def test_no_rust_module_of_the_scan_imports_itself_by_way_of_others(crate: str) -> None:
+    modules = _rust_modules(crate)
     graph = {name: _rust_imports(name, modules) for name in modules}
-    assert {"session", "link", "channel"} <= graph["closing"]
-    assert "closing::columns" in graph["closing::opening"]
+    if crate == "argument":
+        assert {"session", "link", "channel"} <= graph["closing"]
+        assert "closing::columns" in graph["closing::opening"]
     TopologicalSorter(graph).prepare()  # raises CycleError, with the circle
 
 
-def test_the_verifier_s_side_of_a_run_reaches_no_prover_s() -> None:
-    modules = _rust_modules()
+def test_a_verifier_s_crates_have_no_prover_no_lanes_and_no_threads() -> None:
+    manifests = {name: tomllib.loads((NATIVE / name / "Cargo.toml").read_text()) for name in OF_A_VERIFIER}
+    found = {name: set(manifest["dependencies"]) for name, manifest in manifests.items()}
+    own = {crate for names in found.values() for crate in names if crate.startswith("ragaudit")}
+    assert own == {"ragaudit-relation"}
+    others = {crate for names in found.values() for crate in names} - own
+    assert others == {"ark-bn254", "ark-ec", "ark-ff", "num-bigint", "sha2", "thiserror", "zeroize"}
+    for crate in OF_A_VERIFIER:
+        code = "\n".join(_rust_modules(crate).values())
+        assert not re.findall(r"\brayon\b|\bragaudit_core\b|\blanes\b|\bgetrandom\b|\bunsafe\b", code)
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="Cargo says what a crate depends on")
+def test_nothing_beneath_a_verifier_s_crate_has_threads() -> None:
+    command = ["cargo", "tree", "--offline", "--locked", "--package", "ragaudit-argument",
+               "--edges", "normal", "--prefix", "none", "--format", "{p}"]  # fmt: skip
+    tree = subprocess.run(command, cwd=NATIVE, capture_output=True, text=True)
+    if tree.returncode != 0 and "offline" in tree.stderr:
+        pytest.skip("the crates are not fetched")
+    assert tree.returncode == 0, tree.stderr
+    names = {line.split()[0] for line in tree.stdout.splitlines()}
+    assert {"ragaudit-argument", "ragaudit-relation", "ark-bn254"} <= names
+    assert not {name for name in names if name.startswith(("rayon", "crossbeam", "getrandom"))}
+    assert {name for name in names if name.startswith("ragaudit")} == {
+        "ragaudit-argument",
+        "ragaudit-relation",
+    }
+
+
+def test_nothing_in_the_argument_s_crate_is_a_prover() -> None:
+    """What a prover is asked stands in `prover`; whoever answers is another crate."""
+    modules = _rust_modules("argument")
+    asked = set(re.findall(r"pub trait (\w+)", modules["prover"]))
+    assert {"Knows", "Sums", "Tree", "Boxes"} <= asked
+    every = rf"\bimpl\b[^{{;]*\b({'|'.join(sorted(asked))})\b[^{{;]* for "
+    assert {name: re.findall(every, code) for name, code in modules.items() if re.findall(every, code)} == {}
+    answers = "\n".join(_rust_modules("scan").values())
+    assert asked == set(re.findall(every, answers))
+
+
+def test_the_verifier_s_side_of_a_run_reaches_no_protocol() -> None:
+    modules = _rust_modules("argument")
     reached, left = set(), ["verifier"]
     while left:
         name = left.pop()
         reached.add(name)
         left += sorted(_rust_imports(name, modules) - reached)
     assert {"channel", "transcript", "equation"} <= reached
-    assert "prover::channel" in modules
-    assert {name for name in reached if name.split("::")[0] in ("prover", "session")} == set()
+    assert "session" in modules and not reached & {"session", "closing", "query"}
 
 
 def test_a_circle_of_rust_modules_is_seen() -> None:
@@ -170,12 +214,11 @@ def test_a_circle_of_rust_modules_is_seen() -> None:
 
 
 def test_rust_files_can_be_read_in_one_go() -> None:
-    native = ROOT / "native"
-    members = tomllib.loads((native / "Cargo.toml").read_text())["workspace"]["members"]
+    members = tomllib.loads((NATIVE / "Cargo.toml").read_text())["workspace"]["members"]
     files = [path for member in members for part in ("src", "tests", "benches")
-             for path in (native / member / part).rglob("*.rs")]  # fmt: skip
-    lines = {str(path.relative_to(native)): path.read_text().count("\n") for path in files}
-    assert "scan/src/lib.rs" in lines
+             for path in (NATIVE / member / part).rglob("*.rs")]  # fmt: skip
+    lines = {str(path.relative_to(NATIVE)): path.read_text().count("\n") for path in files}
+    assert {"argument/src/lib.rs", "scan/src/lib.rs"} <= set(lines)
     assert {name for name, count in lines.items() if count > MOST_RUST_LINES} == set(LONGER_RUST)
 
 
@@ -183,8 +226,9 @@ def test_no_place_of_the_scan_differs_in_tests() -> None:
     """They run the protocols as they ship: simulators and cheats have a `Channel` and a random oracle of their own."""
     module = r"#\[cfg\(test\)\]\n(?:pub\(crate\) )?mod \w+;"
     places = {
-        name: re.findall(r"cfg\w*!?[\[(].*\btest\b.*", re.sub(module, "", code))
-        for name, code in _rust_modules().items()
+        f"{crate}::{name}": re.findall(r"cfg\w*!?[\[(].*\btest\b.*", re.sub(module, "", code))
+        for crate in (*OF_A_VERIFIER, "scan")
+        for name, code in _rust_modules(crate).items()
     }
-    assert "transcript" in places
+    assert "argument::transcript" in places
     assert {name: found for name, found in places.items() if found} == {}

@@ -24,7 +24,7 @@ use ragaudit_scan::poseidon::hashes;
 use ragaudit_scan::prover::Prover;
 use ragaudit_scan::query::Certified;
 use ragaudit_scan::session::{Column, ColumnId, Opening, Session};
-use ragaudit_scan::sumcheck::{sumcheck, Product};
+use ragaudit_scan::sumcheck::{sumcheck, Gate};
 use ragaudit_scan::transcript::Transcript;
 
 const VARIABLES: usize = 14;
@@ -119,6 +119,7 @@ fn matrix_vector(c: &mut Criterion) {
         claim(&mut session, id, layout.variables);
         session
     };
+    let blindings = |place| case.key.blinding(place);
     let link = || Link {
         index: &case.index,
         query,
@@ -126,7 +127,7 @@ fn matrix_vector(c: &mut Criterion) {
             query: &case.answer.query,
             salt,
             blinding,
-            key: &case.key,
+            index: &blindings,
         }),
         claims: Vec::new(),
     };
@@ -169,7 +170,7 @@ fn sums(c: &mut Criterion) {
                 Expr::zero(),
                 2,
                 Some(tables),
-                Product,
+                Gate::Product,
             )
         })
     });

@@ -6,8 +6,7 @@ use crate::field::Fr;
 use crate::noise::{draws_of, words, DRAWS_PER_BLOCK, DRAWS_PER_WORD, MAX_POSITIONS, TASK};
 use crate::Error;
 
-/// Bits of a coin's draw.
-pub const COIN_BITS: usize = 40;
+pub use ragaudit_relation::COIN_BITS;
 
 /// 1 for each of the first draws under a key that is below the bound, by the same steps whatever the key and the bound.
 pub fn coins(kappa: &Fr, count: usize, bound: u64) -> Result<Vec<u8>, Error> {

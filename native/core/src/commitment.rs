@@ -9,8 +9,7 @@ use crate::Error;
 
 /// Domain tag of an index.
 pub const TAG_INDEX: u64 = 7;
-/// Nibbles of one packed field element: 252 bits, so every packed element is canonical.
-pub const NIBBLES_PER_ELEMENT: usize = 63;
+pub use ragaudit_relation::NIBBLES_PER_ELEMENT;
 
 /// Components -8..7 as nibbles v + 8, 63 an element, least significant first, the last padded with 8.
 pub fn pack_nibbles(components: &[i8]) -> Vec<Fr> {

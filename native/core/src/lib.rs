@@ -6,8 +6,6 @@ pub mod coins;
 pub mod commitment;
 #[cfg(feature = "count")]
 pub mod count;
-pub mod error;
-pub mod field;
 pub mod g1;
 pub mod int4;
 pub mod lanes;
@@ -21,4 +19,4 @@ pub mod threads;
 
 mod limbs;
 
-pub use error::Error;
+pub use ragaudit_relation::{error, field, Error};

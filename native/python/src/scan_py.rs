@@ -13,7 +13,7 @@ use ragaudit_scan::coins::{coin_column, prove_coins, verify_coins, CoinStatement
 use ragaudit_scan::embed::{prove_embed, verify_embed, EmbedStatement, Query};
 use ragaudit_scan::group::{decode_points, encode_point};
 use ragaudit_scan::index::{
-    commit_components, commit_index, commit_table, IndexCommitment, IndexKey,
+    commit_components, commit_index, commit_table, decode_index, IndexCommitment, IndexKey,
 };
 use ragaudit_scan::noise::{noise_column, Seed};
 use ragaudit_scan::query::{Answer, Certified};
@@ -86,8 +86,7 @@ impl ScanIndex {
     /// The published points, checked.
     #[new]
     fn new(py: Python<'_>, points: &[u8], dimension: usize, capacity: usize) -> PyResult<Self> {
-        guard(py, || IndexCommitment::decode(points, dimension, capacity))
-            .map(|c| Self(Arc::new(c)))
+        guard(py, || decode_index(points, dimension, capacity)).map(|c| Self(Arc::new(c)))
     }
 
     /// Commits to int8 rows in -7..7 of shape (positions, dimension), blinded from a fresh 32-byte key.
@@ -423,8 +422,7 @@ impl ScanTable {
     #[new]
     fn new(py: Python<'_>, points: &[u8], dimension: usize, vocabulary: usize) -> PyResult<Self> {
         let capacity = vocabulary.saturating_add(1);
-        guard(py, || IndexCommitment::decode(points, dimension, capacity))
-            .map(|c| Self(Arc::new(c)))
+        guard(py, || decode_index(points, dimension, capacity)).map(|c| Self(Arc::new(c)))
     }
 
     /// Commits to int8 rows in -7..7 of shape (vocabulary, dimension), without blinding.

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::rc::Rc;
 
+use ragaudit_argument::prover::{Folds, Knows};
+
 use crate::channel::{Channel, Mask, Proves, Verifies};
+use crate::engine::Fast;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::group::{query_generators, tables, vector_generators, Fr, G1Affine, G1Projective};
 use crate::prover::Prover;
-use crate::secrets::{Nonces, Secrets};
+use crate::secrets::Nonces;
 use crate::transcript::{Hash, Kind, Oracle, State, Transcript};
 use crate::verifier::Verifier;
 
@@ -202,16 +205,17 @@ impl<'p> Verifies<'p> for Cheat<'p> {
 
 impl Channel for Cheat<'_> {
     type Oracle = Told;
+    type Engine = Fast;
     type Closed = Closed;
 
-    fn secrets(&self) -> Option<&Secrets> {
+    fn secrets(&self) -> Option<&dyn Knows> {
         match self {
             Self::Prover(prover) => prover.secrets(),
             Self::Verifier(_) => None,
         }
     }
 
-    fn secrets_mut(&mut self) -> Option<&mut Secrets> {
+    fn secrets_mut(&mut self) -> Option<&mut dyn Knows> {
         match self {
             Self::Prover(prover) => prover.secrets_mut(),
             Self::Verifier(_) => None,
@@ -221,7 +225,7 @@ impl Channel for Cheat<'_> {
     fn commitment(
         &mut self,
         label: &str,
-        make: impl FnOnce(&mut Secrets) -> G1Projective,
+        make: impl FnOnce(&mut dyn Knows) -> G1Projective,
     ) -> Result<G1Affine> {
         match self {
             Self::Prover(prover) => prover.commitment(label, |s| sent(label, make(s))),
@@ -258,6 +262,13 @@ impl Channel for Cheat<'_> {
     fn respond(&self, mask: Option<Mask>, c: Fr, secret: Option<Vec<Fr>>) -> Option<Vec<Fr>> {
         match self {
             Self::Prover(prover) => prover.respond(mask, c, secret),
+            Self::Verifier(_) => None,
+        }
+    }
+
+    fn folds(&self, responses: Vec<Fr>) -> Option<Box<dyn Folds>> {
+        match self {
+            Self::Prover(prover) => prover.folds(responses),
             Self::Verifier(_) => None,
         }
     }

@@ -1,46 +1,35 @@
-//! The scan argument: noise, every score and the selection of a large index, proved without a trusted setup.
+//! The scan argument's provers: noise, every score and the selection of a large index, proved without a trusted setup.
 //!
-//! Read the layers in this order, each with its page in `docs/scan/`: [`transcript`], [`group`], [`channel`] (what the
-//! parties do differently), [`session`] (hidden messages and what is proved of them), [`sumcheck`], [`lookup`],
-//! [`poseidon`], [`noise`], [`index`], [`query`], [`listing`], [`embed`], [`coalition`]. What only provers compute is in [`prover`].
+//! The protocols and their verifier stand in `ragaudit-argument`, once for both parties. This crate has what only provers
+//! have: what goes into a run, by the protocol's name, and what they compute of it, in [`prover`]. It verifies by the same
+//! code on all lanes and threads ([`engine`]). The tests of all parties are here, simulators and cheats too.
 pub mod answer;
-mod asked;
+pub mod asked;
 pub mod batch;
-pub mod channel;
-pub mod claims;
-pub mod closing;
 pub mod coalition;
 pub mod coins;
 pub mod embed;
-pub mod equation;
-pub mod error;
-pub mod expr;
+pub mod engine;
 pub mod group;
 pub mod index;
 pub mod link;
 pub mod listing;
 pub mod lists;
-pub mod lookup;
 pub mod mle;
-mod nibbles;
+mod msm;
 pub mod noise;
-pub mod numbers;
 pub mod poseidon;
-pub mod protocol;
 pub mod prover;
 pub mod query;
-mod ranges;
-mod schnorr;
 mod secrets;
-mod segments;
-pub mod session;
 pub(crate) mod small;
-pub mod sumcheck;
-pub mod transcript;
 pub mod verifier;
 mod words;
 
-pub use error::{Error, Result};
+pub use ragaudit_argument::{
+    channel, claims, equation, error, expr, gates, lookup, nibbles, numbers, protocol, ranges,
+    segments, session, sumcheck, transcript, Error, Result,
+};
 
 #[cfg(test)]
 mod cheat;

@@ -1,41 +1,22 @@
-//! The proof of one list by randomised response: who wins, who of them is listed, and what the account holds after it.
-//! `docs/scan/listing.md`.
+//! Proofs of lists by their provers: `docs/scan/listing.md`.
 use std::sync::Arc;
 
-use ark_ff::{AdditiveGroup, Field};
-use ragaudit_core::lanes::Lanes;
+use ragaudit_argument::listing::listing_protocol;
+pub use ragaudit_argument::listing::{statement, ListingStatement, LIMITS, MAX_LISTED, RULES};
 use zeroize::Zeroize;
 
-use crate::asked::{
-    component_segments, count_components, count_scores, score_rows, score_variables, send_query,
-    vector_list,
-};
-use crate::channel::{Channel, Proves, Verifies};
-use crate::claims::Bound;
+use crate::channel::Proves;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
-use crate::expr::{Expr, Var};
-use crate::group::{encode_scalar, Fr};
+use crate::group::encode_scalar;
 use crate::index::IndexKey;
-use crate::link::{Link, LinkSecret};
-use crate::lookup::{lookups, Count, Entry, Segment};
-use crate::mle::{eq_table, Weight};
-use crate::nibbles::{NIBBLE_VARIABLES, TAG_VECTOR};
-use crate::numbers::{half, log2_ceil, power_of_two};
-use crate::poseidon::{permutations, Call};
 use crate::session::{Column, Opening, Session};
-use crate::small;
-use crate::sumcheck::{sumcheck, Gate};
 use crate::verifier::Verifier;
 
 mod inputs;
-mod statement;
 
 use inputs::*;
 pub use inputs::{bit_column, committed_bits, nothing_held, Bits, Listing, Outcome};
-use statement::*;
-pub use statement::{ListingStatement, MAX_LISTED};
-pub(crate) use statement::{LIMITS, RULES};
 
 /// Proves a list; in `low_memory` the same in more time, so many blocks at a time. `columns` are those that the statement has
 /// commitments to, in its order.
@@ -79,326 +60,15 @@ fn prove_with<P: Proves>(
     let mut session: Session<P> = Session::prover(statement.transcript(), row_variables, &seed)?;
     seed.zeroize();
     session.low_memory = low_memory;
-    Ok(listing_protocol(session, statement, Some(secret))?.into())
+    let key = secret.key;
+    let blinding = |place| key.blinding(place);
+    let private = secret.private(statement, &blinding);
+    Ok(listing_protocol(session, statement, Some(private))?.into())
 }
 
-/// Reads a proof: the equation that has to hold, over the statement's index points.
+/// As [`ragaudit_argument::listing::check_listing`].
 pub fn check_listing(statement: &ListingStatement, proof: &[u8]) -> Result<Equation> {
-    check_as::<Verifier>(statement, proof)
-}
-
-fn check_as<'p, V: Verifies<'p>>(
-    statement: &ListingStatement,
-    proof: &'p [u8],
-) -> Result<Equation> {
-    statement.check()?;
-    let row_variables = statement.index.layout.row_variables;
-    let session: Session<V> = Session::verifier(statement.transcript(), row_variables, proof);
-    Ok(listing_protocol(session, statement, None)?.into())
-}
-
-/// The hidden values of a list, sent before any challenge.
-struct Hidden {
-    salt: Expr,
-    /// The bits of the positions, packed as htopk has them.
-    packed: Vec<Expr>,
-    /// How many positions are listed.
-    count: Expr,
-    /// Bits of the position at which the list ends.
-    last: Vec<Var>,
-    /// Bits of what the list lacks of the most that there may be.
-    room: Vec<Var>,
-}
-
-/// The protocol, for both parties.
-fn listing_protocol<C: Channel>(
-    mut session: Session<C>,
-    statement: &ListingStatement,
-    secret: Option<Secret>,
-) -> Result<C::Closed> {
-    let link = claim_list(&mut session, statement, secret.as_ref())?;
-    session.close(Some(link))
-}
-
-/// All that it says before its claims are closed.
-fn claim_list<'a, C: Channel>(
-    session: &mut Session<C>,
-    statement: &'a ListingStatement,
-    secret: Option<&'a Secret>,
-) -> Result<Link<'a>> {
-    let (layout, dimension) = (statement.index.layout, statement.index.dimension);
-    let (n, capacity) = (layout.variables, layout.capacity);
-    let asked = secret.map(|s| s.listing.asked());
-    let (query, blinding) = send_query(session, asked)?;
-
-    // The scores have no commitment of their own; the statement has those of four columns.
-    let scores = session.add_column(Column {
-        variables: n,
-        rows: Vec::new(),
-        opening: secret.map(|s| {
-            Arc::new(Opening {
-                values: s.listing.scores.clone(),
-                blindings: Vec::new(),
-            })
-        }),
-    });
-    let mut given = statement
-        .columns()
-        .into_iter()
-        .enumerate()
-        .map(|(k, (_, rows))| {
-            session.add_column(Column {
-                variables: n,
-                rows: rows.to_vec(),
-                opening: secret.map(|s| Arc::clone(s.openings[k])),
-            })
-        });
-    let [chance, kept, held, after] = [(); 4].map(|()| given.next().expect("four columns"));
-    let counted = |variables: usize, most: usize| (1 << variables, Bound::up_to(most));
-    let bounds = Columns {
-        relevant: (capacity, Bound::Unsigned(1)),
-        listed: (capacity, Bound::Unsigned(1)),
-        score_rows: counted(score_variables(dimension), capacity),
-        nibbles: counted(NIBBLE_VARIABLES, dimension.next_power_of_two()),
-    };
-    let values = secret.map(|s| Columns {
-        relevant: s.outcome.relevant.clone(),
-        listed: s.outcome.listed.clone(),
-        score_rows: count_scores(&s.listing.scores, dimension),
-        nibbles: count_components(&s.listing.query),
-    });
-    let ids = session.commit_bounded(
-        "list columns",
-        &bounds.in_order(),
-        values.map(Columns::in_order),
-    )?;
-    let Columns {
-        relevant,
-        listed,
-        score_rows: score_counts,
-        nibbles,
-    } = Columns::named(ids);
-
-    let hidden = send_hidden(session, statement, secret)?;
-    let last = bits(session, &hidden.last);
-    let room = bits(session, &hidden.room);
-    // At most so many are listed; and so many are, or the list ends at the last position of all.
-    let lacking = Expr::from(statement.most as u64) - hidden.count.clone();
-    session.constrain("room", lacking.clone() - room);
-    let beyond = last - Expr::from(capacity as u64 - 1);
-    session.constrain_product("end of the list", lacking, beyond, Expr::zero());
-
-    // cq and htopk.
-    let (mut claims, vector) = vector_list(session, dimension, asked)?;
-    let mut list = vec![hidden.salt, (capacity as u64).into()];
-    list.extend(hidden.packed.iter().cloned());
-    let mut calls = Call::list(session, TAG_VECTOR, &vector, statement.cq)?;
-    calls.extend(Call::list(session, TAG_TOPK, &list, statement.htopk)?);
-
-    // Relevance is the step of the score.
-    let rows = score_rows(dimension);
-    let steps = rows.iter().map(|s| i64::from(*s >= statement.threshold));
-    let steps = Entry::Public(steps.collect());
-    let one = |id| Entry::Columns(vec![(id, Fr::ONE)]);
-    let mut segments = vec![
-        Segment {
-            variables: n,
-            tag: TAG_RELEVANT,
-            entries: vec![one(scores), one(relevant)],
-            count: Count::First(capacity),
-        },
-        Segment {
-            variables: score_variables(dimension),
-            tag: TAG_RELEVANT,
-            entries: vec![Entry::Public(rows), steps],
-            count: Count::Table(score_counts),
-        },
-    ];
-    segments.extend(component_segments(dimension, asked, nibbles));
-    claims.extend(lookups(session, segments)?);
-
-    // The packed elements are the listed bits, all at one random combination of elements; and so many are listed. Both
-    // read what stands behind the capacity too, where the equations below leave nothing.
-    let among = session.challenges("packed list", log2_ceil(statement.elements()));
-    let value = Expr::combination(hidden.packed.iter().zip(eq_table(&among)));
-    let packing = Weight {
-        point: among,
-        coefficients: (0..BITS_PER_ELEMENT).map(power_of_two).collect(),
-        items: statement.elements(),
-    };
-    session.claim(packing, vec![(listed, Fr::ONE)], value);
-    let places = n.max(layout.row_variables);
-    let all = Weight::evaluation(&vec![half(); places]);
-    let share = half().pow([places as u64]);
-    session.claim(all, vec![(listed, Fr::ONE)], hidden.count * share);
-
-    // The winners within the list are listed, and what is listed is held. The statement's columns and relevance count up
-    // to the capacity. Of the listed ones everything counts that a row has room for, so nothing is listed beyond it.
-    let tau = session.challenges("list", places);
-    let chi = session.challenge("held");
-    let columns = [chance, relevant, kept, held, listed, after];
-    let tables = session.known().map(|known| {
-        let mut tables: Vec<Vec<Fr>> = columns
-            .iter()
-            .map(|id| known.entries(&[(*id, Fr::ONE)]))
-            .collect();
-        for (id, table) in columns.iter().zip(&mut tables) {
-            if *id != listed {
-                table.truncate(capacity);
-            }
-        }
-        let within = secret.map_or(&[][..], |s| &s.outcome.within);
-        let mut table = vec![Fr::ZERO; within.len()];
-        small::combine(Fr::ZERO, &[(within, Fr::ONE)], &mut table);
-        tables.push(table);
-        tables
-    });
-    let gate = List { chi };
-    let reduced = sumcheck(session, "list", &tau, Expr::zero(), 5, tables, gate)?;
-    let point = &reduced.point;
-    let within = up_to(session, &hidden.last, point)?;
-    let finals = reduced.finals.map(|f| {
-        let unheld = Fr::ONE - f[3];
-        let both = f[1] * f[2];
-        let fresh = both * unheld;
-        let chosen = (Fr::ONE - f[0]) * fresh;
-        let winner = (f[0] + chosen) * f[6];
-        [
-            f[0],
-            f[1],
-            f[2],
-            f[3],
-            f[4],
-            f[5],
-            both,
-            fresh,
-            chosen,
-            winner,
-            unheld * f[4],
-        ]
-    });
-    let v = session.send("list", 11, finals.as_ref().map(|f| &f[..]))?;
-    let e = |i: usize| Expr::from(v[i]);
-    let not = |i: usize| Expr::from(1u64) - e(i);
-    session.constrain_product("relevant and kept", e(1), e(2), e(6));
-    session.constrain_product("not held", e(6), not(3), e(7));
-    session.constrain_product("or by chance", not(0), e(7), e(8));
-    session.constrain_product("within the list", e(0) + e(8), within, e(9));
-    session.constrain_product("newly held", not(3), e(4), e(10));
-    let holding = e(3) + e(10) - e(5);
-    session.constrain("list", e(9) - e(4) + holding * chi - reduced.claim);
-    let first = Weight {
-        point: point.clone(),
-        coefficients: vec![Fr::ONE],
-        items: capacity,
-    };
-    for (id, var) in columns.into_iter().zip(&v) {
-        let weight = match id == listed {
-            true => Weight::evaluation(point),
-            false => first.clone(),
-        };
-        session.claim(weight, vec![(id, Fr::ONE)], (*var).into());
-    }
-
-    permutations(session, None, calls)?;
-    Ok(Link {
-        index: statement.index,
-        query,
-        secret: secret.map(|s| LinkSecret {
-            query: &s.listing.query,
-            salt: s.listing.query_salt,
-            blinding,
-            key: s.key,
-        }),
-        claims,
-    })
-}
-
-fn send_hidden<C: Channel>(
-    session: &mut Session<C>,
-    statement: &ListingStatement,
-    secret: Option<&Secret>,
-) -> Result<Hidden> {
-    let (elements, n) = (statement.elements(), statement.index.layout.variables);
-    let count = 2 + elements + n + statement.room_bits();
-    let vars = session.send("list", count, secret.map(|s| &s.hidden[..]))?;
-    let (packed, rest) = vars[1..].split_at(elements);
-    Ok(Hidden {
-        salt: vars[0].into(),
-        packed: packed.iter().map(|v| Expr::from(*v)).collect(),
-        count: rest[0].into(),
-        last: rest[1..1 + n].to_vec(),
-        room: rest[1 + n..].to_vec(),
-    })
-}
-
-/// The number that hidden bits make.
-fn bits<C: Channel>(session: &mut Session<C>, vars: &[Var]) -> Expr {
-    let mut sum = Expr::zero();
-    for (k, var) in vars.iter().enumerate() {
-        session.constrain_product("bit", (*var).into(), (*var).into(), (*var).into());
-        sum.add_term(*var, power_of_two(k));
-    }
-    sum
-}
-
-/// What the column with 1 up to a hidden place and 0 from the next on extends to at a point: read from the lowest bit of
-/// the place, whose bits beyond those given are 0. No column of the run has these marks: whoever knows the place knows
-/// them.
-fn up_to<C: Channel>(session: &mut Session<C>, last: &[Var], point: &[Fr]) -> Result<Expr> {
-    let (low, high) = point.split_at(last.len());
-    // With x for those of the bits below: (1 - p) + p x where the bit is 1, (1 - p) x where it is 0.
-    let values = session.known().map(|known| {
-        let mut sum = Fr::ONE;
-        let step = |(bit, p): (&Var, &Fr)| {
-            let bit = known.value(&(*bit).into());
-            let product = bit * sum;
-            sum = bit * (Fr::ONE - p) + product * (p.double() - Fr::ONE) + sum * (Fr::ONE - p);
-            product
-        };
-        last.iter().zip(low).map(step).collect::<Vec<Fr>>()
-    });
-    let products = session.send("end of the list", last.len(), values.as_deref())?;
-    let mut sum = Expr::from(1u64);
-    for ((bit, product), p) in last.iter().zip(&products).zip(low) {
-        session.constrain_product(
-            "up to the end",
-            (*bit).into(),
-            sum.clone(),
-            (*product).into(),
-        );
-        sum = sum * (Fr::ONE - p);
-        sum.add_term(*bit, Fr::ONE - p);
-        sum.add_term(*product, p.double() - Fr::ONE);
-    }
-    Ok(sum * high.iter().map(|p| Fr::ONE - p).product())
-}
-
-/// t (c + (1 - c) r k (1 - h)) - l + chi (h + (1 - h) l - a) for the tables c, r, k, h, l, a and t.
-#[derive(Clone, Copy)]
-struct List {
-    chi: Fr,
-}
-
-impl Gate for List {
-    type Tables<V: Copy> = [V; 7];
-    type Nodes<W: Copy> = [W; 5];
-
-    fn constants(&self) -> Vec<Fr> {
-        vec![self.chi, Fr::ONE]
-    }
-
-    #[inline(always)]
-    fn at<L: Lanes<Fr>>(&self, l: L, c: &[L::V], t: &[L::V]) -> L::V {
-        let unheld = l.sub(c[1], t[3]);
-        let fresh = l.mul(l.mul(t[1], t[2]), unheld);
-        let chosen = l.mul(l.sub(c[1], t[0]), fresh);
-        let newly = l.mul(unheld, t[4]);
-        let holding = l.sub(l.add(t[3], newly), t[5]);
-        let sum = l.mac(l.wide(), l.add(t[0], chosen), t[6]);
-        let sum = l.reduce(l.mac(sum, c[0], holding));
-        l.weak(l.sub(sum, t[4]))
-    }
+    ragaudit_argument::listing::check_listing::<Verifier>(statement, proof)
 }
 
 #[cfg(test)]

@@ -1,97 +1,17 @@
-//! The proof of one record of a listing tenant, and of many at once: `docs/scan/listing.md`.
-//!
-//! The certificate of the slot's coins is verified in the same sum, or apart, and that of the kept positions apart: whoever
-//! states a record has digested the former into its context.
-use sha2::{Digest, Sha256};
+//! The proof of one record of a listing tenant, by its provers: `docs/scan/listing.md`.
+use ragaudit_argument::lists::statement;
+pub use ragaudit_argument::lists::{Chance, Constants, Item, Rows};
 
-use crate::answer::{Record, Slot};
-use crate::batch::{self, Kind};
+use crate::answer::Record;
 use crate::channel::Proves;
-use crate::coins::{check_coins, CoinStatement};
-use crate::equation::Equation;
+use crate::engine::Fast;
 use crate::error::Result;
-use crate::group::{decode_points, encode_point, encode_scalar, Fr, G1Affine};
+use crate::group::{encode_point, Fr};
 use crate::index::{IndexCommitment, IndexKey};
-use crate::listing::{self, bit_column, check_listing, Bits, Listing, ListingStatement, Outcome};
+use crate::listing::{self, bit_column, Bits, Listing, Outcome};
 use crate::prover::fractions::RUN;
 use crate::prover::Prover;
-use crate::transcript::{Hash, Oracle, Transcript};
-
-/// What a listing tenant's policy and window fix for all its lists.
-#[derive(Clone, Debug)]
-pub struct Constants {
-    /// Digest of everything a window fixes: protocol, opening, policy, tenant.
-    pub window: [u8; 32],
-    /// The verified certificate's commitments to the kept positions.
-    pub kept: Vec<G1Affine>,
-    pub threshold: i64,
-    pub most: usize,
-    /// What the coins of slots are, where records come with their certificates; None where these are verified apart.
-    pub chance: Option<Chance>,
-}
-
-/// What a listing tenant's policy and window fix for the coins of all its slots.
-#[derive(Clone, Debug)]
-pub struct Chance {
-    /// Digest of everything else that the coins are of.
-    pub context: [u8; 32],
-    /// A coin is 1 with this probability, over 2^40.
-    pub bound: u64,
-}
-
-impl Chance {
-    fn statement(&self, slot: &Slot, capacity: usize) -> CoinStatement {
-        CoinStatement {
-            context: self.context,
-            c_seed: slot.c_seed,
-            beacon: slot.beacon,
-            slot: slot.slot,
-            capacity,
-            bound: self.bound,
-        }
-    }
-}
-
-/// Encoded commitments to the bits of one record.
-#[derive(Clone, Copy)]
-pub struct Rows<'a> {
-    /// The positions that win by chance: the slot's certificate, or the commitments of one that is verified.
-    pub chance: &'a [u8],
-    /// What the account held before the record, by the one before it.
-    pub held: &'a [u8],
-    /// What it holds after the record.
-    pub after: &'a [u8],
-}
-
-fn statement<'a>(
-    index: &'a IndexCommitment,
-    constants: &'a Constants,
-    record: &Record,
-    [chance, held, after]: [&'a [G1Affine]; 3],
-) -> ListingStatement<'a> {
-    let Slot {
-        c_seed,
-        beacon,
-        slot,
-    } = &record.slot;
-    let mut hash = Sha256::new().chain_update(b"rag-audit/scan/v1/list");
-    hash.update(constants.window);
-    for x in [c_seed, beacon, slot, &record.context] {
-        hash.update(encode_scalar(x));
-    }
-    ListingStatement {
-        context: hash.finalize().into(),
-        index,
-        chance,
-        kept: &constants.kept,
-        held,
-        after,
-        cq: record.cq,
-        htopk: record.htopk,
-        threshold: constants.threshold,
-        most: constants.most,
-    }
-}
+use crate::transcript::Hash;
 
 /// The proof of a record's list and the encoded commitments to what the account holds after it, under these blindings, one
 /// a row, which nothing else is committed to under. In `low_memory` the same in more time.
@@ -133,77 +53,13 @@ pub(crate) fn prove_as<P: Proves>(
     Ok((proof, after.rows.iter().flat_map(encode_point).collect()))
 }
 
-/// A record's proof, and its slot's certificate if it comes with it, as sums that have to vanish.
-fn check(
-    index: &IndexCommitment,
-    constants: &Constants,
-    (record, rows, proof): &Item,
-) -> Result<Vec<Equation>> {
-    let mut equations = Vec::with_capacity(constants.equations());
-    let chance = match &constants.chance {
-        None => decode_points(rows.chance)?,
-        Some(chance) => {
-            let statement = chance.statement(&record.slot, index.layout.capacity);
-            let (column, equation) = check_coins(&statement, rows.chance)?;
-            equations.push(equation);
-            column.rows
-        }
-    };
-    let (held, after) = (decode_points(rows.held)?, decode_points(rows.after)?);
-    let statement = statement(index, constants, record, [&chance, &held, &after]);
-    equations.push(check_listing(&statement, proof)?);
-    Ok(equations)
-}
-
-/// Verifies one record's proof.
+/// As [`ragaudit_argument::lists::verify`].
 pub fn verify(index: &IndexCommitment, constants: &Constants, item: &Item) -> Result<()> {
-    batch::verify(index, constants, *item)
+    ragaudit_argument::lists::verify::<Fast>(index, constants, item)
 }
 
-/// A record with its commitments and its proof.
-pub type Item<'a> = (Record, Rows<'a>, &'a [u8]);
-
-/// Many records of one listing tenant.
-pub type Batch<O = Hash> = batch::Batch<Constants, O>;
-
-impl Kind for Constants {
-    type Item<'a> = Item<'a>;
-
-    fn transcript<O: Oracle>(&self, index: &[u8; 32]) -> Transcript<O> {
-        let mut transcript = Transcript::new("list batch");
-        transcript.bytes("index", index);
-        transcript.bytes("window", &self.window);
-        transcript.integer("rows", self.kept.len() as u64);
-        for point in &self.kept {
-            transcript.point("kept", point);
-        }
-        transcript.integer("threshold", self.threshold as u64);
-        transcript.integer("most", self.most as u64);
-        // Nothing where certificates are verified apart: then it is what it was before they could come with records.
-        if let Some(chance) = &self.chance {
-            transcript.bytes("chance context", &chance.context);
-            transcript.integer("chance bound", chance.bound);
-        }
-        transcript
-    }
-
-    fn absorb<O: Oracle>(transcript: &mut Transcript<O>, items: &[Item]) {
-        for (record, rows, proof) in items {
-            record.absorb(transcript);
-            for part in [rows.chance, rows.held, rows.after, proof] {
-                transcript.bytes("proof", part);
-            }
-        }
-    }
-
-    fn equations(&self) -> usize {
-        1 + usize::from(self.chance.is_some())
-    }
-
-    fn check(&self, index: &IndexCommitment, item: &Item) -> Result<Vec<Equation>> {
-        check(index, self, item)
-    }
-}
+/// As [`ragaudit_argument::lists::Batch`].
+pub type Batch<O = Hash> = ragaudit_argument::lists::Batch<O, Fast>;
 
 #[cfg(test)]
 pub(crate) mod tests;

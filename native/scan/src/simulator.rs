@@ -2,14 +2,17 @@
 use std::fmt::Display;
 
 use ark_ff::AdditiveGroup;
+use ragaudit_argument::prover::{Folds, Knows};
 
 use crate::channel::{Channel, Mask};
 use crate::cheat::{claimed, Told};
+use crate::engine::Fast;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::group::{encode_scalar, tables, Fr, G1Affine, G1Projective};
 use crate::prover::channel::put_point;
-use crate::secrets::{Nonces, Secrets};
+use crate::prover::opening::Folding;
+use crate::secrets::Nonces;
 use crate::session::Session;
 use crate::transcript::{State, Transcript};
 
@@ -33,8 +36,13 @@ impl Simulated {
     }
 }
 
-impl Session<'_, Simulator> {
-    pub(crate) fn simulator(transcript: Transcript<Told>, row_variables: usize) -> Self {
+/// How a simulator starts.
+pub(crate) trait Simulates {
+    fn simulator(transcript: Transcript<Told>, row_variables: usize) -> Self;
+}
+
+impl Simulates for Session<'_, Simulator> {
+    fn simulator(transcript: Transcript<Told>, row_variables: usize) -> Self {
         let uniform = Nonces::new(&transcript.digest(), b"no witness").unwrap();
         let simulator = Simulator {
             uniform,
@@ -47,12 +55,13 @@ impl Session<'_, Simulator> {
 
 impl Channel for Simulator {
     type Oracle = Told;
+    type Engine = Fast;
     type Closed = Simulated;
 
     fn commitment(
         &mut self,
         _: &str,
-        _: impl FnOnce(&mut Secrets) -> G1Projective,
+        _: impl FnOnce(&mut dyn Knows) -> G1Projective,
     ) -> Result<G1Affine> {
         let mut point = G1Projective::ZERO;
         tables().h.add_multiple(&mut point, &self.uniform.draw());
@@ -86,6 +95,10 @@ impl Channel for Simulator {
 
     fn respond(&self, mask: Option<Mask>, _: Fr, _: Option<Vec<Fr>>) -> Option<Vec<Fr>> {
         mask.map(|mask| mask.vector)
+    }
+
+    fn folds(&self, responses: Vec<Fr>) -> Option<Box<dyn Folds>> {
+        Some(Folding::boxed(responses))
     }
 
     fn claims(&mut self, kind: &str, name: Option<&dyn Display>) -> bool {

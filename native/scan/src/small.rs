@@ -5,7 +5,7 @@ use ragaudit_core::dispatch;
 use ragaudit_core::lanes::{Integers, PRODUCTS};
 use rayon::prelude::*;
 
-use crate::group::Fr;
+use ragaudit_argument::group::Fr;
 
 const R: [u64; 4] = Fr::MODULUS.0;
 const INV: u64 = <FrConfig as MontConfig<4>>::INV;

@@ -1,6 +1,6 @@
 //! The lower layers, each with a prover that lies in the way the layer is there to catch.
+use crate::engine::Fast;
 use ark_ff::{AdditiveGroup, Field, UniformRand};
-use ragaudit_core::lanes::{Lanes, Portable};
 
 use crate::cheat::{caught_by, Cheat, Told};
 use crate::claims::Bound;
@@ -43,7 +43,7 @@ fn accepted(
     protocol: impl Fn(&mut Session<Cheat>, bool) -> Result<()>,
 ) -> bool {
     let proof = prove_anyway(row_variables, &protocol).unwrap();
-    check(row_variables, &proof, &protocol).is_ok_and(|equation| equation.holds(&[]))
+    check(row_variables, &proof, &protocol).is_ok_and(|equation| equation.holds::<Fast>(&[]))
 }
 
 fn random(count: usize) -> Vec<Fr> {
@@ -115,7 +115,7 @@ fn column_claims() {
             };
             let values = [
                 dot(&eq_table(&r), &large) + Fr::from(lie),
-                dot(&weight.entries(), &large),
+                dot(&crate::mle::entries(&weight), &large),
                 dot(&eq_table(&r[..3]), &small),
                 dot(&eq_table(&r[..1]), &tiny),
             ];
@@ -161,37 +161,26 @@ fn an_opening_is_for_its_point() {
     assert!(!run(true));
 }
 
-struct Cubic;
-
-impl Gate for Cubic {
-    type Tables<V: Copy> = [V; 3];
-    type Nodes<W: Copy> = [W; 3];
-
-    #[inline(always)]
-    fn at<L: Lanes<Fr>>(&self, l: L, _: &[L::V], t: &[L::V]) -> L::V {
-        l.weak(l.add(l.mul(l.mul(t[0], t[1]), t[2]), t[0]))
-    }
-}
-
 #[test]
 fn sumcheck_of_a_cubic() {
     let run = |lie: u64| {
         accepted(3, |session, prover| {
             let n = 5;
-            let tables: Vec<Vec<Fr>> = random(96).chunks(32).map(<[Fr]>::to_vec).collect();
-            let sum: Fr = (0..32)
-                .map(|x| tables[0][x] * tables[1][x] * tables[2][x] + tables[0][x])
-                .sum();
+            let tables: Vec<Vec<Fr>> = random(128).chunks(32).map(<[Fr]>::to_vec).collect();
+            let [threshold, chi] = [Fr::from(7u8), -Fr::ONE];
+            let gate = Gate::Selection { threshold, chi };
+            let values = |x: usize| tables.iter().map(|t| t[x]).collect::<Vec<Fr>>();
+            let sum: Fr = (0..32).map(|x| gate.at(&values(x))).sum();
             let claim = session.send("sum", 1, prover.then_some(&[sum + Fr::from(lie)]))?[0];
             let (tau, claim) = plain(n, claim.into());
             let given = prover.then(|| tables.clone());
-            let reduced = sumcheck(session, "cubic", &tau, claim, 3, given, Cubic)?;
+            let reduced = sumcheck(session, "cubic", &tau, claim, 3, given, gate)?;
             // The tables are public here: the verifier evaluates the gate itself.
             let at: Vec<Fr> = tables
                 .iter()
                 .map(|t| crate::mle::evaluate(t, &reduced.point))
                 .collect();
-            session.constrain("cubic", reduced.claim - Cubic.at(Portable, &[], &at).into());
+            session.constrain("cubic", reduced.claim - gate.at(&at).into());
             Ok(())
         })
     };
@@ -345,7 +334,7 @@ fn a_challenge_before_the_commitment_would_let_a_lookup_through() {
         let mut verifier = Session::verifier(transcript(), 3, &proof);
         protocol(&mut verifier, false).unwrap();
         let equation: Equation = verifier.close(None).unwrap().into();
-        equation.holds(&[])
+        equation.holds::<Fast>(&[])
     };
     assert!(
         accepted(true),
@@ -388,7 +377,7 @@ fn no_fraction_has_a_denominator_of_zero() {
         let mut verifier = Session::verifier(transcript(), 3, &proof);
         protocol(&mut verifier, false);
         let equation: Equation = verifier.close(None).unwrap().into();
-        equation.holds(&[])
+        equation.holds::<Fast>(&[])
     };
     caught_by("product: lookup root", lie);
 }
@@ -480,7 +469,7 @@ fn mutated_proofs_are_refused() {
         Ok(())
     };
     let proof = prove_anyway(3, &protocol).unwrap();
-    let verdict = |bytes: &[u8]| check(3, bytes, &protocol).is_ok_and(|e| e.holds(&[]));
+    let verdict = |bytes: &[u8]| check(3, bytes, &protocol).is_ok_and(|e| e.holds::<Fast>(&[]));
     assert!(verdict(&proof));
     for at in 0..proof.len() {
         if at % 32 == 31 || at % 32 == 0 || at % 37 == 0 {
@@ -509,12 +498,12 @@ fn equations_are_not_summed_away() {
         u: -Fr::ONE,
         ..Equation::default()
     };
-    assert!(!one.holds(&[]));
+    assert!(!one.holds::<Fast>(&[]));
     one.add(&other, Fr::from(2u8));
-    assert!(!one.holds(&[]));
+    assert!(!one.holds::<Fast>(&[]));
     assert!(Equation {
         u: Fr::ZERO,
         ..Equation::default()
     }
-    .holds(&[]));
+    .holds::<Fast>(&[]));
 }

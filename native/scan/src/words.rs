@@ -1,48 +1,18 @@
-//! What noise certificates and coin certificates have in common: the key of a slot, and the words of its stream cut into
-//! draws. `docs/scan/noise.md`.
-use ark_ff::{Field, PrimeField};
+//! The key of a slot, and the words of its stream as their prover has them: `docs/scan/noise.md`.
 use ragaudit_core::noise::words as stream_words;
 use ragaudit_core::poseidon::hash;
 use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::channel::Channel;
-use crate::error::{Error, Result};
-use crate::expr::Expr;
-use crate::group::Fr;
-use crate::index::Layout;
-use crate::mle::{prefix, Weight};
-use crate::numbers::{power_of_two, NO_WRAP_BITS};
-use crate::poseidon::{block_variables, permutations, Call, Stream, WORD_VARIABLES};
-use crate::ranges::{limbs, LIMB_BITS};
-use crate::session::{ColumnId, Session};
+use ragaudit_argument::words::LOW_BITS;
+pub(crate) use ragaudit_argument::words::*;
 
-pub(crate) const DRAWS_PER_WORD: usize = 5;
-pub(crate) const WORDS_PER_BLOCK: usize = 1 << WORD_VARIABLES;
-const DRAWS_PER_BLOCK: usize = DRAWS_PER_WORD * WORDS_PER_BLOCK;
-pub(crate) const TAG_SEED: u64 = 1;
-pub(crate) const TAG_KEY: u64 = 2;
-/// Bits of a draw: a byte and t.
-const DRAW_BITS: usize = 8 + T_BITS;
-pub(crate) const T_BITS: usize = 32;
-/// Bits of a word that become draws; the others are its high part.
-const LOW_BITS: usize = 200;
-pub(crate) const HIGH_LIMBS: usize = 4;
-/// Bits below a word's last draw: above them the word is compared with the modulus.
-pub(crate) const BELOW_BITS: usize = 160;
-/// Limbs of what that part lacks of the largest allowed one.
-pub(crate) const REST_LIMBS: usize = 6;
+use crate::error::{Error, Result};
+use crate::group::Fr;
+use crate::ranges::LIMB_BITS;
+
 /// Blocks of one task.
 const TASK: usize = 64;
-const _: () = {
-    // last + 2^40 high + rest = highest holds over the integers. What is below r is then the word, whose draws fill its
-    // low bits.
-    assert!(T_BITS == 2 * LIMB_BITS);
-    assert!(LOW_BITS == DRAWS_PER_WORD * DRAW_BITS && BELOW_BITS + DRAW_BITS == LOW_BITS);
-    assert!(DRAW_BITS + HIGH_LIMBS * LIMB_BITS + 2 < NO_WRAP_BITS);
-    assert!(REST_LIMBS * LIMB_BITS + 2 < NO_WRAP_BITS);
-    assert!(highest() < 1 << 94 && highest() < 1 << (REST_LIMBS * LIMB_BITS));
-};
 
 /// The seed's two halves.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
@@ -54,38 +24,16 @@ impl Seed {
         let halves = self.0.each_ref().map(crate::group::encode_scalar);
         Zeroizing::new(halves.concat())
     }
+
+    /// The halves and the key of a slot, as a run sends them.
+    pub(crate) fn keys(&self, beacon: Fr, slot: Fr) -> [Fr; 3] {
+        [self.0[0], self.0[1], noise_key(self, beacon, slot)]
+    }
 }
 
 /// The key of a slot: H(2, s0, s1, beacon, slot).
 pub fn noise_key(seed: &Seed, beacon: Fr, slot: Fr) -> Fr {
     hash(&[Fr::from(TAG_KEY), seed.0[0], seed.0[1], beacon, slot]).expect("five inputs fit")
-}
-
-/// The stream's blocks that so many draws begin in.
-#[derive(Clone, Copy)]
-pub(crate) struct Blocks {
-    pub(crate) count: usize,
-    variables: usize,
-}
-
-impl Blocks {
-    /// Beside the two calls that make the key.
-    pub(crate) fn of_draws(draws: usize) -> Self {
-        let count = draws.div_ceil(DRAWS_PER_BLOCK);
-        Self {
-            count,
-            variables: block_variables(count, 2),
-        }
-    }
-
-    pub(crate) fn words(self) -> usize {
-        self.count * WORDS_PER_BLOCK
-    }
-
-    /// All of them, of the last block too.
-    pub(crate) fn draws(self) -> usize {
-        self.count * DRAWS_PER_BLOCK
-    }
 }
 
 /// The words 1..16 of the blocks, by the relation's own permutation.
@@ -95,17 +43,6 @@ pub(crate) fn words(kappa: Fr, blocks: usize) -> Zeroizing<Vec<[u64; 4]>> {
         .enumerate()
         .for_each(|(task, out)| stream_words(&kappa, task * TASK, out));
     out
-}
-
-/// The largest last draw and high part of a word, as one integer, that can be proved: whatever the other draws are, it
-/// gives an integer below r. Fewer than one word in 2^94 has a larger one.
-pub(crate) const fn highest() -> u128 {
-    upper(&Fr::MODULUS.0) - 1
-}
-
-/// Last draw and high part of a word as one integer.
-pub(crate) const fn upper(word: &[u64; 4]) -> u128 {
-    (word[3] as u128) << (192 - BELOW_BITS) | (word[2] >> (BELOW_BITS - 128)) as u128
 }
 
 pub(crate) fn high(word: &[u64; 4]) -> u64 {
@@ -141,116 +78,4 @@ pub(crate) fn push_upper(parts: &mut Upper, high: u64, rest: u128) {
             .zip(columns)
             .for_each(|(k, column)| column.push(limb(source, k)));
     }
-}
-
-/// Sends the slot's key; the calls that make it from the committed seed are for [`prove_words`].
-pub(crate) fn send_key<C: Channel>(
-    session: &mut Session<C>,
-    seed: Option<&Seed>,
-    [c_seed, beacon, slot]: [Fr; 3],
-) -> Result<(Expr, Vec<Call>)> {
-    let keys = seed.map(|seed| [seed.0[0], seed.0[1], noise_key(seed, beacon, slot)]);
-    let vars = session.send("seed and key", 3, keys.as_ref().map(|k| &k[..]))?;
-    let [s0, s1, kappa] = [vars[0], vars[1], vars[2]].map(Expr::from);
-    let calls = vec![
-        Call {
-            inputs: vec![TAG_SEED.into(), s0.clone(), s1.clone()],
-            output: c_seed.into(),
-        },
-        Call {
-            inputs: vec![TAG_KEY.into(), s0, s1, beacon.into(), slot.into()],
-            output: kappa.clone(),
-        },
-    ];
-    Ok((kappa, calls))
-}
-
-/// Claims that a column over positions has, in each, the sum of its draws' values under these coefficients, and 0 beyond
-/// the capacity: one value behind two functionals.
-pub(crate) fn gather<C: Channel>(
-    session: &mut Session<C>,
-    label: &'static str,
-    layout: Layout,
-    column: ColumnId,
-    drawn: ColumnId,
-    coefficients: Vec<Fr>,
-) -> Result<()> {
-    let r = session.challenges(label, layout.variables);
-    let known = session.known();
-    let at = known.map(|known| known.at(&[(column, Fr::ONE)], &r));
-    let var = session.send_one(label, at)?;
-    session.claim(Weight::evaluation(&r), vec![(column, Fr::ONE)], var.into());
-    let weight = Weight {
-        point: r,
-        coefficients,
-        items: layout.capacity,
-    };
-    session.claim(weight, vec![(drawn, Fr::ONE)], var.into());
-    Ok(())
-}
-
-/// The columns that the stream's words are made of.
-pub(crate) struct WordColumns {
-    pub(crate) byte: ColumnId,
-    /// Limbs of t.
-    pub(crate) t: [ColumnId; 2],
-    /// See [`Upper`].
-    pub(crate) high: [ColumnId; HIGH_LIMBS],
-    pub(crate) rest: [ColumnId; REST_LIMBS],
-}
-
-/// Proves that the draws byte + 2^8 t, all in their ranges, are those of the stream of kappa.
-///
-/// Of every word, made of draws and a high part: word = low + 2^200 high, and last + 2^40 high + rest = highest, where
-/// last is the draw from bit 160 on. Both at one random point, the second times zeta.
-pub(crate) fn prove_words<C: Channel>(
-    session: &mut Session<C>,
-    blocks: Blocks,
-    columns: &WordColumns,
-    (kappa, calls): (Expr, Vec<Call>),
-) -> Result<()> {
-    let words = blocks.words();
-    let r = session.challenges("words", blocks.variables + WORD_VARIABLES);
-    let zeta = session.challenge("upper parts");
-    let mut coefficients: Vec<Fr> = (0..DRAWS_PER_WORD)
-        .map(|k| power_of_two(DRAW_BITS * k))
-        .collect();
-    coefficients[DRAWS_PER_WORD - 1] += zeta;
-    let low = Weight {
-        point: r.clone(),
-        coefficients,
-        items: words,
-    };
-    let mut draw = vec![(columns.byte, Fr::ONE)];
-    draw.extend(limbs(&columns.t, power_of_two(8)));
-    let all_words = Weight {
-        point: r.clone(),
-        coefficients: vec![Fr::ONE],
-        items: words,
-    };
-    let sums = [
-        (low, draw),
-        (all_words.clone(), limbs(&columns.high, Fr::ONE)),
-        (all_words, limbs(&columns.rest, Fr::ONE)),
-    ];
-    let values = session.known().map(|known| {
-        let value = |(weight, columns): &(Weight, Vec<_>)| known.functional(weight, columns);
-        sums.each_ref().map(value)
-    });
-    let v = session.send("words", 3, values.as_ref().map(|v| &v[..]))?;
-    for ((weight, columns), var) in sums.into_iter().zip(&v) {
-        session.claim(weight, columns, (*var).into());
-    }
-    let [low, high, rest] = [v[0], v[1], v[2]].map(Expr::from);
-    let most = Expr::from(prefix(&r, words) * Fr::from(highest()));
-    let last = most - rest - high.clone() * power_of_two(LOW_BITS - BELOW_BITS);
-    let (word_point, block_point) = r.split_at(WORD_VARIABLES);
-    let stream = Stream {
-        kappa,
-        blocks: blocks.count,
-        word_point: word_point.to_vec(),
-        block_point: block_point.to_vec(),
-        value: low - last * zeta + high * power_of_two(LOW_BITS),
-    };
-    permutations(session, Some(stream), calls)
 }

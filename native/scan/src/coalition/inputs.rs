@@ -2,19 +2,26 @@
 use std::collections::HashMap;
 
 use ark_ff::PrimeField;
+use ragaudit_core::commitment::pack_nibbles;
+use ragaudit_core::poseidon::{State, WIDTH};
 use rayon::prelude::*;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::statement::{invalid, CoalitionStatement, Columns, Shape, SALT_BITS, SALT_LIMBS};
 use crate::channel::Proves;
+use crate::engine::Fast;
 use crate::error::{Error, Result};
 use crate::group::{encode_scalar, Fr};
 use crate::index::COMPONENT;
-use crate::nibbles::NIBBLE_VARIABLES;
+use crate::nibbles::{NIBBLE_VARIABLES, TAG_VECTOR};
 use crate::numbers::log2_ceil;
-use crate::ranges::{count, LIMB_BITS};
+use crate::poseidon::start_of_list;
+use crate::prover::columns::count;
+use crate::ranges::LIMB_BITS;
 use crate::session::Session;
 use crate::transcript::Transcript;
+use ragaudit_argument::coalition::statement::{
+    invalid, CoalitionStatement, Columns, Shape, SALT_BITS, SALT_LIMBS,
+};
 
 /// The private side.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
@@ -237,6 +244,20 @@ impl Witness {
             bound_rows,
             nibbles,
         }
+    }
+
+    /// What is permuted for each record's cq.
+    pub(super) fn states(&self, statement: &CoalitionStatement, shape: &Shape) -> Vec<State> {
+        let (dimension, elements) = (statement.dimension, statement.elements());
+        let start = start_of_list::<Fast>(TAG_VECTOR, 1 + elements);
+        let rows = self.vectors.chunks(shape.components()).zip(&self.salts);
+        rows.map(|(vector, salt)| {
+            let mut state = [Fr::default(); WIDTH];
+            (state[1], state[2]) = (start, *salt);
+            state[3..3 + elements].copy_from_slice(&pack_nibbles(&vector[..dimension]));
+            state
+        })
+        .collect()
     }
 
     /// Distances of all pairs of the blocks of a run.

@@ -1,79 +1,27 @@
-//! Coalition certificates: `docs/scan/coalition.md`.
-//!
-//! One run over the records commits to vectors, labels and thresholds and binds them to what is published. Further
-//! runs, independent of each other, prove the pairs of some blocks of records against these commitments.
-mod gadgets;
+//! Coalition certificates by their provers: `docs/scan/coalition.md`.
 pub(crate) mod inputs;
 mod pairs;
 mod records;
-pub(crate) mod statement;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use inputs::{distinct_norms, CoalitionSecret};
 pub use pairs::prove_pairs;
-pub use records::prove_records;
-pub(crate) use statement::RULES;
-pub use statement::{
-    Blocks, CoalitionStatement, MAX_CLASSES, MAX_COMPONENTS, MAX_DENOMINATOR, MAX_LABELS,
-    MAX_RECORDS,
+pub use ragaudit_argument::coalition::{
+    statement, Blocks, CoalitionStatement, MAX_CLASSES, MAX_COMPONENTS, MAX_DENOMINATOR,
+    MAX_LABELS, MAX_RECORDS, RULES,
 };
+pub use records::prove_records;
 
-use crate::batch::{weigh, Sum, CHUNK};
-use crate::equation::Equation;
-use crate::error::{Error, Result};
-use crate::group::Fr;
-use crate::session::Session;
-use crate::transcript::Transcript;
-use crate::verifier::Verifier;
-use pairs::{pairs, Shared};
-use records::records;
-use statement::invalid;
+use crate::engine::Fast;
+use crate::error::Result;
 
-/// Verifies a certificate: the run over records and all runs over pairs, in one sum.
+/// As [`ragaudit_argument::coalition::verify_coalition`].
 pub fn verify_coalition(
     statement: &CoalitionStatement,
     records_proof: &[u8],
     pairs_proofs: &[&[u8]],
 ) -> Result<()> {
-    let shape = statement.shape()?;
-    let runs = shape.runs();
-    if pairs_proofs.len() != runs {
-        return invalid("runs over pairs", runs.to_string(), pairs_proofs.len());
-    }
-    let transcript = statement.transcript();
-    let mut session: Session<Verifier> =
-        Session::verifier(transcript, shape.row_variables, records_proof);
-    records(&mut session, statement, &shape, None)?;
-    let shared = Shared::new(&session.columns, &shape);
-    let mut weights: Transcript = statement.sum_transcript(records_proof, pairs_proofs);
-    let mut first = Equation::default();
-    first.add(&session.close(None)?, weights.challenge("weight"));
-    let mut sum = Sum::default();
-    sum.add(first);
-    let weights: Vec<Vec<Fr>> = pairs_proofs
-        .iter()
-        .map(|_| vec![weights.challenge("weight")])
-        .collect();
-    for (k, weights) in weights.chunks(CHUNK).enumerate() {
-        let (chunk, refused) = weigh(weights, |i| {
-            let run = k * CHUNK + i;
-            let transcript = statement.run_transcript(records_proof, run);
-            let proof = pairs_proofs[run];
-            let mut session: Session<Verifier> =
-                Session::verifier(transcript, shape.row_variables, proof);
-            pairs(&mut session, statement, &shape, &shared, run, None)?;
-            Ok(vec![session.close(None)?])
-        });
-        if let Some((_, reason)) = refused.into_iter().next() {
-            return Err(reason);
-        }
-        sum.add(chunk);
-    }
-    if sum.holds(&[]) {
-        Ok(())
-    } else {
-        Err(Error::Rejected)
-    }
+    ragaudit_argument::coalition::verify_coalition::<Fast>(statement, records_proof, pairs_proofs)
 }

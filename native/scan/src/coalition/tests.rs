@@ -1,7 +1,12 @@
+use crate::engine::Fast;
+use crate::error::Error;
+use crate::group::Fr;
+use crate::session::Session;
+use crate::simulator::Simulates;
+use crate::transcript::Transcript;
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_core::commitment::pack_nibbles;
 
-use super::gadgets::*;
 use super::inputs::*;
 use super::pairs::*;
 use super::records::*;
@@ -12,6 +17,7 @@ use crate::equation::Equation;
 use crate::mutations::refused;
 use crate::nibbles::TAG_VECTOR;
 use crate::numbers::{from_small, power_of_two};
+use ragaudit_argument::gates::Numbers;
 use ragaudit_core::poseidon::hash_list;
 
 /// Blocks of which few records fill several.
@@ -330,7 +336,7 @@ fn a_certificate_is_for_its_statement_only() {
 
 fn holds(session: Session<Cheat>) -> Result<()> {
     let equation: Equation = session.close(None)?.into();
-    let accepted = equation.holds(&[]);
+    let accepted = equation.holds::<Fast>(&[]);
     accepted.then_some(()).ok_or(Error::Rejected)
 }
 
@@ -346,7 +352,7 @@ fn verify_records(statement: &CoalitionStatement, proof: &[u8]) -> Result<()> {
 fn verify_pairs(statement: &CoalitionStatement, records_proof: &[u8], proof: &[u8]) -> Result<()> {
     let shape = statement.shape()?;
     let shared = Shared::new(
-        &committed::<Told>(statement, &shape, records_proof)?,
+        &committed::<Cheat>(statement, &shape, records_proof)?,
         &shape,
     );
     let transcript = statement.run_transcript(records_proof, 0);

@@ -4,11 +4,15 @@ use crate::cheat::{
     caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat,
     Without, REPEATED,
 };
+use crate::engine::Fast;
 use crate::index::MAX_CAPACITY;
 use crate::mutations::refused;
+use crate::simulator::Simulates;
 use crate::transcript::Hash;
-use crate::words::{high, highest, push_upper, upper, TAG_SEED};
+use crate::words::{high, highest, push_upper, upper, HIGH_LIMBS, TAG_SEED};
+use ark_ff::Field;
 use ark_ff::{BigInt, BigInteger, PrimeField};
+use ragaudit_argument::coins::{certify, check_coins as check_as};
 use ragaudit_core::coins::{coins, COIN_BITS};
 use ragaudit_core::poseidon::hash;
 
@@ -31,7 +35,10 @@ fn prove_coins(
 
 fn verify_coins(statement: &CoinStatement, proof: &[u8]) -> Result<Column> {
     let (column, equation) = check_as::<Cheat>(statement, proof)?;
-    equation.holds(&[]).then_some(column).ok_or(Error::Rejected)
+    equation
+        .holds::<Fast>(&[])
+        .then_some(column)
+        .ok_or(Error::Rejected)
 }
 
 fn seed() -> Seed {
@@ -207,7 +214,11 @@ fn certificates_take_the_same_work() {
         let rows = shape.layout.row_variables;
         let mut session: Session<Prover> = Session::prover(base.transcript(), rows, b"").unwrap();
         count::take();
-        certify(&mut session, &base, &shape, Some((&seed(), columns))).unwrap();
+        let private = Private {
+            columns: columns.in_order(),
+            keys: seed().keys(base.beacon, base.slot),
+        };
+        certify(&mut session, &base, &shape, Some(private)).unwrap();
         count::take()
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
@@ -534,7 +545,7 @@ fn certificates_are_simulated_without_a_seed() {
     let mut session: Session<Cheat> = Session::verifier(told, rows, &simulated.proof);
     certify(&mut session, &public, &shape, None).unwrap();
     let equation: Equation = session.close(None).unwrap().into();
-    assert!(equation.holds(&[]));
+    assert!(equation.holds::<Fast>(&[]));
 }
 
 /// Of bounds that make coins all 0, all 1 and mixed: the same messages in the same order, as many bytes.
@@ -548,9 +559,4 @@ fn certificates_have_one_shape() {
     };
     assert_eq!(shape(1), shape(BOUND));
     assert_eq!(shape(MOST), shape(BOUND));
-}
-
-#[test]
-fn the_gate_keeps_within_its_bounds() {
-    crate::prover::rounds::tests::agree(Below { lead: -Fr::ONE }, 2, 3);
 }

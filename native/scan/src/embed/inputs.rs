@@ -2,13 +2,13 @@
 use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::statement::*;
 use crate::error::{Error, Result};
 use crate::group::Fr;
 use crate::index::COMPONENT;
 use crate::nibbles::NIBBLE_VARIABLES;
 use crate::numbers::{from_small, log2_ceil, pad, power_of_two};
-use crate::ranges::count;
+use crate::prover::columns::count;
+use ragaudit_argument::embed::statement::*;
 
 /// The private side.
 #[derive(Zeroize, ZeroizeOnDrop)]

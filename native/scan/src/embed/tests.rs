@@ -3,16 +3,26 @@ use super::statement::*;
 use super::*;
 use std::sync::Arc;
 
-use crate::batch::{verify_all, Refusals};
+use crate::batch::{self, verify_all, Refusals};
 use crate::cheat::{
     caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, run, Cheat,
     Without,
 };
+use crate::engine::Fast;
+use crate::error::Error;
 use crate::group::vector_generators;
+use crate::index::IndexCommitment;
 use crate::index::{commit_table, Layout, MAX_DIMENSION};
 use crate::mutations::refused;
+use crate::nibbles::TAG_VECTOR;
+use crate::numbers::from_small;
+use crate::numbers::power_of_two;
+use crate::simulator::Simulates;
 use ark_ff::AdditiveGroup;
+use ark_ff::Field;
+use ragaudit_argument::embed::{check_embed as check_as, Functional};
 use ragaudit_core::commitment::pack_nibbles;
+use ragaudit_core::commitment::NIBBLES_PER_ELEMENT;
 use ragaudit_core::poseidon::hash_list;
 
 const VOCABULARY: usize = 45;
@@ -53,7 +63,7 @@ fn vector_hash(salt: Fr, vector: &[i64]) -> Fr {
 
 fn verify_embed(statement: &EmbedStatement, proof: &[u8]) -> Result<()> {
     let equation = check_as::<Cheat>(statement, proof)?;
-    let holds = equation.holds(&statement.table.points);
+    let holds = equation.holds::<Fast>(&statement.table.points);
     holds.then_some(()).ok_or(Error::Rejected)
 }
 
@@ -556,17 +566,27 @@ fn the_point_follows_the_columns() {
     let witness = case.with_sums(sums);
     assert!(!case.forged(&witness));
     let (statement, claimed) = (case.statement(), Claimed::of(&witness));
+    let bounds = statement.check().unwrap();
+    let hidden = witness.hidden(&case.query, &claimed, &bounds);
+    let size = 1 << case.table.layout.variables;
+    let private = Private {
+        columns: witness.columns(&claimed, &statement, &bounds).in_order(),
+        hidden: &hidden,
+        at_point: &claimed.at_point,
+        squared: &claimed.squared,
+    };
+    let of_table = |factors: &[Fr]| functional(&case.rows, factors, size);
     let run = |mut session: Session<Cheat>, secret| {
         session.transcript.oracle.predicted = vec![("components", Fr::ZERO)];
-        let rows = session.known().map(|_| &case.rows[..]);
-        embed_protocol(session, &statement, rows, secret).unwrap()
+        let known: Option<Functional> = session.known().map(|_| &of_table as Functional);
+        embed_protocol(session, &statement, known, secret).unwrap()
     };
     let row_variables = case.table.layout.row_variables;
     let prover = Session::prover(statement.transcript(), row_variables, b"").unwrap();
-    let proof: Vec<u8> = run(prover, Some((&case.query, (&witness, &claimed)))).into();
+    let proof: Vec<u8> = run(prover, Some(private)).into();
     let verifier = Session::verifier(statement.transcript(), row_variables, &proof);
     let equation: Equation = run(verifier, None).into();
-    assert!(equation.holds(&case.table.points));
+    assert!(equation.holds::<Fast>(&case.table.points));
 }
 
 #[test]
@@ -749,7 +769,9 @@ fn proofs_are_simulated_without_tokens() {
     (public.hq, public.cq) = (Fr::from(31_337u64), Fr::from(31_338u64));
     let row_variables = case.table.layout.row_variables;
     let session = Session::simulator(public.transcript(), row_variables);
-    let simulated = embed_protocol(session, &public, Some(&case.rows), None).unwrap();
+    let size = 1 << case.table.layout.variables;
+    let of_table = |factors: &[Fr]| functional(&case.rows, factors, size);
+    let simulated = embed_protocol(session, &public, Some(&of_table), None).unwrap();
     assert_eq!(simulated.proof.len(), real.len());
     assert!(
         verify_embed(&public, &simulated.proof).is_err(),
@@ -759,5 +781,5 @@ fn proofs_are_simulated_without_tokens() {
     let session: Session<Cheat> = Session::verifier(told, row_variables, &simulated.proof);
     let closed = embed_protocol(session, &public, None, None).unwrap();
     let equation: Equation = closed.into();
-    assert!(equation.holds(&case.table.points));
+    assert!(equation.holds::<Fast>(&case.table.points));
 }

@@ -2,16 +2,19 @@
 use std::sync::Arc;
 
 use ark_ff::{BigInt, PrimeField};
+use ragaudit_argument::listing::Private;
+use ragaudit_argument::prover::Blindings;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::statement::*;
-use crate::asked::{Asked, SCORE};
+use crate::asked::{count_components, count_scores, Asked, SCORE};
 use crate::claims::{Bound, Column, Opening};
+use crate::engine::Fast;
 use crate::error::{Error, Result};
-use crate::group::{tables, Fr, G1Affine};
+use crate::group::{Fr, G1Affine};
 use crate::index::{IndexCommitment, IndexKey, Layout};
 use crate::numbers::from_small;
 use crate::prover::columns;
+use ragaudit_argument::listing::statement::*;
 
 /// The private side of a list.
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -167,17 +170,9 @@ pub fn committed_bits(
     Column::opened("bits", rows, bits, blindings, layout)
 }
 
-/// What an account holds before its first record: no position, under the blinding 1 in every row. Everyone can make it.
+/// As [`ragaudit_argument::listing::nothing_held`].
 pub fn nothing_held(layout: Layout) -> Column {
-    let rows = layout.rows();
-    Column {
-        variables: layout.variables,
-        rows: vec![tables().h.point; rows],
-        opening: Some(Arc::new(Opening {
-            values: vec![0; layout.capacity],
-            blindings: vec![Fr::from(1u8); rows],
-        })),
-    }
+    ragaudit_argument::listing::nothing_held::<Fast>(layout)
 }
 
 /// The hidden values of a run, in the order in which they are sent: htopk's salt and packed bits, how many positions are
@@ -206,6 +201,34 @@ pub(super) struct Secret<'a> {
     /// In the order of [`ListingStatement::columns`].
     pub(super) openings: [&'a Arc<Opening>; 4],
     pub(super) key: &'a IndexKey,
+}
+
+impl Secret<'_> {
+    /// As the protocol takes it.
+    pub(super) fn private<'s>(
+        &'s self,
+        statement: &ListingStatement,
+        index: Blindings<'s>,
+    ) -> Private<'s> {
+        let columns = Columns {
+            relevant: self.outcome.relevant.clone(),
+            listed: self.outcome.listed.clone(),
+            score_rows: count_scores(&self.listing.scores, statement.index.dimension),
+            nibbles: count_components(&self.listing.query),
+        };
+        Private {
+            asked: self.listing.asked(),
+            scores: Arc::new(Opening {
+                values: self.listing.scores.clone(),
+                blindings: Vec::new(),
+            }),
+            openings: self.openings.map(Arc::clone),
+            columns: columns.in_order(),
+            hidden: &self.hidden,
+            within: &self.outcome.within,
+            index,
+        }
+    }
 }
 
 impl Drop for Secret<'_> {

@@ -1,7 +1,8 @@
 use super::*;
 use std::sync::Arc;
 
-use crate::batch::{verify_all, Refusals};
+use crate::answer::Slot;
+use crate::batch::{self, verify_all, Kind, Refusals};
 use crate::coins::prove_coins;
 use crate::error::Error;
 use crate::index::commit_index;
@@ -9,6 +10,7 @@ use crate::listing::nothing_held;
 use crate::mutations::refused;
 use crate::noise::Seed;
 use crate::session::Column;
+use crate::transcript::Transcript;
 use ragaudit_core::commitment::pack_nibbles;
 use ragaudit_core::poseidon::{hash, hash_list};
 

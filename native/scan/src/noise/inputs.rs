@@ -2,10 +2,11 @@
 use ragaudit_core::noise::{draws_of, table_rows, BINS};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::statement::*;
 use crate::error::Result;
-use crate::ranges::{count, LIMB_BITS};
+use crate::prover::columns::count;
+use crate::ranges::LIMB_BITS;
 use crate::words::{limb, upper_parts, Upper, DRAWS_PER_WORD, HIGH_LIMBS, WORDS_PER_BLOCK};
+use ragaudit_argument::noise::statement::*;
 
 /// The private columns.
 #[derive(Clone, Default)]

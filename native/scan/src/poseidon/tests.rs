@@ -1,7 +1,14 @@
 use super::*;
 use crate::cheat::Cheat;
+use crate::engine::Fast;
+use crate::expr::Expr;
+use crate::group::Fr;
 use crate::prover::boxes::TASK;
+use crate::session::Session;
 use crate::tests::{check, prove_anyway};
+use ark_ff::AdditiveGroup;
+use ragaudit_core::noise::block_state;
+use ragaudit_core::poseidon::State;
 use ragaudit_core::poseidon::{hash_list, permute_all};
 
 fn words(kappa: Fr, blocks: usize) -> Vec<Fr> {
@@ -40,7 +47,7 @@ fn run(blocks: usize, lie_word: u64, lie_kappa: u64, lie_hash: u64) -> bool {
         permutations(session, Some(stream), calls)
     };
     let proof = prove_anyway(4, &protocol).unwrap();
-    check(4, &proof, &protocol).is_ok_and(|e| e.holds(&[]))
+    check(4, &proof, &protocol).is_ok_and(|e| e.holds::<Fast>(&[]))
 }
 
 #[test]

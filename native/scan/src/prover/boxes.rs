@@ -4,16 +4,18 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use ark_ff::{AdditiveGroup, Field};
+use ragaudit_argument::poseidon::rounds::{is_partial, HALF, LAST};
+use ragaudit_argument::prover::{Round, Sums};
 use ragaudit_core::dispatch;
 use ragaudit_core::lanes::{Lanes, Portable};
-use ragaudit_core::poseidon::{sbox_inputs, State, PARTIAL_ROUNDS, SBOXES, WIDTH};
+use ragaudit_core::poseidon::{
+    round_parameters, sbox_inputs, State, PARTIAL_ROUNDS, SBOXES, WIDTH,
+};
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
 use crate::group::Fr;
 use crate::mle::Weights;
-use crate::poseidon::rounds::{is_partial, HALF};
-use crate::prover::sums::{Round, Sums};
 
 /// Permutations, or pairs of them, of one task.
 pub(crate) const TASK: usize = 1 << 9;
@@ -36,6 +38,8 @@ pub(crate) fn columns_of(round: usize) -> std::ops::Range<usize> {
 pub(crate) struct Boxes {
     pub(crate) columns: Vec<Vec<Fr>>,
     pub(crate) rest: Vec<Fr>,
+    /// What words 1..16 have of the functional above, from one partial round to the next.
+    linear: Option<Table<'static>>,
 }
 
 impl Boxes {
@@ -64,7 +68,11 @@ impl Boxes {
             sbox_inputs(&states, runs);
             states.zeroize();
         });
-        Self { columns, rest }
+        Self {
+            columns,
+            rest,
+            linear: None,
+        }
     }
 
     pub(crate) fn tables(&self, round: usize) -> Vec<Table<'_>> {
@@ -75,6 +83,66 @@ impl Boxes {
                 rest: self.rest[k],
             })
             .collect()
+    }
+}
+
+impl ragaudit_argument::prover::Boxes for Boxes {
+    fn outputs(
+        &self,
+        tau: &[Fr],
+        blocks: Option<(&[Fr], usize)>,
+        calls: &[Fr],
+        factors: &[[Fr; WIDTH]; 2],
+    ) -> Box<dyn Sums + '_> {
+        let (point, count) = blocks.unwrap_or_default();
+        let on_blocks = Weights::new(point).prefix(count);
+        let layer = Layer {
+            boxes: self.tables(LAST),
+            parts: vec![
+                Part::masked(0, on_blocks, factors[0].to_vec()),
+                Part::masked(count, calls.to_vec(), factors[1].to_vec()),
+            ],
+            linear: None,
+        };
+        layer.sums(tau, 6)
+    }
+
+    fn full(&self, round: usize, factors: [Fr; WIDTH], tau: &[Fr]) -> Box<dyn Sums + '_> {
+        let layer = Layer {
+            boxes: self.tables(round),
+            parts: vec![Part::new(factors.to_vec())],
+            linear: None,
+        };
+        layer.sums(tau, 5)
+    }
+
+    fn partial(
+        &mut self,
+        round: usize,
+        above: &[Fr; WIDTH],
+        gamma: Option<Fr>,
+        factor: Fr,
+        tau: &[Fr],
+    ) -> Box<dyn Sums + '_> {
+        // <weights, y> = w_0 x_0^5 + L: only L's values are needed of the words 1..16.
+        let running = self.linear.take().zip(gamma);
+        let tables = self.tables(round + 1).into_iter().zip(*above);
+        let terms: Vec<(Table, Fr)> = tables.chain(running).collect();
+        let (constants, _) = round_parameters();
+        let shift: Fr = above
+            .iter()
+            .zip(&constants[round + 1])
+            .map(|(a, c)| *a * c)
+            .sum();
+        let linear = combine(&terms, -shift, &self.tables(round)[0], -factor);
+        drop(terms);
+        self.linear = Some(linear);
+        let layer = Layer {
+            boxes: self.tables(round),
+            parts: vec![Part::new(vec![factor])],
+            linear: self.linear.as_ref().map(Table::borrowed),
+        };
+        layer.sums(tau, 5)
     }
 }
 
@@ -156,14 +224,6 @@ pub(crate) struct Layer<'a> {
 }
 
 impl<'a> Layer<'a> {
-    pub(crate) fn full(boxes: &'a Boxes, number: usize, weights: [Fr; WIDTH]) -> Self {
-        Self {
-            boxes: boxes.tables(number),
-            parts: vec![Part::new(weights.to_vec())],
-            linear: None,
-        }
-    }
-
     /// The layer's sumcheck under eq of a point.
     pub(crate) fn sums(self, tau: &[Fr], degree: usize) -> Box<dyn Sums + 'a> {
         Box::new(OfLayer {

@@ -1,12 +1,15 @@
 //! The prover's side of a run: it sends what a verifier reads. `docs/scan/session.md`.
 use ark_bn254::Fq;
 use ark_ff::Field;
+use ragaudit_argument::prover::{Folds, Knows};
 use ragaudit_core::g1::normalize;
 
 use crate::channel::{Channel, Mask, Proves};
+use crate::engine::Fast;
 use crate::equation::Equation;
 use crate::error::Result;
 use crate::group::{encode_point, encode_scalar, Fr, G1Affine, G1Projective};
+use crate::prover::opening::Folding;
 use crate::secrets::{Nonces, Secrets};
 use crate::transcript::{Hash, Transcript};
 
@@ -33,20 +36,21 @@ impl Proves for Prover {
 
 impl Channel for Prover {
     type Oracle = Hash;
+    type Engine = Fast;
     type Closed = Vec<u8>;
 
-    fn secrets(&self) -> Option<&Secrets> {
+    fn secrets(&self) -> Option<&dyn Knows> {
         Some(&self.secrets)
     }
 
-    fn secrets_mut(&mut self) -> Option<&mut Secrets> {
+    fn secrets_mut(&mut self) -> Option<&mut dyn Knows> {
         Some(&mut self.secrets)
     }
 
     fn commitment(
         &mut self,
         _: &str,
-        make: impl FnOnce(&mut Secrets) -> G1Projective,
+        make: impl FnOnce(&mut dyn Knows) -> G1Projective,
     ) -> Result<G1Affine> {
         let point = make(&mut self.secrets);
         Ok(put_point(&mut self.proof, point))
@@ -82,6 +86,10 @@ impl Channel for Prover {
     ) -> Option<Vec<Fr>> {
         let pairs = mask?.vector.into_iter().zip(secret?);
         Some(pairs.map(|(m, x)| m + challenge * x).collect())
+    }
+
+    fn folds(&self, responses: Vec<Fr>) -> Option<Box<dyn Folds>> {
+        Some(Folding::boxed(responses))
     }
 
     fn close(self, _: &[Equation], _: Fr) -> Result<Vec<u8>> {

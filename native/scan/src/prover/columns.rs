@@ -12,13 +12,20 @@ use crate::claims::Bound;
 use crate::group::{small_msm, tables, vector_generators, Fr, G1Affine, G1Projective};
 use crate::numbers::half;
 
-impl Bound {
+/// Values within a bound by their digits.
+trait Digits {
     /// Digits of a value.
+    fn digits(self) -> usize;
+
+    /// What is added to a value so that its digits are those of an integer from 0 on.
+    fn raise(self) -> u64;
+}
+
+impl Digits for Bound {
     fn digits(self) -> usize {
         self.bits().div_ceil(DIGIT).max(1)
     }
 
-    /// What is added to a value so that its digits are those of an integer from 0 on.
     fn raise(self) -> u64 {
         match self {
             Self::Unsigned(_) => 0,
@@ -220,6 +227,13 @@ fn blinded(rows: &[Row], corrections: &[G1Affine], doubled: &[G1Affine]) -> Vec<
     let mut low = tables().h.multiples(&blindings);
     ragaudit_core::g1::add_each(&mut low, corrections);
     fold(&low, doubled, &half())
+}
+
+/// Counts a value where it stands, so that the place that is written depends on it, and the work does not; one outside its table has no row to count it, and makes the proof fail instead.
+pub(crate) fn count(table: &mut [i64], value: i64) {
+    if let Some(row) = usize::try_from(value).ok().and_then(|v| table.get_mut(v)) {
+        *row += 1;
+    }
 }
 
 #[cfg(test)]

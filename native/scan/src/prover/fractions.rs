@@ -11,8 +11,8 @@ use crate::expr::Expr;
 use crate::group::Fr;
 use crate::mle::fold;
 use crate::numbers::half;
-use crate::prover::known::Known;
-use crate::prover::rounds::{weight_runs, Gate, Product, Rounds, Source, Weighing};
+use crate::prover::rounds::{weight_runs, Kernel, Product, Rounds, Source, Weighing};
+use crate::prover::Known;
 use crate::segments::{Count, Entry, Segment};
 use crate::small;
 
@@ -47,12 +47,13 @@ pub(crate) struct Leaves<'a> {
 }
 
 impl<'a> Leaves<'a> {
-    pub(crate) fn new(
-        segments: &'a [Segment],
-        offsets: &'a [usize],
-        depth: usize,
-        challenges: [Fr; 2],
-    ) -> Self {
+    pub(crate) fn new(leaves: ragaudit_argument::prover::Leaves<'a>) -> Self {
+        let ragaudit_argument::prover::Leaves {
+            segments,
+            offsets,
+            depth,
+            challenges,
+        } = leaves;
         let bits = BLOCK.min(depth);
         let size = 1 << bits;
         // Rows that fill blocks with numerators 1, and all other rows by the block they stand in.
@@ -139,8 +140,14 @@ impl<'a> Leaves<'a> {
     }
 }
 
-impl Segment {
-    pub(crate) fn numerators(&self, known: &Known, first: usize, out: &mut [Fr]) {
+/// The fractions of a segment's rows.
+pub(crate) trait Fractions {
+    fn numerators(&self, known: &Known, first: usize, out: &mut [Fr]);
+    fn denominators(&self, known: &Known, challenges: [Fr; 2], first: usize, out: &mut [Fr]);
+}
+
+impl Fractions for Segment {
+    fn numerators(&self, known: &Known, first: usize, out: &mut [Fr]) {
         match &self.count {
             Count::Table(id) | Count::TableFirst(id, _) => {
                 let values = known.column(*id);
@@ -151,13 +158,7 @@ impl Segment {
     }
 
     /// alpha - (tag + sum of beta^k entry_k) for the rows from `first` on.
-    pub(crate) fn denominators(
-        &self,
-        known: &Known,
-        [alpha, beta]: [Fr; 2],
-        first: usize,
-        out: &mut [Fr],
-    ) {
+    fn denominators(&self, known: &Known, [alpha, beta]: [Fr; 2], first: usize, out: &mut [Fr]) {
         let rows = first..first + out.len();
         let numbers = |below: usize| -> Vec<i64> {
             rows.clone()
@@ -356,7 +357,7 @@ pub(crate) fn children<L: Lanes<Fr>>(l: L, of: &[Fr], run: usize, side: usize) -
 #[derive(Clone, Copy)]
 pub(crate) struct Cross;
 
-impl Gate for Cross {
+impl Kernel for Cross {
     type Tables<V: Copy> = [V; 4];
     type Nodes<W: Copy> = [W; 2];
 
@@ -529,7 +530,7 @@ pub(crate) enum Stored<'a> {
 }
 
 /// A round's sums, with |inner| pairs a block.
-pub(crate) fn weighed<L: Lanes<Fr>, S: Source<L>, G: Gate>(
+pub(crate) fn weighed<L: Lanes<Fr>, S: Source<L>, G: Kernel>(
     l: L,
     rounds: &mut Rounds<L, S, G>,
     inner: &[Fr],

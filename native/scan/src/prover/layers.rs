@@ -1,5 +1,6 @@
 //! The layers of a lookup's tree on the prover's side, from the leaves up, and the sums of each: `docs/scan/lookup.md`.
 use ark_ff::{AdditiveGroup, Field};
+use ragaudit_argument::prover::{Round, Sums, Tree};
 use ragaudit_core::dispatch;
 use ragaudit_core::lanes::Lanes;
 
@@ -8,13 +9,13 @@ use crate::mle::{eq_table, Weights};
 use crate::prover::fractions::{
     above, nodes, spread, weighed, Again, Apart, Cross, Layer, Leaves, Stored, BLOCK, NOT_KEPT, RUN,
 };
-use crate::prover::known::Known;
 use crate::prover::polynomials::of_degree_two;
 use crate::prover::rounds::Rounds;
-use crate::prover::sums::{Round, Sums};
+use crate::prover::sums::at_zero;
+use crate::prover::Known;
 
 /// All layers, or all but the lowest ones where memory is low.
-pub(crate) struct Tree<'a> {
+pub(crate) struct Layers<'a> {
     leaves: Leaves<'a>,
     /// From the lowest that is kept.
     layers: Vec<Layer>,
@@ -22,7 +23,7 @@ pub(crate) struct Tree<'a> {
     size: usize,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> Layers<'a> {
     /// In `low_memory` leaves are made again where they are needed, so many blocks at a time.
     pub(crate) fn new(
         leaves: Leaves<'a>,
@@ -62,14 +63,16 @@ impl<'a> Tree<'a> {
             size,
         }
     }
+}
 
-    /// The root's denominator. The root is let go.
-    pub(crate) fn root(&mut self) -> Fr {
+impl Tree for Layers<'_> {
+    /// The root is let go.
+    fn root(&mut self) -> Fr {
         self.layers.pop().map_or(Fr::ONE, |root| root.q[0])
     }
 
-    /// The sums of the next layer down, which is let go.
-    pub(crate) fn descend(&mut self, height: usize, mu: Fr, tau: &[Fr]) -> Box<dyn Sums + '_> {
+    /// The layer is let go.
+    fn descend(&mut self, height: usize, mu: Fr, tau: &[Fr]) -> Box<dyn Sums + '_> {
         let stored = match self.layers.pop() {
             Some(layer) => Stored::Kept(layer),
             None => Stored::Again(&self.leaves, height),
@@ -185,7 +188,7 @@ impl<L: Lanes<Fr>> Sums for OfLayer<'_, L> {
             });
         }
         let [one, two] = self.sums(&round.known);
-        of_degree_two(round.at_zero(one), one, two).to_vec()
+        of_degree_two(at_zero(round, one), one, two).to_vec()
     }
 
     fn bind(&mut self, r: Fr) {

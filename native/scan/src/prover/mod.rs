@@ -1,10 +1,12 @@
-//! What only provers run: their side of a run, and what they add up, on all lanes.
+//! What only provers run: their side of a run, and what they add up, on all lanes. [`knows`] is what the protocols ask of
+//! them.
 pub(crate) mod boxes;
 pub(crate) mod channel;
 pub(crate) mod columns;
 pub(crate) mod forms;
 pub(crate) mod fractions;
-pub(crate) mod known;
+pub(crate) mod gates;
+pub(crate) mod knows;
 pub(crate) mod layers;
 pub(crate) mod messages;
 pub(crate) mod opening;
@@ -16,3 +18,4 @@ pub(crate) mod tables;
 pub(crate) mod weighted;
 
 pub use channel::Prover;
+pub(crate) use ragaudit_argument::prover::Known;

@@ -1,9 +1,10 @@
 //! What the prover opens: the combination of all columns' rows, and the sums of its folds.
 use ark_ff::AdditiveGroup;
+use ragaudit_argument::prover::Folds;
 
 use crate::claims::Column;
 use crate::equation::add_vector;
-use crate::group::{fold_points, msm, tables, Fr, G1Affine, G1Projective};
+use crate::group::{fold_points, msm, tables, vector_generators, Fr, G1Affine, G1Projective};
 use crate::small;
 
 /// A vector of one row's length, and its blinding.
@@ -43,19 +44,21 @@ impl Combined {
 }
 
 /// The masked vector and the generators that it is committed with, fold by fold.
-pub(crate) struct Folds {
+pub(crate) struct Folding {
     pub(crate) vector: Vec<Fr>,
     bases: Vec<G1Affine>,
 }
 
-impl Folds {
-    pub(crate) fn new(vector: Vec<Fr>, bases: &[G1Affine]) -> Self {
-        let bases = bases[..vector.len()].to_vec();
-        Self { vector, bases }
+impl Folding {
+    /// Of whoever has the responses: a prover, or a simulator.
+    pub(crate) fn boxed(vector: Vec<Fr>) -> Box<dyn Folds> {
+        let bases = vector_generators(vector.len())[..vector.len()].to_vec();
+        Box::new(Self { vector, bases })
     }
+}
 
-    /// L and R; `b` is what the vector is multiplied with, of which `mu` times U carries the product.
-    pub(crate) fn sides(&self, b: &[Fr], mu: Fr) -> [G1Projective; 2] {
+impl Folds for Folding {
+    fn sides(&self, b: &[Fr], mu: Fr) -> [G1Projective; 2] {
         let keep = self.vector.len() / 2;
         // The vector is masked from the start, so that these sums' scalars are uniform.
         let cross = |x: &[Fr], bases: &[G1Affine], b: &[Fr]| {
@@ -71,8 +74,7 @@ impl Folds {
         ]
     }
 
-    /// x_low + u^-1 x_high, G_low + u G_high.
-    pub(crate) fn fold(&mut self, u: Fr, inverse: Fr) {
+    fn fold(&mut self, u: Fr, inverse: Fr) {
         let keep = self.vector.len() / 2;
         let (low, high) = self.vector.split_at_mut(keep);
         let pairs = low.iter_mut().zip(high);
@@ -80,5 +82,9 @@ impl Folds {
         self.vector.truncate(keep);
         let (low, high) = self.bases.split_at(keep);
         self.bases = fold_points(low, high, &u);
+    }
+
+    fn last(&self) -> Fr {
+        self.vector[0]
     }
 }

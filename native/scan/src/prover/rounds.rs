@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use crate::group::Fr;
 
 /// What a sumcheck sums: a function of several tables' values in one place. Mark its methods `#[inline(always)]`.
-pub trait Gate: Sync {
+pub(crate) trait Kernel: Sync {
     /// One value for each table, and one for each node 1, .., degree: arrays where the numbers are fixed.
     type Tables<V: Copy>: Row<V>;
     type Nodes<W: Copy>: Row<W>;
@@ -23,7 +23,7 @@ pub trait Gate: Sync {
 }
 
 /// A vector or an array.
-pub trait Row<T>: AsMut<[T]> {
+pub(crate) trait Row<T>: AsMut<[T]> {
     /// `count` times x.
     fn filled(x: T, count: usize) -> Self;
 }
@@ -42,7 +42,7 @@ impl<T: Copy, const N: usize> Row<T> for [T; N] {
     }
 }
 
-impl<G: Gate> Gate for &G {
+impl<G: Kernel> Kernel for &G {
     type Tables<V: Copy> = G::Tables<V>;
     type Nodes<W: Copy> = G::Nodes<W>;
 
@@ -58,9 +58,9 @@ impl<G: Gate> Gate for &G {
 
 /// The product of two tables.
 #[derive(Clone, Copy)]
-pub struct Product;
+pub(crate) struct Product;
 
-impl Gate for Product {
+impl Kernel for Product {
     type Tables<V: Copy> = [V; 2];
     type Nodes<W: Copy> = [W; 2];
 
@@ -72,9 +72,9 @@ impl Gate for Product {
 
 /// The square of a table.
 #[derive(Clone, Copy)]
-pub struct Square;
+pub(crate) struct Square;
 
-impl Gate for Square {
+impl Kernel for Square {
     type Tables<V: Copy> = [V; 1];
     type Nodes<W: Copy> = [W; 2];
 
@@ -226,7 +226,7 @@ struct Core<L: Lanes<Fr>, G> {
     degree: usize,
 }
 
-impl<L: Lanes<Fr>, S: Source<L>, G: Gate> Rounds<L, S, G> {
+impl<L: Lanes<Fr>, S: Source<L>, G: Kernel> Rounds<L, S, G> {
     pub(crate) fn new(l: L, gate: G, degree: usize, tables: S) -> Self {
         let constants = gate.constants().iter().map(|c| l.splat(c)).collect();
         Self {
@@ -297,7 +297,7 @@ impl<L: Lanes<Fr>, S: Source<L>, G: Gate> Rounds<L, S, G> {
     }
 }
 
-impl<L: Lanes<Fr>, G: Gate> Core<L, G> {
+impl<L: Lanes<Fr>, G: Kernel> Core<L, G> {
     fn sums<S: Source<L>>(&self, tables: &S, weights: Weighing<L::V>) -> Vec<Fr> {
         let runs = tables.pairs().div_ceil(L::N);
         let task = self.task(weights);
@@ -452,7 +452,7 @@ pub(crate) mod tests {
     }
 
     /// All sums of a sumcheck, and the tables' last values.
-    fn run<L: Lanes<Fr>, G: Gate + Copy>(
+    fn run<L: Lanes<Fr>, G: Kernel + Copy>(
         l: L,
         gate: G,
         degree: usize,
@@ -478,7 +478,7 @@ pub(crate) mod tests {
     }
 
     /// A gate keeps within its bounds and gives the same on all lanes.
-    pub(crate) fn agree<G: Gate + Copy>(gate: G, degree: usize, tables: usize) {
+    pub(crate) fn agree<G: Kernel + Copy>(gate: G, degree: usize, tables: usize) {
         let given: Vec<Vec<Fr>> = random(3000 * tables)
             .chunks(3000)
             .map(<[Fr]>::to_vec)
@@ -492,7 +492,6 @@ pub(crate) mod tests {
     fn rounds_sum_what_is_bound() {
         agree(Product, 2, 2);
         agree(Square, 2, 1);
-        agree(crate::closing::products::Multiplied, 2, 3);
         agree(crate::prover::weighted::Single, 2, 1);
         // Against the definition: the first round's sum at 1 and the tables' values at the end.
         let given = [random(3000), random(6000)[3000..].to_vec()];

@@ -1,52 +1,26 @@
 //! The prover's side of a sumcheck: the coefficients of each round's polynomial. `docs/scan/sumcheck.md`.
 use ark_ff::{AdditiveGroup, Field};
+use ragaudit_argument::prover::{Round, Sums, Weighting};
 use ragaudit_core::dispatch;
 use ragaudit_core::lanes::Lanes;
 
-use crate::expr::Expr;
 use crate::group::Fr;
 use crate::mle::Weights;
 use crate::numbers::half;
-use crate::prover::known::Known;
 use crate::prover::polynomials::{interpolation, of_degree_two};
-use crate::prover::rounds::{weight_runs, Gate, Rounds, Weighing};
-use crate::prover::weighted::{Weighted, Weighting};
+use crate::prover::rounds::{weight_runs, Kernel, Rounds, Weighing};
+use crate::prover::weighted::{Factor, Weighted};
 
-/// What a prover knows when a round begins.
-pub(crate) struct Round<'r> {
-    pub(crate) known: Known<'r>,
-    claim: &'r Expr,
-    t: Fr,
-}
-
-impl<'r> Round<'r> {
-    pub(crate) fn new(known: Known<'r>, claim: &'r Expr, t: Fr) -> Self {
-        Self { known, claim, t }
-    }
-
-    /// q(0) of the round polynomial q without eq's factor, from q(1) and the claim (1 - t) q(0) + t q(1). (t = 1, once in
-    /// r, would leave it open.)
-    pub(crate) fn at_zero(&self, one: Fr) -> Fr {
-        let value = self.known.value(self.claim);
-        (value - self.t * one) * (Fr::ONE - self.t).inverse().unwrap_or_default()
-    }
-}
-
-/// Tables that are summed, round by round.
-pub(crate) trait Sums {
-    /// c_1, .., c_degree of the round's polynomial.
-    fn coefficients(&mut self, round: &Round) -> Vec<Fr>;
-
-    /// Binds the lowest variable.
-    fn bind(&mut self, r: Fr);
-
-    /// The tables at the point, once all variables are bound.
-    fn finals(&self) -> Vec<Fr>;
+/// q(0) of the round polynomial q without eq's factor, from q(1) and the claim (1 - t) q(0) + t q(1). (t = 1, once in r,
+/// would leave it open.)
+pub(crate) fn at_zero(round: &Round, one: Fr) -> Fr {
+    let value = round.known.value(round.claim);
+    (value - round.t * one) * (Fr::ONE - round.t).inverse().unwrap_or_default()
 }
 
 /// Of a gate over tables.
 pub(crate) fn of_gate<'g>(
-    gate: impl Gate + 'g,
+    gate: impl Kernel + 'g,
     degree: usize,
     tau: &[Fr],
     tables: Vec<Vec<Fr>>,
@@ -66,7 +40,7 @@ struct OfGate<L: Lanes<Fr>, G> {
     to_coefficients: Vec<Vec<Fr>>,
 }
 
-impl<L: Lanes<Fr>, G: Gate> Sums for OfGate<L, G> {
+impl<L: Lanes<Fr>, G: Kernel> Sums for OfGate<L, G> {
     fn coefficients(&mut self, round: &Round) -> Vec<Fr> {
         let runs = weight_runs(self.l, &self.weights.low);
         let mut values = self.rounds.sums(Weighing {
@@ -74,7 +48,7 @@ impl<L: Lanes<Fr>, G: Gate> Sums for OfGate<L, G> {
             outer: Some(&self.weights.high),
         });
         self.weights.bind();
-        values.insert(0, round.at_zero(values[0]));
+        values.insert(0, at_zero(round, values[0]));
         let dot = |row: &Vec<Fr>| row.iter().zip(&values).map(|(a, b)| *a * b).sum();
         self.to_coefficients[1..].iter().map(dot).collect()
     }
@@ -91,7 +65,7 @@ impl<L: Lanes<Fr>, G: Gate> Sums for OfGate<L, G> {
 
 /// A plain sum of tables, each with what multiplies it.
 pub(crate) fn of_products(variables: usize, tables: Vec<(Weighting, Vec<Fr>)>) -> Box<dyn Sums> {
-    let tables = tables.into_iter();
+    let tables = tables.into_iter().map(|(w, table)| (Factor::of(w), table));
     dispatch!(l => Box::new(OfProducts {
         parts: tables.map(|(w, table)| Weighted::new(l, variables, w, table)).collect(),
         left: variables,
@@ -113,7 +87,7 @@ impl<L: Lanes<Fr>> Sums for OfProducts<L> {
             one += sums[0] * scale;
             two += sums[1] * scale;
         }
-        of_degree_two(round.at_zero(one), one, two).to_vec()
+        of_degree_two(at_zero(round, one), one, two).to_vec()
     }
 
     fn bind(&mut self, r: Fr) {

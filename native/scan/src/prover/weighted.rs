@@ -1,24 +1,29 @@
 //! The prover's sums of tables that are each multiplied by eq of a point, or by another table.
 use ark_ff::{AdditiveGroup, Field};
+use ragaudit_argument::prover::Weighting;
 use ragaudit_core::lanes::Lanes;
 
 use crate::group::Fr;
-use crate::mle::{Weight, Weights};
-use crate::prover::rounds::{weight_runs, Gate, Product, Rounds, Weighing, BLOCK};
+use crate::mle::{entries, Weights};
+use crate::prover::rounds::{weight_runs, Kernel, Product, Rounds, Weighing, BLOCK};
 
 /// What a table is multiplied by: eq of a point in the lowest variables, where the others are 0, or another table.
-pub(crate) enum Weighting {
+pub(crate) enum Factor {
     Eq(Vec<Fr>),
     Table(Vec<Fr>),
 }
 
-impl Weighting {
-    pub(crate) fn of(weight: &Weight) -> Self {
+impl Factor {
+    pub(crate) fn of(weighting: Weighting) -> Self {
+        let weight = match weighting {
+            Weighting::Table(table) => return Self::Table(table),
+            Weighting::Weight(weight) => weight,
+        };
         match weight.coefficients[..] {
             [c] if c == Fr::ONE && weight.items == 1 << weight.point.len() => {
                 Self::Eq(weight.point.clone())
             }
-            _ => Self::Table(weight.entries()),
+            _ => Self::Table(entries(weight)),
         }
     }
 }
@@ -27,7 +32,7 @@ impl Weighting {
 #[derive(Clone, Copy)]
 pub(crate) struct Single;
 
-impl Gate for Single {
+impl Kernel for Single {
     type Tables<V: Copy> = [V; 1];
     type Nodes<W: Copy> = [W; 2];
 
@@ -55,9 +60,9 @@ pub(crate) enum Weighted<L: Lanes<Fr>> {
 }
 
 impl<L: Lanes<Fr>> Weighted<L> {
-    pub(crate) fn new(l: L, variables: usize, weighting: Weighting, table: Vec<Fr>) -> Self {
+    pub(crate) fn new(l: L, variables: usize, weighting: Factor, table: Vec<Fr>) -> Self {
         match weighting {
-            Weighting::Eq(mut point) => {
+            Factor::Eq(mut point) => {
                 point.resize(variables, Fr::ZERO);
                 let weights = Weights::new(point.get(1..).unwrap_or_default());
                 point.reverse();
@@ -69,7 +74,7 @@ impl<L: Lanes<Fr>> Weighted<L> {
                     weights,
                 }
             }
-            Weighting::Table(weighting) => {
+            Factor::Table(weighting) => {
                 let blocks = vec![Fr::ONE; weighting.len().max(table.len()).div_ceil(2 * BLOCK)];
                 Self::Table {
                     rounds: Rounds::new(l, Product, 2, vec![weighting, table]),

@@ -1,16 +1,19 @@
 //! What the prover of an answer has, and the columns' values that it makes of it.
 use std::sync::Arc;
 
+use ragaudit_argument::prover::Blindings;
+use ragaudit_argument::query::Private;
 use ragaudit_core::selection::ScoreWindow;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::statement::*;
 use crate::asked::{count_components, count_scores, Asked, SCORE};
 use crate::error::{Error, Result};
 use crate::group::Fr;
-use crate::index::IndexKey;
-use crate::ranges::{count, LIMB_BITS};
+use crate::numbers::from_small;
+use crate::prover::columns::count;
+use crate::ranges::LIMB_BITS;
 use crate::session::Opening;
+use ragaudit_argument::query::statement::*;
 
 /// The private side of an answer.
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -149,7 +152,30 @@ pub(super) struct Secret<'a> {
     pub(super) witness: &'a Witness,
     pub(super) noise: Option<&'a Arc<Opening>>,
     pub(super) kept: Option<&'a Arc<Opening>>,
-    pub(super) key: &'a IndexKey,
+}
+
+impl<'a> Secret<'a> {
+    /// As the protocol takes it.
+    pub(super) fn private(&self, statement: &QueryStatement, index: Blindings<'a>) -> Private<'a> {
+        let key_limbs = statement.key_limbs();
+        let mut listed = vec![self.answer.list_salt];
+        listed.extend(self.answer.positions.iter().map(|p| from_small(*p)));
+        listed.extend(self.witness.noised.iter().map(|y| from_small(*y)));
+        let order = self.witness.order.iter();
+        let limbs = order.flat_map(|d| (0..key_limbs).map(|i| from_small(limb(*d, i))));
+        listed.extend(limbs);
+        Private {
+            asked: self.answer.asked(),
+            scores: Arc::new(Opening {
+                values: self.answer.scores.clone(),
+                blindings: Vec::new(),
+            }),
+            certified: [self.noise.cloned(), self.kept.cloned()],
+            columns: columns(statement, self).in_order(),
+            listed,
+            index,
+        }
+    }
 }
 
 /// What the prover's columns hold.

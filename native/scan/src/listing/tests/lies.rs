@@ -1,6 +1,10 @@
 //! Provers who list something else, each in a way that one claim is there to catch.
 use super::*;
 use crate::cheat::caught_by;
+use crate::claims::Bound;
+use crate::group::Fr;
+use crate::numbers::power_of_two;
+use ark_ff::Field;
 
 /// A position is listed, or not, and what the account holds after it and the count say so too.
 fn listed(outcome: &mut Outcome, i: usize, bit: i64) {
@@ -294,7 +298,9 @@ fn constants_are_the_policy_s() {
         let rows = claimed.index.layout.row_variables;
         let session: Result<Session<Cheat>> = Session::prover(claimed.transcript(), rows, b"");
         let own = other.statement();
-        let closed = listing_protocol(session.unwrap(), &own, Some(other.secret())).unwrap();
+        let (secret, blinding) = (other.secret(), |place| other.key.blinding(place));
+        let private = secret.private(&own, &blinding);
+        let closed = listing_protocol(session.unwrap(), &own, Some(private)).unwrap();
         let proof: Vec<u8> = closed.into();
         assert_eq!(verify(&claimed, &proof).is_ok(), accepted);
     }

@@ -1,0 +1,110 @@
+//! The hidden query of a run: its commitment, the elements that cq is a hash of, and what a component may be.
+//! `docs/scan/query.md`.
+use ark_ff::{AdditiveGroup, Field};
+use ragaudit_relation::NIBBLES_PER_ELEMENT;
+
+use crate::channel::Channel;
+use crate::error::Result;
+use crate::expr::Expr;
+use crate::group::{Fr, G1Affine};
+use crate::index::COMPONENT;
+use crate::lookup::{Count, Entry, QueryClaim, Segment};
+use crate::nibbles::{nibble_rows, NIBBLE_VARIABLES, TAG_NIBBLE};
+use crate::numbers::{from_small, log2_ceil, power_of_two};
+use crate::session::{ColumnId, Session};
+
+/// |s| is at most 49 a component.
+pub const SCORE: i64 = COMPONENT as i64 * COMPONENT as i64;
+
+/// What the prover asks: int4 components, and the salt of cq.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    pub components: &'a [i8],
+    pub salt: Fr,
+}
+
+/// Sends C_q, which has to come before any challenge; with it the prover's blinding.
+pub fn send_query<C: Channel>(
+    session: &mut Session<C>,
+    asked: Option<Asked>,
+) -> Result<(G1Affine, Fr)> {
+    let mut blinding = Fr::ZERO;
+    let point = session.commitment("query", |secrets| {
+        let asked = asked.expect("the prover's side");
+        let (point, drawn) = secrets.query(asked.components, &asked.salt);
+        blinding = drawn;
+        point
+    })?;
+    Ok((point, blinding))
+}
+
+/// The list whose hash is cq. Its salt and its packed elements are functionals of the committed (q, salt), which the
+/// link has to show.
+pub fn vector_list<C: Channel>(
+    session: &mut Session<C>,
+    dimension: usize,
+    asked: Option<Asked>,
+) -> Result<(Vec<QueryClaim>, Vec<Expr>)> {
+    let mut claims = Vec::new();
+    let mut list = Vec::new();
+    let mut weights = vec![Fr::ZERO; dimension + 1];
+    weights[dimension] = Fr::ONE;
+    let salt = session.send_single("query salt", asked.map(|asked| asked.salt))?;
+    claims.push((weights, salt));
+    list.push(Expr::from(salt));
+    let places: Vec<Fr> = (0..NIBBLES_PER_ELEMENT)
+        .map(|i| power_of_two(4 * i))
+        .collect();
+    let offset = places.iter().sum::<Fr>() * Fr::from(8u8);
+    for start in (0..dimension).step_by(NIBBLES_PER_ELEMENT) {
+        let mut weights = vec![Fr::ZERO; dimension + 1];
+        weights[start..dimension]
+            .iter_mut()
+            .zip(&places)
+            .for_each(|(w, p)| *w = *p);
+        let value = asked.map(|asked| {
+            let run = asked.components[start..].iter().zip(&places);
+            run.map(|(q, p)| from_small(i64::from(*q)) * p).sum()
+        });
+        let var = session.send_single("packed query", value)?;
+        claims.push((weights, var));
+        list.push(Expr::from(var) + offset.into());
+    }
+    Ok((claims, list))
+}
+
+/// That every component is in -7..7; `multiplicity` counts the rows of the table.
+pub fn component_segments(
+    dimension: usize,
+    asked: Option<Asked>,
+    multiplicity: ColumnId,
+) -> [Segment; 2] {
+    let values = asked.map(|asked| asked.components.iter().map(|v| i64::from(*v)).collect());
+    [
+        Segment {
+            variables: log2_ceil(dimension),
+            tag: TAG_NIBBLE,
+            entries: vec![Entry::Query { dimension, values }],
+            count: Count::Once,
+        },
+        Segment {
+            variables: NIBBLE_VARIABLES,
+            tag: TAG_NIBBLE,
+            entries: vec![Entry::Public(nibble_rows())],
+            count: Count::Table(multiplicity),
+        },
+    ]
+}
+
+/// Variables of the table of scores, and its first column: every score that the components admit, and the largest once
+/// more.
+pub fn score_variables(dimension: usize) -> usize {
+    log2_ceil(2 * SCORE as usize * dimension + 1)
+}
+
+pub fn score_rows(dimension: usize) -> Vec<i64> {
+    let most = SCORE * dimension as i64;
+    (0..1i64 << score_variables(dimension))
+        .map(|row| (row - most).min(most))
+        .collect()
+}

@@ -1,0 +1,107 @@
+//! All column claims, and the claim of a table, to one point.
+use ark_ff::{AdditiveGroup, Field};
+
+use crate::channel::Channel;
+use crate::error::Result;
+use crate::expr::{Expr, Var};
+use crate::group::Fr;
+use crate::mle::{eq_table, Weight};
+use crate::prover::Weighting;
+use crate::session::{ColumnId, Session, TableClaim};
+use crate::sumcheck::products;
+
+/// Where all columns are opened, how much each counts, and the commitment to the value.
+pub struct Opened<'a> {
+    pub point: Vec<Fr>,
+    pub factors: Vec<Fr>,
+    /// The table's functional and how much it counts.
+    pub table: Option<(TableClaim<'a>, Fr)>,
+    pub single: Var,
+}
+
+impl<'a, C: Channel> Session<'a, C> {
+    /// Columns grouped by weight, one sumcheck of weight times combination.
+    pub fn reduce_columns(&mut self) -> Result<Option<Opened<'a>>> {
+        let claims = std::mem::take(&mut self.claims);
+        let table = self.table.take();
+        if claims.is_empty() && table.is_none() {
+            return Ok(None);
+        }
+        let gamma = self.challenge("column claims");
+        let mut groups: Vec<(Weight, Vec<(ColumnId, Fr)>)> = Vec::new();
+        let (mut claim, mut power) = (Expr::zero(), Fr::ONE);
+        for part in &claims {
+            claim.add_scaled(&part.value, power);
+            let weighed = part.columns.iter().map(|(id, f)| (*id, *f * power));
+            match groups.iter_mut().find(|(w, _)| *w == part.weight) {
+                Some((_, columns)) => columns.extend(weighed),
+                None => groups.push((part.weight.clone(), weighed.collect())),
+            }
+            power *= gamma;
+        }
+        // The functional that a table gives, last.
+        let mut sums: Vec<&[(ColumnId, Fr)]> = groups.iter().map(|(_, c)| &c[..]).collect();
+        let of_table = table.as_ref().map(|part| [(part.column, power)]);
+        if let (Some(part), Some(column)) = (&table, &of_table) {
+            claim.add_scaled(&part.value, power);
+            sums.push(column);
+        }
+        let variables = sums
+            .iter()
+            .flat_map(|columns| columns.iter())
+            .map(|(id, _)| self.columns[id.0].variables)
+            .chain(table.iter().map(|t| t.table.layout.variables))
+            .fold(self.row_variables, usize::max);
+        let tables = self.known().map(|known| {
+            let weights = groups.iter().map(|(weight, _)| Weighting::Weight(weight));
+            let functional = table
+                .iter()
+                .map(|part| part.functional.clone().unwrap_or_default());
+            let weights = weights.chain(functional.map(Weighting::Table));
+            weights
+                .zip(sums.iter().map(|columns| known.entries(columns)))
+                .collect()
+        });
+        let reduced = products(self, "column claims", variables, claim, tables)?;
+        let finals = reduced.finals;
+        let vars = self.send("columns at the point", sums.len(), finals.as_deref())?;
+        let mut rest = reduced.claim;
+        for ((weight, _), var) in groups.iter().zip(&vars) {
+            rest.add_term(*var, -weight.evaluate(&reduced.point));
+        }
+        // What the table's functional extends to is public; the opening shows it.
+        let extended = match &table {
+            Some(part) => {
+                let eq = || eq_table(&reduced.point);
+                let dot = |f: &Vec<Fr>| f.iter().zip(eq()).map(|(f, e)| *f * e).sum();
+                Some(self.response("table", part.functional.as_ref().map(dot))?)
+            }
+            None => None,
+        };
+        if let (Some(y), Some(var)) = (extended, vars.last()) {
+            rest.add_term(*var, -y);
+        }
+        self.constrain("column claims", rest);
+
+        let delta = self.challenge("column groups");
+        let (mut value, mut power) = (Expr::zero(), Fr::ONE);
+        let mut factors = vec![Fr::ZERO; self.columns.len()];
+        for (columns, var) in sums.iter().zip(&vars) {
+            value.add_term(*var, power);
+            for (id, factor) in *columns {
+                factors[id.0] += *factor * power;
+            }
+            power *= delta;
+        }
+        value.constant += extended.unwrap_or_default() * power;
+        let opened = self.known().map(|known| known.value(&value));
+        let single = self.send_single("opened value", opened)?;
+        self.constrain("opened value", value - single.into());
+        Ok(Some(Opened {
+            point: reduced.point,
+            factors,
+            table: table.map(|part| (part, power)),
+            single,
+        }))
+    }
+}

@@ -1,0 +1,188 @@
+//! What a proof of A1 is about, and how large everything can get: `docs/scan/embed.md`.
+use ragaudit_relation::poseidon::LIST_RUN;
+
+use crate::error::{Error, Result};
+use crate::group::Fr;
+use crate::index::{check_dimension, IndexCommitment, COMPONENT, MAX_DIMENSION};
+use crate::numbers::NO_WRAP_BITS;
+use crate::transcript::{Oracle, Transcript};
+
+pub const TAG_QUERY: u64 = 3;
+pub const TAG_TOKEN: u64 = 1;
+pub const TAG_LIMB: u64 = 2;
+pub const TAG_STEP: u64 = 3;
+pub const LIMB_BITS: usize = 12;
+pub const TOKEN_BITS: usize = 15;
+pub const TOKENS_PER_ELEMENT: usize = 16;
+/// hq's list is one run: salt, number of tokens, packed tokens.
+pub const MAX_TOKENS: usize = (LIST_RUN - 2) * TOKENS_PER_ELEMENT;
+/// Largest vocabulary: tokens have 15 bits.
+pub const MAX_VOCABULARY: usize = 1 << TOKEN_BITS;
+/// Largest A.
+pub const MAX_NORM_FACTOR: u64 = 1 << 20;
+/// w is the integer square root of 2^16 times the sum of squares.
+pub const ROOT_SHIFT: usize = 16;
+
+/// What decides where values stand: see [`crate::protocol`].
+pub const RULES: [u64; 7] = [
+    TAG_QUERY,
+    TAG_TOKEN,
+    TAG_LIMB,
+    TAG_STEP,
+    LIMB_BITS as u64,
+    TOKENS_PER_ELEMENT as u64,
+    ROOT_SHIFT as u64,
+];
+
+/// What a proof of A1 is about. Every value is rebuilt by the verifier, none read from a file.
+#[derive(Clone)]
+pub struct EmbedStatement<'a> {
+    /// Digest of everything else that the record says.
+    pub context: Fr,
+    /// Made by [`crate::index::commit_table`]: a zero row stands after the vocabulary.
+    pub table: &'a IndexCommitment,
+    /// Most tokens of a query.
+    pub tokens: usize,
+    /// A.
+    pub norm_factor: u64,
+    pub hq: Fr,
+    pub cq: Fr,
+}
+
+/// How large everything can get, all far below r.
+pub struct Bounds {
+    /// Of 2 A |e_j|.
+    pub scaled: i64,
+    /// Of every range-checked value, which is at most 2 w + scaled.
+    pub limbs: usize,
+}
+
+impl Bounds {
+    pub const fn of(tokens: usize, dimension: usize, norm_factor: u64) -> Self {
+        let reach = tokens as u64 * COMPONENT as u64;
+        let root = ((dimension as u64 * reach * reach) << ROOT_SHIFT).isqrt();
+        let scaled = 2 * norm_factor * reach;
+        let bits = 64 - (2 * root + scaled).leading_zeros() as usize;
+        Self {
+            scaled: scaled as i64,
+            limbs: bits.div_ceil(LIMB_BITS),
+        }
+    }
+
+    /// Bits of w^2: w less 1 has limbs.
+    pub const fn square_bits(&self) -> usize {
+        2 * (LIMB_BITS * self.limbs + 1)
+    }
+}
+
+// What `docs/scan/embed.md` says under "No wrap-around".
+const _: () = {
+    let reach = MAX_TOKENS as u64 * COMPONENT as u64;
+    let squares = MAX_DIMENSION as u64 * reach * reach;
+    assert!(reach < 1 << 11 && squares < 1 << 34);
+    let most = Bounds::of(MAX_TOKENS, MAX_DIMENSION, MAX_NORM_FACTOR);
+    assert!(most.scaled < 1 << 32 && most.limbs == 3);
+    assert!(2 * (squares << ROOT_SHIFT).isqrt() + (most.scaled as u64) < 1 << 33);
+    // Whatever a prover writes: nothing that is compared has more than a bit above w^2.
+    assert!(most.square_bits() + 1 == 75 && 75 < NO_WRAP_BITS);
+    assert!(TOKENS_PER_ELEMENT * TOKEN_BITS == 240 && 240 < NO_WRAP_BITS);
+};
+
+impl EmbedStatement<'_> {
+    pub fn check(&self) -> Result<Bounds> {
+        let in_range = |field: &str, most: u64, found: u64| {
+            let expected = || format!("1 to {most}");
+            let inside = (1..=most).contains(&found);
+            inside
+                .then_some(())
+                .ok_or_else(|| Error::invalid(field, expected(), found))
+        };
+        in_range("tokens", MAX_TOKENS as u64, self.tokens as u64)?;
+        in_range(
+            "vocabulary",
+            MAX_VOCABULARY as u64,
+            self.vocabulary() as u64,
+        )?;
+        in_range("norm factor", MAX_NORM_FACTOR, self.norm_factor)?;
+        check_dimension(self.table.dimension)?;
+        Ok(Bounds::of(
+            self.tokens,
+            self.table.dimension,
+            self.norm_factor,
+        ))
+    }
+
+    pub fn vocabulary(&self) -> usize {
+        self.table.layout.capacity - 1
+    }
+
+    pub fn transcript<O: Oracle>(&self) -> Transcript<O> {
+        let mut t = Transcript::new("embed");
+        t.scalar("context", &self.context);
+        t.bytes("table", &self.table.digest());
+        t.integer("vocabulary", self.vocabulary() as u64);
+        t.integer("dimension", self.table.dimension as u64);
+        t.integer("tokens", self.tokens as u64);
+        t.integer("norm factor", self.norm_factor);
+        t.scalar("hq", &self.hq);
+        t.scalar("cq", &self.cq);
+        t
+    }
+}
+
+/// What v_j adds to its lower and upper distance: -1 where the bound is strict, and so much at the ends, where there is
+/// no bound, that no sum of rows falls below.
+pub fn slack(v: i64, scaled: i64) -> [i64; 2] {
+    let most = i64::from(COMPONENT);
+    let one = |v: i64| i64::from(v == -most) * scaled - i64::from(v <= 0);
+    [one(v), one(-v)]
+}
+
+/// The columns, in the order in which they are committed to.
+pub struct Columns<T> {
+    /// How often each token is used.
+    pub histogram: T,
+    /// Sums of the tokens' rows.
+    pub sums: T,
+    pub vector: T,
+    /// What each component's step leaves below and above.
+    pub lower_slack: T,
+    pub upper_slack: T,
+    /// Limbs of the distances from both ends of a step.
+    pub lower: Vec<T>,
+    pub upper: Vec<T>,
+    /// How often each row of a table is looked up.
+    pub limbs: T,
+    pub steps: T,
+}
+
+impl<T> Columns<T> {
+    pub fn in_order(self) -> Vec<T> {
+        let mut out = vec![
+            self.histogram,
+            self.sums,
+            self.vector,
+            self.lower_slack,
+            self.upper_slack,
+        ];
+        out.extend(self.lower.into_iter().chain(self.upper));
+        out.extend([self.limbs, self.steps]);
+        out
+    }
+
+    pub fn named(all: Vec<T>, bounds: &Bounds) -> Self {
+        let mut all = all.into_iter();
+        let mut next = || all.next().expect("one for each name");
+        Self {
+            histogram: next(),
+            sums: next(),
+            vector: next(),
+            lower_slack: next(),
+            upper_slack: next(),
+            lower: (0..bounds.limbs).map(|_| next()).collect(),
+            upper: (0..bounds.limbs).map(|_| next()).collect(),
+            limbs: next(),
+            steps: next(),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Noise certificates: `docs/scan/noise.md`.
+//!
+//! A certificate commits to z over all positions of a slot and proves that it is DGS-1 under the window's seed, the
+//! beacon and the slot.
+use ark_ff::{AdditiveGroup, Field};
+use ragaudit_relation::dgs::BINS;
+
+use crate::channel::{Channel, Verifies};
+use crate::claims::Bound;
+use crate::equation::Equation;
+use crate::error::{Error, Result};
+use crate::expr::Expr;
+use crate::group::Fr;
+use crate::lookup::{lookups, Count, Entry, Segment};
+use crate::mle::Weight;
+use crate::numbers::log2_ceil;
+use crate::ranges::{first_in_range, limbs, range_table, LIMB_BITS};
+use crate::session::{Column, ColumnId, Session};
+use crate::sumcheck::{sumcheck, Gate};
+use crate::words::{gather, prove_words, send_key, WordColumns, HIGH_LIMBS, REST_LIMBS, T_BITS};
+
+pub mod statement;
+
+use statement::*;
+pub use statement::{NoiseStatement, RULES};
+
+/// What only a prover has: the values of the columns in their order, and the seed's halves with the slot's key.
+pub struct Private {
+    pub columns: Vec<Vec<i64>>,
+    pub keys: [Fr; 3],
+}
+
+/// Reads a certificate: the commitments to z, and the equation that has to hold.
+pub fn check_noise<'p, V: Verifies<'p>>(
+    statement: &NoiseStatement,
+    proof: &'p [u8],
+) -> Result<(Column, Equation)> {
+    let shape = statement.shape()?;
+    let mut session: Session<V> =
+        Session::verifier(statement.transcript(), shape.layout.row_variables, proof);
+    let noise = certify(&mut session, statement, &shape, None)?;
+    let noise = session.columns[noise.0].clone();
+    Ok((noise, session.close(None)?.into()))
+}
+
+/// Verifies a certificate and returns the commitments to z.
+pub fn verify_noise<'p, V: Verifies<'p>>(
+    statement: &NoiseStatement,
+    proof: &'p [u8],
+) -> Result<Column> {
+    let (noise, equation) = check_noise::<V>(statement, proof)?;
+    if equation.holds::<V::Engine>(&[]) {
+        Ok(noise)
+    } else {
+        Err(Error::Rejected)
+    }
+}
+
+/// The protocol, for both parties.
+pub fn certify<C: Channel>(
+    session: &mut Session<C>,
+    statement: &NoiseStatement,
+    shape: &Shape,
+    secret: Option<Private>,
+) -> Result<ColumnId> {
+    let (draws, words) = (shape.blocks.draws(), shape.blocks.words());
+    let reach = (BINS - 1) * statement.gains.iter().map(|g| *g as usize).sum::<usize>();
+    let (limb, limbs_of_all) = (
+        Bound::Unsigned(LIMB_BITS),
+        4 * draws + words * (HIGH_LIMBS + REST_LIMBS),
+    );
+    let bounds = Columns {
+        noise: (statement.capacity, Bound::within(reach)),
+        byte: (draws, Bound::up_to(2 * BINS - 1)),
+        choice: (draws, Bound::Unsigned(1)),
+        threshold: (draws, Bound::Unsigned(T_BITS)),
+        value: (draws, Bound::within(BINS - 1)),
+        t: [(draws, limb); 2],
+        distance: [(draws, limb); 2],
+        high: [(words, limb); HIGH_LIMBS],
+        rest: [(words, limb); REST_LIMBS],
+        range: (1 << LIMB_BITS, Bound::up_to(limbs_of_all)),
+        alias: (1 << ALIAS_VARIABLES, Bound::up_to(draws)),
+    };
+    let (columns, keys) = secret.map(|s| (s.columns, s.keys)).unzip();
+    let ids = session.commit_bounded("noise columns", &bounds.in_order(), columns)?;
+    let Columns {
+        noise,
+        byte,
+        choice,
+        threshold,
+        value,
+        t,
+        distance,
+        high,
+        rest,
+        range,
+        alias,
+    } = Columns::named(ids);
+
+    let slot = [statement.c_seed, statement.beacon, statement.slot];
+    let key = send_key(session, keys, slot)?;
+
+    // Ranges and the alias table.
+    let one = |id: ColumnId| Entry::Columns(vec![(id, Fr::ONE)]);
+    let mut segments = vec![
+        Segment {
+            variables: log2_ceil(draws),
+            tag: TAG_ALIAS,
+            // Byte and choice apart: of their sum alone, byte + 256 with the other choice would be the same row.
+            entries: vec![one(byte), one(choice), one(threshold), one(value)],
+            count: Count::First(draws),
+        },
+        range_table(range),
+    ];
+    let rows: Vec<(i64, i64)> = (0..512).map(|v| alias_row(v % 256, v / 256)).collect();
+    segments.push(Segment {
+        variables: ALIAS_VARIABLES,
+        tag: TAG_ALIAS,
+        entries: vec![
+            Entry::Public((0..512).map(|v| v % 256).collect()),
+            Entry::Public((0..512).map(|v| v / 256).collect()),
+            Entry::Public(rows.iter().map(|r| r.0).collect()),
+            Entry::Public(rows.iter().map(|r| r.1).collect()),
+        ],
+        count: Count::Table(alias),
+    });
+    segments.extend(
+        t.iter()
+            .chain(&distance)
+            .map(|id| first_in_range(*id, draws)),
+    );
+    segments.extend(
+        high.iter()
+            .chain(&rest)
+            .map(|id| first_in_range(*id, words)),
+    );
+    lookups(session, segments)?;
+
+    // (2c - 1)(T - t) - c = distance: below the threshold exactly if the choice is 1.
+    let tau = session.challenges("choice", log2_ceil(draws));
+    let sources: [Vec<(ColumnId, Fr)>; 4] = [
+        vec![(choice, Fr::ONE)],
+        vec![(threshold, Fr::ONE)],
+        limbs(&t, Fr::ONE),
+        limbs(&distance, Fr::ONE),
+    ];
+    let tables = session
+        .known()
+        .map(|known| sources.iter().map(|s| known.entries(s)).collect());
+    let reduced = sumcheck(
+        session,
+        "choice",
+        &tau,
+        Expr::zero(),
+        2,
+        tables,
+        Gate::Choice,
+    )?;
+    let finals = reduced.finals.map(|f| {
+        let product = (f[0].double() - Fr::ONE) * (f[1] - f[2]);
+        [f[0], f[1], f[2], f[3], product]
+    });
+    let v = session.send("choice", 5, finals.as_ref().map(|f| &f[..]))?;
+    let e = |i: usize| Expr::from(v[i]);
+    session.constrain_product(
+        "choice",
+        e(0) * Fr::from(2u8) - 1u64.into(),
+        e(1) - e(2),
+        e(4),
+    );
+    session.constrain("choice", e(4) - e(0) - e(3) - reduced.claim);
+    for (source, var) in sources.into_iter().zip(&v) {
+        session.claim(Weight::evaluation(&reduced.point), source, (*var).into());
+    }
+
+    // z = sum of g_c x_c, row by row.
+    let gains = statement.gains.iter().map(|g| Fr::from(*g)).collect();
+    gather(session, "noise", shape.layout, noise, value, gains)?;
+
+    let columns = WordColumns {
+        byte,
+        t,
+        high,
+        rest,
+    };
+    prove_words(session, shape.blocks, &columns, key)?;
+    Ok(noise)
+}

@@ -1,0 +1,361 @@
+//! Many Poseidon permutations by layered GKR: `docs/scan/poseidon.md`.
+use std::array::from_fn;
+
+use ark_ff::{AdditiveGroup, Field};
+use ragaudit_relation::dgs::{block_state, TAG_NOISE_BLOCK};
+use ragaudit_relation::poseidon::{round_parameters, Matrix, State, LIST_RUN, TAG_LIST, WIDTH};
+
+use crate::channel::Channel;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::expr::{Expr, Var};
+use crate::group::Fr;
+use crate::mle::{eq_at, eq_table, prefix, Weight};
+use crate::numbers::log2_ceil;
+use crate::prover::{Boxes, Known};
+use crate::session::Session;
+use crate::sumcheck::{plain, reduce};
+
+pub mod rounds;
+
+use rounds::{is_partial, LAST};
+
+/// Words of a noise block that carry draws, as a power of two.
+pub const WORD_VARIABLES: usize = 4;
+/// Noise blocks: permutation b of (0, kappa, b, 9, 0, ..) for b below `blocks`, and the claim that the words
+/// 1..16 of all of them, word w of block b at 16 b + w - 1, extend to `value` at (word_point, block_point).
+pub struct Stream {
+    pub kappa: Expr,
+    pub blocks: usize,
+    pub word_point: Vec<Fr>,
+    pub block_point: Vec<Fr>,
+    pub value: Expr,
+}
+
+/// A hash of at most 16 elements: words 1.. of the input, and word 0 of the output.
+pub struct Call {
+    pub inputs: Vec<Expr>,
+    pub output: Expr,
+}
+
+impl Call {
+    /// HL(tag, list) = output. The running hashes between are sent as hidden values.
+    pub fn list<C: Channel>(
+        session: &mut Session<C>,
+        tag: u64,
+        list: &[Expr],
+        output: Fr,
+    ) -> Result<Vec<Self>> {
+        let start = start_of_list::<C::Engine>(tag, list.len());
+        let mut running = Expr::from(start);
+        let mut calls = Vec::new();
+        let runs: Vec<&[Expr]> = list.chunks(LIST_RUN).collect();
+        for (i, run) in runs.iter().enumerate() {
+            let mut inputs = vec![running.clone()];
+            inputs.extend(run.iter().cloned());
+            running = if i + 1 == runs.len() {
+                output.into()
+            } else {
+                let value = session.known().map(|known| {
+                    let words: Vec<Fr> = inputs.iter().map(|e| known.value(e)).collect();
+                    C::Engine::hash(&words)
+                });
+                session.send_one("running hash", value)?.into()
+            };
+            calls.push(Self {
+                inputs,
+                output: running.clone(),
+            });
+        }
+        Ok(calls)
+    }
+}
+
+/// H(10, tag, length).
+pub fn start_of_list<E: Engine>(tag: u64, length: usize) -> Fr {
+    E::hash(&[TAG_LIST, tag, length as u64].map(Fr::from))
+}
+
+/// Variables of a table of this many blocks and calls.
+pub fn block_variables(blocks: usize, calls: usize) -> usize {
+    log2_ceil(blocks + calls)
+}
+
+fn transposed_times(m: &Matrix<WIDTH>, x: &[Fr; WIDTH]) -> [Fr; WIDTH] {
+    from_fn(|j| (0..WIDTH).map(|i| m[i][j] * x[i]).sum())
+}
+
+/// x, x^2, x^4, x^5 as hidden values with their products claimed; returns the variables of x and x^5.
+fn powers<C: Channel>(
+    session: &mut Session<C>,
+    finals: Option<&[Fr]>,
+    boxes: usize,
+    extra: usize,
+) -> Result<Powers> {
+    let values = finals.map(|finals| {
+        let (x, rest) = finals.split_at(boxes);
+        let mut out = x.to_vec();
+        out.extend(x.iter().map(Field::square));
+        out.extend(x.iter().map(|x| x.square().square()));
+        out.extend(x.iter().map(|x| x.square().square() * x));
+        out.extend(&rest[..extra]);
+        out
+    });
+    let vars = session.send("S-box inputs", 4 * boxes + extra, values.as_deref())?;
+    let at = |i: usize| Expr::from(vars[i]);
+    for i in 0..boxes {
+        session.constrain_product("square", at(i), at(i), at(boxes + i));
+        session.constrain_product(
+            "fourth power",
+            at(boxes + i),
+            at(boxes + i),
+            at(2 * boxes + i),
+        );
+        session.constrain_product("fifth power", at(2 * boxes + i), at(i), at(3 * boxes + i));
+    }
+    Ok(Powers {
+        inputs: vars[..boxes].to_vec(),
+        fifths: vars[3 * boxes..4 * boxes].to_vec(),
+        extra: vars[4 * boxes..].to_vec(),
+    })
+}
+
+struct Powers {
+    inputs: Vec<Var>,
+    fifths: Vec<Var>,
+    extra: Vec<Var>,
+}
+
+fn combination(vars: &[Var], factors: &[Fr]) -> Expr {
+    Expr {
+        terms: vars.iter().copied().zip(factors.iter().copied()).collect(),
+        constant: Fr::ZERO,
+    }
+}
+
+fn dot(a: &[Fr], b: &[Fr]) -> Fr {
+    a.iter().zip(b).map(|(x, y)| *x * y).sum()
+}
+
+/// Proves the stream and the calls, from the outputs to the inputs, one linear functional of the state a layer.
+pub fn permutations<C: Channel>(
+    session: &mut Session<C>,
+    stream: Option<Stream>,
+    calls: Vec<Call>,
+) -> Result<()> {
+    let (constants, matrix) = round_parameters();
+    let blocks = stream.as_ref().map_or(0, |s| s.blocks);
+    let variables = block_variables(blocks, calls.len());
+    let boxes = session
+        .known()
+        .map(|known| witness(&known, stream.as_ref(), &calls, variables));
+
+    // Outputs: the stream's words under one mask, every call's word 0 under its own.
+    let gamma = session.challenge("hash outputs");
+    let mut words = [Fr::ZERO; WIDTH];
+    let mut claim = Expr::zero();
+    if let Some(stream) = &stream {
+        words[1..].copy_from_slice(&eq_table(&stream.word_point));
+        claim += &stream.value;
+    }
+    let mut call_masks = Vec::new();
+    let mut power = gamma;
+    for call in &calls {
+        claim.add_scaled(&call.output, power);
+        call_masks.push(power);
+        power *= gamma;
+    }
+    let mut first = [Fr::ZERO; WIDTH];
+    first[0] = Fr::ONE;
+    let functionals = [words, first].map(|f| transposed_times(matrix, &f));
+    let (tau, claim) = plain(variables, claim);
+    let of_blocks = stream.as_ref().map(|s| (&s.block_point[..], blocks));
+    let sums = boxes
+        .as_ref()
+        .map(|boxes| boxes.outputs(&tau, of_blocks, &call_masks, &functionals));
+    let reduced = reduce(session, "hash layer", &tau, claim, 6, sums)?;
+    let point = reduced.point;
+    let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
+    let on_stream = stream.as_ref().map_or(Fr::ZERO, |s| {
+        let weight = Weight {
+            point: s.block_point.clone(),
+            coefficients: vec![Fr::ONE],
+            items: blocks,
+        };
+        weight.evaluate(&point)
+    });
+    let on_calls: Fr = call_masks
+        .iter()
+        .enumerate()
+        .map(|(c, mask)| *mask * eq_at(&point, blocks + c))
+        .sum();
+    let factors: [Fr; WIDTH] =
+        from_fn(|i| on_stream * functionals[0][i] + on_calls * functionals[1][i]);
+    session.constrain(
+        "hash outputs",
+        combination(&sent.fifths, &factors) - reduced.claim,
+    );
+
+    let (point, inputs) = descend(session, boxes, point, sent.inputs)?;
+
+    // Inputs: every word of the first state, linear in what the caller holds.
+    let mut states: [Expr; WIDTH] = from_fn(|_| Expr::zero());
+    if let Some(stream) = &stream {
+        let within = prefix(&point, blocks);
+        states[1].add_scaled(&stream.kappa, within);
+        let numbers = eq_table(&point);
+        states[2].constant += (0..blocks)
+            .map(|b| numbers[b] * Fr::from(b as u64))
+            .sum::<Fr>();
+        states[3].constant += within * Fr::from(TAG_NOISE_BLOCK);
+    }
+    for (c, call) in calls.iter().enumerate() {
+        let at = eq_at(&point, blocks + c);
+        for (state, input) in states[1..].iter_mut().zip(&call.inputs) {
+            state.add_scaled(input, at);
+        }
+    }
+    for ((state, var), constant) in states.into_iter().zip(inputs).zip(&constants[0]) {
+        session.constrain("hash input", state + Expr::from(*constant) - var.into());
+    }
+    Ok(())
+}
+
+/// From the S-box inputs of the last round at `point` to those of the first: the point and the values there.
+fn descend<C: Channel>(
+    session: &mut Session<C>,
+    mut boxes: Option<Box<dyn Boxes>>,
+    mut point: Vec<Fr>,
+    mut inputs: Vec<Var>,
+) -> Result<(Vec<Fr>, Vec<Var>)> {
+    let (constants, matrix) = round_parameters();
+    // What is carried down is a functional of the state that enters a round, and its value.
+    let mut carried = below(session, &inputs, &constants[LAST]);
+    // The factor of what words 1..16 have of it, from one partial round to the next.
+    let mut running: Option<Fr> = None;
+    for number in (0..LAST).rev() {
+        let weights = transposed_times(matrix, &carried.0);
+        if is_partial(number) {
+            // <weights, y> = w_0 x_0^5 + L: only L's values are needed of the words 1..16.
+            let sums = boxes
+                .as_mut()
+                .map(|boxes| boxes.partial(number, &carried.0, running, weights[0], &point));
+            let reduced = reduce(session, "hash layer", &point, carried.1, 5, sums)?;
+            let sent = powers(session, reduced.finals.as_deref(), 1, 1)?;
+            let fifth_power = Expr::from(sent.fifths[0]) * weights[0];
+            session.constrain(
+                "hash layer",
+                fifth_power + sent.extra[0].into() - reduced.claim,
+            );
+            let gamma = session.challenge("hash functional");
+            let mut functional = weights.map(|w| w * gamma);
+            functional[0] = Fr::ONE;
+            let shift = dot(&functional, &constants[number]);
+            let claim =
+                Expr::from(sent.inputs[0]) + Expr::from(sent.extra[0]) * gamma - shift.into();
+            running = Some(gamma);
+            (point, carried) = (reduced.point, (functional, claim));
+        } else {
+            let sums = boxes
+                .as_ref()
+                .map(|boxes| boxes.full(number, weights, &point));
+            let reduced = reduce(session, "hash layer", &point, carried.1, 5, sums)?;
+            let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
+            session.constrain(
+                "hash layer",
+                combination(&sent.fifths, &weights) - reduced.claim,
+            );
+            point = reduced.point;
+            inputs = sent.inputs;
+            carried = below(session, &inputs, &constants[number]);
+        }
+    }
+    Ok((point, inputs))
+}
+
+/// Hashes of at most 16 elements with published outputs and inputs that the caller binds. The states (0, inputs, 0, ..)
+/// are the prover's, one an output; rows beyond them permute zeros.
+///
+/// Returns a point of the hashes' extension and the values there of the words of the states, which the caller has to
+/// show to be those of inputs committed to before.
+pub fn hashes<C: Channel>(
+    session: &mut Session<C>,
+    outputs: &[Fr],
+    states: Option<&[State]>,
+) -> Result<(Vec<Fr>, Vec<Expr>)> {
+    let (constants, matrix) = round_parameters();
+    let variables = log2_ceil(outputs.len());
+    let zeros = [Fr::ZERO; WIDTH];
+    let known = session.channel.secrets().zip(states);
+    let boxes = known.map(|(secrets, states)| {
+        secrets.boxes(variables, outputs.len(), &|b| {
+            states.get(b).copied().unwrap_or(zeros)
+        })
+    });
+    let tau = session.challenges("hash outputs", variables);
+    let eq = eq_table(&tau);
+    let given: Fr = outputs.iter().zip(&eq).map(|(o, e)| *o * e).sum();
+    let beyond: Fr = eq[outputs.len()..].iter().sum();
+    let claim = given + beyond * C::Engine::hash(&[Fr::ZERO]);
+    let mut first = zeros;
+    first[0] = Fr::ONE;
+    let weights = transposed_times(matrix, &first);
+    let sums = boxes.as_ref().map(|boxes| boxes.full(LAST, weights, &tau));
+    let reduced = reduce(session, "hash layer", &tau, claim.into(), 5, sums)?;
+    let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
+    session.constrain(
+        "hash outputs",
+        combination(&sent.fifths, &weights) - reduced.claim,
+    );
+    let (point, inputs) = descend(session, boxes, reduced.point, sent.inputs)?;
+    let words = inputs.into_iter().zip(&constants[0]);
+    Ok((
+        point,
+        words
+            .map(|(var, c)| Expr::from(var) - (*c).into())
+            .collect(),
+    ))
+}
+
+/// A random functional of the state that enters a full round, from the values of its S-box inputs.
+fn below<C: Channel>(
+    session: &mut Session<C>,
+    inputs: &[Var],
+    constants: &[Fr; WIDTH],
+) -> ([Fr; WIDTH], Expr) {
+    let gamma = session.challenge("hash functional");
+    let mut power = Fr::ONE;
+    let functional: [Fr; WIDTH] = from_fn(|_| {
+        let now = power;
+        power *= gamma;
+        now
+    });
+    let claim = combination(inputs, &functional) - dot(&functional, constants).into();
+    (functional, claim)
+}
+
+/// The S-box inputs of a stream and calls.
+fn witness(
+    known: &Known,
+    stream: Option<&Stream>,
+    calls: &[Call],
+    variables: usize,
+) -> Box<dyn Boxes> {
+    let kappa = stream.map(|s| known.value(&s.kappa)).unwrap_or_default();
+    let blocks = stream.map_or(0, |s| s.blocks);
+    let state_of = |call: &Call| {
+        let mut state = [Fr::ZERO; WIDTH];
+        let inputs = state[1..].iter_mut().zip(&call.inputs);
+        inputs.for_each(|(s, e)| *s = known.value(e));
+        state
+    };
+    let called: Vec<State> = calls.iter().map(state_of).collect();
+    known.secrets.boxes(
+        variables,
+        blocks + calls.len(),
+        &|b| match b.checked_sub(blocks) {
+            None => block_state(&kappa, b),
+            Some(c) => called.get(c).copied().unwrap_or([Fr::ZERO; WIDTH]),
+        },
+    )
+}

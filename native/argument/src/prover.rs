@@ -1,0 +1,256 @@
+//! What the protocols ask of a prover, where they ask it. A verifier has none of this, and who reads for soundness can
+//! leave the file out: whatever stands behind these traits, a proof has to satisfy the equations that the others make.
+use ragaudit_relation::poseidon::{State, WIDTH as WORDS};
+
+use crate::claims::{Bound, Column, ColumnId, Opening};
+use crate::expr::{Expr, Var};
+use crate::gates::Gate;
+use crate::group::{Fr, G1Affine, G1Projective};
+use crate::index::IndexCommitment;
+use crate::mle::Weight;
+use crate::segments::Segment;
+
+/// The blinding of each place of an index commitment.
+pub type Blindings<'a> = &'a (dyn Fn(usize) -> Fr + Sync);
+
+/// A prover's hidden values, and what it computes of them.
+pub trait Knows: Sync {
+    /// A hidden value that was sent.
+    fn value(&self, var: Var) -> Fr;
+
+    /// Value and blinding of what was sent singly.
+    fn opened(&self, single: usize) -> (Fr, Fr);
+
+    /// The commitment to the next message: at most [`crate::group::WIDTH`] values.
+    fn message(&mut self, values: &[Fr]) -> G1Projective;
+
+    /// The commitment to the next single.
+    fn single(&mut self, value: Fr) -> G1Projective;
+
+    /// A commitment to a value that no expression names, and its blinding.
+    fn passing(&mut self, value: Fr) -> (G1Projective, Fr);
+
+    /// Row commitments to columns, in rows of 2^row_variables.
+    fn columns(
+        &mut self,
+        columns: &[(usize, Bound)],
+        values: Vec<Vec<i64>>,
+        row_variables: usize,
+    ) -> Vec<(Vec<G1Affine>, Opening)>;
+
+    /// The sum of factors times columns, row by row up to the longest.
+    fn combine(&self, columns: &[(&[i64], Fr)]) -> Vec<Fr>;
+
+    /// sum of values_x weights_x.
+    fn dot(&self, values: &[i64], weights: &[Fr]) -> Fr;
+
+    /// sum of a_x b_x.
+    fn inner(&self, a: &[Fr], b: &[Fr]) -> Fr;
+
+    /// sum over J of factors[I][J] table(.., J), for every I.
+    fn apply(&self, factors: &[Vec<Fr>], table: &[Fr]) -> Vec<Fr>;
+
+    /// A functional of a column.
+    fn functional(&self, weight: &Weight, values: &[i64]) -> Fr;
+
+    /// A sumcheck of a gate over tables.
+    fn of_gate<'g>(
+        &self,
+        gate: Gate<'g>,
+        degree: usize,
+        tau: &[Fr],
+        tables: Vec<Vec<Fr>>,
+    ) -> Box<dyn Sums + 'g>;
+
+    /// One of tables, each with what multiplies it.
+    fn of_products(&self, variables: usize, tables: Vec<(Weighting, Vec<Fr>)>) -> Box<dyn Sums>;
+
+    /// The tree of a lookup, at alpha and beta.
+    fn tree<'t>(
+        &self,
+        columns: &[Column],
+        leaves: Leaves<'t>,
+        low_memory: Option<usize>,
+    ) -> Box<dyn Tree + 't>;
+
+    /// Permutations of so many states, the others up to 2^variables all zeros.
+    fn boxes(
+        &self,
+        variables: usize,
+        count: usize,
+        state: &(dyn Fn(usize) -> State + Sync),
+    ) -> Box<dyn Boxes>;
+
+    /// All messages' values, up to `size`.
+    fn messages(&self, size: usize) -> Box<dyn Messages>;
+
+    /// The values and the blinding of the messages combined with these factors.
+    fn combined_message(&self, factors: &[Fr]) -> (Vec<Fr>, Fr);
+
+    /// The values and the blinding of all rows combined.
+    fn combined_rows(&self, columns: &[Column], rows: Combination) -> (Vec<Fr>, Fr);
+
+    /// The commitment to a query and its salt, and its blinding.
+    fn query(&mut self, query: &[i8], salt: &Fr) -> (G1Projective, Fr);
+
+    /// The commitment to the scores' rows under these factors; its own blinding, and all of it.
+    fn scores(
+        &mut self,
+        index: &IndexCommitment,
+        query: &[i8],
+        rows: &[Fr],
+        blindings: Blindings,
+    ) -> (G1Projective, [Fr; 2]);
+}
+
+/// What multiplies a table.
+pub enum Weighting<'w> {
+    Weight(&'w Weight),
+    Table(Vec<Fr>),
+}
+
+/// The leaves of a lookup: segments, each with its first place, in a tree of this depth, at alpha and beta.
+pub struct Leaves<'t> {
+    pub segments: &'t [Segment],
+    pub offsets: &'t [usize],
+    pub depth: usize,
+    pub challenges: [Fr; 2],
+}
+
+/// Which rows of columns are combined: those of each column with its factor, row by row with these.
+pub struct Combination<'c> {
+    pub length: usize,
+    pub rows: &'c [Fr],
+    pub factors: &'c [Fr],
+    /// The blinding of the column without commitments.
+    pub linked: Fr,
+    /// A public functional that counts too: its rows, and its factor.
+    pub table: Option<(&'c [Fr], usize, Fr)>,
+}
+
+/// A run as its prover knows it.
+#[derive(Clone, Copy)]
+pub struct Known<'s> {
+    pub secrets: &'s dyn Knows,
+    columns: &'s [Column],
+}
+
+impl<'s> Known<'s> {
+    pub fn new(secrets: &'s dyn Knows, columns: &'s [Column]) -> Self {
+        Self { secrets, columns }
+    }
+
+    /// The value of an expression.
+    pub fn value(&self, expr: &Expr) -> Fr {
+        expr.evaluate(|var| self.secrets.value(var))
+    }
+
+    /// The values of a column.
+    pub fn column(&self, id: ColumnId) -> &'s [i64] {
+        let opening = self.columns[id.0].opening.as_ref();
+        opening.map_or(&[], |o| o.values.as_slice())
+    }
+
+    /// A combination of columns, as far as they go.
+    pub fn entries(&self, columns: &[(ColumnId, Fr)]) -> Vec<Fr> {
+        let weighted = |(id, f): &(ColumnId, Fr)| (self.column(*id), *f);
+        let columns: Vec<(&[i64], Fr)> = columns.iter().map(weighted).collect();
+        self.secrets.combine(&columns)
+    }
+
+    /// The same over the whole cube.
+    pub fn table(&self, columns: &[(ColumnId, Fr)], variables: usize) -> Vec<Fr> {
+        let mut out = self.entries(columns);
+        out.resize(1 << variables, Fr::default());
+        out
+    }
+
+    /// A combination of columns, evaluated at a point.
+    pub fn at(&self, columns: &[(ColumnId, Fr)], point: &[Fr]) -> Fr {
+        self.functional(&Weight::evaluation(point), columns)
+    }
+
+    /// A functional of a combination of columns.
+    pub fn functional(&self, weight: &Weight, columns: &[(ColumnId, Fr)]) -> Fr {
+        let one = |(id, factor): &(ColumnId, Fr)| {
+            self.secrets.functional(weight, self.column(*id)) * factor
+        };
+        columns.iter().map(one).sum()
+    }
+}
+
+/// What a prover knows when a round of a sumcheck begins: (1 - t) q(0) + t q(1) = claim.
+pub struct Round<'r> {
+    pub known: Known<'r>,
+    pub claim: &'r Expr,
+    pub t: Fr,
+}
+
+/// Tables that are summed, round by round.
+pub trait Sums {
+    /// c_1, .., c_degree of the round's polynomial.
+    fn coefficients(&mut self, round: &Round) -> Vec<Fr>;
+
+    /// Binds the lowest variable.
+    fn bind(&mut self, r: Fr);
+
+    /// The tables at the point, once all variables are bound.
+    fn finals(&self) -> Vec<Fr>;
+}
+
+/// All layers of a lookup's fractions.
+pub trait Tree {
+    /// The root's denominator.
+    fn root(&mut self) -> Fr;
+
+    /// The sums of the next layer down, at mu.
+    fn descend(&mut self, height: usize, mu: Fr, tau: &[Fr]) -> Box<dyn Sums + '_>;
+}
+
+/// The S-box inputs of many permutations.
+pub trait Boxes {
+    /// The sums of the last round: fifth powers under the first factors at blocks as `blocks` weighs them, and under the
+    /// second at calls, each as it is weighed.
+    fn outputs(
+        &self,
+        tau: &[Fr],
+        blocks: Option<(&[Fr], usize)>,
+        calls: &[Fr],
+        factors: &[[Fr; WORDS]; 2],
+    ) -> Box<dyn Sums + '_>;
+
+    /// Those of a full round under these factors.
+    fn full(&self, round: usize, factors: [Fr; WORDS], tau: &[Fr]) -> Box<dyn Sums + '_>;
+
+    /// Those of a partial round, whose S-box has this factor, with what the words 1..16 have of the functional above it.
+    /// `gamma` is the factor of that of the round above, if that is partial.
+    fn partial(
+        &mut self,
+        round: usize,
+        above: &[Fr; WORDS],
+        gamma: Option<Fr>,
+        factor: Fr,
+        tau: &[Fr],
+    ) -> Box<dyn Sums + '_>;
+}
+
+/// The values of all messages while one combination of them is proved.
+pub trait Messages {
+    /// c_1 and c_2 of the sum over the highest variable of factors times values.
+    fn coefficients(&self, factors: &[Fr]) -> [Fr; 2];
+
+    /// Binds that variable.
+    fn bind(&mut self, r: Fr);
+}
+
+/// A vector and the generators that it is committed with, fold by fold.
+pub trait Folds {
+    /// L and R; `b` is what the vector is multiplied with, of which `mu` times U carries the product.
+    fn sides(&self, b: &[Fr], mu: Fr) -> [G1Projective; 2];
+
+    /// x_low + u^-1 x_high, G_low + u G_high.
+    fn fold(&mut self, u: Fr, inverse: Fr);
+
+    /// The scalar that is left.
+    fn last(&self) -> Fr;
+}

@@ -1,0 +1,187 @@
+//! What an answer's proof is about, and the sizes that follow: `docs/scan/query.md`.
+use ragaudit_relation::dgs::{check_gains, BINS, MAX_GAINS, MAX_GAIN_RATIO};
+use ragaudit_relation::window::{ScoreWindow, MAX_LATTICE};
+use ragaudit_relation::NIBBLES_PER_ELEMENT;
+
+use crate::error::{Error, Result};
+use crate::group::{Fr, G1Affine};
+use crate::index::{check_dimension, IndexCommitment, MAX_CAPACITY, MAX_DIMENSION};
+use crate::nibbles::{NIBBLE_VARIABLES, TAG_NIBBLE, TAG_VECTOR};
+use crate::numbers::NO_WRAP_BITS;
+use crate::ranges::LIMB_BITS;
+use crate::transcript::{Oracle, Transcript};
+
+pub const TAG_TOPK: u64 = 5;
+pub const TAG_SCORE: u64 = 2;
+pub const TAG_SELECT: u64 = 4;
+/// Largest number of listed positions.
+pub const MAX_LISTED: usize = 1024;
+
+/// What decides where values stand: see [`crate::protocol`].
+pub const RULES: [u64; 6] = [
+    TAG_VECTOR,
+    TAG_TOPK,
+    TAG_SCORE,
+    TAG_NIBBLE,
+    TAG_SELECT,
+    NIBBLE_VARIABLES as u64,
+];
+
+/// The largest value of every public parameter.
+pub const LIMITS: [u64; 5] = [
+    MAX_CAPACITY as u64,
+    MAX_DIMENSION as u64,
+    MAX_GAINS as u64,
+    MAX_LATTICE as u64,
+    MAX_LISTED as u64,
+];
+
+/// What an answer's proof is about. Every value is rebuilt by the verifier, none read from a file.
+#[derive(Clone)]
+pub struct QueryStatement<'a> {
+    /// Digest of protocol, opening, policy, tenant, account, its count, beacon, seed commitment, slot, hq and the
+    /// certificate.
+    pub context: [u8; 32],
+    pub index: &'a IndexCommitment,
+    /// The verified certificate's commitments to z; none where there are no gains, and so no noise.
+    pub noise: &'a [G1Affine],
+    /// Those to the bits of a coin certificate: the positions that score, where not all do.
+    pub kept: Option<&'a [G1Affine]>,
+    pub gains: Vec<u32>,
+    pub cq: Fr,
+    pub htopk: Fr,
+    pub listed: usize,
+    pub lo: i64,
+    pub hi: i64,
+    pub lattice: i64,
+}
+
+impl QueryStatement<'_> {
+    pub fn check(&self) -> Result<ScoreWindow> {
+        check_dimension(self.index.dimension)?;
+        if !self.gains.is_empty() {
+            check_gains(&self.gains)?;
+        }
+        let capacity = self.index.layout.capacity;
+        let most = MAX_LISTED.min(capacity);
+        if !(1..=most).contains(&self.listed) {
+            return Err(Error::invalid(
+                "listed positions",
+                format!("1 to {most}"),
+                self.listed,
+            ));
+        }
+        let rows = self.index.layout.rows();
+        let of_noise = if self.gains.is_empty() { 0 } else { rows };
+        let of_kept = self.kept.map_or(rows, <[G1Affine]>::len);
+        for (field, found, expected) in [
+            ("noise", self.noise.len(), of_noise),
+            ("kept", of_kept, rows),
+        ] {
+            if found != expected {
+                let [expected, found] = [expected, found].map(|n| format!("{n} commitments"));
+                return Err(Error::invalid(field, expected, found));
+            }
+        }
+        Ok(ScoreWindow::new(self.lo, self.hi, self.lattice)?)
+    }
+
+    pub fn transcript<O: Oracle>(&self) -> Transcript<O> {
+        // What has noise and all positions says what it said before there was anything else.
+        let sampled = self.kept.is_some() || self.gains.is_empty();
+        let mut t = Transcript::new(if sampled { "sampled query" } else { "query" });
+        t.bytes("context", &self.context);
+        t.bytes("index", &self.index.digest());
+        t.integer("capacity", self.index.layout.capacity as u64);
+        t.integer("dimension", self.index.dimension as u64);
+        t.integer("gain count", self.gains.len() as u64);
+        for gain in &self.gains {
+            t.integer("gain", u64::from(*gain));
+        }
+        t.integer("lo", self.lo as u64);
+        t.integer("hi", self.hi as u64);
+        t.integer("lattice", self.lattice as u64);
+        t.integer("listed", self.listed as u64);
+        t.integer("noise rows", self.noise.len() as u64);
+        for point in self.noise {
+            t.point("noise", point);
+        }
+        if sampled {
+            t.integer("kept columns", self.kept.is_some().into());
+            for point in self.kept.unwrap_or_default() {
+                t.point("kept", point);
+            }
+        }
+        t.scalar("cq", &self.cq);
+        t.scalar("htopk", &self.htopk);
+        t
+    }
+
+    /// Limbs of a difference of keys: |y| is at most lattice + 127 sum of gains.
+    pub fn key_limbs(&self) -> usize {
+        let gains = self.gains.iter().map(|g| u64::from(*g)).sum();
+        key_bits(self.lattice as u64, gains, self.index.layout.variables).div_ceil(LIMB_BITS)
+    }
+}
+
+/// Bits of a difference of keys.
+pub const fn key_bits(lattice: u64, gains: u64, variables: usize) -> usize {
+    let reach = lattice + 2 * (BINS as u64 - 1) * gains + 1;
+    64 - reach.leading_zeros() as usize + variables
+}
+
+const _: () = {
+    let (mut gains, mut gain, mut k) = (0, 1, 0);
+    while k < MAX_GAINS {
+        gains += gain;
+        gain *= MAX_GAIN_RATIO as u64;
+        k += 1;
+    }
+    let bits = key_bits(MAX_LATTICE as u64, gains, MAX_CAPACITY.ilog2() as usize);
+    assert!(MAX_LATTICE as u64 + (BINS as u64 - 1) * gains < 1 << 25);
+    // A prover's keys fit into an i64, and limbs into the field.
+    assert!(bits < 63);
+    assert!(bits.div_ceil(LIMB_BITS) * LIMB_BITS + 1 < NO_WRAP_BITS);
+    assert!(4 * NIBBLES_PER_ELEMENT <= NO_WRAP_BITS);
+};
+
+/// The columns, in the order in which they are committed to.
+pub struct Columns<T> {
+    /// Scores on the lattice.
+    pub quantised: T,
+    /// The same of kept positions, 0 of others, where not all are kept.
+    pub scored: Option<T>,
+    /// 1 for a listed position.
+    pub selected: T,
+    /// Limbs of what a key has above the least listed one, or lacks below it.
+    pub distance: Vec<T>,
+    /// How often each row of a table is looked up.
+    pub score_rows: T,
+    pub range: T,
+    pub nibbles: T,
+}
+
+impl<T> Columns<T> {
+    pub fn in_order(self) -> Vec<T> {
+        let mut out = vec![self.quantised];
+        out.extend(self.scored);
+        out.push(self.selected);
+        out.extend(self.distance);
+        out.extend([self.score_rows, self.range, self.nibbles]);
+        out
+    }
+
+    pub fn named(all: Vec<T>, sampled: bool, key_limbs: usize) -> Self {
+        let mut all = all.into_iter();
+        let mut next = || all.next().expect("one for each name");
+        Self {
+            quantised: next(),
+            scored: sampled.then(&mut next),
+            selected: next(),
+            distance: (0..key_limbs).map(|_| next()).collect(),
+            score_rows: next(),
+            range: next(),
+            nibbles: next(),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What noise certificates and coin certificates have in common: the key of a slot, and the words of its stream cut into
+//! draws. `docs/scan/noise.md`.
+use ark_ff::{Field, PrimeField};
+
+use crate::channel::Channel;
+use crate::error::Result;
+use crate::expr::Expr;
+use crate::group::Fr;
+use crate::index::Layout;
+use crate::mle::{prefix, Weight};
+use crate::numbers::{power_of_two, NO_WRAP_BITS};
+use crate::poseidon::{block_variables, permutations, Call, Stream, WORD_VARIABLES};
+use crate::ranges::{limbs, LIMB_BITS};
+use crate::session::{ColumnId, Session};
+
+pub const DRAWS_PER_WORD: usize = 5;
+pub const WORDS_PER_BLOCK: usize = 1 << WORD_VARIABLES;
+const DRAWS_PER_BLOCK: usize = DRAWS_PER_WORD * WORDS_PER_BLOCK;
+pub const TAG_SEED: u64 = 1;
+pub const TAG_KEY: u64 = 2;
+/// Bits of a draw: a byte and t.
+const DRAW_BITS: usize = 8 + T_BITS;
+pub const T_BITS: usize = 32;
+/// Bits of a word that become draws; the others are its high part.
+pub const LOW_BITS: usize = 200;
+pub const HIGH_LIMBS: usize = 4;
+/// Bits below a word's last draw: above them the word is compared with the modulus.
+pub const BELOW_BITS: usize = 160;
+/// Limbs of what that part lacks of the largest allowed one.
+pub const REST_LIMBS: usize = 6;
+const _: () = {
+    // last + 2^40 high + rest = highest holds over the integers. What is below r is then the word, whose draws fill its
+    // low bits.
+    assert!(T_BITS == 2 * LIMB_BITS);
+    assert!(LOW_BITS == DRAWS_PER_WORD * DRAW_BITS && BELOW_BITS + DRAW_BITS == LOW_BITS);
+    assert!(DRAW_BITS + HIGH_LIMBS * LIMB_BITS + 2 < NO_WRAP_BITS);
+    assert!(REST_LIMBS * LIMB_BITS + 2 < NO_WRAP_BITS);
+    assert!(highest() < 1 << 94 && highest() < 1 << (REST_LIMBS * LIMB_BITS));
+};
+
+/// The stream's blocks that so many draws begin in.
+#[derive(Clone, Copy)]
+pub struct Blocks {
+    pub count: usize,
+    variables: usize,
+}
+
+impl Blocks {
+    /// Beside the two calls that make the key.
+    pub fn of_draws(draws: usize) -> Self {
+        let count = draws.div_ceil(DRAWS_PER_BLOCK);
+        Self {
+            count,
+            variables: block_variables(count, 2),
+        }
+    }
+
+    pub fn words(self) -> usize {
+        self.count * WORDS_PER_BLOCK
+    }
+
+    /// All of them, of the last block too.
+    pub fn draws(self) -> usize {
+        self.count * DRAWS_PER_BLOCK
+    }
+}
+
+/// The largest last draw and high part of a word, as one integer, that can be proved: whatever the other draws are, it
+/// gives an integer below r. Fewer than one word in 2^94 has a larger one.
+pub const fn highest() -> u128 {
+    upper(&Fr::MODULUS.0) - 1
+}
+
+/// Last draw and high part of a word as one integer.
+pub const fn upper(word: &[u64; 4]) -> u128 {
+    (word[3] as u128) << (192 - BELOW_BITS) | (word[2] >> (BELOW_BITS - 128)) as u128
+}
+
+/// Sends the slot's key, of the seed's halves and itself; the calls that make it from the committed seed are for [`prove_words`].
+pub fn send_key<C: Channel>(
+    session: &mut Session<C>,
+    keys: Option<[Fr; 3]>,
+    [c_seed, beacon, slot]: [Fr; 3],
+) -> Result<(Expr, Vec<Call>)> {
+    let vars = session.send("seed and key", 3, keys.as_ref().map(|k| &k[..]))?;
+    let [s0, s1, kappa] = [vars[0], vars[1], vars[2]].map(Expr::from);
+    let calls = vec![
+        Call {
+            inputs: vec![TAG_SEED.into(), s0.clone(), s1.clone()],
+            output: c_seed.into(),
+        },
+        Call {
+            inputs: vec![TAG_KEY.into(), s0, s1, beacon.into(), slot.into()],
+            output: kappa.clone(),
+        },
+    ];
+    Ok((kappa, calls))
+}
+
+/// Claims that a column over positions has, in each, the sum of its draws' values under these coefficients, and 0 beyond
+/// the capacity: one value behind two functionals.
+pub fn gather<C: Channel>(
+    session: &mut Session<C>,
+    label: &'static str,
+    layout: Layout,
+    column: ColumnId,
+    drawn: ColumnId,
+    coefficients: Vec<Fr>,
+) -> Result<()> {
+    let r = session.challenges(label, layout.variables);
+    let known = session.known();
+    let at = known.map(|known| known.at(&[(column, Fr::ONE)], &r));
+    let var = session.send_one(label, at)?;
+    session.claim(Weight::evaluation(&r), vec![(column, Fr::ONE)], var.into());
+    let weight = Weight {
+        point: r,
+        coefficients,
+        items: layout.capacity,
+    };
+    session.claim(weight, vec![(drawn, Fr::ONE)], var.into());
+    Ok(())
+}
+
+/// The columns that the stream's words are made of.
+pub struct WordColumns {
+    pub byte: ColumnId,
+    /// Limbs of t.
+    pub t: [ColumnId; 2],
+    /// Limbs of the high part, and of what last draw and high part lack of the largest allowed ones.
+    pub high: [ColumnId; HIGH_LIMBS],
+    pub rest: [ColumnId; REST_LIMBS],
+}
+
+/// Proves that the draws byte + 2^8 t, all in their ranges, are those of the stream of kappa.
+///
+/// Of every word, made of draws and a high part: word = low + 2^200 high, and last + 2^40 high + rest = highest, where
+/// last is the draw from bit 160 on. Both at one random point, the second times zeta.
+pub fn prove_words<C: Channel>(
+    session: &mut Session<C>,
+    blocks: Blocks,
+    columns: &WordColumns,
+    (kappa, calls): (Expr, Vec<Call>),
+) -> Result<()> {
+    let words = blocks.words();
+    let r = session.challenges("words", blocks.variables + WORD_VARIABLES);
+    let zeta = session.challenge("upper parts");
+    let mut coefficients: Vec<Fr> = (0..DRAWS_PER_WORD)
+        .map(|k| power_of_two(DRAW_BITS * k))
+        .collect();
+    coefficients[DRAWS_PER_WORD - 1] += zeta;
+    let low = Weight {
+        point: r.clone(),
+        coefficients,
+        items: words,
+    };
+    let mut draw = vec![(columns.byte, Fr::ONE)];
+    draw.extend(limbs(&columns.t, power_of_two(8)));
+    let all_words = Weight {
+        point: r.clone(),
+        coefficients: vec![Fr::ONE],
+        items: words,
+    };
+    let sums = [
+        (low, draw),
+        (all_words.clone(), limbs(&columns.high, Fr::ONE)),
+        (all_words, limbs(&columns.rest, Fr::ONE)),
+    ];
+    let values = session.known().map(|known| {
+        let value = |(weight, columns): &(Weight, Vec<_>)| known.functional(weight, columns);
+        sums.each_ref().map(value)
+    });
+    let v = session.send("words", 3, values.as_ref().map(|v| &v[..]))?;
+    for ((weight, columns), var) in sums.into_iter().zip(&v) {
+        session.claim(weight, columns, (*var).into());
+    }
+    let [low, high, rest] = [v[0], v[1], v[2]].map(Expr::from);
+    let most = Expr::from(prefix(&r, words) * Fr::from(highest()));
+    let last = most - rest - high.clone() * power_of_two(LOW_BITS - BELOW_BITS);
+    let (word_point, block_point) = r.split_at(WORD_VARIABLES);
+    let stream = Stream {
+        kappa,
+        blocks: blocks.count,
+        word_point: word_point.to_vec(),
+        block_point: block_point.to_vec(),
+        value: low - last * zeta + high * power_of_two(LOW_BITS),
+    };
+    permutations(session, Some(stream), calls)
+}
