@@ -1,6 +1,6 @@
 """What mechanisms find, promise and leak under attack: `python -m bench.frontier [--json] [--out FOLDER]`.
 
-Collections come from RAG_AUDIT_DATA (default ../shared/data): SQuAD dev v1.1, SciFact and MedQuAD, each a tenant of
+Collections come from RAG_AUDIT_DATA (default ../shared/data): SQuAD dev v1.1, SciFact and PubMedQA, each a tenant of
 its own. For every mechanism: recall among the first 5, the certified figures for coalitions of 1, 2 and 10 accounts
 with 200 queries each, and the strongest of the attacks in `bench.lists`, whose lower bound on epsilon (confidence
 0.95) has to lie below the certified bound in every cell; the smallest distance is printed, and exit code 1 says that
@@ -38,7 +38,8 @@ from rag_audit.privacy.explore.samples import Sample
 from rag_audit.privacy.explore.simulate import Noise, measure_recall, recall_without_noise
 from rag_audit.relation.scores import ScoreWindow
 
-NAMES = ("squad", "scifact", "medquad")
+NAMES = ("squad", "scifact", "pubmedqa")
+WITH_QUESTIONS = (*NAMES, "medquad")
 EMBEDDER = "wordllama-256"
 TOP_K = 5
 QUERIES = 200
@@ -336,11 +337,13 @@ def keep(args: Namespace, name: str, result: dict[str, Any]) -> dict[str, Any]:
 def main() -> int:
     """Measure, print, and say whether a lower bound lies above its certified bound."""
     options = parser(__doc__)
-    options.add_argument("--collections", nargs="+", default=list(NAMES), help="of " + ", ".join(NAMES))
-    options.add_argument("--questions", type=int, default=2000, help="questions of a collection, at most")
-    options.add_argument("--lists", type=int, default=20_000, help="lists under noise in an attack")
     options.add_argument(
-        "--windows", type=int, default=20_000, help="windows in an attack on sampling; a tenth on listing"
+        "--collections", nargs="+", default=list(NAMES), help="of " + ", ".join(WITH_QUESTIONS)
+    )
+    options.add_argument("--questions", type=int, default=2000, help="questions of a collection, at most")
+    options.add_argument("--lists", type=int, default=6_000, help="lists under noise in an attack")
+    options.add_argument(
+        "--windows", type=int, default=6_000, help="windows in an attack on sampling; a tenth on listing"
     )
     options.add_argument(
         "--repeats", type=int, default=2, help="windows in which recall under coins is measured"
