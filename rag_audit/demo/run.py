@@ -38,7 +38,7 @@ from rag_audit.parties.provider.window import now_ms
 ORIGIN = "rag-audit.demo/docstrings"
 WITNESSES = ("witness-a", "witness-b")
 ACCOUNTS_A_TENANT = 2
-QUERIES = 12
+QUERIES = 16
 EAGER = 1
 COSIGNED_IN = 5
 """The window opens this many times the duration of the slowest small command so far after it is dated."""
