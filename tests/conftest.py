@@ -43,7 +43,12 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 TOGETHER = {
-    "cli/service": ("cli/test_cli.py", "cli/test_injection.py", "cli/test_open.py"),
+    "cli/service": (
+        "cli/test_cli.py",
+        "cli/test_injection.py",
+        "cli/test_open.py",
+        "cli/test_attack_service.py",
+    ),
     "window/finished": (
         "window/test_bad_files.py",
         "window/test_checks.py",

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from errno import ECONNABORTED
 from pathlib import Path
 
 import click
@@ -126,8 +127,10 @@ def over_socket(path: Path) -> Callable[[SignedRequest], Json]:
                 connection.connect(str(path))
                 connection.sendall(request.canonical() + b"\n")
                 with connection.makefile("rb") as stream:
-                    line = stream.readline(MAX_ANSWER_BYTES + 2).rstrip(b"\n")
-                    return parse_json(line, source="reply", max_bytes=MAX_ANSWER_BYTES)
+                    line = stream.readline(MAX_ANSWER_BYTES + 2)
+                    if not line:
+                        raise ConnectionAbortedError(ECONNABORTED, "the connection ended without an answer")
+                    return parse_json(line.rstrip(b"\n"), source="reply", max_bytes=MAX_ANSWER_BYTES)
         except OSError as exc:
             raise SetupError(
                 "the provider does not answer",

@@ -116,6 +116,7 @@ def service_of(o: Options, bench: Bench, documents: dict[int, str]) -> tuple[Kep
     from rag_audit.attacks.targets.kept import Kept
 
     certified, parallel = "nothing is certified of a chat endpoint's answers", o.parallel or 1
+    name = f"{o.target} {o.model}"
     if o.target.startswith(("http://", "https://")):
         endpoint = o.endpoint(o.target)
 
@@ -125,10 +126,10 @@ def service_of(o: Options, bench: Bench, documents: dict[int, str]) -> tuple[Kep
         label, probabilities = f"chat endpoint, model {endpoint.model}", o.logprobs
     else:
         service = _window(o, bench, documents)
-        ask, parallel = service.ask, 1
+        ask, parallel, name = service.ask, 1, service.name  # the next window may answer at the same socket
         label, probabilities, certified = service.label, service.probabilities, service.certified
     kept = Kept(ask, o.out / "replies.jsonl", label=label, probabilities=probabilities,
-                service=f"{o.target} {o.model}", parallel=parallel, progress=progress("questions"))  # fmt: skip
+                service=name, parallel=parallel, progress=progress("questions"))  # fmt: skip
     return kept, certified
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from rag_audit.cli import COMMANDS
@@ -49,6 +50,16 @@ def run(
         out, err = ((folder / stream).read_text() for stream in ("out", "err"))
     assert child.exitcode is not None
     return subprocess.CompletedProcess(arguments, child.exitcode, out, err)
+
+
+def start(arguments: list[str], cwd: Path, streams: Path, environment: Mapping[str, str]) -> BaseProcess:
+    """Start a command that goes on by itself, such as a service.
+
+    :param streams: a folder with its standard input, `in`; `out` and `err` are written there
+    """
+    child = _SERVER.Process(target=_command, args=(arguments, str(cwd), str(streams), dict(environment)))
+    child.start()
+    return child
 
 
 def _command(arguments: list[str], cwd: str, streams: str, environment: dict[str, str]) -> None:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 from rag_audit.attacks.interface import Answer, Probe, Reply
@@ -54,14 +54,16 @@ class Kept:
         """
         keys = [self._key(p) for p in probes]
         todo = {key: probe for key, probe in zip(keys, probes, strict=True) if key not in self._known}
-        done = 0
+        done, failed = 0, Event()
         with ThreadPoolExecutor(self._parallel) as pool:
-            jobs = [pool.submit(self._one, key, probe) for key, probe in todo.items()]
+            jobs = [pool.submit(self._one, key, probe, failed) for key, probe in todo.items()]
             try:
                 while done < len(jobs):
-                    finished, _ = wait(jobs[done : done + 16], return_when=FIRST_EXCEPTION)
-                    for job in finished:
-                        job.result()
+                    part = jobs[done : done + 16]
+                    finished, _ = wait(part, return_when=FIRST_EXCEPTION)
+                    for job in part:  # in their order, since what follows a failure is another error, or none
+                        if job in finished:
+                            job.result()
                     done += len(finished)
                     if self._progress is not None:
                         self._progress(done, len(jobs))
@@ -71,8 +73,14 @@ class Kept:
                 raise
         return [self._known[key] for key in keys]
 
-    def _one(self, key: str, probe: Probe) -> None:
-        answer = self._ask(probe)
+    def _one(self, key: str, probe: Probe, failed: Event) -> None:
+        if failed.is_set():
+            return  # a question after the one that failed would be refused: an account has one on its way
+        try:
+            answer = self._ask(probe)
+        except BaseException:
+            failed.set()
+            raise
         logs = answer.reply.log_probabilities
         line = json.dumps(
             {

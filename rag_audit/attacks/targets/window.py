@@ -51,6 +51,7 @@ class WindowService:
         self._lists = self._policy.rules_by_name(accounts[0].tenant).listing is not None
         self._locks = [Lock() for _ in accounts]
 
+        self.name = f"{window.opening_digest()} {' '.join(a.account for a in accounts)}"
         self.label = f"window {self._policy.window}, answered by {generator.label}"
         self.probabilities = generator.probabilities
 
@@ -66,7 +67,7 @@ class WindowService:
     def ask(self, probe: Probe) -> Answer:
         """One question of one account.
 
-        :raises AttackError: the account has no queries left
+        :raises AttackError: the account has no queries left, or is none of the window's
         :raises RequestRefused: the provider refused for another reason
         """
         number = probe.account % len(self._accounts)
@@ -78,6 +79,12 @@ class WindowService:
                     self._window, question, self._provider, self._send, embedder=self._embedder
                 )
             except RequestRefused as exc:
+                if exc.reason in ("unknown-account", "unknown-tenant", "wrong-tenant"):
+                    raise AttackError(
+                        "the account cannot ask in this window", field=account.account,
+                        expected="an account of the window's roster, or one enrolled since (`rag-audit enrol`)",
+                        found=exc.reason,
+                    ) from exc  # fmt: skip
                 if exc.reason in ("limit", "slot-used"):
                     raise AttackError(
                         "the account has asked all that the window's policy lets it ask", field=account.account,
