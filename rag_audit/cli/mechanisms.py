@@ -9,6 +9,7 @@ from decimal import Decimal
 from rag_audit.accounting.coins import coin_of
 from rag_audit.commit.draft import Mechanism
 from rag_audit.errors import PolicyError
+from rag_audit.formats import defaults
 from rag_audit.formats.tenants import (
     DEFAULT_LISTED_MAX,
     THRESHOLDS,
@@ -16,7 +17,6 @@ from rag_audit.formats.tenants import (
     ListingRules,
 )
 
-DEFAULT_KEEP = "0.9"
 LISTING_KEEP = "0.7"
 DEFAULT_DIMENSION = 256
 """Components of the default embedder's vectors, for which a threshold is known."""
@@ -70,7 +70,7 @@ def read_mechanisms(
             raise PolicyError("a share of kept positions makes it sampling", field="--mechanism",
                               expected=f"sampling:{keep}", found=item)  # fmt: skip
         if kind == "sampling":
-            keep = keep or DEFAULT_KEEP
+            keep = keep or defaults.KEEP
         mechanism = Mechanism(kind == "noise", None if keep is None else coin_of(keep, "--mechanism"))
         made |= dict.fromkeys([*made] if tenant is None else [tenant], mechanism)
     return None if all(m == Mechanism() for m in made.values()) else made

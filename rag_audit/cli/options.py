@@ -99,14 +99,15 @@ def tau_span(text: str, option: str) -> tuple[int, str]:
 
 
 @parsed
-def certificate_size(text: str, option: str) -> tuple[str, int] | None:
-    """Read the size of a coalition proof such as groth16:64 as (system, records), or none as None."""
-    if text == "none":
-        return None
+def certificate_size(text: str, option: str) -> tuple[str, int | None] | None:
+    """Read the size of a coalition proof such as groth16:64 as (system, records), scan as (system, None), or none as
+    None."""
+    if text in ("none", "scan"):
+        return None if text == "none" else (text, None)
     match = re.fullmatch(r"(groth16|scan):([1-9][0-9]{0,8})", text)
     if match is None:
         raise PolicyError("not a coalition proof's size", field=option,
-                          expected="none, groth16:RECORDS or scan:RECORDS", found=text)  # fmt: skip
+                          expected="none, scan, groth16:RECORDS or scan:RECORDS", found=text)  # fmt: skip
     return match[1], int(match[2])
 
 

@@ -9,9 +9,10 @@ from typing import Literal, TypedDict, Unpack, cast
 
 import click
 
-from rag_audit.cli.common import PATH, Group, emit, json_option
+from rag_audit.cli.ahead import check
+from rag_audit.cli.common import PATH, Group, emit, json_option, say
 from rag_audit.cli.explore import explore
-from rag_audit.cli.mechanisms import DEFAULT_KEEP, LISTING_KEEP, read_mechanisms
+from rag_audit.cli.mechanisms import LISTING_KEEP, read_mechanisms
 from rag_audit.cli.options import (
     certificate_size,
     duration,
@@ -26,12 +27,14 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError
+from rag_audit.formats import defaults
 from rag_audit.formats.policy import Calibration
 from rag_audit.formats.tenants import SystemName
 from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, published_constants
 from rag_audit.parties.provider.window import now_ms
-from rag_audit.privacy.choose import DEFAULT_EPS_ACC, choose_noise
+from rag_audit.privacy.choose import choose_noise
 from rag_audit.proofs.policy import check_policy
+from rag_audit.proofs.scan.coalition import MAX_DIMENSION, MAX_RECORDS
 from rag_audit.relation.scores import ScoreWindow
 
 # The accountant's libraries take most of a second to import; commands that do not need them should not wait.
@@ -52,7 +55,6 @@ class _Draft(TypedDict):
     accounts_max: int
     top_k: int
     theta: tuple[int, int]
-    certificate: tuple[SystemName, int] | None
     proving: Literal["eager", "on-challenge"]
 
 
@@ -113,7 +115,7 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     multiple=True,
     metavar="[ID=]KIND[:KEEP..]",
     help="noise (the default), sampling, listing, or none, which proves integrity alone; for all tenants, or one; KEEP"
-    f" is the share of positions that a window keeps  [sampling: {DEFAULT_KEEP}, listing: {LISTING_KEEP}]",
+    f" is the share of positions that a window keeps  [sampling: {defaults.KEEP}, listing: {LISTING_KEEP}]",
 )
 @click.option(
     "--opens-in",
@@ -122,18 +124,25 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     callback=duration,
     help="time for the witnesses to cosign before it opens",
 )
-@click.option("--lasts", default="7d", show_default=True, callback=duration)
-@click.option("--n", callback=whole_number, default="200", show_default=True, help="queries an account")
+@click.option(
+    "--lasts", default="7d", show_default=True, callback=duration, help="how long it answers queries"
+)
+@click.option(
+    "--n", callback=whole_number, default=str(defaults.QUERIES), show_default=True, help="queries an account"
+)
 @click.option(
     "--k-max",
     "--k",
     callback=whole_number,
-    default="10",
+    default=str(defaults.K_MAX),
     show_default=True,
     help="largest coalition that the bound covers",
 )
-@click.option("--eps-acc", help=f"target: epsilon of one account  [default: {DEFAULT_EPS_ACC}]")
-@click.option("--eps-joint", help="target: epsilon of k-max accounts together, at delta-policy")
+@click.option("--eps-acc", help="target: epsilon of one account, at delta-acc, instead of --eps-joint")
+@click.option(
+    "--eps-joint",
+    help=f"target: epsilon of k-max accounts together, at delta-policy  [default: {defaults.EPS_JOINT}]",
+)
 @click.option(
     "--calibration",
     type=click.Choice(METHODS),
@@ -141,12 +150,18 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     show_default=True,
     help="how noise is chosen",
 )
-@click.option("--delta-acc", default="1e-7", show_default=True)
-@click.option("--delta-policy", "--delta", default="1e-5", show_default=True)
+@click.option("--delta-acc", default="1e-7", show_default=True, help="delta of one account's epsilon")
+@click.option(
+    "--delta-policy",
+    "--delta",
+    default=defaults.DELTA,
+    show_default=True,
+    help="delta of eps_audit; it must exceed k-max times delta-acc",
+)
 @click.option(
     "--accounts-max",
     callback=whole_number,
-    default="16",
+    default=str(defaults.ACCOUNTS_MAX),
     show_default=True,
     help="accounts that a tenant may ever have in the window",
 )
@@ -167,11 +182,17 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     callback=score_range,
     help="raw scores that count  [default: the embedder's, 101:810 for the default one]",
 )
-@click.option("--top-k", callback=whole_number, default="5", show_default=True)
+@click.option(
+    "--top-k",
+    callback=whole_number,
+    default=str(defaults.TOP_K),
+    show_default=True,
+    help="positions in an answer",
+)
 @click.option(
     "--theta",
     callback=theta_fraction,
-    default="0.8",
+    default=defaults.THETA,
     show_default=True,
     help="cosine from which two queries count as near; set it with `rag-audit estimate calibrate --questions`",
 )
@@ -185,10 +206,11 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
 @click.option(
     "--certificate",
     callback=certificate_size,
-    default="none",
+    default="scan",
     show_default=True,
-    metavar="SYSTEM:RECORDS",
-    help="prove the coalition estimate of a window of up to so many records: groth16:64, or scan for large ones",
+    metavar="SYSTEM[:RECORDS]",
+    help="prove the coalition estimate of a window of up to so many records: scan:3000, groth16:64, or scan alone for"
+    f" all queries of all accounts, at most {MAX_RECORDS:,}; none leaves it declared",
 )
 @click.option(
     "--embedder",
@@ -208,7 +230,11 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     help="where queries are cut; up to 64 the embedding is proved too, at a cost that grows with it",
 )
 @click.option(
-    "--proving", type=click.Choice(["eager", "on-challenge"]), default="on-challenge", show_default=True
+    "--proving",
+    type=click.Choice(["eager", "on-challenge"]),
+    default="on-challenge",
+    show_default=True,
+    help="when records are proved: before their answers leave, or once a verifier has drawn them",
 )
 @json_option
 def new(
@@ -228,6 +254,7 @@ def new(
     dimension: int | None,
     score_window: tuple[int, int] | None,
     tau: tuple[int, Literal["positions", "seconds"]],
+    certificate: tuple[SystemName, int | None] | None,
     as_json: bool,
     **options: Unpack[_Draft],
 ) -> None:
@@ -273,6 +300,7 @@ def new(
         dimension=dimension,
         score_window=score_window,
         norm_factor=published.norm_factor,
+        certificate=_sized(certificate, len(capacities) * options["accounts_max"] * options["n"], dimension),
         **options,
     )
     check_policy(draft, dimension)
@@ -305,6 +333,19 @@ def new(
             f" rag-audit policy explore --policy {out} --index .. --questions ..",
         ],
     )
+
+
+def _sized(
+    certificate: tuple[SystemName, int | None] | None, queries: int, dimension: int
+) -> tuple[SystemName, int] | None:
+    """The coalition proof that a policy asks for, of all queries that the window may have where no size is given."""
+    if certificate is None:
+        return None
+    system, records = certificate
+    if records is None and dimension > MAX_DIMENSION:
+        say(f"vectors of {dimension} components are beyond coalition proofs: the estimate is only declared")
+        return None
+    return system, min(queries, MAX_RECORDS) if records is None else records
 
 
 @policy.command("bounds")
@@ -349,3 +390,4 @@ def bounds(file: Path | None, accounts_max: int | None, as_json: bool, **options
 
 
 policy.add_command(explore)
+policy.add_command(check)

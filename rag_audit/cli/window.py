@@ -1,16 +1,13 @@
-"""`rag-audit open`, `serve`, `close` and `prove`: the provider's side."""
+"""`rag-audit serve`, `close`, `prove` and `forget`: the provider's open window."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from rag_audit.attest.release import LEAST_PERIOD_S, MAX_PERIOD_S
-from rag_audit.beacon.drand import QUICKNET
-from rag_audit.beacon.values import members_of
 from rag_audit.cli.common import (
     PATH,
     SOCKET,
@@ -19,25 +16,12 @@ from rag_audit.cli.common import (
     json_option,
     progress,
     say,
-    signing_key,
-    stages,
 )
-from rag_audit.cli.options import duration, model_option
-from rag_audit.cli.settings import resume, settings_of, store_settings
-from rag_audit.cli.witness import load_nonce_lines
-from rag_audit.commit.stored import EMBED_RUN, forget, unfinished
-from rag_audit.encoding.canonical import read_json, read_text
-from rag_audit.errors import PolicyError
-from rag_audit.formats.chain import ClosedWindow
+from rag_audit.cli.settings import resume, settings_of
+from rag_audit.commit.stored import forget
+from rag_audit.encoding.canonical import read_text
 from rag_audit.formats.layout import Layout
-from rag_audit.formats.policy import Policy
-from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
-from rag_audit.formats.records import DrandBeacon, PreviousWindow, RosterEntry, WitnessBeacon
-from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, get_embedder
-from rag_audit.index.texts import load_directory
 from rag_audit.ledger.note import MAX_NOTE_BYTES
-from rag_audit.parties.account import load_roster
 from rag_audit.parties.provider.service import (
     admit_notes,
     answer_lines,
@@ -45,7 +29,6 @@ from rag_audit.parties.provider.service import (
     serve_socket,
     stopped_by_signal,
 )
-from rag_audit.parties.provider.window import Window
 from rag_audit.proofs.executors import open_executor
 from rag_audit.proofs.groth16.instance import MAX_QUERIES
 
@@ -63,151 +46,6 @@ low_memory_option = click.option(
     is_flag=True,
     help="make scan proofs in less memory and more time; the proofs are the same",
 )
-
-
-@click.command("open")
-@click.argument("directory", type=PATH)
-@click.option("--policy", "policy_file", type=PATH, help="the window's policy (`rag-audit policy new`)")
-@click.option("--roster", type=PATH, help="accounts (`rag-audit account add`)")
-@click.option(
-    "--docs", type=PATH, help="folder with a <tenant>.jsonl or a folder of text files for each tenant"
-)
-@click.option("--key", type=PATH, help="the provider's signing key (`rag-audit keygen`)")
-@click.option("--origin", help="the ledger's name; the key's name by default")
-@click.option(
-    "--embedder",
-    "name",
-    type=click.Choice(EMBEDDERS),
-    default=DEFAULT_EMBEDDER,
-    show_default=True,
-    help="what embeds documents and queries, as `policy new --embedder` was told",
-)
-@model_option
-@click.option(
-    "--witness", "witnesses", type=PATH, multiple=True, help="a witness's nonce line; repeat for each"
-)
-@click.option(
-    "--drand",
-    type=click.IntRange(min=1),
-    help="beacon: this round of drand's quicknet, not the witnesses' nonces",
-)
-@click.option("--drand-signature", help="the round's signature in hexadecimal, once it is out")
-@click.option("--previous", type=PATH, help="the public folder of the window before this one")
-@click.option(
-    "--opens-in",
-    callback=duration,
-    help="date the window once everything is committed: it opens so long after (30s, 15m), and lasts as long as the "
-    "policy says",
-)
-@json_option
-def open_(
-    directory: Path,
-    policy_file: Path | None,
-    roster: Path | None,
-    docs: Path | None,
-    key: Path | None,
-    origin: str | None,
-    name: str,
-    model: Path | None,
-    witnesses: tuple[Path, ...],
-    drand: int | None,
-    drand_signature: str | None,
-    previous: Path | None,
-    opens_in: int | None,
-    as_json: bool,
-) -> None:
-    """Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder.
-
-    Large indices take minutes. After an interruption the same command resumes where it stopped; nothing is published
-    before everything is committed.
-    """
-    if unfinished(directory):
-        if policy_file is None or roster is None or docs is None or key is None or not witnesses:
-            raise click.UsageError("a new window needs --policy, --roster, --docs, --key and --witness")
-        signer = signing_key(key)
-        policy = Policy.parse(read_json(policy_file, max_bytes=MAX_PUBLICATION_BYTES), field=policy_file.name)
-        nonces = WitnessBeacon.parse(
-            {"source": "witnesses", "witnesses": load_nonce_lines(witnesses)}, field="--witness"
-        )
-        beacon = (
-            nonces if drand is None else DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=drand)
-        )
-        documents = {tenant: [d.text for d in texts] for tenant, texts in load_directory(docs).items()}
-        limits = {"query_tokens": policy.tokens.query, "document_tokens": policy.tokens.document}
-        embedder = get_embedder(name, folder=model, **limits)
-        _warn_of_cuts(embedder, documents)
-        window = Window.open(
-            store_settings(directory, key, model),
-            key=signer,
-            origin=origin or signer.name,
-            policy=policy,
-            roster=load_roster(roster),
-            documents=documents,
-            beacon=beacon,
-            witnesses=[m.vkey for m in members_of(nonces)],
-            previous=None if previous is None else previous_window(previous, policy),
-            embedder=embedder,
-            opens_in=opens_in,
-            progress=stages(),
-        )
-    else:
-        window = resume(directory)
-    with window:
-        admit_notes(window, say)
-        if drand_signature is not None:
-            window.admit_drand([drand_signature])
-        result = {
-            "status": window.status,
-            "opening": window.opening_digest,
-            "opens_at": window.opening.opens_at,
-            "public": str(Layout(directory).public.folder),
-        }
-    emit(result, as_json)
-
-
-def _warn_of_cuts(embedder: Embedder, documents: Mapping[str, Sequence[str]]) -> None:
-    """Print how many documents are longer than the part of them that is embedded."""
-    limit = embedder.limits.document
-    for tenant, texts in documents.items():
-        cut = sum(
-            embedder.cut_documents(texts[first : first + EMBED_RUN])
-            for first in range(0, len(texts), EMBED_RUN)
-        )
-        if cut:
-            say(
-                f"{cut} of {len(texts)} documents of {tenant} are longer than {limit} tokens: they are found by their"
-                f" first {limit} only, and handed back whole"
-            )
-
-
-def previous_window(public: Path, policy: Policy) -> PreviousWindow:
-    """The reference to a closed window as the predecessor of a new one.
-
-    :raises PolicyError: the policy gives the new window the predecessor's id, which witnesses refuse
-    """
-    before = ClosedWindow.of(WindowFile.load(public), field="--previous")
-    if before.opening.window == policy.window:
-        raise PolicyError("a window's id must be new", field="policy.window", found=policy.window)
-    return before.as_previous()
-
-
-@click.command()
-@click.argument("directory", type=PATH)
-@click.argument("line", type=PATH)
-@click.option(
-    "--witness", "witnesses", type=PATH, multiple=True, required=True, help="a witness's nonce line; repeat"
-)
-@json_option
-def enrol(directory: Path, line: Path, witnesses: tuple[Path, ...], as_json: bool) -> None:
-    """Add the account of a roster LINE to an open window; its queries wait for the beacon that the witnesses draw.
-
-    The witnesses cosign and reveal as for an opening (`witness cosign`, `witness beacon`); then run `open` again.
-    """
-    account = RosterEntry.parse(read_json(line, max_bytes=65_536), field=line.name)
-    nonces = {"source": "witnesses", "witnesses": load_nonce_lines(witnesses)}
-    with resume(directory) as window:
-        entry = window.enrol(account, WitnessBeacon.parse(nonces, field="--witness"))
-    emit({"account": entry.account, "seq": entry.seq}, as_json)
 
 
 @click.command()

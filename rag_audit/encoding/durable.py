@@ -79,8 +79,16 @@ def create_private(path: Path, data: bytes) -> None:
 
     :raises StoreError: the file exists already or cannot be written
     """
+    create_file(path, data, mode=PRIVATE_MODE)
+
+
+def create_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Write a new file durably; an existing one stays as it is.
+
+    :raises StoreError: the file exists already or cannot be written
+    """
     try:
-        _write_new(path, data, PRIVATE_MODE)
+        _write_new(path, data, mode)
         sync_directory(path.parent)
     except FileExistsError as exc:
         raise StoreError(

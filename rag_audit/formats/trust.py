@@ -274,8 +274,12 @@ def trust_template(
     manifest: str,
     scan: str,
     require: Require,
+    remarks: Mapping[str, str] | None = None,
 ) -> str:
-    """A commented trust.toml. Every argument is the verifier's own knowledge, and never copied from a window unseen."""
+    """A commented trust.toml. Every argument is the verifier's own knowledge, and never copied from a window unseen.
+
+    :param remarks: what is said beside a requirement, by its name
+    """
 
     import tomlkit  # a verifier only reads
 
@@ -354,7 +358,9 @@ def trust_template(
         if value is None:
             required.add(tomlkit.comment(f"{key} =  # set me{_ADVICE.get(key, '')}"))
         else:
-            required.add(key, value if isinstance(value, bool | int | list) else str(value))
+            item = tomlkit.item(value if isinstance(value, bool | int | list) else str(value))
+            said = (remarks or {}).get(key)
+            required.add(key, item if said is None else remarked(item, said))
     document.add("require", required)
     return tomlkit.dumps(document)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rag_audit.errors import PolicyError
+from rag_audit.formats.defaults import EPS_JOINT
 
 LATTICES = (64, 32, 16)
 """The lattices on which a target is calibrated, finest first, unless one is given."""
 DEFAULT_GAINS = (1, 8, 64)
 DEFAULT_LATTICE = 32
 DEFAULT_EPS_ACC = "4"
+"""What a policy says of one account where its noise is given."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def choose_noise(
     delta_acc: str,
     delta_policy: str,
 ) -> Chosen:
-    """The given noise, or the least noise that meets the target.
+    """The given noise, or the least noise that meets the target, which is `EPS_JOINT` if none is given.
 
     :raises PolicyError: more than one of noise, eps_acc and eps_joint is given, or the target is out of reach
     """
@@ -53,8 +55,8 @@ def choose_noise(
         mechanism = Mechanism(gains, lattice or DEFAULT_LATTICE)
         why = "The noise was given, not chosen for a target."
         return Chosen(gains, mechanism.lattice, eps_acc or DEFAULT_EPS_ACC, why)
-    if eps_joint is None:
-        eps_acc = eps_acc or DEFAULT_EPS_ACC
+    if eps_acc is None:
+        eps_joint = eps_joint or EPS_JOINT
     made: list[Calibration] = []
     refused: PolicyError | None = None
     for choice in LATTICES if lattice is None else (lattice,):

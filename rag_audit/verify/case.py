@@ -108,8 +108,47 @@ class NamedChallenge:
     challenge: Challenge
 
 
+@dataclass(kw_only=True)
+class Findings:
+    """A policy under a trust file, with the outcomes of checks and the figures that they computed."""
+
+    trust: Trust
+    policy: Policy
+    max_epsilon_asked: bool = False
+    """whether an option asks for an epsilon, of the whole window"""
+    checks: list[Check] = field(default_factory=list)
+    figures: Figures = field(default_factory=Figures)
+    """the figures that the verdict prints besides the checks: levels, counts, bounds"""
+
+    def report(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
+        """Record a check that either passes or is proven false."""
+        return self.record(check, Status.PASS if ok else Status.FAIL, expected, found, at)
+
+    def require(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
+        """Record whether a requirement of trust.toml is met."""
+        return self.record(check, Status.PASS if ok else Status.UNMET, expected, found, at)
+
+    def record(
+        self, check: str, status: Status, expected: object, found: object, at: str | None = None
+    ) -> bool:
+        """Record a check with its status, and return whether it passed."""
+        self.checks.append(Check(check, status, str(expected), str(found), at))
+        return status is Status.PASS
+
+    @contextmanager
+    def guarding(self, check: str) -> Iterator[None]:
+        """Turn a named error in the block into this check's outcome, so that one bad part does not hide others."""
+        try:
+            yield
+        except RagAuditError as exc:
+            status = Status.FAIL if exc.exit_code is ExitCode.FAIL else Status.UNDECIDED
+            expected = exc.expected if exc.expected is not None else "well-formed"
+            found = f"{exc.name}: {exc.message}" + ("" if exc.found is None else f" ({exc.found})")
+            self.record(check, status, expected, found, exc.field)
+
+
 @dataclass
-class Case:
+class Case(Findings):
     """One window under verification. The parsed parts are not trusted yet.
 
     Values that checks look up for every record are indexed here once: a window may have 10^5 records and accounts.
@@ -118,12 +157,10 @@ class Case:
     file: WindowFile
     manifest: Manifest
     """the file's embedder manifest, whose parts were checked for their types"""
-    trust: Trust
     receipts: Sequence[ReceiptFile]
     engine: str
     opening: Opening
     opening_digest: str
-    policy: Policy
     roster: Sequence[RosterEntry]
     tenants: Mapping[str, TenantEntry]
     entries: Sequence[Entry]
@@ -133,13 +170,8 @@ class Case:
     """the earlier windows that the verifier was given, or the error where one cannot be read"""
     challenges: Sequence[NamedChallenge] = ()
     """the challenges that the verifier names itself"""
-    max_epsilon_asked: bool = False
-    """whether an option asks for an epsilon, of the whole window"""
     unread: Sequence[str] = ()
     """a complaint for each file that was handed in as a receipt but is none"""
-    checks: list[Check] = field(default_factory=list)
-    figures: Figures = field(default_factory=Figures)
-    """the figures that the verdict prints besides the checks: levels, counts, bounds"""
     setups: set[str] = field(default_factory=set)
     """the kinds of setup of the keys under which proofs were verified"""
     publics: dict[int, RecordPublic] = field(default_factory=dict)
@@ -215,32 +247,6 @@ class Case:
         """The beacon value of an account's slots, that of its enrolment or of the window; None if there is none."""
         beacon = self._beacons.get(self.source_of(account))
         return None if beacon is None else bytes.fromhex(beacon.value)
-
-    def report(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
-        """Record a check that either passes or is proven false."""
-        return self.record(check, Status.PASS if ok else Status.FAIL, expected, found, at)
-
-    def require(self, check: str, ok: bool, expected: object, found: object, at: str | None = None) -> bool:
-        """Record whether a requirement of trust.toml is met."""
-        return self.record(check, Status.PASS if ok else Status.UNMET, expected, found, at)
-
-    def record(
-        self, check: str, status: Status, expected: object, found: object, at: str | None = None
-    ) -> bool:
-        """Record a check with its status, and return whether it passed."""
-        self.checks.append(Check(check, status, str(expected), str(found), at))
-        return status is Status.PASS
-
-    @contextmanager
-    def guarding(self, check: str) -> Iterator[None]:
-        """Turn a named error in the block into this check's outcome, so that one bad part does not hide others."""
-        try:
-            yield
-        except RagAuditError as exc:
-            status = Status.FAIL if exc.exit_code is ExitCode.FAIL else Status.UNDECIDED
-            expected = exc.expected if exc.expected is not None else "well-formed"
-            found = f"{exc.name}: {exc.message}" + ("" if exc.found is None else f" ({exc.found})")
-            self.record(check, status, expected, found, exc.field)
 
 
 def first(items: Iterator[str]) -> str | None:

@@ -137,7 +137,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     # Keys first: making them takes longer than the time between policy and opening.
     policy = ["policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=8:groth16", "--tenant", "medicine=8:groth16",
               "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4", "--lattice", "64", "--top-k", "2",
-              "--accounts-max", "3", "--lasts", "1h", "--query-tokens", "4"]  # fmt: skip
+              "--accounts-max", "3", "--lasts", "1h", "--query-tokens", "4", "--theta", "0.8",
+              "--certificate", "none"]  # fmt: skip
     sh.ok(*policy)
     (sh.root / "setup.json").write_text(json.dumps(sh.value("setup", "new", "policy.json", "--together", 2)))
     sh.ok("trust", "new", "verifier/trust.toml", "--origin", ORIGIN, "--provider", "provider/key.pub",

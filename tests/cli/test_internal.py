@@ -30,7 +30,7 @@ def run(monkeypatch: pytest.MonkeyPatch, cache: Path, error: BaseException) -> R
         raise error
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    monkeypatch.setattr("rag_audit.cli.verify._show", fault)
+    monkeypatch.setattr("rag_audit.cli.trust._show", fault)
     words = ["trust", "new", SECRET, "--show", SECRET]
     monkeypatch.setattr(sys, "argv", ["rag-audit", *words])
     return CliRunner().invoke(main, words)
@@ -63,7 +63,7 @@ def test_a_fault_ends_in_70_with_a_report_without_data(
     (report,) = tmp_path.rglob("*.txt")
     assert str(report) in done.stderr
     text = report.read_text()
-    assert f"builtins.{name}" in text and "rag_audit/cli/verify.py:" in text and " in trust_new" in text
+    assert f"builtins.{name}" in text and "rag_audit/cli/trust.py:" in text and " in trust_new" in text
     assert ("caused by builtins.ValueError" in text) == (name == "KeyError")
     assert SECRET not in text + done.stderr
     assert str(ROOT) not in text and str(tmp_path) not in text

@@ -43,7 +43,7 @@ def test_an_interrupted_opening_goes_on(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("rag_audit.cli.window.stages", lambda: stop)
+        patch.setattr("rag_audit.cli.opening.stages", lambda: stop)
         interrupted = CliRunner().invoke(main, command)
     assert interrupted.exit_code == 130 and "run the same command to go on" in interrupted.stderr
     folder = tmp_path / "window"

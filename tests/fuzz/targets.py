@@ -265,6 +265,7 @@ def trust_new(bench: Bench, draw: Mutator) -> None:
         "mode=sampled",
     )
     odd = draw.pick("setup", "account", "key", "setting", "origin")
+    (bench.folder / "out.toml").unlink(missing_ok=True)
     words: list[object] = ["trust", "new", bench.folder / "out.toml"]
     words += ["--origin", draw.text("example.org/rag") if odd == "origin" else "example.org/rag"]
     words += ["--provider", draw.text(bench.provider.vkey) if odd == "key" else bench.provider.vkey]

@@ -67,6 +67,7 @@ def test_a_majority_needs_no_permission(quorum: int, witnesses: int, finished: F
 
 
 def trust_new(folder: Path, *options: str) -> Result:
+    (folder / "trust.toml").unlink(missing_ok=True)
     keys = [str(SigningKey.generate(n, ALG_COSIGNATURE).verifier) for n in ("w1", "w2")]
     provider = str(SigningKey.generate(ORIGIN).verifier)
     named = [o for key in keys for o in ("--witness", key)]

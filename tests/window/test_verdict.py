@@ -1,6 +1,7 @@
 """The thread: commit, attest, verify on real text, with real proofs."""
 
 from rag_audit.errors import ExitCode
+from rag_audit.verify.ahead import check_ahead
 from rag_audit.verify.report import render
 from tests.window.simulator import Finished
 
@@ -26,3 +27,15 @@ def test_the_score_window_is_in_line_figures_and_report(finished: Finished) -> N
     assert " scores=101..810" in verdict.line
     assert (verdict.figures["scores"], verdict.figures["dimension"]) == ("101..810", 256)
     assert f"scores         101..810 of at most {64 * 256}, in " in render(verdict)
+
+
+def test_what_is_said_before_the_window_is_what_the_verdict_says(finished: Finished) -> None:
+    """Under a trust file that asks for more than the window has, in several ways."""
+    trust = finished.service.trust(
+        finished.policy, max_epsilon="1", min_k_max=9, coalition="checked", max_theta=None
+    )
+    said = {c.id: (c.status, c.expected, c.found) for c in check_ahead(finished.policy, trust)}
+    verdict = {c.id: (c.status, c.expected, c.found) for c in finished.verify(trust=trust).checks}
+    shared = {name for name in said if name.startswith("trust.")}
+    assert {"trust.max_epsilon", "trust.min_k_max", "trust.coalition", "trust.max_theta"} <= shared
+    assert {name: said[name] for name in shared} == {name: verdict[name] for name in shared}

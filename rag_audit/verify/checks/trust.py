@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from math import floor
 
+from rag_audit.formats.manifest import EmbedderManifest
 from rag_audit.formats.tenants import TenantRules
 from rag_audit.formats.trust import (
     A1_LEVELS,
@@ -18,11 +19,23 @@ from rag_audit.formats.trust import (
 from rag_audit.index.embedders import manifest_digest
 from rag_audit.proofs.interface import SYSTEMS, proof_system
 from rag_audit.relation.coins import COIN_RANGE
-from rag_audit.verify.case import Case, Status
+from rag_audit.verify.case import Case, Findings, Status
 
 
 def check(case: Case) -> None:
     """Run the group, after all others, since it reads their figures."""
+    check_policy(case)
+    setups = case.setups
+    # The weakest of the setups that the proofs rest on; scan proofs rest on none.
+    setup = next((s for s in ("unsafe", "ceremony", "transparent") if s in setups), "none")
+    check_setup(case, setup)
+    case.require("trust.records", len(case.queries) > 0, "at least one query record", len(case.queries))
+    case.figures["records"] = len(case.queries)
+    check_embedder(case, case.manifest["embedder"])
+
+
+def check_policy(case: Findings) -> None:
+    """What trust.toml asks of a policy, and of the levels that its window reaches, which are in the figures."""
     require, policy = case.trust.require, case.policy
     table = case.trust.pins.noise_table
     if table is None:
@@ -83,16 +96,22 @@ def check(case: Case) -> None:
     if (drawn_by := case.figures.get("challenge")) is not None:
         case.require("trust.challenge", at_least(drawn_by, require.challenge, CHALLENGE_LEVELS),
                      f"{require.challenge} or better; --challenge names the verifier's own", drawn_by)  # fmt: skip
-    setups = case.setups
-    # The weakest of the setups that the proofs rest on; scan proofs rest on none.
-    setup = next((s for s in ("unsafe", "ceremony", "transparent") if s in setups), "none")
+
+
+def check_setup(case: Findings, setup: str) -> None:
+    """Check the weakest setup that the proofs rest on."""
     case.figures["setup"] = setup
-    case.require("trust.setup", setup in ("ceremony", "transparent") or require.allow_unsafe_setup,
+    case.require("trust.setup", setup in ("ceremony", "transparent") or case.trust.require.allow_unsafe_setup,
                  "no setup, one with two or more contributions, or allow_unsafe_setup", setup)  # fmt: skip
-    case.require("trust.records", len(case.queries) > 0, "at least one query record", len(case.queries))
-    case.figures["records"] = len(case.queries)
-    _artefacts(case)
-    _manifest(case)
+
+
+def check_embedder(case: Findings, embedder: EmbedderManifest) -> None:
+    """Check the embedder's artefacts, and everything else that its manifest states."""
+    _artefacts(case, embedder)
+    pin = case.trust.pins.manifest
+    if pin is not None:
+        found = manifest_digest(embedder)
+        case.report("trust.manifest", found == pin, pin, found, "embedder.embedder")
 
 
 def _width(rules: TenantRules, highest: int | None) -> int:
@@ -101,7 +120,7 @@ def _width(rules: TenantRules, highest: int | None) -> int:
     return hi - lo if rules.gains or highest is None else min(hi, highest) - lo
 
 
-def _least_keep(case: Case, keep: int) -> None:
+def _least_keep(case: Findings, keep: int) -> None:
     """Check the share of positions that the smallest sample keeps: of hardly any, answers consist of nothing.
 
     :param keep: over 2^40, as policies write it, so that a decimal share is compared as one
@@ -111,7 +130,7 @@ def _least_keep(case: Case, keep: int) -> None:
     case.require("trust.min_keep", met, _or_absent("at least", least), f"{keep / COIN_RANGE:.6g}")
 
 
-def _mechanisms(case: Case) -> None:
+def _mechanisms(case: Findings) -> None:
     """Check each tenant's mechanism, and the figure that it promises: epsilon, or odds_unlisted where positions are
     sampled and nothing else protects them."""
     require, policy = case.trust.require, case.policy
@@ -134,15 +153,7 @@ def _mechanisms(case: Case) -> None:
         case.require("trust.max_odds_unlisted", met, _or_absent("at most", limit), odds)
 
 
-def _manifest(case: Case) -> None:
-    """Check everything that the manifest states about the embedder, and not its artefacts alone."""
-    pin = case.trust.pins.manifest
-    if pin is not None:
-        found = manifest_digest(case.manifest["embedder"])
-        case.report("trust.manifest", found == pin, pin, found, "embedder.embedder")
-
-
-def _minimal_tau(case: Case) -> None:
+def _minimal_tau(case: Findings) -> None:
     """Check tau against the required minimum. Spans in positions and in seconds cannot be compared; the whole window is
     larger than any finite span.
     """
@@ -157,13 +168,13 @@ def _minimal_tau(case: Case) -> None:
     )
 
 
-def _artefacts(case: Case) -> None:
+def _artefacts(case: Findings, embedder: EmbedderManifest) -> None:
     """Check that the manifest has the pinned embedder artefacts, since a table fitted to one tenant would move every
     score.
 
     The commitments that proofs of A1 use may stay unpinned, which only lowers the level of A1.
     """
-    found = case.manifest["embedder"]["artefacts"]
+    found = embedder["artefacts"]
     pins = case.trust.pins.embedder
     if not pins:
         case.record("trust.embedder", Status.UNDECIDED, "pinned embedder artefacts", "no pin in trust.toml")
@@ -175,7 +186,7 @@ def _artefacts(case: Case) -> None:
     case.report("trust.embedder", rest == pins, pins, rest)
 
 
-def _maximum(case: Case, name: str, limit: Decimal | None, value: Decimal | str | None) -> None:
+def _maximum(case: Findings, name: str, limit: Decimal | None, value: Decimal | str | None) -> None:
     met = limit is not None and value is not None and Decimal(value) <= limit
     case.require(f"trust.{name}", met, _or_absent("at most", limit), "unknown" if value is None else value)
 

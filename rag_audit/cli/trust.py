@@ -1,0 +1,256 @@
+"""`rag-audit trust`: what a verifier trusts and asks for, in a file of its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from rag_audit.cli.common import PATH, Group, emit, lines, say, verifier_key
+from rag_audit.cli.setup import checked_pins, dimension_option, ptau_digest_option, together_option
+from rag_audit.cli.verify import opening_entry
+from rag_audit.encoding.canonical import Json, digest_hex, read_json
+from rag_audit.encoding.durable import create_file
+from rag_audit.errors import SchemaError, SetupError, StoreError, brief
+from rag_audit.formats import defaults
+from rag_audit.formats.records import RosterEntry
+from rag_audit.formats.trust import WHOLE_WINDOW, Groth16Pin, Require, Trust, trust_template
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import (
+    DEFAULT_EMBEDDER,
+    EMBEDDERS,
+    get_embedder,
+    manifest_digest,
+    public_artefacts,
+    public_manifest,
+    published_constants,
+)
+from rag_audit.ledger.note import parse_note
+from rag_audit.proofs.scan import protocols_digest
+from rag_audit.relation.noise import table_digest
+from rag_audit.relation.scores import ScoreWindow
+
+COUNT = re.compile(r"[0-9]{1,15}")
+REMARKS = {
+    "max_epsilon": "of min_k_max accounts together: exp(8) is a factor of 3,000 in odds, so smaller is better",
+    "max_odds_unlisted": "where tenants sample, which mechanisms has to name",
+    "max_delta": "well below one over the number of documents",
+    "min_k_max": "accounts that pool their answers",
+    "max_theta": "for 16 accounts of 200 questions; `rag-audit estimate calibrate` says it for other sizes",
+    "min_tau": "0 is the whole window; else a text with its unit, as 500 positions or 3600 seconds",
+    "max_K_share": "of a tenant's positions, what one answer may hand out",
+    "min_receipts": "of the accounts above",
+}
+"""What the defaults mean, for whoever edits them."""
+
+
+@click.group(cls=Group)
+def trust() -> None:
+    """Write the trust file of a verifier."""
+
+
+@trust.command("new")
+@click.argument("out", type=PATH)
+@click.option("--origin", help="the provider's ledger name")
+@click.option("--provider", help="the provider's vkey, or a file with it")
+@click.option("--witness", "witnesses", multiple=True, help="a witness's vkey; repeat for each")
+@click.option("--quorum", type=click.IntRange(min=1), help="all witnesses by default; more than half of them")
+@click.option("--verifier", "verifiers", multiple=True, help="a vkey whose challenges count")
+@click.option(
+    "--account",
+    "accounts",
+    multiple=True,
+    type=PATH,
+    help="roster line of an account known to be independent",
+)
+@click.option(
+    "--setup",
+    "setups",
+    multiple=True,
+    type=PATH,
+    help="output of `rag-audit setup new --json`: circuits and keys in someone else's words, so pinned as unsafe",
+)
+@click.option(
+    "--zkey",
+    "zkeys",
+    multiple=True,
+    metavar="[CIRCUIT=]FILE",
+    help="a proving key, which is checked here against --policy and --ptau (`setup verify`) and pinned",
+)
+@click.option("--policy", type=PATH, help="the policy whose circuits the --zkey are for")
+@click.option("--ptau", type=PATH, help="the powers of tau of the --zkey")
+@ptau_digest_option
+@dimension_option
+@together_option
+@click.option(
+    "--embedder",
+    type=click.Choice(EMBEDDERS),
+    default=DEFAULT_EMBEDDER,
+    show_default=True,
+    help="pin this release's public artefacts of it, and ask for its score window",
+)
+@click.option(
+    "--model", type=PATH, help="pin the files in this folder, which you had from the embedder's publisher"
+)
+@click.option("--show", type=PATH, help="show the fingerprints in a window, unverified, and adopt none")
+@click.option(
+    "--require", "settings", multiple=True, metavar="KEY=VALUE", help="a requirement, e.g. max_epsilon=8"
+)
+def trust_new(
+    out: Path,
+    origin: str | None,
+    provider: str | None,
+    witnesses: tuple[str, ...],
+    quorum: int | None,
+    verifiers: tuple[str, ...],
+    accounts: tuple[Path, ...],
+    setups: tuple[Path, ...],
+    zkeys: tuple[str, ...],
+    policy: Path | None,
+    ptau: Path | None,
+    ptau_digest: str | None,
+    dimension: int,
+    together: int | None,
+    embedder: str,
+    model: Path | None,
+    show: Path | None,
+    settings: tuple[str, ...],
+) -> None:
+    """Write a commented trust.toml with strict defaults, and ask for the keys that are not given.
+
+    An existing file stays as it is: it is edited, or written anew elsewhere.
+    """
+    if show is not None:
+        _show(show)
+    if out.exists():  # before anything is asked for
+        raise StoreError("the file exists already and is not overwritten", field=str(out),
+                         hint="edit it, or write another one beside it")  # fmt: skip
+    origin = origin or click.prompt("the provider's origin", err=True)
+    provider = provider or click.prompt("the provider's vkey (from the provider itself)", err=True)
+    if not witnesses:
+        witnesses = tuple(click.prompt("the witnesses' vkeys, separated by spaces", err=True).split())
+    keys = [verifier_key(text, field="--witness") for text in witnesses]
+    independent = [
+        RosterEntry.parse(read_json(path, max_bytes=65_536), field=f"--account {path.name}")
+        for path in accounts
+    ]
+    checked = checked_pins(
+        zkeys, policy=policy, dimension=dimension, together=together, ptau=ptau, ptau_digest=ptau_digest
+    )
+    if model is None:
+        artefacts, manifest = public_artefacts(embedder), manifest_digest(public_manifest(embedder))
+    else:
+        own = get_embedder(embedder, folder=model).manifest()
+        artefacts, manifest = dict(own["artefacts"]), manifest_digest(own)
+    text = trust_template(
+        origin=str(origin),
+        vkey=str(verifier_key(str(provider), field="--provider")),
+        witnesses=[(key.name, str(key)) for key in keys],
+        quorum=quorum or len(keys),
+        verifiers=[(k.name, str(k)) for k in (verifier_key(v, field="--verifier") for v in verifiers)],
+        accounts=[(line.account, line.key) for line in independent],
+        circuits=[*checked, *(pin for path in setups for pin in _pins(path))],
+        noise_table=table_digest(),
+        embedder=artefacts,
+        manifest=manifest,
+        scan=protocols_digest(),
+        require=_requirements(settings, embedder),
+        remarks=REMARKS,
+    )
+    if Trust.from_toml(text.encode(), source="trust.toml").minority_quorum:
+        say(
+            f"warning: a quorum of {quorum} of {len(keys)} witnesses: two different ledgers can each be cosigned by"
+            " honest ones; every verdict will say allow=minority-quorum"
+        )
+    if not independent:
+        say(
+            "no --account is named: no window passes without receipts of accounts that are known to be independent"
+        )
+    create_file(out, text.encode())
+    emit({"trust": str(out)}, False, str(out))
+
+
+def _pins(path: Path) -> list[Groth16Pin]:
+    """The pins in someone else's file. A verifier checks itself whether a key is a ceremony's (`--zkey`), or writes so
+    into its own trust.toml.
+    """
+    value = read_json(path, max_bytes=1 << 20)
+    keys = value.get("keys") if isinstance(value, dict) else None
+    listed = [key for key in keys if isinstance(key, dict)] if isinstance(keys, list) else None
+    if not isinstance(keys, list) or listed is None or len(listed) < len(keys):
+        raise SchemaError("the file is not the output of setup", field=str(path),
+                          expected="{keys: [{circuit, vk, setup}, ..]}")  # fmt: skip
+    pins = [
+        Groth16Pin.parse({k: v for k, v in key.items() if k in ("circuit", "vk", "setup")},
+                         field=f"{path.name}.keys[{i}]")
+        for i, key in enumerate(listed)
+    ]  # fmt: skip
+    for pin in pins:
+        if pin.setup != "unsafe":
+            say(
+                f"{path.name}: circuit {pin.circuit[:16]} is pinned as unsafe:"
+                f" that it is a {pin.setup} is not checked here (--zkey does)"
+            )
+    return [pin.model_copy(update={"setup": "unsafe"}) for pin in pins]
+
+
+def _requirements(settings: tuple[str, ...], embedder: str) -> Require:
+    """The requirements: the defaults, which windows with a policy of defaults meet, and what is given instead."""
+    published = published_constants(embedder)
+    window = ScoreWindow.for_scale(published.scale, 1)
+    values: dict[str, Json] = {
+        "max_epsilon": defaults.EPS_JOINT,
+        "max_odds_unlisted": defaults.ODDS_UNLISTED,
+        "min_keep": defaults.LEAST_KEEP,
+        "max_delta": defaults.DELTA,
+        "min_k_max": defaults.K_MAX,
+        "max_theta": defaults.THETA,
+        "min_tau": defaults.TAU,
+        "max_K_share": defaults.K_SHARE,
+        "max_score_hi": window.hi,
+        "min_score_width": window.hi - window.lo,
+        "max_abandoned": 0,
+        "min_receipts": defaults.RECEIPTS,
+        # Without an integer normalisation there is no proof of A1; disclosed queries are embedded again.
+        "a1": "re-executed" if published.norm_factor is None else "proved",
+    }
+    for setting in settings:
+        key, _, text = setting.partition("=")
+        integer = key in ("min_k_max", "max_score_hi", "min_score_width", "max_abandoned", "min_receipts")
+        integer = integer or (key, text) == ("min_tau", WHOLE_WINDOW)
+        if key not in Require.model_fields or not text or (integer and not COUNT.fullmatch(text)):
+            raise SetupError(
+                "the value is not a requirement",
+                field="--require",
+                expected=sorted(Require.model_fields),
+                found=setting,
+            )
+        if key == "mechanisms":
+            values[key] = [*text.split(",")]
+            continue
+        flag = key.startswith("allow_")
+        if flag and text not in ("true", "false"):
+            raise SetupError(
+                "the value is not true or false",
+                field=f"--require {key}",
+                expected="true or false",
+                found=text,
+            )
+        values[key] = int(text) if integer else (text == "true") if flag else text
+    return Require.parse(values, field="--require")
+
+
+def _show(path: Path) -> None:
+    file = WindowFile.load(path)
+    signatures = parse_note(file.opening_checkpoint, field="opening_checkpoint").signatures
+    shown = [
+        "found in the window, UNVERIFIED, not adopted:",
+        f"  origin {opening_entry(file).origin}",
+        *(f"  signed by {signature.name} key id {signature.key_id.hex()}" for signature in signatures),
+    ]
+    embedder = file.embedder.get("embedder")
+    if isinstance(embedder, dict):
+        shown.append(f"  embedder {brief(embedder.get('kind'))} manifest {manifest_digest(embedder)}")
+    shown += [f"  circuit {circuit} key {digest_hex(key)}" for circuit, key in file.verification_keys.items()]
+    click.echo(lines(shown), err=True)

@@ -1,0 +1,158 @@
+"""What a verifier's trust file will say of a window before it opens: the checks that its policy and its parties decide.
+
+A provider asks here before entry 0, since nothing can be changed after it. The checks are those of the verdict, under
+their ids; levels that proofs have still to reach are taken as reached where the policy has what they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_audit.errors import SetupError
+from rag_audit.formats.manifest import EmbedderManifest
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import BeaconSource, DrandBeacon, RosterEntry
+from rag_audit.formats.trust import Trust
+from rag_audit.ledger.keys import VerifierKey
+from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.scan.release import check_pin
+from rag_audit.verify.case import Check, Findings, Status
+from rag_audit.verify.checks import trust as requirements
+
+CHANGES = {
+    "trust.noise_table": "policy.noise.table: a policy of this release",
+    "trust.mechanisms": "policy.tenants: policy new --mechanism",
+    "trust.max_epsilon": "policy.noise: policy new --eps-joint, --n, --k-max",
+    "trust.max_odds_unlisted": "policy.tenants.keep: policy new --mechanism sampling:KEEP",
+    "trust.max_delta": "policy.delta_policy: policy new --delta",
+    "trust.max_theta": "policy.estimator.theta: policy new --theta",
+    "trust.min_tau": "policy.estimator.tau: policy new --tau",
+    "trust.max_K_share": "policy.top_k over the least capacity: policy new --top-k, --tenant",
+    "trust.max_score_hi": "policy.noise.hi: policy new --score-window",
+    "trust.min_score_width": "policy.noise.lo, hi: policy new --score-window",
+    "trust.min_keep": "policy.tenants.keep: policy new --mechanism sampling:KEEP",
+    "trust.min_k_max": "policy.k_max: policy new --k-max",
+    "trust.a1": "policy.tenants.circuits: policy new --query-tokens up to 64 with an embedder that is proved",
+    "trust.coalition": "policy.estimator.certificate: policy new --certificate",
+    "trust.max_abandoned": "the windows before this one: close them, and name the last with open --previous",
+    "trust.setup": "policy.tenants.system: scan, or a ceremony's key (docs/setup.md)",
+    "opening.signature": "open --origin, --key",
+    "opening.quorum": "open --witness: a witness that trust.toml names",
+    "opening.beacon": "open --witness, --drand: the beacon that trust.toml names",
+    "receipt.independent": "open --roster: an account that trust.toml names, under its own key",
+}
+"""For each check the field that decides it, and what changes that field."""
+
+
+@dataclass(frozen=True)
+class Parties:
+    """What `open` is given beside the policy.
+
+    :param key: the provider's public key
+    :param witnesses: the witnesses whose cosignatures the window waits for
+    :param embedder: the embedder's manifest
+    :param abandoned: windows that came to nothing since the last complete one
+    """
+
+    origin: str
+    key: VerifierKey
+    witnesses: Sequence[VerifierKey]
+    beacon: BeaconSource
+    roster: Sequence[RosterEntry]
+    embedder: EmbedderManifest
+    abandoned: int
+
+
+def check_ahead(policy: Policy, trust: Trust, parties: Parties | None = None) -> list[Check]:
+    """The checks of a window's verdict that are decided before it opens.
+
+    :param parties: the rest of what is decided by then; without it the policy alone is looked at
+    """
+    found = Findings(trust=trust, policy=policy)
+    found.figures = {**found.figures, **policy.figures()}
+    found.figures["abandoned"] = 0 if parties is None else parties.abandoned
+    found.figures["a1"] = _a1(policy, trust)
+    found.figures["coalition"] = "not-checked" if policy.estimator.certificate is None else "checked"
+    requirements.check_policy(found)
+    requirements.check_setup(found, _setup(found))
+    _receipts(found, parties)
+    if parties is not None:
+        _parties(found, parties)
+        requirements.check_embedder(found, parties.embedder)
+    return found.checks
+
+
+def _a1(policy: Policy, trust: Trust) -> str:
+    """The level of A1 that the policy's proofs give, or that re-execution gives where queries are disclosed."""
+    if any("embed" not in t.circuits for t in policy.tenants):
+        return "re-executed"
+    tables = {proof_system(t.system).TABLE_ARTEFACT for t in policy.tenants}
+    return "proved" if all(map(trust.pins.artefact, tables)) else "proved(unpinned)"
+
+
+def _setup(found: Findings) -> str:
+    """The weakest setup that the window's proofs will rest on. A key or protocol that is not pinned is undecided."""
+    certificate, pins = found.policy.estimator.certificate, found.trust.pins
+    kinds: set[str] = set()
+    parts = [(f"proof.key.{t.tenant}", t.system, [*t.circuits.values()]) for t in found.policy.tenants]
+    if certificate is not None:
+        parts.append(("coalition.key", certificate.system, [certificate.circuit]))
+    sampled = any(
+        found.policy.rules(t).sampled or not found.policy.rules(t).gains for t in found.policy.tenants
+    )
+    for check, system, circuits in parts:
+        with found.guarding(check):
+            if system == "scan":
+                check_pin(pins, sampled=sampled and check != "coalition.key")
+                kinds.add("transparent")
+                continue
+            for circuit in circuits:
+                pin = pins.key(circuit)
+                if pin is None:
+                    raise SetupError("the circuit's key is not pinned", field="trust.pins.groth16", expected=circuit,
+                                     found="no pin")  # fmt: skip
+                kinds.add(pin.setup)
+    return next((kind for kind in ("unsafe", "ceremony", "transparent") if kind in kinds), "none")
+
+
+def _receipts(found: Findings, parties: Parties | None) -> None:
+    """Check that enough receipts of independent accounts can come about at all."""
+    least = found.trust.require.min_receipts
+    named = [a.id for a in found.trust.account]
+    if parties is not None:
+        named = [
+            line.account
+            for line in parties.roster
+            if (known := found.trust.independent(line.account)) is not None
+            and (line.custody, line.key) == ("account", known.key)
+        ]
+    most = len(named) * found.policy.n
+    wanted = "min_receipts (absent)" if least is None else least
+    found.require("receipt.independent", least is not None and most >= least,
+                  f"at least {wanted} from accounts that trust.toml names",
+                  f"at most {most}: {', '.join(named[:8]) or 'no such account'}")  # fmt: skip
+
+
+def _parties(found: Findings, parties: Parties) -> None:
+    """Check that provider, witnesses and beacon are those of trust.toml."""
+    trust = found.trust
+    expected = (trust.provider.origin, trust.provider.vkey)
+    found.report("opening.signature", (parties.origin, str(parties.key)) == expected, " ".join(expected),
+                 f"{parties.origin} {parties.key}")  # fmt: skip
+    known = {w.vkey: w.name for w in trust.witness}
+    counted = [known[str(key)] for key in parties.witnesses if str(key) in known]
+    found.require("opening.quorum", len(counted) >= trust.quorum, f"{trust.quorum} of {', '.join(known.values())}",
+                  ", ".join(counted) or "none of them")  # fmt: skip
+    if isinstance(parties.beacon, DrandBeacon):
+        pinned = None if trust.beacon.drand is None else trust.beacon.drand.chain
+        status = Status.UNDECIDED if pinned is None else Status.FAIL
+        found.record("opening.beacon", Status.PASS if pinned == parties.beacon.chain else status,
+                     f"drand chain {pinned}" if pinned else "witnesses' nonces: no drand chain is pinned",
+                     f"drand chain {parties.beacon.chain}")  # fmt: skip
+        return
+    keys = {w.name: w.vkey for w in trust.witness}
+    asked = {keys[name] for name in trust.beacon.witnesses}
+    given = {w.vkey for w in parties.beacon.witnesses}
+    found.report("opening.beacon", asked == given, f"nonces of {', '.join(trust.beacon.witnesses) or 'nobody'}",
+                 f"nonces of {', '.join(known.get(w.vkey, w.name) for w in parties.beacon.witnesses)}")  # fmt: skip

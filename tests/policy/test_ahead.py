@@ -1,0 +1,107 @@
+"""`policy check`: the checks of a verdict that a policy alone decides, one stricter requirement at a time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_audit.accounting.coins import coin_of
+from rag_audit.cli import main
+from rag_audit.commit.draft import Mechanism, draft_policy
+from rag_audit.formats import defaults
+from rag_audit.ledger.keys import ALG_COSIGNATURE, SigningKey
+from rag_audit.parties.account import Account
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A policy of defaults, and the roster line of an account."""
+    folder = tmp_path_factory.mktemp("ahead")
+    assert run("policy", "new", folder / "policy.json", "--window", "w", "--tenant", "law=64").exit_code == 0
+    (folder / "line").write_bytes(Account.create(folder / "account", "alice", "law").roster_entry.canonical())
+    return folder
+
+
+def checked(
+    given: Path, out: Path, *trust: object, policy: str = "policy.json"
+) -> tuple[int, dict[str, str]]:
+    """Exit code of `policy check`, and the status of each check that did not pass."""
+    provider = SigningKey.generate("example.org").verifier
+    witness = SigningKey.generate("w", ALG_COSIGNATURE).verifier
+    made = run("trust", "new", out / "trust.toml", "--origin", "example.org", "--provider", provider, "--witness",
+               witness, "--account", given / "line", *trust)  # fmt: skip
+    assert made.exit_code == 0, made.output
+    done = run("policy", "check", given / policy, "--trust", out / "trust.toml", "--json")
+    rows = json.loads(done.stdout)["wanting"]
+    assert all(row["expected"] and row["found"] for row in rows)
+    return done.exit_code, {row["id"]: row["status"] for row in rows}
+
+
+def test_a_policy_of_defaults_has_what_is_asked_by_default(given: Path, tmp_path: Path) -> None:
+    assert checked(given, tmp_path) == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("requirement", "check"),
+    [
+        ("max_epsilon=7", "trust.max_epsilon"),
+        ("max_delta=1e-6", "trust.max_delta"),
+        ("min_k_max=11", "trust.min_k_max"),
+        ("max_theta=0.8", "trust.max_theta"),
+        ("max_K_share=0.01", "trust.max_K_share"),
+        ("max_score_hi=809", "trust.max_score_hi"),
+        ("min_score_width=710", "trust.min_score_width"),
+        ("d1=proved", "trust.d1"),
+        ("mechanisms=listing", None),
+        ("min_receipts=201", "receipt.independent"),
+    ],
+)
+def test_what_a_policy_lacks_is_named(
+    given: Path, tmp_path: Path, requirement: str, check: str | None
+) -> None:
+    found = checked(given, tmp_path, "--require", requirement)
+    # Policies of version 1 have noise alone, which no verifier of theirs asks about.
+    assert found == ((0, {}) if check is None else (3, {check: "unmet"}))
+
+
+def test_levels_follow_from_the_policy(given: Path, tmp_path: Path) -> None:
+    less = json.loads((given / "policy.json").read_text())
+    less["estimator"]["certificate"] = None
+    del less["tenants"][0]["circuits"]["embed"]
+    (given / "less.json").write_text(json.dumps(less))
+    assert checked(given, tmp_path, policy="less.json") == (
+        3,
+        {"trust.coalition": "unmet", "trust.a1": "unmet"},
+    )
+
+
+def test_a_mechanism_is_named_before_its_figures_count(given: Path, tmp_path: Path) -> None:
+    mechanism = Mechanism(noise=False, keep=coin_of(defaults.KEEP, "keep"))
+    sampled = draft_policy(
+        window="w", opens_at=1, closes_at=2, capacities={"law": 64}, n=200, k_max=10, eps_acc="4",
+        mechanisms={"law": mechanism}, theta=(19, 20), certificate=("scan", 100),
+    )  # fmt: skip
+    (given / "sampled.json").write_bytes(sampled.canonical())
+    assert checked(given, tmp_path, policy="sampled.json") == (3, {"trust.mechanisms": "unmet"})
+    (tmp_path / "trust.toml").unlink()
+    assert checked(given, tmp_path, "--require", "mechanisms=noise,sampling", policy="sampled.json") == (
+        0,
+        {},
+    )
+
+
+def test_protocols_of_another_release_are_undecided(given: Path, tmp_path: Path) -> None:
+    assert checked(given, tmp_path) == (0, {})
+    path = tmp_path / "trust.toml"
+    path.write_text("\n".join(line for line in path.read_text().split("\n") if not line.startswith("scan =")))
+    done = run("policy", "check", given / "policy.json", "--trust", path, "--json")
+    found = {row["id"]: row["status"] for row in json.loads(done.stdout)["wanting"]}
+    expected = {"proof.key.law": "undecided", "coalition.key": "undecided", "trust.setup": "unmet"}
+    assert (done.exit_code, found) == (2, expected)
