@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from random import Random
 
 import numpy as np
@@ -36,6 +37,10 @@ from rag_audit.index.embedders import Embedder
 
 OUTSIDE = 1_000_000
 """The number of the first document that is not in the index."""
+_TOGETHER = 256
+"""Documents whose replies are embedded together."""
+VECTORS = 1 << 14
+"""Vectors that are kept for another look: a run has millions of replies."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Population:
 
 
 class Unit:
-    """Vectors of length 1 by an embedder, each text once."""
+    """Vectors of length 1 by an embedder, the latest of which are kept."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -96,7 +101,10 @@ class Unit:
             found = embed_all(self._embedder, new).astype(np.float64)
             found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
             self._known.update(zip(new, found, strict=True))
-        return np.stack([self._known[text] for text in texts])
+        vectors = np.stack([self._known[text] for text in texts])
+        for text in list(islice(self._known, max(0, len(self._known) - VECTORS))):
+            del self._known[text]
+        return vectors
 
 
 def tools_of(own: Sequence[str], embed: Embed, seed: int) -> Tools:
@@ -126,7 +134,6 @@ def prepare(attack: Attack, split: Split, tools: Tools) -> Prepared:
     if 2 * len(tasks) < len(texts):
         raise AttackError("the attack cannot be prepared on most documents", field=attack.name,
                           expected=f"at least half of {len(texts)}", found=len(tasks))  # fmt: skip
-    tools.embed([halves(text)[1] for text in texts.values()] + list(texts.values()))
     return Prepared(attack, tools, texts, tasks, len(texts) - len(tasks))
 
 
@@ -137,11 +144,12 @@ def features_of(
 
     :returns: shapes (n, features), (n,), (n,)
     """
-    prepared.tools.embed([answer.reply.text for answer in answers])  # in one batch: it remembers them
     rows, found, hidden, at = [], [], [], 0
-    for document in documents:
+    for number, document in enumerate(documents):
         tasks = prepared.tasks[document]
         mine = answers[at : at + accounts * len(tasks)]
+        if prepared.attack.embeds and number % _TOGETHER == 0:
+            _embed_together(prepared, documents[number : number + _TOGETHER], answers[at:], accounts)
         at += len(mine)
         replies = [answer.reply for answer in mine]
         rows.append(
@@ -150,6 +158,20 @@ def features_of(
         found.append(any(answer.found for answer in mine))
         hidden.append(sum(answer.hidden for answer in mine) / len(mine))
     return np.array(rows), np.array(found, np.float64), np.array(hidden)
+
+
+def _embed_together(
+    prepared: Prepared, documents: Sequence[int], answers: Sequence[Answer], accounts: int
+) -> None:
+    """Embed documents and their replies in one go, since `Tools.embed` keeps what it embedded last.
+
+    :param answers: those of the documents first
+    """
+    texts = [prepared.texts[document] for document in documents]
+    replies = sum(accounts * len(prepared.tasks[document]) for document in documents)
+    prepared.tools.embed(
+        [*texts, *(halves(text)[1] for text in texts), *(a.reply.text for a in answers[:replies])]
+    )
 
 
 def population(

@@ -230,6 +230,8 @@ class Attack(Protocol):
     about: ClassVar[str]
     probabilities: ClassVar[bool]
     """Whether it needs log-probabilities."""
+    embeds: ClassVar[bool]
+    """Whether its features are from vectors of replies and documents, which are then embedded many at a time."""
     learns: ClassVar[str]
     """`nothing`; `reference`, documents whose membership the attacker knows; `shadow`, a service of its own; or
     `without`, what services without the documents answer."""

@@ -15,6 +15,8 @@ from rag_audit.errors import SchemaError
 
 LEAST_WORDS = 12
 """Documents with fewer words are left out: no attack has anything to ask about them."""
+MOST_OWN = 4096
+"""The attacker's own texts, at most: its statistics of three words take a hundred times their length."""
 LEAST = 20
 """The least members and others: below, no figure has an error worth printing."""
 _SPACE = re.compile(r"\W+")
@@ -51,7 +53,7 @@ def same(text: str) -> str:
 def make_split(texts: Sequence[str], *, members: int, others: int, seed: int = 0, own: float = 0.2) -> Split:
     """Divide texts at random; duplicates and texts too short to attack are left out, and counted.
 
-    :param own: the share of the texts that is the attacker's, at least so
+    :param own: the share of the texts that is the attacker's, of at most `MOST_OWN`
     :raises AttackError: the texts are too few; the counts are named
     """
     unique: dict[str, str] = {}
@@ -66,7 +68,7 @@ def make_split(texts: Sequence[str], *, members: int, others: int, seed: int = 0
             unique[key] = text
     usable = list(unique.values())
     Random(seed).shuffle(usable)
-    mine = max(LEAST, int(own * len(usable)))
+    mine = max(LEAST, min(MOST_OWN, int(own * len(usable))))
     if members < LEAST or others < LEAST or len(usable) < members + others + mine:
         raise AttackError(
             "there are too few documents for the split",
@@ -112,13 +114,13 @@ def given_split(members: Sequence[str], others: Sequence[str], own: Sequence[str
         drawn.append(texts)
     m, o, mine = drawn
     if not mine:
-        cut = max(LEAST, len(o) // 5)
+        cut = max(LEAST, min(MOST_OWN, len(o) // 5))
         mine, o = o[:cut], o[cut:]
     if min(len(m), len(o), len(mine)) < LEAST:
         raise AttackError("there are too few documents for the split", field="--data, --others",
                           expected=f"{LEAST} of each", found=f"{len(m)} members, {len(o)} others, {len(mine)} own",
                           )  # fmt: skip
-    return Split(tuple(m), tuple(o), (), tuple(mine), (short, copies))
+    return Split(tuple(m), tuple(o), (), tuple(mine[:MOST_OWN]), (short, copies))
 
 
 def only(split: Split, members: int | None) -> Split:

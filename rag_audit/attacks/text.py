@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 _TOKEN = re.compile(r"[A-Za-z0-9]+(?:'[a-z]+)?|[^\sA-Za-z0-9]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -31,6 +32,12 @@ def words(text: str) -> list[str]:
     return [token.lower() for token in tokens(text) if token[0].isalnum()]
 
 
+@lru_cache(1 << 12)
+def words_of_document(text: str) -> tuple[str, ...]:
+    """`words` of a text that is compared again and again: an attacked document, in every cell of a run."""
+    return tuple(words(text))
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of a text, without empty ones."""
     return [part.strip() for part in _SENTENCE.split(text) if part.strip()]
@@ -53,9 +60,9 @@ def grams(of: Sequence[str], size: int) -> set[tuple[str, ...]]:
     return {tuple(of[i : i + size]) for i in range(len(of) - size + 1)}
 
 
-def jaccard(a: str, b: str) -> float:
+def jaccard(document: str, text: str) -> float:
     """Shared words over all words of two texts; 0 where both are empty."""
-    left, right = set(words(a)), set(words(b))
+    left, right = set(words_of_document(document)), set(words(text))
     return len(left & right) / len(left | right) if left | right else 0.0
 
 

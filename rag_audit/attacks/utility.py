@@ -47,7 +47,7 @@ def utility(engine: Engine, questions: Sequence[Question], seed: int = 0) -> Uti
     for number, (question, row) in enumerate(zip(questions, corpus.scores(texts), strict=True)):
         selected = ranking.window(number, 2).select(row, 0)
         wanted = {corpus.positions[d] for d in question.documents}
-        passages = [corpus.passages[p] for p in selected.positions if p in corpus.passages]
+        passages = corpus.passages(selected.positions)
         found.append(bool(wanted & set(selected.positions)))
         exact.append(exact_match(passages, question.answers))
         hidden.append(selected.hidden is not None)

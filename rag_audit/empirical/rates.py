@@ -58,8 +58,13 @@ def placements(inside: npt.ArrayLike, outside: npt.ArrayLike) -> tuple[Floats, F
 
 
 def auc(inside: npt.ArrayLike, outside: npt.ArrayLike) -> float:
-    """Area under the ROC curve: the chance that a score from inside is above one from outside."""
-    return float(placements(inside, outside)[0].mean())
+    """Area under the ROC curve: the chance that a score from inside is above one from outside.
+
+    It is the mean of `placements`, to the digit, without the ranks: a bootstrap asks for it thousands of times.
+    """
+    x, y = scores(inside, "inside"), np.sort(scores(outside, "outside"))
+    beaten = (np.searchsorted(y, x, "left") + np.searchsorted(y, x, "right")) / 2
+    return float((beaten / y.size).mean())
 
 
 def delong(inside: npt.ArrayLike, outside: npt.ArrayLike) -> Estimate:
@@ -102,10 +107,13 @@ def accuracy(inside: npt.ArrayLike, outside: npt.ArrayLike) -> float:
 
 
 def kolmogorov_smirnov(inside: npt.ArrayLike, outside: npt.ArrayLike) -> float:
-    """The largest distance between the two distribution functions."""
-    return float(
-        stats.ks_2samp(scores(inside, "inside"), scores(outside, "outside"), method="asymp").statistic
-    )
+    """The largest distance between the two distribution functions: scipy's `ks_2samp`, without its p-value, which costs
+    more than the statistic.
+    """
+    x, y = np.sort(scores(inside, "inside")), np.sort(scores(outside, "outside"))
+    both = np.concatenate([x, y])
+    apart = np.searchsorted(x, both, "right") / x.size - np.searchsorted(y, both, "right") / y.size
+    return float(max(apart.max(), -apart.min()))
 
 
 def bootstrap(

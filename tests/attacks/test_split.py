@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rag_audit.attacks import split as split_module
 from rag_audit.attacks.interface import AttackError
 from rag_audit.attacks.split import given_split, load_texts, make_split, same
 from rag_audit.errors import RagAuditError, SchemaError
@@ -59,3 +60,11 @@ def test_a_file_of_another_shape_is_refused(content: str, error: type[RagAuditEr
     path.write_text(content)
     with pytest.raises(error):
         load_texts(path)
+
+
+def test_the_attacker_s_own_texts_are_limited(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(split_module, "MOST_OWN", 30)
+    drawn = make_split(texts, members=20, others=20)
+    assert len(drawn.own) == 30
+    assert len(drawn.rest) == len(texts) - 20 - 20 - 30, "what the attacker does not get is in the index"
+    assert len(given_split(texts[:50], texts[50:150], texts[150:]).own) == 30

@@ -26,6 +26,7 @@ from rag_audit.empirical.rates import (
     delong,
     delong_paired,
     kolmogorov_smirnov,
+    placements,
     tpr_at_fpr,
 )
 from rag_audit.empirical.sets import CollectionError, collection
@@ -40,6 +41,18 @@ def test_auc_counts_pairs_and_halves_ties() -> None:
     assert auc(x, y) == pytest.approx(np.mean(pairs))
     labels = [1] * len(x) + [0] * len(y)
     assert auc(x, y) == pytest.approx(roc_auc_score(labels, np.concatenate([x, y])))
+
+
+@pytest.mark.parametrize("ties", [True, False])
+def test_quick_figures_are_those_of_ranks_and_of_scipy_to_the_digit(ties: bool) -> None:
+    for trial in range(200):
+        rng = np.random.default_rng([trial, ties])
+        x, y = (
+            rng.integers(0, 9, size) / 7 if ties else rng.normal(size=size) for size in rng.integers(1, 60, 2)
+        )
+        x[0], y[-1] = (math.inf, -math.inf) if trial % 3 == 0 else (0.0, -0.0)
+        assert auc(x, y) == placements(x, y)[0].mean()
+        assert kolmogorov_smirnov(x, y) == stats.ks_2samp(x, y, method="asymp").statistic
 
 
 def test_delong_s_error_is_the_spread_of_the_auc() -> None:

@@ -56,8 +56,9 @@ class ExtractiveGenerator:
         lines = []
         for number in range(1, len(parts)):
             left, right = parts[number - 1][-_AROUND:], parts[number][:_AROUND]
-            found = max((_gap(p, left, right) for p in passages), default=(0, ""))
-            if found[0] >= min(_LEAST_MATCH, len(left) + len(right)):
+            least = min(_LEAST_MATCH, len(left) + len(right))
+            found = max((_gap(p, left, right, least) for p in passages), default=(0, ""))
+            if found[0] >= least:
                 lines.append(f"[Mask_{number}]: {found[1]}")
         return "\n".join(lines) or _UNKNOWN
 
@@ -144,20 +145,31 @@ def _longest(passage: Passage, before: Sequence[str]) -> tuple[int, int]:
     return max(found, default=(0, 0))
 
 
-def _gap(passage: Passage, left: Sequence[str], right: Sequence[str]) -> tuple[int, str]:
-    """The word, or the two or three of a fragmented one, between words like those around a mask, and how many agree."""
+def _gap(passage: Passage, left: Sequence[str], right: Sequence[str], least: int) -> tuple[int, str]:
+    """The word, or the two or three of a fragmented one, between words like those around a mask, and how many agree.
+
+    :param least: how many have to agree; where fewer do, what is found is one of those or nothing
+    """
     w, best = passage.words, (0, "")
+    size, reach = len(w), len(right)
     starts = {p + 1 for p in (passage.places.get(left[-1], ()) if left else ())}
-    ends = {p - 1 for p in (passage.places.get(right[0], ()) if right else ())}
     for first in starts:
         length = _match(w, first - 1, left)
-        for last in range(first, min(first + 3, len(w))):
-            agree = length + _ahead(w, last + 1, right)
-            if agree > best[0] and last < len(w):
+        if length + reach < least:
+            continue
+        for last in range(first, min(first + 3, size)):
+            follows = reach and last + 1 < size and w[last + 1] == right[0]
+            agree = length + (_ahead(w, last + 1, right) if follows else 0)
+            if agree > best[0]:
                 best = (agree, "-".join(w[first : last + 1]))
-    for last in ends - {s for s in starts}:
-        agree = _match(w, last - 1, left) + _ahead(w, last + 1, right)
-        if agree > best[0] and last >= 0:
+    if reach < max(1, least):
+        return best
+    # Elsewhere the word before the mask is another one, so only those behind it agree.
+    for last in {p - 1 for p in passage.places.get(right[0], ())} - starts:
+        if last < 0 or last + least >= size or w[last + least] != right[least - 1]:
+            continue
+        agree = _ahead(w, last + 1, right)
+        if agree > best[0]:
             best = (agree, w[last])
     return best
 

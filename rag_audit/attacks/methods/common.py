@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +19,8 @@ def first_feature(features: Floats) -> Floats:
 
 class FirstFeature:
     """An attack whose score is its first feature."""
+
+    embeds: ClassVar[bool] = False
 
     def fit(self, features: Floats, labels: Floats) -> Scorer:
         """Nothing is learnt."""

@@ -47,6 +47,7 @@ class S2miaSimilarity(_Halves):
     paper: ClassVar[str] = "S2MIA (baseline of papers 000, 002 and 004)"
     about: ClassVar[str] = "similarity of the answer to the document's second half"
     probabilities: ClassVar[bool] = False
+    embeds: ClassVar[bool] = True
     learns: ClassVar[str] = "nothing"
 
     def features(
@@ -79,6 +80,7 @@ class S2miaThreshold(_Halves):
     paper: ClassVar[str] = S2miaSimilarity.paper
     about: ClassVar[str] = "thresholds on similarity and perplexity"
     probabilities: ClassVar[bool] = True
+    embeds: ClassVar[bool] = True
     learns: ClassVar[str] = "reference"
 
     def features(

@@ -25,6 +25,7 @@ class ShadowAudit:
     paper: ClassVar[str] = "S-RAG (paper 002)"
     about: ClassVar[str] = "next-word probabilities, classified after a shadow service"
     probabilities: ClassVar[bool] = True
+    embeds: ClassVar[bool] = False
     learns: ClassVar[str] = "shadow"
 
     def prepare(self, text: str, tools: Tools) -> list[Task]:

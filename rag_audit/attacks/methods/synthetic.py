@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from rag_audit.attacks.interface import AttackError, Continue, Reply, Task, Tools
 from rag_audit.attacks.methods.common import FirstFeature
-from rag_audit.attacks.text import jaccard, words
+from rag_audit.attacks.text import jaccard, words, words_of_document
 
 CUTS = (0.25, 0.5, 0.75)
 """Places of the document from which its continuation is asked for."""
@@ -43,7 +43,7 @@ def ngram_score(text: str, replies: Sequence[Reply]) -> float:
         w = words(reply.text)
         pairs.update(pairwise(w))
         starts.update(w[:-1])
-    of = words(text)
+    of = words_of_document(text)
     v = len(starts.keys() | set(of))
     steps = list(pairwise(of))
     return sum(math.log((pairs[s] + 1) / (starts[s[0]] + v)) for s in steps) / max(1, len(steps))
@@ -80,6 +80,7 @@ class EmbeddingScore(_Continuations):
 
     name: ClassVar[str] = "embedding"
     about: ClassVar[str] = "cosine of the document and the answers"
+    embeds: ClassVar[bool] = True
 
     def features(
         self, text: str, tasks: Sequence[Task], replies: Sequence[Reply], tools: Tools

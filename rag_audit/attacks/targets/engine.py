@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from random import Random
 
@@ -19,7 +20,13 @@ from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import build_index
 
 _RUN = 1024
-"""Probes whose scores are computed at a time."""
+"""The most probes whose scores are computed at a time."""
+_SCORES = 1 << 22
+"""The most scores that are computed at a time: fewer probes where there are many positions."""
+_EMBEDDED = 4096
+"""Texts that are embedded at a time; a tokeniser's record of a text takes many times its length."""
+PASSAGES = 4096
+"""Passages whose words are kept as a generator looks them up, which takes a hundred times their length."""
 
 
 @dataclass(eq=False)
@@ -36,19 +43,30 @@ class Corpus:
     _vectors: dict[str, npt.NDArray[np.int8]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        rows = self.embedder.embed_documents(list(self.documents))
+        texts = list(self.documents)
+        rows = np.concatenate([
+            self.embedder.embed_documents(texts[i : i + _EMBEDDED], first=i)
+            for i in range(0, len(texts), _EMBEDDED)
+        ])  # fmt: skip
         index = build_index(rows, self.capacity, Random(self.seed))
         self.positions = index.positions
         self.rows = np.ascontiguousarray(index.rows.astype(np.float32).T)
-        self.passages = {p: Passage(text) for p, text in zip(self.positions, self.documents, strict=True)}
+        self._texts = dict(zip(self.positions, self.documents, strict=True))
+        self._passage = lru_cache(PASSAGES)(Passage)
+
+    def passages(self, positions: Sequence[int]) -> list[Passage]:
+        """The passages at those of the positions that hold a document."""
+        return [self._passage(self._texts[p]) for p in positions if p in self._texts]
 
     def scores(self, texts: Sequence[str]) -> npt.NDArray[np.int32]:
         """The raw scores of every position for each text, shape (texts, capacity): exact, since float32 holds them."""
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if new:
-            self._vectors.update(zip(new, embed_all(self.embedder, new), strict=True))
+            for start in range(0, len(new), _EMBEDDED):
+                part = new[start : start + _EMBEDDED]
+                self._vectors.update(zip(part, embed_all(self.embedder, part), strict=True))
         vectors = np.stack([self._vectors[text] for text in texts]).astype(np.float32)
-        found: npt.NDArray[np.int32] = np.rint(vectors @ self.rows).astype(np.int32)
+        found: npt.NDArray[np.int32] = (vectors @ self.rows).astype(np.int32)  # whole numbers below 2^24
         return found
 
     def forget(self) -> None:
@@ -139,15 +157,18 @@ class Engine:
                 selected = window.select(row, probe.account, read)
                 key = (probe.task, selected.positions)
                 if key not in known:
-                    found = [self.corpus.passages[p] for p in selected.positions if p in self.corpus.passages]
-                    known[key] = self.generator.answer(probe.task, found)
+                    known[key] = self.generator.answer(probe.task, self.corpus.passages(selected.positions))
                 yield Answer(known[key], home in selected.positions, selected.hidden is not None)
 
     def _scores(self, probes: Sequence[Probe]) -> Iterator[npt.NDArray[np.int32]]:
         """The scores of each probe, shape (capacity,)."""
-        for start in range(0, len(probes), _RUN):
-            texts = [self._query(p.task.retrieval) for p in probes[start : start + _RUN]]
-            yield from self.corpus.scores(texts)
+        run = max(1, min(_RUN, _SCORES // self.corpus.capacity))
+        for start in range(0, len(probes), run):
+            texts = [p.task.retrieval for p in probes[start : start + run]]
+            places = {text: place for place, text in enumerate(dict.fromkeys(texts))}  # accounts ask the same
+            found = self.corpus.scores([self._query(text) for text in places])
+            for text in texts:
+                yield found[places[text]]
 
     def _query(self, text: str) -> str:
         return self.rewrite(text) if self.rewrite is not None else text

@@ -187,10 +187,11 @@ def base_draws(words: npt.NDArray[np.uint64]) -> Int32Array:
 
     A word's low byte gives bin and sign and its high half the threshold bits, as in docs/relation.md, "Noise".
     """
-    thresholds, aliases = _alias_arrays()
-    bins = (words & np.uint64(BINS - 1)).astype(np.intp)
-    magnitudes = np.where(words >> np.uint64(32) < thresholds[bins], bins, aliases[bins]).astype(np.int32)
-    return np.where(words & np.uint64(BINS), -magnitudes, magnitudes)
+    thresholds, drawn = _alias_arrays()
+    halves = np.ascontiguousarray(words, "<u8").view("<u4")
+    low = (halves[::2] & np.uint32(2 * BINS - 1)).astype(np.intp)
+    low += 2 * BINS * (halves[1::2] >= thresholds[low])
+    return drawn[low]
 
 
 def weighted_sum(gains: Sequence[int], draws: Int32Array) -> Int32Array:
@@ -202,9 +203,14 @@ def weighted_sum(gains: Sequence[int], draws: Int32Array) -> Int32Array:
 
 
 @cache
-def _alias_arrays() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
+def _alias_arrays() -> tuple[npt.NDArray[np.uint32], Int32Array]:
+    """For each low byte, bin and sign, the threshold bits from which its alias is drawn, shape (256,); and what is
+    drawn, the bins of the low bytes and then their aliases, shape (512,). So a draw is two look-ups in small tables.
+    """
     table = alias_table()
-    return np.array(table.thresholds, np.uint64), np.array(table.aliases, np.intp)
+    bins, aliases = np.arange(BINS), np.array(table.aliases)
+    drawn = np.concatenate([bins, -bins, aliases, -aliases]).astype(np.int32)
+    return np.tile(np.array(table.thresholds, np.uint32), 2), drawn
 
 
 def measure_recall(
