@@ -340,8 +340,9 @@ def test_a_torn_write_is_cut_back_to_a_whole_commit(tmp_path: Path) -> None:
         for cut in cuts:
             copy = tmp_path / "copy.sqlite"
             copy.write_bytes(base)
-            tail = os.urandom(len(log) - cut) if torn else b""
-            copy.with_name("copy.sqlite-wal").write_bytes(log[:cut] + tail)
+            # Random bytes behind the cut, of which the first differs: one alone might be what was there, and the commit whole.
+            tail = bytes(b ^ 0xFF for b in log[cut : cut + 1]) + os.urandom(max(0, len(log) - cut - 1))
+            copy.with_name("copy.sqlite-wal").write_bytes(log[:cut] + (tail if torn else b""))
             whole = sum(s <= cut for s in sizes)
             assert check_after_crash(copy, [[n, "a", n + 1] for n in range(whole)]) == whole
             for file in tmp_path.glob("copy.sqlite*"):
