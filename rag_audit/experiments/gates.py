@@ -8,22 +8,21 @@ import numpy as np
 from scipy import stats
 
 from rag_audit.experiments import scalar
-from rag_audit.experiments.model import Cell, Column, Experiment, Figure, Results, Row, Size, in_place
+from rag_audit.experiments.model import (
+    Column,
+    Experiment,
+    Figure,
+    Results,
+    Row,
+    in_place,
+    no_cells,
+    nothing_measured,
+)
 
 MOST_SURPRISE = 0.01
 """A gate fails where what was measured has a smaller probability under the theory."""
 SAME = (((20, 1), (5, 2)), ((20, 2), (5, 4)))
 """Pairs (k, eps) of cells with the same sqrt(k) eps, of which the grid has two."""
-
-
-def cells(size: Size) -> list[Cell]:
-    """None: the gates read the scalar mechanism's cells."""
-    return []
-
-
-def run(cell: Cell, rng: np.random.Generator) -> list[Figure]:
-    """Never called."""
-    raise NotImplementedError
 
 
 def derive(results: Results) -> list[Row]:
@@ -106,8 +105,8 @@ EXPERIMENT = Experiment(
     "gates",
     "Sections 3.8 and 4.3",
     "P1 slope, P2 collapse, P3 tightness",
-    cells,
-    run,
+    no_cells,
+    nothing_measured,
     derive,
     after=("scalar",),
 )

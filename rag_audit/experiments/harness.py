@@ -16,7 +16,7 @@ import numpy as np
 from rag_audit.experiments.certified import LATTICE, certified, mechanism
 from rag_audit.experiments.draws import Floats, Ints, ranks
 from rag_audit.experiments.model import Cell, Column, Experiment, Figure, Results, Row, Size, in_place
-from rag_audit.experiments.plots import COLORS, theory_and_markers
+from rag_audit.experiments.plots import COLORS, auc_against_k
 from rag_audit.experiments.statistics import NORMAL, attack, growth, paper_sigma
 from rag_audit.experiments.toy import counted, toy
 
@@ -152,15 +152,8 @@ def derive_differences(results: Results) -> list[Row]:
 
 def draw(results: Results, picture: Any) -> None:
     """AUC against k, one line for each eps."""
-    found = in_place(results, "topk")
-    axes = picture.subplots(1, 2, sharey=True)
-    for place, column in zip(axes, COLUMNS, strict=True):
-        for eps, color in zip(EPS, COLORS, strict=False):
-            shown = [(k, found[key]["auc"]) for k in KS if (key := f"{column}-eps{eps}-k{k}") in found]
-            theory_and_markers(place, shown, rf"$\varepsilon_{{acc}}$ = {eps}", color)
-        place.set(title={"paper": "ideal Gaussian", "engine": "engine"}[column], xlabel="coalition size k")
-    axes[0].set_ylabel("AUC of the count of hits")
-    axes[0].legend(frameon=False)
+    titles: dict[Column, str] = {"paper": "ideal Gaussian", "engine": "engine"}
+    auc_against_k(in_place(results, "topk"), picture, EPS, KS, titles, "AUC of the count of hits")
 
 
 TOP_K_HARNESS = Experiment(

@@ -129,6 +129,16 @@ Results: TypeAlias = Mapping[str, Sequence[tuple[Cell, Sequence[Figure]]]]
 """The figures of each experiment's cells, in the order of its grid."""
 
 
+def no_cells(size: Size) -> list[Cell]:
+    """For experiments that read other experiments' cells alone."""
+    return []
+
+
+def nothing_measured(cell: Cell, rng: np.random.Generator) -> list[Figure]:
+    """For experiments that read other experiments' cells alone."""
+    return []
+
+
 def nothing_derived(results: Results) -> list[Row]:
     """For experiments whose figures are their cells' alone."""
     return []

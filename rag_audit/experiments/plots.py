@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SetupError
-from rag_audit.experiments.model import Figure, Results
+from rag_audit.experiments.model import Column, Figure, Results
 
 COLORS = ("#1b6ca8", "#c8553d", "#588b3a", "#7a5195", "#888888")
 
@@ -25,6 +25,29 @@ def theory_and_markers(axes: Any, shown: Sequence[tuple[float, Figure]], label: 
         axes.plot(at, [f.bound for _, f in shown], ":", color=color, linewidth=1)
     axes.axhline(0.5, color="#888888", linewidth=0.5)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def auc_against_k(
+    found: Mapping[str, Mapping[str, Figure]],
+    picture: Any,
+    eps: Sequence[int],
+    ks: Sequence[int],
+    columns: Mapping[Column, str],
+    label: str,
+) -> None:
+    """AUC against k beside each other for the columns, one line for each eps.
+
+    :param found: the figures of each cell, which is named after column, eps and k
+    :param columns: each column's title
+    """
+    axes = picture.subplots(1, len(columns), sharey=True)
+    for place, (column, title) in zip(axes, columns.items(), strict=True):
+        for e, color in zip(eps, COLORS, strict=False):
+            shown = [(k, found[key]["auc"]) for k in ks if (key := f"{column}-eps{e}-k{k}") in found]
+            theory_and_markers(place, shown, rf"$\varepsilon_{{acc}}$ = {e}", color)
+        place.set(title=title, xlabel="coalition size k")
+    axes[0].set_ylabel(label)
+    axes[0].legend(frameon=False)
 
 
 def save(draw: Callable[[Results, Any], None], results: Results, path: Path) -> None:

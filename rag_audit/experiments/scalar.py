@@ -10,7 +10,7 @@ import numpy as np
 from rag_audit.experiments.certified import certified, mechanism
 from rag_audit.experiments.draws import noise_sums
 from rag_audit.experiments.model import Cell, Column, Experiment, Figure, Results, Row, Size, in_place
-from rag_audit.experiments.plots import COLORS, theory_and_markers
+from rag_audit.experiments.plots import auc_against_k
 from rag_audit.experiments.statistics import attack, equation_3_11, gaussian_auc, paper_sigma
 
 KS = (1, 2, 5, 10, 20)
@@ -78,17 +78,8 @@ def derive(results: Results) -> list[Row]:
 
 def draw(results: Results, picture: Any) -> None:
     """AUC against k, one line for each eps."""
-    found = in_place(results, "scalar")
-    axes = picture.subplots(1, 2, sharey=True)
-    for place, column in zip(axes, COLUMNS, strict=True):
-        for eps, color in zip(EPS, COLORS, strict=False):
-            shown = [(k, found[key]["auc"]) for k in KS if (key := f"{column}-eps{eps}-k{k}") in found]
-            theory_and_markers(place, shown, rf"$\varepsilon_{{acc}}$ = {eps}", color)
-        place.set(
-            title={"paper": "ideal Gaussian", "engine": "engine's noise"}[column], xlabel="coalition size k"
-        )
-    axes[0].set_ylabel("AUC")
-    axes[0].legend(frameon=False)
+    titles: dict[Column, str] = {"paper": "ideal Gaussian", "engine": "engine's noise"}
+    auc_against_k(in_place(results, "scalar"), picture, EPS, KS, titles, "AUC")
 
 
 EXPERIMENT = Experiment(
