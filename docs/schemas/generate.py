@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from rag_audit.formats.attacks import AttackRun
 from rag_audit.formats.models import Model
 from rag_audit.formats.policy import PolicyV1, PolicyV2
 from rag_audit.formats.publication import Publication
@@ -39,6 +40,7 @@ HERE = Path(__file__).resolve().parent
 
 MODELS: dict[str, type[Model]] = {
     "answer": Answer,
+    "attacks": AttackRun,
     "beacon": BeaconEntry,
     "beacon-witness": BeaconWitness,
     "closing": Closing,

@@ -139,7 +139,8 @@ def run_(as_json: bool, **options: Any) -> None:
     chosen = Options(**options)
     chosen.out.mkdir(parents=True, exist_ok=True)
     results, facts = _elsewhere(chosen) if chosen.target != "engine" else _engine(chosen)
-    value = {"target": chosen.target, "data": chosen.data, "seed": chosen.seed, **facts}
+    value: dict[str, object] = {"type": "attacks", "v": 1, "target": chosen.target, "data": chosen.data,
+                                "seed": chosen.seed, **facts}  # fmt: skip
     value["results"] = [r.as_json() for r in results]
     label = str(facts["generator"])
     replace_file(chosen.out / "attacks.json", json.dumps(value, indent=1).encode())
@@ -183,6 +184,9 @@ def tables_(names: tuple[str, ...], members: int | None, seed: int, out: Path) -
 
 def _engine(o: Options) -> tuple[list[Result], dict[str, object]]:
     """Attacks on the reference engine, cell by cell in as many processes as are asked for."""
+    from rag_audit.attacks import runner
+    from rag_audit.attacks.targets.mechanisms import parameters
+
     session = _session(o)
     if o.jobs > 1:
         with ProcessPoolExecutor(o.jobs, get_context("spawn")) as pool:
@@ -197,7 +201,15 @@ def _engine(o: Options) -> tuple[list[Result], dict[str, object]]:
         "others": len(split.others),
         "index": len(split.index),
         "capacity": bench.capacity,
+        "top_k": bench.top_k,
+        "n": plan.policy[0],
+        "k_max": plan.policy[1],
         "confidence": plan.confidence,
+        "delta": runner.DELTA,
+        "mechanisms": {
+            cell.mechanism: parameters(bench.mechanism(cell.mechanism)).model_dump(exclude_defaults=True)
+            for cell in plan.cells
+        },
     }
 
 
@@ -244,12 +256,12 @@ def _elsewhere(o: Options) -> tuple[list[Result], dict[str, object]]:
     attacks = chosen(list(o.names))
     split = o.split(elsewhere=True)
     bench = o.bench(split)
-    target, certified = service_of(o, bench, numbered(split))
+    target, facts = service_of(o, bench, numbered(split))
     accounts = max(1, len(o.folders)) if o.accounts is None else o.accounts
     results = runner.run_elsewhere(attacks, target, bench, split, accounts=accounts, seed=o.seed)
     return results, {
         "generator": target.label,
         "members": len(split.members),
         "others": len(split.others),
-        "certified": certified,
+        **facts,
     }

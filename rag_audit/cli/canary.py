@@ -115,7 +115,8 @@ def test(file: Path, mechanism: str, accounts: int | None, as_json: bool, **opti
         said = f"certified for these queries: {certified:.5g}, above the lower bound by {certified - found.lower:.5g}"
     else:
         o.out.mkdir(parents=True, exist_ok=True)
-        served, said = service_of(o, bench, {n: c.text for n, c in enumerate(marked)})
+        served, facts = service_of(o, bench, {n: c.text for n, c in enumerate(marked)})
+        said = facts["certified"]
         found = canaries.test(marked, served, accounts=k)
     value = {"canaries": found.canaries, "inserted": found.inserted, "queries": found.queries,
              "auc": f"{found.auc.value:.4f}", "auc_error": f"{found.auc.error:.4f}", "guesses": found.guesses,

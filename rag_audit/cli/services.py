@@ -109,13 +109,13 @@ class Options:
         return cells.Bench(split.index, embedder, tools, self.top_k or 5, self.seed, chat)
 
 
-def service_of(o: Options, bench: Bench, documents: dict[int, str]) -> tuple[Kept, str]:
-    """A chat endpoint or a window, whose replies are kept, and what is certified of it in words."""
+def service_of(o: Options, bench: Bench, documents: dict[int, str]) -> tuple[Kept, dict[str, str]]:
+    """A chat endpoint or a window, whose replies are kept; what is certified of it in words, and which window it is."""
     from rag_audit.attacks.generators.http import ask_chat
     from rag_audit.attacks.interface import Answer, Probe
     from rag_audit.attacks.targets.kept import Kept
 
-    certified, parallel = "nothing is certified of a chat endpoint's answers", o.parallel or 1
+    facts, parallel = {"certified": "nothing is certified of a chat endpoint's answers"}, o.parallel or 1
     name = f"{o.target} {o.model}"
     if o.target.startswith(("http://", "https://")):
         endpoint = o.endpoint(o.target)
@@ -127,10 +127,10 @@ def service_of(o: Options, bench: Bench, documents: dict[int, str]) -> tuple[Kep
     else:
         service = _window(o, bench, documents)
         ask, parallel, name = service.ask, 1, service.name  # the next window may answer at the same socket
-        label, probabilities, certified = service.label, service.probabilities, service.certified
+        label, probabilities, facts = service.label, service.probabilities, service.facts
     kept = Kept(ask, o.out / "replies.jsonl", label=label, probabilities=probabilities,
                 service=name, parallel=parallel, progress=progress("questions"))  # fmt: skip
-    return kept, certified
+    return kept, facts
 
 
 def _window(o: Options, bench: Bench, documents: dict[int, str]) -> WindowService:

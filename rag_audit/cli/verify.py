@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rag_audit.cli.common import PATH, emit, json_option, signing_key
+from rag_audit.cli.common import PATH, emit, json_option, say, signing_key
 from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SchemaError
@@ -46,6 +46,11 @@ from rag_audit.ledger.note import sign_note
 @click.option(
     "--model", type=PATH, help="the folder of an ONNX embedder's files, to embed disclosed queries again"
 )
+@click.option(
+    "--attacks",
+    type=PATH,
+    help="the provider's attacks.json (`rag-audit attack run`), shown beside the verdict, which it does not change",
+)
 @click.option("--offline", is_flag=True, default=True, help="no network (the default, and the only mode)")
 @json_option
 @click.pass_context
@@ -60,6 +65,7 @@ def verify(
     max_epsilon: str | None,
     allow_unsafe_setup: bool,
     model: Path | None,
+    attacks: Path | None,
     offline: bool,
     as_json: bool,
 ) -> None:
@@ -77,8 +83,14 @@ def verify(
         max_epsilon=max_epsilon,
         allow_unsafe_setup=allow_unsafe_setup,
         model=model,
+        attacks=attacks,
     )
     click.echo(json_text(verdict.as_json()) if as_json else render(verdict), nl=as_json)
+    if as_json and verdict.measured is not None:
+        for above in verdict.measured.above:
+            say(
+                f"WARNING: a lower bound lies above the certified epsilon, so one of the two is wrong: {above}"
+            )
     ctx.exit(int(verdict.exit_code))
 
 

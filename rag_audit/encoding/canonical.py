@@ -117,10 +117,11 @@ def _wrong(value: Json, depth: int) -> tuple[list[str], RagAuditError] | None:
     return [], EncodingError("not a JSON value", found=type(value).__name__)
 
 
-def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None) -> Json:
+def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None, reals: bool = False) -> Json:
     """Parse JSON strictly.
 
     :param source: what the data is, for the error's `field`
+    :param reals: whether numbers that are no integers are taken, each as its text; never NaN or infinity
     :raises SizeError: more than `max_bytes`, or more than `MAX_VALUES` values
     :raises EncodingError: invalid UTF-8 or JSON, duplicate keys, floats, integers from 2^53 on, or lone surrogates
     """
@@ -162,7 +163,11 @@ def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None) 
 
     try:
         value: Json = json.loads(
-            text, object_pairs_hook=pairs, parse_float=no_float, parse_int=integer, parse_constant=no_float
+            text,
+            object_pairs_hook=pairs,
+            parse_float=str if reals else no_float,
+            parse_int=integer,
+            parse_constant=no_float,
         )
     except json.JSONDecodeError as exc:
         raise EncodingError(

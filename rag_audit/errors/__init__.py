@@ -149,6 +149,12 @@ class PolicyError(RagAuditError):
     """A policy is not well-formed (docs/protocol.md, "Policy")."""
 
 
+class MeasurementError(RagAuditError):
+    """A measurement is well-formed, but of something else than the window that it was handed in beside."""
+
+    exit_code = ExitCode.UNMET
+
+
 class SetupError(RagAuditError):
     """A tool, key or artefact that this step needs is missing or altered; the hint says what to run."""
 

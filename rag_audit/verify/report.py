@@ -10,6 +10,7 @@ import textwrap
 from rag_audit.errors.printable import printable
 from rag_audit.privacy.explain import COVERS, mechanism_lines
 from rag_audit.relation.scores import LARGEST_PRODUCT
+from rag_audit.verify.measured import LABEL, Measured, Point
 from rag_audit.verify.verifier import Verdict
 
 _WIDTH = 100
@@ -20,7 +21,7 @@ def render(verdict: Verdict, *, every_check: bool = True) -> str:
 
     :param every_check: False leaves passed checks out
     """
-    lines = [verdict.line, ""]
+    lines = [verdict.line, *_alarm(verdict.measured), ""]
     for check in verdict.checks:
         if check.status.value == "pass" and not every_check:
             continue
@@ -31,6 +32,8 @@ def render(verdict: Verdict, *, every_check: bool = True) -> str:
     lines += ["", *_figures(verdict)]
     if verdict.notes:
         lines += ["", "notes", *_bullets(verdict.notes)]
+    if verdict.measured is not None:
+        lines += ["", *_attacks(verdict.measured)]
     lines += ["", "this does not prove", *_bullets(verdict.does_not_prove)]
     return "\n".join(printable(line) for line in lines) + "\n"
 
@@ -85,6 +88,65 @@ def _figures(verdict: Verdict) -> list[str]:
     if f.get("abandoned"):
         lines.append(f"  windows opened since the last complete one that came to nothing: {f['abandoned']}")
     return lines
+
+
+def _alarm(measured: Measured | None) -> list[str]:
+    """Lower bounds above certified ones, right under the verdict line."""
+    if measured is None or not measured.above:
+        return []
+    return [
+        "",
+        "WARNING: a lower bound on epsilon from the provider's attacks lies ABOVE the certified epsilon.",
+        "One of the two is wrong: the accounting, the engine, or the measurement. The verdict does not say which.",
+        *(f"  {line}" for line in measured.above),
+    ]
+
+
+def _attacks(measured: Measured) -> list[str]:
+    """What the provider's attacks got beside what is certified."""
+    run = measured.run
+    lines = [
+        f"attacks: {LABEL}",
+        f"  answered by {run.generator}; {run.members} members, {run.others} others, seed {run.seed}",
+    ]
+    if run.index is not None:
+        lines.append(f"  the reference engine held {run.index} documents on {run.capacity} positions")
+    for part in measured.parts:
+        lines += [
+            f"  {', '.join(part.tenants)}: {part.mechanism}",
+            "  AUC of members against others with its 95 % interval, and from lists alone beside its ceiling",
+            f"  {'attack':12} {'questions':>9}  {'no noise':16}  {'accounts':>8}  {'AUC':16}  {'lists / at most':15}"
+            "  eps at least / certified",
+        ]
+        for row in part.rows:
+            first = f"{row.attack:12} {row.queries:9}  {_interval(row.without):16}"
+            for point in row.points:
+                lines.append(f"  {first}  {_point(point)}".rstrip())
+                first = " " * len(first)
+    if measured.left_out:
+        lines.append(
+            f"  results left out, of other mechanisms, of defences, or of more accounts or questions than the policy"
+            f" allows: {measured.left_out}"
+        )
+    if any(point.lower is not None for part in measured.parts for row in part.rows for point in row.points):
+        lines.append(
+            "  certified is what the queries asked come to by this verifier's accountant, for lists alone"
+        )
+    return lines
+
+
+def _point(p: Point) -> str:
+    lists = f"{_share(p.lists_auc)} / {_share(p.ceiling)}"
+    eps = "" if p.lower is None or p.certified is None else f"{p.lower:.3f} / {p.certified:.4g}"
+    return f"{p.accounts:8}  {_interval(p.auc):16}  {lists:15}  {eps}{'  ABOVE' if p.above else ''}"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _interval(value: tuple[float, float, float] | None) -> str:
+    return "-" if value is None else f"{value[0]:.3f} {value[1]:.2f}..{value[2]:.2f}"
 
 
 def _bullets(items: tuple[str, ...] | list[str] | object) -> list[str]:

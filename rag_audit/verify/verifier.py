@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from rag_audit.encoding.canonical import Json, bounded_text, digest_hex, jcs, read_bytes, read_json
 from rag_audit.errors import EncodingError, ExitCode, RagAuditError, SchemaError, SetupError
 from rag_audit.errors.printable import printable
+from rag_audit.formats.attacks import AttackRun
 from rag_audit.formats.challenge import Challenge
 from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.policy import Policy
@@ -26,6 +27,7 @@ from rag_audit.verify.checks import bound, coalition, ledger, opening, proof, re
 from rag_audit.verify.checks import trust as trust_checks
 from rag_audit.verify.checks.challenge import open_challenge
 from rag_audit.verify.figures import Figures
+from rag_audit.verify.measured import Measured, MeasuredJson, measured_of
 
 MAX_RECEIPT_BYTES = 8 << 20
 
@@ -70,16 +72,21 @@ class VerdictJson(TypedDict):
     figures: Figures
     notes: list[str]
     does_not_prove: list[str]
+    attacks: NotRequired[MeasuredJson]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of a verification: every check, the figures, and the verdict line."""
+    """The outcome of a verification: every check, the figures, and the verdict line.
+
+    :param measured: a provider's own run of attacks, which changes nothing of the verdict
+    """
 
     exit_code: ExitCode
     checks: Sequence[Check]
     figures: Figures
     notes: Sequence[str]
+    measured: Measured | None = None
 
     @property
     def passed(self) -> bool:
@@ -135,7 +142,7 @@ class Verdict:
 
     def as_json(self) -> VerdictJson:
         """The whole verdict as a JSON value, for programs."""
-        return {
+        value: VerdictJson = {
             "verdict": self.line,
             "exit_code": int(self.exit_code),
             "checks": [c.as_json() for c in self.checks],
@@ -143,6 +150,9 @@ class Verdict:
             "notes": list(self.notes),
             "does_not_prove": self.does_not_prove,
         }
+        if self.measured is not None:
+            value["attacks"] = self.measured.as_json()
+        return value
 
 
 def verify_window(
@@ -156,6 +166,7 @@ def verify_window(
     allow_unsafe_setup: bool = False,
     challenges: Sequence[Path] = (),
     model: Path | None = None,
+    attacks: Path | None = None,
 ) -> Verdict:
     """Verify a window as a third party that trusts nothing but `trust`.
 
@@ -166,7 +177,10 @@ def verify_window(
     :param allow_unsafe_setup: accept one-party keys, which the verdict then states
     :param challenges: notes that the verifier drew itself, which must be answered whatever others the window has
     :param model: the folder of the embedder's files, if it has any, to re-execute A1 on disclosed queries
-    :raises RagAuditError: the window, the trust file or a challenge of the verifier's own cannot be read (exit code 2)
+    :param attacks: what `rag-audit attack run` measured, attacks.json, to be shown beside the verdict
+    :raises MeasurementError: the attacks are not on this window or its policy (exit code 3)
+    :raises RagAuditError: the window, the trust file, the attacks or a challenge of the verifier's own cannot be read
+        (exit code 2)
     """
     trusted = trust if isinstance(trust, Trust) else Trust.load(trust)
     trusted, allowed = _options(trusted, max_epsilon, allow_unsafe_setup)
@@ -174,6 +188,10 @@ def verify_window(
     file = window if isinstance(window, WindowFile) else WindowFile.load(window)
     handed_in, unread = load_receipts(receipts)
     case = open_case(file, trusted, handed_in, engine, [_previous(path) for path in previous])
+    measured = None
+    if attacks is not None:
+        run = AttackRun.load(attacks)
+        measured = measured_of(run, case.policy, case.opening_digest, field=_printable(attacks))
     case.unread, case.challenges, case.max_epsilon_asked = unread, own, max_epsilon is not None
     case.figures["allowed"] = allowed
     embedder, notes = _embedder(case, model)
@@ -184,7 +202,7 @@ def verify_window(
     coalition.check(case)
     bound.check(case)
     trust_checks.check(case)
-    return _verdict(case, notes)
+    return replace(_verdict(case, notes), measured=measured)
 
 
 def _own_challenge(path: Path, trust: Trust) -> Challenge:

@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from rag_audit.attacks import runner
 from rag_audit.cli import main
+from rag_audit.formats.attacks import AttackRun
 
 
 def run(*words: object) -> Result:
@@ -38,6 +39,10 @@ def test_a_run_prints_a_table_and_writes_its_files(notes: Path, tmp_path: Path) 
     assert [r["cell"]["accounts"] for r in value["results"]] == [1, 1, 2]
     assert value["results"][0]["figures"]["auc"][0] > 0.7
     assert {p.name for p in out.iterdir()} == {"attacks.json", "attacks.csv", "section.md", "cells"}
+    run_ = AttackRun.load(out / "attacks.json")
+    assert (run_.n, run_.k_max, run_.top_k) == (200, 2, 5)
+    kinds = {name: m.kind for name, m in run_.mechanisms.items()}
+    assert kinds == {"none": "none", "listing:0.7": "listing"}
     assert "| rag-mia |" in (out / "section.md").read_text()
 
 

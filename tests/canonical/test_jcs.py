@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_audit.encoding import canonical
-from rag_audit.encoding.canonical import MAX_DEPTH, MAX_SAFE_INTEGER, jcs
+from rag_audit.encoding.canonical import MAX_DEPTH, MAX_SAFE_INTEGER, jcs, parse_json
 from rag_audit.errors import EncodingError
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
@@ -74,3 +74,10 @@ def test_a_windows_entries_take_the_fast_way(monkeypatch: pytest.MonkeyPatch) ->
         '{"list":[1,null,true],"text":"é\\n","type":"query"}'.encode()
     )
     assert canonical.parse_json('{"a": "é"}', source="text") == {"a": "é"}
+
+
+def test_reals_are_taken_as_their_text_where_a_format_has_them() -> None:
+    assert parse_json("[1, 0.5, -1e-7]", source="file", reals=True) == [1, "0.5", "-1e-7"]
+    for text in ("0.5", "NaN"):
+        with pytest.raises(EncodingError):
+            parse_json(f"[{text}]", source="file", reals=text == "NaN")

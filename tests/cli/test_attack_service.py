@@ -20,6 +20,7 @@ from rag_audit.cli import account as account_commands
 from rag_audit.cli import main
 from rag_audit.cli.settings import store_settings
 from rag_audit.commit.draft import Mechanism
+from rag_audit.formats.attacks import AttackRun
 from rag_audit.formats.publication import Publication
 from rag_audit.parties.account import Account
 from tests.attacks.conftest import note
@@ -134,6 +135,8 @@ def test_an_attack_and_canaries_against_a_running_window(served: Served) -> None
     assert result["figures"]["auc"][0] > 0.9 and result["retrieval"][0] == 1
     assert result["bounds"] is None, "nobody can take a document out of a running window"
     assert "eps_audit inf" in value["certified"]
+    written = AttackRun.load(served.root / "alone" / "attacks.json")
+    assert (written.opening, written.tenant) == (served.opening, "law")
     assert served.asked("law-1") == served.kept("alone") == 2 * MEMBERS
     tested = served.attack(
         "canary", "test", served.root / "canaries", "--json", accounts=["law-2"], out="canaries-out"

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from rag_audit import accounting
 from rag_audit.errors import PolicyError
+from rag_audit.formats.attacks import AttackedMechanism
 from rag_audit.formats.tenants import THRESHOLDS, UNRELATED
 from rag_audit.index.embedders import DEFAULT_EMBEDDER
 from rag_audit.privacy.explore.coins import RandomisedList, SampledTopK, parse_mechanism
@@ -54,6 +55,19 @@ def name_of(mechanism: Mechanism) -> str:
         gains = ",".join(map(str, mechanism.gains))
         return f"noise {gains} at R {mechanism.window.lattice}"
     return mechanism.label
+
+
+def parameters(mechanism: Mechanism) -> AttackedMechanism:
+    """The mechanism as attacks.json has it, in a policy's units."""
+    if isinstance(mechanism, Plain):
+        return AttackedMechanism(kind="none")
+    if isinstance(mechanism, Noise):
+        w = mechanism.window
+        return AttackedMechanism(kind="noise", gains=[*mechanism.gains], lattice=w.lattice, lo=w.lo, hi=w.hi)
+    if isinstance(mechanism, SampledTopK):
+        return AttackedMechanism(kind="sampling", keep=mechanism.sampling.keep)
+    return AttackedMechanism(kind="listing", keep=mechanism.sampling.keep, chance=mechanism.sampling.chance,
+                             threshold=mechanism.threshold, listed_max=mechanism.most)  # fmt: skip
 
 
 def certified_epsilon(

@@ -56,6 +56,15 @@ class WindowService:
         self.probabilities = generator.probabilities
 
     @property
+    def facts(self) -> dict[str, str]:
+        """Which window was attacked as which tenant, and what is certified of it in words."""
+        return {
+            "certified": self.certified,
+            "opening": self._window.opening_digest(),
+            "tenant": self._accounts[0].tenant,
+        }
+
+    @property
     def certified(self) -> str:
         """What the window's policy certifies of the lists, in words."""
         figures = self._policy.figures()

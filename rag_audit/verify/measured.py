@@ -1,0 +1,376 @@
+"""A provider's own run of attacks beside a verdict (docs/attacks.md, "Beside a verdict").
+
+Nothing here is proved, and no check looks at it. What a verifier adds is that the run is of this window's policy, and
+the certified figures, which are computed again: those in the file are the provider's words. A lower bound above one of
+them is said loudly, since then the accounting, the engine or the measurement is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypedDict
+
+from rag_audit import accounting
+from rag_audit.accounting.coins import Listing, Sampling
+from rag_audit.accounting.tradeoff import auc_bound
+from rag_audit.errors import MeasurementError, PolicyError, SchemaError, SizeError
+from rag_audit.formats.attacks import AttackedMechanism, AttackResult, AttackRun
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.tenants import TenantRules
+
+MAX_COUNTS = 64
+"""Different numbers of questions for which figures are computed: a run of all attacks has about eight."""
+LABEL = "the provider's own measurement, which this verdict does not prove and no check rests on"
+
+
+class PointJson(TypedDict):
+    """`Point` for programs; reals are decimal strings, and null what there is none of."""
+
+    accounts: int
+    auc: list[str]
+    lists_auc: str | None
+    lists_auc_at_most: str | None
+    eps_at_least: str | None
+    eps_certified: str | None
+
+
+class RowJson(TypedDict):
+    """`Row` for programs."""
+
+    attack: str
+    queries: int
+    without_noise: list[str] | None
+    one_account: PointJson | None
+    coalition: PointJson | None
+
+
+class PartJson(TypedDict):
+    """`Part` for programs."""
+
+    tenants: list[str]
+    mechanism: str
+    rows: list[RowJson]
+
+
+class MeasuredJson(TypedDict):
+    """`Measured` for programs."""
+
+    label: str
+    answered_by: str
+    members: int
+    others: int
+    seed: int
+    parts: list[PartJson]
+    left_out: int
+    above_certified: list[str]
+
+
+@dataclass(frozen=True)
+class Point:
+    """An attack under the policy's mechanism, by so many accounts.
+
+    :param auc: of members against others, with both ends of its 95 % interval
+    :param lists_auc: of the same test on lists alone, which `ceiling` bounds
+    :param lower: the lower bound on epsilon from lists
+    :param certified: epsilon of the queries that were asked, by this verifier's accountant
+    """
+
+    accounts: int
+    auc: tuple[float, float, float]
+    lists_auc: float | None
+    ceiling: float | None
+    lower: float | None
+    certified: float | None
+
+    @property
+    def above(self) -> bool:
+        """Whether the lower bound lies above the certified epsilon."""
+        return self.lower is not None and self.certified is not None and self.lower > self.certified
+
+    def as_json(self) -> PointJson:
+        """JSON form."""
+        return {
+            "accounts": self.accounts,
+            "auc": [f"{x:.4f}" for x in self.auc],
+            "lists_auc": _text(self.lists_auc),
+            "lists_auc_at_most": _text(self.ceiling),
+            "eps_at_least": _text(self.lower),
+            "eps_certified": _text(self.certified),
+        }
+
+
+@dataclass(frozen=True)
+class Row:
+    """One attack: without noise, by one account, and by the largest coalition that was measured."""
+
+    attack: str
+    queries: int
+    without: tuple[float, float, float] | None
+    alone: Point | None
+    coalition: Point | None
+
+    @property
+    def points(self) -> list[Point]:
+        """Both points, as far as they were measured."""
+        return [p for p in (self.alone, self.coalition) if p is not None]
+
+    def as_json(self) -> RowJson:
+        """JSON form."""
+        return {
+            "attack": self.attack,
+            "queries": self.queries,
+            "without_noise": None if self.without is None else [f"{x:.4f}" for x in self.without],
+            "one_account": None if self.alone is None else self.alone.as_json(),
+            "coalition": None if self.coalition is None else self.coalition.as_json(),
+        }
+
+
+@dataclass(frozen=True)
+class Part:
+    """The attacks on tenants that have one mechanism."""
+
+    tenants: tuple[str, ...]
+    mechanism: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run of attacks that is of a window's policy.
+
+    :param left_out: results of other mechanisms, of defences that no window has, or of more accounts or questions than
+        the policy allows
+    """
+
+    run: AttackRun
+    parts: tuple[Part, ...]
+    left_out: int
+
+    @property
+    def above(self) -> list[str]:
+        """Each lower bound that lies above the certified epsilon, in words."""
+        return [
+            f"{row.attack} by {p.accounts} account{'s' * (p.accounts > 1)} on {', '.join(part.tenants)}:"
+            f" epsilon is at least {p.lower:.4g}, and certified is {p.certified:.4g}"
+            for part in self.parts
+            for row in part.rows
+            for p in row.points
+            if p.above
+        ]
+
+    def as_json(self) -> MeasuredJson:
+        """JSON form."""
+        run = self.run
+        return {
+            "label": LABEL,
+            "answered_by": run.generator,
+            "members": run.members,
+            "others": run.others,
+            "seed": run.seed,
+            "parts": [
+                {"tenants": [*p.tenants], "mechanism": p.mechanism, "rows": [r.as_json() for r in p.rows]}
+                for p in self.parts
+            ],
+            "left_out": self.left_out,
+            "above_certified": self.above,
+        }
+
+
+def measured_of(run: AttackRun, policy: Policy, opening: str, *, field: str) -> Measured:
+    """A run beside a window.
+
+    :param opening: the digest of the window's entry 0
+    :param field: the file's name
+    :raises MeasurementError: the run is of another window, or of no mechanism that the policy has, or of other n, k_max
+        or K
+    :raises SchemaError: the run contradicts itself: two results are of one attack and cell, or a mechanism is not named
+    """
+    seen = {(r.attack, r.cell.mechanism, r.cell.defence, r.cell.accounts) for r in run.results}
+    if len(seen) < len(run.results):
+        raise SchemaError("an attack's result in a cell is there twice", field=f"{field}.results",
+                          expected=f"{len(run.results)} different ones", found=len(seen))  # fmt: skip
+    if run.opening is not None:
+        return _of_window(run, policy, opening, field)
+    if run.target != "engine":
+        raise MeasurementError(
+            "the attacks were on a service of which nothing ties it to this window",
+            field=f"{field}.target",
+            expected=f"engine, or a service of the window {policy.window}",
+            found=run.target,
+        )
+    unnamed = sorted({r.cell.mechanism for r in run.results} - run.mechanisms.keys())
+    if unnamed:
+        raise SchemaError(
+            "a cell's mechanism has no parameters", field=f"{field}.mechanisms", expected=unnamed[0]
+        )
+    return _of_engine(run, policy, field)
+
+
+def _of_window(run: AttackRun, policy: Policy, opening: str, field: str) -> Measured:
+    """A run against the window's own service."""
+    if run.opening != opening:
+        raise MeasurementError("the attacks were on another window", field=f"{field}.opening",
+                               expected=opening, found=run.opening)  # fmt: skip
+    if run.tenant is None or policy.tenant(run.tenant) is None:
+        raise MeasurementError("the attacks were on a tenant that the window does not have", field=f"{field}.tenant",
+                               expected=", ".join(t.tenant for t in policy.tenants), found=run.tenant)  # fmt: skip
+    rules, certify = policy.rules_by_name(run.tenant), _Certified(run)
+    allowed = [r for r in run.results if _allowed(r, policy)]
+    rows = [
+        Row(r.attack, r.queries, None, point if r.cell.accounts == 1 else None, None if r.cell.accounts == 1 else point)
+        for r in allowed
+        for point in [certify.point(r, rules)]
+    ]  # fmt: skip
+    part = Part((run.tenant,), described(mechanism_of(rules)), tuple(rows))
+    return Measured(run, (part,), len(run.results) - len(allowed))
+
+
+def _of_engine(run: AttackRun, policy: Policy, field: str) -> Measured:
+    """A run against the reference engine under the policy's mechanisms."""
+    listed = {t.tenant: policy.rules(t) for t in policy.tenants}
+    had = {tenant: mechanism_of(rules) for tenant, rules in listed.items()}
+    by_mechanism = {
+        name: tuple(t for t, m in had.items() if m == asked) for name, asked in run.mechanisms.items()
+    }
+    if not any(by_mechanism[r.cell.mechanism] for r in run.results):
+        raise MeasurementError(
+            "no attack was measured under a mechanism of the window's policy",
+            field=f"{field}.results",
+            expected="; ".join(f"{tenant}: {described(m)}" for tenant, m in had.items()),
+            found="; ".join(dict.fromkeys(described(run.mechanisms[r.cell.mechanism]) for r in run.results)),
+            hint=f"rag-audit attack run all {_options(had, policy)}",
+        )
+    ranked = any(listed[name].listing is None for names in by_mechanism.values() for name in names)
+    wanted = {"n": policy.n, "k_max": policy.k_max, **({"top_k": policy.top_k} if ranked else {})}
+    for name, value in wanted.items():
+        if getattr(run, name) != value:
+            raise MeasurementError("the attacks were measured under another policy", field=f"{field}.{name}",
+                                   expected=value, found=getattr(run, name),
+                                   hint=f"rag-audit attack run all {_options(had, policy)}")  # fmt: skip
+    certify, parts, shown = _Certified(run), [], 0
+    plain = {
+        r.attack: r for r in run.results
+        if run.mechanisms[r.cell.mechanism].kind == "none" and r.cell.defence == "none" and r.cell.accounts == 1
+    }  # fmt: skip
+    for name, names in by_mechanism.items():
+        results = [r for r in run.results if r.cell.mechanism == name and _allowed(r, policy)]
+        if not names or not results:
+            continue
+        rules, rows = listed[names[0]], []
+        for attack in dict.fromkeys(r.attack for r in results):
+            mine = sorted((r for r in results if r.attack == attack), key=lambda r: r.cell.accounts)
+            alone = next((r for r in mine if r.cell.accounts == 1), None)
+            together = mine[-1] if mine[-1].cell.accounts > 1 else None
+            without = plain.get(attack)
+            rows.append(
+                Row(
+                    attack,
+                    mine[0].queries,
+                    None if without is None else _interval(without),
+                    None if alone is None else certify.point(alone, rules),
+                    None if together is None else certify.point(together, rules),
+                )
+            )
+            shown += (alone is not None) + (together is not None)
+        parts.append(Part(names, described(run.mechanisms[name]), tuple(rows)))
+    bare = sum(r is plain.get(r.attack) and not by_mechanism[r.cell.mechanism] for r in run.results)
+    return Measured(run, tuple(parts), len(run.results) - shown - bare)
+
+
+def _allowed(r: AttackResult, policy: Policy) -> bool:
+    """Whether a result is of what a window answers: no defence, and at most k_max accounts of n questions."""
+    return r.cell.defence == "none" and r.cell.accounts <= policy.k_max and r.queries <= policy.n
+
+
+class _Certified:
+    """What is certified of the queries that were asked; attacks ask few different numbers of them."""
+
+    def __init__(self, run: AttackRun) -> None:
+        self._delta = run.delta
+        self._known: dict[tuple[tuple[int, ...], int, int], tuple[float, float | None]] = {}
+
+    def point(self, r: AttackResult, rules: TenantRules) -> Point:
+        """One result beside what is certified."""
+        epsilon, ceiling = self._figures(rules, r.cell.accounts, r.queries)
+        return Point(
+            r.cell.accounts,
+            _interval(r),
+            None if r.bounds is None else r.bounds.auc,
+            ceiling,
+            None if r.bounds is None else r.bounds.lower,
+            epsilon if r.bounds is not None else None,
+        )
+
+    def _figures(self, rules: TenantRules, accounts: int, queries: int) -> tuple[float, float | None]:
+        if rules.listing is not None and rules.keep is not None:
+            listing = Listing(rules.keep, rules.listing.chance)
+            return listing.epsilon(accounts), listing.auc_for(accounts)
+        if rules.gains:
+            key = (rules.gains, rules.window.lattice, accounts * queries)
+            if key not in self._known:
+                if len(self._known) == MAX_COUNTS:
+                    raise SizeError("the attacks ask too many different numbers of questions", field="attacks",
+                                    expected=f"at most {MAX_COUNTS}")  # fmt: skip
+                self._known[key] = self._of_noise(*key)
+            return self._known[key]
+        return math.inf, Sampling(rules.keep).auc if rules.keep is not None else None
+
+    def _of_noise(self, gains: tuple[int, ...], lattice: int, queries: int) -> tuple[float, float | None]:
+        try:
+            mechanism = accounting.Mechanism(gains, lattice)
+        except PolicyError:  # its support ends before one document's shift, so nothing is certified
+            return math.inf, None
+        epsilon = math.inf if self._delta is None else accounting.eps_at(mechanism, queries, self._delta)
+        return epsilon, auc_bound(mechanism, queries)
+
+
+def mechanism_of(rules: TenantRules) -> AttackedMechanism:
+    """A tenant's mechanism as a run of attacks names its own."""
+    if rules.listing is not None:
+        most = rules.listing
+        return AttackedMechanism(kind="listing", keep=rules.keep, chance=most.chance, threshold=most.threshold,
+                                 listed_max=most.most)  # fmt: skip
+    if rules.gains:
+        w = rules.window
+        return AttackedMechanism(
+            kind="noise", gains=[*rules.gains], lattice=w.lattice, lo=w.lo, hi=w.hi, keep=rules.keep
+        )
+    return AttackedMechanism(kind="none" if rules.keep is None else "sampling", keep=rules.keep)
+
+
+def described(m: AttackedMechanism) -> str:
+    """A mechanism in words."""
+    keep = "" if m.keep is None else f" {m.keep / (1 << 40):.9g} kept"
+    if m.kind == "noise":
+        gains = ",".join(map(str, m.gains))
+        return f"noise of gains {gains} at R {m.lattice}, scores {m.lo}..{m.hi}{keep and ' of' + keep}"
+    if m.kind == "listing":
+        chance = (m.chance or 0) / (1 << 40)
+        return f"listing,{keep}, chance {chance:.9g}, threshold {m.threshold}, at most {m.listed_max}"
+    return "no mechanism" if m.kind == "none" else f"sampling,{keep}"
+
+
+def _options(had: Mapping[str, AttackedMechanism], policy: Policy) -> str:
+    """The options of a run of this policy, as far as the reference engine has its mechanisms."""
+    words = ["--mechanism none"]
+    for m in had.values():
+        share = [] if m.keep is None else [f"{m.keep / (1 << 40):.12g}"]
+        if m.kind == "noise" and m.keep is None:
+            words.append(f"--mechanism noise:{','.join(map(str, m.gains))}:{m.lattice}")
+        elif m.kind == "sampling":
+            words.append(f"--mechanism sampling:{share[0]}")
+        elif m.kind == "listing":
+            chance = f"{(m.chance or 0) / (1 << 40):.12g}"
+            words.append(f"--mechanism listing:{share[0]}:{chance}:{m.threshold}:{m.listed_max}")
+    return " ".join([*dict.fromkeys(words), f"--k {policy.k_max} --n {policy.n} --top-k {policy.top_k}"])
+
+
+def _interval(r: AttackResult) -> tuple[float, float, float]:
+    value, low, high = r.figures.auc
+    return value, low, high
+
+
+def _text(value: float | None) -> str | None:
+    return None if value is None else accounting.text(value)
