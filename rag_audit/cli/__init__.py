@@ -26,6 +26,8 @@ COMMANDS = {
     "export": "export.export",
     "open": "opening.open_",
     "enrol": "opening.enrol",
+    "status": "status.status",
+    "clean": "status.clean",
     "serve": "window.serve",
     "close": "window.close",
     "estimate": "estimate.estimate",

@@ -14,14 +14,15 @@ import click
 from rag_audit.cli.common import PATH, SOCKET, Group, emit, json_option, say, verifier_key
 from rag_audit.cli.options import model_option, whole_number
 from rag_audit.encoding.canonical import Json, jcs, parse_json, read_bytes, read_json
-from rag_audit.errors import SetupError
+from rag_audit.errors import NotSent, SetupError
 from rag_audit.errors.printable import printable_text
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import CountersignedReceipt, RosterEntry
 from rag_audit.formats.requests import MAX_ANSWER_BYTES, SignedRequest
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.parties.account import Account, add_to_roster, check_receipt, embedder_of, tokens_beyond
+from rag_audit.parties.account import Account, check_receipt, embedder_of, tokens_beyond
+from rag_audit.parties.roster import add_to_roster
 
 MAX_LINE_BYTES = 65_536
 
@@ -124,7 +125,11 @@ def over_socket(path: Path) -> Callable[[SignedRequest], Json]:
     def send(request: SignedRequest) -> Json:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-                connection.connect(str(path))
+                try:
+                    connection.connect(str(path))
+                except OSError as exc:
+                    raise NotSent("the provider does not answer", field=str(path), found=exc.strerror,
+                                  hint="nothing was sent: ask again once it serves")  from exc  # fmt: skip
                 connection.sendall(request.canonical() + b"\n")
                 with connection.makefile("rb") as stream:
                     line = stream.readline(MAX_ANSWER_BYTES + 2)

@@ -9,12 +9,14 @@ import click
 import numpy as np
 
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
-from rag_audit.cli.settings import resume
+from rag_audit.cli.options import model_option
+from rag_audit.cli.settings import stored_model
 from rag_audit.encoding.canonical import parse_json, read_bytes
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError, StoreError
 from rag_audit.estimate import calibration
 from rag_audit.estimate.figure import write_csv, write_figure
 from rag_audit.index.embedders import DEFAULT_EMBEDDER, Vectors, get_embedder
+from rag_audit.parties.provider.reading import WindowReader
 
 MAX_QUESTIONS_BYTES = 1 << 30
 
@@ -26,14 +28,15 @@ def estimate() -> None:
 
 @estimate.command("window")
 @click.argument("directory", type=PATH)
+@model_option
 @json_option
-def window_(directory: Path, as_json: bool) -> None:
-    """Estimate coalitions from the queries that the window in DIRECTORY has answered so far.
+def window_(directory: Path, model: Path | None, as_json: bool) -> None:
+    """Estimate coalitions from the queries that the window in DIRECTORY has answered so far, while it serves too.
 
     The output names accounts: keep it private.
     """
-    with resume(directory) as window:
-        found, k_max = window.estimate(), window.policy.k_max
+    window = WindowReader(directory)
+    found, k_max = window.estimate(model or stored_model(directory)), window.policy.k_max
     p, q = found.theta
     tau = f"{found.tau} {found.tau_unit}" if found.tau else "whole window"
     lines = [

@@ -25,9 +25,9 @@ from rag_audit.formats.records import DrandBeacon, PreviousWindow, RosterEntry, 
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, get_embedder
 from rag_audit.index.texts import load_directory
-from rag_audit.parties.account import load_roster
 from rag_audit.parties.provider.service import admit_notes
 from rag_audit.parties.provider.window import Window
+from rag_audit.parties.roster import load_roster
 from rag_audit.verify.ahead import Parties
 
 
@@ -92,6 +92,8 @@ def open_(
 ) -> None:
     """Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder.
 
+    With --key a window that a program opened is taken over by the commands.
+
     Large indices take minutes. After an interruption the same command resumes where it stopped; nothing is published
     before everything is committed.
     """
@@ -133,6 +135,9 @@ def open_(
             progress=stages(),
         )
     else:
+        if key is not None and not Layout(directory).settings.exists():  # opened by a program
+            with Window.resume(directory, key=signing_key(key), model=model):
+                store_settings(directory, key, model)
         window = resume(directory)
     with window:
         admit_notes(window, say)

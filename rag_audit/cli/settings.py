@@ -24,6 +24,9 @@ class Settings(Model):
 
 def settings_of(directory: Path) -> Settings:
     path = Layout(directory).settings
+    if not path.exists() and Layout(directory).commitment.exists():
+        raise SetupError("the window was opened by a program: the command does not know the provider's key",
+                         field=str(path), hint=f"rag-audit open {directory} --key FILE, once")  # fmt: skip
     if not path.exists():
         raise SetupError(
             "there is no window in this folder", field=str(directory), hint="rag-audit open --help"
@@ -31,9 +34,16 @@ def settings_of(directory: Path) -> Settings:
     return Settings.parse(read_json(path, max_bytes=1 << 16), field=str(path))
 
 
+def stored_model(directory: Path) -> Path | None:
+    """The folder of the embedder's files, where the command knows one."""
+    path = Layout(directory).settings
+    model = settings_of(directory).model if path.exists() else None
+    return None if model is None else Path(model)
+
+
 def store_settings(directory: Path, key: Path, model: Path | None) -> Path:
-    """The folder of a window that is to be opened, in which the paths that commands need are stored before the
-    opening.
+    """The folder of a window, in which the paths that commands need are stored: before it is opened, or once a program
+    opened it.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     settings: dict[str, Json] = {"key": str(key.resolve())}

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import io
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from rag_audit.commit.commitment import Commitment, CommittedTenant, WindowSecre
 from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_json
 from rag_audit.encoding.durable import PRIVATE_MODE, replace_file, sync_directory
 from rag_audit.encoding.lock import hold
-from rag_audit.errors import RagAuditError, SetupError, StoreError, WindowStateError
+from rag_audit.errors import RagAuditError, SetupError, SizeError, StoreError, WindowStateError
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.manifest import Manifest, as_json, check_manifest
 from rag_audit.formats.models import Model
@@ -40,6 +41,8 @@ from rag_audit.relation.native import seed_commitment
 
 MAX_COMMITMENT_BYTES = 64 << 20
 MAX_KEYS_BYTES = 1 << 20
+LOCK_TRIES, LOCK_PAUSE_S = 5, 0.02
+"""Who looks whether a process has the window open holds the lock for an instant."""
 EMBED_RUN = 4096
 """The number of documents that are embedded at a time."""
 
@@ -47,7 +50,7 @@ OpenProgress = Callable[[str, int, int], None]
 """A function of (step, done, total)."""
 
 
-class _StoredCommitment(Model):
+class StoredCommitment(Model):
     """commitment.json: the provider's copy of what the opening commits to."""
 
     opening: Opening
@@ -64,10 +67,13 @@ def lock_folder(directory: Path) -> int:
     :raises WindowStateError: another process holds it
     :raises StoreError: there is no such folder
     """
-    handle = hold(Layout(directory).lock, wait=False)
-    if handle is None:
-        raise WindowStateError("another process has this window open", field=str(directory))
-    return handle
+    for _ in range(LOCK_TRIES):
+        handle = hold(Layout(directory).lock, wait=False)
+        if handle is not None:
+            return handle
+        time.sleep(LOCK_PAUSE_S)
+    raise WindowStateError("another process has this window open", field=str(directory),
+                           hint="stop it, or read beside it: `rag-audit status`, `estimate window`")  # fmt: skip
 
 
 def unfinished(directory: Path) -> bool:
@@ -240,7 +246,7 @@ def store_commitment(directory: Path, commitment: Commitment, witnesses: Sequenc
     with DocumentStore(Layout(directory).documents) as documents:
         for name, tenant in commitment.tenants.items():
             documents.replace(name, tenant.texts)
-    stored = _StoredCommitment(
+    stored = StoredCommitment(
         opening=commitment.opening,
         policy=commitment.policy.dump(),
         embedder=as_json(commitment.manifest),
@@ -248,7 +254,12 @@ def store_commitment(directory: Path, commitment: Commitment, witnesses: Sequenc
         tenants=[t.entry for t in commitment.tenants.values()],
         witnesses=[str(w) for w in witnesses],
     )
-    replace_file(Layout(directory).commitment, stored.canonical())
+    data = stored.canonical()
+    if len(data) > MAX_COMMITMENT_BYTES:
+        raise SizeError("the roster is too large for what accounts and witnesses read of a window", field="roster",
+                        expected=f"at most {MAX_COMMITMENT_BYTES} bytes with the policy", found=f"{len(data)}",
+                        hint="open with fewer accounts, and enrol the others in a window of their own")  # fmt: skip
+    replace_file(Layout(directory).commitment, data)
 
 
 def forget(directory: Path) -> None:
@@ -266,6 +277,15 @@ def forget(directory: Path) -> None:
         os.close(lock)
 
 
+def load_stored(directory: Path) -> StoredCommitment:
+    """The provider's copy of what the opening commits to, which nothing is compared with here.
+
+    :raises EncodingError: it cannot be read
+    """
+    value = read_json(Layout(directory).commitment, max_bytes=MAX_COMMITMENT_BYTES)
+    return StoredCommitment.parse(value, field="commitment.json")
+
+
 def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[VerifierKey]]:
     """Read a stored commitment back, and recompute every commitment from its parts.
 
@@ -273,9 +293,7 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
     :raises StoreError: a part is missing, damaged, or not the one that the opening committed to
     :raises WindowStateError: the secrets were deleted on the policy's date
     """
-    stored = _StoredCommitment.parse(
-        read_json(Layout(directory).commitment, max_bytes=MAX_COMMITMENT_BYTES), field="commitment.json"
-    )
+    stored = load_stored(directory)
     policy = Policy.parse(stored.policy, field="commitment.json.policy")
     delete_after = policy.delete_after
     if now >= delete_after:

@@ -159,6 +159,10 @@ class SetupError(RagAuditError):
     """A tool, key or artefact that this step needs is missing or altered; the hint says what to run."""
 
 
+class NotSent(SetupError):
+    """A message could not be sent, so that nobody else has seen any of it."""
+
+
 class CeremonyError(RagAuditError):
     """Powers of tau, or a key, are proven not to follow from their contributions and the circuit."""
 

@@ -24,6 +24,7 @@ MAX_SIBLINGS_BYTES = 1 << 30
 """The most bytes of all siblings together; one that several parts name counts for each."""
 INLINE_BYTES = 16 << 20
 """Parts larger than this are written as siblings."""
+_TOO_LARGE = "prove the records of a sampled challenge alone, or serve fewer queries a window"
 _SIBLING = re.compile(r"\A[0-9a-f]{64}\.json\Z")
 
 
@@ -81,13 +82,19 @@ class WindowFile(Model):
         return Checkpoint.parse(note.text, field="final_checkpoint")
 
     def save(self, path: Path) -> None:
-        """Write the file atomically, so that a reader sees either the old file or the new one."""
+        """Write the file atomically, so that a reader sees either the old file or the new one.
+
+        :raises SizeError: `load` would refuse what is to be written; nothing is written then
+        """
         value = self.dump()
-        for key, part in value.items():
-            if isinstance(part, list | dict) and len(data := jcs(part)) > INLINE_BYTES:
-                name = f"{sha256(data).hex()}.json"
-                replace_file(path.parent / name, data)
-                value[key] = {"sibling": name}
+        large = {key: data for key, part in value.items() if isinstance(part, list | dict)
+                 and len(data := jcs(part)) > INLINE_BYTES}  # fmt: skip
+        _limit(sum(map(len, large.values())), MAX_SIBLINGS_BYTES, "bytes", path, hint=_TOO_LARGE)
+        _limit(sum(map(count_values, large.values())), MAX_VALUES, "JSON values", path, hint=_TOO_LARGE)
+        for key, data in large.items():
+            name = f"{sha256(data).hex()}.json"
+            replace_file(path.parent / name, data)
+            value[key] = {"sibling": name}
         replace_file(path, jcs(value) + b"\n")
 
 
@@ -98,13 +105,14 @@ def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
         for key, part in value.items()
         if isinstance(part, dict) and set(part) == {"sibling"}
     ]
-    total = 0
-    for key, name in named:
-        try:
-            total += (path.parent / name).stat().st_size
-        except OSError as exc:
-            raise EncodingError("cannot be read", field=str(path.parent / name), expected=f"the part {key}",
-                                found=exc.strerror) from exc  # fmt: skip
+    if lost := [f"{key}: {name}" for key, name in named if not (path.parent / name).exists()]:
+        raise EncodingError("parts of the window file are missing", field=str(path), expected=", ".join(lost),
+                            found=f"no such files in {path.parent}",
+                            hint="copy them from the provider's public folder to beside the window file")  # fmt: skip
+    try:
+        total = sum((path.parent / name).stat().st_size for _, name in named)
+    except OSError as exc:
+        raise EncodingError("cannot be read", field=str(path.parent), found=exc.strerror) from exc
     _limit(total, MAX_SIBLINGS_BYTES, "bytes", path)
     raw: dict[str, bytes] = {}
     values = total = 0
@@ -119,10 +127,21 @@ def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
     return {key: parse_json(raw.pop(key), source=name) for key, name in named}
 
 
-def _limit(found: int, most: int, unit: str, path: Path) -> None:
+def stray_siblings(path: Path) -> list[Path]:
+    """The files beside a window file that have a sibling's name and are not named by it.
+
+    :raises EncodingError: the window file cannot be read
+    """
+    value = parse_json(read_bytes(path, max_bytes=MAX_WINDOW_BYTES), source=path.name)
+    parts = value.values() if isinstance(value, dict) else []
+    named = {part["sibling"] for part in parts if isinstance(part, dict) and set(part) == {"sibling"}}
+    return sorted(p for p in path.parent.iterdir() if _SIBLING.match(p.name) and p.name not in named)
+
+
+def _limit(found: int, most: int, unit: str, path: Path, hint: str | None = None) -> None:
     if found > most:
         raise SizeError("the siblings are too large together", field=path.name, expected=f"at most {most} {unit}",
-                        found=f"{found}")  # fmt: skip
+                        found=f"{found}", hint=hint)  # fmt: skip
 
 
 def _sibling_name(name: Json, *, field: str) -> str:

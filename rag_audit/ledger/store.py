@@ -4,7 +4,7 @@ One writer thread takes all waiting appends and commits them together, so that t
 all of them. SQLite runs with a write-ahead log and ``synchronous=FULL``: a commit is one sequential write and
 one fsync, where a rollback journal needs three, and the log's frames carry checksums, so a write that a crash
 tore is recognised and cut back when the file is opened next. An append is acknowledged only after that fsync.
-The file is held under an exclusive lock: a ledger has one writer.
+A ledger has one writer, which holds a lock file beside it; others may read what is durable meanwhile (`read_ledger`).
 
 Each row is checked against its own digests when the file is opened. The file alone cannot show that its whole
 tail was removed: for that, compare the tree with the last signed checkpoint.
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from rag_audit.encoding.durable import PRIVATE_MODE, sync_directory
+from rag_audit.encoding.lock import hold
 from rag_audit.errors import EncodingError, SizeError, StoreError, VersionError
 from rag_audit.ledger.merkle import leaf_hash
 
@@ -46,6 +47,7 @@ CREATE TABLE entry (
     CHECK ((account IS NULL) = (i IS NULL))
 )
 """
+_ROWS = "SELECT idx, leaf, body, account, i, private, tag FROM entry ORDER BY idx"
 _INSERT = "INSERT INTO entry (idx, leaf, body, account, i, private, tag) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -93,12 +95,17 @@ class LedgerStore:
         self._failure: StoreError | None = None
         self._closing = threading.Lock()
         self._closed = False
-        self._db = self._open()
+        self._held = self._hold()
         try:
-            self._prepare()
-            self._size = self._verify()
+            self._db = self._open()
+            try:
+                self._prepare()
+                self._size = self._verify()
+            except BaseException:
+                self._db.close()
+                raise
         except BaseException:
-            self._db.close()
+            os.close(self._held)
             raise
         self._queue: queue.SimpleQueue[_Append | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._run, name=f"ledger writer {path.name}", daemon=True)
@@ -172,6 +179,7 @@ class LedgerStore:
             self._queue.put(None)
         self._writer.join()
         self._db.close()
+        os.close(self._held)
 
     def __enter__(self) -> Self:
         return self
@@ -273,6 +281,17 @@ class LedgerStore:
 
     # -- opening and reading -------------------------------------------------------------------------------
 
+    def _hold(self) -> int:
+        """Take the lock of the ledger's writer. SQLite's own, held all the time, would keep readers out too."""
+        try:
+            handle = hold(self._path.with_name(f"{self._path.name}.lock"), wait=False)
+        except StoreError as exc:
+            raise StoreError("the ledger cannot be opened", field=str(self._path), found=exc.found) from exc
+        if handle is None:
+            raise StoreError("the ledger cannot be opened", field=str(self._path), found="a writer holds it",
+                             hint="another process has the window open")  # fmt: skip
+        return handle
+
     def _open(self) -> sqlite3.Connection:
         try:
             # SQLite would make the file with the umask's mode, and does not sync the directory's new name.
@@ -283,14 +302,9 @@ class LedgerStore:
             raise StoreError("the ledger cannot be opened", field=str(self._path), found=str(exc)) from exc
 
     def _prepare(self) -> None:
-        """Take the lock, recover the log, and make the table in a new file."""
+        """Recover the log, and make the table in a new file."""
         try:
-            for setting in (
-                "locking_mode = EXCLUSIVE",
-                "journal_mode = WAL",
-                "synchronous = FULL",
-                "fullfsync = ON",
-            ):
+            for setting in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
                 self._execute(f"PRAGMA {setting}")
             self._execute("BEGIN IMMEDIATE")
             found = tuple(self._one(f"PRAGMA {name}") for name in ("application_id", "user_version"))
@@ -316,12 +330,8 @@ class LedgerStore:
         """Check every row, and return the number of rows."""
         size = 0
         try:
-            for row in self._db.execute(
-                "SELECT idx, leaf, body, account, i, private, tag FROM entry ORDER BY idx"
-            ):
-                idx, leaf, body, account, i, private, tag = row
-                if idx != size or leaf != leaf_hash(body) or tag != _tag(idx, leaf, account, i, private):
-                    raise StoreError("the ledger was altered", field=f"{self._path}, entry {size}")
+            for row in self._db.execute(_ROWS):
+                _check_row(row, size, self._path)
                 size += 1
         except (sqlite3.Error, TypeError) as exc:
             raise StoreError(
@@ -340,6 +350,38 @@ class LedgerStore:
                 return self._db.execute(statement, parameters).fetchall()
             except sqlite3.Error as exc:
                 raise StoreError("the ledger cannot be read", field=str(self._path), found=str(exc)) from exc
+
+
+def read_ledger(path: Path) -> list[tuple[bytes, bytes | None]]:
+    """Every durable entry of a ledger with its private bytes, in ledger order, also while another process writes it.
+
+    :raises StoreError: there is no ledger, or it cannot be read or was altered
+    """
+    if not path.exists():
+        raise StoreError("there is no ledger", field=str(path))
+    found: list[tuple[bytes, bytes | None]] = []
+    try:
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5)
+        try:
+            # One statement reads one state of the file, however long it takes.
+            for row in db.execute(_ROWS):
+                _check_row(row, len(found), path)
+                found.append((bytes(row[2]), row[5]))
+        finally:
+            db.close()
+    except (sqlite3.Error, TypeError) as exc:
+        raise StoreError("the ledger cannot be read", field=str(path), found=str(exc)) from exc
+    return found
+
+
+def _check_row(row: tuple[Any, ...], index: int, path: Path) -> None:
+    """Check that a row has the index and the content that it was written with.
+
+    :raises StoreError: it does not
+    """
+    idx, leaf, body, account, i, private, tag = row
+    if idx != index or leaf != leaf_hash(body) or tag != _tag(idx, leaf, account, i, private):
+        raise StoreError("the ledger was altered", field=f"{path}, entry {index}")
 
 
 def _tag(index: int, leaf: bytes, account: str | None, i: int | None, private: bytes | None) -> bytes:

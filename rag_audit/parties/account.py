@@ -9,9 +9,10 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from rag_audit.encoding.canonical import Json, jcs, read_json
+from rag_audit.encoding.canonical import Json, read_json
 from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import InvalidProof, RequestRefused, SchemaError, SignatureError, StoreError
+from rag_audit.encoding.lock import locked
+from rag_audit.errors import InvalidProof, NotSent, RequestRefused, SchemaError, SignatureError, StoreError
 from rag_audit.export.log import FinalLog
 from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.models import Hex32, Identifier, Model, Positive
@@ -36,6 +37,8 @@ MAX_FILE_BYTES = 16 << 20
 MAX_TOKENS = 1 << 20
 """A limit of tokens that no question within the limit of a request reaches."""
 KEY_FILE = "account.skey"
+UNDECIDED = ("in-flight", "unavailable")
+"""Refusals that do not tell whether the request may still be recorded, so that only repeating it is safe."""
 
 
 class _Profile(Model):
@@ -155,8 +158,7 @@ class Account:
             mine = (request.origin, digest, self.account, request.i, request.hq)
             if named != mine or not provider.verifies(bytes.fromhex(refusal.sig), refusal.message()):
                 raise SignatureError("the refusal is not the provider's for this request", field="reply")
-            # These two do not tell whether this request may still be recorded, so only repeating it is safe.
-            if refusal.reason not in ("in-flight", "unavailable"):
+            if refusal.reason not in UNDECIDED:
                 self._pending_path(digest).unlink(missing_ok=True)
             raise RequestRefused(refusal.reason, refusal.detail, field="provider")
         answer = Answer.parse(reply, field="reply")
@@ -183,9 +185,28 @@ class Account:
         *,
         embedder: Embedder | None = None,
     ) -> Answer:
-        """Ask one question: sign and send the request, check the reply, and keep the receipt."""
-        request = self.request(window, text, embedder=embedder)
-        return self.accept(window, request, send(request), provider, embedder=embedder)
+        """Ask one question: sign and send the request, check the reply, and keep the receipt.
+
+        Calls of several processes wait for each other. A question that an earlier call left without an answer is
+        repeated first, and its receipt kept; one that never left (`NotSent`) is forgotten, and its number free again.
+        """
+        with locked(self.directory / "lock"):
+            before = self._pending(window.opening_digest())
+            if before is not None and before.query != text:
+                try:
+                    self.accept(window, before, send(before), provider, embedder=embedder)
+                except RequestRefused as exc:
+                    if exc.reason in UNDECIDED:
+                        raise
+                before = None
+            request = self.request(window, text, embedder=embedder)
+            try:
+                reply = send(request)
+            except NotSent:
+                if before is None:
+                    self._pending_path(request.opening).unlink(missing_ok=True)
+                raise
+            return self.accept(window, request, reply, provider, embedder=embedder)
 
     def holdings(self, window: Publication) -> Holdings:
         """What the account was handed in a window, if its tenant lists by randomised response."""
@@ -374,27 +395,3 @@ def _check_documents(answer: Answer, receipt: OpenedReceipt) -> None:
             raise InvalidProof(
                 "a text is not the committed document", field=f"answer.documents, position {position}"
             )
-
-
-def load_roster(path: Path) -> list[RosterEntry]:
-    """Read a roster file, which is a JSON list of roster lines; an absent file is an empty roster."""
-    if not path.exists():
-        return []
-    value = read_json(path, max_bytes=MAX_FILE_BYTES)
-    if not isinstance(value, list):
-        raise SchemaError("the file is not a roster", field=str(path), expected="a JSON list")
-    return [RosterEntry.parse(line, field=f"{path.name}[{i}]") for i, line in enumerate(value)]
-
-
-def add_to_roster(path: Path, entry: RosterEntry) -> list[RosterEntry]:
-    """Add a line to a roster file, in which ids and keys stay unique.
-
-    :raises SchemaError: the id or the key is on the roster already
-    """
-    roster = load_roster(path)
-    for line in roster:
-        if entry.account == line.account or entry.key == line.key:
-            raise SchemaError("the account is on the roster already", field=str(path), found=line.account)
-    roster.append(entry)
-    replace_file(path, jcs([line.dump() for line in roster]) + b"\n")
-    return roster

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rag_audit.encoding.canonical import jcs, parse_json, read_bytes
 from rag_audit.encoding.durable import sync_directory
-from rag_audit.errors import EncodingError, SchemaError, StoreError
+from rag_audit.errors import EncodingError, SchemaError, SizeError, StoreError
 from rag_audit.formats.models import Count, Hex32, Model
 from rag_audit.index.embedders import Embedder, NothingToEmbed
 
@@ -59,6 +59,7 @@ class Holdings:
         """Append documents durably; those that are held already are left out.
 
         :raises StoreError: they cannot be written
+        :raises SizeError: the file would exceed what is read of it; it stays as it is
         """
         known = dict(self.texts)
         fresh = {p: text for p, text in documents if p not in known}
@@ -71,6 +72,11 @@ class Holdings:
                 end = _whole(self._path)
                 if end == 0:
                     lines = jcs(_Header(opening=self._opening).dump()) + b"\n" + lines
+                if end + len(lines) > MAX_HOLDINGS_BYTES:
+                    raise SizeError("the account's holdings would be larger than what is read of them",
+                                    field=str(self._path), expected=f"at most {MAX_HOLDINGS_BYTES} bytes",
+                                    found=f"{end + len(lines)}",
+                                    hint="ask the rest through another account, or in the next window")  # fmt: skip
                 os.ftruncate(descriptor, end)
                 os.lseek(descriptor, end, os.SEEK_SET)
                 with os.fdopen(os.dup(descriptor), "wb") as file:

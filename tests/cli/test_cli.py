@@ -160,7 +160,7 @@ ERRORS: dict[str, tuple[Callable[[Shell, Path], list[object]], str]] = {
     "query: no such window": (lambda s, p: ["query", "why?", "--account", "accounts/law-1", "--window", p, "--provider", "provider/key.pub", "--provider-dir", "window"], "EncodingError"),
     "query: after the end": (lambda s, p: ["query", "why is it so?", "--account", "accounts/law-1", "--window", "window/public", "--provider", "provider/key.pub", "--provider-dir", "window"], "RequestRefused"),
     "query: empty": (lambda s, p: ["query", "", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "provider/key.pub", "--provider-dir", "window"], "NothingToEmbed"),
-    "query: no provider at the socket": (lambda s, p: ["query", "Who?", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "provider/key.pub", "--socket", p / "none"], "SetupError"),
+    "query: no provider at the socket": (lambda s, p: ["query", "Who?", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "provider/key.pub", "--socket", p / "none"], "NotSent"),
     "query: no such provider key": (lambda s, p: ["query", "Who?", "--account", "accounts/medicine-1", "--window", "window/public", "--provider", "none", "--provider-dir", "window"], "SetupError"),
 }  # fmt: skip
 

@@ -29,7 +29,7 @@ from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
 from rag_audit.ledger.keys import SigningKey, VerifierKey
 from rag_audit.ledger.note import parse_note
 from rag_audit.ledger.tlog_proof import TlogProof
-from rag_audit.parties.account import load_roster
+from rag_audit.parties.roster import load_roster
 from rag_audit.proofs.groth16.policy import policy_instances
 from tests.fuzz.mutate import Mutator
 

@@ -20,7 +20,7 @@ from rag_audit.errors import (
     VersionError,
 )
 from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
+from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile, stray_siblings
 from rag_audit.verify.report import render
 from rag_audit.verify.verifier import MAX_RECEIPT_BYTES, verify_window
 from tests.window.simulator import Finished
@@ -98,7 +98,7 @@ FILES: dict[str, tuple[Callable[[dict[str, Any]], bytes], type[RagAuditError], s
     "final checkpoint is no note": (edited(lambda v: v.update(final_checkpoint="hello")), EncodingError, "final_checkpoint"),
     "a sibling with a parent path": (edited(lambda v: v.update(proofs={"sibling": "../x.json"})), EncodingError, "window.json.proofs"),
     "a sibling with an absolute path": (edited(lambda v: v.update(proofs={"sibling": "/etc/passwd"})), EncodingError, "window.json.proofs"),
-    "a sibling that is not there": (edited(lambda v: v.update(proofs={"sibling": "0" * 64 + ".json"})), EncodingError, "0000"),
+    "a sibling that is not there": (edited(lambda v: v.update(proofs={"sibling": "0" * 64 + ".json"})), EncodingError, "window.json"),
 }  # fmt: skip
 
 
@@ -143,6 +143,39 @@ def test_siblings_are_read_and_checked(
     siblings[0].write_bytes(siblings[0].read_bytes() + b" ")
     with pytest.raises(EncodingError, match="does not match its name"):
         WindowFile.load(tmp_path)
+    for path in siblings[:2]:
+        path.unlink()
+    with pytest.raises(EncodingError, match="parts of the window file are missing") as caught:
+        WindowFile.load(tmp_path)
+    assert all(path.name in str(caught.value.expected) for path in siblings[:2])
+    assert str(tmp_path) in str(caught.value.found) and caught.value.hint
+
+
+def test_parts_of_earlier_window_files_are_told_from_the_others(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_audit.formats.windowfile.INLINE_BYTES", 500)
+    finished.changed(proofs={}).save(tmp_path / "window.json")
+    before = set(tmp_path.iterdir())
+    finished.changed(roster=[*finished.file.roster, "x" * 500]).save(tmp_path / "window.json")
+    (tmp_path / "opening.json").write_text("{}")
+    stray = stray_siblings(tmp_path / "window.json")
+    assert stray and set(stray) < before
+    for path in stray:
+        path.unlink()
+    assert WindowFile.load(tmp_path).proofs == finished.file.proofs
+
+
+def test_a_window_file_that_nobody_could_read_is_not_written(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_audit.formats.windowfile.INLINE_BYTES", 500)
+    for limit in ("MAX_SIBLINGS_BYTES", "MAX_VALUES"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"rag_audit.formats.windowfile.{limit}", 50)
+            with pytest.raises(SizeError) as caught:
+                finished.file.save(tmp_path / "window.json")
+        assert "sampled challenge" in str(caught.value.hint) and not any(tmp_path.iterdir())
 
 
 # Parts that are well-formed JSON but wrong deeper down end in a check, not in a traceback.

@@ -12,7 +12,7 @@ import pytest
 
 from rag_audit.commit.draft import Mechanism
 from rag_audit.encoding.canonical import jcs, read_json
-from rag_audit.errors import ExitCode, SchemaError, StoreError, WitnessError
+from rag_audit.errors import ExitCode, SchemaError, SizeError, StoreError, WitnessError
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.receipts import contradictions, open_receipt
@@ -139,6 +139,16 @@ def test_holdings_survive_a_crash_and_belong_to_one_window(tmp_path: Path) -> No
     with pytest.raises(SchemaError):
         _ = Holdings(path, "22" * 32).texts
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_no_more_is_held_than_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "held.jsonl"
+    Holdings(path, "11" * 32).add([(3, "three")])
+    before = path.read_bytes()
+    monkeypatch.setattr("rag_audit.parties.holdings.MAX_HOLDINGS_BYTES", len(before) + 10)
+    with pytest.raises(SizeError) as caught:
+        Holdings(path, "11" * 32).add([(4, "four")])
+    assert caught.value.hint and path.read_bytes() == before
 
 
 def test_a_text_that_nobody_can_embed_ends_no_search(tmp_path: Path, listed: Finished) -> None:

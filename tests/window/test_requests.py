@@ -10,7 +10,14 @@ from typing import Any
 
 import pytest
 
-from rag_audit.errors import InvalidProof, RagAuditError, RequestRefused, SignatureError, WindowStateError
+from rag_audit.errors import (
+    InvalidProof,
+    NotSent,
+    RagAuditError,
+    RequestRefused,
+    SignatureError,
+    WindowStateError,
+)
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.requests import REFUSALS, Answer, Refusal, RequestSalts, SignedRequest, request_message
 from rag_audit.index.embedders import NothingToEmbed, get_embedder
@@ -273,6 +280,51 @@ def test_a_pending_request_is_repeated_and_not_replaced(service: Service, window
     with pytest.raises(RequestRefused) as caught:
         account.request(publication, OTHER)
     assert caught.value.reason == "in-flight"
+
+
+def test_a_question_that_never_left_blocks_no_other(service: Service, window: Window) -> None:
+    account, key = service.accounts["law-1"], service.key.verifier
+    publication = Publication.load(window.directory / "public")
+
+    def nowhere(_: SignedRequest) -> Any:
+        raise NotSent("nobody is there")
+
+    with pytest.raises(NotSent):
+        account.ask(publication, QUESTION, key, nowhere)
+    assert service.ask(window, "law-1", OTHER).receipt
+    (kept,) = account._receipts(publication.opening_digest())
+    assert (kept.i, kept.query) == (1, OTHER)
+
+
+def test_a_question_without_an_answer_is_repeated_before_another(service: Service, window: Window) -> None:
+    account, key = service.accounts["law-1"], service.key.verifier
+    publication = Publication.load(window.directory / "public")
+    lost = account.request(publication, QUESTION)
+    window.handle(json.loads(lost.canonical()))  # recorded, and its answer lost
+
+    def nowhere(_: SignedRequest) -> Any:
+        raise NotSent("nobody is there")
+
+    with pytest.raises(NotSent):
+        account.ask(publication, OTHER, key, nowhere)
+    assert account.request(publication, QUESTION) == lost  # which had left, and is not forgotten
+    assert service.ask(window, "law-1", OTHER).receipt
+    kept = account._receipts(publication.opening_digest())
+    assert [(k.i, k.query) for k in kept] == [(1, QUESTION), (2, OTHER)]
+    assert len(window.records) == 2
+
+
+def test_a_refused_question_blocks_no_other(service: Service, window: Window) -> None:
+    account = service.accounts["law-1"]
+    publication = Publication.load(window.directory / "public")
+    service.clock.now = window.opening.opens_at - 1
+    account.request(publication, QUESTION)
+    service.clock.now = window.opening.opens_at
+    request = account.request(publication, QUESTION)
+    broken = request.model_copy(update={"i": 2})
+    account._save_private(account._pending_path(request.opening), broken.canonical())
+    assert service.ask(window, "law-1", OTHER).receipt
+    assert [k.query for k in account._receipts(publication.opening_digest())] == [OTHER]
 
 
 REPLIES: dict[str, tuple[Callable[[dict[str, Any]], Any], type[RagAuditError]]] = {

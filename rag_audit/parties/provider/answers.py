@@ -21,6 +21,7 @@ from rag_audit.parties.provider.context import Context
 from rag_audit.parties.provider.holding import Holder
 from rag_audit.parties.provider.keeping import Keeper
 from rag_audit.parties.provider.proving import Prover
+from rag_audit.parties.provider.waiting import ended, not_open_yet
 
 
 class Answers:
@@ -155,12 +156,13 @@ class Answers:
         if state.closing:
             raise RequestRefused("closed", "the window is closed")
         now = state.clock()
-        if state.beacon(request.account) is None or now < opening.opens_at:
+        drawn = state.beacon(request.account) is not None
+        if not drawn or now < opening.opens_at:
             raise RequestRefused(
-                "not-open", "the window is not open yet", expected=opening.opens_at, found=now
+                "not-open", not_open_yet(opening, drawn=drawn), expected=opening.opens_at, found=now
             )
         if now > opening.closes_at:
-            raise RequestRefused("closed", "the window has ended", expected=opening.closes_at, found=now)
+            raise RequestRefused("closed", ended(opening), expected=opening.closes_at, found=now)
         if request.i > (limit := self._context.policy.n):
             raise RequestRefused(
                 "limit", "the account has used its queries", field="request.i", expected=limit

@@ -26,6 +26,7 @@ from rag_audit.formats.records import (
 from rag_audit.ledger.merkle import leaf_hash
 from rag_audit.ledger.store import LedgerStore, SlotUsed
 from rag_audit.ledger.tree import MerkleTree
+from rag_audit.parties.provider.waiting import ended, not_open_yet
 
 
 class LedgerState:
@@ -197,10 +198,10 @@ class LedgerState:
         now = self.timestamp()
         if now < self.opening.opens_at:
             raise RequestRefused(
-                "not-open", "the window is not open yet", expected=self.opening.opens_at, found=now
+                "not-open", not_open_yet(self.opening, drawn=True), expected=self.opening.opens_at, found=now
             )
         if now > self.opening.closes_at:
-            raise RequestRefused("closed", "the window has ended", expected=self.opening.closes_at, found=now)
+            raise RequestRefused("closed", ended(self.opening), expected=self.opening.closes_at, found=now)
         return now
 
     def _apply(self, entry: Entry) -> Entry:

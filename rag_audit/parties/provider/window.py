@@ -42,6 +42,7 @@ from rag_audit.parties.provider.proving import Prover
 from rag_audit.parties.provider.publishing import Publisher
 from rag_audit.parties.provider.state import LedgerState
 from rag_audit.parties.provider.view import WindowView
+from rag_audit.parties.provider.waiting import waited_for
 
 
 def now_ms() -> int:
@@ -370,9 +371,12 @@ class Window(WindowView):
         return self.prover.certify_ahead(count, executor=executor, progress=progress, until=until)
 
     def _require(self, status: str) -> None:
-        if self.status != status:
+        if (found := self.status) != status:
+            hint = "it was closed, and nothing is added to it any more"
+            if found == "committed":
+                hint = "it waits for " + waited_for(self.opening, self.context.layout.public, self.witnesses)
             raise WindowStateError(
-                "the window is in another state", field="window", expected=status, found=self.status
+                "the window is in another state", field="window", expected=status, found=found, hint=hint
             )
 
     @contextmanager

@@ -1,0 +1,59 @@
+"""`rag-audit status` and `clean`: where a window stands, and what its folder holds in vain."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from rag_audit.cli.common import PATH, emit, json_option
+from rag_audit.commit.stored import lock_folder
+from rag_audit.errors import SetupError
+from rag_audit.formats.layout import Layout
+from rag_audit.formats.windowfile import stray_siblings
+from rag_audit.parties.provider.reading import WindowReader
+from rag_audit.parties.provider.window import now_ms
+
+
+@click.command()
+@click.argument("directory", type=PATH)
+@json_option
+def status(directory: Path, as_json: bool) -> None:
+    """Say where the window in DIRECTORY stands and what it waits for, while it serves too."""
+    found = WindowReader(directory).standing(now_ms())
+    by = "open in a process" if found.held else "open in no process"
+    lines = [
+        f"{found.status}, {by}",
+        f"waits for {found.waits_for}",
+        f"{found.records} records of {found.asked} accounts, of {found.accounts}; {found.proved} with proofs",
+    ]
+    emit(asdict(found), as_json, lines)
+
+
+@click.command()
+@click.argument("directory", type=PATH)
+@json_option
+def clean(directory: Path, as_json: bool) -> None:
+    """Remove the parts of earlier window files from the public folder of the window in DIRECTORY.
+
+    A large window file has its parts beside it, named by their digests. Those that the published window.json does not
+    name are removed; nothing else is.
+    """
+    public = Layout(directory).public
+    if not public.window.exists():
+        raise SetupError("no window file is published", field=str(public.window),
+                         hint="`rag-audit close` publishes it")  # fmt: skip
+    lock = lock_folder(
+        directory
+    )  # a process that is proving writes parts before the window file that names them
+    try:
+        removed = stray_siblings(public.window)
+        size = sum(path.stat().st_size for path in removed)
+        for path in removed:
+            path.unlink()
+    finally:
+        os.close(lock)
+    emit({"removed": [path.name for path in removed], "bytes": size}, as_json,
+         f"removed {len(removed)} files, {size:,} bytes")  # fmt: skip

@@ -1,0 +1,85 @@
+"""What a provider asks of a window beside the service: where it stands, what is left over, and who opened it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_audit.cli import main
+from rag_audit.errors import SizeError
+from rag_audit.parties.account import Account
+from rag_audit.parties.roster import add_to_roster
+from tests.window.simulator import QUESTIONS, Service
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Service:
+    return Service(tmp_path)
+
+
+def test_a_window_is_read_while_a_process_has_it_open(service: Service) -> None:
+    with service.open() as window:
+        service.ask(window, "law-1", QUESTIONS["law"][0])
+        found = json.loads(run("status", window.directory, "--json").stdout)
+        assert (found["status"], found["held"], found["records"]) == ("active", True, 1)
+        assert "open in a process" in run("status", window.directory).stdout
+        estimated = run("estimate", "window", window.directory)
+        assert estimated.exit_code == 0 and "records 1" in estimated.stdout
+        for command in (["close", window.directory], ["clean", window.directory]):
+            assert run(*command).exit_code == 2
+    assert not json.loads(run("status", window.directory, "--json").stdout)["held"]
+
+
+def test_the_commands_take_over_a_window_that_a_program_opened(service: Service, tmp_path: Path) -> None:
+    with service.open() as window:
+        folder = window.directory
+    service.key.save(tmp_path / "key")
+    refused = run("close", folder)
+    assert refused.exit_code == 2 and f"rag-audit open {folder} --key FILE" in refused.stderr
+    assert run("open", folder, "--key", tmp_path / "none").exit_code == 2
+    assert not (folder / "settings.json").exists()
+    taken = run("open", folder, "--key", tmp_path / "key", "--json")
+    assert json.loads(taken.stdout)["status"] == "active"
+    assert json.loads(run("close", folder, "--json").stdout)["status"] == "closed"
+
+
+def test_parts_that_no_window_file_names_are_removed(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with service.open() as window:
+        folder = window.directory
+        refused = run("clean", folder)
+        assert refused.exit_code == 2 and "no window file is published" in refused.stderr
+        monkeypatch.setattr("rag_audit.formats.windowfile.INLINE_BYTES", 500)
+        window.export()
+        before = {path.name for path in (folder / "public").iterdir()}
+        service.ask(window, "law-1", QUESTIONS["law"][0])
+        window.export()
+    shutil.copytree(folder / "public", tmp_path / "kept")
+    removed = json.loads(run("clean", folder, "--json").stdout)["removed"]
+    assert removed and set(removed) <= before
+    assert {p.name for p in (tmp_path / "kept").iterdir()} - set(removed) == {
+        p.name for p in (folder / "public").iterdir()
+    }
+    assert json.loads(run("clean", folder, "--json").stdout)["removed"] == []
+
+
+def test_a_roster_that_nobody_could_read_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "roster.json"
+    lines = [Account.create(tmp_path / name, name, "law").roster_entry for name in ("a", "b")]
+    add_to_roster(path, lines[0])
+    before = path.read_bytes()
+    monkeypatch.setattr("rag_audit.parties.roster.MAX_ROSTER_BYTES", len(before))
+    with pytest.raises(SizeError):
+        add_to_roster(path, lines[1])
+    assert path.read_bytes() == before

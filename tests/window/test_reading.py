@@ -1,0 +1,93 @@
+"""A window that is read while its own process has it open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rag_audit.commit.stored import load_stored
+from rag_audit.encoding.canonical import jcs
+from rag_audit.errors import StoreError, WindowStateError
+from rag_audit.ledger.store import LedgerStore, read_ledger
+from rag_audit.parties.provider.reading import WindowReader
+from rag_audit.parties.provider.waiting import local_time
+from tests.window.simulator import QUESTIONS, Service
+
+
+def test_a_ledger_is_read_beside_its_writer(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with LedgerStore(path) as store:
+        store.append(b"one").result()
+        assert read_ledger(path) == [(b"one", None)]
+        store.append(b"two", slot=("a", 1), private=b"kept").result()
+        assert read_ledger(path) == [(b"one", None), (b"two", b"kept")]
+        with pytest.raises(StoreError, match="cannot be opened"):
+            LedgerStore(path)
+    assert read_ledger(path) == [(b"one", None), (b"two", b"kept")]
+    with LedgerStore(path) as store:
+        assert list(store.entries()) == [b"one", b"two"]
+
+
+def test_an_altered_ledger_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    with LedgerStore(path) as store:
+        store.append(b"one", slot=("a", 1), private=b"kept").result()
+        store._db.execute("UPDATE entry SET private = 'other'")
+        with pytest.raises(StoreError, match="altered"):
+            read_ledger(path)
+    with pytest.raises(StoreError, match="there is no ledger"):
+        read_ledger(tmp_path / "none")
+
+
+def test_a_window_says_what_it_waits_for(service: Service) -> None:
+    window = service.commit()
+    folder, now = window.directory, service.clock
+    first, second = service.witnesses.values()
+    opening, text = jcs(window.opening.dump()), window.publisher.publish_checkpoint(1)
+
+    def waits() -> str:
+        found = WindowReader(folder).standing(now())
+        assert found.held and found.status == window.status
+        return found.waits_for
+
+    with window:
+        assert waits().startswith(f"cosignatures of {first.vkey.name}, {second.vkey.name}: ")
+        window.admit([str(first.cosign_opening(text, opening, log_key=service.key.verifier))])
+        assert waits().startswith(f"cosignatures of {second.vkey.name}: ")
+        with pytest.raises(WindowStateError) as caught:
+            window.certify_ahead(1)
+        assert f"cosignatures of {second.vkey.name}" in str(caught.value.hint)
+        service.cosign_opening(window)
+        assert waits() == f"its time: it opens at {local_time(window.opening.opens_at)}"
+        now.now = window.opening.opens_at
+        assert "`rag-audit serve`" in waits()
+        service.ask(window, "law-1", QUESTIONS["law"][0])
+        found = WindowReader(folder).standing(now())
+        assert (found.records, found.asked, found.proved) == (1, 1, 0)
+        window.close()
+        assert waits().startswith(
+            f"cosignatures of {first.vkey.name}, {second.vkey.name} on the final checkpoint"
+        )
+        service.finish(window)
+        assert "challenge" in waits()
+        window.prove()
+    found = WindowReader(folder).standing(now())
+    assert (found.status, found.held, found.proved) == ("final", False, 1)
+
+
+def test_an_open_window_is_estimated(service: Service) -> None:
+    with service.open() as window:
+        for account in ("law-1", "law-2"):
+            service.ask(window, account, QUESTIONS["law"][0])
+        found = WindowReader(window.directory).estimate()
+        assert found.c == 2
+        assert replace(found) == window.estimate()
+
+
+def test_a_folder_without_a_window_is_named(service: Service, tmp_path: Path) -> None:
+    with pytest.raises(WindowStateError, match="no window in this folder"):
+        WindowReader(tmp_path / "none")
+    with service.open() as window:
+        assert load_stored(window.directory).opening == window.opening
