@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from rag_audit import _native
 from rag_audit.relation import poseidon
+from rag_audit.relation.field import MODULUS, to_bytes
 
 # Before numpy is loaded: products are small here, and the threads of two processes would spin waiting for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -25,18 +27,46 @@ if (
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
-def _remembered(permute: Any) -> Any:
-    """The reference's permutation takes milliseconds, and a case asks for the same ones many times over."""
-    found = lru_cache(maxsize=1 << 13)(lambda state: tuple(permute(state)))
+class Permutation:
+    """Poseidon's permutation as tests compute it. The reference takes milliseconds and a suite asks for thousands, so the
+    native core permutes in its place, and the reference after it for each `COMPARED`-th state. Tests that hold the two
+    against each other (`REFERENCE`) have the reference alone.
+    """
 
-    def remembered(state: Sequence[int]) -> list[int]:
-        return list(found(tuple(state)))
+    COMPARED = 64
+    REFERENCE = ("engine/", "native/", "relation/")
 
-    return remembered
+    def __init__(self, reference: Callable[[Sequence[int]], list[int]]) -> None:
+        self.reference = lru_cache(maxsize=1 << 13)(lambda state: tuple(reference(state)))
+        self.native = lru_cache(maxsize=1 << 13)(self._native)
+        self.alone = True
+
+    def __call__(self, state: Sequence[int]) -> list[int]:
+        permute = self.reference if self.alone or len(state) not in poseidon.PARTIAL_ROUNDS else self.native
+        return list(permute(tuple(state)))
+
+    def _native(self, state: tuple[int, ...]) -> tuple[int, ...]:
+        data = _native.poseidon_permute(b"".join(to_bytes(x % MODULUS) for x in state))
+        found = tuple(int.from_bytes(data[i : i + 32], "big") for i in range(0, len(data), 32))
+        if self.native.cache_info().misses % self.COMPARED == 0:
+            assert found == self.reference(state), "the native core's permutation is not the reference's"
+        return found
 
 
 # Before others import it by its name.
-poseidon.permute = _remembered(poseidon.permute)
+PERMUTATION = Permutation(poseidon.permute)
+poseidon.permute = PERMUTATION
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    PERMUTATION.alone = _file(item.nodeid).startswith(Permutation.REFERENCE)
+
+
+from tests import node  # noqa: E402, of the package's modules, which take the permutation above and load numpy
+
+node.keep_snarkjs()
+node.compile_little()
 
 # A deadline would be a test of the machine: examples take as long as it lets them.
 settings.register_profile("untimed", deadline=None)

@@ -1,0 +1,65 @@
+"""Node as tests run it: short runs by the dozen, most of whose time would go to compiling the same code anew."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import subprocess
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from rag_audit.proofs.groth16 import generator, snarkjs
+from rag_audit.proofs.groth16.toolchain import NodeFailed, find_node
+
+HERE = Path(__file__).parent
+_lock = threading.Lock()
+_kept: dict[tuple[int, Path], subprocess.Popen[bytes]] = {}
+
+
+def keep_snarkjs() -> None:
+    """Let the snarkjs runs of this process share one of Node's."""
+    snarkjs.run_node = _run_kept
+
+
+def compile_little() -> None:
+    """Let this process's witness generators run code as it is first compiled."""
+    generator.circuits_dir = lambda: HERE
+
+
+def _run_kept(script: Path, arguments: Sequence[str], *, cwd: Path, timeout: float | None = None) -> bytes:
+    """As `run_node`, of a process that is kept."""
+    with _lock:
+        key = (os.getpid(), script)  # a forked child must not talk into its parent's pipes
+        process = _kept.pop(key, None) or subprocess.Popen(
+            [find_node().node, str(HERE / "snarkjs.cjs"), str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        )
+        assert process.stdin is not None and process.stdout is not None
+        request = json.dumps({"arguments": list(arguments), "cwd": str(cwd)})
+        process.stdin.write(request.encode() + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            ready, _, _ = select.select([process.stdout], [], [], timeout)
+            more = process.stdout.read(1 << 16) if ready else b""
+            if not more:
+                process.kill()
+                raise NodeFailed(-1, "", "snarkjs ended, or was not done in time")
+            answer += more
+        _kept[key] = process
+    done = json.loads(answer)
+    if done["status"] != 0:
+        raise NodeFailed(done["status"], done["stdout"], done["stderr"])
+    return str(done["stdout"]).encode()
+
+
+@atexit.register
+def _end() -> None:
+    for (parent, _), process in _kept.items():
+        if parent == os.getpid():
+            process.kill()
+            process.wait()
