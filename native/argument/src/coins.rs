@@ -13,10 +13,10 @@ use crate::group::Fr;
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{prefix, Weight};
 use crate::numbers::log2_ceil;
-use crate::ranges::{first_in_range, limbs, range_table, LIMB_BITS};
+use crate::ranges::{limbs, range_table};
 use crate::session::{Column, ColumnId, Session};
 use crate::sumcheck::{sumcheck, Gate};
-use crate::words::{gather, prove_words, send_key, WordColumns, HIGH_LIMBS, REST_LIMBS};
+use crate::words::{gather, prove_words, send_key, StreamColumns};
 
 pub mod statement;
 
@@ -62,22 +62,14 @@ pub fn certify<C: Channel>(
     shape: &Shape,
     secret: Option<Private>,
 ) -> Result<ColumnId> {
-    let (draws, words) = (shape.blocks.draws(), shape.blocks.words());
-    let (limb, bit, limbs_of_all) = (
-        Bound::Unsigned(LIMB_BITS),
-        Bound::Unsigned(1),
-        4 * draws + words * (HIGH_LIMBS + REST_LIMBS),
-    );
+    let draws = shape.blocks.draws();
+    let bit = Bound::Unsigned(1);
     let bounds = Columns {
         coins: (statement.capacity, bit),
         byte: (draws, Bound::Unsigned(8)),
         coin: (draws, bit),
         smaller: (draws, bit),
-        t: [(draws, limb); 2],
-        distance: [(draws, limb); 2],
-        high: [(words, limb); HIGH_LIMBS],
-        rest: [(words, limb); REST_LIMBS],
-        range: (1 << LIMB_BITS, Bound::up_to(limbs_of_all)),
+        stream: StreamColumns::bounds(shape.blocks),
         bytes: (1 << BYTE_VARIABLES, Bound::up_to(draws)),
     };
     let (columns, keys) = secret.map(|s| (s.columns, s.keys)).unzip();
@@ -87,11 +79,7 @@ pub fn certify<C: Channel>(
         byte,
         coin,
         smaller,
-        t,
-        distance,
-        high,
-        rest,
-        range,
+        stream,
         bytes,
     } = Columns::named(ids);
 
@@ -108,7 +96,7 @@ pub fn certify<C: Channel>(
             entries: vec![one(byte), one(coin), one(smaller)],
             count: Count::First(draws),
         },
-        range_table(range),
+        range_table(stream.range),
         Segment {
             variables: BYTE_VARIABLES,
             tag: TAG_BYTE,
@@ -118,19 +106,17 @@ pub fn certify<C: Channel>(
             count: Count::Table(bytes),
         },
     ];
-    let limbs_of_draws = t.iter().chain(&distance);
-    segments.extend(limbs_of_draws.map(|id| first_in_range(*id, draws)));
-    let limbs_of_words = high.iter().chain(&rest);
-    segments.extend(limbs_of_words.map(|id| first_in_range(*id, words)));
+    segments.extend(stream.in_range(shape.blocks));
     lookups(session, segments)?;
 
     // (2 c - 1) (T + smaller - t) - c = distance: the draw is below the bound exactly if the coin is 1. The T of the draws
     // that no c multiplies is public.
     let threshold = Fr::from(statement.threshold());
     let tau = session.challenges("coins below the bound", log2_ceil(draws));
-    let mut above = limbs(&t, -Fr::ONE);
+    let mut above = limbs(&stream.t, -Fr::ONE);
     above.push((smaller, Fr::ONE));
-    let sources = [vec![(coin, Fr::ONE)], above, limbs(&distance, Fr::ONE)];
+    let distance = limbs(&stream.distance, Fr::ONE);
+    let sources = [vec![(coin, Fr::ONE)], above, distance];
     let tables = session
         .known()
         .map(|known| sources.iter().map(|s| known.entries(s)).collect());
@@ -158,12 +144,6 @@ pub fn certify<C: Channel>(
 
     // The first draws' coins, one a position.
     gather(session, "coins", shape.layout, coins, coin, vec![Fr::ONE])?;
-    let columns = WordColumns {
-        byte,
-        t,
-        high,
-        rest,
-    };
-    prove_words(session, shape.blocks, &columns, key)?;
+    prove_words(session, shape.blocks, byte, &stream, key)?;
     Ok(coins)
 }

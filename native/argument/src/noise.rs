@@ -14,10 +14,10 @@ use crate::group::Fr;
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::Weight;
 use crate::numbers::log2_ceil;
-use crate::ranges::{first_in_range, limbs, range_table, LIMB_BITS};
+use crate::ranges::{limbs, range_table};
 use crate::session::{Column, ColumnId, Session};
 use crate::sumcheck::{sumcheck, Gate};
-use crate::words::{gather, prove_words, send_key, WordColumns, HIGH_LIMBS, REST_LIMBS, T_BITS};
+use crate::words::{gather, prove_words, send_key, StreamColumns, T_BITS};
 
 pub mod statement;
 
@@ -63,23 +63,15 @@ pub fn certify<C: Channel>(
     shape: &Shape,
     secret: Option<Private>,
 ) -> Result<ColumnId> {
-    let (draws, words) = (shape.blocks.draws(), shape.blocks.words());
+    let draws = shape.blocks.draws();
     let reach = (BINS - 1) * statement.gains.iter().map(|g| *g as usize).sum::<usize>();
-    let (limb, limbs_of_all) = (
-        Bound::Unsigned(LIMB_BITS),
-        4 * draws + words * (HIGH_LIMBS + REST_LIMBS),
-    );
     let bounds = Columns {
         noise: (statement.capacity, Bound::within(reach)),
         byte: (draws, Bound::up_to(2 * BINS - 1)),
         choice: (draws, Bound::Unsigned(1)),
         threshold: (draws, Bound::Unsigned(T_BITS)),
         value: (draws, Bound::within(BINS - 1)),
-        t: [(draws, limb); 2],
-        distance: [(draws, limb); 2],
-        high: [(words, limb); HIGH_LIMBS],
-        rest: [(words, limb); REST_LIMBS],
-        range: (1 << LIMB_BITS, Bound::up_to(limbs_of_all)),
+        stream: StreamColumns::bounds(shape.blocks),
         alias: (1 << ALIAS_VARIABLES, Bound::up_to(draws)),
     };
     let (columns, keys) = secret.map(|s| (s.columns, s.keys)).unzip();
@@ -90,11 +82,7 @@ pub fn certify<C: Channel>(
         choice,
         threshold,
         value,
-        t,
-        distance,
-        high,
-        rest,
-        range,
+        stream,
         alias,
     } = Columns::named(ids);
 
@@ -111,7 +99,7 @@ pub fn certify<C: Channel>(
             entries: vec![one(byte), one(choice), one(threshold), one(value)],
             count: Count::First(draws),
         },
-        range_table(range),
+        range_table(stream.range),
     ];
     let rows: Vec<(i64, i64)> = (0..512).map(|v| alias_row(v % 256, v / 256)).collect();
     segments.push(Segment {
@@ -125,16 +113,7 @@ pub fn certify<C: Channel>(
         ],
         count: Count::Table(alias),
     });
-    segments.extend(
-        t.iter()
-            .chain(&distance)
-            .map(|id| first_in_range(*id, draws)),
-    );
-    segments.extend(
-        high.iter()
-            .chain(&rest)
-            .map(|id| first_in_range(*id, words)),
-    );
+    segments.extend(stream.in_range(shape.blocks));
     lookups(session, segments)?;
 
     // (2c - 1)(T - t) - c = distance: below the threshold exactly if the choice is 1.
@@ -142,8 +121,8 @@ pub fn certify<C: Channel>(
     let sources: [Vec<(ColumnId, Fr)>; 4] = [
         vec![(choice, Fr::ONE)],
         vec![(threshold, Fr::ONE)],
-        limbs(&t, Fr::ONE),
-        limbs(&distance, Fr::ONE),
+        limbs(&stream.t, Fr::ONE),
+        limbs(&stream.distance, Fr::ONE),
     ];
     let tables = session
         .known()
@@ -177,13 +156,6 @@ pub fn certify<C: Channel>(
     // z = sum of g_c x_c, row by row.
     let gains = statement.gains.iter().map(|g| Fr::from(*g)).collect();
     gather(session, "noise", shape.layout, noise, value, gains)?;
-
-    let columns = WordColumns {
-        byte,
-        t,
-        high,
-        rest,
-    };
-    prove_words(session, shape.blocks, &columns, key)?;
+    prove_words(session, shape.blocks, byte, &stream, key)?;
     Ok(noise)
 }

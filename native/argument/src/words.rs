@@ -3,14 +3,16 @@
 use ark_ff::{Field, PrimeField};
 
 use crate::channel::Channel;
+use crate::claims::Bound;
 use crate::error::Result;
 use crate::expr::Expr;
 use crate::group::Fr;
 use crate::index::Layout;
+use crate::lookup::Segment;
 use crate::mle::{prefix, Weight};
 use crate::numbers::{power_of_two, NO_WRAP_BITS};
 use crate::poseidon::{block_variables, permutations, Call, Stream, WORD_VARIABLES};
-use crate::ranges::{limbs, LIMB_BITS};
+use crate::ranges::{first_in_range, limbs, LIMB_BITS};
 use crate::session::{ColumnId, Session};
 
 pub const DRAWS_PER_WORD: usize = 5;
@@ -121,14 +123,64 @@ pub fn gather<C: Channel>(
     Ok(())
 }
 
-/// The columns that the stream's words are made of.
-pub struct WordColumns {
-    pub byte: ColumnId,
-    /// Limbs of t.
-    pub t: [ColumnId; 2],
-    /// Limbs of the high part, and of what last draw and high part lack of the largest allowed ones.
-    pub high: [ColumnId; HIGH_LIMBS],
-    pub rest: [ColumnId; REST_LIMBS],
+/// The limbs of the stream's draws and words, and how often each row of their range table is looked up: columns, in the
+/// order in which they are committed to, that stand after a certificate's own.
+#[derive(Clone, Copy)]
+pub struct StreamColumns<T> {
+    /// Limbs of t, and of its distance from the threshold.
+    pub t: [T; 2],
+    pub distance: [T; 2],
+    /// Limbs of each word's high part, and of what last draw and high part lack of the largest allowed ones.
+    pub high: [T; HIGH_LIMBS],
+    pub rest: [T; REST_LIMBS],
+    pub range: T,
+}
+
+impl<T> StreamColumns<T> {
+    pub fn in_order(self) -> impl Iterator<Item = T> {
+        let limbs = self.t.into_iter().chain(self.distance);
+        let parts = self.high.into_iter().chain(self.rest);
+        limbs.chain(parts).chain([self.range])
+    }
+
+    /// Takes its columns from others.
+    pub fn named(all: &mut impl Iterator<Item = T>) -> Self {
+        let mut next = || all.next().expect("one for each name");
+        Self {
+            t: std::array::from_fn(|_| next()),
+            distance: std::array::from_fn(|_| next()),
+            high: std::array::from_fn(|_| next()),
+            rest: std::array::from_fn(|_| next()),
+            range: next(),
+        }
+    }
+}
+
+impl StreamColumns<(usize, Bound)> {
+    /// Entries and bounds of the columns.
+    pub fn bounds(blocks: Blocks) -> Self {
+        let (draws, words) = (blocks.draws(), blocks.words());
+        let limb = Bound::Unsigned(LIMB_BITS);
+        let limbs = 4 * draws + words * (HIGH_LIMBS + REST_LIMBS);
+        Self {
+            t: [(draws, limb); 2],
+            distance: [(draws, limb); 2],
+            high: [(words, limb); HIGH_LIMBS],
+            rest: [(words, limb); REST_LIMBS],
+            range: (1 << LIMB_BITS, Bound::up_to(limbs)),
+        }
+    }
+}
+
+impl StreamColumns<ColumnId> {
+    /// Looks every limb up in the range table.
+    pub fn in_range(&self, blocks: Blocks) -> impl Iterator<Item = Segment> + '_ {
+        let of_draws = self.t.iter().chain(&self.distance);
+        let of_words = self.high.iter().chain(&self.rest);
+        of_draws
+            .map(move |id| first_in_range(*id, blocks.draws()))
+            .chain(of_words.map(move |id| first_in_range(*id, blocks.words())))
+    }
 }
 
 /// Proves that the draws byte + 2^8 t, all in their ranges, are those of the stream of kappa.
@@ -138,7 +190,8 @@ pub struct WordColumns {
 pub fn prove_words<C: Channel>(
     session: &mut Session<C>,
     blocks: Blocks,
-    columns: &WordColumns,
+    byte: ColumnId,
+    columns: &StreamColumns<ColumnId>,
     (kappa, calls): (Expr, Vec<Call>),
 ) -> Result<()> {
     let words = blocks.words();
@@ -153,7 +206,7 @@ pub fn prove_words<C: Channel>(
         coefficients,
         items: words,
     };
-    let mut draw = vec![(columns.byte, Fr::ONE)];
+    let mut draw = vec![(byte, Fr::ONE)];
     draw.extend(limbs(&columns.t, power_of_two(8)));
     let all_words = Weight {
         point: r.clone(),

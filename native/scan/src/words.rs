@@ -9,6 +9,7 @@ pub(crate) use ragaudit_argument::words::*;
 
 use crate::error::{Error, Result};
 use crate::group::Fr;
+use crate::prover::columns::count;
 use crate::ranges::LIMB_BITS;
 
 /// Blocks of one task.
@@ -51,6 +52,25 @@ pub(crate) fn high(word: &[u64; 4]) -> u64 {
 
 pub(crate) fn limb(x: u128, k: usize) -> i64 {
     (x >> (LIMB_BITS * k) & 0xffff) as i64
+}
+
+/// Limbs of t, then of the distance from the threshold.
+pub(crate) type Limbs = [Vec<i64>; 4];
+
+pub(crate) fn push_limbs(limbs: &mut Limbs, t: i64, distance: u128) {
+    let of = [(t as u128, 0), (t as u128, 1), (distance, 0), (distance, 1)];
+    for (column, (source, k)) in limbs.iter_mut().zip(of) {
+        column.push(limb(source, k));
+    }
+}
+
+/// Takes the limbs, with how often each of the range table's rows is looked up.
+pub(crate) fn stream_columns(limbs: &mut Limbs, high: &mut Upper) -> StreamColumns<Vec<i64>> {
+    let mut range = vec![0; 1 << LIMB_BITS];
+    let all = limbs.iter().chain(&*high).flatten();
+    all.for_each(|v| count(&mut range, *v));
+    let columns = limbs.iter_mut().chain(high).map(std::mem::take);
+    StreamColumns::named(&mut columns.chain([range]))
 }
 
 /// Limbs of each word's high part, then of what last draw and high part lack of the largest allowed ones.

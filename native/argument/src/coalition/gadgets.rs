@@ -10,18 +10,21 @@ use crate::mle::{eq_table, evaluate, Weight};
 use crate::session::{ColumnId, Session};
 use crate::sumcheck::{plain, sumcheck, Gate};
 
-/// Sends the two factors at the end of a sumcheck over their product.
-pub fn product_of<C: Channel>(
+/// Reduces the sum over the cube of two tables' product to a point: that point, and their values there, which are sent.
+pub fn sum_of_products<C: Channel>(
     session: &mut Session<C>,
     label: &'static str,
-    finals: Option<&[Fr]>,
-    claim: Expr,
-) -> Result<[Var; 2]> {
-    let values = finals.map(|f| [f[0], f[1], f[0] * f[1]]);
+    variables: usize,
+    sum: Expr,
+    tables: Option<Vec<Vec<Fr>>>,
+) -> Result<(Vec<Fr>, [Var; 2])> {
+    let (tau, claim) = plain(variables, sum);
+    let reduced = sumcheck(session, label, &tau, claim, 2, tables, Gate::Product)?;
+    let values = reduced.finals.map(|f| [f[0], f[1], f[0] * f[1]]);
     let v = session.send(label, 3, values.as_ref().map(|v| &v[..]))?;
     session.constrain_product(label, v[0].into(), v[1].into(), v[2].into());
-    session.constrain(label, claim - v[2].into());
-    Ok([v[0], v[1]])
+    session.constrain(label, reduced.claim - v[2].into());
+    Ok((reduced.point, [v[0], v[1]]))
 }
 
 /// sum over x of weights_x [bits of x say `at`] = value, where [..] extends to a product over the bits.

@@ -1,7 +1,7 @@
 //! Runs over pairs: no two records that are compared are near, unless they have one label.
 use ark_ff::{AdditiveGroup, Field};
 
-use super::gadgets::{one_hot, product_of, Term};
+use super::gadgets::{one_hot, sum_of_products, Term};
 use super::statement::{CoalitionStatement, Columns, Shape, TAG_PAIR};
 use crate::channel::{Channel, Verifies};
 use crate::claims::Bound;
@@ -179,26 +179,17 @@ pub fn pairs<C: Channel>(
     one_hot(session, &labels, shape.account_variables, terms, false)?;
 
     // Thresholds: first the pair of classes, then whether a record on each side has its class.
-    let (tau, claim) = plain(2 * shape.class_variables, of_classes);
     let tables = table(session).zip(forms.as_ref());
     let tables = tables.map(|(of_classes, f)| vec![of_classes, f.thresholds.clone()]);
-    let reduced = sumcheck(
+    let (point, v) = sum_of_products(
         session,
         "thresholds of pairs",
-        &tau,
-        claim,
-        2,
+        2 * shape.class_variables,
+        of_classes,
         tables,
-        Gate::Product,
     )?;
-    let v = product_of(
-        session,
-        "thresholds of pairs",
-        reduced.finals.as_deref(),
-        reduced.claim,
-    )?;
-    session.claim(Weight::evaluation(&reduced.point), columns, v[0].into());
-    let (u, v_point) = reduced.point.split_at(shape.class_variables);
+    session.claim(Weight::evaluation(&point), columns, v[0].into());
+    let (u, v_point) = point.split_at(shape.class_variables);
     let tables = forms.zip(session.channel.secrets()).map(|(f, secrets)| {
         let fold = |table: &[Fr], point: &[Fr]| {
             let eq = eq_table(point);
@@ -259,27 +250,12 @@ pub fn bilinear<C: Channel>(
     claim: Expr,
 ) -> Result<[Ended; 2]> {
     let high = log2_ceil(factors.len());
-    let (tau, claim) = plain(low + high, claim);
     let (left, right) = tables.map(<(_, _)>::from).unzip();
     let known = session.channel.secrets().zip(left);
     let tables = known.zip(right.as_ref());
     let tables = tables.map(|((secrets, left), right)| vec![left, secrets.apply(factors, right)]);
-    let reduced = sumcheck(
-        session,
-        "earlier records",
-        &tau,
-        claim,
-        2,
-        tables,
-        Gate::Product,
-    )?;
-    let v = product_of(
-        session,
-        "earlier records",
-        reduced.finals.as_deref(),
-        reduced.claim,
-    )?;
-    let (z, block) = reduced.point.split_at(low);
+    let (point, v) = sum_of_products(session, "earlier records", low + high, claim, tables)?;
+    let (z, block) = point.split_at(low);
     let earlier = Ended {
         low: z.to_vec(),
         block: block.to_vec(),

@@ -3,7 +3,7 @@ use ark_ff::{AdditiveGroup, Field};
 use ragaudit_relation::poseidon::State;
 use ragaudit_relation::NIBBLES_PER_ELEMENT;
 
-use super::gadgets::{one_hot, product_of, Term};
+use super::gadgets::{one_hot, sum_of_products, Term};
 use super::statement::{CoalitionStatement, Columns, Shape, SALT_BITS, SALT_LIMBS, TAG_BOUND};
 use crate::channel::Channel;
 use crate::error::Result;
@@ -180,28 +180,19 @@ pub fn norms<C: Channel>(
     session.claim(Weight::evaluation(&reduced.point), vectors, v[0].into());
 
     // The right side, by class.
-    let (point, claim) = plain(shape.class_variables, sum.into());
     let tables = norms.zip(of_classes).map(|(a, b)| vec![a, b]);
-    let reduced = sumcheck(
+    let (point, v) = sum_of_products(
         session,
         "norms of classes",
-        &point,
-        claim,
-        2,
+        shape.class_variables,
+        sum.into(),
         tables,
-        Gate::Product,
-    )?;
-    let v = product_of(
-        session,
-        "norms of classes",
-        reduced.finals.as_deref(),
-        reduced.claim,
     )?;
     let columns = vec![(ids.norms, Fr::ONE)];
-    session.claim(Weight::evaluation(&reduced.point), columns, v[0].into());
+    session.claim(Weight::evaluation(&point), columns, v[0].into());
     Ok(Term {
         weights,
-        at: reduced.point,
+        at: point,
         value: v[1].into(),
     })
 }

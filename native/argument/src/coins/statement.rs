@@ -8,7 +8,8 @@ use crate::numbers::NO_WRAP_BITS;
 use crate::ranges::{LIMB_BITS, TAG_RANGE};
 use crate::transcript::{Oracle, Transcript};
 use crate::words::{
-    Blocks, BELOW_BITS, DRAWS_PER_WORD, HIGH_LIMBS, REST_LIMBS, TAG_KEY, TAG_SEED, T_BITS,
+    Blocks, StreamColumns, BELOW_BITS, DRAWS_PER_WORD, HIGH_LIMBS, REST_LIMBS, TAG_KEY, TAG_SEED,
+    T_BITS,
 };
 
 pub const TAG_BYTE: u64 = 2;
@@ -101,40 +102,28 @@ pub struct Columns<T> {
     pub byte: T,
     pub coin: T,
     pub smaller: T,
-    /// Limbs of t, and of its distance from the threshold.
-    pub t: [T; 2],
-    pub distance: [T; 2],
-    /// Limbs of each word's high part, and of what last draw and high part lack of the largest allowed ones.
-    pub high: [T; HIGH_LIMBS],
-    pub rest: [T; REST_LIMBS],
-    /// How often each row of a table is looked up.
-    pub range: T,
+    pub stream: StreamColumns<T>,
+    /// How often each row of the table is looked up.
     pub bytes: T,
 }
 
 impl<T> Columns<T> {
     pub fn in_order(self) -> Vec<T> {
         let first = [self.coins, self.byte, self.coin, self.smaller];
-        let limbs = self.t.into_iter().chain(self.distance);
-        let parts = self.high.into_iter().chain(self.rest);
-        let all = first.into_iter().chain(limbs).chain(parts);
-        all.chain([self.range, self.bytes]).collect()
+        let all = first.into_iter().chain(self.stream.in_order());
+        all.chain([self.bytes]).collect()
     }
 
     pub fn named(all: Vec<T>) -> Self {
         let mut all = all.into_iter();
-        let mut next = || all.next().expect("one for each name");
+        let next = |all: &mut std::vec::IntoIter<T>| all.next().expect("one for each name");
         Self {
-            coins: next(),
-            byte: next(),
-            coin: next(),
-            smaller: next(),
-            t: std::array::from_fn(|_| next()),
-            distance: std::array::from_fn(|_| next()),
-            high: std::array::from_fn(|_| next()),
-            rest: std::array::from_fn(|_| next()),
-            range: next(),
-            bytes: next(),
+            coins: next(&mut all),
+            byte: next(&mut all),
+            coin: next(&mut all),
+            smaller: next(&mut all),
+            stream: StreamColumns::named(&mut all),
+            bytes: next(&mut all),
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::numbers::NO_WRAP_BITS;
 use crate::ranges::{LIMB_BITS, TAG_RANGE};
 use crate::transcript::{Oracle, Transcript};
 use crate::words::{
-    Blocks, BELOW_BITS, DRAWS_PER_WORD, HIGH_LIMBS, REST_LIMBS, TAG_KEY, TAG_SEED, T_BITS,
+    Blocks, StreamColumns, BELOW_BITS, DRAWS_PER_WORD, HIGH_LIMBS, REST_LIMBS, TAG_KEY, TAG_SEED,
+    T_BITS,
 };
 
 pub const TAG_ALIAS: u64 = 2;
@@ -102,14 +103,8 @@ pub struct Columns<T> {
     pub choice: T,
     pub threshold: T,
     pub value: T,
-    /// Limbs of t, and of its distance from the threshold.
-    pub t: [T; 2],
-    pub distance: [T; 2],
-    /// Limbs of each word's high part, and of what last draw and high part lack of the largest allowed ones.
-    pub high: [T; HIGH_LIMBS],
-    pub rest: [T; REST_LIMBS],
-    /// How often each row of a table is looked up.
-    pub range: T,
+    pub stream: StreamColumns<T>,
+    /// How often each row of the table is looked up.
     pub alias: T,
 }
 
@@ -122,27 +117,21 @@ impl<T> Columns<T> {
             self.threshold,
             self.value,
         ];
-        let limbs = self.t.into_iter().chain(self.distance);
-        let parts = self.high.into_iter().chain(self.rest);
-        let all = first.into_iter().chain(limbs).chain(parts);
-        all.chain([self.range, self.alias]).collect()
+        let all = first.into_iter().chain(self.stream.in_order());
+        all.chain([self.alias]).collect()
     }
 
     pub fn named(all: Vec<T>) -> Self {
         let mut all = all.into_iter();
-        let mut next = || all.next().expect("one for each name");
+        let next = |all: &mut std::vec::IntoIter<T>| all.next().expect("one for each name");
         Self {
-            noise: next(),
-            byte: next(),
-            choice: next(),
-            threshold: next(),
-            value: next(),
-            t: std::array::from_fn(|_| next()),
-            distance: std::array::from_fn(|_| next()),
-            high: std::array::from_fn(|_| next()),
-            rest: std::array::from_fn(|_| next()),
-            range: next(),
-            alias: next(),
+            noise: next(&mut all),
+            byte: next(&mut all),
+            choice: next(&mut all),
+            threshold: next(&mut all),
+            value: next(&mut all),
+            stream: StreamColumns::named(&mut all),
+            alias: next(&mut all),
         }
     }
 }

@@ -4,8 +4,7 @@ use zeroize::Zeroize;
 
 use crate::error::Result;
 use crate::prover::columns::count;
-use crate::ranges::LIMB_BITS;
-use crate::words::{limb, upper_parts, Upper, DRAWS_PER_WORD, HIGH_LIMBS};
+use crate::words::{push_limbs, stream_columns, upper_parts, Limbs, Upper, DRAWS_PER_WORD};
 use ragaudit_argument::coins::statement::*;
 
 /// The private columns.
@@ -15,7 +14,7 @@ pub(crate) struct Coins {
     pub(super) coins: Vec<i64>,
     pub(super) smaller: Vec<i64>,
     /// Limbs of t, then of the distance from the threshold.
-    pub(super) limbs: [Vec<i64>; 4],
+    pub(super) limbs: Limbs,
     pub(super) high: Upper,
     pub(super) of_positions: Vec<i64>,
 }
@@ -73,14 +72,7 @@ impl Coins {
         self.bytes.push(byte);
         self.coins.push(coin);
         self.smaller.push(smaller);
-        for (column, v) in self.limbs.iter_mut().zip([
-            limb(t as u128, 0),
-            limb(t as u128, 1),
-            limb(distance, 0),
-            limb(distance, 1),
-        ]) {
-            column.push(v);
-        }
+        push_limbs(&mut self.limbs, t, distance);
     }
 
     /// The coins of the positions are those of the first draws.
@@ -89,12 +81,6 @@ impl Coins {
     }
 
     pub(super) fn into_columns(mut self) -> Columns<Vec<i64>> {
-        let mut range = vec![0; 1 << LIMB_BITS];
-        self.limbs
-            .iter()
-            .chain(&self.high)
-            .flatten()
-            .for_each(|v| count(&mut range, *v));
         let mut table = vec![0; 1 << BYTE_VARIABLES];
         self.bytes
             .iter()
@@ -114,11 +100,7 @@ impl Coins {
             byte: take(bytes),
             coin: take(coins),
             smaller: take(smaller),
-            t: [0, 1].map(|k| take(&mut limbs[k])),
-            distance: [2, 3].map(|k| take(&mut limbs[k])),
-            high: std::array::from_fn(|k| take(&mut high[k])),
-            rest: std::array::from_fn(|k| take(&mut high[HIGH_LIMBS + k])),
-            range,
+            stream: stream_columns(limbs, high),
             bytes: table,
         }
     }

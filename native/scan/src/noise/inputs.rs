@@ -4,8 +4,9 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::error::Result;
 use crate::prover::columns::count;
-use crate::ranges::LIMB_BITS;
-use crate::words::{limb, upper_parts, Upper, DRAWS_PER_WORD, HIGH_LIMBS, WORDS_PER_BLOCK};
+use crate::words::{
+    push_limbs, stream_columns, upper_parts, Limbs, Upper, DRAWS_PER_WORD, WORDS_PER_BLOCK,
+};
 use ragaudit_argument::noise::statement::*;
 
 /// The private columns.
@@ -16,7 +17,7 @@ pub(crate) struct Draws {
     pub(super) thresholds: Vec<i64>,
     pub(super) values: Vec<i64>,
     /// Limbs of t, then of the distance from the threshold.
-    pub(super) limbs: [Vec<i64>; 4],
+    pub(super) limbs: Limbs,
     pub(super) high: Upper,
     pub(super) noise: Vec<i64>,
 }
@@ -89,14 +90,7 @@ impl Draws {
         self.choices.push(choice);
         self.thresholds.push(threshold);
         self.values.push(value);
-        for (column, v) in self.limbs.iter_mut().zip([
-            limb(t as u128, 0),
-            limb(t as u128, 1),
-            limb(distance, 0),
-            limb(distance, 1),
-        ]) {
-            column.push(v);
-        }
+        push_limbs(&mut self.limbs, t, distance);
     }
 
     pub(super) fn combine(&mut self, statement: &NoiseStatement) {
@@ -116,12 +110,6 @@ impl Draws {
     }
 
     pub(super) fn into_columns(mut self) -> Columns<Vec<i64>> {
-        let mut range = vec![0; 1 << LIMB_BITS];
-        self.limbs
-            .iter()
-            .chain(&self.high)
-            .flatten()
-            .for_each(|v| count(&mut range, *v));
         let mut alias = vec![0; 1 << ALIAS_VARIABLES];
         self.bytes
             .iter()
@@ -143,11 +131,7 @@ impl Draws {
             choice: take(choices),
             threshold: take(thresholds),
             value: take(values),
-            t: [0, 1].map(|k| take(&mut limbs[k])),
-            distance: [2, 3].map(|k| take(&mut limbs[k])),
-            high: std::array::from_fn(|k| take(&mut high[k])),
-            rest: std::array::from_fn(|k| take(&mut high[HIGH_LIMBS + k])),
-            range,
+            stream: stream_columns(limbs, high),
             alias,
         }
     }
