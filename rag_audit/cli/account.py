@@ -35,7 +35,7 @@ def account() -> None:
 @account.command("new")
 @click.argument("directory", type=PATH)
 @click.option("--id", "name", required=True, help="the account's id")
-@click.option("--tenant", required=True)
+@click.option("--tenant", required=True, help="the tenant whose documents the account asks for")
 def account_new(directory: Path, name: str, tenant: str) -> None:
     """Make an account folder with its own key, and print the public roster line."""
     click.echo(jcs(Account.create(directory, name, tenant).roster_entry.dump()).decode())

@@ -105,7 +105,9 @@ def list_(as_json: bool) -> None:
     show_default=True,
     help="worlds of each kind for lower bounds",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of every draw of the run"
+)
 @click.option("--top-k", callback=whole_number, help="passages of an answer  [default: 5]")
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="processes, a cell each"
@@ -161,7 +163,9 @@ def run_(as_json: bool, **options: Any) -> None:
 @attack.command("tables")
 @click.argument("names", nargs=-1, metavar="[COLLECTION..]")
 @click.option("--members", callback=whole_number, help="attacked members, and as many others  [default: 500]")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of every draw of the run"
+)
 @click.option(
     "--out", type=PATH, default=Path("attacks"), show_default=True, help="finished work is kept there"
 )

@@ -72,7 +72,9 @@ def insert(file: Path, docs: Path, out: Path, as_json: bool) -> None:
 @click.option(
     "--k", "accounts", callback=whole_number, help="accounts that ask for every canary  [default: 1]"
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of every draw of the run"
+)
 @click.option("--out", type=PATH, default=Path("canaries"), show_default=True, help="folder of kept replies")
 @click.option("--generator", "generator_url", help="a chat endpoint that answers from the passages")
 @click.option("--model", help="the chat endpoint's model")

@@ -9,9 +9,10 @@ import io
 import os
 import stat
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,6 +32,8 @@ from rag_audit.errors.printable import json_text, printable
 from rag_audit.ledger.keys import MAX_KEY_BYTES, SigningKey, VerifierKey
 
 LOGGED_EVERY_S = 30.0
+SILENT_S = 2.0
+"""How long a command on a terminal may be silent."""
 json_option = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
 
 
@@ -181,6 +184,37 @@ def progress(what: str) -> Callable[[int, int], None]:
             say(line)
 
     return show
+
+
+@contextmanager
+def patiently(what: str) -> Iterator[Callable[[], None]]:
+    """Say on stderr that the block is at work, with the time that it took so far: on a terminal after two seconds and
+    then each second, else every half minute. The value is a function that ends it, once something else is shown.
+    """
+    done, started, terminal = threading.Event(), time.monotonic(), sys.stderr.isatty()
+
+    def tell() -> None:
+        pause, shown = (SILENT_S if terminal else LOGGED_EVERY_S), False
+        while not done.wait(pause):
+            line = f"{printable(what)}  {time.monotonic() - started:.0f} s"
+            if terminal:
+                click.echo(f"\r{line}", err=True, nl=False)
+                pause, shown = 1.0, True
+            else:
+                say(line)
+        if shown:
+            click.echo("", err=True)
+
+    def quiet() -> None:
+        done.set()
+        thread.join()
+
+    thread = threading.Thread(target=tell, name="rag-audit-patience", daemon=True)
+    thread.start()
+    try:
+        yield quiet
+    finally:
+        quiet()
 
 
 def stages() -> Callable[[str, int, int], None]:

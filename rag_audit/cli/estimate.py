@@ -52,11 +52,25 @@ def window_(directory: Path, model: Path | None, as_json: bool) -> None:
 @estimate.command()
 @click.option("--paper", is_flag=True, help="reproduce the paper's Observation 5.2: synthetic queries")
 @click.option("--questions", type=PATH, help="one question a line, or JSON lines with a field `question`")
-@click.option("--embedder", "name", default=DEFAULT_EMBEDDER, show_default=True)
+@click.option(
+    "--embedder", "name", default=DEFAULT_EMBEDDER, show_default=True, help="what embeds the questions"
+)
 @click.option("--model", "--folder", "folder", type=PATH, help="the folder of an ONNX embedder's files")
 @click.option("--theta", default=calibration.OPERATING_POINT, show_default=True, help="in (0, 1)")
-@click.option("--k-max", default=4, show_default=True, type=click.IntRange(min=1))
-@click.option("--accounts", default=calibration.ACCOUNTS, show_default=True, type=click.IntRange(min=2))
+@click.option(
+    "--k-max",
+    default=4,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="the policy's: a window with a larger cluster fails",
+)
+@click.option(
+    "--accounts",
+    default=calibration.ACCOUNTS,
+    show_default=True,
+    type=click.IntRange(min=2),
+    help="honest accounts of a window",
+)
 @click.option(
     "--queries",
     default=calibration.QUERIES,
@@ -64,7 +78,13 @@ def window_(directory: Path, model: Path | None, as_json: bool) -> None:
     help="questions an account asks",
     type=click.IntRange(min=1),
 )
-@click.option("--trials", default=calibration.TRIALS, show_default=True, type=click.IntRange(min=1))
+@click.option(
+    "--trials",
+    default=calibration.TRIALS,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="windows that are drawn",
+)
 @click.option("--out", type=PATH, help="write calibration.csv here, and calibration.png with --paper")
 @json_option
 def calibrate(

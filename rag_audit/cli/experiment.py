@@ -38,8 +38,16 @@ def list_(as_json: bool) -> None:
 
 @experiment.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME..|all")
-@click.option("--size", type=click.Choice(["test", "full"]), default="test", show_default=True)
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True)
+@click.option(
+    "--size",
+    type=click.Choice(["test", "full"]),
+    default="test",
+    show_default=True,
+    help="full is the paper's",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="of every draw of the run"
+)
 @click.option(
     "--out", type=PATH, default=OUT, show_default=True, help="folder of results, of one size and seed"
 )

@@ -68,7 +68,9 @@ from rag_audit.privacy.choose import DEFAULT_EPS_ACC
 @click.option("--eps-acc", help=f"for the closed form  [default: {DEFAULT_EPS_ACC}]")
 @click.option("--delta-acc", help="[default: 1e-7]")
 @click.option("--delta", "--delta-policy", "delta", help="[default: 1e-5]")
-@click.option("--embedder", default="wordllama-256", show_default=True)
+@click.option(
+    "--embedder", default="wordllama-256", show_default=True, help="what embeds documents and questions"
+)
 @click.option("--model", type=PATH, help="folder of an ONNX embedder")
 @click.option(
     "--repeats",

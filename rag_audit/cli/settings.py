@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rag_audit.cli.common import signing_key
+from rag_audit.cli.common import patiently, signing_key
 from rag_audit.encoding.canonical import Json, jcs, read_json
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SetupError
@@ -57,6 +57,7 @@ def resume(directory: Path, *, low_memory: bool = False) -> Window:
     """Resume the window in a folder with the key that it was opened with."""
     settings = settings_of(directory)
     model = None if settings.model is None else Path(settings.model)
-    window = Window.resume(directory, key=signing_key(Path(settings.key)), model=model)
+    with patiently("reading the window back"):
+        window = Window.resume(directory, key=signing_key(Path(settings.key)), model=model)
     window.low_memory = low_memory
     return window

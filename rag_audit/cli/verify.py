@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rag_audit.cli.common import PATH, emit, json_option, say, signing_key
+from rag_audit.cli.common import PATH, emit, json_option, patiently, say, signing_key
 from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SchemaError
@@ -32,7 +32,11 @@ from rag_audit.ledger.note import sign_note
     help="a window before this one, to check the chain; repeat for each",
 )
 @click.option(
-    "--engine", type=click.Choice(["native", "py_ecc", "snarkjs"]), default="native", show_default=True
+    "--engine",
+    type=click.Choice(["native", "py_ecc", "snarkjs"]),
+    default="native",
+    show_default=True,
+    help="what decides about Groth16 proofs",
 )
 @click.option(
     "--challenge",
@@ -73,18 +77,19 @@ def verify(
     from rag_audit.verify.report import render
     from rag_audit.verify.verifier import verify_window
 
-    verdict = verify_window(
-        window,
-        trust=trust,
-        receipts=receipts,
-        previous=previous,
-        engine=engine,
-        challenges=challenges,
-        max_epsilon=max_epsilon,
-        allow_unsafe_setup=allow_unsafe_setup,
-        model=model,
-        attacks=attacks,
-    )
+    with patiently("verifying"):
+        verdict = verify_window(
+            window,
+            trust=trust,
+            receipts=receipts,
+            previous=previous,
+            engine=engine,
+            challenges=challenges,
+            max_epsilon=max_epsilon,
+            allow_unsafe_setup=allow_unsafe_setup,
+            model=model,
+            attacks=attacks,
+        )
     click.echo(json_text(verdict.as_json()) if as_json else render(verdict), nl=as_json)
     if as_json and verdict.measured is not None:
         for above in verdict.measured.above:

@@ -14,6 +14,7 @@ from rag_audit.cli.common import (
     emit,
     internal_error,
     json_option,
+    patiently,
     progress,
     say,
 )
@@ -129,8 +130,15 @@ def close(
     The estimator runs over the window's queries, and the coalition proof is made if the policy asks for one. After an
     interruption the same command resumes.
     """
+    show = progress("certificate")
     with resume(directory) as window, open_executor(address, workers=workers) as executor:
-        window.close(abandoned=abandon, certify=certify, executor=executor, progress=progress("certificate"))
+        with patiently("estimating coalitions") as quiet:
+
+            def shown(done: int, total: int) -> None:
+                quiet()
+                show(done, total)
+
+            window.close(abandoned=abandon, certify=certify, executor=executor, progress=shown)
         admit_notes(window, say)
         path = window.export()
         emit({"status": window.status, "records": len(window.records), "window": str(path)}, as_json)

@@ -251,6 +251,20 @@ def test_every_command_has_help(path: tuple[str, ...]) -> None:
     assert lines[0].startswith("Usage: ") and any(line.strip() for line in lines[2:3])
 
 
+def options(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, click.Option]]:
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        found = ((name, command.get_command(context, name)) for name in command.list_commands(context))
+        return [o for name, c in found if c is not None for o in options(c, (*path, name))]
+    return [(" ".join(path), p) for p in command.params if isinstance(p, click.Option)]
+
+
+def test_every_option_has_help() -> None:
+    every = options(main)
+    assert len(every) > 100
+    assert [(path, option.opts) for path, option in every if not (option.help or "").strip()] == []
+
+
 # Missing tools.
 
 

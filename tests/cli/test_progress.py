@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 
 import pytest
 
@@ -28,3 +29,21 @@ def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     show(1, 2)
     show(2, 2)
     assert capsys.readouterr().err == "\rproofs 1/2  0 s\rproofs 2/2  0 s\n"
+
+
+def test_work_of_unknown_length_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    spoken = threading.Event()
+
+    def say(line: str) -> None:
+        said.append(line)
+        spoken.set()
+
+    monkeypatch.setattr(common, "say", say)
+    monkeypatch.setattr(common, "LOGGED_EVERY_S", 0.001)
+    with common.patiently("verifying") as quiet:
+        assert spoken.wait(60)
+        quiet()
+        before = len(said)
+        assert not any(thread.name == "rag-audit-patience" for thread in threading.enumerate())
+    assert len(said) == before and said[0].startswith("verifying  ")

@@ -33,7 +33,8 @@ def admit_drand(
     """See `Window.admit_drand`."""
     source = context.state.beacon_source(0)
     if not isinstance(source, DrandBeacon):
-        raise WindowStateError("the opening names no drand round", field="beacon", found=source.source)
+        raise WindowStateError("the opening names no drand round", field="beacon", found=source.source,
+                               hint="the witnesses reveal: `witness beacon`, then run `open` again")  # fmt: skip
     if 0 in context.state.beacons:
         return
     signed, quorum = publisher.cosigned(1), len(context.witnesses)
@@ -48,7 +49,8 @@ def _admit_reveals(
     if entry in context.state.beacons:
         return
     if isinstance(source, DrandBeacon):
-        raise WindowStateError("the beacon is a drand round, not witnesses' nonces", field="beacon")
+        raise WindowStateError("the beacon is a drand round, not witnesses' nonces", field="beacon",
+                               hint=f"`rag-audit open --drand-signature` takes round {source.round}")  # fmt: skip
     signed = publisher.cosigned(size)
     named = [m.vkey for m in members_of(source)]
     quorum, window = len(context.witnesses), context.opening.window

@@ -162,7 +162,8 @@ class Keeper:
     def _beacon(self) -> bytes:
         beacon = self._context.state.beacons.get(0)
         if beacon is None:
-            raise WindowStateError("the window has no beacon yet", field="window")
+            raise WindowStateError("the window has no beacon yet", field="window",
+                                   hint="`rag-audit status` says which witness is waited for")  # fmt: skip
         return beacon
 
     def _associated(self, tenant: str, digest: str) -> bytes:

@@ -155,13 +155,17 @@ class Prover:
         unknown = (named or set()) - {r.seq for r in records}
         if unknown:
             raise WindowStateError(
-                "the entry is not a query record", field="challenge", found=sorted(unknown)[:5]
+                "the entry is not a query record",
+                field="challenge",
+                found=sorted(unknown)[:5],
+                hint="draw the challenge over this window's final checkpoint (`rag-audit challenge`)",
             )
         path = self._publisher.proof_path
         lost = next((r for r in records if r.proof is not None and not path(r).exists()), None)
         if lost is not None:
             raise StoreError("the proof that a record names is lost, and a new one would have another digest",
-                             field=f"record {lost.seq}", expected=str(path(lost)))  # fmt: skip
+                             field=f"record {lost.seq}", expected=str(path(lost)),
+                             hint="put the file back from a copy of the window's folder")  # fmt: skip
         return records
 
     def _grouped(

@@ -80,7 +80,11 @@ class Publisher:
         with self._writing:
             if not path.exists():
                 raise WindowStateError(
-                    "no such checkpoint was published", field="checkpoint", found=head.size
+                    "no such checkpoint was published",
+                    field="checkpoint",
+                    expected=[p.name for p in self._public.checkpoints()],
+                    found=head.size,
+                    hint="the witness cosigned another copy of the window: hand it this public folder",
                 )
             merged = merge_signatures(
                 [parse_note(path.read_bytes()), note], keys, max_bytes=MAX_CHECKPOINT_BYTES
