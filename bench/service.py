@@ -57,7 +57,7 @@ def opened(
     member = {"name": "witness", "vkey": str(witness.vkey), "commitment": witness.nonce_commitment().hex()}
     window = Window.open(
         root / "window", key=key, origin=key.name, policy=policy, roster=[a.roster_entry for a in asking],
-        documents={TENANT: [text(rng) for _ in range(documents)]}, opens_in=1_000,
+        documents={TENANT: [text(rng) for _ in range(documents)]}, opens_in=20_000,
         beacon=WitnessBeacon.parse({"source": "witnesses", "witnesses": [member]}, field="beacon"),
     )  # fmt: skip
     entry, checkpoint = jcs(window.opening.dump()), window.directory / "public" / "checkpoint-1.txt"

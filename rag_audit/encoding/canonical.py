@@ -72,6 +72,11 @@ def _plain(value: Any, depth: int) -> bool:  # Any: its exact type is looked at,
                 return False
         return True
     if kind is list or kind is tuple:
+        try:  # lists of texts, of hashes above all, in one step
+            if "".join(value).isascii():
+                return depth < MAX_DEPTH
+        except TypeError:
+            pass
         return all(_plain(item, depth + 1) for item in value)
     return value is None or kind is bool
 

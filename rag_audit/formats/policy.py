@@ -138,11 +138,18 @@ class Policy(Model):
 
     def rules_by_name(self, tenant: str) -> TenantRules:
         """`rules` of the named tenant, which the policy has."""
-        return self.rules(self._by_name[tenant])
+        found = self._rules.get(tenant)
+        if found is None:
+            found = self._rules[tenant] = self.rules(self._by_name[tenant])
+        return found
 
     def tenant(self, tenant: str) -> TenantPolicy | None:
         """The named tenant's part of the policy, or None."""
         return self._by_name.get(tenant)
+
+    @cached_property
+    def _rules(self) -> dict[str, TenantRules]:
+        return {}
 
     @cached_property
     def _by_name(self) -> dict[str, TenantPolicy]:

@@ -27,13 +27,17 @@ from rag_audit.formats.records import (
 from rag_audit.formats.requests import RequestSalts
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
 from rag_audit.ledger.keys import SigningKey, VerifierKey
-from rag_audit.ledger.merkle import leaf_hash, verify_inclusion
+from rag_audit.ledger.merkle import leaf_hash, path_root, verify_inclusion
 from rag_audit.ledger.tlog_proof import TlogProof
 from rag_audit.relation.field import to_hex
 from rag_audit.relation.native import listed_commitment, topk_commitment
 
 if TYPE_CHECKING:
     from rag_audit.ledger.tree import MerkleTree
+
+
+_BODY, _SIG, _END = b'{"body":', b',"sig":"', b'"}'
+"""The canonical JSON of a signed body around its two parts."""
 
 
 def make_receipt(
@@ -58,13 +62,16 @@ def make_receipt(
         positions=list(positions),
         documents=list(documents),
     )
-    message = receipt_message(origin, opening_digest, leaf_hash(record.canonical()), body)
-    signed = SignedReceiptBody(body=body, sig=key.sign(message).hex())
+    opened = body.canonical()
+    leaf, path = tree.leaf(record.seq), tree.inclusion_path(record.seq, size)
+    root = path_root(leaf, record.seq, size, path)
+    assert root is not None
+    sig = key.sign(receipt_message(origin, opening_digest, leaf, opened)).hex()
     proof = TlogProof(
         index=record.seq,
-        path=tuple(tree.inclusion_path(record.seq, size)),
-        checkpoint=Checkpoint(log_origin(origin, record.window), size, tree.root(size)).sign(key),
-        extra=signed.canonical(),
+        path=tuple(path),
+        checkpoint=Checkpoint(log_origin(origin, record.window), size, root).sign(key),
+        extra=_BODY + opened + _SIG + sig.encode() + _END,
     )
     return str(proof)
 
@@ -97,7 +104,8 @@ def open_receipt(
         raise EncodingError("the receipt's openings are not canonical JSON", field=f"{field}.extra")
     body = signed.body
     leaf = leaf_hash(body.record.canonical())
-    if not log_key.verifies(bytes.fromhex(signed.sig), receipt_message(origin, opening_digest, leaf, body)):
+    opened = proof.extra[len(_BODY) : -len(_SIG + signed.sig.encode() + _END)]  # as canonical as the whole
+    if not log_key.verifies(bytes.fromhex(signed.sig), receipt_message(origin, opening_digest, leaf, opened)):
         raise SignatureError("the receipt is not signed by the provider for this window", field=field)
     log = log_origin(origin, body.record.window)
     head: SignedCheckpoint = proof.verify(leaf, origin=log, log_key=log_key, field=field)

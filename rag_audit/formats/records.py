@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Annotated, Literal, TypeAlias
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import Field
 
 from rag_audit.encoding.canonical import Json, jcs, sha256
@@ -26,6 +25,7 @@ from rag_audit.formats.models import (
     One,
     Positive,
 )
+from rag_audit.ledger.keys import public_key
 from rag_audit.ledger.tlog_proof import MAX_PROOF_BYTES
 
 MAX_ENTRY_BYTES = 65_535
@@ -311,10 +311,13 @@ class SignedReceiptBody(Model):
     sig: Hex64
 
 
-def receipt_message(origin: str, opening: str, leaf: bytes, body: ReceiptBody) -> bytes:
-    """The bytes that the provider signs on a receipt."""
-    digest = sha256(jcs({"origin": origin, "opening": opening, "leaf": leaf.hex(), "body": body.dump()}))
-    return b"rag-audit/receipt/v1" + digest
+def receipt_message(origin: str, opening: str, leaf: bytes, body: bytes) -> bytes:
+    """The bytes that the provider signs on a receipt: the digest of the JCS of {body, leaf, opening, origin}.
+
+    :param body: canonical JSON of the openings, of which there are hundreds; it stands first, by its key
+    """
+    rest = jcs({"leaf": leaf.hex(), "opening": opening, "origin": origin})
+    return b"rag-audit/receipt/v1" + sha256(b'{"body":' + body + b"," + rest[1:])
 
 
 class DisclosedQuery(Model):
@@ -353,7 +356,7 @@ def answer_digest(salt_a: bytes, digests: list[bytes]) -> bytes:
 def verifies(key: bytes, message: bytes, signature: str) -> bool:
     """Whether `signature` (128 hex digits) is a valid Ed25519 signature (RFC 8032) by the 32-byte public `key`."""
     try:
-        Ed25519PublicKey.from_public_bytes(key).verify(bytes.fromhex(signature), message)
+        public_key(key).verify(bytes.fromhex(signature), message)
     except InvalidSignature:
         return False
     except ValueError as exc:

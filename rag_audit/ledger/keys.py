@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature
@@ -90,10 +91,19 @@ class VerifierKey:
     def verifies(self, signature: bytes, message: bytes) -> bool:
         """Whether `signature` is this key's Ed25519 signature (RFC 8032) over the raw `message`."""
         try:
-            Ed25519PublicKey.from_public_bytes(self.public).verify(signature, message)
+            public_key(self.public).verify(signature, message)
         except (InvalidSignature, ValueError):
             return False
         return True
+
+
+@lru_cache(maxsize=1 << 12)
+def public_key(public: bytes) -> Ed25519PublicKey:
+    """The key of 32 bytes, ready to verify with: most are asked for again.
+
+    :raises ValueError: the bytes are no public key
+    """
+    return Ed25519PublicKey.from_public_bytes(public)
 
 
 class SigningKey:

@@ -126,12 +126,17 @@ def _split(n: int) -> int:
 
 def verify_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
     """Whether `path` proves `leaf` (a leaf hash) at `index` under `root` (RFC 9162, 2.1.3.2)."""
-    if not 0 <= index < size or not _hashes(leaf, root, *path):
-        return False
+    return _hashes(leaf, root, *path) and path_root(leaf, index, size, path) == root
+
+
+def path_root(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes | None:
+    """The root to which `path` leads from `leaf` at `index` (RFC 9162, 2.1.3.2); None if it has another length."""
+    if not 0 <= index < size:
+        return None
     fn, sn, r = index, size - 1, leaf
     for p in path:
         if sn == 0:
-            return False
+            return None
         if fn & 1 or fn == sn:
             r = node_hash(p, r)
             while not fn & 1 and fn:
@@ -139,7 +144,7 @@ def verify_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes], 
         else:
             r = node_hash(r, p)
         fn, sn = fn >> 1, sn >> 1
-    return sn == 0 and r == root
+    return r if sn == 0 else None
 
 
 def verify_consistency(m: int, n: int, path: Sequence[bytes], root_m: bytes, root_n: bytes) -> bool:

@@ -7,13 +7,16 @@ The reference's permutation takes 5 ms, and a window of 10^5 records asks for hu
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from rag_audit import _native
 from rag_audit.errors import EncodingError
 from rag_audit.relation.field import digest_to_field, to_bytes
 from rag_audit.relation.poseidon import (
+    LIST_RUN,
     TAG_HELD,
     TAG_KEPT,
+    TAG_LIST,
     TAG_NOISE,
     TAG_QUERY,
     TAG_SEED,
@@ -21,7 +24,19 @@ from rag_audit.relation.poseidon import (
     TAG_TOPK,
     TAG_VECTOR,
 )
-from rag_audit.relation.vectors import BITS_PER_ELEMENT, pack_bits, pack_nibbles, pack_tokens
+from rag_audit.relation.vectors import (
+    BITS_PER_ELEMENT,
+    NIBBLE_BITS,
+    NIBBLE_OFFSET,
+    NIBBLES_PER_ELEMENT,
+    pack_bits,
+    pack_nibbles,
+    pack_tokens,
+)
+
+_FEW = 2 * LIST_RUN
+"""Elements up to which a list is hashed run by run from here; the core takes a longer one whole."""
+_HEX = bytes.maketrans(bytes(range(16)), b"0123456789abcdef")
 
 
 def hash_elements(*xs: int) -> int:
@@ -37,7 +52,23 @@ def hash_list(tag: int, xs: Iterable[int]) -> int:
 
     :raises EncodingError: an input is not a field element
     """
-    return int.from_bytes(_native.poseidon_hash_list(tag, b"".join(map(to_bytes, xs))), "big")
+    return _hash_list(tag, [to_bytes(x) for x in xs])
+
+
+@lru_cache(maxsize=1 << 10)
+def _start(tag: int, count: int) -> bytes:
+    """The hash with which every list of a tag and a length starts: of a query's short lists half the work."""
+    return _native.poseidon_hash(to_bytes(TAG_LIST) + to_bytes(tag) + to_bytes(count))
+
+
+def _hash_list(tag: int, elements: Sequence[bytes]) -> int:
+    """HL of elements of 32 bytes each."""
+    if len(elements) > _FEW:
+        return int.from_bytes(_native.poseidon_hash_list(tag, b"".join(elements)), "big")
+    running = _start(tag, len(elements))
+    for first in range(0, len(elements), LIST_RUN):
+        running = _native.poseidon_hash(running + b"".join(elements[first : first + LIST_RUN]))
+    return int.from_bytes(running, "big")
 
 
 def seed_commitment(s0: int, s1: int) -> int:
@@ -72,8 +103,27 @@ def text_query_commitment(salt: int, utf8: bytes) -> int:
 
 
 def vector_commitment(salt: int, vector: Iterable[int]) -> int:
-    """cq, the commitment to a query vector."""
-    return hash_list(TAG_VECTOR, [salt, *pack_nibbles(vector)])
+    """cq, the commitment to a query vector.
+
+    :raises EncodingError: a component is outside -8..7
+    """
+    return _hash_list(TAG_VECTOR, [to_bytes(salt), *_nibbles(list(vector))])
+
+
+def _nibbles(vector: Sequence[int]) -> list[bytes]:
+    """`pack_nibbles`, as bytes: 63 nibbles, the last one first, are the hexadecimal digits of an element."""
+    try:
+        shifted = bytes([component + NIBBLE_OFFSET for component in vector])
+    except ValueError:
+        shifted = b"\xff"
+    if max(shifted, default=0) >= 1 << NIBBLE_BITS:
+        return [*map(to_bytes, pack_nibbles(vector))]  # which names the component
+    digits = shifted.translate(_HEX).decode()
+    digits += f"{NIBBLE_OFFSET:x}" * (-len(digits) % NIBBLES_PER_ELEMENT)
+    return [
+        bytes.fromhex("0" + digits[first : first + NIBBLES_PER_ELEMENT][::-1])
+        for first in range(0, len(digits), NIBBLES_PER_ELEMENT)
+    ]
 
 
 def topk_commitment(salt: int, positions: Sequence[int]) -> int:

@@ -318,7 +318,7 @@ class Forge:
         record = (ListingRecord if "held" in value else QueryRecord).parse(value, field="record")
         body = ReceiptBody.parse({**held.body, "record": record.dump()}, field="body")
         message = receipt_message(
-            self.opening["origin"], digest_hex(self.opening), leaf_hash(record.canonical()), body
+            self.opening["origin"], digest_hex(self.opening), leaf_hash(record.canonical()), body.canonical()
         )
         signed = SignedReceiptBody(body=body, sig=(held.provider or self.provider).sign(message).hex())
         return str(

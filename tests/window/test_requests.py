@@ -440,13 +440,22 @@ def test_an_account_numbers_its_next_query_by_its_last_receipt(service: Service,
     service.ask(window, "law-1", QUESTIONS["law"][0])
     service.ask(window, "law-1", QUESTIONS["law"][1])
     window.shut()
-    account, digest = service.accounts["law-1"], window.opening_digest
-    folder = account.directory / "receipts"
-    assert account._answered(digest) == 2
-    (folder / f"{digest[:16]}-1.json").write_bytes(b"not read")
-    assert account._answered(digest) == 2
-    assert account._answered("0" * 64) == 0
-    (folder / f"{digest[:16]}-1.json").unlink()
-    assert account._answered(digest) == 1  # as many as there are receipts
+    digest, folder = window.opening_digest, service.accounts["law-1"].directory
+
+    def answered(named: str) -> int:
+        return Account(folder)._answered(named)
+
+    first, second = (folder / "receipts" / f"{digest[:16]}-{i}.json" for i in (1, 2))
+    assert answered(digest) == 2
+    kept, known = first.read_bytes(), Account(folder)
+    first.write_bytes(b"not read")
+    assert answered(digest) == known._answered(digest) == 2
+    assert answered("0" * 64) == 0
+    first.unlink()
+    assert answered(digest) == 1  # as many as there are receipts
     other = digest[:16] + "0" * 48
-    assert account._answered(other) == 0
+    assert answered(other) == 0
+    first.write_bytes(kept)
+    third = json.loads(second.read_bytes()) | {"i": 3}
+    (folder / "receipts" / f"{digest[:16]}-3.json").write_text(json.dumps(third))
+    assert known._answered(digest) == 3  # another process asked

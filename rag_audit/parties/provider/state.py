@@ -54,10 +54,10 @@ class LedgerState:
         self.changed = threading.Condition()
         self._in_flight: set[tuple[str, str | int]] = set()
         self._enrolling: dict[str, RosterEntry] = {}
-        self._built: dict[int, Entry] = {}
+        self._built: dict[int, tuple[Entry, bytes]] = {}
         self._last_ts = 0
         for raw in store.entries():
-            self._apply(parse_entry(parse_json(raw, source="ledger"), field="ledger"))
+            self._apply(parse_entry(parse_json(raw, source="ledger"), field="ledger"), leaf_hash(raw))
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -110,7 +110,8 @@ class LedgerState:
         with self._claimed(("enrolment", account.account)) as free:
             with self.changed:
                 if self.closing:
-                    raise WindowStateError("the window is closed", field="window")
+                    raise WindowStateError("the window is closed", field="window",
+                                           hint="put the account on the next roster: `account add`")  # fmt: skip
                 others = self.accounts | (self._enrolling if free else {account.account: account})
                 check_roster([*others.values(), account], self.policy)
                 self._enrolling[account.account] = account
@@ -173,20 +174,21 @@ class LedgerState:
         :raises RequestRefused: the slot has a record already
         :raises StoreError: the entry could not be written, and nothing was appended
         """
-        made: list[Entry] = []
+        made: list[tuple[Entry, bytes]] = []
 
         def build(seq: int) -> bytes:
             value = entry(seq) if callable(entry) else entry
-            made.append(value)
-            self._built[seq] = value
-            return value.canonical()
+            body = value.canonical()
+            made.append((value, leaf_hash(body)))
+            self._built[seq] = made[-1]
+            return body
 
         try:
             self.store.append(build, slot=slot, private=private).result()
         except SlotUsed as exc:
             raise RequestRefused("slot-used", exc.message, field="request.i") from exc
         with self.changed:
-            return self._apply(made[-1])
+            return self._apply(*made[-1])
 
     def timestamp(self) -> int:
         """The time of a new entry, never before the last entry; the store calls this in ledger order."""
@@ -204,18 +206,21 @@ class LedgerState:
             raise RequestRefused("closed", ended(self.opening), expected=self.opening.closes_at, found=now)
         return now
 
-    def _apply(self, entry: Entry) -> Entry:
-        """Update the state with the entries up to a durable one."""
+    def _apply(self, entry: Entry, leaf: bytes) -> Entry:
+        """Update the state with the entries up to a durable one.
+
+        :param leaf: the entry's leaf hash
+        """
         # Group commit may acknowledge in any order: entries are applied in the ledger's. Those before one that is
         # durable are so too.
         index = 0 if isinstance(entry, Opening) else entry.seq
         if index < len(self.entries):
             return entry
         while index > len(self.entries):
-            self._apply(self._built[len(self.entries)])
+            self._apply(*self._built[len(self.entries)])
         self._built.pop(index, None)
         self.entries.append(entry)
-        self.tree.append(leaf_hash(entry.canonical()))
+        self.tree.append(leaf)
         if isinstance(entry, BeaconEntry):
             self.beacons[entry.entry] = bytes.fromhex(entry.value)
         elif isinstance(entry, KeptEntry):

@@ -1,0 +1,50 @@
+"""What an account checks of an answer beyond its receipt: its own question, and the committed texts."""
+
+from __future__ import annotations
+
+from rag_audit.errors import InvalidProof
+from rag_audit.formats.receipts import OpenedReceipt
+from rag_audit.formats.records import document_digest
+from rag_audit.formats.requests import Answer
+from rag_audit.index.query import OpenedQuery
+from rag_audit.relation.field import to_hex
+
+
+def check_openings(query: OpenedQuery, receipt: OpenedReceipt) -> None:
+    """Check that a receipt's openings are those of the account's own question.
+
+    :raises InvalidProof: one is of another question
+    """
+    found = receipt.body
+    for name, expected, value in (
+        ("cq", query.cq, found.record.cq),
+        ("salt_k", to_hex(query.salts.top_k), found.salt_k),
+        ("salt_a", query.salts.answer.hex(), found.salt_a),
+    ):
+        if value != expected:
+            raise InvalidProof(
+                "the receipt is not about this query", field=f"receipt.{name}", expected=expected, found=value
+            )
+
+
+def check_documents(answer: Answer, receipt: OpenedReceipt) -> None:
+    """Check that an answer's texts are the committed ones at the receipt's positions, in rank order.
+
+    :raises InvalidProof: a text is another, left out or added, or the order is another
+    """
+    body = receipt.body
+    texts = {d.position: d.text for d in answer.documents}
+    handed = [d.position for d in answer.documents]
+    if handed != [p for p in body.positions if p in texts]:
+        raise InvalidProof(
+            "the answer is not in the receipt's order",
+            field="answer.documents",
+            expected=body.positions,
+            found=handed,
+        )
+    for position, document in zip(body.positions, body.documents, strict=True):
+        text = texts.get(position, "").encode()
+        if document_digest(bytes.fromhex(document.salt), text).hex() != document.hash:
+            raise InvalidProof(
+                "a text is not the committed document", field=f"answer.documents, position {position}"
+            )
