@@ -38,6 +38,11 @@ from rag_audit.verify.ahead import Parties
 @click.option(
     "--docs", type=PATH, help="folder with a <tenant>.jsonl or a folder of text files for each tenant"
 )
+@click.option(
+    "--text-alone",
+    is_flag=True,
+    help="drop all fields but `text` of the lines of <tenant>.jsonl, which are refused otherwise",
+)
 @click.option("--key", type=PATH, help="the provider's signing key (`rag-audit keygen`)")
 @click.option("--origin", help="the ledger's name; the key's name by default")
 @click.option(
@@ -78,6 +83,7 @@ def open_(
     policy_file: Path | None,
     roster: Path | None,
     docs: Path | None,
+    text_alone: bool,
     key: Path | None,
     origin: str | None,
     name: str,
@@ -109,7 +115,10 @@ def open_(
             nonces if drand is None else DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=drand)
         )
         before = None if previous is None else previous_window(previous, policy)
-        documents = {tenant: [d.text for d in texts] for tenant, texts in load_directory(docs).items()}
+        documents = {
+            tenant: [d.text for d in texts]
+            for tenant, texts in load_directory(docs, text_alone=text_alone).items()
+        }
         limits = {"query_tokens": policy.tokens.query, "document_tokens": policy.tokens.document}
         embedder = get_embedder(name, folder=model, **limits)
         accounts, witnessed = load_roster(roster), [m.vkey for m in members_of(nonces)]

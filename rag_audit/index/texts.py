@@ -48,7 +48,7 @@ class Document:
     text: str
 
 
-def load_directory(path: Path) -> dict[str, list[Document]]:
+def load_directory(path: Path, *, text_alone: bool = True) -> dict[str, list[Document]]:
     """Read the texts of each tenant: ``<tenant>.jsonl`` files at the top of `path` with one ``{"text": ..}`` a line,
     which are not cut; or, if there are none, the .txt, .md and .rst files below it, which are cut into chunks of whole
     paragraphs. A chunk is a part of its file's text, line for line.
@@ -56,13 +56,14 @@ def load_directory(path: Path) -> dict[str, list[Document]]:
     Each folder at the top is a tenant; files at the top belong to the tenant `default`. Hidden files and
     folders are passed over, links to folders are not followed.
 
+    :param text_alone: whether a line's other fields are passed over; if not, a line that has any is refused
     :raises DocumentsError: the folder is missing, unreadable or without text, or a folder's name is not a tenant's id
     :raises EncodingError: a file is not UTF-8, or a line is not JSON
-    :raises SchemaError: a line has no text
+    :raises SchemaError: a line has no text, or other fields where they are refused
     """
     tenants: dict[str, list[Document]] = {}
     if lists := sorted(path.glob("*.jsonl")):
-        return {_tenant(file.stem, file): list(_lines(file)) for file in lists}
+        return {_tenant(file.stem, file): list(_lines(file, text_alone)) for file in lists}
     for file in _text_files(path):
         inside = file.relative_to(path)
         tenant = inside.parts[0] if len(inside.parts) > 1 else DEFAULT_TENANT
@@ -92,7 +93,7 @@ def _tenant(name: str, place: Path) -> str:
     return name
 
 
-def _lines(file: Path) -> Iterator[Document]:
+def _lines(file: Path, text_alone: bool) -> Iterator[Document]:
     for number, line in enumerate(read_bytes(file, max_bytes=MAX_LINES_BYTES).split(b"\n"), 1):
         if not line.strip():
             continue
@@ -101,6 +102,10 @@ def _lines(file: Path) -> Iterator[Document]:
         text = value.get("text") if isinstance(value, dict) else None
         if not isinstance(text, str):
             raise SchemaError("the line is not a document", field=place, expected='{"text": ".."}')
+        if not text_alone and isinstance(value, dict) and (others := sorted(value.keys() - {"text"})):
+            raise SchemaError("a document has fields that no answer would hold", field=place, expected="text alone",
+                              found=", ".join(others),
+                              hint="put them into the text, or drop them: `open --text-alone`")  # fmt: skip
         yield Document(place, file.stem, place, text)
 
 

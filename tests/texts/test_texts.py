@@ -153,3 +153,12 @@ def test_a_line_without_text_is_refused_with_its_place(tmp_path: Path, line: str
     with pytest.raises(SchemaError) as caught:
         load_directory(tmp_path)
     assert caught.value.field == "law.jsonl#2"
+
+
+def test_fields_beside_the_text_are_dropped_only_if_asked(tmp_path: Path) -> None:
+    (tmp_path / "law.jsonl").write_text('{"text": "one"}\n{"text": "two", "source": "b", "id": "a"}\n')
+    assert [d.text for d in load_directory(tmp_path)["law"]] == ["one", "two"]
+    with pytest.raises(SchemaError) as caught:
+        load_directory(tmp_path, text_alone=False)
+    assert (caught.value.field, caught.value.found) == ("law.jsonl#2", "id, source")
+    assert "--text-alone" in str(caught.value.hint)
