@@ -1,5 +1,6 @@
 """The commands: what they print and write, and how bad input ends."""
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -54,6 +55,17 @@ def test_cells_in_two_processes_are_those_of_one(notes: Path, tmp_path: Path) ->
     assert [f.exit_code for f in found] == [0, 0]
     values = [[r["figures"]["auc"][0] for r in json.loads(f.stdout)["results"]] for f in found]
     assert values[0] == values[1]
+
+
+def test_a_missing_classifier_is_named_before_anything_is_asked(
+    notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "sklearn" else found(name))
+    out = tmp_path / "out"
+    done = run("attack", "run", "all", "--data", notes, "--out", out)
+    assert done.exit_code == 2 and "scikit-learn" in done.stderr and "ragaudit-zk[experiments]" in done.stderr
+    assert not [*out.rglob("*.json")]
 
 
 def test_a_bound_that_is_exceeded_ends_in_one(

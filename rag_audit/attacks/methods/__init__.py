@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 from rag_audit.attacks.interface import Attack, AttackError
 from rag_audit.attacks.methods.asking import Interrogation, RagMia
 from rag_audit.attacks.methods.continuing import (
@@ -14,6 +16,7 @@ from rag_audit.attacks.methods.continuing import (
 from rag_audit.attacks.methods.masking import Mba, MbaProxyOnly, MbaRandom, MbaWithoutSpelling
 from rag_audit.attacks.methods.shadow import ShadowAudit
 from rag_audit.attacks.methods.synthetic import EmbeddingScore, JaccardScore, NGramScore, Rmia
+from rag_audit.errors import SetupError
 
 ATTACKS: dict[str, type[Attack]] = {
     attack.name: attack
@@ -37,12 +40,15 @@ ATTACKS: dict[str, type[Attack]] = {
     )
 }
 """Every attack by its name on the command line."""
+CLASSIFYING = frozenset({S2miaModel.name, ShadowAudit.name})
+"""Attacks whose score scikit-learn learns."""
 
 
 def chosen(names: list[str]) -> list[Attack]:
     """The attacks of these names, `all` for every one.
 
     :raises AttackError: a name is unknown
+    :raises SetupError: an attack learns a classifier, and scikit-learn is not installed: said before anything is asked
     """
     wanted = list(ATTACKS) if "all" in names else list(dict.fromkeys(names))
     for name in wanted:
@@ -50,4 +56,10 @@ def chosen(names: list[str]) -> list[Attack]:
             raise AttackError(
                 "there is no such attack", field="NAMES", expected=", ".join(ATTACKS), found=name
             )
+    classifying = [name for name in wanted if name in CLASSIFYING]
+    if classifying and importlib.util.find_spec("sklearn") is None:
+        raise SetupError(
+            "scikit-learn, of which attacks learn a classifier, is not installed", field=classifying[0],
+            hint="pip install 'ragaudit-zk[experiments]', or name other attacks (`rag-audit attack list`)",
+        )  # fmt: skip
     return [ATTACKS[name]() for name in wanted]

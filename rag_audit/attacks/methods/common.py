@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from rag_audit.attacks.interface import AttackError, Floats, Reply, Scorer
-from rag_audit.errors import SetupError
 
 
 def first_feature(features: Floats) -> Floats:
@@ -30,18 +29,14 @@ class FirstFeature:
 def learn(features: Floats, labels: Floats, *, forest: bool) -> Scorer:
     """A classifier's probability of membership, by a random forest or logistic regression with a fixed seed.
 
-    :raises SetupError: scikit-learn is not installed
     :raises AttackError: the documents are all members, or all not
     """
-    try:
-        from sklearn.ensemble import RandomForestClassifier
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-    except ImportError as exc:
-        raise SetupError(
-            "this attack needs scikit-learn", hint="pip install 'ragaudit-zk[experiments]'"
-        ) from exc
+    # Imported here, since the other attacks need none of it; that it is there is asked where attacks are chosen.
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     if len(set(labels.tolist())) < 2:
         raise AttackError("nothing to learn from", field="reference", expected="members and others")
     model = (
