@@ -13,19 +13,13 @@ from dataclasses import dataclass
 
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import SetupError
+from rag_audit.errors.extras import EXTRAS
 from rag_audit.experiments.model import Cell, Experiment, Figure, Results, generator
 from rag_audit.experiments.registry import EXPERIMENTS
 from rag_audit.experiments.store import CorruptedCell, Store
 from rag_audit.proofs.executors import run_jobs
 
 log = logging.getLogger(__name__)
-
-INSTALLED_BY = {
-    "faiss": "experiments",
-    "matplotlib": "experiments",
-    "scipy": "experiments",
-    "wordllama": "provider",
-}
 
 
 @dataclass(frozen=True)
@@ -70,7 +64,7 @@ def check_needs(chosen: Sequence[Experiment], *, pictures: bool) -> None:
         if importlib.util.find_spec(name) is None:
             raise SetupError(
                 "a package that the experiments need is not installed", field=name,
-                hint=f"pip install 'ragaudit-zk[{INSTALLED_BY[name]}]'"
+                hint=f"pip install 'ragaudit-zk[{EXTRAS[name]}]'"
                 + (", or leave the pictures out (--no-pictures)" if name == "matplotlib" else ""),
             )  # fmt: skip
 

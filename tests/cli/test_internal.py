@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import errno
 import json
+import re
+import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.errors import ExitCode, MemoryLimitError
+from rag_audit.errors.extras import EXTRAS
 from tests.cli.test_cli import commands
 
 ROOT = Path(__file__).parents[2]
@@ -158,3 +162,33 @@ def test_results_are_lines_that_the_command_made() -> None:
                     if not split and any(isinstance(c, str) and "\n" in c for c in constants):
                         wrong.append(f"{path.name}:{node.lineno}")
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "words", [["attack", "run", "mba"], ["experiment", "run", "scalar", "--out", "results"]]
+)
+def test_a_package_of_another_role_is_named_with_what_installs_it(words: list[str], tmp_path: Path) -> None:
+    """In a process of its own, since the packages are imported once in a process."""
+    program = tmp_path / "without.py"
+    program.write_text(
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] == 'scipy':\n"
+        "            raise ModuleNotFoundError('none', name=name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "from rag_audit.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program), *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "SetupError" in done.stderr, done.stderr
+    assert "scipy" in done.stderr and "ragaudit-zk[experiments]" in done.stderr
+
+
+def test_every_optional_package_names_its_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    found = {(re.split(r"[\[>]", need)[0], extra) for extra, needs in extras.items() for need in needs}
+    distribution = {"faiss": "faiss-cpu", "sklearn": "scikit-learn"}
+    assert {(distribution.get(name, name), extra) for name, extra in EXTRAS.items()} <= found
