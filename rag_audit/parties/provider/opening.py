@@ -60,7 +60,7 @@ def require_future(policy: Policy, now: int) -> None:
     if policy.opens_at <= now:
         raise PolicyError("a window must be committed before it opens", field="policy.opens_at",
                           expected=f"later than {now}", found=policy.opens_at,
-                          hint="`open --opens-in` dates it once everything is committed")  # fmt: skip
+                          hint="`open --opens-in 15m` dates it once all is committed, and keeps what is")  # fmt: skip
 
 
 def begin(
