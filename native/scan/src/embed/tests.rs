@@ -415,7 +415,7 @@ fn every_token_has_its_mark() {
 /// Each component one step up and one down, with the distances that belong to it: one of them is negative.
 #[test]
 fn components_are_the_rounded_ones() {
-    let mut case = case(VOCABULARY, 20, 5, &[7, 30, 30]);
+    let mut case = case(VOCABULARY, 8, 5, &[7, 30, 30]);
     let right = case.witness().vector.clone();
     assert!(case.forged_vector(right.clone()));
     for (j, v) in right.iter().enumerate() {
@@ -664,8 +664,8 @@ fn batches_name_the_bad_ones() {
     let chunk = vec![(of(0), &proofs[0][..]); batch::CHUNK];
     let mut batch: Batch = Batch::new(Arc::clone(table), OfTable);
     let mut kept = Vec::new();
-    for _ in 0..3 {
-        assert_eq!(batch.add(&chunk), []);
+    for count in [batch::CHUNK, 3, 1] {
+        assert_eq!(batch.add(&chunk[..count]), []);
         kept.push(batch.kept());
     }
     assert!(batch.holds());

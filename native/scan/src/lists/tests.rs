@@ -476,8 +476,8 @@ fn a_batch_keeps_no_more_for_more_records() {
     let chunk = vec![cases[0].item(); batch::CHUNK];
     let mut batch: Batch = Batch::new(Arc::clone(&index), constants(&index));
     let mut kept = Vec::new();
-    for _ in 0..3 {
-        assert_eq!(batch.add(&chunk), []);
+    for count in [batch::CHUNK, 3, 1] {
+        assert_eq!(batch.add(&chunk[..count]), []);
         kept.push(batch.kept());
     }
     assert!(batch.holds());
