@@ -13,7 +13,7 @@ from typing import TypedDict, cast
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
 from rag_audit.encoding.canonical import jcs, parse_json, sha256
 from rag_audit.encoding.sealed import seal, unseal
-from rag_audit.errors import RequestRefused
+from rag_audit.errors import RequestRefused, StoreError
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.records import (
@@ -313,6 +313,18 @@ def unseal_retained(blob: bytes, key: bytes, associated: bytes) -> Retained:
     # What `seal_retained` wrote under the same key.
     value = cast(_RetainedJson, parse_json(plain, source="retained query"))
     return Retained(value["query"], value["salt"], tuple(value["positions"]))
+
+
+def open_retained(blob: bytes | None, key: bytes, opening_digest: str, record: QueryRecord) -> Retained:
+    """The retained data of a record's query.
+
+    :param blob: the record's private bytes in the ledger
+    :param key: the window's retention key
+    :raises StoreError: nothing was retained, or it cannot be opened
+    """
+    if blob is None:
+        raise StoreError("nothing was retained for this record", field=f"record {record.seq}")
+    return unseal_retained(blob, key, retained_context(opening_digest, record.account, record.i))
 
 
 def retained_context(opening_digest: str, account: str, i: int) -> bytes:

@@ -86,6 +86,17 @@ def test_an_open_window_is_estimated(service: Service) -> None:
         assert replace(found) == window.estimate()
 
 
+def test_another_release_of_the_embedder_makes_no_estimate(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with service.open() as window:
+        service.ask(window, "law-1", QUESTIONS["law"][0])
+        part = {**window.context.embedder.manifest(), "kind": "another"}
+        monkeypatch.setattr(type(window.context.embedder), "manifest", lambda self: part)
+        with pytest.raises(StoreError, match="not the committed one"):
+            WindowReader(window.directory).estimate()
+
+
 def test_a_folder_without_a_window_is_named(service: Service, tmp_path: Path) -> None:
     with pytest.raises(WindowStateError, match="no window in this folder"):
         WindowReader(tmp_path / "none")

@@ -10,7 +10,7 @@ from rag_audit.attest import answering
 from rag_audit.attest.answering import Retained
 from rag_audit.commit.commitment import Commitment, WindowSecrets
 from rag_audit.encoding.canonical import digest_hex
-from rag_audit.errors import StoreError, WindowStateError
+from rag_audit.errors import WindowStateError
 from rag_audit.formats.constants import STATEMENTS
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.policy import Policy
@@ -133,9 +133,7 @@ class Context:
         :raises StoreError: nothing was retained, or it cannot be opened
         """
         blob = self.state.store.private(record.seq)
-        if blob is None:
-            raise StoreError("nothing was retained for this record", field=f"record {record.seq}")
-        return answering.unseal_retained(blob, self.secrets.retention_key, self.sealed_under(record))
+        return answering.open_retained(blob, self.secrets.retention_key, self.opening_digest, record)
 
     def sealed_under(self, record: QueryRecord) -> bytes:
         """The associated data under which a record's query is encrypted."""

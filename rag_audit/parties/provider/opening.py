@@ -125,11 +125,21 @@ def read_back(
     :raises StoreError: the state is missing or altered, or the embedder is not the committed one
     """
     commitment, witnesses = load_commitment(folder, now)
-    part = commitment.manifest["embedder"]
-    tokens = commitment.policy.tokens
+    return commitment, witnesses, committed_embedder(commitment.manifest, commitment.policy, embedder, model)
+
+
+def committed_embedder(
+    manifest: Manifest, policy: Policy, embedder: Embedder | None = None, model: Path | None = None
+) -> Embedder:
+    """The embedder that a window committed to: the given one, or that of its name.
+
+    :param model: its files, if it has any and is not given itself
+    :raises StoreError: it is not the committed one
+    """
+    part, tokens = manifest["embedder"], policy.tokens
     embedder = embedder or get_embedder(
         part["kind"], folder=model, query_tokens=tokens.query, document_tokens=tokens.document
     )
     if embedder.manifest() != part:
         raise StoreError("the embedder is not the committed one", field="embedder", expected=part["kind"])
-    return commitment, witnesses, embedder
+    return embedder

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from rag_audit.attest.answering import retained_context, unseal_retained
+from rag_audit.attest.answering import open_retained
 from rag_audit.commit.commitment import WindowSecrets
 from rag_audit.commit.stored import StoredCommitment, load_stored
 from rag_audit.encoding.canonical import digest_hex, parse_json
@@ -15,12 +15,12 @@ from rag_audit.encoding.lock import hold
 from rag_audit.errors import StoreError, WindowStateError
 from rag_audit.estimate import Estimate, estimate_window
 from rag_audit.formats.layout import Layout
+from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import BeaconEntry, Closing, Enrolment, Entry, QueryRecord, parse_entry
-from rag_audit.index.embedders import get_embedder
-from rag_audit.index.query import OpenedQuery
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.store import read_ledger
+from rag_audit.parties.provider.opening import committed_embedder
 from rag_audit.parties.provider.waiting import local_time, missing_cosignatures, waited_for
 
 
@@ -77,26 +77,13 @@ class WindowReader:
         """The coalition estimate over the queries so far (`Window.estimate`).
 
         :param model: the folder of the committed embedder's files, if it has any
-        :raises StoreError: a retained query cannot be opened
+        :raises StoreError: a retained query cannot be opened, or the embedder is not the committed one
         """
-        limits = self.policy.tokens
-        part = self._stored.embedder["embedder"]
-        assert isinstance(part, dict)
-        embedder = get_embedder(
-            str(part["kind"]), folder=model, query_tokens=limits.query, document_tokens=limits.document
-        )
-        key, digest = (
-            WindowSecrets.load(self._layout.secrets).retention_key,
-            digest_hex(self._stored.opening.dump()),
-        )
-        vectors = []
-        for record in self.records:
-            blob = self._private[record.seq]
-            if blob is None:
-                raise StoreError("nothing was retained for this record", field=f"record {record.seq}")
-            kept = unseal_retained(blob, key, retained_context(digest, record.account, record.i))
-            vectors.append(OpenedQuery(kept.query, bytes.fromhex(kept.salt), embedder).vector)
-        return estimate_window(self.records, vectors, self.policy)
+        embedder = committed_embedder(check_manifest(self._stored.embedder), self.policy, model=model)
+        key = WindowSecrets.load(self._layout.secrets).retention_key
+        digest = digest_hex(self._stored.opening.dump())
+        kept = [open_retained(self._private[r.seq], key, digest, r) for r in self.records]
+        return estimate_window(self.records, [k.opened(embedder).vector for k in kept], self.policy)
 
     def standing(self, now: int) -> Standing:
         """Where the window stands.
