@@ -13,7 +13,7 @@ from rag_audit.errors import ExitCode
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.trust import Trust
 from rag_audit.verify.ahead import CHANGES, Parties, check_ahead
-from rag_audit.verify.case import Check, Status
+from rag_audit.verify.case import Check, Status, worst
 
 
 @click.command("check")
@@ -55,9 +55,7 @@ def _wanting(checks: Sequence[Check]) -> list[Check]:
 
 def _code(wanting: Sequence[Check]) -> ExitCode:
     """The exit code of a verdict with these checks."""
-    statuses = {c.status for c in wanting}
-    worst = (s for s in (Status.FAIL, Status.UNDECIDED, Status.UNMET) if s in statuses)
-    return next(worst, Status.PASS).exit_code
+    return worst({c.status for c in wanting}).exit_code
 
 
 def _row(check: Check) -> dict[str, object]:

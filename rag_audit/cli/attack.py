@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, json_option, progress
-from rag_audit.cli.options import whole_number
+from rag_audit.cli.options import seed_option, whole_number
 from rag_audit.cli.services import Options, service_of
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SetupError
@@ -105,9 +105,7 @@ def list_(as_json: bool) -> None:
     show_default=True,
     help="worlds of each kind for lower bounds",
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of every draw of the run"
-)
+@seed_option
 @click.option("--top-k", callback=whole_number, help="passages of an answer  [default: 5]")
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="processes, a cell each"
@@ -163,9 +161,7 @@ def run_(as_json: bool, **options: Any) -> None:
 @attack.command("tables")
 @click.argument("names", nargs=-1, metavar="[COLLECTION..]")
 @click.option("--members", callback=whole_number, help="attacked members, and as many others  [default: 500]")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of every draw of the run"
-)
+@seed_option
 @click.option(
     "--out", type=PATH, default=Path("attacks"), show_default=True, help="finished work is kept there"
 )

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, json_option
-from rag_audit.cli.options import whole_number
+from rag_audit.cli.options import seed_option, whole_number
 from rag_audit.cli.services import Options, documents_of, service_of
 from rag_audit.encoding.durable import replace_file
 
@@ -72,9 +72,7 @@ def insert(file: Path, docs: Path, out: Path, as_json: bool) -> None:
 @click.option(
     "--k", "accounts", callback=whole_number, help="accounts that ask for every canary  [default: 1]"
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of every draw of the run"
-)
+@seed_option
 @click.option("--out", type=PATH, default=Path("canaries"), show_default=True, help="folder of kept replies")
 @click.option("--generator", "generator_url", help="a chat endpoint that answers from the passages")
 @click.option("--model", help="the chat endpoint's model")

@@ -28,7 +28,7 @@ from rag_audit.errors import (
     SetupError,
     StoreError,
 )
-from rag_audit.errors.extras import EXTRAS
+from rag_audit.errors.extras import EXTRAS, missing
 from rag_audit.errors.printable import json_text, printable
 from rag_audit.ledger.keys import MAX_KEY_BYTES, SigningKey, VerifierKey
 
@@ -120,14 +120,10 @@ class Group(click.Group):
         except MemoryError as exc:
             raise MemoryLimitError("not enough memory", field="command") from exc
         except ModuleNotFoundError as exc:
-            extra = EXTRAS.get((exc.name or "").partition(".")[0])
-            if extra is None:
+            name = exc.name or ""
+            if name.partition(".")[0] not in EXTRAS:
                 raise
-            raise SetupError(
-                "a package that this command needs is not installed",
-                field=str(exc.name),
-                hint=f"pip install 'ragaudit-zk[{extra}]'",
-            ) from exc
+            raise missing(name) from exc
         except UnicodeDecodeError as exc:
             raise EncodingError("not UTF-8 text", field="input", found=f"byte {exc.start}") from exc
         except OSError as exc:

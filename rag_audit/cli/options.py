@@ -38,6 +38,9 @@ def parsed(
 
 
 model_option = click.option("--model", type=PATH, help="the folder of an ONNX embedder's files")
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of every draw of the run"
+)
 
 
 @parsed

@@ -21,6 +21,11 @@ class Settings(Model):
     model: str | None = None
     """path of the folder with the embedder's files, if it has any"""
 
+    @property
+    def model_folder(self) -> Path | None:
+        """`model` as a path."""
+        return None if self.model is None else Path(self.model)
+
 
 def settings_of(directory: Path) -> Settings:
     path = Layout(directory).settings
@@ -36,9 +41,7 @@ def settings_of(directory: Path) -> Settings:
 
 def stored_model(directory: Path) -> Path | None:
     """The folder of the embedder's files, where the command knows one."""
-    path = Layout(directory).settings
-    model = settings_of(directory).model if path.exists() else None
-    return None if model is None else Path(model)
+    return settings_of(directory).model_folder if Layout(directory).settings.exists() else None
 
 
 def store_settings(directory: Path, key: Path, model: Path | None) -> Path:
@@ -56,8 +59,8 @@ def store_settings(directory: Path, key: Path, model: Path | None) -> Path:
 def resume(directory: Path, *, low_memory: bool = False) -> Window:
     """Resume the window in a folder with the key that it was opened with."""
     settings = settings_of(directory)
-    model = None if settings.model is None else Path(settings.model)
     with patiently("reading the window back"):
-        window = Window.resume(directory, key=signing_key(Path(settings.key)), model=model)
+        key = signing_key(Path(settings.key))
+        window = Window.resume(directory, key=key, model=settings.model_folder)
     window.low_memory = low_memory
     return window

@@ -12,6 +12,7 @@ from rag_audit.encoding.canonical import Json, jcs, read_bytes, read_json, read_
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.layout import PublicFolder
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES, Publication
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
@@ -74,9 +75,8 @@ def _notes(public: Path, text: str, keys: Sequence[VerifierKey]) -> Note:
     return merge_signatures(notes, keys)
 
 
-def _leave(public: Path, name: str, note: Note, as_json: bool) -> None:
-    (public / "notes").mkdir(exist_ok=True)
-    path = public / "notes" / name
+def _leave(path: Path, note: Note, as_json: bool) -> None:
+    path.parent.mkdir(exist_ok=True)
     replace_file(path, str(note).encode())
     emit({"note": str(path)}, as_json, str(path))
 
@@ -119,7 +119,7 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
         text = read_text(public / "checkpoint-1.txt", max_bytes=MAX_NOTE_BYTES)
         note = member.cosign_opening(text, jcs(window.opening), log_key=log_key)
         size = 1
-    _leave(public, f"cosign-{size}-{member.vkey.name.replace('/', '_')}.txt", note, as_json)
+    _leave(PublicFolder(public).note("cosign", size, member.vkey.name), note, as_json)
 
 
 @witness.command("follow")
@@ -173,7 +173,7 @@ def beacon(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     merged = _notes(public, text, (log_key, *witnesses))
     reveal = member.reveal(merged, entry, log_key=log_key, witnesses=witnesses, quorum=quorum,
                            index=index, path=path)  # fmt: skip
-    _leave(public, f"beacon-{index + 1}-{member.vkey.name.replace('/', '_')}.txt", reveal, as_json)
+    _leave(PublicFolder(public).note("beacon", index + 1, member.vkey.name), reveal, as_json)
 
 
 def _named(public: Path, window: Publication) -> tuple[str, bytes, int, Sequence[bytes]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rag_audit.errors import SetupError
+
 EXTRAS = {
     "distributed": "dask",
     "faiss": "experiments",
@@ -15,3 +17,16 @@ EXTRAS = {
     "wordllama": "provider",
 }
 """Packages that not every role needs, and the extra that installs each."""
+
+
+def missing(package: str, otherwise: str = "") -> SetupError:
+    """The error where a package of `EXTRAS` is not installed.
+
+    :param otherwise: what helps instead of installing it, to be added to the hint
+    """
+    extra = EXTRAS[package.partition(".")[0]]
+    return SetupError(
+        "a package that is needed for this is not installed",
+        field=package,
+        hint=f"pip install 'ragaudit-zk[{extra}]'{otherwise}",
+    )

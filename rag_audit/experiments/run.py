@@ -12,8 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from rag_audit.encoding.canonical import Json
-from rag_audit.errors import SetupError
-from rag_audit.errors.extras import EXTRAS
+from rag_audit.errors.extras import missing
 from rag_audit.experiments.model import Cell, Experiment, Figure, Results, generator
 from rag_audit.experiments.registry import EXPERIMENTS
 from rag_audit.experiments.store import CorruptedCell, Store
@@ -62,11 +61,7 @@ def check_needs(chosen: Sequence[Experiment], *, pictures: bool) -> None:
         ["scipy", *(n for e in chosen for n in e.needs), *(["matplotlib"] if pictures else [])]
     ):
         if importlib.util.find_spec(name) is None:
-            raise SetupError(
-                "a package that the experiments need is not installed", field=name,
-                hint=f"pip install 'ragaudit-zk[{EXTRAS[name]}]'"
-                + (", or leave the pictures out (--no-pictures)" if name == "matplotlib" else ""),
-            )  # fmt: skip
+            raise missing(name, ", or leave the pictures out (--no-pictures)" if name == "matplotlib" else "")
 
 
 def measure(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from rag_audit.formats.constants import KEPT
 
@@ -28,6 +29,10 @@ class PublicFolder:
     def notes(self) -> Path:
         """The folder in which witnesses leave cosignatures and nonces."""
         return self.folder / "notes"
+
+    def note(self, kind: Literal["cosign", "beacon"], size: int, witness: str) -> Path:
+        """A witness's note on the checkpoint of the first `size` entries: its cosignature, or its revealed nonce."""
+        return self.notes / f"{kind}-{size}-{witness.replace('/', '_')}.txt"
 
     @property
     def challenges(self) -> Path:

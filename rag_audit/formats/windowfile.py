@@ -6,6 +6,7 @@ One self-contained file, or a directory whose large parts are siblings named by 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -100,11 +101,7 @@ class WindowFile(Model):
 
 def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
     """The parts of a window file that are stored beside it, by key."""
-    named = [
-        (key, _sibling_name(part["sibling"], field=f"{path.name}.{key}"))
-        for key, part in value.items()
-        if isinstance(part, dict) and set(part) == {"sibling"}
-    ]
+    named = _named_siblings(value, path)
     if lost := [f"{key}: {name}" for key, name in named if not (path.parent / name).exists()]:
         raise EncodingError("parts of the window file are missing", field=str(path), expected=", ".join(lost),
                             found=f"no such files in {path.parent}",
@@ -133,9 +130,17 @@ def stray_siblings(path: Path) -> list[Path]:
     :raises EncodingError: the window file cannot be read
     """
     value = parse_json(read_bytes(path, max_bytes=MAX_WINDOW_BYTES), source=path.name)
-    parts = value.values() if isinstance(value, dict) else []
-    named = {part["sibling"] for part in parts if isinstance(part, dict) and set(part) == {"sibling"}}
+    named = {name for _, name in _named_siblings(value, path)} if isinstance(value, dict) else set()
     return sorted(p for p in path.parent.iterdir() if _SIBLING.match(p.name) and p.name not in named)
+
+
+def _named_siblings(value: Mapping[str, Json], path: Path) -> list[tuple[str, str]]:
+    """The parts of a window file that stand beside it, with their files' names."""
+    return [
+        (key, _sibling_name(part["sibling"], field=f"{path.name}.{key}"))
+        for key, part in value.items()
+        if isinstance(part, dict) and set(part) == {"sibling"}
+    ]
 
 
 def _limit(found: int, most: int, unit: str, path: Path, hint: str | None = None) -> None:

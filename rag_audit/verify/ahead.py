@@ -75,7 +75,7 @@ def check_ahead(policy: Policy, trust: Trust, parties: Parties | None = None) ->
     found.figures["a1"] = _a1(policy, trust)
     found.figures["coalition"] = "not-checked" if policy.estimator.certificate is None else "checked"
     requirements.check_policy(found)
-    requirements.check_setup(found, _setup(found))
+    requirements.check_setup(found, _setups(found))
     _receipts(found, parties)
     if parties is not None:
         _parties(found, parties)
@@ -91,8 +91,8 @@ def _a1(policy: Policy, trust: Trust) -> str:
     return "proved" if all(map(trust.pins.artefact, tables)) else "proved(unpinned)"
 
 
-def _setup(found: Findings) -> str:
-    """The weakest setup that the window's proofs will rest on. A key or protocol that is not pinned is undecided."""
+def _setups(found: Findings) -> set[str]:
+    """The setups that the window's proofs will rest on. A key or protocol that is not pinned is undecided."""
     certificate, pins = found.policy.estimator.certificate, found.trust.pins
     kinds: set[str] = set()
     parts = [(f"proof.key.{t.tenant}", t.system, [*t.circuits.values()]) for t in found.policy.tenants]
@@ -113,7 +113,7 @@ def _setup(found: Findings) -> str:
                     raise SetupError("the circuit's key is not pinned", field="trust.pins.groth16", expected=circuit,
                                      found="no pin")  # fmt: skip
                 kinds.add(pin.setup)
-    return next((kind for kind in ("unsafe", "ceremony", "transparent") if kind in kinds), "none")
+    return kinds
 
 
 def _receipts(found: Findings, parties: Parties | None) -> None:

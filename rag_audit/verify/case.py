@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -53,6 +53,12 @@ class Status(StrEnum):
             Status.UNDECIDED: ExitCode.MALFORMED,
             Status.UNMET: ExitCode.UNMET,
         }[self]
+
+
+def worst(statuses: Collection[Status]) -> Status:
+    """The status that decides a verdict with checks of these."""
+    order = (Status.FAIL, Status.UNDECIDED, Status.UNMET)
+    return next((status for status in order if status in statuses), Status.PASS)
 
 
 class CheckJson(TypedDict):

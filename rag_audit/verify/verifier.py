@@ -22,7 +22,7 @@ from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import MAX_NOTE_BYTES
-from rag_audit.verify.case import Case, Check, CheckJson, NamedChallenge, ReceiptFile, Status
+from rag_audit.verify.case import Case, Check, CheckJson, NamedChallenge, ReceiptFile, worst
 from rag_audit.verify.checks import bound, coalition, ledger, opening, proof, receipt
 from rag_audit.verify.checks import trust as trust_checks
 from rag_audit.verify.checks.challenge import open_challenge
@@ -338,8 +338,7 @@ def _embedder(case: Case, model: Path | None) -> tuple[Embedder | None, list[str
 
 
 def _verdict(case: Case, notes: list[str]) -> Verdict:
-    statuses = {c.status for c in case.checks}
-    worst = next((s for s in (Status.FAIL, Status.UNDECIDED, Status.UNMET) if s in statuses), Status.PASS)
+    outcome = worst({c.status for c in case.checks})
     require = case.trust.require
     windows = {t.tenant: case.policy.rules(t).scores for t in case.policy.tenants}
     ranges = {f"{w.lo}..{w.hi}" for w in windows.values()}
@@ -375,4 +374,4 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
         *notes,
         f"queries are cut at {limit} tokens: of a longer question only the first {limit} are asked",
     ]
-    return Verdict(worst.exit_code, tuple(case.checks), figures, tuple(notes))
+    return Verdict(outcome.exit_code, tuple(case.checks), figures, tuple(notes))

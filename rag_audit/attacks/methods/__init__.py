@@ -16,7 +16,7 @@ from rag_audit.attacks.methods.continuing import (
 from rag_audit.attacks.methods.masking import Mba, MbaProxyOnly, MbaRandom, MbaWithoutSpelling
 from rag_audit.attacks.methods.shadow import ShadowAudit
 from rag_audit.attacks.methods.synthetic import EmbeddingScore, JaccardScore, NGramScore, Rmia
-from rag_audit.errors import SetupError
+from rag_audit.errors.extras import missing
 
 ATTACKS: dict[str, type[Attack]] = {
     attack.name: attack
@@ -56,10 +56,7 @@ def chosen(names: list[str]) -> list[Attack]:
             raise AttackError(
                 "there is no such attack", field="NAMES", expected=", ".join(ATTACKS), found=name
             )
-    classifying = [name for name in wanted if name in CLASSIFYING]
-    if classifying and importlib.util.find_spec("sklearn") is None:
-        raise SetupError(
-            "scikit-learn, of which attacks learn a classifier, is not installed", field=classifying[0],
-            hint="pip install 'ragaudit-zk[experiments]', or name other attacks (`rag-audit attack list`)",
-        )  # fmt: skip
+    if CLASSIFYING.intersection(wanted) and importlib.util.find_spec("sklearn") is None:
+        raise missing("sklearn", ", or leave out the attacks of which scikit-learn learns a classifier: "
+                      f"{', '.join(sorted(CLASSIFYING))}")  # fmt: skip
     return [ATTACKS[name]() for name in wanted]

@@ -49,11 +49,7 @@ def waited_for(opening: Opening, public: PublicFolder, witnesses: Sequence[Verif
         return (
             f"round {opening.beacon.round} of drand: `rag-audit open --drand-signature` takes its signature"
         )
-    notes = {path.name for path in public.notes.glob("beacon-1-*.txt")}
-    silent = [
-        w.name for w in opening.beacon.witnesses if f"beacon-1-{w.name.replace('/', '_')}.txt" not in notes
-    ]
-    if silent:
+    if silent := [w.name for w in opening.beacon.witnesses if not public.note("beacon", 1, w.name).exists()]:
         return (
             f"reveals of {', '.join(silent)}: each runs `rag-audit witness beacon`, then run `rag-audit open` on the"
             " window's folder again"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from decimal import Decimal
 from math import floor
 
@@ -25,10 +26,7 @@ from rag_audit.verify.case import Case, Findings, Status
 def check(case: Case) -> None:
     """Run the group, after all others, since it reads their figures."""
     check_policy(case)
-    setups = case.setups
-    # The weakest of the setups that the proofs rest on; scan proofs rest on none.
-    setup = next((s for s in ("unsafe", "ceremony", "transparent") if s in setups), "none")
-    check_setup(case, setup)
+    check_setup(case, case.setups)
     case.require("trust.records", len(case.queries) > 0, "at least one query record", len(case.queries))
     case.figures["records"] = len(case.queries)
     check_embedder(case, case.manifest["embedder"])
@@ -98,8 +96,9 @@ def check_policy(case: Findings) -> None:
                      f"{require.challenge} or better; --challenge names the verifier's own", drawn_by)  # fmt: skip
 
 
-def check_setup(case: Findings, setup: str) -> None:
-    """Check the weakest setup that the proofs rest on."""
+def check_setup(case: Findings, kinds: Collection[str]) -> None:
+    """Check the weakest of the setups that the proofs rest on; scan proofs rest on none."""
+    setup = next((s for s in ("unsafe", "ceremony", "transparent") if s in kinds), "none")
     case.figures["setup"] = setup
     case.require("trust.setup", setup in ("ceremony", "transparent") or case.trust.require.allow_unsafe_setup,
                  "no setup, one with two or more contributions, or allow_unsafe_setup", setup)  # fmt: skip
