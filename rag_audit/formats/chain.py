@@ -28,6 +28,14 @@ def is_complete(closing: Closing, size: int) -> bool:
     return not closing.abandoned and closing.queries > 0 and 0 <= beacons <= closing.enrolments
 
 
+def ended_at(closes_at: int, closing: Closing) -> int:
+    """When a closed window's interval ended: at its date, or at its closing record, after which it holds no entry.
+
+    :param closes_at: the opening's date
+    """
+    return min(closes_at, closing.ts)
+
+
 def abandoned_after(abandoned: int, complete: bool) -> int:
     """The count that the next opening has to state, after a window whose own opening stated `abandoned`."""
     return 0 if complete else abandoned + 1
@@ -76,6 +84,11 @@ class ClosedWindow:
     def complete(self) -> bool:
         """Whether the window is complete (`is_complete`)."""
         return is_complete(self.closing, self.head.size)
+
+    @property
+    def ended_at(self) -> int:
+        """When the window's interval ended (`ended_at`)."""
+        return ended_at(self.opening.closes_at, self.closing)
 
     def as_previous(self) -> PreviousWindow:
         """The reference to this window that the next opening carries."""

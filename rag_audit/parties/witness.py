@@ -19,7 +19,7 @@ from rag_audit.encoding.canonical import parse_json, sha256
 from rag_audit.encoding.durable import PRIVATE_MODE, create_private, read_private, replace_file
 from rag_audit.encoding.lock import locked
 from rag_audit.errors import SizeError, StoreError
-from rag_audit.formats.chain import is_complete
+from rag_audit.formats.chain import ended_at, is_complete
 from rag_audit.formats.records import Enrolment, Opening, WitnessBeacon, log_origin
 from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, open_checkpoint
 from rag_audit.ledger.keys import ALG_COSIGNATURE, ALG_ED25519, SigningKey, VerifierKey
@@ -204,10 +204,14 @@ class Witness:
                 f"consistency with size {log.size}, root {log.root}",
                 f"size {head.size}, root {head.root.hex()}",
             )
-            update = {"size": head.size, "root": head.root.hex()}
+            update: dict[str, object] = {"size": head.size, "root": head.root.hex()}
             if closing is not None:
                 record = check_closing(*closing, head, log.window, self._clock())
-                update |= {"closed": True, "complete": is_complete(record, head.size)}
+                update |= {
+                    "closed": True,
+                    "complete": is_complete(record, head.size),
+                    "closes_at": ended_at(log.closes_at, record),
+                }
             return self._sign(state, name, log.model_copy(update=update), parsed, self._clock())
 
     def follow(
@@ -251,7 +255,7 @@ class Witness:
             window=record.window,
             opening=digest,
             opens_at=record.opens_at,
-            closes_at=record.closes_at,
+            closes_at=ended_at(record.closes_at, end),
             size=head.size,
             root=head.root.hex(),
             closed=True,

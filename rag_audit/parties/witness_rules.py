@@ -30,6 +30,7 @@ class Log(Model):
     opening: Hex32
     opens_at: Millis
     closes_at: Millis
+    """the opening's date, or that of the closing record once an earlier one was cosigned"""
     size: Positive
     root: Hex32
     closed: bool

@@ -175,12 +175,30 @@ def test_a_predecessor_that_no_quorum_cosigned_shows_nothing(
     assert faults(found) == {"opening.chain", "trust.max_abandoned"}
 
 
-def test_overlapping_windows(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_that_closes_early_ends_its_interval(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chain = Chain(service)
     previous = chain.run("w-1", None, wait=False)
+    chain.run("w-2", previous)
+    first, second = (WindowFile.load(chain.file(name)) for name in ("w-1", "w-2"))
+    early = ClosedWindow.of(first, field="w-1").opening.closes_at
+    assert ClosedWindow.of(second, field="w-2").opening.opens_at < early
+    found = verify(chain, "w-2", monkeypatch, "w-1")
+    assert found.passed, found.deciding
+
+
+def test_overlapping_windows(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = Chain(service)
+    with service.open("w-1", window="w-1") as window:
+        service.ask(window, "law-1", QUESTIONS["law"][0])
+        service.clock.advance(50_000)  # the provider's clock is ahead when it closes
+        window.close()
+        service.clock.advance(-50_000)
+        service.finish(window)
     with monkeypatch.context() as patch:
         patch.setattr(witness_module, "check_chain", lambda *_: None)
-        chain.run("w-2", previous)
+        chain.run("w-2", chain.previous("w-1"))
     found = verify(chain, "w-2", monkeypatch, "w-1")
     assert found.exit_code is ExitCode.FAIL and faults(found) == {"opening.chain"}
     assert "overlapping" in line(found, "opening.chain")

@@ -162,11 +162,31 @@ def test_a_predecessor_with_another_end_is_refused(witness: Witness, log_key: Si
         cosign_first(witness, successor(first, log_key, previous=root))
 
 
-def test_overlapping_windows_are_refused(witness: Witness, log_key: SigningKey) -> None:
+def test_overlapping_windows_are_refused(witness: Witness, log_key: SigningKey, clock: Clock) -> None:
+    """The interval ends with its closing record, whose time may be a little ahead of the witness's clock."""
     first = opened(log_key)
-    run_window(witness, first, "w1")
+    cosign_first(witness, first)
+    ended = clock.now + 30_000
+    end(witness, first, "w1", queries=0, ts=ended)
     with pytest.raises(WitnessRefused, match="overlap"):
-        cosign_first(witness, successor(first, log_key, opens_at=OPENS + HOUR - 1))
+        cosign_first(witness, successor(first, log_key, previous=named(first, 1), opens_at=ended - 1))
+    cosign_first(witness, successor(first, log_key, previous=named(first, 1), opens_at=ended))
+
+
+def test_a_date_ends_an_interval_before_a_later_closing_record(
+    witness: Witness, log_key: SigningKey, clock: Clock
+) -> None:
+    first = opened(log_key)
+    cosign_first(witness, first)
+    clock.now = OPENS + HOUR - 20_000
+    end(witness, first, "w1", queries=0, ts=OPENS + HOUR + 30_000)
+    for early in (1, 0):
+        after = successor(first, log_key, previous=named(first, 1), opens_at=OPENS + HOUR - early)
+        if early:
+            with pytest.raises(WitnessRefused, match="overlap"):
+                cosign_first(witness, after)
+        else:
+            cosign_first(witness, after)
 
 
 def test_a_fork_is_refused(witness: Witness, log_key: SigningKey) -> None:

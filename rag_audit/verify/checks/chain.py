@@ -42,7 +42,7 @@ def _walk(case: Case, reached: list[ClosedWindow]) -> None:
     links = {window.digest: window for window in given}
     later = case.opening
     while later.previous is not None and (window := links.pop(later.previous.opening, None)) is not None:
-        overlap = window.opening.closes_at > later.opens_at
+        overlap = window.ended_at > later.opens_at
         found, root = later.previous.root, window.head.root.hex()
         if found != root or overlap:
             case.report("opening.chain", False, f"final root {root} of {window.opening.window}, intervals apart",
