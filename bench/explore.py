@@ -13,7 +13,6 @@ And the mechanisms made of coins, at as many positions as a power of two has tha
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from bench.common import emit, parser
-from bench.recall import Collection, scifact, squad
+from rag_audit.empirical.sets import Collection, collection
 from rag_audit.index.embedders import wordllama
 from rag_audit.privacy.explore.coins import CoinPoint, default_mechanisms, measure
 from rag_audit.privacy.explore.ladder import DEFAULT_MECHANISMS
@@ -114,24 +113,23 @@ def main() -> int:
     options.add_argument("--questions", type=int, default=2000, help="SQuAD questions")
     options.add_argument("--picture", type=Path, help="folder for a picture of each collection")
     args = options.parse_args()
-    data = Path(os.environ.get("RAG_AUDIT_DATA", "../shared/data"))
-    if not data.is_dir():
-        print(f"bench: no collections at {data}; set RAG_AUDIT_DATA", file=sys.stderr)
-        return 2
     embedder = wordllama.WordLlama()
     results = []
-    for key, collection in (("squad", squad(data, args.questions)), ("scifact", scifact(data))):
-        sample = sample_of(collection, embedder)
+    for key, texts in (
+        ("squad", collection("squad").sample(args.questions)),
+        ("scifact", collection("scifact")),
+    ):
+        sample = sample_of(texts, embedder)
         rows = reference(sample, embedder, compare=key == "squad")
         ladder = policies(sample, embedder)
-        points = made_of_coins(collection, embedder)
+        points = made_of_coins(texts, embedder)
         if args.picture is not None:
             draw(ladder, args.picture / f"explore-{key}.png", points)
         if not args.json:
-            show(collection.name, rows, ladder, points)
+            show(texts.name, rows, ladder, points)
         results.append(
             {
-                "collection": collection.name,
+                "collection": texts.name,
                 "reference": rows,
                 "policies": ladder.as_json(),
                 "mechanisms": [point.as_json() for point in points],
