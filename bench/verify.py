@@ -25,6 +25,7 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.encoding.canonical import digest_hex, sha256
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import RagAuditError
+from rag_audit.formats.passage import Passage
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.receipts import make_receipt
 from rag_audit.formats.records import (
@@ -94,7 +95,7 @@ class Builder:
 
     def _commit(self, records: int, accounts: int) -> Commitment:
         policy = _policy(self.embedder, records, accounts)
-        documents = dict.fromkeys(TENANTS, TEXTS)
+        documents = {tenant: [Passage(text) for text in TEXTS] for tenant in TENANTS}
         manifest = check_inputs(policy, self.roster, documents, self.embedder)
         drawn = WindowSecrets.draw(TENANTS)
         vectors = self.embedder.embed_documents(TEXTS)
@@ -103,7 +104,7 @@ class Builder:
             index = build_index(vectors, CAPACITY)
             blinding, path = to_bytes(drawn.index_salts[tenant]), self.folder / f"{tenant}.points"
             committed = scan.SYSTEM.commit_index(index.rows, blinding, path)
-            texts = dict(zip(index.positions, TEXTS, strict=True))
+            texts = dict(zip(index.positions, map(Passage, TEXTS), strict=True))
             tenants[tenant] = commit_tenant(tenant, index, texts, drawn, committed)
         return commit(origin=ORIGIN, policy=policy, roster=self.roster, manifest=manifest, tenants=tenants,
                       window_secrets=drawn, beacon=self._source("opening"), previous=None)  # fmt: skip

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rag_audit.commit.draft import draft_policy
     from rag_audit.encoding.canonical import jcs
+    from rag_audit.formats.passage import Passage
     from rag_audit.formats.policy import Policy
     from rag_audit.formats.publication import Publication
     from rag_audit.formats.records import WitnessBeacon
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Account",
     "HashTree",
+    "Passage",
     "Policy",
     "Publication",
     "Require",
@@ -60,6 +62,7 @@ __all__ = [
 _HOME = {
     "Account": "parties.account",
     "HashTree": "ledger.merkle",
+    "Passage": "formats.passage",
     "Policy": "formats.policy",
     "Publication": "formats.publication",
     "Require": "formats.trust",

@@ -6,7 +6,7 @@ nothing computed from a slot leaves the process before that (two queries in one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypedDict, cast
 
@@ -14,6 +14,7 @@ from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
 from rag_audit.encoding.canonical import jcs, parse_json, sha256
 from rag_audit.encoding.sealed import seal, unseal
 from rag_audit.errors import RequestRefused, StoreError
+from rag_audit.formats.passage import EMPTY
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.records import (
@@ -26,7 +27,7 @@ from rag_audit.formats.records import (
     document_digest,
     verifies,
 )
-from rag_audit.formats.requests import SignedRequest
+from rag_audit.formats.requests import AnsweredDocument, SignedRequest, answered
 from rag_audit.formats.tenants import ListingRules
 from rag_audit.index.embedders import Embedder, NothingToEmbed
 from rag_audit.index.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise, select
@@ -201,7 +202,7 @@ def document_openings(
     openings = []
     for position in positions:
         salt = window_secrets.document_salt(tenant.entry.tenant, position)
-        digest = document_digest(salt, tenant.texts.get(position, "").encode())
+        digest = document_digest(salt, tenant.documents_at.get(position, EMPTY).data)
         path = tenant.documents.inclusion_path(position, tenant.index.capacity)
         openings.append(DocumentOpening(hash=digest.hex(), salt=salt.hex(), path=[h.hex() for h in path]))
     return openings
@@ -332,7 +333,6 @@ def retained_context(opening_digest: str, account: str, i: int) -> bytes:
     return sha256(b"rag-audit/retained/v1" + jcs({"opening": opening_digest, "account": account, "i": i}))
 
 
-def texts_of(tenant: CommittedTenant, positions: Sequence[int]) -> list[tuple[int, str]]:
+def documents_of(tenant: CommittedTenant, positions: Sequence[int]) -> list[AnsweredDocument]:
     """The selected documents in rank order; empty positions are left out."""
-    texts: Mapping[int, str] = tenant.texts
-    return [(p, texts[p]) for p in positions if p in texts]
+    return [answered(p, tenant.documents_at[p]) for p in positions if p in tenant.documents_at]

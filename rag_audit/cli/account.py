@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from errno import ECONNABORTED
 from pathlib import Path
 
@@ -15,11 +15,11 @@ from rag_audit.cli.common import PATH, SOCKET, Group, emit, json_option, say, ve
 from rag_audit.cli.options import model_option, whole_number
 from rag_audit.encoding.canonical import Json, jcs, parse_json, read_bytes, read_json
 from rag_audit.errors import NotSent, SetupError
-from rag_audit.errors.printable import printable_text
+from rag_audit.errors.printable import printable, printable_text
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import CountersignedReceipt, RosterEntry
-from rag_audit.formats.requests import MAX_ANSWER_BYTES, SignedRequest
+from rag_audit.formats.requests import MAX_ANSWER_BYTES, AnsweredDocument, DescribedDocument, SignedRequest
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.parties.account import Account, check_receipt, embedder_of, tokens_beyond
 from rag_audit.parties.roster import add_to_roster
@@ -93,7 +93,7 @@ def query(
     if as_json or not answer.documents:
         emit(value, as_json, "(only empty positions were selected)")
     else:  # texts keep their own lines
-        click.echo("\n\n".join(printable_text(d.text) for d in answer.documents))
+        click.echo(_shown(answer.documents))
 
 
 @account.command("search")
@@ -114,11 +114,22 @@ def search(
     window.check()
     most = top_k or Policy.parse(window.policy, field="policy").top_k
     found = Account(directory).holdings(window).best(text, embedder_of(window, model), most)
-    value = {"documents": [{"position": position, "text": document} for position, document in found]}
+    value = {"documents": [document.dump() for document in found]}
     if as_json or not found:
         emit(value, as_json, "(the account holds no document of this window)")
     else:
-        click.echo("\n\n".join(printable_text(document) for _, document in found))
+        click.echo(_shown(found))
+
+
+def _shown(documents: Sequence[AnsweredDocument]) -> str:
+    """Documents for people: each text, and below it where it is from, if its metadata says so."""
+    return "\n\n".join("\n".join([printable_text(d.text), *_origin(d)]) for d in documents)
+
+
+def _origin(document: AnsweredDocument) -> list[str]:
+    fields = document.metadata if isinstance(document, DescribedDocument) else {}
+    named = [f"{name}: {printable(str(fields[name]))}" for name in ("id", "source") if name in fields]
+    return [f"[{', '.join(named)}]"] if named else []
 
 
 def over_socket(path: Path) -> Callable[[SignedRequest], Json]:

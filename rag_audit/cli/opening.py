@@ -19,6 +19,7 @@ from rag_audit.encoding.canonical import read_json
 from rag_audit.errors import PolicyError
 from rag_audit.formats.chain import ClosedWindow
 from rag_audit.formats.layout import Layout
+from rag_audit.formats.passage import Passage
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
 from rag_audit.formats.records import DrandBeacon, PreviousWindow, RosterEntry, WitnessBeacon
@@ -41,7 +42,7 @@ from rag_audit.verify.ahead import Parties
 @click.option(
     "--text-alone",
     is_flag=True,
-    help="drop all fields but `text` of the lines of <tenant>.jsonl, which are refused otherwise",
+    help="hand out texts alone: without the other fields of the lines of <tenant>.jsonl, and without files' names",
 )
 @click.option("--key", type=PATH, help="the provider's signing key (`rag-audit keygen`)")
 @click.option("--origin", help="the ledger's name; the key's name by default")
@@ -116,7 +117,7 @@ def open_(
         )
         before = None if previous is None else previous_window(previous, policy)
         documents = {
-            tenant: [d.text for d in texts]
+            tenant: [d.passage for d in texts]
             for tenant, texts in load_directory(docs, text_alone=text_alone).items()
         }
         limits = {"query_tokens": policy.tokens.query, "document_tokens": policy.tokens.document}
@@ -161,10 +162,11 @@ def open_(
     emit(result, as_json)
 
 
-def _warn_of_cuts(embedder: Embedder, documents: Mapping[str, Sequence[str]]) -> None:
+def _warn_of_cuts(embedder: Embedder, documents: Mapping[str, Sequence[Passage]]) -> None:
     """Print how many documents are longer than the part of them that is embedded."""
     limit = embedder.limits.document
-    for tenant, texts in documents.items():
+    for tenant, passages in documents.items():
+        texts = [passage.text for passage in passages]
         cut = sum(
             embedder.cut_documents(texts[first : first + EMBED_RUN])
             for first in range(0, len(texts), EMBED_RUN)

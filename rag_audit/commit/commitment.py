@@ -20,6 +20,7 @@ from rag_audit.encoding.durable import create_private, read_private
 from rag_audit.errors import PolicyError, SchemaError
 from rag_audit.formats.manifest import Manifest, as_json
 from rag_audit.formats.opening import check_roster, list_root
+from rag_audit.formats.passage import EMPTY, Passage
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publics import SlotKey, proof_constants
 from rag_audit.formats.records import (
@@ -42,7 +43,7 @@ from rag_audit.relation.field import from_hex, random_element, to_hex
 from rag_audit.relation.native import seed_commitment
 
 _DOCUMENT_BYTES = 64
-"""More than an answer has for a document beside its text."""
+"""More than an answer has for a document beside its text and metadata."""
 
 
 @dataclass(frozen=True)
@@ -130,14 +131,14 @@ class WindowSecrets:
 class CommittedTenant:
     """One tenant's private index and its public entry.
 
-    :param texts: the document at each occupied position
+    :param documents_at: the document at each occupied position
     :param documents: the tree whose root is C_docs, with one leaf for each position
     :param points: the points whose digest C_idx is; empty for proof systems without points
     """
 
     entry: TenantEntry
     index: TenantIndex
-    texts: Mapping[int, str]
+    documents_at: Mapping[int, Passage]
     documents: HashTree
     points: bytes = b""
 
@@ -169,12 +170,12 @@ def embedder_manifest(embedder: Embedder, policy: Policy) -> Manifest:
 def check_inputs(
     policy: Policy,
     roster: Sequence[RosterEntry],
-    documents: Mapping[str, Sequence[str]],
+    documents: Mapping[str, Sequence[Passage]],
     embedder: Embedder,
 ) -> Manifest:
     """Check that a window's inputs fit together.
 
-    :param documents: texts by tenant; every tenant of the policy must have its texts, within its capacity
+    :param documents: documents by tenant; every tenant of the policy must have its own, within its capacity
     :returns: the embedder's manifest
     :raises PolicyError: the policy is not well-formed, or roster and documents do not fit it
     :raises CapacityError: there are more documents than positions
@@ -198,21 +199,22 @@ def check_inputs(
     return manifest
 
 
-def check_answers(tenant: str, documents: Iterable[str], longest: int) -> None:
-    """Check that accounts can read every answer, that of the longest texts included.
+def check_answers(tenant: str, documents: Iterable[Passage], longest: int) -> None:
+    """Check that accounts can read every answer, that of the longest documents included.
 
     :param longest: the most documents of an answer
     :raises PolicyError: they are too long together
     """
     sizes = heapq.nlargest(
-        longest, (len(json.dumps(text, ensure_ascii=False).encode()) for text in documents)
+        longest,
+        (len(json.dumps(d.text, ensure_ascii=False).encode()) + len(d.metadata or b"") for d in documents),
     )
     room = MAX_ANSWER_BYTES - MAX_PROOF_BYTES - _DOCUMENT_BYTES * longest
     if (found := sum(sizes)) > room:
         raise PolicyError(
             "the longest answer of the tenant would be too large",
             field=f"documents.{tenant}",
-            expected=f"at most {room} bytes of JSON in the {longest} longest texts together",
+            expected=f"at most {room} bytes of JSON in the {longest} longest documents together",
             found=found,
             hint="cut long texts into passages, or list fewer documents",
         )
@@ -274,7 +276,7 @@ def check_circuits(policy: Policy, manifest: Manifest) -> None:
 def commit_tenant(
     tenant: str,
     index: TenantIndex,
-    texts: Mapping[int, str],
+    documents_at: Mapping[int, Passage],
     window_secrets: WindowSecrets,
     committed: IndexCommitment,
 ) -> CommittedTenant:
@@ -282,11 +284,11 @@ def commit_tenant(
 
     :param committed: what `ProofSystem.commit_index` made of this index
     """
-    documents = HashTree(
-        leaf_hash(document_digest(window_secrets.document_salt(tenant, p), texts.get(p, "").encode()))
+    tree = HashTree(
+        leaf_hash(document_digest(window_secrets.document_salt(tenant, p), documents_at.get(p, EMPTY).data))
         for p in range(index.capacity)
     )
     entry = TenantEntry(
-        tenant=tenant, capacity=index.capacity, c_idx=committed.digest.hex(), c_docs=documents.root().hex()
+        tenant=tenant, capacity=index.capacity, c_idx=committed.digest.hex(), c_docs=tree.root().hex()
     )
-    return CommittedTenant(entry, index, texts, documents, committed.points)
+    return CommittedTenant(entry, index, documents_at, tree, committed.points)

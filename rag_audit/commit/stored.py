@@ -27,6 +27,7 @@ from rag_audit.formats.layout import Layout
 from rag_audit.formats.manifest import Manifest, as_json, check_manifest
 from rag_audit.formats.models import Model
 from rag_audit.formats.opening import compared
+from rag_audit.formats.passage import Passage
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import Opening, RosterEntry, TenantEntry
 from rag_audit.formats.tenants import TenantPolicy
@@ -123,7 +124,7 @@ def commit_tenants(
     directory: Path,
     policy: Policy,
     manifest: Manifest,
-    documents: Mapping[str, Sequence[str]],
+    documents: Mapping[str, Sequence[Passage]],
     embedder: Embedder,
     progress: OpenProgress | None,
 ) -> tuple[WindowSecrets, dict[str, CommittedTenant]]:
@@ -138,22 +139,24 @@ def commit_tenants(
     window_secrets = _begin(directory, digest_hex(_inputs(policy, manifest, documents)), sorted(documents))
     tenants = {}
     for tenant_policy in policy.tenants:
-        texts = documents[tenant_policy.tenant]
-        index = _make_index(directory, tenant_policy, texts, embedder, progress)
-        placed = dict(zip(index.positions, texts, strict=True))
+        own = documents[tenant_policy.tenant]
+        index = _make_index(directory, tenant_policy, [d.text for d in own], embedder, progress)
+        placed = dict(zip(index.positions, own, strict=True))
         tenants[tenant_policy.tenant] = _committed(
             directory, tenant_policy, index, placed, window_secrets, progress
         )
     return window_secrets, tenants
 
 
-def _inputs(policy: Policy, manifest: Manifest, documents: Mapping[str, Sequence[str]]) -> dict[str, Json]:
+def _inputs(
+    policy: Policy, manifest: Manifest, documents: Mapping[str, Sequence[Passage]]
+) -> dict[str, Json]:
     """The inputs that determine the rows, the texts and their blindings."""
     tenants: list[Json] = []
     for tenant_policy in policy.tenants:
         over_texts = hashlib.sha256()
-        for text in documents[tenant_policy.tenant]:
-            data = text.encode("utf-8", "surrogatepass")
+        for document in documents[tenant_policy.tenant]:
+            data = document.data
             over_texts.update(len(data).to_bytes(8, "big") + data)
         tenants.append(
             {"tenant": tenant_policy.tenant, "system": tenant_policy.system, "texts": over_texts.hexdigest()}
@@ -227,7 +230,7 @@ def _committed(
     directory: Path,
     tenant_policy: TenantPolicy,
     index: TenantIndex,
-    texts: Mapping[int, str],
+    documents_at: Mapping[int, Passage],
     window_secrets: WindowSecrets,
     progress: OpenProgress | None = None,
 ) -> CommittedTenant:
@@ -238,14 +241,14 @@ def _committed(
     committed = proof_system(tenant_policy.system).commit_index(
         index.rows, salt, Layout(directory).points(name), progress=shown
     )
-    return commit_tenant(name, index, texts, window_secrets, committed)
+    return commit_tenant(name, index, documents_at, window_secrets, committed)
 
 
 def store_commitment(directory: Path, commitment: Commitment, witnesses: Sequence[VerifierKey]) -> None:
     """Store the rest of a commitment beside its indices: the texts, and the documents behind the opening."""
     with DocumentStore(Layout(directory).documents) as documents:
         for name, tenant in commitment.tenants.items():
-            documents.replace(name, tenant.texts)
+            documents.replace(name, tenant.documents_at)
     stored = StoredCommitment(
         opening=commitment.opening,
         policy=commitment.policy.dump(),
@@ -310,7 +313,9 @@ def load_commitment(directory: Path, now: int) -> tuple[Commitment, list[Verifie
             if tenant_policy is None:
                 raise StoreError("the stored tenants are not the policy's", field=f"tenant {name}")
             index = _load_index(directory, name)
-            tenants[name] = _committed(directory, tenant_policy, index, documents.texts(name), window_secrets)
+            tenants[name] = _committed(
+                directory, tenant_policy, index, documents.passages(name), window_secrets
+            )
             if tenants[name].entry != committed:
                 raise StoreError("the index or the texts changed inside the window", field=f"tenant {name}",
                                  expected=committed.dump(), found=tenants[name].entry.dump())  # fmt: skip

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from rag_audit.encoding.canonical import Json, jcs, sha256
 from rag_audit.formats.models import Count, FieldHex, Hex32, Hex64, Identifier, Model, One, Positive
+from rag_audit.formats.passage import Passage
 from rag_audit.relation.commitments import derive_salt
 
 REFUSALS = (
@@ -69,14 +70,46 @@ class AnsweredDocument(Model):
     position: Count
     text: str
 
+    @property
+    def passage(self) -> Passage:
+        """The document as it is committed to."""
+        return Passage(self.text)
+
+
+class DescribedDocument(AnsweredDocument):
+    """One document of an answer, with what its provider keeps beside the text."""
+
+    metadata: Annotated[dict[str, Json], Field(min_length=1)]
+
+    @property
+    def passage(self) -> Passage:
+        """The document as it is committed to."""
+        return Passage.of(self.text, self.metadata)
+
+
+def answered(position: int, passage: Passage) -> AnsweredDocument:
+    """A document as an answer has it."""
+    if passage.metadata is None:
+        return AnsweredDocument(position=position, text=passage.text)
+    return DescribedDocument(position=position, text=passage.text, metadata=passage.fields)
+
 
 class Answer(Model):
-    """An answer to an account: the documents in htopk order, without scores, and the receipt."""
+    """An answer to an account: the documents in htopk order, without scores, and the receipt.
+
+    It is of version 2 if a document has metadata, which a reader of version 1 does not know.
+    """
 
     type: Literal["answer"]
-    v: One
-    documents: list[AnsweredDocument]
+    v: Literal[1, 2]
+    documents: list[DescribedDocument | AnsweredDocument]
     receipt: str
+
+    @model_validator(mode="after")
+    def _version(self) -> Self:
+        if (self.v == 2) != any(isinstance(d, DescribedDocument) for d in self.documents):
+            raise ValueError("version 2 exactly if a document has metadata")
+        return self
 
 
 class Refusal(Model):

@@ -1,4 +1,4 @@
-"""The provider's texts, by tenant and position, which leave the store only as answers."""
+"""The provider's documents, by tenant and position, which leave the store only as answers."""
 
 from __future__ import annotations
 
@@ -10,19 +10,31 @@ from types import TracebackType
 from typing import Self
 
 from rag_audit.errors import StoreError
+from rag_audit.formats.passage import Passage
 
-_SCHEMA = """
+_TABLES = (
+    """
 CREATE TABLE IF NOT EXISTS documents (
     tenant TEXT NOT NULL,
     position INTEGER NOT NULL CHECK (position >= 0),
     text TEXT NOT NULL,
     PRIMARY KEY (tenant, position)
 ) STRICT, WITHOUT ROWID
-"""
+""",
+    """
+CREATE TABLE IF NOT EXISTS metadata (
+    tenant TEXT NOT NULL,
+    position INTEGER NOT NULL CHECK (position >= 0),
+    value TEXT NOT NULL,
+    PRIMARY KEY (tenant, position)
+) STRICT, WITHOUT ROWID
+""",
+)
+"""Texts, and of those documents that have any the metadata as canonical JSON."""
 
 
 class DocumentStore:
-    """Texts in one SQLite file that only its owner can read.
+    """Texts and their metadata in one SQLite file that only its owner can read.
 
     :raises StoreError: the file cannot be opened, is damaged, or cannot be written; every method may raise it
     """
@@ -33,32 +45,47 @@ class DocumentStore:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self._connection = sqlite3.connect(path, check_same_thread=False)
             with self._connection:
-                self._connection.execute(_SCHEMA)
+                for table in _TABLES:
+                    self._connection.execute(table)
         except (OSError, sqlite3.Error) as exc:
             raise self._error("the document store cannot be opened", exc) from exc
 
-    def replace(self, tenant: str, texts: Mapping[int, str]) -> None:
-        """Replace the tenant's texts, all of them or none.
+    def replace(self, tenant: str, documents: Mapping[int, Passage]) -> None:
+        """Replace the tenant's documents, all of them or none.
 
-        :param texts: texts by position; a position that is absent is empty
+        :param documents: documents by position; a position that is absent is empty
         """
         try:
             with self._connection:
                 self._connection.execute("DELETE FROM documents WHERE tenant = ?", (tenant,))
+                self._connection.execute("DELETE FROM metadata WHERE tenant = ?", (tenant,))
                 self._connection.executemany(
                     "INSERT INTO documents VALUES (?, ?, ?)",
-                    ((tenant, position, text) for position, text in texts.items()),
+                    ((tenant, position, document.text) for position, document in documents.items()),
+                )
+                self._connection.executemany(
+                    "INSERT INTO metadata VALUES (?, ?, ?)",
+                    (
+                        (tenant, p, d.metadata.decode())
+                        for p, d in documents.items()
+                        if d.metadata is not None
+                    ),
                 )
         except (sqlite3.Error, UnicodeEncodeError) as exc:
             raise self._error("the documents cannot be stored", exc) from exc
 
-    def texts(self, tenant: str) -> dict[int, str]:
-        """All texts of a tenant by position."""
+    def passages(self, tenant: str) -> dict[int, Passage]:
+        """All documents of a tenant by position."""
         try:
             rows = self._connection.execute(
-                "SELECT position, text FROM documents WHERE tenant = ? ORDER BY position", (tenant,)
+                "SELECT position, text, value FROM documents LEFT JOIN metadata USING (tenant, position)"
+                " WHERE tenant = ? ORDER BY position",
+                (tenant,),
             )
-            return {position: text for position, text in rows}
+            return {
+                position: Passage.stored(text, value, field=f"{self._path.name}, position {position}")
+                for position, text, value in rows
+            }
         except sqlite3.Error as exc:
             raise self._error("the documents cannot be read", exc) from exc
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from rag_audit.encoding.canonical import parse_json, read_bytes
+from rag_audit.encoding.canonical import Json, parse_json, read_bytes
 from rag_audit.encoding.durable import open_regular
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError
 from rag_audit.formats.models import Identifier
+from rag_audit.formats.passage import Passage
 
 MAX_LINES_BYTES = 4 << 30
 MAX_CHUNK = 800
@@ -40,26 +41,35 @@ class Document:
     :param id: unique in its collection
     :param group: the tenant it belongs to
     :param title: its name for people; for a docstring that of the object, `str.rsplit`
+    :param metadata: what goes into an answer beside the text, as `Passage` has it
     """
 
     id: str
     group: str
     title: str
     text: str
+    metadata: bytes | None = None
+
+    @property
+    def passage(self) -> Passage:
+        """The document as it is committed to."""
+        return Passage(self.text, self.metadata)
 
 
 def load_directory(path: Path, *, text_alone: bool = True) -> dict[str, list[Document]]:
-    """Read the texts of each tenant: ``<tenant>.jsonl`` files at the top of `path` with one ``{"text": ..}`` a line,
-    which are not cut; or, if there are none, the .txt, .md and .rst files below it, which are cut into chunks of whole
-    paragraphs. A chunk is a part of its file's text, line for line.
+    """Read the documents of each tenant: ``<tenant>.jsonl`` files at the top of `path` with one ``{"text": ..}`` a
+    line, which are not cut, and whose other fields (and those of `metadata`, an object) are the metadata; or, if there
+    are none, the .txt, .md and .rst files below it, which are cut into chunks of whole paragraphs. A chunk is a part of
+    its file's text, line for line; its metadata are an `id` and the file as `source`.
 
     Each folder at the top is a tenant; files at the top belong to the tenant `default`. Hidden files and
     folders are passed over, links to folders are not followed.
 
-    :param text_alone: whether a line's other fields are passed over; if not, a line that has any is refused
+    :param text_alone: whether documents go without metadata
     :raises DocumentsError: the folder is missing, unreadable or without text, or a folder's name is not a tenant's id
     :raises EncodingError: a file is not UTF-8, or a line is not JSON
-    :raises SchemaError: a line has no text, or other fields where they are refused
+    :raises SchemaError: a line has no text, or a field both beside `metadata` and inside it
+    :raises SizeError: a document's metadata is larger than `MAX_METADATA_BYTES`
     """
     tenants: dict[str, list[Document]] = {}
     if lists := sorted(path.glob("*.jsonl")):
@@ -70,7 +80,9 @@ def load_directory(path: Path, *, text_alone: bool = True) -> dict[str, list[Doc
         _tenant(tenant, path / tenant)
         for number, text in enumerate(_chunks(_read(file)), 1):
             title = f"{inside.as_posix()}#{number}"
-            tenants.setdefault(tenant, []).append(Document(title, tenant, title, text))
+            fields: dict[str, Json] = {} if text_alone else {"id": title, "source": inside.as_posix()}
+            metadata = Passage.of(text, fields, field=title).metadata
+            tenants.setdefault(tenant, []).append(Document(title, tenant, title, text, metadata))
     if not tenants:
         raise DocumentsError(
             "the folder holds no text",
@@ -98,15 +110,23 @@ def _lines(file: Path, text_alone: bool) -> Iterator[Document]:
         if not line.strip():
             continue
         place = f"{file.name}#{number}"
-        value = parse_json(line, source=place)
-        text = value.get("text") if isinstance(value, dict) else None
-        if not isinstance(text, str):
+        value = parse_json(line, source=place, reals=text_alone)
+        text = value.pop("text", None) if isinstance(value, dict) else None
+        if not isinstance(value, dict) or not isinstance(text, str):
             raise SchemaError("the line is not a document", field=place, expected='{"text": ".."}')
-        if not text_alone and isinstance(value, dict) and (others := sorted(value.keys() - {"text"})):
-            raise SchemaError("a document has fields that no answer would hold", field=place, expected="text alone",
-                              found=", ".join(others),
-                              hint="put them into the text, or drop them: `open --text-alone`")  # fmt: skip
-        yield Document(place, file.stem, place, text)
+        fields = {} if text_alone else _metadata(value, place)
+        yield Document(place, file.stem, place, text, Passage.of(text, fields, field=place).metadata)
+
+
+def _metadata(others: dict[str, Json], place: str) -> dict[str, Json]:
+    """The metadata of a line: the fields of its object `metadata`, and the line's own."""
+    inner = others.pop("metadata", None) or {}
+    if not isinstance(inner, dict):
+        raise SchemaError("a document's metadata is not an object", field=f"{place}.metadata")
+    if twice := sorted(inner.keys() & others.keys()):
+        raise SchemaError("a document has a field twice", field=place,
+                          expected="each beside `metadata` or inside it", found=", ".join(twice))  # fmt: skip
+    return {**others, **inner}
 
 
 def _text_files(path: Path) -> Iterator[Path]:

@@ -170,7 +170,7 @@ class Account:
         if isinstance(
             receipt.record, ListingRecord
         ):  # before the receipt, without which the request is repeated
-            self.holdings(window).add((d.position, d.text) for d in answer.documents)
+            self.holdings(window).add(answer.documents)
         kept = KeptReceipt(
             opening=digest, i=request.i, query=request.query, salt=request.salt, receipt=answer.receipt
         )

@@ -1,4 +1,4 @@
-"""What an account checks of an answer beyond its receipt: its own question, and the committed texts."""
+"""What an account checks of an answer beyond its receipt: its own question, and the committed documents."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def check_openings(query: OpenedQuery, receipt: OpenedReceipt) -> None:
 
 
 def check_documents(answer: Answer, receipt: OpenedReceipt) -> None:
-    """Check that an answer's texts are the committed ones at the receipt's positions, in rank order.
+    """Check that an answer's documents are the committed ones at the receipt's positions, in rank order.
 
-    :raises InvalidProof: a text is another, left out or added, or the order is another
+    :raises InvalidProof: a text or its metadata is another, left out or added, or the order is another
     """
     body = receipt.body
-    texts = {d.position: d.text for d in answer.documents}
+    texts = {d.position: d.passage.data for d in answer.documents}
     handed = [d.position for d in answer.documents]
     if handed != [p for p in body.positions if p in texts]:
         raise InvalidProof(
@@ -43,8 +43,9 @@ def check_documents(answer: Answer, receipt: OpenedReceipt) -> None:
             found=handed,
         )
     for position, document in zip(body.positions, body.documents, strict=True):
-        text = texts.get(position, "").encode()
-        if document_digest(bytes.fromhex(document.salt), text).hex() != document.hash:
+        data = texts.get(position, b"")
+        if document_digest(bytes.fromhex(document.salt), data).hex() != document.hash:
             raise InvalidProof(
-                "a text is not the committed document", field=f"answer.documents, position {position}"
+                "a text or its metadata is not the committed document's",
+                field=f"answer.documents, position {position}",
             )

@@ -13,7 +13,8 @@ from pathlib import Path
 from rag_audit.encoding.canonical import jcs, parse_json, read_bytes
 from rag_audit.encoding.durable import sync_directory
 from rag_audit.errors import EncodingError, SchemaError, SizeError, StoreError
-from rag_audit.formats.models import Count, Hex32, Model
+from rag_audit.formats.models import Hex32, Model
+from rag_audit.formats.requests import AnsweredDocument, DescribedDocument
 from rag_audit.index.embedders import Embedder, NothingToEmbed
 
 MAX_HOLDINGS_BYTES = 1 << 30
@@ -23,13 +24,6 @@ class _Header(Model):
     """The first line: the window, whose positions mean nothing in another."""
 
     opening: Hex32
-
-
-class _Line(Model):
-    """One document that was handed out."""
-
-    position: Count
-    text: str
 
 
 class Holdings:
@@ -42,28 +36,28 @@ class Holdings:
     def __init__(self, path: Path, opening: str) -> None:
         self._path = path
         self._opening = opening
-        self._texts: dict[int, str] | None = None
+        self._documents: dict[int, AnsweredDocument] | None = None
 
     @property
-    def texts(self) -> Mapping[int, str]:
+    def documents(self) -> Mapping[int, AnsweredDocument]:
         """The documents by position, in the order in which they came.
 
         :raises SchemaError: the file is of another window
         :raises EncodingError: the file is not one of holdings
         """
-        if self._texts is None:
-            self._texts = self._read()
-        return self._texts
+        if self._documents is None:
+            self._documents = self._read()
+        return self._documents
 
-    def add(self, documents: Iterable[tuple[int, str]]) -> None:
+    def add(self, documents: Iterable[AnsweredDocument]) -> None:
         """Append documents durably; those that are held already are left out.
 
         :raises StoreError: they cannot be written
         :raises SizeError: the file would exceed what is read of it; it stays as it is
         """
-        known = dict(self.texts)
-        fresh = {p: text for p, text in documents if p not in known}
-        lines = b"".join(jcs(_Line(position=p, text=t).dump()) + b"\n" for p, t in fresh.items())
+        known = dict(self.documents)
+        fresh = {d.position: d for d in documents if d.position not in known}
+        lines = b"".join(document.canonical() + b"\n" for document in fresh.values())
         if not lines:
             return
         try:
@@ -88,10 +82,10 @@ class Holdings:
                 os.close(descriptor)
         except OSError as exc:
             raise StoreError("cannot be written", field=str(self._path), found=exc.strerror) from exc
-        self._texts = known | fresh
+        self._documents = known | fresh
 
-    def best(self, question: str, embedder: Embedder, most: int) -> list[tuple[int, str]]:
-        """The best documents for a question, by exact score, then by smaller position, as (position, text).
+    def best(self, question: str, embedder: Embedder, most: int) -> list[AnsweredDocument]:
+        """The best documents for a question, by exact score, then by smaller position.
 
         A listing tenant hands a document to an account once, and in no order of relevance; what it was handed, the
         account ranks by itself.
@@ -100,22 +94,21 @@ class Holdings:
         :param most: the most documents
         :raises NothingToEmbed: the question is empty
         """
-        held = [(position, text) for position, text in self.texts.items() if text]
+        held = [document for document in self.documents.values() if document.text]
         if not held:
             return []
         query = embedder.embed_query(question).astype("int32")
 
-        def place(document: tuple[int, str]) -> tuple[bool, int, int]:
-            position, text = document
+        def place(document: AnsweredDocument) -> tuple[bool, int, int]:
             try:
-                score = int(embedder.embed_documents([text])[0].astype("int32") @ query)
+                score = int(embedder.embed_documents([document.text])[0].astype("int32") @ query)
             except NothingToEmbed:  # a provider may hand out whatever it committed to
-                return True, 0, position
-            return False, -score, position
+                return True, 0, document.position
+            return False, -score, document.position
 
         return sorted(held, key=place)[:most]
 
-    def _read(self) -> dict[int, str]:
+    def _read(self) -> dict[int, AnsweredDocument]:
         if not self._path.exists():
             return {}
         data = read_bytes(self._path, max_bytes=MAX_HOLDINGS_BYTES)
@@ -127,14 +120,16 @@ class Holdings:
         if header.opening != self._opening:
             raise SchemaError("the file holds documents of another window", field=name, expected=self._opening,
                               found=header.opening)  # fmt: skip
-        found: dict[int, str] = {}
+        found: dict[int, AnsweredDocument] = {}
         for number, raw in enumerate(lines[1:], 2):
-            line = _Line.parse(parse_json(raw, source=name), field=f"{name}, line {number}")
+            value = parse_json(raw, source=name)
+            kind = DescribedDocument if isinstance(value, dict) and "metadata" in value else AnsweredDocument
+            line = kind.parse(value, field=f"{name}, line {number}")
             if line.position in found:
                 raise EncodingError(
                     "a position is held twice", field=f"{name}, line {number}", found=line.position
                 )
-            found[line.position] = line.text
+            found[line.position] = line
         return found
 
 

@@ -8,35 +8,42 @@ from pathlib import Path
 import pytest
 
 from rag_audit.errors import StoreError
+from rag_audit.formats.passage import Passage
 from rag_audit.index.documents import DocumentStore
+
+
+def texts(*documents: tuple[int, str]) -> dict[int, Passage]:
+    return {position: Passage(text) for position, text in documents}
 
 
 def test_texts_survive_reopening_and_keep_their_order(tmp_path: Path) -> None:
     path = tmp_path / "documents.sqlite"
     with DocumentStore(path) as store:
-        store.replace("t1", {3: "drei", 0: "zero", 9: "später"})
-        store.replace("t2", {0: "other"})
+        store.replace("t1", texts((3, "drei"), (0, "zero"), (9, "später")))
+        store.replace("t2", {0: Passage.of("other", {"id": 7, "source": "a/b"})})
     with DocumentStore(path) as store:
-        assert store.texts("t1") == {0: "zero", 3: "drei", 9: "später"}
-        assert store.texts("t2") == {0: "other"}
-        assert store.texts("t3") == {}
+        assert list(store.passages("t1").items()) == list(
+            texts((0, "zero"), (3, "drei"), (9, "später")).items()
+        )
+        assert store.passages("t2") == {0: Passage("other", b'{"id":7,"source":"a/b"}')}
+        assert store.passages("t3") == {}
 
 
 def test_replacing_forgets_the_former_texts(tmp_path: Path) -> None:
     with DocumentStore(tmp_path / "d") as store:
-        store.replace("t", {0: "old", 1: "old too"})
-        store.replace("t", {1: "new"})
-        assert store.texts("t") == {1: "new"}
+        store.replace("t", {0: Passage("old"), 1: Passage.of("old too", {"id": "1"})})
+        store.replace("t", texts((1, "new")))
+        assert store.passages("t") == texts((1, "new"))
 
 
 def test_failed_replacement_changes_nothing(tmp_path: Path) -> None:
     with DocumentStore(tmp_path / "d") as store:
-        store.replace("t", {0: "kept"})
+        store.replace("t", texts((0, "kept")))
         with pytest.raises(StoreError, match="cannot be stored"):
-            store.replace("t", {1: "new", -1: "negative position"})
+            store.replace("t", texts((1, "new"), (-1, "negative position")))
         with pytest.raises(StoreError, match="cannot be stored"):
-            store.replace("t", {1: "lone surrogate \ud800"})
-        assert store.texts("t") == {0: "kept"}
+            store.replace("t", texts((1, "lone surrogate \ud800")))
+        assert store.passages("t") == texts((0, "kept"))
 
 
 def test_only_the_owner_can_read(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.errors import EncodingError, SchemaError
+from rag_audit.errors import EncodingError, RagAuditError, SchemaError
+from rag_audit.formats.passage import Passage
 from rag_audit.index.texts import MAX_CHUNK, DocumentsError, load_directory
 
 
@@ -156,9 +157,33 @@ def test_a_line_without_text_is_refused_with_its_place(tmp_path: Path, line: str
 
 
 def test_fields_beside_the_text_are_dropped_only_if_asked(tmp_path: Path) -> None:
-    (tmp_path / "law.jsonl").write_text('{"text": "one"}\n{"text": "two", "source": "b", "id": "a"}\n')
-    assert [d.text for d in load_directory(tmp_path)["law"]] == ["one", "two"]
-    with pytest.raises(SchemaError) as caught:
+    lines = '{"text": "one"}\n{"text": "two", "source": "b", "metadata": {"year": 7}}\n{"text": "3", "metadata": null}\n'
+    (tmp_path / "law.jsonl").write_text(lines)
+    assert [d.passage for d in load_directory(tmp_path)["law"]] == list(map(Passage, ("one", "two", "3")))
+    kept = [d.passage for d in load_directory(tmp_path, text_alone=False)["law"]]
+    assert kept == [Passage("one"), Passage.of("two", {"source": "b", "year": 7}), Passage("3")]
+
+
+@pytest.mark.parametrize(
+    "fields, error",
+    [
+        ('"id": 1, "metadata": {"id": 1}', SchemaError),
+        ('"metadata": 7', SchemaError),
+        ('"score": 0.5', EncodingError),
+    ],
+)
+def test_metadata_that_cannot_be_kept_is_refused_unless_dropped(
+    tmp_path: Path, fields: str, error: type[RagAuditError]
+) -> None:
+    (tmp_path / "law.jsonl").write_text(f'{{"text": "one"}}\n{{"text": "two", {fields}}}\n')
+    with pytest.raises(error) as caught:
         load_directory(tmp_path, text_alone=False)
-    assert (caught.value.field, caught.value.found) == ("law.jsonl#2", "id, source")
-    assert "--text-alone" in str(caught.value.hint)
+    assert str(caught.value.field).startswith("law.jsonl#2")
+    assert [d.text for d in load_directory(tmp_path)["law"]] == ["one", "two"]
+
+
+def test_a_file_s_chunks_name_it(tmp_path: Path) -> None:
+    (tmp_path / "law").mkdir()
+    (tmp_path / "law" / "bail.md").write_text("Bail is money.")
+    [found] = load_directory(tmp_path, text_alone=False)["law"]
+    assert found.passage.fields == {"id": "law/bail.md#1", "source": "law/bail.md"}

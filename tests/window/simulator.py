@@ -16,6 +16,7 @@ from rag_audit.commit.draft import draft_policy
 from rag_audit.commit.stored import OpenProgress
 from rag_audit.encoding.canonical import jcs
 from rag_audit.formats.challenge import Challenge
+from rag_audit.formats.passage import Passage
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import PreviousWindow, WitnessBeacon
@@ -146,7 +147,7 @@ class Service:
         name: str = "window",
         *,
         previous: PreviousWindow | None = None,
-        documents: Mapping[str, Sequence[str]] = TEXTS,
+        documents: Mapping[str, Sequence[str | Passage]] = TEXTS,
         opens_in: int | None = None,
         progress: OpenProgress | None = None,
         witnesses: Sequence[VerifierKey] = (),

@@ -1,14 +1,17 @@
 """What an account checks of an answer before it keeps the receipt."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from rag_audit.commit import commitment
-from rag_audit.errors import InvalidProof, PolicyError
+from rag_audit.encoding.canonical import MAX_DEPTH, Json
+from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, SizeError
+from rag_audit.formats.passage import MAX_METADATA_BYTES, MAX_METADATA_VALUES, Passage
 from rag_audit.formats.publication import Publication
-from tests.window.simulator import QUESTIONS, Service
+from rag_audit.formats.requests import Answer
+from tests.window.simulator import QUESTIONS, TEXTS, Service
 
 Documents = list[dict[str, Any]]
 
@@ -34,9 +37,9 @@ def reordered(documents: Documents) -> Documents:
     return documents[::-1]
 
 
-def _answered(service: Service) -> tuple[Any, Any, Any, dict[str, Any]]:
+def _answered(service: Service, **changes: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
     """An answer with at least two texts: five of eight positions are listed, and three are empty."""
-    window = service.open(top_k=5)
+    window = service.open(top_k=5, **changes)
     publication = Publication.load(window.directory / "public")
     request = service.accounts["law-1"].request(publication, QUESTIONS["law"][0])
     return service.accounts["law-1"], publication, request, window.handle(request.dump()).dump()
@@ -61,10 +64,92 @@ def test_no_answer_is_longer_than_accounts_read(monkeypatch: pytest.MonkeyPatch)
     """The two longest of three texts: quotes, and what JSON makes of a line break, count."""
     room = commitment.MAX_PROOF_BYTES + 2 * 64 + 20
     monkeypatch.setattr(commitment, "MAX_ANSWER_BYTES", room)
-    texts = ["a" * 10, "b", "\n" * 3]
+    texts = [Passage("a" * 10), Passage("b"), Passage("\n" * 3)]
     commitment.check_answers("law", texts, 2)
     with pytest.raises(PolicyError, match="the longest answer of the tenant would be too large") as caught:
-        commitment.check_answers("law", [*texts, "c" * 7], 2)
+        commitment.check_answers("law", [*texts, Passage("c" * 7)], 2)
     assert caught.value.field == "documents.law"
-    assert str(caught.value.expected).startswith("at most 20 bytes of JSON in the 2 longest texts")
+    assert str(caught.value.expected).startswith("at most 20 bytes of JSON in the 2 longest documents")
     assert caught.value.found == 21
+    with pytest.raises(PolicyError):
+        commitment.check_answers("law", [*texts, Passage.of("b", {"id": 1})], 2)
+
+
+DESCRIBED = [Passage.of(text, {"id": f"law/{n}", "year": 1900 + n}) for n, text in enumerate(TEXTS["law"])]
+
+
+def another_value(documents: Documents) -> Documents:
+    return [{**documents[0], "metadata": {**documents[0]["metadata"], "year": 2000}}, *documents[1:]]
+
+
+def no_metadata(documents: Documents) -> Documents:
+    return [{"position": documents[0]["position"], "text": documents[0]["text"]}, *documents[1:]]
+
+
+def exchanged(documents: Documents) -> Documents:
+    first, second = documents[0]["metadata"], documents[1]["metadata"]
+    return [{**documents[0], "metadata": second}, {**documents[1], "metadata": first}, *documents[2:]]
+
+
+def described_otherwise(documents: Documents) -> Documents:
+    """The bytes under the leaf are read as a text as far as a text can hold them."""
+    data = Passage.of(documents[0]["text"], documents[0]["metadata"]).data
+    return [{"position": documents[0]["position"], "text": data[1:].decode()}, *documents[1:]]
+
+
+@pytest.mark.parametrize(
+    "cheat", [another_value, no_metadata, exchanged, described_otherwise], ids=lambda c: c.__name__
+)
+def test_metadata_that_is_not_the_committed_one_is_refused(
+    service: Service, cheat: Callable[[Documents], Documents]
+) -> None:
+    account, publication, request, reply = _answered(service, documents={**TEXTS, "law": DESCRIBED})
+    with pytest.raises(InvalidProof):
+        account.accept(
+            publication, request, {**reply, "documents": cheat(reply["documents"])}, service.key.verifier
+        )
+    kept = account.accept(publication, request, reply, service.key.verifier)
+    assert reply["v"] == 2 and {d.passage for d in kept.documents} < set(DESCRIBED)
+
+
+def test_a_described_document_is_no_text() -> None:
+    """What begins with a byte that UTF-8 never has is the bytes of no text alone, whatever a provider commits to."""
+    data = Passage.of("a", {"b": 1}).data
+    assert data == b'\xffrag-audit/document/v2{"metadata":{"b":1},"text":"a"}'
+    with pytest.raises(UnicodeDecodeError):
+        data.decode()
+    assert (Passage("a").data, Passage.of("a", {}).data) == (b"a", b"a")
+
+
+@pytest.mark.parametrize("version, metadata", [(1, {"id": 1}), (2, None), (3, None), (2, {})])
+def test_an_answer_of_another_version_than_its_documents_is_refused(
+    version: int, metadata: dict[str, Json] | None
+) -> None:
+    document: dict[str, Json] = {"position": 0, "text": "a"}
+    value: Json = {
+        "type": "answer", "v": version, "receipt": "",
+        "documents": [document if metadata is None else {**document, "metadata": metadata}],
+    }  # fmt: skip
+    with pytest.raises(SchemaError):
+        Answer.parse(value, field="reply")
+
+
+def test_metadata_that_cannot_be_committed_to_is_refused() -> None:
+    for value, error in (
+        (0.5, EncodingError),
+        (1 << 53, EncodingError),
+        ("x" * MAX_METADATA_BYTES, SizeError),
+    ):
+        with pytest.raises(error):
+            Passage.of("a", {"b": cast(Json, value)})
+    assert len(Passage.of("a", {"b": "x" * (MAX_METADATA_BYTES - 8)}).metadata or b"") == MAX_METADATA_BYTES
+    with pytest.raises(SizeError):
+        Passage.of("a", {"b": [0] * MAX_METADATA_VALUES})
+    deep: Json = 0
+    for _ in range(MAX_DEPTH - 3):
+        deep = [deep]
+    with pytest.raises(EncodingError):  # an account could not read the answer
+        Passage.of("a", {"b": deep})
+    for stored in ('{"b": 1}', "{}", "[1]", '{"b":1,"a":1}'):
+        with pytest.raises(SchemaError):
+            Passage.stored("a", stored, field="document")

@@ -17,6 +17,7 @@ from rag_audit.formats.publication import Publication
 from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.receipts import contradictions, open_receipt
 from rag_audit.formats.records import CountersignedReceipt, ListingRecord
+from rag_audit.formats.requests import AnsweredDocument, DescribedDocument
 from rag_audit.formats.tenants import ListingRules
 from rag_audit.index.listing import reference_listed
 from rag_audit.parties.account import embedder_of
@@ -113,49 +114,60 @@ def test_an_account_ranks_what_it_holds(listed: Finished) -> None:
     publication = Publication.load(listed.window / "public")
     with resumed(listed) as window:
         union = set().union(*lists_of(window, "law-1"))
-        texts = window.commitment.tenants["law"].texts
+        texts = window.commitment.tenants["law"].documents_at
     holdings = listed.service.accounts["law-1"].holdings(publication)
-    assert dict(holdings.texts) == {p: texts[p] for p in union if p in texts}
+    held = {p: d.passage for p, d in holdings.documents.items()}
+    assert held == {p: texts[p] for p in union if p in texts}
     embedder = embedder_of(publication)
     best = holdings.best(QUESTIONS["law"][0], embedder, 2)
     query = embedder.embed_query(QUESTIONS["law"][0]).astype(int)
-    scores = {p: int(embedder.embed_documents([t])[0].astype(int) @ query) for p, t in holdings.texts.items()}
-    assert [p for p, _ in best] == sorted(scores, key=lambda p: (-scores[p], p))[:2]
-    assert listed.service.accounts["medicine-1"].holdings(publication).texts == {}
+    scores = {p: int(embedder.embed_documents([d.text])[0].astype(int) @ query) for p, d in held.items()}
+    assert [d.position for d in best] == sorted(scores, key=lambda p: (-scores[p], p))[:2]
+    assert listed.service.accounts["medicine-1"].holdings(publication).documents == {}
+
+
+ONE = DescribedDocument(position=1, text="one", metadata={"source": "first.txt"})
+
+
+def handed(*documents: tuple[int, str]) -> list[AnsweredDocument]:
+    return [AnsweredDocument(position=position, text=text) for position, text in documents]
 
 
 def test_holdings_survive_a_crash_and_belong_to_one_window(tmp_path: Path) -> None:
     path = tmp_path / "held.jsonl"
     store = Holdings(path, "11" * 32)
-    store.add([(3, "three"), (5, "fünf")])
-    store.add([(3, "again"), (1, "one")])
+    store.add(handed((3, "three"), (5, "fünf")))
+    store.add([*handed((3, "again")), ONE])
     whole = path.read_bytes()
     for cut in range(len(whole) + 1):
         path.write_bytes(whole[:cut])
         again = Holdings(path, "11" * 32)
-        known = dict(again.texts)
-        again.add([(3, "three"), (5, "fünf"), (1, "one")])
-        assert dict(Holdings(path, "11" * 32).texts) == {3: "three", 5: "fünf", 1: "one"}, (cut, known)
+        known = dict(again.documents)
+        again.add([*handed((3, "three"), (5, "fünf")), ONE])
+        assert list(Holdings(path, "11" * 32).documents.values()) == [
+            *handed((3, "three"), (5, "fünf")),
+            ONE,
+        ], (cut, known)
     with pytest.raises(SchemaError):
-        _ = Holdings(path, "22" * 32).texts
+        _ = Holdings(path, "22" * 32).documents
     assert path.stat().st_mode & 0o077 == 0
 
 
 def test_no_more_is_held_than_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "held.jsonl"
-    Holdings(path, "11" * 32).add([(3, "three")])
+    Holdings(path, "11" * 32).add(handed((3, "three")))
     before = path.read_bytes()
     monkeypatch.setattr("rag_audit.parties.holdings.MAX_HOLDINGS_BYTES", len(before) + 10)
     with pytest.raises(SizeError) as caught:
-        Holdings(path, "11" * 32).add([(4, "four")])
+        Holdings(path, "11" * 32).add(handed((4, "four")))
     assert caught.value.hint and path.read_bytes() == before
 
 
 def test_a_text_that_nobody_can_embed_ends_no_search(tmp_path: Path, listed: Finished) -> None:
     embedder = embedder_of(Publication.load(listed.window / "public"))
     store = Holdings(tmp_path / "held.jsonl", "11" * 32)
-    store.add([(3, " "), (1, ""), (2, "Bail is money paid to release an accused person.")])
-    assert [p for p, _ in store.best("What is bail?", embedder, 5)] == [2, 3]
+    store.add(handed((3, " "), (1, ""), (2, "Bail is money paid to release an accused person.")))
+    assert [d.position for d in store.best("What is bail?", embedder, 5)] == [2, 3]
 
 
 def test_a_capacity_beyond_the_policys_is_no_size_to_work_at(listed: Finished) -> None:

@@ -99,7 +99,7 @@ def index_and_its_commitment(directory: Path) -> None:
         index = _load_index(directory, "law")
         blinding = to_bytes(drawn.index_salts["law"])
         committed = proof_system("groth16").commit_index(index.rows, blinding, directory / "law.points")
-        made = commit_tenant("law", index, documents.texts("law"), drawn, committed)
+        made = commit_tenant("law", index, documents.passages("law"), drawn, committed)
     stored(lambda v: v["tenants"].__setitem__(0, made.entry.dump()))(directory)
 
 

@@ -104,7 +104,7 @@ class WindowService:
             texts = [document.text for document in answer.documents]
             if self._lists:
                 held = account.holdings(self._window).best(question, self._embedder, self._policy.top_k)
-                texts = [text for _, text in held]
+                texts = [document.text for document in held]
         wanted = self._documents.get(probe.document)
         passages = [Passage(text) for text in texts if text]
         found = None if wanted is None else any(same(text) in wanted for text in texts if text)

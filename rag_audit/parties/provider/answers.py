@@ -14,7 +14,7 @@ from rag_audit.errors import RagAuditError, RequestRefused, SchemaError
 from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.receipts import make_receipt
 from rag_audit.formats.records import DocumentOpening, QueryRecord
-from rag_audit.formats.requests import Answer, AnsweredDocument, Refusal, SignedRequest
+from rag_audit.formats.requests import Answer, DescribedDocument, Refusal, SignedRequest
 from rag_audit.index.engine import Int8Array, Int32Array, NoisePool
 from rag_audit.index.query import OpenedQuery
 from rag_audit.parties.provider.context import Context
@@ -196,6 +196,6 @@ class Answers:
             opening_digest=context.opening_digest,
             key=context.key,
         )
-        texts = answering.texts_of(tenant, retained.positions)
-        answered = [AnsweredDocument(position=p, text=text) for p, text in texts]
-        return Answer(type="answer", v=1, documents=answered, receipt=receipt)
+        found = answering.documents_of(tenant, retained.positions)
+        described = any(isinstance(document, DescribedDocument) for document in found)
+        return Answer(type="answer", v=2 if described else 1, documents=found, receipt=receipt)

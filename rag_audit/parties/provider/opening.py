@@ -17,6 +17,7 @@ from rag_audit.commit.stored import (
 from rag_audit.errors import PolicyError, StoreError, WindowStateError
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.manifest import Manifest
+from rag_audit.formats.passage import Passage
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import BeaconSource, PreviousWindow, RosterEntry, WitnessBeacon
 from rag_audit.index.embedders import Embedder, get_embedder
@@ -70,7 +71,7 @@ def begin(
     policy: Policy,
     roster: Sequence[RosterEntry],
     manifest: Manifest,
-    documents: Mapping[str, Sequence[str]],
+    documents: Mapping[str, Sequence[Passage]],
     beacon: BeaconSource,
     witnesses: Sequence[VerifierKey],
     embedder: Embedder,
@@ -103,7 +104,7 @@ def begin(
 def inputs_of(
     policy: Policy,
     roster: Sequence[RosterEntry],
-    documents: Mapping[str, Sequence[str]],
+    documents: Mapping[str, Sequence[Passage]],
     embedder: Embedder | None,
 ) -> tuple[Embedder, Manifest]:
     """The embedder, and the manifest under C_emb, for inputs that fit together.

@@ -25,6 +25,7 @@ from rag_audit.encoding.canonical import Json
 from rag_audit.errors import WindowStateError
 from rag_audit.estimate import Estimate
 from rag_audit.formats.layout import Layout
+from rag_audit.formats.passage import Passage, passage
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import BeaconSource, Closing, Enrolment, PreviousWindow, RosterEntry
 from rag_audit.formats.requests import Answer, Refusal, SignedRequest
@@ -89,7 +90,7 @@ class Window(WindowView):
         origin: str,
         policy: Policy,
         roster: Sequence[RosterEntry],
-        documents: Mapping[str, Sequence[str]],
+        documents: Mapping[str, Sequence[str | Passage]],
         beacon: BeaconSource,
         witnesses: Sequence[VerifierKey] = (),
         embedder: Embedder | None = None,
@@ -104,6 +105,7 @@ class Window(WindowView):
         capacities; with others it starts over with new secrets. Nothing is published before everything is committed.
 
         :param directory: a new or empty folder, which is private to the provider except for its `public` part
+        :param documents: each tenant's documents, a text or a `Passage` with metadata each
         :param witnesses: the witnesses whose cosignatures the window waits for; those that `beacon` names if empty
         :param opens_in: milliseconds after which the window opens once everything is committed; the policy's dates move
             accordingly (`Policy.moved`), and are kept if it is not given
@@ -114,13 +116,14 @@ class Window(WindowView):
         directory = Path(directory)
         if opens_in is None:
             beginnings.require_future(policy, clock())
-        embedder, manifest = beginnings.inputs_of(policy, roster, documents, embedder)
+        placed = {tenant: [passage(d) for d in own] for tenant, own in documents.items()}
+        embedder, manifest = beginnings.inputs_of(policy, roster, placed, embedder)
         witnesses = beginnings.witnesses_of(witnesses, beacon)
         beginnings.make_folder(directory)
         lock = lock_folder(directory)
         try:
             made = beginnings.begin(
-                directory, origin=origin, policy=policy, roster=roster, manifest=manifest, documents=documents,
+                directory, origin=origin, policy=policy, roster=roster, manifest=manifest, documents=placed,
                 beacon=beacon, witnesses=witnesses, embedder=embedder, previous=previous, opens_in=opens_in,
                 clock=clock, progress=progress,
             )  # fmt: skip
