@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    __version__: str
     from rag_audit.commit.draft import draft_policy
     from rag_audit.encoding.canonical import jcs
     from rag_audit.formats.passage import Passage
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from rag_audit.proofs.scan import protocols_digest
     from rag_audit.relation.noise import table_digest
     from rag_audit.verify.verifier import Verdict, verify_window
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Account",
@@ -88,11 +87,24 @@ _HOME = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name == "__version__":
+        value: object = _version()
+    elif name in _HOME:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
     globals()[name] = value
     return value
+
+
+def _version() -> str:
+    """The version of the installed distribution, which pyproject.toml alone states."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("ragaudit-zk")
+    except metadata.PackageNotFoundError:
+        return "unknown"  # the package's folder lies on the path without having been installed
 
 
 def __dir__() -> list[str]:

@@ -20,7 +20,7 @@ from rag_audit.errors import RagAuditError
 
 WHERE = (
     "send the report to whoever maintains your copy of rag-audit, in private if a false window might pass by it"
-    ' (CONTRIBUTING.md, "Vulnerabilities")'
+    " (SECURITY.md)"
 )
 _MAX_FRAMES = 60
 _MAX_CAUSES = 8

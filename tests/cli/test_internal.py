@@ -63,7 +63,7 @@ def test_a_fault_ends_in_70_with_a_report_without_data(
     done = run(monkeypatch, tmp_path, FAULTS[name]())
     assert done.exit_code == ExitCode.INTERNAL == 70 and done.stdout == ""
     assert done.stderr.startswith("rag-audit: InternalError: a fault of this program, not of its input")
-    assert "CONTRIBUTING.md" in done.stderr and "Traceback" not in done.stderr
+    assert "SECURITY.md" in done.stderr and "Traceback" not in done.stderr
     (report,) = tmp_path.rglob("*.txt")
     assert str(report) in done.stderr
     text = report.read_text()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 SOURCES = {".py", ".pyi", ".rs", ".circom", ".toml", ".cjs"}
 CITATION = re.compile(r'((?:docs|vectors)/[\w/-]+\.(?:md|json))(?:#([\w-]+))?`?(?:, "([^"\n]+)")?')
