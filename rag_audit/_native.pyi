@@ -31,6 +31,7 @@ __all__ = [
     "groth16_verify_batch",
     "index_commitment",
     "joining_pairs",
+    "lanes",
     "noise_table",
     "noised_top_k",
     "poseidon_hash",
@@ -73,6 +74,10 @@ def set_threads(n: int) -> None:
 
 def threads() -> int:
     """Threads in use; the cores available to the process unless `set_threads` said otherwise."""
+
+def lanes() -> tuple[int, bool]:
+    """How many residues the field's kernels take at a time (8 with AVX-512 IFMA, else 1), and whether int4 products use
+    AVX2: chosen by what the processor has, and 1 where `RAG_AUDIT_PORTABLE` is set."""
 
 def poseidon_permute(state: bytes) -> bytes:
     """Poseidon permutation of 9, 13 or 17 field elements."""

@@ -11,6 +11,7 @@ from rag_audit.cli.common import Group
 
 COMMANDS = {
     "demo": "demo.demo",
+    "doctor": "doctor.doctor",
     "attack": "attack.attack",
     "canary": "canary.canary",
     "experiment": "experiment.experiment",

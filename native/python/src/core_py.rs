@@ -4,8 +4,9 @@ use pyo3::prelude::*;
 use ragaudit_core::commitment;
 use ragaudit_core::field::{self, Fr};
 use ragaudit_core::int4;
+use ragaudit_core::lanes::Lanes;
 use ragaudit_core::selection::{self, ScoreWindow};
-use ragaudit_core::{bls, coins, noise, pairs, poseidon, table, threads, Error};
+use ragaudit_core::{bls, coins, dispatch, noise, pairs, poseidon, table, threads, Error};
 use zeroize::Zeroizing;
 
 use crate::{guard, guard_inline};
@@ -50,6 +51,21 @@ fn set_threads(py: Python<'_>, n: usize) -> PyResult<()> {
 #[pyfunction(name = "threads")]
 fn thread_count() -> usize {
     threads::count()
+}
+
+/// How many residues the field's kernels take at a time, and whether int4 products use AVX2: both are chosen when the
+/// process starts, by what its processor has.
+#[pyfunction]
+fn lanes() -> (usize, bool) {
+    #[cfg(target_arch = "x86_64")]
+    let products = is_x86_feature_detected!("avx2");
+    #[cfg(not(target_arch = "x86_64"))]
+    let products = false;
+    (dispatch!(l => width(l)), products)
+}
+
+fn width<L: Lanes<Fr>>(_: L) -> usize {
+    L::N
 }
 
 fn permuted<const T: usize>(
@@ -272,6 +288,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PackedIndex>()?;
     m.add_function(wrap_pyfunction!(set_threads, m)?)?;
     m.add_function(wrap_pyfunction!(thread_count, m)?)?;
+    m.add_function(wrap_pyfunction!(lanes, m)?)?;
     m.add_function(wrap_pyfunction!(poseidon_permute, m)?)?;
     m.add_function(wrap_pyfunction!(poseidon_hash, m)?)?;
     m.add_function(wrap_pyfunction!(poseidon_hash_list, m)?)?;

@@ -82,15 +82,20 @@ def _version(node: str) -> int | None:
     return None if match is None else int(match[1])
 
 
+def npm_folder() -> Path:
+    """Where the packages of circuits/package-lock.json are installed, whether they are there yet or not."""
+    lock = (circuits_dir() / "package-lock.json").read_bytes()
+    return cache_dir() / f"npm2-{hashlib.sha256(lock).hexdigest()[:16]}"
+
+
 def npm_packages() -> Path:
     """The folder `node_modules` with the packages that circuits/package-lock.json pins. They are installed on first use
     and checked again by each process that uses them, since they compile circuits and check proofs.
 
     :raises SetupError: a file was altered, or npm fails (for example without a network); the hint has the command
     """
-    sources = circuits_dir()
+    sources, target = circuits_dir(), npm_folder()
     lock = (sources / "package-lock.json").read_bytes()
-    target = cache_dir() / f"npm2-{hashlib.sha256(lock).hexdigest()[:16]}"
 
     def install(folder: Path) -> None:
         tools = find_node()

@@ -1,0 +1,1 @@
+"""What an installation has, what each role needs of it, and the command that brings what is missing."""

@@ -1,0 +1,187 @@
+"""What `rag-audit doctor` finds, for whom, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import rag_audit
+from rag_audit import _native
+from rag_audit.cli import main
+from rag_audit.doctor import findings, roles
+from rag_audit.doctor.findings import Finding
+from rag_audit.doctor.roles import CHECKS, ROLES, examine
+from rag_audit.errors import ExitCode, SchemaError
+from rag_audit.proofs.groth16 import toolchain
+from rag_audit.proofs.groth16.toolchain import find_node
+
+
+def doctor(*words: str) -> Result:
+    return CliRunner().invoke(main, ["doctor", *words])
+
+
+def test_a_verifier_finds_what_it_needs_here() -> None:
+    done = doctor("--role", "verifier", "--json")
+    assert done.exit_code == ExitCode.PASS
+    value = json.loads(done.output)
+    assert value["version"] == rag_audit.__version__
+    assert value["roles"] == {"verifier": {"complete": True, "missing": []}}
+    assert set(value["checks"]) == set(ROLES["verifier"])
+    assert "residue" in value["checks"]["native core"]["found"]
+
+
+def test_python_m_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rag_audit", "doctor", "--role", "witness"],
+        capture_output=True, text=True, check=False, env={**os.environ, "RAG_AUDIT_PORTABLE": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"rag-audit {rag_audit.__version__}\n")
+    assert "one residue at a time (RAG_AUDIT_PORTABLE is set)" in done.stdout
+    assert done.stdout.splitlines()[-1].split() == ["witness", "complete"]
+
+
+def test_every_role_needs_what_is_looked_at_and_nothing_is_looked_at_in_vain() -> None:
+    assert {name for names in ROLES.values() for name in names} == set(CHECKS)
+
+
+def test_the_code_is_that_of_the_roles_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roles, "CHECKS", {name: lambda: Finding("ok", "there") for name in CHECKS})
+    assert doctor().exit_code == ExitCode.PASS
+    monkeypatch.setitem(roles.CHECKS, "node", lambda: Finding("missing", "none", "install Node"))
+    done = doctor()  # a verifier needs no Node
+    assert done.exit_code == ExitCode.PASS
+    assert ["provider-groth16", "lacks", "node"] in [line.split() for line in done.output.splitlines()]
+    assert "-> install Node" in done.output
+    assert doctor("--role", "provider").exit_code == ExitCode.PASS
+    assert doctor("--role", "provider", "--role", "provider-groth16").exit_code == ExitCode.MALFORMED
+    monkeypatch.setitem(roles.CHECKS, "native core", lambda: Finding("missing", "none", "make native"))
+    assert doctor().exit_code == ExitCode.MALFORMED
+    monkeypatch.setitem(roles.CHECKS, "native core", lambda: Finding("note", "slow"))
+    assert doctor().exit_code == ExitCode.PASS
+
+
+def test_an_unknown_role_is_refused() -> None:
+    with pytest.raises(SchemaError, match="no such role"):
+        examine(["auditor"])
+    assert doctor("--role", "auditor").exit_code == ExitCode.MALFORMED
+
+
+# -- findings ------------------------------------------------------------------------------------------------
+
+
+def test_extras_are_named_with_what_they_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"tokenizers": "0.14.2", "wordllama": "1.0"}
+
+    def version(name: str) -> str:
+        if name not in versions:
+            raise metadata.PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr(metadata, "version", version)
+    found = findings.packages("provider")
+    assert found.state == "missing"
+    assert found.found == "pymerkle is missing; tokenizers 0.14.2 is not >=0.15"
+    assert found.remedy == "pip install 'ragaudit-zk[provider]'"
+    versions |= {"pymerkle": "6.1.0", "tokenizers": "0.15.0rc1"}
+    assert findings.packages("provider") == Finding("ok", "3 packages")
+    versions |= {"pydantic": "3.0"}
+    assert "pydantic 3.0 is not" in findings.packages().found
+
+
+def test_a_folder_that_was_never_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def requires(name: str) -> list[str]:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", requires)
+    assert "not installed" in findings.packages().found
+
+
+def test_a_core_that_does_not_load_or_computes_otherwise_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_native, "poseidon_permute", lambda state: state)
+    assert "another hash" in findings.native().found
+    monkeypatch.delattr(_native, "lanes")
+    assert "earlier revision" in findings.native().found
+    monkeypatch.delattr(rag_audit, "_native")
+    monkeypatch.setitem(sys.modules, "rag_audit._native", None)
+    found = findings.native()
+    assert (found.state, found.remedy) == ("missing", "make native")
+    assert "does not load" in found.found
+
+
+def test_a_cache_that_cannot_be_used_names_its_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert findings.cache().state == "ok"
+    assert not [p for p in (tmp_path / "rag-audit").iterdir() if p.name.startswith(".doctor")]
+    (tmp_path / "rag-audit" / "key").write_bytes(bytes(20_000_000))
+    assert f"{tmp_path}/rag-audit: 0.02 GB" in findings.cache().found
+    (tmp_path / "rag-audit").chmod(0o777)
+    found = findings.cache()
+    assert found.state == "missing" and "others can write to the cache" in found.found
+    assert found.remedy is not None and "XDG_CACHE_HOME" in found.remedy
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert findings.cache().state == "missing"
+
+
+def test_a_clock_before_the_installation_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings.time, "time", lambda: 86400.0)
+    found = findings.clock()
+    assert found.state == "missing" and found.found.startswith("1970-01-02 00:00:00 UTC is before")
+    monkeypatch.undo()
+    monkeypatch.setattr(findings, "_clock_state", lambda: 5)
+    assert findings.clock().state == "note"
+    monkeypatch.setattr(findings, "_clock_state", lambda: None)
+    assert findings.clock().state == "ok"
+
+
+def test_tools_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "no cargo" in findings.rust().found
+    assert findings.tools().found == "no make, no git, no flock"
+    for name, says in (("cargo", "cargo 1.70.0"), ("make", ""), ("git", ""), ("flock", "")):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {says}\n")
+        (tmp_path / name).chmod(0o755)
+    assert findings.rust() == Finding("missing", "cargo 1.70.0; 1.89 or newer is needed", "rustup update")
+    assert findings.tools().state == "note"
+    (tmp_path / "cargo").write_text("#!/bin/sh\necho cargo 1.100.0\n")
+    assert "no C compiler" in findings.rust().found
+    find_node.cache_clear()
+    monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None)
+    try:
+        assert findings.node().remedy == toolchain.NODE_HINT
+    finally:
+        find_node.cache_clear()
+
+
+def test_what_node_has_yet_to_fetch_is_a_note(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = findings.npm()
+    assert found.state == "note" and "snarkjs 0." in found.found
+    toolchain.npm_folder().mkdir()
+    assert findings.npm() == Finding("ok", found.found.removesuffix(": not fetched yet"))
+
+
+def test_an_installed_package_is_no_checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert findings.sources().state == "ok"
+    monkeypatch.setattr(findings, "PACKAGE", tmp_path / "rag_audit")
+    assert findings.sources().state == "missing"
+    assert findings.checkout() is None
+
+
+def test_collections_are_looked_for_where_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RAG_AUDIT_DATA", str(tmp_path))
+    assert findings.data() == Finding("ok", str(tmp_path))
+    monkeypatch.setenv("RAG_AUDIT_DATA", str(tmp_path / "none"))
+    assert findings.data().state == "note"
