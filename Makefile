@@ -4,8 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export RAG_AUDIT_DATA ?= ../shared/data
+# The build's backend is maturin behind a check (packaging/rag_audit_build.py), of which maturin cannot know.
+export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
-.PHONY: help setup native demo test test-full bench bench-full experiments lint format lock clean
+.PHONY: help setup native demo test test-full bench bench-full experiments wheels lint format lock clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +62,19 @@ bench-full: setup  ## a million positions, and Groth16 beside it where both reac
 experiments: setup  ## the paper's experiments at full size, resumed where they were interrupted
 	$(BIN)/rag-audit experiment run all --size full --jobs 2 --out experiment-results/full
 
+WHEELS ?= x86_64 aarch64
+$(VENV)/wheels/.stamp: requirements/wheels.txt
+	$(PYTHON) -m venv $(VENV)/wheels
+	$(VENV)/wheels/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/wheels.txt
+	@touch $@
+
+wheels: setup $(VENV)/wheels/.stamp  ## wheels for Linux with glibc 2.17 or newer, below dist; WHEELS=x86_64 for one alone
+	@for cpu in $(WHEELS); do \
+	  if command -v rustup >/dev/null; then rustup --quiet target add $$cpu-unknown-linux-gnu || exit 2; fi; \
+	  PATH="$(CURDIR)/$(VENV)/wheels/bin:$$PATH" maturin build --release --locked --zig --quiet \
+	    --target $$cpu-unknown-linux-gnu --compatibility manylinux2014 --out dist || exit 2; done
+	RAG_AUDIT_WHEELS=dist $(BIN)/python -m pytest -q tests/install/test_wheel.py
+
 lint: setup  ## ruff, mypy --strict, clippy, rustfmt
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -72,10 +87,12 @@ format: setup  ## let ruff and rustfmt lay out the code
 	$(BIN)/ruff format .
 	cargo fmt --manifest-path native/Cargo.toml --all
 
-lock: $(VENV)/.stamp  ## compile requirements/dev.in to requirements/dev.txt with hashes
+lock: $(VENV)/.stamp  ## compile requirements/*.in to requirements/*.txt with hashes
 	$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet pip-tools
 	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/dev.txt requirements/dev.in
+	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/wheels.txt requirements/wheels.in
 
 clean:  ## remove what the other targets made in this folder (the cache stays: see rag-audit's XDG_CACHE_HOME)
-	rm -rf $(VENV) native/target rag_audit/_native*.so demo-window bench/results experiment-results
+	rm -rf $(VENV) dist native/target rag_audit/_native*.so demo-window bench/results experiment-results

@@ -1,0 +1,25 @@
+"""The build that `pip install .` runs: maturin's, once there is a toolchain to build with.
+
+Without Cargo, maturin would download Rust into a temporary folder, and pip shows nothing of it for minutes. So this
+says what is missing and stops, unless that download is asked for.
+"""
+
+import os
+import shutil
+import sys
+
+_MISSING = []
+if shutil.which("cargo") is None and os.environ.get("RAG_AUDIT_FETCH_RUST") != "1":
+    _MISSING.append("a Rust toolchain (1.89 or newer; curl https://sh.rustup.rs -sSf | sh)")
+if shutil.which("cc") is None:
+    _MISSING.append("a C compiler to link with (cc; apt-get install gcc)")
+if _MISSING:
+    sys.exit(
+        f"rag-audit: this compiles the Rust core, which takes minutes; missing: {', and '.join(_MISSING)}.\n"
+        "  RAG_AUDIT_FETCH_RUST=1 lets maturin fetch Rust into a temporary folder for this build alone.\n"
+        "  A wheel needs no compiler: pip install ragaudit_zk-*.whl (`make wheels` builds it on another machine)."
+    )
+
+os.environ.setdefault("MATURIN_NO_MISSING_BUILD_BACKEND_WARNING", "1")  # it is maturin, behind this check
+
+from maturin import *  # noqa: E402, F403
