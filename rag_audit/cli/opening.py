@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,20 +15,30 @@ from rag_audit.beacon.values import members_of
 from rag_audit.cli.ahead import stop_if_wanting
 from rag_audit.cli.common import PATH, emit, json_option, say, signing_key, stages
 from rag_audit.cli.options import duration, model_option
-from rag_audit.cli.settings import resume, store_settings
+from rag_audit.cli.settings import resume, settings_of, store_settings, stored_model
 from rag_audit.cli.witness import load_nonce_lines
+from rag_audit.commit.prepared import load_preparation
 from rag_audit.commit.stored import EMBED_RUN, unfinished
-from rag_audit.encoding.canonical import read_json
+from rag_audit.encoding.canonical import digest_hex, read_json
 from rag_audit.errors import PolicyError
 from rag_audit.formats.chain import ClosedWindow
 from rag_audit.formats.layout import Layout
-from rag_audit.formats.passage import Passage
+from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
-from rag_audit.formats.records import DrandBeacon, PreviousWindow, RosterEntry, WitnessBeacon
+from rag_audit.formats.records import (
+    BeaconSource,
+    DrandBeacon,
+    Opening,
+    PreviousWindow,
+    RosterEntry,
+    WitnessBeacon,
+)
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, get_embedder
 from rag_audit.index.texts import load_directory
+from rag_audit.index.vectors import CachedEmbedder
+from rag_audit.parties.provider.preparing import open_prepared, prepare
 from rag_audit.parties.provider.service import admit_notes
 from rag_audit.parties.provider.window import Window
 from rag_audit.parties.roster import load_roster
@@ -76,64 +89,157 @@ from rag_audit.verify.ahead import Parties
     type=PATH,
     help="a verifier's trust file: nothing is opened, if it asks for more than this window has",
 )
+@click.option(
+    "--prepare",
+    "prepare_only",
+    is_flag=True,
+    help="only embed and commit, publish nothing; the same command without it opens what is prepared, and needs no "
+    "--docs and no --policy again",
+)
+@click.option(
+    "--vectors",
+    type=PATH,
+    help="your own cache of document vectors, made if it is missing: texts that it knows are not embedded again",
+)
 @json_option
 @click.pass_context
-def open_(
-    ctx: click.Context,
-    directory: Path,
-    policy_file: Path | None,
-    roster: Path | None,
-    docs: Path | None,
-    text_alone: bool,
-    key: Path | None,
-    origin: str | None,
-    name: str,
-    model: Path | None,
-    witnesses: tuple[Path, ...],
-    drand: int | None,
-    drand_signature: str | None,
-    previous: Path | None,
-    opens_in: int | None,
-    trust: Path | None,
-    as_json: bool,
-) -> None:
+def open_(ctx: click.Context, /, directory: Path, as_json: bool, **options: Any) -> None:
     """Open a window in DIRECTORY; run again to take the witnesses' notes from its public/notes folder.
 
     With --key a window that a program opened is taken over by the commands.
 
     Large indices take minutes. After an interruption the same command resumes where it stopped; nothing is published
-    before everything is committed.
+    before everything is committed. With --prepare that part is done ahead, while the window before this one serves; to
+    open what is prepared takes no longer than to sign it.
     """
+    given = Given(**options)
     if unfinished(directory):
-        if policy_file is None or roster is None or docs is None or key is None or not witnesses:
-            raise click.UsageError("a new window needs --policy, --roster, --docs, --key and --witness")
-        signer = signing_key(key)
-        policy = Policy.parse(read_json(policy_file, max_bytes=MAX_PUBLICATION_BYTES), field=policy_file.name)
-        nonces = WitnessBeacon.parse(
-            {"source": "witnesses", "witnesses": load_nonce_lines(witnesses)}, field="--witness"
+        ready = Layout(directory).prepared.exists() and given.docs is None and not given.prepare_only
+        if not ready:
+            given.require_inputs()
+        begun = (
+            _open_prepared(ctx, directory, given, as_json)
+            if ready
+            else _begin(ctx, directory, given, as_json)
         )
-        beacon = (
-            nonces if drand is None else DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=drand)
-        )
-        before = None if previous is None else previous_window(previous, policy)
-        documents = {
-            tenant: [d.passage for d in texts]
-            for tenant, texts in load_directory(docs, text_alone=text_alone).items()
+        if begun is None:
+            emit({"status": "prepared", "public": str(Layout(directory).public.folder)}, as_json)
+            return
+        if isinstance(
+            begun, Opening
+        ):  # its index is read where it is needed: once the witnesses' notes are there
+            emit(_result(directory, "committed", digest_hex(begun.dump()), begun), as_json)
+            return
+        window = begun
+    else:
+        if given.key is not None and not Layout(directory).settings.exists():  # opened by a program
+            with Window.resume(directory, key=signing_key(given.key), model=given.model):
+                store_settings(directory, given.key, given.model)
+        window = resume(directory)
+    with window:
+        admit_notes(window, say)
+        if given.drand_signature is not None:
+            window.admit_drand([given.drand_signature])
+        result = _result(directory, window.status, window.opening_digest, window.opening)
+    emit(result, as_json)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The options of `open`."""
+
+    policy_file: Path | None
+    roster: Path | None
+    docs: Path | None
+    text_alone: bool
+    key: Path | None
+    origin: str | None
+    name: str
+    model: Path | None
+    witnesses: tuple[Path, ...]
+    drand: int | None
+    drand_signature: str | None
+    previous: Path | None
+    opens_in: int | None
+    trust: Path | None
+    prepare_only: bool
+    vectors: Path | None
+
+    def require_inputs(self) -> None:
+        """Refuse to begin without what a window is made of."""
+        needed: dict[str, object] = {
+            "--policy": self.policy_file,
+            "--roster": self.roster,
+            "--docs": self.docs,
+            "--key": self.key,
         }
-        limits = {"query_tokens": policy.tokens.query, "document_tokens": policy.tokens.document}
-        embedder = get_embedder(name, folder=model, **limits)
-        accounts, witnessed = load_roster(roster), [m.vkey for m in members_of(nonces)]
-        if trust is not None:
-            parties = Parties(
-                origin or signer.name, signer.verifier, witnessed, beacon, accounts, embedder.manifest(),
-                0 if before is None else before.abandoned,
-            )  # fmt: skip
-            stop_if_wanting(ctx, policy, trust, parties, as_json=as_json)
-        _warn_of_cuts(embedder, documents)
-        window = Window.open(
-            store_settings(directory, key, model),
+        if not self.prepare_only:
+            needed["--witness"] = self.witnesses or None
+        if any(value is None for value in needed.values()):
+            *most, last = needed
+            raise click.UsageError(f"a new window needs {', '.join(most)} and {last}")
+
+    def policy(self) -> Policy | None:
+        """The policy, if its file is named."""
+        if self.policy_file is None:
+            return None
+        return Policy.parse(
+            read_json(self.policy_file, max_bytes=MAX_PUBLICATION_BYTES), field=self.policy_file.name
+        )
+
+    def nonces(self) -> WitnessBeacon | None:
+        """The witnesses' nonce lines, if there are any."""
+        if not self.witnesses:
+            return None
+        return WitnessBeacon.parse(
+            {"source": "witnesses", "witnesses": load_nonce_lines(self.witnesses)}, field="--witness"
+        )
+
+    def beacon(self) -> BeaconSource | None:
+        """The drand round that is named, or else the witnesses' nonces."""
+        if self.drand is None:
+            return self.nonces()
+        return DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=self.drand)
+
+
+def _begin(ctx: click.Context, directory: Path, given: Given, as_json: bool) -> Window | None:
+    """Open a window over the given documents; or prepare one, and return None."""
+    policy, nonces, beacon = given.policy(), given.nonces(), given.beacon()
+    assert (
+        policy is not None and given.key is not None and given.docs is not None and given.roster is not None
+    )
+    signer, accounts = signing_key(given.key), load_roster(given.roster)
+    before = None if given.previous is None else previous_window(given.previous, policy.window)
+    read = load_directory(given.docs, text_alone=given.text_alone)
+    documents = {tenant: [d.passage for d in own] for tenant, own in read.items()}
+    texts = {tenant: [d.text for d in own] for tenant, own in documents.items()}
+    limits = {"query_tokens": policy.tokens.query, "document_tokens": policy.tokens.document}
+    embedder = get_embedder(given.name, folder=given.model, **limits)
+    witnessed = [] if nonces is None else [m.vkey for m in members_of(nonces)]
+    if given.trust is not None and beacon is not None:
+        parties = Parties(
+            given.origin or signer.name, signer.verifier, witnessed, beacon, accounts, embedder.manifest(),
+            0 if before is None else before.abandoned,
+        )  # fmt: skip
+        stop_if_wanting(ctx, policy, given.trust, parties, as_json=as_json)
+    folder = store_settings(directory, given.key, given.model)
+    with ExitStack() as stack:
+        if given.vectors is None:
+            _warn_of_cuts(embedder, texts, "documents")
+        else:
+            cached = stack.enter_context(CachedEmbedder(embedder, given.vectors, say=say))
+            new = {tenant: cached.unknown(own) for tenant, own in texts.items()}
+            _warn_of_cuts(embedder, new, "new documents")
+            embedder = cached
+        if given.prepare_only:
+            prepare(folder, policy=policy, roster=accounts, documents=documents, embedder=embedder,
+                    origin=given.origin, beacon=beacon, witnesses=witnessed, progress=stages())  # fmt: skip
+            return None
+        assert beacon is not None
+        return Window.open(
+            folder,
             key=signer,
-            origin=origin or signer.name,
+            origin=given.origin or signer.name,
             policy=policy,
             roster=accounts,
             documents=documents,
@@ -141,51 +247,74 @@ def open_(
             witnesses=witnessed,
             previous=before,
             embedder=embedder,
-            opens_in=opens_in,
+            opens_in=given.opens_in,
             progress=stages(),
         )
-    else:
-        if key is not None and not Layout(directory).settings.exists():  # opened by a program
-            with Window.resume(directory, key=signing_key(key), model=model):
-                store_settings(directory, key, model)
-        window = resume(directory)
-    with window:
-        admit_notes(window, say)
-        if drand_signature is not None:
-            window.admit_drand([drand_signature])
-        result = {
-            "status": window.status,
-            "opening": window.opening_digest,
-            "opens_at": window.opening.opens_at,
-            "public": str(Layout(directory).public.folder),
-        }
-    emit(result, as_json)
 
 
-def _warn_of_cuts(embedder: Embedder, documents: Mapping[str, Sequence[Passage]]) -> None:
+def _open_prepared(ctx: click.Context, directory: Path, given: Given, as_json: bool) -> Opening:
+    """Date, chain and publish what is prepared in a folder."""
+    made, _ = load_preparation(directory)
+    if given.key is not None:
+        store_settings(directory, given.key, given.model or stored_model(directory))
+    signer = signing_key(Path(settings_of(directory).key))
+    policy, nonces, beacon = given.policy(), given.nonces(), given.beacon() or made.beacon
+    accounts = made.roster if given.roster is None else load_roster(given.roster)
+    chosen = made.parsed_policy() if policy is None else policy
+    before = None if given.previous is None else previous_window(given.previous, chosen.window)
+    witnessed = made.parsed_witnesses() if nonces is None else [m.vkey for m in members_of(nonces)]
+    if given.trust is not None and beacon is not None:
+        parties = Parties(
+            given.origin or made.origin or signer.name, signer.verifier, witnessed, beacon, accounts,
+            check_manifest(made.embedder)["embedder"], 0 if before is None else before.abandoned,
+        )  # fmt: skip
+        stop_if_wanting(ctx, chosen, given.trust, parties, as_json=as_json)
+    return open_prepared(
+        directory,
+        key=signer,
+        origin=given.origin,
+        policy=policy,
+        roster=accounts,
+        beacon=beacon,
+        witnesses=witnessed,
+        previous=before,
+        opens_in=given.opens_in,
+    )
+
+
+def _result(directory: Path, status: str, digest: str, opening: Opening) -> dict[str, object]:
+    return {
+        "status": status,
+        "opening": digest,
+        "opens_at": opening.opens_at,
+        "public": str(Layout(directory).public.folder),
+    }
+
+
+def _warn_of_cuts(embedder: Embedder, documents: Mapping[str, Sequence[str]], what: str) -> None:
     """Print how many documents are longer than the part of them that is embedded."""
     limit = embedder.limits.document
-    for tenant, passages in documents.items():
-        texts = [passage.text for passage in passages]
+    for tenant, texts in documents.items():
         cut = sum(
             embedder.cut_documents(texts[first : first + EMBED_RUN])
             for first in range(0, len(texts), EMBED_RUN)
         )
         if cut:
             say(
-                f"{cut} of {len(texts)} documents of {tenant} are longer than {limit} tokens: they are found by their"
+                f"{cut} of {len(texts)} {what} of {tenant} are longer than {limit} tokens: they are found by their"
                 f" first {limit} only, and handed back whole"
             )
 
 
-def previous_window(public: Path, policy: Policy) -> PreviousWindow:
+def previous_window(public: Path, window: str) -> PreviousWindow:
     """The reference to a closed window as the predecessor of a new one.
 
-    :raises PolicyError: the policy gives the new window the predecessor's id, which witnesses refuse
+    :param window: the new window's id
+    :raises PolicyError: it is the predecessor's, which witnesses refuse
     """
     before = ClosedWindow.of(WindowFile.load(public), field="--previous")
-    if before.opening.window == policy.window:
-        raise PolicyError("a window's id must be new", field="policy.window", found=policy.window)
+    if before.opening.window == window:
+        raise PolicyError("a window's id must be new", field="policy.window", found=window)
     return before.as_previous()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, emit, json_option
-from rag_audit.commit.stored import lock_folder
+from rag_audit.commit.stored import lock_folder, unfinished
 from rag_audit.errors import SetupError
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.windowfile import stray_siblings
@@ -22,6 +22,10 @@ from rag_audit.parties.provider.window import now_ms
 @json_option
 def status(directory: Path, as_json: bool) -> None:
     """Say where the window in DIRECTORY stands and what it waits for, while it serves too."""
+    if unfinished(directory) and Layout(directory).prepared.exists():
+        waits = f"`rag-audit open {directory}`, with --opens-in, and --previous once the window before it is closed"
+        emit({"status": "prepared", "waits_for": waits}, as_json, ["prepared", f"waits for {waits}"])
+        return
     found = WindowReader(directory).standing(now_ms())
     by = "open in a process" if found.held else "open in no process"
     lines = [

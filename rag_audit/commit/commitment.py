@@ -232,7 +232,25 @@ def commit(
     previous: PreviousWindow | None,
 ) -> Commitment:
     """Commit to policy, roster, embedder and seed, beside the tenants' indices and texts (`commit_tenant`)."""
-    opening = Opening(
+    opening = opening_of(origin=origin, policy=policy, roster=roster, manifest=manifest, beacon=beacon,
+                         tenants=[t.entry for t in tenants.values()], window_secrets=window_secrets,
+                         previous=previous)  # fmt: skip
+    return Commitment(opening, policy, manifest, roster, tenants, window_secrets)
+
+
+def opening_of(
+    *,
+    origin: str,
+    policy: Policy,
+    roster: Sequence[RosterEntry],
+    manifest: Manifest,
+    tenants: Sequence[TenantEntry],
+    window_secrets: WindowSecrets,
+    beacon: BeaconSource,
+    previous: PreviousWindow | None,
+) -> Opening:
+    """The opening, entry 0 of the ledger, over the tenants' commitments and the rest."""
+    return Opening(
         type="opening",
         v=1,
         origin=origin,
@@ -245,10 +263,9 @@ def commit(
         c_seed=to_hex(seed_commitment(window_secrets.s0, window_secrets.s1)),
         c_policy=policy.digest(),
         roster=list_root(roster),
-        tenants=list_root([t.entry for t in tenants.values()]),
+        tenants=list_root(tenants),
         ledger=EMPTY_LEDGER,
     )
-    return Commitment(opening, policy, manifest, roster, tenants, window_secrets)
 
 
 def check_circuits(policy: Policy, manifest: Manifest) -> None:

@@ -117,6 +117,7 @@ def fix_keys(directory: Path, keys: Mapping[str, str]) -> None:
 
 def forget_unfinished(directory: Path) -> None:
     """Mark the folder as a window's, once its opening is durable."""
+    Layout(directory).prepared.unlink(missing_ok=True)
     Layout(directory).unfinished.unlink(missing_ok=True)
 
 
@@ -175,6 +176,7 @@ def _begin(directory: Path, inputs: str, tenants: Sequence[str]) -> WindowSecret
         if marker.read_bytes() == kept:
             window_secrets = WindowSecrets.load(secrets)
     try:
+        layout.prepared.unlink(missing_ok=True)
         if window_secrets is None:
             secrets.unlink(missing_ok=True)
             sync_directory(directory)
@@ -244,19 +246,34 @@ def _committed(
     return commit_tenant(name, index, documents_at, window_secrets, committed)
 
 
+def store_texts(directory: Path, tenants: Mapping[str, CommittedTenant]) -> None:
+    """Store the tenants' texts by position beside their indices."""
+    with DocumentStore(Layout(directory).documents) as documents:
+        for name, tenant in tenants.items():
+            documents.replace(name, tenant.documents_at)
+
+
 def store_commitment(directory: Path, commitment: Commitment, witnesses: Sequence[VerifierKey]) -> None:
     """Store the rest of a commitment beside its indices: the texts, and the documents behind the opening."""
-    with DocumentStore(Layout(directory).documents) as documents:
-        for name, tenant in commitment.tenants.items():
-            documents.replace(name, tenant.documents_at)
-    stored = StoredCommitment(
-        opening=commitment.opening,
-        policy=commitment.policy.dump(),
-        embedder=as_json(commitment.manifest),
-        roster=list(commitment.roster),
-        tenants=[t.entry for t in commitment.tenants.values()],
-        witnesses=[str(w) for w in witnesses],
+    store_texts(directory, commitment.tenants)
+    write_stored(
+        directory,
+        StoredCommitment(
+            opening=commitment.opening,
+            policy=commitment.policy.dump(),
+            embedder=as_json(commitment.manifest),
+            roster=list(commitment.roster),
+            tenants=[t.entry for t in commitment.tenants.values()],
+            witnesses=[str(w) for w in witnesses],
+        ),
     )
+
+
+def write_stored(directory: Path, stored: StoredCommitment) -> None:
+    """Write commitment.json.
+
+    :raises SizeError: accounts and witnesses could not read so large a roster
+    """
     data = stored.canonical()
     if len(data) > MAX_COMMITMENT_BYTES:
         raise SizeError("the roster is too large for what accounts and witnesses read of a window", field="roster",

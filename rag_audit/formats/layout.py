@@ -84,6 +84,11 @@ class Layout:
         return self.folder / "unfinished.json"
 
     @property
+    def prepared(self) -> Path:
+        """What a window that is prepared but not dated will open with (`commit.prepared`)."""
+        return self.folder / "prepared.json"
+
+    @property
     def commitment(self) -> Path:
         """The provider's copy of what the opening commits to."""
         return self.folder / "commitment.json"

@@ -89,6 +89,13 @@ class DocumentStore:
         except sqlite3.Error as exc:
             raise self._error("the documents cannot be read", exc) from exc
 
+    def tenants(self) -> list[str]:
+        """The tenants that have texts."""
+        try:
+            return [name for (name,) in self._connection.execute("SELECT DISTINCT tenant FROM documents")]
+        except sqlite3.Error as exc:
+            raise self._error("the documents cannot be read", exc) from exc
+
     def close(self) -> None:
         """Close the file."""
         self._connection.close()

@@ -1,7 +1,10 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rag_audit.index.embedders import wordllama
+from rag_audit.proofs.scan import store as index_store
 from tests.window.simulator import Finished, Service, finished_window
 
 
@@ -27,3 +30,22 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 @pytest.fixture
 def service(tmp_path: Path) -> Service:
     return Service(tmp_path)
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is computed from here on: documents embedded, and (rows, first component) of each run committed."""
+    done: list[Any] = []
+    embed, commit = wordllama.WordLlama.embed_documents, index_store._commit
+
+    def embedding(self: Any, texts: Any, *, first: int = 0) -> Any:
+        done.append(list(texts))
+        return embed(self, texts, first=first)
+
+    def committing(rows: Any, first: int, *rest: Any) -> bytes:
+        done.append((Path(rows.filename).name, first))
+        return commit(rows, first, *rest)
+
+    monkeypatch.setattr(wordllama.WordLlama, "embed_documents", embedding)
+    monkeypatch.setattr(index_store, "_commit", committing)
+    return done

@@ -17,9 +17,7 @@ import pytest
 from rag_audit.commit.commitment import WindowSecrets
 from rag_audit.errors import PolicyError, StoreError, WindowStateError
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import wordllama
 from rag_audit.parties.provider.window import Window
-from rag_audit.proofs.scan import store as index_store
 from rag_audit.proofs.scan.store import RUN
 from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import QUESTIONS, TEXTS, Service
@@ -57,25 +55,6 @@ def kill_at(service: Service, place: tuple[str, int], **changes: Any) -> Path:
     with child_at(service, place, **changes):
         pass
     return service.root / "window"
-
-
-@pytest.fixture
-def work(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is computed from here on: documents embedded, and (rows, first component) of each run committed."""
-    done: list[Any] = []
-    embed, commit = wordllama.WordLlama.embed_documents, index_store._commit
-
-    def embedding(self: Any, texts: Any, *, first: int = 0) -> Any:
-        done.append(list(texts))
-        return embed(self, texts, first=first)
-
-    def committing(rows: Any, first: int, *rest: Any) -> bytes:
-        done.append((Path(rows.filename).name, first))
-        return commit(rows, first, *rest)
-
-    monkeypatch.setattr(wordllama.WordLlama, "embed_documents", embedding)
-    monkeypatch.setattr(index_store, "_commit", committing)
-    return done
 
 
 def kept(directory: Path) -> dict[str, bytes]:

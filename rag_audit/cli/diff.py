@@ -1,0 +1,50 @@
+"""`rag-audit diff`: what a new window over updated documents would change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from rag_audit.cli.common import PATH, emit, json_option
+from rag_audit.commit.changes import changes
+from rag_audit.formats.passage import Passage
+from rag_audit.index.texts import load_directory
+
+SHOWN = 60
+"""The characters of a text that are shown."""
+
+
+@click.command()
+@click.argument("directory", type=PATH)
+@click.option("--docs", type=PATH, required=True, help="the documents of the next window, as `open --docs`")
+@click.option("--text-alone", is_flag=True, help="as for `open`")
+@click.option("--list", "listed", is_flag=True, help="show the beginning of each document that comes or goes")
+@json_option
+def diff(directory: Path, docs: Path, text_alone: bool, listed: bool, as_json: bool) -> None:
+    """Say which documents of --docs the window in DIRECTORY does not hold, and which ones it alone holds.
+
+    A window's index is fixed: documents come and go with the next window.
+    """
+    read = load_directory(docs, text_alone=text_alone)
+    found = changes(directory, {tenant: [d.passage for d in own] for tenant, own in read.items()})
+    rows = {
+        tenant: {"added": len(c.added), "removed": len(c.removed), "unchanged": c.unchanged}
+        | (
+            {"texts_added": [d.text for d in c.added], "texts_removed": [d.text for d in c.removed]}
+            if listed
+            else {}
+        )
+        for tenant, c in found.items()
+    }
+    text = []
+    for tenant, c in found.items():
+        text.append(f"{tenant}: {len(c.added)} added, {len(c.removed)} removed, {c.unchanged} unchanged")
+        if listed:
+            text += [*_begins("+", c.added), *_begins("-", c.removed)]
+    emit({"tenants": rows}, as_json, text)
+
+
+def _begins(sign: str, documents: Sequence[Passage]) -> list[str]:
+    return [f"  {sign} {d.text[:SHOWN]}" for d in documents]

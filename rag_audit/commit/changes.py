@@ -1,0 +1,49 @@
+"""What another window over updated documents would change: those that come, go and stay, by tenant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_audit.errors import WindowStateError
+from rag_audit.formats.layout import Layout
+from rag_audit.formats.passage import Passage
+from rag_audit.index.documents import DocumentStore
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A tenant's documents against those of a window. One that a tenant has twice counts twice; one whose metadata is
+    another comes and goes.
+
+    :param added: documents that the window does not hold
+    :param removed: documents that only the window holds
+    :param unchanged: the number of documents in both
+    """
+
+    added: Sequence[Passage]
+    removed: Sequence[Passage]
+    unchanged: int
+
+
+def changes(directory: Path, documents: Mapping[str, Sequence[Passage]]) -> dict[str, Changes]:
+    """Compare documents with those of a window, open, closed or prepared.
+
+    :param documents: documents by tenant
+    :returns: the changes of every tenant that one of them has, sorted by its id
+    :raises WindowStateError: the folder holds no window's texts
+    """
+    path = Layout(directory).documents
+    if not path.exists():
+        raise WindowStateError("the folder holds no texts of a window", field=str(directory),
+                               hint="name a window's folder: the one that `rag-audit open` made")  # fmt: skip
+    found = {}
+    with DocumentStore(path) as store:
+        for tenant in sorted({*documents, *store.tenants()}):
+            old, new = Counter(store.passages(tenant).values()), Counter(documents.get(tenant, ()))
+            found[tenant] = Changes(
+                list((new - old).elements()), list((old - new).elements()), (old & new).total()
+            )
+    return found
