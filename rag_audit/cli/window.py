@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -30,6 +32,7 @@ from rag_audit.parties.provider.service import (
     serve_socket,
     stopped_by_signal,
 )
+from rag_audit.parties.provider.window import Window
 from rag_audit.proofs.executors import open_executor
 from rag_audit.proofs.groth16.instance import MAX_QUERIES
 
@@ -52,6 +55,7 @@ low_memory_option = click.option(
 @click.command()
 @click.argument("directory", type=PATH)
 @click.option("--socket", "address", type=SOCKET, help="listen on this Unix socket until interrupted")
+@click.option("--http", metavar="HOST:PORT", help="answer over HTTP until interrupted (port 0: any free one)")
 @click.option("--stdio", is_flag=True, help="answer requests from stdin, one JSON line each")
 @click.option(
     "--eager",
@@ -82,11 +86,13 @@ def serve(
     ahead: int,
     period: float | None,
     low_memory: bool,
+    http: str | None = None,
 ) -> None:
-    """Answer signed requests, one JSON line for each."""
+    """Answer signed requests, one JSON line for each, or over HTTP (docs/http.md)."""
     left = iter(range(eager))
-    if (address is None) == (not stdio):
-        raise click.UsageError("give one of --socket and --stdio")
+    if [address is not None, http is not None, stdio].count(True) != 1:
+        raise click.UsageError("give one of --socket, --http and --stdio")
+    listening = None if http is None else http_socket(http)
     try:
         with (
             stopped_by_signal(),
@@ -94,12 +100,34 @@ def serve(
             certifying(window, ahead, say),
         ):
             window.release.period_s = period
-            if address is None:
+            if listening is not None:
+                serve_http(window, listening, left)
+            elif address is None:
                 answer_lines(window, sys.stdin.buffer, sys.stdout.buffer, left)
             else:
                 serve_socket(window, address, left, say, _report_fault)
     except KeyboardInterrupt:
         say("stopped")
+
+
+def http_socket(text: str) -> socket.socket:
+    """The socket of an option's address, before anything takes long. The packages that serve are an extra."""
+    from rag_audit.serving.service import listen, parse_address
+
+    return listen(*parse_address(text, field="--http"))
+
+
+def serve_http(window: Window, listening: socket.socket, eager: Iterator[int]) -> None:
+    from rag_audit.serving.logs import forget_lines, log_lines
+    from rag_audit.serving.service import http_service
+
+    with http_service(window, listening, eager=eager, on_fault=_report_fault) as service:
+        say(f"listening on {service.url}")
+        handler = log_lines()
+        try:
+            service.run()
+        finally:
+            forget_lines(handler)
 
 
 def _report_fault(exc: BaseException) -> None:

@@ -7,13 +7,17 @@ from rag_audit.errors import SetupError
 EXTRAS = {
     "distributed": "dask",
     "faiss": "experiments",
+    "httpx": "client",
     "matplotlib": "experiments",
     "onnxruntime": "onnx",
+    "prometheus_client": "serve",
     "pymerkle": "provider",
     "ray": "ray",
     "scipy": "experiments",
     "sklearn": "experiments",
+    "starlette": "serve",
     "tokenizers": "provider",
+    "uvicorn": "serve",
     "wordllama": "provider",
 }
 """Packages that not every role needs, and the extra that installs each."""

@@ -138,6 +138,11 @@ class LedgerStore:
     def __len__(self) -> int:
         return self._size
 
+    @property
+    def failure(self) -> StoreError | None:
+        """Why nothing is appended any more until the file is opened again, or None."""
+        return self._failure
+
     def entry(self, index: int) -> bytes:
         """The entry at a ledger index.
 

@@ -76,6 +76,11 @@ class MerkleTree:
         self._require(0 <= index < self.size, "index", index)
         return self._tree.leaves[index]
 
+    def leaves(self, start: int, end: int) -> list[bytes]:
+        """The leaf hashes from `start` to before `end`."""
+        self._require(0 <= start <= end <= self.size, "end", end)
+        return self._tree.leaves[start:end]
+
     def root(self, size: int | None = None) -> bytes:
         """Root of the first `size` leaves (of all of them if None)."""
         with self._lock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TypedDict, cast
 
 from rag_audit.attest import answering
 from rag_audit.attest.answering import Retained
@@ -22,6 +22,26 @@ from rag_audit.parties.provider.holding import Holder
 from rag_audit.parties.provider.keeping import Keeper
 from rag_audit.parties.provider.proving import Prover
 from rag_audit.parties.provider.waiting import ended, not_open_yet
+
+
+class Named(TypedDict):
+    """What a refusal says of its request."""
+
+    account: str
+    i: int
+    hq: str
+
+
+def named_in(value: Json) -> Named:
+    """Account, number and commitment of a request that may be malformed, as far as it has them."""
+    if not isinstance(value, dict):
+        return {"account": "", "i": 0, "hq": ""}
+    number = value.get("i")
+    return {
+        "account": str(value.get("account", ""))[:128],
+        "i": number if type(number) is int and 0 <= number <= MAX_SAFE_INTEGER else 0,
+        "hq": str(value.get("hq", ""))[:64],
+    }
 
 
 class Answers:
@@ -98,12 +118,7 @@ class Answers:
 
     def handle(self, value: Json, *, eager: bool) -> Answer | Refusal:
         """See `Window.handle`."""
-        account, i, hq = "", 0, ""
         try:
-            if isinstance(value, dict):
-                account, hq = str(value.get("account", ""))[:128], str(value.get("hq", ""))[:64]
-                number = value.get("i")
-                i = number if type(number) is int and 0 <= number <= MAX_SAFE_INTEGER else 0
             return self.query(SignedRequest.parse(value, field="request"), eager=eager)
         except RequestRefused as exc:
             reason, detail = exc.reason, exc.message
@@ -111,7 +126,7 @@ class Answers:
             reason, detail = "malformed", str(exc)
         except RagAuditError as exc:
             reason, detail = "unavailable", exc.message
-        return self.refuse(reason, detail, account=account, i=i, hq=hq)
+        return self.refuse(reason, detail, **named_in(value))
 
     def refuse(self, reason: str, detail: str, *, account: str = "", i: int = 0, hq: str = "") -> Refusal:
         """See `Window.refuse`."""

@@ -76,8 +76,8 @@ class Window(WindowView):
         )
         self.keeper = Keeper(self.context, self.publisher)
         self.prover = Prover(self.context, self.publisher, self.certificates, self.keeper)
-        self._noise = NoisePool(self.context.drawn, limit=commitment.policy.n)
-        self._answers = Answers(self.context, self._noise, self.certificates, self.prover, self.keeper)
+        self.noise_pool = NoisePool(self.context.drawn, limit=commitment.policy.n)
+        self._answers = Answers(self.context, self.noise_pool, self.certificates, self.prover, self.keeper)
 
     # -- opening ---------------------------------------------------------------------------------------------
 
@@ -310,7 +310,7 @@ class Window(WindowView):
     def shut(self) -> None:
         """Release threads, files and the folder's lock. Shutting twice does nothing."""
         if self._lock_file >= 0:
-            self._noise.close()
+            self.noise_pool.close()
             self.state.store.close()
             os.close(self._lock_file)
             self._lock_file = -1

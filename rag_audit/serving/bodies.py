@@ -1,0 +1,75 @@
+"""Request bodies, read within limits of size and time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import ClientDisconnect, Request
+
+from rag_audit.serving.limits import Limits
+
+
+class Unreadable(Exception):
+    """A body that is not taken.
+
+    :param status: the HTTP status
+    :param detail: why, for people
+    """
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+class Left(Exception):
+    """The client has left before its request was complete."""
+
+
+class Bodies:
+    """The reader of bodies, which bounds what all of them together hold in memory."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.held = 0
+
+    async def read(self, request: Request, most: int) -> bytes:
+        """The body of a request.
+
+        :raises Unreadable: it is no JSON by its header, too large, too slow, or there are too many others
+        :raises Left: the client ended the connection
+        """
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise Unreadable(415, "the content type is not application/json")
+        # A sender that is cut off may not read why: up to twice the limit is received, and what is too much dropped.
+        long, received = Unreadable(413, f"the request is longer than {most} bytes"), 2 * most
+        length = request.headers.get("content-length", "")
+        if length.isascii() and length.isdigit() and int(length[:18]) > received:
+            raise long
+        parts: list[bytes] = []
+        size = held = 0
+        try:
+            async with asyncio.timeout(self._limits.body_s):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > received:
+                        raise long
+                    if size > most:
+                        continue
+                    parts.append(part)
+                    held += len(part)
+                    self.held += len(part)
+                    if self.held > self._limits.bodies_bytes:
+                        raise Unreadable(429, "too many requests are being received")
+        except TimeoutError:
+            raise Unreadable(
+                408, f"the request took longer than {self._limits.body_s:g} s to arrive"
+            ) from None
+        except ClientDisconnect:
+            raise Left from None
+        finally:
+            self.held -= held
+        if size > most:
+            raise long
+        return b"".join(parts)

@@ -1,0 +1,65 @@
+"""Connections with limits of time: uvicorn's own protocol waits for headers and readers without end."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from rag_audit.serving.limits import Limits
+
+
+def protocol(limits: Limits) -> type[asyncio.Protocol]:
+    """The protocol of one connection under some limits."""
+
+    class Patient(H11Protocol):
+        """A connection that is ended if its request's header does not arrive, or if nobody reads what is sent."""
+
+        _header: asyncio.TimerHandle | None = None
+        _reader: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if len(self.connections) > limits.connections:
+                transport.abort()
+            else:
+                self._wait_for_header()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.cycle is not None and not self.cycle.response_complete:
+                _cancel(self._header)
+                self._header = None
+            else:
+                self._wait_for_header()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            _cancel(self._header)
+            _cancel(self._reader)
+            super().connection_lost(exc)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            if self._reader is None:
+                self._reader = self.loop.call_later(limits.send_s, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            _cancel(self._reader)
+            self._reader = None
+            super().resume_writing()
+
+        def timeout_keep_alive_handler(self) -> None:
+            super().timeout_keep_alive_handler()
+            if self.transport.get_write_buffer_size():
+                self.transport.abort()  # closing would wait for a reader
+
+        def _wait_for_header(self) -> None:
+            if self._header is None:
+                self._header = self.loop.call_later(limits.header_s, self.transport.abort)
+
+    return Patient
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

@@ -1,0 +1,41 @@
+"""What the HTTP service takes and how long it waits."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from rag_audit.parties.provider.service import DRAIN_S, MAX_REQUEST_BYTES
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The service's limits. Sizes are in bytes, times in seconds.
+
+    :param request_bytes: the largest signed request
+    :param batch: the most requests of one batch
+    :param bodies_bytes: the most of all bodies that are being received
+    :param waiting: the most requests that wait or are answered; one beyond them gets 429
+    :param threads: threads that answer; more than there are processors, because an answer waits for the disk, and those
+        that wait together are committed together
+    :param reads: the most requests for public files that wait or are served from memory
+    :param connections: the most connections
+    :param header_s: how long a request's header may take to arrive, and how long a connection may be silent before it
+    :param body_s: how long a request's body may take to arrive
+    :param send_s: how long a client may read nothing of what is sent to it
+    :param idle_s: how long a connection is kept between two requests
+    :param drain_s: how long a service that stops waits for answers under way
+    """
+
+    request_bytes: int = MAX_REQUEST_BYTES
+    batch: int = 64
+    bodies_bytes: int = 64 << 20
+    waiting: int = 512
+    threads: int = field(default_factory=lambda: min(32, 8 + 2 * (os.cpu_count() or 1)))
+    reads: int = 64
+    connections: int = 4096
+    header_s: float = 10.0
+    body_s: float = 20.0
+    send_s: float = 30.0
+    idle_s: int = 60
+    drain_s: int = int(DRAIN_S)

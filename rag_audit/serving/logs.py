@@ -1,0 +1,63 @@
+"""Structured logs: one JSON object a line, with the request's id and nothing that a question or an answer says."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import secrets
+import time
+from typing import Any
+
+log = logging.getLogger("rag_audit.http")
+
+OUTCOMES = "rag_audit.outcomes"
+"""The key of an ASGI scope under which an endpoint leaves what became of its requests."""
+REQUEST_ID = "rag_audit.request_id"
+_WELL_FORMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+
+
+def request_id(given: str | None) -> str:
+    """The id of a request: the one that its sender gave, if it is well-formed, else a new one."""
+    return given if given is not None and _WELL_FORMED.match(given) else secrets.token_hex(8)
+
+
+class JsonLines(logging.Formatter):
+    """Records as JSON objects. The fields of a record's `fields` stand beside its time, level and event."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        value: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{record.msecs:03.0f}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info is not None and record.exc_info[0] is not None:
+            value["exception"] = record.exc_info[0].__name__  # its message may hold what was sent
+        return json.dumps(value, ensure_ascii=True)
+
+
+def log_lines(stream: Any = None) -> logging.Handler:
+    """Write the service's log, and its server's warnings, as lines of JSON.
+
+    :param stream: where to; standard error if None
+    """
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonLines())
+    for name, level in (("rag_audit", logging.INFO), ("uvicorn", logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = False
+    return handler
+
+
+def forget_lines(handler: logging.Handler) -> None:
+    """Undo `log_lines`."""
+    for name in ("rag_audit", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+        logger.propagate = True

@@ -1,0 +1,156 @@
+"""The HTTP server: its socket, its start and its end, also inside another program's process."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+
+from rag_audit.errors import SetupError
+from rag_audit.parties.provider.window import Window
+from rag_audit.serving.app import Application
+from rag_audit.serving.connections import protocol
+from rag_audit.serving.desk import Windows
+from rag_audit.serving.limits import Limits
+
+MAX_HEADER_BYTES = 16_384
+BACKLOG = 1024
+
+
+class HttpService:
+    """A window over HTTP, on a socket that is taken when the service is made and released when it is shut.
+
+    `run` answers until it is interrupted, in a program's main thread; `start` and `stop` do the same beside other work.
+    `url` is where the service is, and `windows` says which window answers.
+
+    :param windows: the windows that answer
+    :param address: host and port, of which port 0 takes a free one; or a socket that listens (`listen`)
+    :raises SetupError: the address is taken, or is not this machine's
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        address: tuple[str, int] | socket.socket,
+        *,
+        limits: Limits,
+        eager: Iterator[int],
+        on_fault: Callable[[BaseException], None],
+    ) -> None:
+        self.windows = windows
+        self._socket = listen(*address) if isinstance(address, tuple) else address
+        host, port = self._socket.getsockname()[:2]
+        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self.app = Application(windows, limits, eager, on_fault, lambda: self._server.should_exit)
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                self.app, http=protocol(limits), ws="none", lifespan="off", loop="asyncio", log_config=None,
+                access_log=False, server_header=False, proxy_headers=False, backlog=BACKLOG,
+                timeout_keep_alive=limits.idle_s, timeout_graceful_shutdown=limits.drain_s,
+                h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+            )
+        )  # fmt: skip
+        self._thread: threading.Thread | None = None
+
+    def run(self) -> None:
+        """Answer until SIGTERM or Ctrl-C, which takes effect on the caller once the answers under way have left."""
+        self._server.run(sockets=[self._socket])
+
+    def start(self) -> None:
+        """Answer in a thread until `stop`."""
+        self._thread = threading.Thread(target=self.run, name="rag-audit-http", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take no more connections, let the answers under way leave, and end."""
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def shut(self) -> None:
+        """Stop, and release socket and threads. Shutting twice does nothing."""
+        self.stop()
+        self.app.close()
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shut()
+
+
+def http_service(
+    current: Window | Callable[[], Window | None],
+    address: tuple[str, int] | socket.socket,
+    *,
+    named: Callable[[str], Window | None] = lambda _: None,
+    limits: Limits | None = None,
+    eager: Iterator[int] | None = None,
+    on_fault: Callable[[BaseException], None] = lambda _: None,
+) -> HttpService:
+    """A service for a window, or for whichever window a function gives.
+
+    The function is asked for each request, so that a window may be exchanged for the next while the service runs.
+    Before the old one is shut, `service.windows.unused(old, seconds)` waits for the requests that still use it.
+
+    :param current: the window, or a function that gives it, or None while there is none. It must not wait
+    :param address: host and port, of which port 0 takes a free one; or a socket that listens (`listen`)
+    :param named: gives another open window by its opening's digest, for requests that are repeated after an exchange
+    :raises SetupError: the address is taken, or is not this machine's
+    """
+    given = current if callable(current) else lambda: current
+    return HttpService(
+        Windows(given, named), address, limits=limits or Limits(), eager=eager or iter(()), on_fault=on_fault
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket.
+
+    :raises SetupError: the address is taken, or is not this machine's
+    """
+    field = f"{host}:{port}"
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as exc:
+        raise SetupError("the host is not known", field=field, found=str(exc)) from exc
+    family, kind, protocol_number, _, address = found[0]
+    made = socket.socket(family, kind, protocol_number)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            with suppress(OSError):
+                made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind(address)
+        made.listen(BACKLOG)
+    except OSError as exc:
+        made.close()
+        raise SetupError(
+            "the address cannot be listened on", field=field, found=exc.strerror or os.strerror(exc.errno or 0),
+            hint="another service has the port, or the address is not this machine's: choose another",
+        ) from exc  # fmt: skip
+    return made
+
+
+def parse_address(text: str, *, field: str) -> tuple[str, int]:
+    """Host and port of ``HOST:PORT`` or ``[IPV6]:PORT``.
+
+    :raises SetupError: the text has another form
+    """
+    host, _, port = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    host = host[1:-1] if bracketed else host
+    wrong = not host or (":" in host) != bracketed or not (port.isascii() and port.isdigit())
+    if wrong or len(port) > 5 or int(port) > 65_535:
+        raise SetupError("not an address", field=field, expected="HOST:PORT, or [IPV6]:PORT", found=text)
+    return host, int(port)
