@@ -30,6 +30,7 @@ COMMANDS = {
     "enrol": "opening.enrol",
     "status": "status.status",
     "clean": "status.clean",
+    "run": "run.run",
     "serve": "window.serve",
     "close": "window.close",
     "estimate": "estimate.estimate",

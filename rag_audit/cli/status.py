@@ -14,6 +14,9 @@ from rag_audit.errors import SetupError
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.windowfile import stray_siblings
 from rag_audit.parties.provider.reading import WindowReader
+from rag_audit.parties.provider.running.config import RunConfig
+from rag_audit.parties.provider.running.shelf import load_state
+from rag_audit.parties.provider.running.standing import in_order, is_running, standing_of
 from rag_audit.parties.provider.window import now_ms
 
 
@@ -21,7 +24,20 @@ from rag_audit.parties.provider.window import now_ms
 @click.argument("directory", type=PATH)
 @json_option
 def status(directory: Path, as_json: bool) -> None:
-    """Say where the window in DIRECTORY stands and what it waits for, while it serves too."""
+    """Say where the window in DIRECTORY stands and what it waits for, while it serves too.
+
+    DIRECTORY may also be the folder of `rag-audit run`, or its configuration file: each window of the run is shown.
+    """
+    if directory.is_file():
+        directory = RunConfig.load(directory).folder
+        if load_state(directory) is None:
+            raise SetupError("the run was not started yet", field=str(directory), hint="rag-audit run")
+    if (state := load_state(directory)) is not None:
+        running = is_running(directory)
+        rows = [standing_of(place, state, now_ms()) for place in in_order(directory, state)]
+        head = "a process runs it" if running else "no process runs it: `rag-audit run` goes on"
+        emit({"running": running, "windows": rows}, as_json, [head, *(_row(row) for row in rows)])
+        return
     if unfinished(directory) and Layout(directory).prepared.exists():
         waits = f"`rag-audit open {directory}`, with --opens-in, and --previous once the window before it is closed"
         emit({"status": "prepared", "waits_for": waits}, as_json, ["prepared", f"waits for {waits}"])
@@ -34,6 +50,11 @@ def status(directory: Path, as_json: bool) -> None:
         f"{found.records} records of {found.asked} accounts, of {found.accounts}; {found.proved} with proofs",
     ]
     emit(asdict(found), as_json, lines)
+
+
+def _row(row: dict[str, object]) -> str:
+    records = f", {row['records']} records" if "records" in row else ""
+    return f"{row['window']}: {row['status']}{records}; waits for {row['waits_for']}"
 
 
 @click.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +56,9 @@ class Document:
         return Passage(self.text, self.metadata)
 
 
-def load_directory(path: Path, *, text_alone: bool = True) -> dict[str, list[Document]]:
+def load_directory(
+    path: Path, *, text_alone: bool = True, unreadable: Callable[[RagAuditError], None] | None = None
+) -> dict[str, list[Document]]:
     """Read the documents of each tenant: ``<tenant>.jsonl`` files at the top of `path` with one ``{"text": ..}`` a
     line, which are not cut, and whose other fields (and those of `metadata`, an object) are the metadata; or, if there
     are none, the .txt, .md and .rst files below it, which are cut into chunks of whole paragraphs. A chunk is a part of
@@ -66,6 +68,8 @@ def load_directory(path: Path, *, text_alone: bool = True) -> dict[str, list[Doc
     folders are passed over, links to folders are not followed.
 
     :param text_alone: whether documents go without metadata
+    :param unreadable: called with the error of a file or line that cannot be read, which is then left out; without it
+        the error is raised
     :raises DocumentsError: the folder is missing, unreadable or without text, or a folder's name is not a tenant's id
     :raises EncodingError: a file is not UTF-8, or a line is not JSON
     :raises SchemaError: a line has no text, or a field both beside `metadata` and inside it
@@ -73,12 +77,17 @@ def load_directory(path: Path, *, text_alone: bool = True) -> dict[str, list[Doc
     """
     tenants: dict[str, list[Document]] = {}
     if lists := sorted(path.glob("*.jsonl")):
-        return {_tenant(file.stem, file): list(_lines(file, text_alone)) for file in lists}
+        return {_tenant(file.stem, file): list(_lines(file, text_alone, unreadable)) for file in lists}
     for file in _text_files(path):
         inside = file.relative_to(path)
         tenant = inside.parts[0] if len(inside.parts) > 1 else DEFAULT_TENANT
         _tenant(tenant, path / tenant)
-        for number, text in enumerate(_chunks(_read(file)), 1):
+        try:
+            whole = _read(file)
+        except RagAuditError as exc:
+            _leave_out(exc, unreadable)
+            continue
+        for number, text in enumerate(_chunks(whole), 1):
             title = f"{inside.as_posix()}#{number}"
             fields: dict[str, Json] = {} if text_alone else {"id": title, "source": inside.as_posix()}
             metadata = Passage.of(text, fields, field=title).metadata
@@ -105,17 +114,33 @@ def _tenant(name: str, place: Path) -> str:
     return name
 
 
-def _lines(file: Path, text_alone: bool) -> Iterator[Document]:
+def _lines(
+    file: Path, text_alone: bool, unreadable: Callable[[RagAuditError], None] | None
+) -> Iterator[Document]:
     for number, line in enumerate(read_bytes(file, max_bytes=MAX_LINES_BYTES).split(b"\n"), 1):
         if not line.strip():
             continue
-        place = f"{file.name}#{number}"
-        value = parse_json(line, source=place, reals=text_alone)
-        text = value.pop("text", None) if isinstance(value, dict) else None
-        if not isinstance(value, dict) or not isinstance(text, str):
-            raise SchemaError("the line is not a document", field=place, expected='{"text": ".."}')
-        fields = {} if text_alone else _metadata(value, place)
-        yield Document(place, file.stem, place, text, Passage.of(text, fields, field=place).metadata)
+        try:
+            document = _line(file, f"{file.name}#{number}", line, text_alone)
+        except RagAuditError as exc:
+            _leave_out(exc, unreadable)
+            continue
+        yield document
+
+
+def _line(file: Path, place: str, line: bytes, text_alone: bool) -> Document:
+    value = parse_json(line, source=place, reals=text_alone)
+    text = value.pop("text", None) if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(text, str):
+        raise SchemaError("the line is not a document", field=place, expected='{"text": ".."}')
+    fields = {} if text_alone else _metadata(value, place)
+    return Document(place, file.stem, place, text, Passage.of(text, fields, field=place).metadata)
+
+
+def _leave_out(exc: RagAuditError, unreadable: Callable[[RagAuditError], None] | None) -> None:
+    if unreadable is None:
+        raise exc
+    unreadable(exc)
 
 
 def _metadata(others: dict[str, Json], place: str) -> dict[str, Json]:

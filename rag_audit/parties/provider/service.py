@@ -13,9 +13,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from io import BufferedIOBase
 from pathlib import Path
 from types import FrameType
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
-from rag_audit.encoding.canonical import parse_json, read_text
+from rag_audit.encoding.canonical import Json, parse_json, read_text
 from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.formats.requests import Answer, Refusal
 from rag_audit.ledger.note import MAX_NOTE_BYTES
@@ -29,6 +29,16 @@ IDLE_S = 1.0
 
 Say = Callable[[str], None]
 """A function that shows a person a line of progress."""
+
+
+class Answering(Protocol):
+    """What answers a request or refuses it: a window, or a reception of several."""
+
+    def handle(self, value: Json, *, eager: bool = False) -> Answer | Refusal:
+        """As `Window.handle`."""
+
+    def refuse(self, reason: str, detail: str) -> Refusal:
+        """As `Window.refuse`."""
 
 
 def admit_notes(window: Window, say: Say) -> None:
@@ -181,7 +191,7 @@ def _free(address: Path) -> None:
 
 
 def answer_lines(
-    window: Window,
+    window: Answering,
     requests: BinaryIO | BufferedIOBase,
     replies: BinaryIO | BufferedIOBase,
     eager: Iterator[int],
@@ -194,7 +204,7 @@ def answer_lines(
 
 
 def _answer_line(
-    window: Window,
+    window: Answering,
     line: bytes,
     requests: BinaryIO | BufferedIOBase,
     replies: BinaryIO | BufferedIOBase,
@@ -213,7 +223,7 @@ def _answer_line(
     replies.flush()
 
 
-def _reply(window: Window, line: bytes, eager: bool) -> Answer | Refusal:
+def _reply(window: Answering, line: bytes, eager: bool) -> Answer | Refusal:
     try:
         value = parse_json(line, source="request", max_bytes=MAX_REQUEST_BYTES)
     except RagAuditError as exc:

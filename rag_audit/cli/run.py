@@ -1,0 +1,104 @@
+"""`rag-audit run`: all of a provider's windows in one process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from rag_audit.cli.common import PATH, internal_error, say, signing_key
+from rag_audit.index.embedders import published_constants
+from rag_audit.parties.provider.running.config import RunConfig
+from rag_audit.parties.provider.running.listening import listening
+from rag_audit.parties.provider.running.reception import Reception
+from rag_audit.parties.provider.running.shelf import Shelf
+from rag_audit.parties.provider.running.supervisor import Supervisor
+from rag_audit.parties.provider.window import now_ms
+from rag_audit.parties.roster import load_roster
+
+POLL_S = 0.5
+"""How long a run that has nothing to do waits before it looks again."""
+STOP_S = 20.0
+"""How long a stopped run waits for its jobs, each of which can be cut off."""
+
+
+@click.command()
+@click.argument("config", type=PATH)
+def run(config: Path) -> None:
+    """Open windows on a schedule, serve them, close and prove them, as the file CONFIG says (docs/deploy/README.md).
+
+    Everything that has happened is in the run's folder: after any end, SIGKILL's too, the same command goes on. SIGTERM
+    and Ctrl-C end it once the answers under way have left. `rag-audit status CONFIG` says where it stands.
+    """
+    told = RunConfig.load(config)
+    key = signing_key(told.path(told.told.key))
+    published_constants(told.told.documents.embedder)
+    told.policy(f"{told.told.schedule.prefix}1", now_ms())
+    load_roster(told.path(told.told.roster))
+    with _stopping() as stop:
+        supervisor = Supervisor(told, Shelf(told.folder, told.told.schedule.prefix), key, say=say)
+        try:
+            with ExitStack() as stack:
+                _listen(stack, supervisor.reception, told)
+                while not stop.is_set() and not supervisor.finished:
+                    if supervisor.step() is None:
+                        stop.wait(POLL_S)
+        finally:
+            ended = supervisor.stop(STOP_S)
+    say("stopped" if stop.is_set() else "all windows are done")
+    if not ended:  # a proof that takes longer; whoever starts the run again makes it
+        os._exit(0)
+
+
+def _listen(stack: ExitStack, reception: Reception, told: RunConfig) -> None:
+    """Take requests wherever the configuration says, until the stack is closed.
+
+    :raises SetupError: a socket or port is taken, or the package that serves HTTP is not installed
+    """
+    serve = told.told.serve
+    if serve.socket is not None:
+        stack.enter_context(listening(reception, told.path(serve.socket), say, _report_fault))
+    if serve.http is not None:
+        from rag_audit.serving.logs import forget_lines, log_lines
+        from rag_audit.serving.service import http_service, parse_address
+
+        service = stack.enter_context(
+            http_service(
+                lambda: reception.newest,
+                parse_address(serve.http, field="serve.http"),
+                named=reception.named,
+                on_fault=_report_fault,
+            )
+        )
+        reception.users.append(service.windows.unused)
+        stack.callback(forget_lines, log_lines())
+        service.start()
+        say(f"listening on {service.url}")
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """An event that SIGTERM and SIGINT set; a second one ends the process at once."""
+    stop = threading.Event()
+
+    def told(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        stop.set()
+
+    before = {number: signal.signal(number, told) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _report_fault(exc: BaseException) -> None:
+    for line in internal_error(exc, ["run"]):
+        say(line)

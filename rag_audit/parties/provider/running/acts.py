@@ -1,0 +1,184 @@
+"""What a run does with its windows. Each act can be repeated: after a crash the next look at the folder finds it not
+done, or done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+
+from rag_audit.beacon.drand import QUICKNET
+from rag_audit.commit.stored import forget
+from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_text
+from rag_audit.encoding.durable import replace_file
+from rag_audit.errors import PolicyError, RagAuditError, SetupError
+from rag_audit.formats.chain import ClosedWindow, abandoned_after, is_complete
+from rag_audit.formats.layout import Layout
+from rag_audit.formats.passage import Passage
+from rag_audit.formats.records import BeaconSource, Closing, DrandBeacon, Opening, PreviousWindow
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import Embedder, get_embedder
+from rag_audit.index.texts import load_directory
+from rag_audit.index.vectors import CachedEmbedder
+from rag_audit.ledger.keys import SigningKey
+from rag_audit.ledger.note import MAX_NOTE_BYTES
+from rag_audit.parties.provider.preparing import open_prepared, prepare
+from rag_audit.parties.provider.running.config import RunConfig
+from rag_audit.parties.provider.running.nonces import drop_used, find_beacon
+from rag_audit.parties.provider.running.shelf import Place, Shelf
+from rag_audit.parties.provider.service import Say
+from rag_audit.parties.provider.window import Window
+from rag_audit.parties.roster import load_roster
+from rag_audit.proofs.executors import open_executor
+
+DRAND_LEAD_S = 61
+"""A round has to be due a minute after the quorum, which is there before the window opens."""
+Check = Callable[..., None]
+"""Called with a job's progress; it raises when the job should end."""
+
+
+class Acts:
+    """A provider's acts under one configuration.
+
+    :param key: the provider's key
+    """
+
+    def __init__(
+        self, config: RunConfig, shelf: Shelf, key: SigningKey, clock: Callable[[], int], say: Say
+    ) -> None:
+        self.config, self.shelf, self.key, self._clock, self._say = config, shelf, key, clock, say
+
+    @property
+    def origin(self) -> str:
+        """The ledger's name."""
+        return self.config.told.origin or self.key.name
+
+    # -- the beginning of a window ---------------------------------------------------------------------------
+
+    def prepare(self, place: Place, check: Check) -> None:
+        """Read the documents and commit to them (`preparing.prepare`)."""
+        told, policy = self.config.told, self.config.policy(place.window, self._clock())
+        tokens, given = policy.tokens, told.documents
+        embedder: Embedder = get_embedder(given.embedder, folder=self._model(), query_tokens=tokens.query,
+                                          document_tokens=tokens.document)  # fmt: skip
+        documents = self._documents()
+        self._settings(place)
+        with ExitStack() as stack:
+            if given.vectors is not None:
+                path = self.config.path(given.vectors)
+                embedder = cached = stack.enter_context(CachedEmbedder(embedder, path, say=self._say))
+            prepare(place.folder, policy=policy, roster=load_roster(self.config.path(told.roster)), documents=documents,
+                    embedder=embedder, origin=self.origin, witnesses=self.config.witnesses, progress=check)  # fmt: skip
+            if given.vectors is not None:
+                self._say(f"{place.window}: {cached.reused} vectors reused, {cached.embedded} texts embedded")
+
+    def _documents(self) -> dict[str, list[Passage]]:
+        given = self.config.told.documents
+
+        def passed_over(exc: RagAuditError) -> None:
+            self._say(f"a document is left out: {exc}")
+
+        read = load_directory(self.config.path(given.folder), text_alone=given.text_alone,
+                              unreadable=passed_over if given.skip_unreadable else None)  # fmt: skip
+        return {tenant: [d.passage for d in own] for tenant, own in read.items()}
+
+    def _model(self) -> Path | None:
+        model = self.config.told.documents.model
+        return None if model is None else self.config.path(model)
+
+    def _settings(self, place: Place) -> None:
+        """Let the commands of one window, such as `estimate`, work on this one too."""
+        settings: dict[str, Json] = {"key": str(self.config.path(self.config.told.key))}
+        if (model := self._model()) is not None:
+            settings["model"] = str(model)
+        place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(place.layout.settings, jcs(settings))
+
+    def open(self, place: Place, previous: PreviousWindow | None) -> Opening | list[str]:
+        """Date, chain and publish a prepared window.
+
+        :returns: the opening, or the witnesses of whom no fresh nonce line is there
+        """
+        told = self.config.told
+        opens_at = self._clock() + told.schedule.lead_ms
+        nonces, used = self.config.path(told.nonces), self.shelf.used_nonces()
+        beacon: BeaconSource | None
+        if told.beacon == "drand":
+            round_ = -(-(opens_at // 1000 + DRAND_LEAD_S - QUICKNET.genesis) // QUICKNET.period) + 1
+            beacon = DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=round_)
+        else:
+            beacon, missing = find_beacon(nonces, self.config.witnesses, used, self._say)
+            if beacon is None:
+                return missing
+        try:
+            opening = open_prepared(
+                place.folder,
+                key=self.key,
+                origin=self.origin,
+                policy=self.config.policy(place.window, opens_at),
+                roster=load_roster(self.config.path(told.roster)),
+                beacon=beacon,
+                witnesses=self.config.witnesses,
+                previous=previous,
+                clock=self._clock,
+            )
+        except PolicyError:  # policy or roster changed since: the index is kept where it still fits
+            place.layout.prepared.unlink(missing_ok=True)
+            raise
+        drop_used(nonces, self.shelf.used_nonces())
+        return opening
+
+    def resume(self, place: Place) -> Window:
+        """Read a window back."""
+        window = Window.resume(place.folder, key=self.key, model=self._model(), clock=self._clock)
+        window.low_memory = self.config.told.serve.low_memory
+        return window
+
+    # -- its end ---------------------------------------------------------------------------------------------
+
+    def close(self, window: Window, check: Check) -> None:
+        """Close a window at its date."""
+        with self._executor() as executor:
+            window.close(certify=self.config.told.proving.certify, executor=executor, progress=check)
+
+    def prove(self, window: Window, check: Check) -> int:
+        """Prove every record that is not proved, and publish the proofs."""
+        with self._executor() as executor:
+            return window.prove(executor=executor, progress=check)
+
+    def answer(self, place: Place, note: Path, check: Check) -> int:
+        """Prove the records that a verifier's challenge draws."""
+        text = read_text(note, max_bytes=MAX_NOTE_BYTES)
+        with self.resume(place) as window, self._executor() as executor:
+            made = window.answer_challenge(text, executor=executor, progress=check)
+        self.shelf.answered(digest_hex(text))
+        return made
+
+    def _executor(self) -> AbstractContextManager[Executor | None]:
+        proving = self.config.told.proving
+        if proving.executor is None and proving.workers == 0:
+            return nullcontext()
+        return open_executor(proving.executor, workers=proving.workers)
+
+    def forget(self, place: Place) -> None:
+        """Delete a window's secrets, as its policy says for this date."""
+        forget(place.folder)
+
+
+def previous_of(window: Window) -> PreviousWindow:
+    """The reference to a window that has ended, as its successor's opening carries it."""
+    state, opening = window.state, window.opening
+    closing = state.entries[-1]
+    if not isinstance(closing, Closing):
+        raise SetupError("the window has not ended", field=opening.window)
+    before = 0 if opening.previous is None else opening.previous.abandoned
+    complete = is_complete(closing, state.tree.size)
+    return PreviousWindow(opening=window.opening_digest, root=state.tree.root().hex(),
+                          abandoned=abandoned_after(before, complete))  # fmt: skip
+
+
+def previous_on_disk(layout: Layout) -> PreviousWindow:
+    """`previous_of` for a window that is not open, from its window file."""
+    return ClosedWindow.of(WindowFile.load(layout.public.folder), field=layout.folder.name).as_previous()

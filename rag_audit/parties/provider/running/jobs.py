@@ -1,0 +1,77 @@
+"""Work that takes minutes, in threads beside a loop that looks at everything else."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class Stopped(Exception):
+    """The run ends; what was being done goes on where it stopped when it is started again."""
+
+
+class Jobs:
+    """Named jobs, each of which runs once at a time.
+
+    :param inline: run each at once where it is started, for tests
+    """
+
+    def __init__(self, *, inline: bool = False) -> None:
+        self._inline = inline
+        self._lock = threading.Lock()
+        self._running: dict[str, threading.Thread] = {}
+        self._ended: list[tuple[str, BaseException | None]] = []
+        self.stopping = threading.Event()
+
+    def start(self, name: str, work: Callable[[], None]) -> None:
+        """Run a job, which is known by its name until `ended` gives it out."""
+        if self._inline:
+            self._run(name, work)
+            return
+        thread = threading.Thread(target=self._run, args=(name, work), name=f"rag-audit {name}", daemon=True)
+        with self._lock:
+            self._running[name] = thread
+        thread.start()
+
+    def busy(self, name: str) -> bool:
+        """Whether a job of that name runs, or its end is not looked at yet."""
+        with self._lock:
+            return name in self._running or any(name == n for n, _ in self._ended)
+
+    def ended(self) -> list[tuple[str, BaseException | None]]:
+        """The jobs that ended since the last call, and how."""
+        with self._lock:
+            found, self._ended = self._ended, []
+        return found
+
+    def check(self, *_: object) -> None:
+        """A progress function by which a job hears that it should end.
+
+        :raises Stopped: it should
+        """
+        if self.stopping.is_set():
+            raise Stopped
+
+    def stop(self, seconds: float) -> bool:
+        """Let all jobs end; False if one still runs after so long."""
+        self.stopping.set()
+        until = time.monotonic() + seconds
+        while True:
+            with self._lock:
+                running = list(self._running.values())
+            if not running:
+                return True
+            if time.monotonic() >= until:
+                return False
+            running[0].join(max(0.0, min(0.1, until - time.monotonic())))
+
+    def _run(self, name: str, work: Callable[[], None]) -> None:
+        failure: BaseException | None = None
+        try:
+            work()
+        except BaseException as exc:  # looked at where the job was started
+            failure = exc
+        with self._lock:
+            self._running.pop(name, None)
+            self._ended.append((name, failure))

@@ -1,0 +1,50 @@
+"""Where a run stands, read from its folder without a lock, while it runs too."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from rag_audit.encoding.lock import hold
+from rag_audit.parties.provider.reading import WindowReader
+from rag_audit.parties.provider.running.shelf import Place, RunState, places
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a process runs the folder."""
+    handle = hold(folder / "lock", wait=False)
+    if handle is None:
+        return True
+    os.close(handle)
+    return False
+
+
+def in_order(folder: Path, state: RunState) -> list[Place]:
+    """A run's windows by number."""
+    return sorted(places(folder, state.prefix), key=lambda place: place.number)
+
+
+def standing_of(place: Place, state: RunState, now: int) -> dict[str, object]:
+    """Where one window stands, as `Standing` has it with the window's id; or how far its preparation is.
+
+    :param now: milliseconds since the epoch
+    """
+    layout = place.layout
+    if not layout.commitment.exists() or not layout.ledger.exists() or layout.unfinished.exists():
+        if layout.prepared.exists():
+            return {
+                "window": place.window,
+                "status": "prepared",
+                "waits_for": "the end of the window before it",
+            }
+        return {"window": place.window, "status": "being prepared", "waits_for": "its documents' index"}
+    found = asdict(WindowReader(place.folder).standing(now))
+    if place.window in state.abandoned:
+        found |= {"status": "abandoned", "waits_for": "nothing"}
+    elif place.window in state.published and not layout.secrets.exists():
+        found |= {
+            "status": "deleted",
+            "waits_for": "nothing: its secrets are deleted, what is published stays",
+        }
+    return {"window": place.window, **found}

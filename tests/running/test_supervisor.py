@@ -1,0 +1,326 @@
+"""A run of windows one after the other, step by step, with a clock that the test moves."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.errors import SetupError, StoreError
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.requests import Answer, Refusal
+from rag_audit.formats.windowfile import WindowFile
+from tests.running.play import LASTS, LEAD, Play
+from tests.window.simulator import QUESTIONS, TEXTS
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    return Play(tmp_path)
+
+
+def test_two_windows_follow_each_other_over_changed_documents(play: Play, tmp_path: Path) -> None:
+    run = play.supervisor()
+    assert play.settle(run) == ["prepare w-1", "ended prepare w-1", "open w-1", "resume w-1"]
+    assert len(list((play.root / "nonces").iterdir())) == 4
+    play.activate(run, "w-1")
+    first = play.ask(run, "w-1", "law-1", QUESTIONS["law"][0])
+    assert play.settle(run) == [] and (play.folder / "current").resolve() == play.public("w-1").resolve()
+    play.documents({**TEXTS, "law": [*TEXTS["law"][1:], "A statute is a written law."]})
+    opening = Publication.load(play.public("w-1")).parsed_opening()
+    assert opening.closes_at - opening.opens_at == LASTS
+    play.clock.now = opening.closes_at - 300_000 + 1
+    assert play.settle(run) == ["prepare w-2", "ended prepare w-2"]
+    assert any("8 vectors reused, 1 texts embedded" in line for line in play.said)
+    assert not list((play.public("w-2")).iterdir())
+    play.clock.now = opening.closes_at + 1
+    assert play.settle(run) == ["close w-1", "ended close w-1"]
+    assert any("w-1 waits for cosignatures of w1, w2 on its end" in line for line in play.said)
+    play.witness("w-1")
+    acts = play.settle(run)
+    assert acts[-2:] == ["open w-2", "resume w-2"] and "prove w-1" in acts
+    assert "done w-1" in play.activate(run, "w-2")
+    assert Publication.load(play.public("w-2")).parsed_opening().opens_at == opening.closes_at + 1 + LEAD
+    answer = play.ask(run, "w-2", "law-1", "What is a statute?")
+    assert isinstance(first, Answer) and isinstance(answer, Answer)
+    play.clock.advance(LASTS)
+    play.settle(run)
+    play.witness("w-2")
+    assert not run.finished
+    assert "done w-2" in play.settle(run) and run.finished
+    for name, before in (("w-1", ()), ("w-2", ("w-1",))):
+        verdict = play.verdict(name, tmp_path / f"receipts-{name}", *before)
+        assert verdict.passed, verdict.deciding
+    # Their secrets go on the policy's date.
+    kept = Publication.load(play.public("w-1")).parsed_policy().delete_after
+    secrets = play.folder / "windows" / "w-1" / "secrets.json"
+    play.clock.now = kept - 1
+    assert play.settle(run) == [] and secrets.exists()
+    play.clock.now = kept
+    assert play.settle(run) == ["forget w-1"] and not secrets.exists()
+    assert run.stop(1)
+
+
+def test_a_run_that_ends_between_any_two_steps_goes_on(play: Play) -> None:
+    """A new supervisor for every step: nothing is in memory that matters."""
+    play.configure(proving={"records": "challenged"})
+    acts: list[str] = []
+
+    def one() -> str | None:
+        run = play.supervisor()
+        try:
+            act = run.step()
+            while act is not None and act.startswith(("resume", "notes")):
+                act = run.step()  # which each one does: a note that is taken already stays as it is
+        finally:
+            assert run.stop(1)
+        if act is not None:
+            acts.append(act)
+        return act
+
+    def all_() -> None:
+        while one() is not None:
+            assert len(acts) < 60, acts
+
+    for name in ("w-1", "w-2"):
+        all_()
+        play.witness(name)
+        all_()
+        play.clock.advance(1_000)
+        play.reveal(name)
+        all_()
+        play.clock.now = Publication.load(play.public(name)).parsed_opening().opens_at
+        run = play.supervisor()
+        play.settle(run)
+        assert isinstance(play.ask(run, name, "law-1", QUESTIONS["law"][0]), Answer)
+        run.stop(1)
+        play.clock.advance(LASTS + 1)
+        all_()
+        play.witness(name)
+        all_()
+    assert acts == [
+        "prepare w-1",
+        "open w-1",
+        "close w-1",
+        "prepare w-2",
+        "open w-2",
+        "done w-1",
+        "close w-2",
+        "done w-2",
+    ]
+    run = play.supervisor()
+    assert run.finished and run.stop(1)
+
+
+def test_a_witness_that_is_away_delays_the_next_window_and_is_named(play: Play) -> None:
+    run = play.supervisor()
+    play.settle(run)
+    play.activate(run, "w-1")
+    play.ask(run, "w-1", "law-1", QUESTIONS["law"][0])
+    play.clock.advance(LASTS + 1)
+    play.settle(run)
+    play.witness("w-1", "w1")
+    play.settle(run)
+    play.clock.advance(3_600_000)
+    assert play.settle(run) == [] and not (play.public("w-2") / "opening.json").exists()
+    said = [line for line in play.said if "w-1 waits for cosignatures of w2 on its end" in line]
+    assert len(said) == 2  # once, and again after an hour
+    play.witness("w-1", "w2")
+    assert "open w-2" in play.settle(run)
+    opening = Publication.load(play.public("w-2")).parsed_opening()
+    assert opening.opens_at == play.clock() + LEAD and opening.previous is not None
+    assert opening.previous.abandoned == 0
+    run.stop(1)
+
+
+def test_an_opening_that_the_witnesses_did_not_cosign_in_time_is_abandoned_and_another_one_opened(
+    play: Play,
+) -> None:
+    run = play.supervisor()
+    play.settle(run)
+    play.witness("w-1", "w1")
+    play.settle(run)
+    play.clock.advance(LEAD)
+    acts = play.settle(run)
+    assert acts[:1] == ["abandon w-1"] and "prepare w-2" in acts
+    assert any("w-1 lacks cosignatures of w2" in line and "abandoned" in line for line in play.said)
+    assert not (play.public("w-2") / "opening.json").exists()  # w1 knows the window, so it has to see its end
+    play.witness("w-1", "w1")
+    assert "open w-2" in play.settle(run)
+    previous = Publication.load(play.public("w-2")).parsed_opening().previous
+    assert previous is not None and previous.abandoned == 1
+    assert not run.finished
+    run.stop(1)
+
+
+def test_a_window_that_no_witness_saw_is_in_nobody_s_chain(play: Play) -> None:
+    run = play.supervisor()
+    play.settle(run)
+    play.clock.advance(LEAD)
+    assert "open w-2" in play.settle(run)
+    assert Publication.load(play.public("w-2")).parsed_opening().previous is None
+    assert "done w-1" in play.activate(run, "w-2")
+    assert isinstance(play.ask(run, "w-2", "law-1", QUESTIONS["law"][0]), Answer)
+    run.stop(1)
+
+
+def test_reveals_that_come_late_open_the_window_late(play: Play) -> None:
+    run = play.supervisor()
+    play.settle(run)
+    play.witness("w-1")
+    play.settle(run)
+    play.clock.advance(LEAD + 60_000)
+    assert play.settle(run) == []
+    assert any("reveals of w1, w2" in line and "opens late" in line for line in play.said)
+    play.reveal("w-1")
+    assert play.settle(run) != []
+    assert isinstance(play.ask(run, "w-1", "law-1", QUESTIONS["law"][0]), Answer)
+    run.stop(1)
+
+
+def test_without_nonce_lines_a_run_waits_and_says_of_whom(play: Play) -> None:
+    for path in (play.root / "nonces").glob("w2-*"):
+        path.unlink()
+    (play.root / "nonces" / "noise").write_text("{}")
+    run = play.supervisor()
+    assert play.settle(run) == ["prepare w-1", "ended prepare w-1"]
+    assert any("w-1 waits for nonce lines of w2" in line for line in play.said)
+    assert any("noise is no nonce line" in line for line in play.said)
+    play.nonces(1, "w2")
+    assert play.settle(run)[:1] == ["open w-1"]
+    run.stop(1)
+
+
+def test_a_challenge_is_answered_and_answered_once(play: Play, tmp_path: Path) -> None:
+    play.configure(proving={"records": "challenged"}, schedule={"windows": 1})
+    run = play.supervisor()
+    play.settle(run)
+    play.activate(run, "w-1")
+    play.settle(run)
+    for tenant in TEXTS:
+        play.ask(run, "w-1", f"{tenant}-1", QUESTIONS[tenant][0])
+    play.clock.advance(LASTS + 1)
+    play.settle(run)
+    play.witness("w-1")
+    assert play.settle(run)[-1] == "done w-1" and run.finished
+    window = type("Closed", (), {"directory": play.folder / "windows" / "w-1",
+                                 "opening": Publication.load(play.public("w-1")).parsed_opening()})  # fmt: skip
+    notes = play.public("w-1") / "notes"
+    (notes / "challenge-a.txt").write_text(play.service.challenge(window))  # type: ignore[arg-type]
+    (notes / "challenge-b.txt").write_text("no note\n")
+    acts = play.settle(run)
+    assert "challenge w-1/challenge-a.txt" in acts
+    assert any("2 proofs made for challenge-a.txt" in line or "4 proofs made" in line for line in play.said)
+    assert any("challenge-b.txt is not answered" in line for line in play.said)
+    assert run.stop(1)
+    again = play.supervisor()
+    assert not any("challenge-a" in act for act in play.settle(again))
+    assert again.stop(1)
+    assert play.verdict("w-1", tmp_path / "receipts").passed
+
+
+def test_a_clock_that_goes_back_is_said_and_keeps_the_order_of_entries(play: Play) -> None:
+    run = play.supervisor()
+    play.settle(run)
+    play.activate(run, "w-1")
+    play.clock.advance(120_000)
+    play.ask(run, "w-1", "law-1", QUESTIONS["law"][0])
+    play.settle(run)
+    play.clock.advance(-100_000)
+    assert play.settle(run) == []
+    assert any("the clock went back by 10" in line for line in play.said)
+    play.ask(run, "w-1", "medicine-1", QUESTIONS["medicine"][0])
+    records = run.windows["w-1"].records
+    assert records[1].ts >= records[0].ts
+    run.stop(1)
+
+
+def test_a_document_that_cannot_be_read_keeps_the_window_from_being_made_or_is_left_out(play: Play) -> None:
+    with (play.root / "docs" / "law.jsonl").open("ab") as file:
+        file.write(b'{"text": 3}\n')
+    run = play.supervisor()
+    assert play.settle(run) == ["prepare w-1"]
+    assert any("law.jsonl#6" in line and "tried again" in line for line in play.said)
+    run.stop(1)
+    play.said.clear()
+    play.configure(documents={"skip_unreadable": True})
+    run = play.supervisor()
+    assert "open w-1" in play.settle(run)
+    assert any("a document is left out" in line and "law.jsonl#6" in line for line in play.said)
+    run.stop(1)
+
+
+def test_a_full_disk_loses_no_answer_and_records_none_by_half(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = play.supervisor()
+    play.settle(run)
+    play.activate(run, "w-1")
+    play.settle(run)
+    window = run.windows["w-1"]
+    publication = Publication.load(play.public("w-1"))
+    real = type(window.state.store)._execute
+
+    def full(self: Any, statement: str, *parameters: object) -> Any:
+        if statement == "COMMIT":
+            raise sqlite3.OperationalError("database or disk is full")
+        return real(self, statement, *parameters)
+
+    request = play.service.accounts["law-1"].request(publication, QUESTIONS["law"][0])
+    value = json.loads(request.canonical())
+    with monkeypatch.context() as patch:
+        patch.setattr(type(window.state.store), "_execute", full)
+        refusal = run.reception.handle(value)
+        assert isinstance(refusal, Refusal) and refusal.reason == "unavailable"
+    with monkeypatch.context() as patch:
+
+        def no_room(_: Path) -> None:
+            raise StoreError("cannot be written", found="No space left on device")
+
+        patch.setattr("rag_audit.parties.provider.running.supervisor.try_room", no_room)
+        assert play.settle(run) == []
+        assert run.windows["w-1"] is window and isinstance(run.reception.handle(value), Refusal)
+        assert any("room on the disk" in line for line in play.said)
+    play.clock.advance(30_001)
+    assert "resume w-1" in play.settle(run)
+    assert isinstance(run.reception.handle(value), Answer)
+    assert [(r.account, r.i) for r in run.windows["w-1"].records] == [("law-1", 1)]
+    assert isinstance(run.reception.handle(value), Answer) and len(run.windows["w-1"].records) == 1
+    run.stop(1)
+
+
+def test_a_folder_is_run_by_one_process(play: Play) -> None:
+    run = play.supervisor()
+    with pytest.raises(SetupError, match="another process runs this folder"):
+        play.supervisor()
+    run.stop(1)
+    play.configure(schedule={"prefix": "other-"})
+    with pytest.raises(SetupError, match="another prefix"):
+        play.supervisor()
+    play.configure()
+    play.supervisor().stop(1)
+
+
+def test_late_requests_reach_the_window_that_recorded_them(play: Play) -> None:
+    run = play.supervisor()
+    play.settle(run)
+    play.activate(run, "w-1")
+    play.settle(run)
+    publication = Publication.load(play.public("w-1"))
+    request = play.service.accounts["law-1"].request(publication, QUESTIONS["law"][0])
+    value = json.loads(request.canonical())
+    answer = run.reception.handle(value)
+    assert isinstance(answer, Answer)
+    play.clock.advance(LASTS + 1)
+    play.settle(run)
+    play.witness("w-1")
+    play.settle(run)
+    assert set(run.windows) == {"w-1", "w-2"}
+    assert isinstance(again := run.reception.handle(value), Answer) and again.documents == answer.documents
+    late = run.reception.handle({**value, "i": 2})
+    assert isinstance(late, Refusal) and late.opening == publication.opening_digest()
+    run.stop(1)
+    assert WindowFile.load(play.public("w-1")).entries
