@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from rag_audit.cli.options import duration, model_option
 from rag_audit.cli.settings import resume, settings_of, store_settings, stored_model
 from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.commit.prepared import load_preparation
-from rag_audit.commit.stored import EMBED_RUN, unfinished
+from rag_audit.commit.stored import unfinished
 from rag_audit.encoding.canonical import digest_hex, read_json
 from rag_audit.errors import PolicyError
 from rag_audit.formats.chain import ClosedWindow
@@ -35,7 +34,8 @@ from rag_audit.formats.records import (
     WitnessBeacon,
 )
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, Embedder, get_embedder
+from rag_audit.index.cuts import describe_cuts
+from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, get_embedder
 from rag_audit.index.texts import load_directory
 from rag_audit.index.vectors import CachedEmbedder
 from rag_audit.parties.provider.preparing import open_prepared, prepare
@@ -225,12 +225,14 @@ def _begin(ctx: click.Context, directory: Path, given: Given, as_json: bool) -> 
     folder = store_settings(directory, given.key, given.model)
     with ExitStack() as stack:
         if given.vectors is None:
-            _warn_of_cuts(embedder, texts, "documents")
+            cuts = describe_cuts(embedder, texts)
         else:
             cached = stack.enter_context(CachedEmbedder(embedder, given.vectors, say=say))
             new = {tenant: cached.unknown(own) for tenant, own in texts.items()}
-            _warn_of_cuts(embedder, new, "new documents")
+            cuts = describe_cuts(embedder, new, "new documents")
             embedder = cached
+        for line in cuts:
+            say(line)
         if given.prepare_only:
             prepare(folder, policy=policy, roster=accounts, documents=documents, embedder=embedder,
                     origin=given.origin, beacon=beacon, witnesses=witnessed, progress=stages())  # fmt: skip
@@ -289,21 +291,6 @@ def _result(directory: Path, status: str, digest: str, opening: Opening) -> dict
         "opens_at": opening.opens_at,
         "public": str(Layout(directory).public.folder),
     }
-
-
-def _warn_of_cuts(embedder: Embedder, documents: Mapping[str, Sequence[str]], what: str) -> None:
-    """Print how many documents are longer than the part of them that is embedded."""
-    limit = embedder.limits.document
-    for tenant, texts in documents.items():
-        cut = sum(
-            embedder.cut_documents(texts[first : first + EMBED_RUN])
-            for first in range(0, len(texts), EMBED_RUN)
-        )
-        if cut:
-            say(
-                f"{cut} of {len(texts)} {what} of {tenant} are longer than {limit} tokens: they are found by their"
-                f" first {limit} only, and handed back whole"
-            )
 
 
 def previous_window(public: Path, window: str) -> PreviousWindow:

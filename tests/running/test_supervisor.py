@@ -181,6 +181,33 @@ def test_reveals_that_come_late_open_the_window_late(play: Play) -> None:
     run.stop(1)
 
 
+def test_a_reveal_that_comes_before_a_cosignature_is_taken_with_it(play: Play) -> None:
+    run = play.supervisor()
+    play.settle(run)
+    play.witness("w-1")
+    play.clock.advance(1_000)
+    play.reveal("w-1")
+    late = play.public("w-1") / "notes" / "cosign-1-w2.txt"
+    late.rename(play.root / "late")
+    assert any(act.startswith("notes") for act in play.settle(run))
+    assert run.windows["w-1"].status == "committed"
+    (play.root / "late").rename(late)
+    play.settle(run)
+    assert run.windows["w-1"].status == "active"
+    run.stop(1)
+
+
+def test_a_window_that_is_not_done_by_its_date_of_deletion_is_deleted_all_the_same(play: Play) -> None:
+    run = play.supervisor()
+    play.settle(run)
+    play.activate(run, "w-1")
+    play.clock.now = Publication.load(play.public("w-1")).parsed_policy().delete_after
+    assert play.settle(run)[:2] == ["done w-1", "prepare w-2"]
+    assert not (play.folder / "windows" / "w-1" / "secrets.json").exists()
+    assert any("not done by its policy's date" in line for line in play.said)
+    run.stop(1)
+
+
 def test_without_nonce_lines_a_run_waits_and_says_of_whom(play: Play) -> None:
     for path in (play.root / "nonces").glob("w2-*"):
         path.unlink()

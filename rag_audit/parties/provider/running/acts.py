@@ -19,6 +19,7 @@ from rag_audit.formats.layout import Layout
 from rag_audit.formats.passage import Passage
 from rag_audit.formats.records import BeaconSource, Closing, DrandBeacon, Opening, PreviousWindow
 from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.cuts import describe_cuts
 from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.index.texts import load_directory
 from rag_audit.index.vectors import CachedEmbedder
@@ -64,11 +65,15 @@ class Acts:
         embedder: Embedder = get_embedder(given.embedder, folder=self._model(), query_tokens=tokens.query,
                                           document_tokens=tokens.document)  # fmt: skip
         documents = self._documents()
+        texts = {tenant: [d.text for d in own] for tenant, own in documents.items()}
         self._settings(place)
         with ExitStack() as stack:
             if given.vectors is not None:
                 path = self.config.path(given.vectors)
                 embedder = cached = stack.enter_context(CachedEmbedder(embedder, path, say=self._say))
+                texts = {tenant: cached.unknown(own) for tenant, own in texts.items()}
+            for line in describe_cuts(embedder, texts, "new documents"):
+                self._say(f"{place.window}: {line}")
             prepare(place.folder, policy=policy, roster=load_roster(self.config.path(told.roster)), documents=documents,
                     embedder=embedder, origin=self.origin, witnesses=self.config.witnesses, progress=check)  # fmt: skip
             if given.vectors is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rag_audit.encoding.canonical import read_text
-from rag_audit.errors import RagAuditError
+from rag_audit.errors import RagAuditError, StoreError
 from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.parties.provider.service import Say
 from rag_audit.parties.provider.window import Window
@@ -36,19 +36,24 @@ class Notes:
                 self._seen[path] = version
                 fresh.append(path)
         taken = [p.name for p in fresh if not p.name.startswith("beacon-") and self._admit(window, [p])]
-        for size in sorted({p.name.split("-")[1] for p in fresh if p.name.startswith("beacon-")}):
-            together = sorted(window.context.layout.public.notes.glob(f"beacon-{size}-*.txt"))
-            if self._complete(window, together) and self._admit(window, together):
+        if not fresh:
+            return taken
+        # A reveal may come before the cosignatures that it rests on: whatever comes, all that wait are tried again.
+        notes = window.context.layout.public.notes
+        for size in sorted({p.name.split("-")[1] for p in notes.glob("beacon-*-*.txt")}):
+            together = sorted(notes.glob(f"beacon-{size}-*.txt"))
+            waits = not size.isdigit() or int(size) - 1 not in window.state.beacons
+            if waits and len(together) >= len(window.witnesses) and self._admit(window, together):
                 taken += [p.name for p in together]
         return taken
-
-    def _complete(self, window: Window, reveals: list[Path]) -> bool:
-        """Whether there is a note of every witness, before which a beacon cannot be drawn."""
-        return len(reveals) >= len(window.witnesses)
 
     def _admit(self, window: Window, paths: list[Path]) -> bool:
         try:
             window.admit([read_text(path, max_bytes=MAX_NOTE_BYTES) for path in paths])
+        except StoreError:  # no fault of the notes: they are looked at again
+            for path in paths:
+                self._seen.pop(path, None)
+            raise
         except RagAuditError as exc:
             self._say(f"{window.opening.window}: {paths[0].name} is not taken: {exc}")
             return False

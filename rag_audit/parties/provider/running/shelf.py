@@ -12,14 +12,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rag_audit.commit.stored import StoredCommitment, load_stored, unfinished
+from rag_audit.commit.stored import load_stored, unfinished
 from rag_audit.encoding.canonical import read_json
 from rag_audit.encoding.durable import PRIVATE_MODE, replace_file, sync_directory
 from rag_audit.encoding.lock import hold
 from rag_audit.errors import SetupError, StoreError, WindowStateError
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.models import Hex32, Identifier, Millis, Model, One
+from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import WitnessBeacon
+from rag_audit.ledger.keys import VerifierKey
 
 MAX_STATE_BYTES = 1 << 24
 
@@ -73,6 +75,20 @@ class Place:
         return self.layout.prepared.exists() and unfinished(self.folder)
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What a run keeps in mind of an opened window.
+
+    :param delete_after: when its secrets are deleted
+    :param witnesses: the witnesses whose cosignatures it waits for
+    :param nonces: commitments to nonces that its opening names
+    """
+
+    delete_after: int
+    witnesses: tuple[VerifierKey, ...]
+    nonces: frozenset[str]
+
+
 class Shelf:
     """A run's folder, made if it is missing, and locked by the one process that runs it.
 
@@ -81,7 +97,7 @@ class Shelf:
 
     def __init__(self, folder: Path, prefix: str) -> None:
         self.folder = folder
-        self._stored: dict[str, StoredCommitment] = {}
+        self._facts: dict[str, Facts] = {}
         try:
             self.windows.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
@@ -128,20 +144,22 @@ class Shelf:
         """The last window whose opening is durable."""
         return next((p for p in reversed(self.places()) if p.opened), None)
 
-    def stored(self, place: Place) -> StoredCommitment:
-        """What an opened window's opening commits to."""
-        if place.window not in self._stored:
-            self._stored[place.window] = load_stored(place.folder)
-        return self._stored[place.window]
+    def facts(self, place: Place) -> Facts:
+        """What an opened window's commitment says of it."""
+        if place.window not in self._facts:
+            stored = load_stored(place.folder)
+            policy = Policy.parse(stored.policy, field="commitment.json.policy")
+            beacon = stored.opening.beacon
+            named = beacon.witnesses if isinstance(beacon, WitnessBeacon) else []
+            keys = [VerifierKey.parse(w, field="commitment.json.witnesses") for w in stored.witnesses]
+            self._facts[place.window] = Facts(
+                policy.delete_after, tuple(keys), frozenset(w.commitment for w in named)
+            )
+        return self._facts[place.window]
 
     def used_nonces(self) -> set[str]:
         """The commitments to nonces that openings here name already."""
-        return {
-            member.commitment
-            for place in self.places()
-            if place.opened and isinstance(beacon := self.stored(place).opening.beacon, WitnessBeacon)
-            for member in beacon.witnesses
-        }
+        return {nonce for place in self.places() if place.opened for nonce in self.facts(place).nonces}
 
     def point(self, place: Place) -> None:
         """Let `current` name a window's public folder."""

@@ -12,9 +12,8 @@ from pathlib import Path
 from rag_audit.encoding.canonical import digest_hex, read_text
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError
-from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import Closing, DrandBeacon, Opening, PreviousWindow
-from rag_audit.ledger.keys import SigningKey, VerifierKey
+from rag_audit.ledger.keys import SigningKey
 from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.parties.provider.running.acts import Acts, previous_of, previous_on_disk
 from rag_audit.parties.provider.running.config import RunConfig
@@ -113,6 +112,12 @@ class Supervisor:
         name = place.window
         if self._jobs.busy(f"close {name}") or self._jobs.busy(f"prove {name}"):
             return None
+        if now >= self.shelf.facts(place).delete_after:
+            self._say(f"{name} is not done by its policy's date of deletion: nothing more is done with it")
+            if name in self.windows:
+                self._shut(name)
+            self.shelf.published(place)
+            return f"done {name}"
         window = self.windows.get(name)
         if window is not None and (failure := window.state.store.failure) is not None:
             self._wait(name, f"room on the disk: {failure}. Requests are refused, and none is lost", now)
@@ -241,7 +246,7 @@ class Supervisor:
     def _previous(self) -> PreviousWindow | None:
         """The last window that a witness knows. One that no witness cosigned is in nobody's chain."""
         for place in reversed([p for p in self.shelf.places() if p.opened]):
-            keys = [VerifierKey.parse(w, field="witnesses") for w in self.shelf.stored(place).witnesses]
+            keys = self.shelf.facts(place).witnesses
             if len(missing_cosignatures(place.layout.public, 1, keys)) < len(keys):
                 window = self.windows.get(place.window)
                 return previous_on_disk(place.layout) if window is None else previous_of(window)
@@ -278,12 +283,10 @@ class Supervisor:
     def _forget(self, now: int) -> str | None:
         for name in self.shelf.state.published:
             place = Place(0, self.shelf.windows / name)
-            if place.layout.secrets.exists() and name not in self.windows:
-                stored = self.shelf.stored(place)
-                if now >= Policy.parse(stored.policy, field="commitment.json.policy").delete_after:
-                    self._acts.forget(place)
-                    self._say(f"{name}: seed and retained queries are deleted, as its policy says")
-                    return f"forget {name}"
+            if place.layout.secrets.exists() and now >= self.shelf.facts(place).delete_after:
+                self._acts.forget(place)
+                self._say(f"{name}: seed and retained queries are deleted, as its policy says")
+                return f"forget {name}"
         return None
 
     def _challenge(self) -> str | None:
