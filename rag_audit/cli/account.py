@@ -6,14 +6,18 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
 from errno import ECONNABORTED
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from rag_audit.cli.common import PATH, SOCKET, Group, emit, json_option, say, verifier_key
 from rag_audit.cli.options import model_option, whole_number
 from rag_audit.encoding.canonical import Json, jcs, parse_json, read_bytes, read_json
+from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import NotSent, SetupError
 from rag_audit.errors.printable import printable, printable_text
 from rag_audit.formats.policy import Policy
@@ -21,8 +25,12 @@ from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import CountersignedReceipt, RosterEntry
 from rag_audit.formats.requests import MAX_ANSWER_BYTES, AnsweredDocument, DescribedDocument, SignedRequest
 from rag_audit.formats.windowfile import WindowFile
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.parties.account import Account, check_receipt, embedder_of, tokens_beyond
 from rag_audit.parties.roster import add_to_roster
+
+if TYPE_CHECKING:
+    from rag_audit.client.sync import Client
 
 MAX_LINE_BYTES = 65_536
 
@@ -58,8 +66,9 @@ def account_add(roster: Path, line: Path, as_json: bool) -> None:
 @click.command()
 @click.argument("text")
 @click.option("--account", "directory", type=PATH, required=True, help="the account's folder")
-@click.option("--window", "public", type=PATH, required=True, help="the window's public folder")
+@click.option("--window", "public", type=PATH, help="the window's public folder; not needed with --url")
 @click.option("--provider", required=True, help="the provider's vkey, or a file with it")
+@click.option("--url", help="the provider's service (`rag-audit serve --http`)")
 @click.option("--socket", "address", type=SOCKET, help="the provider's socket (`rag-audit serve --socket`)")
 @click.option(
     "--provider-dir",
@@ -71,21 +80,30 @@ def account_add(roster: Path, line: Path, as_json: bool) -> None:
 def query(
     text: str,
     directory: Path,
-    public: Path,
+    public: Path | None,
     provider: str,
+    url: str | None,
     address: Path | None,
     provider_dir: Path | None,
     model: Path | None,
     as_json: bool,
 ) -> None:
     """Ask one question as an account, check the answer, and keep its receipt."""
-    if (address is None) == (provider_dir is None):
-        raise click.UsageError("give one of --socket and --provider-dir")
-    window = Publication.load(public)
-    asker, embedder = Account(directory), embedder_of(window, model)
-    send = over_socket(address) if address is not None else _over_process(provider_dir or Path())
-    key = verifier_key(provider, field="--provider")
-    answer = asker.ask(window, text, key, send, embedder=embedder)
+    if [address, provider_dir, url].count(None) != 2:
+        raise click.UsageError("give one of --socket, --url and --provider-dir")
+    if public is None and url is None:
+        raise click.UsageError("give --window, or --url")
+    asker, key = Account(directory), verifier_key(provider, field="--provider")
+    with ExitStack() as stack:
+        client = None if url is None else stack.enter_context(client_of(url, key))
+        send: Callable[[SignedRequest], Json]
+        if client is not None:
+            send = client.send
+        else:
+            send = over_socket(address) if address is not None else _over_process(provider_dir or Path())
+        window = Publication.load(public) if public is not None else _fetched(client, directory)
+        embedder = embedder_of(window, model)
+        answer = asker.ask(window, text, key, send, embedder=embedder)
     beyond = tokens_beyond(window, text, embedder, model)
     if beyond:
         say(f"the question was cut: its last {beyond} tokens lie beyond the window's limit")
@@ -99,18 +117,33 @@ def query(
 @account.command("search")
 @click.argument("text")
 @click.option("--account", "directory", type=PATH, required=True, help="the account's folder")
-@click.option("--window", "public", type=PATH, required=True, help="the window's public folder")
+@click.option("--window", "public", type=PATH, help="the window's public folder")
+@click.option("--url", help="the provider's service, which says what window is open; needs --provider")
+@click.option("--provider", help="with --url: the provider's vkey, or a file with it")
 @click.option("--top-k", callback=whole_number, help="documents  [default: the policy's K]")
 @model_option
 @json_option
 def search(
-    text: str, directory: Path, public: Path, top_k: int | None, model: Path | None, as_json: bool
+    text: str,
+    directory: Path,
+    public: Path | None,
+    url: str | None,
+    provider: str | None,
+    top_k: int | None,
+    model: Path | None,
+    as_json: bool,
 ) -> None:
     """Rank what the account was handed in a window for a question, without asking anybody.
 
     A tenant that lists by randomised response hands a document to an account once, and in no order of relevance.
     """
-    window = Publication.load(public)
+    if (public is None) == (url is None) or (url is None) != (provider is None):
+        raise click.UsageError("give --window, or --url and --provider")
+    if public is not None:
+        window = Publication.load(public)
+    else:
+        with client_of(url or "", verifier_key(provider or "", field="--provider")) as client:
+            window = client.publication()
     window.check()
     most = top_k or Policy.parse(window.policy, field="policy").top_k
     found = Account(directory).holdings(window).best(text, embedder_of(window, model), most)
@@ -130,6 +163,24 @@ def _origin(document: AnsweredDocument) -> list[str]:
     fields = document.metadata if isinstance(document, DescribedDocument) else {}
     named = [f"{name}: {printable(str(fields[name]))}" for name in ("id", "source") if name in fields]
     return [f"[{', '.join(named)}]"] if named else []
+
+
+def client_of(url: str, provider: VerifierKey) -> Client:
+    """The client of a service; the package that it needs is an extra."""
+    from rag_audit.client.sync import Client
+
+    return Client(url, provider)
+
+
+def _fetched(client: Client | None, directory: Path) -> Publication:
+    """The publication of a service's window, which is kept in the account's folder for `receipt export`."""
+    assert client is not None
+    window = client.publication()
+    folder = directory / "windows" / window.opening_digest()[:16]
+    if not (folder / "opening.json").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_file(folder / "opening.json", window.canonical())
+    return window
 
 
 def over_socket(path: Path) -> Callable[[SignedRequest], Json]:
@@ -191,6 +242,26 @@ def receipt_verify(file: Path, public: Path, provider: str, as_json: bool) -> No
         text = CountersignedReceipt.parse(read_json(file, max_bytes=1 << 20), field=file.name).receipt
     check_receipt(text, Publication.load(public), verifier_key(provider, field="--provider"))
     emit({"receipt": "valid", "file": str(file)}, as_json, f"valid: {file}")
+
+
+@receipt.command("check")
+@click.option("--account", "directory", type=PATH, required=True, help="the account's folder")
+@click.option("--url", required=True, help="the provider's service (`rag-audit serve --http`)")
+@click.option("--provider", required=True, help="the provider's vkey, or a file with it")
+@click.option("--witness", "witnesses", multiple=True, help="a witness's vkey, or a file with it; any number")
+@json_option
+def receipt_check(
+    directory: Path, url: str, provider: str, witnesses: tuple[str, ...], as_json: bool
+) -> None:
+    """Check an account's receipts against the log of the window that is served.
+
+    Each record must be in the log where its receipt says, and the log a continuation of every checkpoint that the
+    account has seen, in receipts and in earlier checks. What differs proves that the provider signed two logs.
+    """
+    keys = tuple(verifier_key(w, field="--witness") for w in witnesses)
+    with client_of(url, verifier_key(provider, field="--provider")) as client:
+        held = client.held(Account(directory), _fetched(client, directory), keys)
+    emit(asdict(held), as_json)
 
 
 @receipt.command("export")

@@ -32,12 +32,17 @@ class Publication(Model):
     def load(cls, path: Path) -> Publication:
         """Read and check a publication from its file, or from the opening.json of a folder."""
         path = path / "opening.json" if path.is_dir() else path
-        value = read_json(path, max_bytes=MAX_PUBLICATION_BYTES)
+        return cls.of(read_json(path, max_bytes=MAX_PUBLICATION_BYTES), field=path.name)
+
+    @classmethod
+    def of(cls, value: Json, *, field: str) -> Publication:
+        """The publication that was read as JSON.
+
+        :raises VersionError: the value is something else, or of another version
+        """
         if not isinstance(value, dict) or value.get("mediaType") != PUBLICATION:
-            raise VersionError(
-                "the file is not an opening publication", field=path.name, expected=PUBLICATION
-            )
-        return cls.parse(value, field=path.name)
+            raise VersionError("the file is not an opening publication", field=field, expected=PUBLICATION)
+        return cls.parse(value, field=field)
 
     def check(self) -> None:
         """Check that the published documents are the ones that the opening commits to; once, as they are immutable.

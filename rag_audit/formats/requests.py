@@ -32,6 +32,10 @@ REFUSALS = (
 """The closed list of reasons for which a provider may refuse. None depends on scores or noise."""
 
 
+UNDECIDED = ("in-flight", "unavailable")
+"""Refusals that do not tell whether the request may still be recorded, so that only repeating it is safe."""
+
+
 class SignedRequest(Model):
     """A query request. The signature covers every field except the openings `query` and `salt`, which hq binds."""
 

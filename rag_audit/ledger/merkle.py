@@ -56,6 +56,15 @@ class HashTree:
         """Number of leaves."""
         return len(self._levels[0])
 
+    def leaf(self, index: int) -> bytes:
+        """The leaf hash at an index.
+
+        :raises EncodingError: there is no such leaf
+        """
+        if not 0 <= index < self.size:
+            raise EncodingError("outside the tree", field="index", expected=f"below {self.size}", found=index)
+        return self._levels[0][index]
+
     def root(self, size: int | None = None) -> bytes:
         """MTH(D[size]) of RFC 9162, 2.1.1: the root of the first `size` leaves (of all of them if None).
 

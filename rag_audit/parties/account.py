@@ -24,7 +24,7 @@ from rag_audit.formats.records import (
     ListingRecord,
     RosterEntry,
 )
-from rag_audit.formats.requests import Answer, Refusal, SignedRequest, request_message
+from rag_audit.formats.requests import UNDECIDED, Answer, Refusal, SignedRequest, request_message
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.index.query import OpenedQuery
@@ -36,8 +36,6 @@ MAX_FILE_BYTES = 16 << 20
 MAX_TOKENS = 1 << 20
 """A limit of tokens that no question within the limit of a request reaches."""
 KEY_FILE = "account.skey"
-UNDECIDED = ("in-flight", "unavailable")
-"""Refusals that do not tell whether the request may still be recorded, so that only repeating it is safe."""
 
 
 class _Profile(Model):
@@ -94,6 +92,10 @@ class Account:
         """The account's public line for the provider's roster."""
         key = self._key.verifier.public.hex()
         return RosterEntry(account=self.account, tenant=self.tenant, key=key, custody="account")
+
+    def sign(self, message: bytes) -> bytes:
+        """The account's Ed25519 signature of a message, for a program that keeps its requests itself."""
+        return self._key.sign(message)
 
     def request(self, window: Publication, text: str, *, embedder: Embedder | None = None) -> SignedRequest:
         """The next signed request. Until it is answered or refused, another call returns the same request.
@@ -216,6 +218,10 @@ class Account:
         """What the account was handed in a window, if its tenant lists by randomised response."""
         digest = window.opening_digest()
         return Holdings(self.directory / f"held-{digest[:16]}.jsonl", digest)
+
+    def receipts(self, window: Publication) -> list[KeptReceipt]:
+        """The receipts that the account keeps of a window, in the order of its questions."""
+        return self._receipts(window.opening_digest())
 
     def export_receipts(self, window: Publication, folder: Path, *, disclose: bool = False) -> list[Path]:
         """Countersign this window's receipts for a verifier.

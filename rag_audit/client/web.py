@@ -1,0 +1,57 @@
+"""What both clients say in HTTP, and what they make of its errors."""
+
+from __future__ import annotations
+
+import httpx
+
+from rag_audit.errors import SetupError, SizeError
+
+QUERY = "/v1/query"
+HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "*/*",
+    "Accept-Encoding": "identity",  # a limit of size is one of what arrives
+}
+
+
+def limits_of() -> httpx.Limits:
+    """Connections that are kept: few, since an account asks one question at a time."""
+    return httpx.Limits(max_connections=32, max_keepalive_connections=8)
+
+
+def base_url(url: str) -> str:
+    """A URL to which the service's addresses are appended.
+
+    :raises SetupError: it is not one of HTTP, or has a query or a fragment
+    """
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as exc:
+        raise SetupError("not a URL", field="url", found=url) from exc
+    if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query or parsed.fragment:
+        raise SetupError(
+            "not a service's URL", field="url", expected="http://HOST:PORT or https://HOST", found=url
+        )
+    return str(parsed).rstrip("/")
+
+
+def may_have_left(exc: httpx.HTTPError) -> bool:
+    """Whether any part of a request may have been sent before an error."""
+    return not isinstance(
+        exc, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout | httpx.ProxyError
+    )
+
+
+def found_of(exc: httpx.HTTPError) -> str:
+    """An error in words; some have none but their name."""
+    return str(exc) or type(exc).__name__
+
+
+def not_fetched(address: str, found: str) -> SetupError:
+    """The error of a file that did not arrive."""
+    return SetupError("a published file cannot be fetched", field=address, found=found)
+
+
+def too_large(response: httpx.Response, most: int) -> SizeError:
+    """The error of a response that has more bytes than it may."""
+    return SizeError("the response is too large", field=str(response.url), expected=f"at most {most} bytes")
