@@ -26,6 +26,7 @@ COMMANDS = {
     "cumulative": "cumulative.cumulative",
     "export": "export.export",
     "open": "opening.open_",
+    "documents": "documents.documents_",
     "diff": "diff.diff",
     "enrol": "opening.enrol",
     "status": "status.status",

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, emit, json_option
+from rag_audit.cli.documents import Reading, reading_options
 from rag_audit.commit.changes import changes
 from rag_audit.formats.passage import Passage
-from rag_audit.index.texts import load_directory
 
 SHOWN = 60
 """The characters of a text that are shown."""
@@ -19,15 +19,15 @@ SHOWN = 60
 @click.command()
 @click.argument("directory", type=PATH)
 @click.option("--docs", type=PATH, required=True, help="the documents of the next window, as `open --docs`")
-@click.option("--text-alone", is_flag=True, help="as for `open`")
+@reading_options
 @click.option("--list", "listed", is_flag=True, help="show the beginning of each document that comes or goes")
 @json_option
-def diff(directory: Path, docs: Path, text_alone: bool, listed: bool, as_json: bool) -> None:
+def diff(directory: Path, docs: Path, reading: Reading, listed: bool, as_json: bool) -> None:
     """Say which documents of --docs the window in DIRECTORY does not hold, and which ones it alone holds.
 
     A window's index is fixed: documents come and go with the next window.
     """
-    read = load_directory(docs, text_alone=text_alone)
+    read = reading.load(docs)
     found = changes(directory, {tenant: [d.passage for d in own] for tenant, own in read.items()})
     rows = {
         tenant: {"added": len(c.added), "removed": len(c.removed), "unchanged": c.unchanged}

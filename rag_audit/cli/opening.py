@@ -13,6 +13,7 @@ from rag_audit.beacon.drand import QUICKNET
 from rag_audit.beacon.values import members_of
 from rag_audit.cli.ahead import stop_if_wanting
 from rag_audit.cli.common import PATH, emit, json_option, say, signing_key, stages
+from rag_audit.cli.documents import Reading, reading_options
 from rag_audit.cli.options import duration, model_option
 from rag_audit.cli.settings import resume, settings_of, store_settings, stored_model
 from rag_audit.cli.witness import load_nonce_lines
@@ -36,7 +37,6 @@ from rag_audit.formats.records import (
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.cuts import describe_cuts
 from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, get_embedder
-from rag_audit.index.texts import load_directory
 from rag_audit.index.vectors import CachedEmbedder
 from rag_audit.parties.provider.preparing import open_prepared, prepare
 from rag_audit.parties.provider.service import admit_notes
@@ -52,11 +52,7 @@ from rag_audit.verify.ahead import Parties
 @click.option(
     "--docs", type=PATH, help="folder with a <tenant>.jsonl or a folder of text files for each tenant"
 )
-@click.option(
-    "--text-alone",
-    is_flag=True,
-    help="hand out texts alone: without the other fields of the lines of <tenant>.jsonl, and without files' names",
-)
+@reading_options
 @click.option("--key", type=PATH, help="the provider's signing key (`rag-audit keygen`)")
 @click.option("--origin", help="the ledger's name; the key's name by default")
 @click.option(
@@ -151,7 +147,7 @@ class Given:
     policy_file: Path | None
     roster: Path | None
     docs: Path | None
-    text_alone: bool
+    reading: Reading
     key: Path | None
     origin: str | None
     name: str
@@ -210,7 +206,7 @@ def _begin(ctx: click.Context, directory: Path, given: Given, as_json: bool) -> 
     )
     signer, accounts = signing_key(given.key), load_roster(given.roster)
     before = None if given.previous is None else previous_window(given.previous, policy.window)
-    read = load_directory(given.docs, text_alone=given.text_alone)
+    read = given.reading.load(given.docs)
     documents = {tenant: [d.passage for d in own] for tenant, own in read.items()}
     texts = {tenant: [d.text for d in own] for tenant, own in documents.items()}
     limits = {"query_tokens": policy.tokens.query, "document_tokens": policy.tokens.document}

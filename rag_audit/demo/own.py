@@ -14,7 +14,8 @@ import numpy.typing as npt
 from rag_audit.demo.corpus import Question
 from rag_audit.estimate import estimate
 from rag_audit.index.embedders import Embedder, NothingToEmbed
-from rag_audit.index.texts import Document, DocumentsError, load_directory
+from rag_audit.index.readers import DocumentsError
+from rag_audit.index.texts import Document, load_directory
 
 LEAST_CAPACITY = 64
 """The most positions for each text, since empty positions get noise too and few texts would hardly be found."""

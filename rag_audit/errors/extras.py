@@ -5,13 +5,18 @@ from __future__ import annotations
 from rag_audit.errors import SetupError
 
 EXTRAS = {
+    "bs4": "documents",
     "distributed": "dask",
     "faiss": "experiments",
     "httpx": "client",
     "matplotlib": "experiments",
     "onnxruntime": "onnx",
     "prometheus_client": "serve",
+    "psycopg": "documents",
+    "pyarrow": "documents",
     "pymerkle": "provider",
+    "pypdf": "documents",
+    "qdrant_client": "documents",
     "ray": "ray",
     "scipy": "experiments",
     "sklearn": "experiments",

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from rag_audit.encoding.canonical import Json, jcs, sha256
-from rag_audit.formats.models import Count, FieldHex, Hex32, Hex64, Identifier, Model, One, Positive
+from rag_audit.formats.models import Count, FieldHex, Hex32, Hex64, Identifier, Model, One, OneOrTwo, Positive
 from rag_audit.formats.passage import Passage
 from rag_audit.relation.commitments import derive_salt
 
@@ -105,7 +105,7 @@ class Answer(Model):
     """
 
     type: Literal["answer"]
-    v: Literal[1, 2]
+    v: OneOrTwo
     documents: list[DescribedDocument | AnsweredDocument]
     receipt: str
 

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from rag_audit.encoding.canonical import Json, parse_json, read_bytes
-from rag_audit.encoding.durable import open_regular
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError
 from rag_audit.formats.models import Identifier
 from rag_audit.formats.passage import Passage
+from rag_audit.index.chunks import Cutting, chunks
+from rag_audit.index.readers import MAX_NAME, SUFFIXES, DocumentsError, Section, read_file
 
 MAX_LINES_BYTES = 4 << 30
-MAX_CHUNK = 800
-"""The most characters of a chunk, well below the 512 tokens at which documents are cut."""
-CUTS = (
-    re.compile(r"\r?\n[^\S\n]*\n\s*"),
-    re.compile(r"\n\s*"),
-    re.compile(r"(?<=[.!?])\s+|(?<=[。！？])"),
-    re.compile(r"\s+"),
-)
-"""Patterns between which a text is cut: paragraphs, lines, sentences, words."""
-SUFFIXES = frozenset({".md", ".rst", ".txt"})
+DEFAULT_CUTTING = Cutting()
+Unreadable = Callable[[RagAuditError], None]
 DEFAULT_TENANT = "default"
-
-
-class DocumentsError(RagAuditError):
-    """A folder of documents cannot be used, since it is absent, unreadable, or without text."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +46,17 @@ class Document:
 
 
 def load_directory(
-    path: Path, *, text_alone: bool = True, unreadable: Callable[[RagAuditError], None] | None = None
+    path: Path,
+    *,
+    text_alone: bool = True,
+    cutting: Cutting = DEFAULT_CUTTING,
+    unreadable: Unreadable | None = None,
 ) -> dict[str, list[Document]]:
     """Read the documents of each tenant: ``<tenant>.jsonl`` files at the top of `path` with one ``{"text": ..}`` a
     line, which are not cut, and whose other fields (and those of `metadata`, an object) are the metadata; or, if there
-    are none, the .txt, .md and .rst files below it, which are cut into chunks of whole paragraphs. A chunk is a part of
-    its file's text, line for line; its metadata are an `id` and the file as `source`.
+    are none, the files below it whose names end in one of `SUFFIXES`, which are cut into chunks of whole paragraphs. A
+    chunk is a part of its file's text, line for line; its metadata are an `id`, the file as `source`, and what the file
+    tells: a page, a title, the headings above it.
 
     Each folder at the top is a tenant; files at the top belong to the tenant `default`. Hidden files and
     folders are passed over, links to folders are not followed.
@@ -77,21 +71,18 @@ def load_directory(
     """
     tenants: dict[str, list[Document]] = {}
     if lists := sorted(path.glob("*.jsonl")):
-        return {_tenant(file.stem, file): list(_lines(file, text_alone, unreadable)) for file in lists}
+        return {tenant_id(file.stem, file): list(_lines(file, text_alone, unreadable)) for file in lists}
     for file in _text_files(path):
         inside = file.relative_to(path)
         tenant = inside.parts[0] if len(inside.parts) > 1 else DEFAULT_TENANT
-        _tenant(tenant, path / tenant)
+        tenant_id(tenant, path / tenant)
         try:
-            whole = _read(file)
-        except RagAuditError as exc:
+            sections = read_file(file)
+        except (DocumentsError, EncodingError) as exc:
             _leave_out(exc, unreadable)
             continue
-        for number, text in enumerate(_chunks(whole), 1):
-            title = f"{inside.as_posix()}#{number}"
-            fields: dict[str, Json] = {} if text_alone else {"id": title, "source": inside.as_posix()}
-            metadata = Passage.of(text, fields, field=title).metadata
-            tenants.setdefault(tenant, []).append(Document(title, tenant, title, text, metadata))
+        tenants.setdefault(tenant, []).extend(_cut(sections, inside.as_posix(), tenant, text_alone, cutting))
+    tenants = {tenant: documents for tenant, documents in tenants.items() if documents}
     if not tenants:
         raise DocumentsError(
             "the folder holds no text",
@@ -101,7 +92,25 @@ def load_directory(
     return tenants
 
 
-def _tenant(name: str, place: Path) -> str:
+def _cut(
+    sections: Iterable[Section], source: str, tenant: str, text_alone: bool, cutting: Cutting
+) -> Iterator[Document]:
+    """The documents of a file."""
+    found = ((section, chunk) for section in sections for chunk in chunks(section.text, cutting))
+    for number, (section, chunk) in enumerate(found, 1):
+        title = f"{source}#{number}"
+        fields: dict[str, Json] = {**section.fields, "id": title, "source": source}
+        if chunk.headings:
+            fields["headings"] = [heading[:MAX_NAME] for heading in chunk.headings]
+        metadata = None if text_alone else Passage.of(chunk.text, fields, field=title).metadata
+        yield Document(title, tenant, title, chunk.text, metadata)
+
+
+def tenant_id(name: str, place: Path | str) -> str:
+    """A name as a tenant's id.
+
+    :raises DocumentsError: it cannot be one
+    """
     try:
         TypeAdapter(Identifier).validate_python(name)
     except ValidationError:
@@ -114,9 +123,7 @@ def _tenant(name: str, place: Path) -> str:
     return name
 
 
-def _lines(
-    file: Path, text_alone: bool, unreadable: Callable[[RagAuditError], None] | None
-) -> Iterator[Document]:
+def _lines(file: Path, text_alone: bool, unreadable: Unreadable | None) -> Iterator[Document]:
     for number, line in enumerate(read_bytes(file, max_bytes=MAX_LINES_BYTES).split(b"\n"), 1):
         if not line.strip():
             continue
@@ -137,7 +144,7 @@ def _line(file: Path, place: str, line: bytes, text_alone: bool) -> Document:
     return Document(place, file.stem, place, text, Passage.of(text, fields, field=place).metadata)
 
 
-def _leave_out(exc: RagAuditError, unreadable: Callable[[RagAuditError], None] | None) -> None:
+def _leave_out(exc: RagAuditError, unreadable: Unreadable | None) -> None:
     if unreadable is None:
         raise exc
     unreadable(exc)
@@ -154,7 +161,16 @@ def _metadata(others: dict[str, Json], place: str) -> dict[str, Json]:
     return {**others, **inner}
 
 
+def left_out(path: Path) -> Counter[str]:
+    """How many files below a folder have an ending that nothing here reads, by ending."""
+    return Counter(file.suffix.lower() for file in _files(path) if file.suffix.lower() not in SUFFIXES)
+
+
 def _text_files(path: Path) -> Iterator[Path]:
+    return (file for file in _files(path) if file.suffix.lower() in SUFFIXES)
+
+
+def _files(path: Path) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
         raise DocumentsError(
             "the folder cannot be read", field=error.filename, found=error.strerror
@@ -165,52 +181,5 @@ def _text_files(path: Path) -> Iterator[Path]:
     for folder, names, members in os.walk(path, onerror=refuse):
         names[:] = sorted(name for name in names if not name.startswith("."))
         for member in sorted(members):
-            if not member.startswith(".") and Path(member).suffix.lower() in SUFFIXES:
+            if not member.startswith("."):
                 yield Path(folder, member)
-
-
-def _read(file: Path) -> str:
-    try:
-        with open_regular(file) as handle:
-            return handle.read().decode("utf-8-sig")
-    except OSError as exc:
-        raise DocumentsError("the file cannot be read", field=str(file), found=exc.strerror) from exc
-    except UnicodeDecodeError as exc:
-        raise EncodingError(
-            "the file is not UTF-8", field=str(file), found=f"byte {exc.start}: {exc.reason}"
-        ) from exc
-
-
-def _chunks(text: str) -> Iterator[str]:
-    """Cut a text into chunks of up to `MAX_CHUNK` characters: neighbouring paragraphs are kept together, a longer
-    paragraph is cut between lines, a longer line between sentences, a longer sentence between words.
-
-    Parts without a letter or digit are left out at the edges of a chunk.
-    """
-    start = end = 0
-    for first, last in _parts(text, 0, len(text), CUTS):
-        if not any(map(str.isalnum, text[first:last])):
-            continue
-        if end and last - start > MAX_CHUNK:
-            yield text[start:end]
-            end = 0
-        start, end = (start if end else first), last
-    if end:
-        yield text[start:end]
-
-
-def _parts(text: str, start: int, end: int, cuts: Sequence[re.Pattern[str]]) -> Iterator[tuple[int, int]]:
-    """Begin and end of each part of text[start:end], without the space around it; no part exceeds `MAX_CHUNK`."""
-    start += len(text[start:end]) - len(text[start:end].lstrip())
-    end = start + len(text[start:end].rstrip())
-    if not cuts:
-        yield from ((at, min(at + MAX_CHUNK, end)) for at in range(start, end, MAX_CHUNK))
-        return
-    if end - start <= MAX_CHUNK and cuts is not CUTS:
-        if start < end:
-            yield start, end
-        return
-    # A whole text is always cut into paragraphs; `_chunks` decides whether they are joined again.
-    edges = [(m.start(), m.end()) for m in cuts[0].finditer(text, start, end)]
-    for first, last in zip([start, *(e for _, e in edges)], [*(s for s, _ in edges), end], strict=True):
-        yield from _parts(text, first, last, cuts[1:])

@@ -16,7 +16,8 @@ from rag_audit.demo.corpus import Question
 from rag_audit.demo.own import capacity, own_questions, own_texts, sentences, turns
 from rag_audit.estimate import estimate
 from rag_audit.index.embedders import Embedder, get_embedder
-from rag_audit.index.texts import Document, DocumentsError
+from rag_audit.index.readers import DocumentsError
+from rag_audit.index.texts import Document
 
 pytest.importorskip("wordllama")
 THETA = (4, 5)

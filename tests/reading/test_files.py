@@ -14,7 +14,8 @@ from rag_audit.cli import main
 from rag_audit.encoding.canonical import read_bytes, read_json, read_text
 from rag_audit.encoding.durable import read_private
 from rag_audit.errors import EncodingError, RagAuditError, SetupError, SizeError
-from rag_audit.index.texts import DocumentsError, load_directory
+from rag_audit.index.readers import DocumentsError
+from rag_audit.index.texts import load_directory
 from rag_audit.privacy.explore.samples import load_questions
 
 

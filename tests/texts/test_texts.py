@@ -9,7 +9,9 @@ import pytest
 
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError
 from rag_audit.formats.passage import Passage
-from rag_audit.index.texts import MAX_CHUNK, DocumentsError, load_directory
+from rag_audit.index.chunks import MAX_CHUNK
+from rag_audit.index.readers import DocumentsError
+from rag_audit.index.texts import load_directory
 
 
 def test_folders_are_tenants_and_loose_files_the_default_one(tmp_path: Path) -> None:
@@ -20,7 +22,7 @@ def test_folders_are_tenants_and_loose_files_the_default_one(tmp_path: Path) -> 
         "d.txt": "\ufeffZeta.",
         "bolt/.hidden.txt": "Eta.",
         ".git/e.txt": "Theta.",
-        "bolt/f.pdf": "Iota.",
+        "bolt/f.docx": "Iota.",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")

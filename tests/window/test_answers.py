@@ -121,7 +121,7 @@ def test_a_described_document_is_no_text() -> None:
     assert (Passage("a").data, Passage.of("a", {}).data) == (b"a", b"a")
 
 
-@pytest.mark.parametrize("version, metadata", [(1, {"id": 1}), (2, None), (3, None), (2, {})])
+@pytest.mark.parametrize("version, metadata", [(1, {"id": 1}), (2, None), (3, None), (2, {}), (True, None)])
 def test_an_answer_of_another_version_than_its_documents_is_refused(
     version: int, metadata: dict[str, Json] | None
 ) -> None:

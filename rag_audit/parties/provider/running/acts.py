@@ -19,6 +19,7 @@ from rag_audit.formats.layout import Layout
 from rag_audit.formats.passage import Passage
 from rag_audit.formats.records import BeaconSource, Closing, DrandBeacon, Opening, PreviousWindow
 from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.chunks import Cutting
 from rag_audit.index.cuts import describe_cuts
 from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.index.texts import load_directory
@@ -86,6 +87,7 @@ class Acts:
             self._say(f"a document is left out: {exc}")
 
         read = load_directory(self.config.path(given.folder), text_alone=given.text_alone,
+                              cutting=Cutting(given.chunk, given.overlap, given.headings),
                               unreadable=passed_over if given.skip_unreadable else None)  # fmt: skip
         return {tenant: [d.passage for d in own] for tenant, own in read.items()}
 

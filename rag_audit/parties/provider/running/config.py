@@ -15,6 +15,7 @@ from rag_audit.errors import PolicyError, SchemaError
 from rag_audit.formats.models import Count, Model
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
+from rag_audit.index.chunks import MAX_CHUNK
 from rag_audit.index.embedders import DEFAULT_EMBEDDER
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.proofs.policy import check_policy
@@ -33,6 +34,7 @@ def _milliseconds(text: str) -> int:
 class Documents(Model):
     """[documents]: where each window's documents come from.
 
+    :param chunk: the most characters of a chunk, and `overlap` and `headings` how files are cut (`Cutting`)
     :param vectors: the cache of document vectors
     :param skip_unreadable: leave out a document that cannot be read, which otherwise keeps the window from being made
     """
@@ -40,6 +42,9 @@ class Documents(Model):
     folder: str
     text_alone: bool = False
     skip_unreadable: bool = False
+    chunk: int = MAX_CHUNK
+    overlap: int = 0
+    headings: bool = False
     vectors: str | None = None
     embedder: str = DEFAULT_EMBEDDER
     model: str | None = None

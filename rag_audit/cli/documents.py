@@ -1,0 +1,144 @@
+"""`rag-audit documents`: documents copied from where they are; and the options of commands that read documents."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from rag_audit.cli.common import PATH, emit, json_option, progress, say
+from rag_audit.errors import RagAuditError
+from rag_audit.index.chunks import LEAST_CHUNK, MAX_CHUNK, MOST_CHUNK, Cutting
+from rag_audit.index.sources.columns import Columns, documents
+from rag_audit.index.sources.copying import copied
+from rag_audit.index.sources.model import Asked
+from rag_audit.index.sources.reading import rows
+from rag_audit.index.texts import Document, left_out, load_directory
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_OPTIONS = (
+    click.option(
+        "--text-alone",
+        is_flag=True,
+        help="hand out texts alone: without the other fields of the lines of <tenant>.jsonl, and without files' names",
+    ),
+    click.option(
+        "--chunk",
+        type=click.IntRange(LEAST_CHUNK, MOST_CHUNK),
+        default=MAX_CHUNK,
+        show_default=True,
+        help="the most characters of a chunk, into which files of text are cut",
+    ),
+    click.option(
+        "--overlap",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="the most characters that a chunk repeats of the one before it",
+    ),
+    click.option(
+        "--headings", is_flag=True, help="cut files at their headings too, and keep them beside each chunk"
+    ),
+    click.option(
+        "--skip-unreadable",
+        is_flag=True,
+        help="leave files out that cannot be read, and say which, instead of stopping",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a command was told to read a folder of documents."""
+
+    text_alone: bool
+    cutting: Cutting
+    skip_unreadable: bool
+
+    def load(self, folder: Path) -> dict[str, list[Document]]:
+        """The documents of each tenant (`load_directory`); which files are left out is said."""
+
+        def skipped(error: RagAuditError) -> None:
+            say(f"left out: {error}")
+
+        skip = skipped if self.skip_unreadable else None
+        found = load_directory(folder, text_alone=self.text_alone, cutting=self.cutting, unreadable=skip)
+        if others := left_out(folder):
+            kinds = ", ".join(
+                f"{count} {suffix or 'without an ending'}" for suffix, count in sorted(others.items())
+            )
+            say(f"files of other kinds are left out: {kinds}")
+        return found
+
+
+def reading_options(command: Command) -> Command:
+    """Options of a command that reads a folder of documents, which gets them as `reading`."""
+
+    @functools.wraps(command)
+    def read(
+        *args: Any,
+        text_alone: bool,
+        chunk: int,
+        overlap: int,
+        headings: bool,
+        skip_unreadable: bool,
+        **others: Any,
+    ) -> Any:
+        reading = Reading(text_alone, Cutting(chunk, overlap, headings), skip_unreadable)
+        return command(*args, reading=reading, **others)
+
+    for option in reversed(_OPTIONS):
+        read = option(read)
+    return read  # type: ignore[return-value]
+
+
+@click.command("documents")
+@click.argument("source")
+@click.option(
+    "--out", type=PATH, required=True, help="the folder for <tenant>.jsonl, as `open --docs` reads it"
+)
+@click.option("--tenant", help="the tenant of all documents")
+@click.option("--tenant-column", help="the column that names each document's tenant")
+@click.option("--text-column", default="text", show_default=True, help="the column with the text")
+@click.option(
+    "--keep", multiple=True, help="a column to keep beside the text; repeat for each; all by default"
+)
+@click.option("--drop", multiple=True, help="a column to leave out, such as a vector; repeat for each")
+@click.option("--query", help="of a PostgreSQL database: the SQL statement whose rows are documents")
+@click.option(
+    "--texts", type=PATH, help="of a faiss index: the file with its texts, in the order of its vectors"
+)
+@json_option
+def documents_(
+    source: str,
+    out: Path,
+    tenant: str | None,
+    tenant_column: str | None,
+    text_column: str,
+    keep: tuple[str, ...],
+    drop: tuple[str, ...],
+    query: str | None,
+    texts: Path | None,
+    as_json: bool,
+) -> None:
+    """Copy documents from SOURCE into a folder that `open --docs` reads.
+
+    SOURCE is a .jsonl, .parquet or .faiss file, qdrant://host:port/collection, qdrant:FOLDER/collection, or
+    postgresql://user@host/database. What a window commits to is this copy: when the source changes, copy again and see
+    with `rag-audit diff` what the next window would change.
+    """
+    if (tenant is None) == (tenant_column is None):
+        raise click.UsageError("give one of --tenant and --tenant-column")
+    columns = Columns(text_column, tenant_column, keep or None, drop)
+    show, counts = progress("documents"), Counter[str]()
+    found = documents(rows(Asked(source, query, texts)), columns)
+    for name in copied(((named or str(tenant), line) for named, line in found), out):
+        counts[name] += 1
+        if (done := counts.total()) % 1000 == 0:
+            show(done, done)
+    emit({"documents": dict(counts), "out": str(out)}, as_json)

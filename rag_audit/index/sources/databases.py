@@ -1,0 +1,101 @@
+"""Documents of databases: PostgreSQL (with or without pgvector) and Qdrant."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from rag_audit.errors import SetupError
+from rag_audit.errors.extras import missing
+from rag_audit.index.readers import DocumentsError
+from rag_audit.index.sources.model import Asked, Row
+
+if TYPE_CHECKING:
+    from qdrant_client import QdrantClient
+
+BATCH = 1024
+KEY_VARIABLE = "QDRANT_API_KEY"
+
+
+def postgresql(asked: Asked) -> Iterator[Row]:
+    """The rows of an SQL statement, read through a cursor of a read-only transaction: a snapshot of one moment.
+
+    The password is libpq's matter (PGPASSWORD, ~/.pgpass), so that it stands in no command line.
+    """
+    if asked.query is None:
+        raise SetupError("a database has many tables", field="--query", expected="an SQL statement",
+                         hint="--query 'SELECT id, text, source FROM documents ORDER BY id'")  # fmt: skip
+    try:
+        import psycopg
+        from psycopg.rows import dict_row
+    except ImportError as exc:
+        raise missing("psycopg") from exc
+    try:
+        with psycopg.connect(asked.place, row_factory=dict_row) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            with connection.cursor(name="rag_audit") as cursor:
+                cursor.itersize = BATCH
+                cursor.execute(asked.query)  # the operator's own statement
+                yield from cursor
+    except psycopg.Error as exc:
+        raise DocumentsError(
+            "the database does not answer with documents", field=_without_password(asked.place),
+            found=str(exc).strip()[:300],
+        ) from exc  # fmt: skip
+
+
+def qdrant(asked: Asked) -> Iterator[Row]:
+    """The payloads of a Qdrant collection with their points' ids, at ``qdrant://host:port/collection``, with TLS at
+    ``qdrants://..``, or in a folder that the client keeps by itself, ``qdrant:FOLDER/collection``.
+
+    The key is read from the variable QDRANT_API_KEY.
+    """
+    try:
+        from qdrant_client import QdrantClient
+    except ImportError as exc:
+        raise missing("qdrant_client") from exc
+    place, _, name = asked.place.rpartition("/")
+    if not name or place in ("", "qdrant:", "qdrant:/"):
+        raise SetupError("no collection is named", field="SOURCE", expected="qdrant://host:port/collection",
+                         found=asked.place)  # fmt: skip
+    scheme, remote, host = place.partition("://")
+    if remote:
+        client = QdrantClient(
+            url=f"{'https' if scheme == 'qdrants' else 'http'}://{host}",
+            api_key=os.environ.get(KEY_VARIABLE),
+            check_compatibility=False,
+        )
+    else:
+        folder = Path(place.removeprefix("qdrant:"))
+        if not (folder / "meta.json").exists():  # which the client would make
+            raise DocumentsError("there is no Qdrant storage in this folder", field=str(folder))
+        client = QdrantClient(path=str(folder))
+    try:
+        yield from _points(client, name)
+    except Exception as exc:  # the client has no common error: of HTTP, of its models, of its own storage
+        raise DocumentsError(
+            "the collection cannot be read", field=asked.place, found=str(exc).strip()[:300]
+        ) from exc
+    finally:
+        client.close()
+
+
+def _points(client: QdrantClient, collection: str) -> Iterator[Row]:
+    after = None
+    while True:
+        points, after = client.scroll(collection, limit=BATCH, offset=after, with_payload=True)
+        for point in points:
+            yield {"id": point.id, **(point.payload or {})}
+        if after is None:
+            return
+
+
+def _without_password(place: str) -> str:
+    parts = urlsplit(place)
+    if parts.password is None:
+        return place
+    return place.replace(f":{parts.password}@", ":***@", 1)

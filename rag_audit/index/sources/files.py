@@ -1,0 +1,65 @@
+"""Documents of single files: JSON Lines, Parquet, and a faiss index with its texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rag_audit.encoding.jsonlines import records
+from rag_audit.errors import SetupError
+from rag_audit.errors.extras import missing
+from rag_audit.index.readers import DocumentsError
+from rag_audit.index.sources.model import Asked, Row
+
+BATCH = 4096
+
+
+def lines(asked: Asked) -> Iterator[Row]:
+    """The objects of a JSON Lines file, plain or gzip."""
+    return (value for _, _, value in records(Path(asked.place)))
+
+
+def parquet(asked: Asked) -> Iterator[Row]:
+    """The rows of an Apache Parquet file, read in batches."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as exc:
+        raise missing("pyarrow") from exc
+    try:
+        with ParquetFile(asked.place) as file:
+            for batch in file.iter_batches(BATCH):
+                yield from batch.to_pylist()
+    except (ArrowException, OSError, ValueError) as exc:
+        raise DocumentsError(
+            "the Parquet file cannot be read", field=asked.place, found=str(exc)[:200]
+        ) from exc
+
+
+def faiss(asked: Asked) -> Iterator[Row]:
+    """The texts of a faiss index, which are in a file beside it, in the order of its vectors.
+
+    Vectors are not taken over: a window's index is of the embedder that it commits to. That there are as many texts as
+    vectors is checked, since a file of another index would be committed to unnoticed.
+    """
+    if asked.texts is None:
+        raise SetupError("a faiss index has no texts", field="--texts", expected="a .jsonl or .parquet file",
+                         hint="name the file whose nth line is of the index's nth vector")  # fmt: skip
+    try:
+        from faiss import read_index
+    except ImportError as exc:
+        raise missing("faiss") from exc
+    try:
+        count = read_index(asked.place).ntotal
+    except RuntimeError as exc:  # what faiss raises for whatever is wrong with a file
+        raise DocumentsError(
+            "the faiss index cannot be read", field=asked.place, found=str(exc).splitlines()[-1][:200]
+        ) from exc
+    beside = Asked(str(asked.texts))
+    number = 0
+    for row in parquet(beside) if asked.texts.suffix.lower() == ".parquet" else lines(beside):
+        number += 1
+        yield {"id": number - 1, **row}
+    if number != count:
+        raise DocumentsError("the index and its texts do not fit together", field=str(asked.texts),
+                             expected=f"{count} texts", found=number)  # fmt: skip

@@ -1,0 +1,34 @@
+"""The reader of a source, by its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rag_audit.errors import SetupError
+from rag_audit.index.sources import databases, files
+from rag_audit.index.sources.model import Asked, Row
+
+
+def rows(asked: Asked) -> Iterator[Row]:
+    """The rows of a source, in its own order.
+
+    :raises DocumentsError: the source cannot be reached or read, or its parts do not fit together
+    :raises SetupError: no reader knows such a place, an option is missing, or a package is not installed
+    """
+    scheme = asked.place.partition(":")[0]
+    readers: dict[str, Callable[[Asked], Iterator[Row]]] = {
+        "postgres": databases.postgresql, "postgresql": databases.postgresql, "qdrant": databases.qdrant,
+        "qdrants": databases.qdrant,
+    }  # fmt: skip
+    suffixes: dict[str, Callable[[Asked], Iterator[Row]]] = {
+        ".faiss": files.faiss, ".index": files.faiss, ".jsonl": files.lines, ".parquet": files.parquet,
+    }  # fmt: skip
+    reader = readers.get(scheme) or suffixes.get(Path(asked.place).suffix.lower())
+    if reader is None:
+        raise SetupError(
+            "no reader knows such documents", field="SOURCE", found=asked.place,
+            expected="a .jsonl, .parquet or .faiss file, qdrant://.. or postgresql://..",
+            hint="a folder of files goes to `open --docs` as it is",
+        )  # fmt: skip
+    return reader(asked)

@@ -1,0 +1,61 @@
+"""A real PostgreSQL server for tests, from the system's package: it listens on a Unix socket alone, and ends with them."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+USER = "postgres"
+
+
+def programs() -> Path:
+    """The folder of the server's programs; the test is skipped where there is none."""
+    found = [Path(p).parent for p in (shutil.which("initdb"),) if p] + sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"), reverse=True
+    )
+    for folder in found:
+        if (folder / "initdb").exists():
+            return folder
+    pytest.skip("no PostgreSQL server: apt-get install postgresql")
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """A new server's address, as libpq reads it."""
+    bin_ = programs()
+    # The server refuses to run as root.
+    user = USER if os.geteuid() == 0 else None
+    folder = Path(tempfile.mkdtemp(prefix="rag-audit-pg-"))
+    try:
+        if user is not None:
+            try:
+                os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
+            except KeyError:
+                pytest.skip(f"no user {user} to run the server as")
+
+        def run(program: str, *options: str) -> None:
+            subprocess.run(
+                [bin_ / program, "-D", folder / "data", *options],
+                user=user, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300,
+            )  # fmt: skip
+
+        run("initdb", "-N", "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C")
+        started = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
+        try:
+            run("pg_ctl", "start", "-w", "-t", "240", "-l", str(folder / "log"), "-o", started)
+            yield f"postgresql://{USER}@/postgres?host={folder}"
+        finally:
+            subprocess.run(
+                [bin_ / "pg_ctl", "-D", folder / "data", "stop", "-m", "immediate", "-w"],
+                user=user, cwd=folder, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300,
+            )  # fmt: skip
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

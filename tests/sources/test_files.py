@@ -1,0 +1,149 @@
+"""Folders of HTML, PDF and Markdown: what becomes a document, and what is named as unreadable."""
+
+from __future__ import annotations
+
+import io
+from itertools import pairwise
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+from rag_audit.errors import RagAuditError, SetupError
+from rag_audit.index.chunks import Chunk, Cutting, chunks
+from rag_audit.index.readers import DocumentsError, read_file
+from rag_audit.index.texts import load_directory
+
+PAGE = """<!doctype html><html><head><title> Bail &amp;
+ bonds </title><style>p {color: red}</style></head><body><script>var a = "no text";</script>
+<!-- nor this --><h1>Bail</h1><p>Bail is   <b>money</b>
+that is paid.<br>It is returned.</p><ul><li>One</li><li>Two</li></ul>
+<h2>Bonds <i>of</i> others</h2><table><tr><td>a</td><td>b</td></tr></table><pre>x
+  y</pre></body></html>"""
+
+
+def pdf(*pages: str, password: str | None = None) -> bytes:
+    """A PDF file with one line of text on each page."""
+    writer = PdfWriter()
+    font = DictionaryObject(
+        {NameObject("/Type"): NameObject("/Font"), NameObject("/Subtype"): NameObject("/Type1"),
+         NameObject("/BaseFont"): NameObject("/Helvetica")}
+    )  # fmt: skip
+    for text in pages:
+        page = writer.add_blank_page(300, 100)
+        page[NameObject("/Resources")] = DictionaryObject(
+            {NameObject("/Font"): DictionaryObject({NameObject("/F1"): font})}
+        )
+        content = DecodedStreamObject()
+        content.set_data(f"BT /F1 12 Tf 10 50 Td ({text}) Tj ET".encode())
+        page[NameObject("/Contents")] = writer._add_object(content)
+    writer.add_metadata({"/Title": "A handbook"})
+    if password is not None:
+        writer.encrypt(password, algorithm="RC4-128")
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def test_html_is_read_as_a_browser_shows_it(tmp_path: Path) -> None:
+    (tmp_path / "bail.html").write_text(PAGE)
+    [found] = read_file(tmp_path / "bail.html")
+    assert found.fields == {"title": "Bail & bonds"}
+    expected = """\
+        # Bail
+
+        Bail is money that is paid.
+        It is returned.
+
+        One
+
+        Two
+
+        ## Bonds of others
+
+        a b
+
+        x
+        y"""
+    assert found.text == dedent(expected)
+
+
+def test_pages_of_a_pdf_name_their_number(tmp_path: Path) -> None:
+    (tmp_path / "law").mkdir()
+    (tmp_path / "law" / "book.PDF").write_bytes(pdf("Bail is money.", "", "A bond is a promise."))
+    found = load_directory(tmp_path, text_alone=False)["law"]
+    assert [(d.text, d.passage.fields) for d in found] == [
+        ("Bail is money.", {"id": "law/book.PDF#1", "source": "law/book.PDF", "page": 1, "title": "A handbook"}),
+        ("A bond is a promise.", {"id": "law/book.PDF#2", "source": "law/book.PDF", "page": 3, "title": "A handbook"}),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (pdf("", ""), "holds no text"),
+        (pdf("a", password="secret"), "cannot be read"),
+        (pdf("some text")[:150], "cannot be read"),
+        (b"", "cannot be read"),
+        (b"not a PDF file at all", "cannot be read"),
+    ],
+)
+def test_what_cannot_be_read_is_named_and_left_out_only_if_asked(
+    tmp_path: Path, data: bytes, message: str
+) -> None:
+    (tmp_path / "bad.pdf").write_bytes(data)
+    (tmp_path / "good.txt").write_text("Bail is money.")
+    with pytest.raises(DocumentsError, match=message) as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == str(tmp_path / "bad.pdf")
+    said: list[RagAuditError] = []
+    assert [d.text for d in load_directory(tmp_path, unreadable=said.append)["default"]] == ["Bail is money."]
+    assert [e.field for e in said] == [str(tmp_path / "bad.pdf")]
+
+
+def test_chunks_end_at_headings_and_name_them(tmp_path: Path) -> None:
+    text = "Before.\n\n# A\n\nOne.\n\n## B ##\n\nTwo.\n\n```\n# no heading\n```\n\n# C\n\nThree.\n"
+    assert list(chunks(text, Cutting(headings=True))) == [
+        Chunk("Before."),
+        Chunk("# A\n\nOne.", ("A",)),
+        Chunk("## B ##\n\nTwo.\n\n```\n# no heading\n```", ("A", "B")),
+        Chunk("# C\n\nThree.", ("C",)),
+    ]
+    (tmp_path / "a.md").write_text(text)
+    found = load_directory(tmp_path, text_alone=False, cutting=Cutting(headings=True))["default"]
+    assert [d.passage.fields.get("headings") for d in found] == [None, ["A"], ["A", "B"], ["C"]]
+
+
+@pytest.mark.parametrize("size, overlap", [(64, 0), (64, 20), (200, 100), (800, 50)])
+def test_chunks_overlap_by_whole_words_within_their_size(size: int, overlap: int) -> None:
+    words = [f"word{n}" for n in range(600)]
+    text = (
+        " ".join(f"{w}." if n % 7 == 0 else w for n, w in enumerate(words))
+        + "\n\n"
+        + "".join(f"{n:05}" for n in range(3 * size // 5))
+    )
+    found = [c.text for c in chunks(text, Cutting(size, overlap))]
+    assert max(map(len, found)) <= size
+    place = end = 0
+    for part in found:
+        place = text.index(part, max(place, end - overlap))
+        assert place >= end - overlap and (place == 0 or text[place - 1].isspace() or part[0].isdigit())
+        assert not text[end:place].strip()  # nothing is lost between them
+        end = place + len(part)
+    assert end == len(text)
+    repeated = sum(bool(set(a.split()) & set(b.split())) for a, b in pairwise(found))
+    assert repeated > 2 if overlap else repeated == 0
+
+
+@pytest.mark.parametrize("values", [{"size": 63}, {"size": 65_537}, {"overlap": 401}, {"overlap": -1}])
+def test_sizes_out_of_range_are_refused(values: dict[str, int]) -> None:
+    with pytest.raises(SetupError):
+        Cutting(**values)
+
+
+def test_many_headings_are_cut_in_linear_time() -> None:
+    """A quadratic loop would take minutes here."""
+    text = "".join(f"# H{n}\n\nText {n}.\n\n```\ncode\n```\n\n" for n in range(30_000))
+    assert sum(1 for _ in chunks(text, Cutting(headings=True))) == 30_000
