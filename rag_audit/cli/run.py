@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -42,7 +42,7 @@ def run(config: Path) -> None:
     told.policy(f"{told.told.schedule.prefix}1", now_ms())
     load_roster(told.path(told.told.roster))
     with _stopping() as stop:
-        supervisor = Supervisor(told, Shelf(told.folder, told.told.schedule.prefix), key, say=say)
+        supervisor = Supervisor(told, Shelf(told.folder, told.told.schedule.prefix), key, say=_tell)
         try:
             with ExitStack() as stack:
                 _listen(stack, supervisor.reception, told)
@@ -51,9 +51,15 @@ def run(config: Path) -> None:
                         stop.wait(POLL_S)
         finally:
             ended = supervisor.stop(STOP_S)
-    say("stopped" if stop.is_set() else "all windows are done")
+    _tell("stopped" if stop.is_set() else "all windows are done")
     if not ended:  # a proof that takes longer; whoever starts the run again makes it
         os._exit(0)
+
+
+def _tell(text: str) -> None:
+    """`say`, which ends nothing where nobody can be told any more: a log on a full disk, a terminal that was closed."""
+    with suppress(OSError):
+        say(text)
 
 
 def _listen(stack: ExitStack, reception: Reception, told: RunConfig) -> None:
@@ -63,7 +69,7 @@ def _listen(stack: ExitStack, reception: Reception, told: RunConfig) -> None:
     """
     serve = told.told.serve
     if serve.socket is not None:
-        stack.enter_context(listening(reception, told.path(serve.socket), say, _report_fault))
+        stack.enter_context(listening(reception, told.path(serve.socket), _tell, _report_fault))
     if serve.http is not None:
         from rag_audit.serving.logs import forget_lines, log_lines
         from rag_audit.serving.service import http_service, parse_address
@@ -79,7 +85,7 @@ def _listen(stack: ExitStack, reception: Reception, told: RunConfig) -> None:
         reception.users.append(service.windows.unused)
         stack.callback(forget_lines, log_lines())
         service.start()
-        say(f"listening on {service.url}")
+        _tell(f"listening on {service.url}")
 
 
 @contextmanager
@@ -101,4 +107,4 @@ def _stopping() -> Iterator[threading.Event]:
 
 def _report_fault(exc: BaseException) -> None:
     for line in internal_error(exc, ["run"]):
-        say(line)
+        _tell(line)

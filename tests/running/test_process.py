@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -115,22 +116,22 @@ class Others:
             self.done.add((name, "asked"))
             play.clock.now = opening.closes_at + 1_000
 
+    def send(self, request: Any) -> Any:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(30)
+            connection.connect(str(self.play.root / "socket"))
+            connection.sendall(request.canonical() + b"\n")
+            with connection.makefile("rb") as stream:
+                if not (line := stream.readline()):
+                    raise ConnectionAbortedError
+                return json.loads(line)
+
     def _ask(self, public: Path) -> bool:
         """One question, whose request is repeated until it is answered."""
 
-        def send(request: Any) -> Any:
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.settimeout(30)
-                connection.connect(str(self.play.root / "socket"))
-                connection.sendall(request.canonical() + b"\n")
-                with connection.makefile("rb") as stream:
-                    if not (line := stream.readline()):
-                        raise ConnectionAbortedError
-                    return json.loads(line)
-
         try:
             self.play.service.accounts["law-1"].ask(
-                Publication.load(public), QUESTIONS["law"][0], self.play.service.key.verifier, send
+                Publication.load(public), QUESTIONS["law"][0], self.play.service.key.verifier, self.send
             )
         except (OSError, RagAuditError):
             return False
@@ -169,6 +170,47 @@ def test_a_run_that_is_killed_goes_on_to_two_windows_that_pass(
         assert sum(e["type"] == "query" for e in file.entries) == 1  # type: ignore[index, call-overload]
         verdict = play.verdict(name, tmp_path / f"receipts-{name}", *before)
         assert verdict.passed, (verdict.deciding, process.said())
+
+
+@pytest.mark.full
+def test_a_process_that_cannot_write_refuses_and_goes_on_once_it_can(play: Play) -> None:
+    """The system's own limit in place of a full disk: a file that grows beyond it cannot be written."""
+    play.configure(schedule={"lead": "1h"}, proving={"records": "challenged"})
+    process, others = Process(play), Others(play)
+    account, until = play.service.accounts["medicine-1"], time.monotonic() + LONGEST_S
+
+    def ask() -> str:
+        public = Publication.load(play.public("w-1"))
+        try:
+            account.ask(public, QUESTIONS["medicine"][0], play.service.key.verifier, others.send)
+        except RagAuditError as exc:
+            return str(exc)
+        return "answered"
+
+    try:
+        others.done.add(("w-1", "asked"))
+        while ("w-1", "reveal") not in others.done or "not open" in ask():
+            assert time.monotonic() < until, process.said()
+            others.look()
+            time.sleep(0.05)
+        assert ask() == "answered"
+        limit = resource.prlimit(process.child.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        assert "could not be written" in ask() and "could not be written" in ask()
+        time.sleep(1)
+        assert process.child.poll() is None and "could not be written" in ask()
+        resource.prlimit(process.child.pid, resource.RLIMIT_FSIZE, limit)
+        while ask() != "answered":
+            assert time.monotonic() < until and process.child.poll() is None, process.said()
+            play.clock.advance(31_000)
+            time.sleep(0.2)
+    finally:
+        process.child.kill()
+        process.child.wait()
+    run = play.supervisor()
+    play.settle(run)
+    slots = [(r.account, r.i) for r in run.windows["w-1"].records]
+    assert len(slots) >= 2 and [i for _, i in slots] == list(range(1, len(slots) + 1))
+    run.stop(1)
 
 
 def test_sigterm_ends_a_run_and_the_next_one_goes_on(play: Play) -> None:

@@ -35,9 +35,12 @@ class Notes:
             if self._seen.get(path) != version:
                 self._seen[path] = version
                 fresh.append(path)
-        taken = [p.name for p in fresh if not p.name.startswith("beacon-") and self._admit(window, [p])]
         if not fresh:
-            return taken
+            return []
+        cosigned = [p for p in fresh if not p.name.startswith("beacon-")]
+        taken = [p.name for p in cosigned] if self._together(window, cosigned) else [
+            p.name for p in cosigned if self._admit(window, [p])
+        ]  # fmt: skip
         # A reveal may come before the cosignatures that it rests on: whatever comes, all that wait are tried again.
         notes = window.context.layout.public.notes
         for size in sorted({p.name.split("-")[1] for p in notes.glob("beacon-*-*.txt")}):
@@ -46,6 +49,14 @@ class Notes:
             if waits and len(together) >= len(window.witnesses) and self._admit(window, together):
                 taken += [p.name for p in together]
         return taken
+
+    def _together(self, window: Window, paths: list[Path]) -> bool:
+        """Take several at once, after which an ended window is published once."""
+        try:
+            window.admit([read_text(path, max_bytes=MAX_NOTE_BYTES) for path in paths])
+        except RagAuditError:
+            return False
+        return True
 
     def _admit(self, window: Window, paths: list[Path]) -> bool:
         try:
