@@ -16,6 +16,8 @@ from rag_audit.relation.field import MODULUS, to_bytes
 
 # Before numpy is loaded: products are small here, and the threads of two processes would spin waiting for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Tests start processes by the hundred, of which each would compile the package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # In memory, where there is enough of it: a ledger syncs each entry, and no test is about what a disk does then.
 MEMORY = Path("/dev/shm")
@@ -65,7 +67,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 from tests import node  # noqa: E402, of the package's modules, which take the permutation above and load numpy
 
-node.keep_snarkjs()
+node.keep()
 node.compile_little()
 
 # A deadline would be a test of the machine: examples take as long as it lets them.

@@ -176,7 +176,7 @@ gains = st.sampled_from([(1,), (1, 2), (1, 5), (1, 8), (1, 2, 4), (1, 8, 20), (1
 @given(
     gains, st.sampled_from([1, 4, 16, 32]), st.integers(1, 10**6), st.integers(1, 10**4), st.floats(-12, -0.5)
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_monotone_in_the_number_of_queries(
     gains: tuple[int, ...], lattice: int, m: int, more: int, exponent: float
 ) -> None:
@@ -187,7 +187,7 @@ def test_monotone_in_the_number_of_queries(
 @given(
     gains, st.sampled_from([1, 4, 16, 32]), st.integers(1, 10**6), st.floats(-12, -0.5), st.floats(0.001, 3)
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_monotone_in_delta(
     gains: tuple[int, ...], lattice: int, m: int, exponent: float, more: float
 ) -> None:
@@ -197,7 +197,7 @@ def test_monotone_in_delta(
 
 
 @given(st.sampled_from([4, 16, 32]), st.integers(1, 10**5), st.floats(-7, -1), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_monotone_in_the_noise(lattice: int, m: int, exponent: float, data: st.DataObject) -> None:
     ladder = [(1, 4), (1, 5), (1, 6), (1, 7), (1, 8), (1, 8, 16), (1, 8, 17), (1, 8, 32), (1, 8, 64)]
     i = data.draw(st.integers(0, len(ladder) - 2))

@@ -62,7 +62,17 @@ class Shell:
         command = [sys.executable, "-m", "rag_audit", *words]
         log = self.root / "trace.log"
         if traced and (strace := shutil.which("strace")):
-            command = [strace, "-f", "-qq", "-e", "trace=open,openat", "-o", str(log), *command]
+            command = [
+                strace,
+                "-f",
+                "--seccomp-bpf",
+                "-qq",
+                "-e",
+                "trace=open,openat",
+                "-o",
+                str(log),
+                *command,
+            ]
         done = subprocess.run(
             command,
             cwd=self.root,
@@ -137,7 +147,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     # Keys first: making them takes longer than the time between policy and opening.
     policy = ["policy", "new", "policy.json", "--window", "w-1", "--tenant", "law=8:groth16", "--tenant", "medicine=8:groth16",
               "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4", "--lattice", "64", "--top-k", "2",
-              "--accounts-max", "3", "--lasts", "1h", "--query-tokens", "4", "--theta", "0.8",
+              "--accounts-max", "3", "--lasts", "1h", "--query-tokens", "2", "--theta", "0.8",
               "--certificate", "none"]  # fmt: skip
     sh.ok(*policy)
     (sh.root / "setup.json").write_text(json.dumps(sh.value("setup", "new", "policy.json", "--together", 2)))

@@ -28,7 +28,7 @@ def command(service: Shell, tmp_path: Path) -> list[str]:
     root, policy = service.root, tmp_path / "policy.json"
     service.ok("policy", "new", policy, "--window", tmp_path.name, "--tenant", "law=8", "--tenant", "medicine=8",
                "--n", "3", "--k-max", "2", "--eps-acc", "14", "--gains", "1,4", "--lattice", "64", "--top-k", "2",
-               "--accounts-max", "3", "--lasts", "1h", "--opens-in", "1h", "--query-tokens", "4")  # fmt: skip
+               "--accounts-max", "3", "--lasts", "1h", "--opens-in", "1h", "--query-tokens", "2")  # fmt: skip
     options = {"--policy": policy, "--roster": root / "roster.json", "--docs": root / "docs",
                "--key": root / "provider" / "key"}  # fmt: skip
     nonces = [a for name in ("w1", "w2") for a in ("--witness", str(root / f"{name}.nonce"))]

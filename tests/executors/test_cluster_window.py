@@ -50,7 +50,7 @@ def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
 ) -> None:
     service = Service(tmp_path / "service")
     # So many records that the command is still at work when it is interrupted, and when a worker is lost.
-    each = 6
+    each = 4
     with service.open(system="scan", n=each // 2) as window:
         directory = window.directory
     service.key.save(service.root / "key")

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from rag_audit.proofs.groth16 import generator, snarkjs
+from rag_audit.proofs.groth16 import circuit, generator, snarkjs
 from rag_audit.proofs.groth16.toolchain import NodeFailed, find_node
 
 HERE = Path(__file__).parent
@@ -19,9 +19,9 @@ _lock = threading.Lock()
 _kept: dict[tuple[int, Path], subprocess.Popen[bytes]] = {}
 
 
-def keep_snarkjs() -> None:
-    """Let the snarkjs runs of this process share one of Node's."""
-    snarkjs.run_node = _run_kept
+def keep() -> None:
+    """Let the snarkjs runs of this process share one of Node's, and those of the circuits' compiler another."""
+    snarkjs.run_node = circuit.run_node = _run_kept
 
 
 def compile_little() -> None:
@@ -33,8 +33,9 @@ def _run_kept(script: Path, arguments: Sequence[str], *, cwd: Path, timeout: flo
     """As `run_node`, of a process that is kept."""
     with _lock:
         key = (os.getpid(), script)  # a forked child must not talk into its parent's pipes
+        node = find_node().node
         process = _kept.pop(key, None) or subprocess.Popen(
-            [find_node().node, str(HERE / "snarkjs.cjs"), str(script)],
+            [node, str(HERE / "kept.cjs"), str(script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
@@ -48,7 +49,7 @@ def _run_kept(script: Path, arguments: Sequence[str], *, cwd: Path, timeout: flo
             more = process.stdout.read(1 << 16) if ready else b""
             if not more:
                 process.kill()
-                raise NodeFailed(-1, "", "snarkjs ended, or was not done in time")
+                raise NodeFailed(-1, "", f"{script.name} ended, or was not done in time")
             answer += more
         _kept[key] = process
     done = json.loads(answer)

@@ -508,10 +508,19 @@ def test_name_that_would_steer_a_terminal(place: Place) -> None:
     assert "\x1b" not in text and "a?[31mred" in text
 
 
-def test_circuit_of_a_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A policy's own circuit, for which one circuit of two tenants needs no name."""
-    # For time: that nothing in the cache is trusted, and that powers are checked each time, is asserted of smaller ones above.
-    monkeypatch.setattr(ceremonies, "compiled_anew", lambda instance: nullcontext(compile_circuit(instance)))
+@pytest.mark.parametrize("circuit", [CIRCUIT, pytest.param(None, marks=pytest.mark.full)])
+def test_circuit_of_a_policy(
+    circuit: Powers | None, compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy's own circuit, for which one circuit of two tenants needs no name; for time, with a small one's
+    constraints in the place of its own.
+    """
+    # That nothing in the cache is trusted, and that powers are checked each time, is asserted of smaller ones above.
+    cached = ceremonies.compile_circuit
+    if circuit is not None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(compiled))
+        monkeypatch.setattr(ceremonies, "compile_circuit", lambda _: cached(circuit))
+    monkeypatch.setattr(ceremonies, "compiled_anew", lambda i: nullcontext(ceremonies.compile_circuit(i)))
     monkeypatch.setattr(_native, "ptau_fault", cache_results(_native.ptau_fault))
     policy, folder = tmp_path / "policy.json", Place(tmp_path)
     tenants = ("--tenant", "law=8", "--tenant", "medicine=8", "--system", "groth16")
@@ -519,7 +528,7 @@ def test_circuit_of_a_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     small = ("--lattice", "64", "--top-k", "2", "--accounts-max", "3", "--lasts", "1h")
     done = CliRunner().invoke(main, ["policy", "new", str(policy), *tenants, *made, *small])
     assert done.exit_code == 0, done.output
-    _native.ptau_new(13, folder.path("p.ptau"))
+    _native.ptau_new(4 if circuit else 13, folder.path("p.ptau"))
     dimension = ("--dimension", "16")
     started = folder.ok("start", policy, *dimension, *folder.powers, "--out", folder.path("0.zkey"))
     assert started["name"] == "retrieve-n8-d16-k2-g1x4-w101x810-r64"

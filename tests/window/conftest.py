@@ -23,8 +23,9 @@ def scanned(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 @pytest.fixture(scope="session")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    """One tenant of each proof system."""
-    return finished_window(tmp_path_factory.mktemp("mixed"), system={"law": "scan", "medicine": "groth16"})
+    """One tenant of each proof system, with two records."""
+    systems = {"law": "scan", "medicine": "groth16"}
+    return finished_window(tmp_path_factory.mktemp("mixed"), rounds=2, system=systems)
 
 
 @pytest.fixture

@@ -42,8 +42,8 @@ START = 1_800_000_000_000
 CAPACITY = 8
 RELEASE_S = 0.001
 """The least period of eager answers, for which nobody waits here; `test_release.py` is about the real one."""
-QUERY_TOKENS = 4
-"""Time: a proof of A1 costs by the token."""
+QUERY_TOKENS = 2
+"""Time: a proof of A1 costs by the token, and by the power of two that holds its constraints."""
 
 TEXTS: Mapping[str, Sequence[str]] = {
     "law": [
@@ -62,9 +62,14 @@ TEXTS: Mapping[str, Sequence[str]] = {
 }
 
 QUESTIONS = {
-    "law": ["What is a contract?", "How do I get out of jail before my trial?", "Who owns a book's text?"],
+    "law": [
+        "Contract law: what is it?",
+        "Bail money: how do I get out of jail?",
+        "Copyright law: who owns a text?",
+    ],
     "medicine": ["What lowers blood sugar?", "What helps against fever?", "Do antibiotics cure the flu?"],
 }
+"""Of the law's, the words that an embedding takes name what the passages are about: a list has winners."""
 
 STRICT: dict[str, Any] = {
     "max_epsilon": "60",
@@ -312,15 +317,16 @@ class Finished:
         return value
 
 
-def finished_window(root: Path, *, together: int | None = None, **changes: Any) -> Finished:
+def finished_window(root: Path, *, rounds: int = 3, together: int | None = None, **changes: Any) -> Finished:
     """Six queries over two tenants, the first of each proved eagerly, all others after close.
 
+    :param rounds: how many queries each tenant gets
     :param together: prove so many of them at once
     :param changes: of the policy
     """
     service = Service(root)
     window = service.open(**changes)
-    for number in range(3):
+    for number in range(rounds):
         for tenant in TEXTS:
             service.ask(window, f"{tenant}-{1 + number % 2}", QUESTIONS[tenant][number], eager=number == 0)
     service.finish(window)

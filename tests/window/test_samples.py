@@ -49,7 +49,10 @@ def exact(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """Neither noise nor samples: integrity alone, in both systems."""
     mechanism = Mechanism(noise=False)
     return finished_window(
-        tmp_path_factory.mktemp("exact"), system=SYSTEMS, mechanisms={"law": mechanism, "medicine": mechanism}
+        tmp_path_factory.mktemp("exact"),
+        rounds=2,
+        system=SYSTEMS,
+        mechanisms={"law": mechanism, "medicine": mechanism},
     )
 
 

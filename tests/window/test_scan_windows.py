@@ -10,6 +10,7 @@ import base64
 import copy
 import dataclasses
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,7 +46,7 @@ from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.scores import ScoreWindow
 from rag_audit.verify.verifier import verify_window
 from tests.window.forge import Forge
-from tests.window.simulator import QUESTIONS, Finished, Service
+from tests.window.simulator import QUERY_TOKENS, QUESTIONS, Finished, Service
 from tests.window.standins import taken_as_valid
 
 FAIL, UNDECIDED = ExitCode.FAIL, ExitCode.MALFORMED
@@ -244,7 +245,9 @@ def own_table() -> tuple[str, Any]:
     """A provider's own commitment: the pinned points, two columns of them exchanged."""
     data = table_columns(wordllama.TABLE)
     rows = 8 * 32
-    key = scan.EmbedKey(scan.EmbedArgument(4), data[rows : 2 * rows] + data[:rows] + data[2 * rows :])
+    key = scan.EmbedKey(
+        scan.EmbedArgument(QUERY_TOKENS), data[rows : 2 * rows] + data[:rows] + data[2 * rows :]
+    )
     return key.digest.hex(), points_json(key.points)
 
 
@@ -262,7 +265,7 @@ def own_table_committed(forge: Forge) -> None:
 def other_norm(forge: Forge) -> None:
     """Claimed by manifest and policy alike: a quantiser under which every component is -7 or 7."""
     forge.value["embedder"]["embedder"]["quantiser"]["norm_factor"] = 200_000
-    protocol = scan.EmbedArgument(4, norm_factor=200_000).digest()
+    protocol = scan.EmbedArgument(QUERY_TOKENS, norm_factor=200_000).digest()
     for tenant in forge.policy["tenants"]:
         tenant["circuits"]["embed"] = protocol
     for record in forge.queries:
@@ -676,9 +679,10 @@ def test_the_command_names_a_malformed_proof(fault: str, scanned: Finished, tmp_
     assert MALFORMED[fault] in bad["found"] and str(forge.record(*SLOT)["seq"]) in bad["at"]
 
 
-@pytest.fixture
-def asked(service: Service) -> Path:
+@pytest.fixture(scope="module")
+def asked_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A closed window's folder, one record to prove, its certificate made ahead; ready for the command."""
+    service = Service(tmp_path_factory.mktemp("asked"))
     with service.open(system="scan") as window:
         window.certify_ahead(1)
         service.ask(window, "law-1", QUESTIONS["law"][0])
@@ -686,6 +690,12 @@ def asked(service: Service) -> Path:
     service.key.save(service.root / "key")
     (window.directory / "settings.json").write_bytes(jcs({"key": str(service.root / "key")}))
     return window.directory
+
+
+@pytest.fixture
+def asked(asked_once: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be changed."""
+    return shutil.copytree(asked_once, tmp_path / "window")
 
 
 @pytest.mark.parametrize("damage", [lambda d: d[:-1], lambda d: d[:1_000], lambda d: d[:-1] + bytes([d[-1] ^ 1])],
