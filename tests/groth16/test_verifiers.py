@@ -6,6 +6,7 @@ Broken proofs are made of valid curve points, so that they reach every verifier'
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -119,6 +120,13 @@ def test_no_verification_key_before_a_contribution(setup: Setup, tmp_path: Any) 
         _native.groth16_verification_key(tmp_path / "0.zkey")
     with pytest.raises(ValueError, match="delta is gamma"):
         _native.groth16_prove(tmp_path / "0.zkey", setup.system.wtns())
+
+
+def test_final_exponentiation_is_the_whole_power() -> None:
+    """Of an element that no pairing gave."""
+    rng = random.Random(5)
+    element = pyecc.FQ12([rng.randrange(pyecc.P) for _ in range(12)])
+    assert pyecc.final_exponentiation(element) == pyecc.pairings.final_exponentiate(element)
 
 
 def test_proofs_are_randomised(setup: Setup) -> None:
