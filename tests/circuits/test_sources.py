@@ -89,6 +89,7 @@ def test_digest_covers_parameters_sources_compiler_and_table(monkeypatch: pytest
         patch.setattr(instances, "_locked", lambda name: {"version": "9", "integrity": name})
         changed(TINY.digest())
     with monkeypatch.context() as patch:
+        patch.setattr(instances, "_included", instances._included.__wrapped__)
         patch.setattr(instances, "_source", lambda path: ("00" * 32, ()))
         changed(TINY.digest())
     assert TINY.digest() in seen

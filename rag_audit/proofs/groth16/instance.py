@@ -351,9 +351,14 @@ def included_sources(main: str) -> tuple[tuple[str, str], ...]:
 
     Includes of npm packages (`circomlib/..`) are left out: the lock file's integrity hash covers them.
     """
-    root = circuits_dir()
+    return _included(circuits_dir(), tuple(_INCLUDE.findall(main)))
+
+
+@cache
+def _included(root: Path, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """As `included_sources`, by what a main in `root` includes. A verification asks dozens of times."""
     found: dict[str, str] = {}
-    waiting = [(root / "main", name) for name in _INCLUDE.findall(main)]
+    waiting = [(root / "main", name) for name in names]
     while waiting:
         folder, name = waiting.pop()
         path = (folder / name).resolve()
@@ -361,9 +366,9 @@ def included_sources(main: str) -> tuple[tuple[str, str], ...]:
             continue
         key = path.relative_to(root).as_posix()
         if key not in found:
-            digest, names = _source(path)
+            digest, included = _source(path)
             found[key] = digest
-            waiting += [(path.parent, included) for included in names]
+            waiting += [(path.parent, name) for name in included]
     return tuple(sorted(found.items()))
 
 
