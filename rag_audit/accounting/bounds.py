@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypedDict
 
 from rag_audit.accounting import closed_form, gaussian, rdp
@@ -195,7 +196,9 @@ def audit_bounds(
         rdp=_finite(
             "rdp", by_grid, total, "orders 2..64, worst shift, infinite losses charged to delta first"
         ),
-        exact=_finite("exact", composition.epsilon(), total, "privacy loss distribution of the worst shift"),
+        exact=_finite(
+            "exact", _epsilon(mechanism, k * n, total), total, "privacy loss distribution of the worst shift"
+        ),
         comparisons={name: round_up(value, margin=0) for name, value in comparisons.items()},
     )
 
@@ -205,8 +208,13 @@ def eps_at(mechanism: Mechanism, compositions: int, delta: Real) -> float:
 
     :raises PolicyError: compositions is not a positive integer, or delta is outside (0, 1)
     """
-    parts = [(mechanism, count(compositions, "compositions"))]
-    return round_up(Composition(parts, probability(delta, "delta")).epsilon())
+    return round_up(_epsilon(mechanism, count(compositions, "compositions"), probability(delta, "delta")))
+
+
+@lru_cache(maxsize=256)
+def _epsilon(mechanism: Mechanism, m: int, delta: float) -> float:
+    """The exact epsilon of m queries, not yet rounded up. A policy's figures ask for one more than once."""
+    return Composition([(mechanism, m)], delta).epsilon()
 
 
 def cumulative(parts: Sequence[Part], delta: Real) -> Bound:
