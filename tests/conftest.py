@@ -96,7 +96,8 @@ TOGETHER = {
 }
 """Files that share what takes long to make, by the name of their group."""
 SLOW = (
-    "window/test_crash.py",  # forks: the less its process holds by then, the better
+    "window/test_crash.py",  # forks, like the next: the less its process holds by then, the better
+    "ledger/test_store.py",
     "setup/test_ceremony.py",
     "cli/service",
     "window/finished",

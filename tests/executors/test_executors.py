@@ -304,6 +304,8 @@ def test_a_worker_killed_in_the_middle_of_a_proof_costs_no_proof(
 
 
 def test_errors_come_back_from_a_cluster_as_they_were(cluster: Cluster) -> None:
+    if isinstance(cluster, DaskCluster):  # Ray has no executor of its own; open_executor wraps its tasks
+        takes_a_client_as_it_is(cluster)
     with open_executor(cluster.address) as sealed:
         with pytest.raises(WitnessError, match="no proof; at a: record"):
             list(run_jobs([("a", Raising(1))], sealed))
@@ -317,10 +319,8 @@ def test_errors_come_back_from_a_cluster_as_they_were(cluster: Cluster) -> None:
             list(run_jobs([("seven", AlwaysFatal(7))], sealed))
 
 
-def test_a_client_is_taken_as_it_is(cluster: Cluster) -> None:
+def takes_a_client_as_it_is(cluster: Cluster) -> None:
     """As the library's `Window.prove(executor=...)` takes it; nothing leaves unsealed, since the workers open it."""
-    if not isinstance(cluster, DaskCluster):
-        pytest.skip("Ray has no executor of its own; open_executor wraps its tasks")
     from distributed import Client
 
     with Client(cluster.address.replace("dask://", "tcp://")) as client:

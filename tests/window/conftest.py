@@ -23,9 +23,9 @@ def scanned(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 @pytest.fixture(scope="session")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    """One tenant of each proof system, with two records."""
+    """One tenant of each proof system, with one record."""
     systems = {"law": "scan", "medicine": "groth16"}
-    return finished_window(tmp_path_factory.mktemp("mixed"), rounds=2, system=systems)
+    return finished_window(tmp_path_factory.mktemp("mixed"), rounds=1, system=systems)
 
 
 @pytest.fixture
