@@ -226,6 +226,10 @@ def test_sigterm_ends_a_run_and_the_next_one_goes_on(play: Play) -> None:
         found = json.loads(
             CliRunner().invoke(main, ["status", str(play.root / "provider.toml"), "--json"]).stdout
         )
+        assert (
+            "rag-audit open" not in found["windows"][0]["waits_for"]
+            and "witness cosign" in found["windows"][0]["waits_for"]
+        )
         assert found["running"] and [(w["window"], w["status"]) for w in found["windows"]] == [
             ("w-1", "committed")
         ]

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from rag_audit.beacon.drand import QUICKNET
 from rag_audit.errors import SetupError, StoreError
 from rag_audit.formats.publication import Publication
+from rag_audit.formats.records import DrandBeacon
 from rag_audit.formats.requests import Answer, Refusal
 from rag_audit.formats.windowfile import WindowFile
 from tests.running.play import LASTS, LEAD, Play
-from tests.window.simulator import QUESTIONS, TEXTS
+from tests.window.simulator import QUESTIONS, TEXTS, Clock, Service
+from tests.witness.test_drand import QUICKNET_1000
 
 
 @pytest.fixture
@@ -178,6 +181,48 @@ def test_reveals_that_come_late_open_the_window_late(play: Play) -> None:
     play.reveal("w-1")
     assert play.settle(run) != []
     assert isinstance(play.ask(run, "w-1", "law-1", QUESTIONS["law"][0]), Answer)
+    run.stop(1)
+
+
+def test_a_window_with_a_drand_round_opens_once_its_signature_lies_there(tmp_path: Path) -> None:
+    due = QUICKNET.round_time(1000)
+    play = Play(tmp_path, Service(tmp_path, clock=Clock(1_000 * (due - 61) - LEAD)))
+    path = play.configure(proving={"records": "challenged"})
+    path.write_text('beacon = "drand"\n' + path.read_text())
+    run = play.supervisor()
+    assert "open w-1" in play.settle(run)
+    source = Publication.load(play.public("w-1")).parsed_opening().beacon
+    assert isinstance(source, DrandBeacon) and source.round == 1000
+    play.witness("w-1")
+    play.settle(run)
+    assert any("waits for round 1000 of drand" in line for line in play.said)
+    play.clock.now = 1_000 * due
+    note = play.public("w-1") / "notes" / "drand-1000.txt"
+    note.write_text("00" * 48)
+    assert play.settle(run) == [] and any("w-1: " in line and "tried again" in line for line in play.said)
+    note.write_text(QUICKNET_1000 + "\n")
+    play.clock.advance(30_001)
+    assert play.settle(run) == ["beacon w-1"]
+    assert isinstance(play.ask(run, "w-1", "law-1", QUESTIONS["law"][0]), Answer)
+    run.stop(1)
+
+
+def test_a_window_is_shut_only_once_nobody_uses_it(play: Play) -> None:
+    """What serves HTTP counts the requests that use a window by itself."""
+    run = play.supervisor()
+    play.settle(run)
+    window, asked = run.windows["w-1"], []
+
+    def unused(given: object, seconds: float) -> bool:
+        asked.append((given, window.state.store.failure, seconds > 0, run.reception.newest))
+        window.refuse("not-open", "is it still open?")
+        return True
+
+    run.reception.users.append(unused)
+    assert run.reception.named(window.opening_digest) is window and run.reception.named("00" * 32) is None
+    play.clock.now = Publication.load(play.public("w-1")).parsed_policy().delete_after
+    run.step()
+    assert asked == [(window, None, True, None)]
     run.stop(1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,6 +24,18 @@ def is_running(folder: Path) -> bool:
 def in_order(folder: Path, state: RunState) -> list[Place]:
     """A run's windows by number."""
     return sorted(places(folder, state.prefix), key=lambda place: place.number)
+
+
+def without_commands(text: str) -> str:
+    """What a window waits for, without the commands on its folder that a run makes needless."""
+    for pattern, instead in (
+        (r", then run `rag-audit [a-z]+`.*", ""),
+        (r": `rag-audit (serve|prove|open)[^`]*`.*", ""),
+        (r"^`rag-audit close`: ", "its closing record: "),
+        (r"^`rag-audit open` on the window's folder, which takes ", ""),
+    ):
+        text = re.sub(pattern, instead, text)
+    return text
 
 
 def standing_of(place: Place, state: RunState, now: int) -> dict[str, object]:
@@ -47,4 +60,5 @@ def standing_of(place: Place, state: RunState, now: int) -> dict[str, object]:
             "status": "deleted",
             "waits_for": "nothing: its secrets are deleted, what is published stays",
         }
+    found["waits_for"] = without_commands(str(found["waits_for"]))
     return {"window": place.window, **found}

@@ -21,6 +21,7 @@ from rag_audit.parties.provider.running.jobs import Jobs, Stopped
 from rag_audit.parties.provider.running.notes import Notes
 from rag_audit.parties.provider.running.reception import Reception
 from rag_audit.parties.provider.running.shelf import Place, Shelf
+from rag_audit.parties.provider.running.standing import without_commands
 from rag_audit.parties.provider.service import Say, certifying
 from rag_audit.parties.provider.waiting import local_time, missing_cosignatures, waited_for
 from rag_audit.parties.provider.window import Window, now_ms
@@ -169,7 +170,11 @@ class Supervisor:
             if now < opening.opens_at
             else f"; it was to open at {local_time(opening.opens_at)}, and opens late"
         )
-        self._wait(name, waited_for(opening, window.context.layout.public, window.witnesses) + late, now)
+        self._wait(
+            name,
+            without_commands(waited_for(opening, window.context.layout.public, window.witnesses)) + late,
+            now,
+        )
         return None
 
     def _ended(self, place: Place, window: Window, status: str, now: int) -> str | None:
