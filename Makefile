@@ -57,7 +57,7 @@ bench: setup  ## measurements, one JSON object each, below bench/results
 
 bench-full: setup  ## a million positions, and Groth16 beside it where both reach: minutes, and several GB
 	@$(MEASURE); for gains in 1 1,8,64; do measure scan scan-1000000-$$gains --documents 1000000 --gains $$gains --mechanisms; done; \
-	measure verify verify-100000 --records 100000; measure beside beside
+	measure verify verify-100000 --records 100000; measure beside beside; measure http http
 
 experiments: setup  ## the paper's experiments at full size, resumed where they were interrupted
 	$(BIN)/rag-audit experiment run all --size full --jobs 2 --out experiment-results/full

@@ -299,7 +299,10 @@ def measure(root: Path, options: Any) -> dict[str, Any]:
     key = SigningKey.load(root / "provider.skey")
     publication, embedder = Publication.load(folder / "public"), get_embedder()
     accounts = [Account(root / f"account-{i}") for i in range(options.accounts)]
-    time.sleep(max(0.0, publication.parsed_opening().opens_at / 1000 + 1 - time.time()))
+    opening = publication.parsed_opening()
+    if time.time() > opening.closes_at / 1000:
+        raise SystemExit("the window that lies there has ended: name another folder")
+    time.sleep(max(0.0, opening.opens_at / 1000 + 1 - time.time()))
     server, found = Server(folder), {}
     each = -(-options.queries // options.accounts)
     begun = 1 + max((r.i for r in _records(folder)), default=0)

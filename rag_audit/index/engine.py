@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from random import Random, SystemRandom
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -171,8 +171,9 @@ def draw_noise(kappa: int, positions: int, gains: Sequence[int]) -> Int32Array:
     return np.frombuffer(_native.draw_noise(to_bytes(kappa), positions, list(gains)), np.dtype("<i4"))
 
 
+@cache
 def no_noise(positions: int) -> Int32Array:
-    """The noise of a tenant without noise: a zero for each position, in the memory of one."""
+    """The noise of a tenant without noise: a zero for each position, in the memory of one, which nobody can write."""
     return np.broadcast_to(np.zeros(1, np.int32), positions)
 
 

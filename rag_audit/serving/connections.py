@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rag_audit.serving.limits import Limits
 
+RESERVED = 256
+"""Files that a process keeps for anything but connections: without one left, a ledger could not be written."""
+
+
+def most_connections(limits: Limits) -> int:
+    """The most connections that a service takes: its limit, as far as the process may open so many files."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return limits.connections
+    return min(limits.connections, max(allowed - RESERVED, 1))
+
 
 def protocol(limits: Limits) -> type[asyncio.Protocol]:
     """The protocol of one connection under some limits."""
+
+    most = most_connections(limits)
 
     class Patient(H11Protocol):
         """A connection that is ended if its request's header does not arrive, or if nobody reads what is sent."""
@@ -20,7 +34,7 @@ def protocol(limits: Limits) -> type[asyncio.Protocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            if len(self.connections) > limits.connections:
+            if len(self.connections) > most:
                 transport.abort()
             else:
                 self._wait_for_header()

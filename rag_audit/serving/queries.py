@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -21,8 +22,26 @@ from rag_audit.serving.statuses import RETRY_S, STATUSES, retry_after
 from rag_audit.serving.tracing import span
 
 MEDIA_TYPE = "application/json"
+ANSWER = "answer"
 REASONS = {408: "unavailable", 429: "unavailable"}
 """The reasons of refusals that no window gave, by status; the others are `malformed`."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A reply as it is sent.
+
+    :param outcome: `ANSWER`, or the reason of a refusal
+    :param data: its canonical JSON, which is written where the reply was made and not in the event loop
+    """
+
+    outcome: str
+    data: bytes
+
+    @classmethod
+    def of(cls, reply: Answer | Refusal) -> Made:
+        """A window's reply."""
+        return cls(reply.reason if isinstance(reply, Refusal) else ANSWER, reply.canonical())
 
 
 class Queries:
@@ -86,8 +105,8 @@ class Queries:
             for place, reply in zip(places, made, strict=True):
                 if reply is None:
                     raise _NoWindow
-                outcomes.append(_outcome(reply))
-                replies[place] = reply.canonical()
+                outcomes.append(reply.outcome)
+                replies[place] = reply.data
 
         try:
             with span(request, "queries"):
@@ -120,37 +139,37 @@ class Queries:
 
     # -- in threads ------------------------------------------------------------------------------------------
 
-    def _answer(self, body: bytes) -> Answer | Refusal | None:
+    def _answer(self, body: bytes) -> Made | None:
         try:
             value = parse_json(body, source="request", max_bytes=self._limits.request_bytes)
         except RagAuditError as exc:
             with self._windows.using() as window:
-                return None if window is None else window.refuse("malformed", str(exc))
+                return None if window is None else Made.of(window.refuse("malformed", str(exc)))
         return self._handle(value)
 
-    def _answer_all(self, values: list[Json]) -> list[Answer | Refusal | None]:
+    def _answer_all(self, values: list[Json]) -> list[Made | None]:
         return [self._handle(value) for value in values]
 
-    def _handle(self, value: Json) -> Answer | Refusal | None:
+    def _handle(self, value: Json) -> Made | None:
         opening = value.get("opening") if isinstance(value, dict) else None
         with self._windows.using(opening if isinstance(opening, str) else None) as window:
             if window is None:
                 return None
-            return window.handle(value, eager=next(self._eager, None) is not None)
+            return Made.of(window.handle(value, eager=next(self._eager, None) is not None))
 
     # -- responses -------------------------------------------------------------------------------------------
 
-    def _response(self, request: Request, reply: Answer | Refusal | None) -> Response:
+    def _response(self, request: Request, reply: Made | None) -> Response:
         if reply is None:
             return no_window()
-        request.scope[OUTCOMES] = [_outcome(reply)]
-        if isinstance(reply, Answer):
-            return Response(reply.canonical(), media_type=MEDIA_TYPE)
+        request.scope[OUTCOMES] = [reply.outcome]
+        if reply.outcome == ANSWER:
+            return Response(reply.data, media_type=MEDIA_TYPE)
         window = self._windows.current()
         after = None
         if window is not None:
-            after = retry_after(reply.reason, window.opening, window.state.clock())
-        return _refusal(reply, STATUSES[reply.reason], after)
+            after = retry_after(reply.outcome, window.opening, window.state.clock())
+        return _refusal(reply.data, STATUSES[reply.outcome], after)
 
     def _busy(self, request: Request, body: bytes) -> Response:
         """The refusal of what finds no place; it names its request, so that the account can tell whose it is."""
@@ -167,7 +186,7 @@ class Queries:
         reason = REASONS.get(status, "malformed")
         request.scope[OUTCOMES] = [reason]
         refusal = window.refuse(reason, detail, **named_in(value))
-        response = _refusal(refusal, status, RETRY_S if reason == "unavailable" else None)
+        response = _refusal(refusal.canonical(), status, RETRY_S if reason == "unavailable" else None)
         if status != 400:
             response.headers["Connection"] = "close"  # what is left of the body is not read
         return response
@@ -187,10 +206,6 @@ def no_window() -> Response:
     return JSONResponse(value, 503, {"Retry-After": str(RETRY_S)})
 
 
-def _outcome(reply: Answer | Refusal) -> str:
-    return reply.reason if isinstance(reply, Refusal) else "answer"
-
-
-def _refusal(refusal: Refusal, status: int, after: int | None) -> Response:
+def _refusal(refusal: bytes, status: int, after: int | None) -> Response:
     headers = {} if after is None else {"Retry-After": str(after)}
-    return Response(refusal.canonical(), status, headers, MEDIA_TYPE)
+    return Response(refusal, status, headers, MEDIA_TYPE)

@@ -110,3 +110,14 @@ def test_a_served_query() -> None:
     }
     assert set(value["server_ms"]) == {"all", *steps} and set(value["account_ms"]) == {"request", "accept"}
     assert sum(value["server_ms"][step] for step in steps) <= value["server_ms"]["all"]
+
+
+@pytest.mark.full
+def test_load_over_http() -> None:
+    """Slow, since the real server's window opens a minute after it is committed."""
+    value = run(
+        "http", "--documents", "50", "--accounts", "3", "--queries", "6", "--kills", "1", "--rate", "20"
+    )
+    assert value["steady"]["answered"] == value["killed"]["answered"] == 6
+    assert value["steady"]["server_cpu_ms"] > 0 and len(value["killed"]["restart_seconds"]) == 1
+    assert value["checked"] == {"records": 12, "lost": 0, "slots_reused": 0, "other_records": 0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import threading
 import time
@@ -11,6 +12,7 @@ import pytest
 
 from rag_audit.formats.requests import Answer, AnsweredDocument
 from rag_audit.parties.provider.window import Window
+from rag_audit.serving.connections import most_connections
 from rag_audit.serving.limits import Limits
 from tests.serving.conftest import Reply, Served, serving
 from tests.window.simulator import Service
@@ -94,6 +96,14 @@ def test_a_client_that_leaves_in_the_middle_disturbs_nobody(served: Served) -> N
         connection.sendall(HEAD + b"Content-Length: 100\r\n\r\n{")
     assert served.get("/healthz").status == 200
     assert served.faults == []
+
+
+@pytest.mark.parametrize(("files", "most"), [(1024, 768), (100, 1), (1 << 20, 4096), (-1, 4096)])
+def test_connections_leave_files_for_the_ledger(
+    monkeypatch: pytest.MonkeyPatch, files: int, most: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
+    assert most_connections(Limits()) == most
 
 
 def test_more_connections_than_the_limit_are_ended(opened: tuple[Service, Window]) -> None:
