@@ -13,14 +13,12 @@ from types import FrameType
 import click
 
 from rag_audit.cli.common import PATH, internal_error, say, signing_key
-from rag_audit.index.embedders import published_constants
 from rag_audit.parties.provider.running.config import RunConfig
 from rag_audit.parties.provider.running.listening import listening
 from rag_audit.parties.provider.running.reception import Reception
 from rag_audit.parties.provider.running.shelf import Shelf
 from rag_audit.parties.provider.running.supervisor import Supervisor
 from rag_audit.parties.provider.window import now_ms
-from rag_audit.parties.roster import load_roster
 
 POLL_S = 0.5
 """How long a run that has nothing to do waits before it looks again."""
@@ -38,9 +36,7 @@ def run(config: Path) -> None:
     """
     told = RunConfig.load(config)
     key = signing_key(told.path(told.told.key))
-    published_constants(told.told.documents.embedder)
-    told.policy(f"{told.told.schedule.prefix}1", now_ms())
-    load_roster(told.path(told.told.roster))
+    told.check(now_ms())
     with _stopping() as stop:
         supervisor = Supervisor(told, Shelf(told.folder, told.told.schedule.prefix), key, say=_tell)
         try:

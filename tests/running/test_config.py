@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +14,16 @@ from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.errors import SchemaError, SetupError
-from rag_audit.parties.provider.running.config import RunConfig, line_of
+from rag_audit.parties.provider.running.config import (
+    Config,
+    Documents,
+    Proving,
+    RunConfig,
+    Schedule,
+    Serve,
+    WitnessKey,
+    line_of,
+)
 from rag_audit.parties.provider.running.listening import listening
 from rag_audit.parties.provider.running.reception import NoWindow, Reception
 from tests.running.play import Play
@@ -37,6 +48,7 @@ def run(path: Path) -> Result:
         ('records = "all"', 'records = "some"', "proving.records", "'all' or 'challenged'"),
         ('socket = "socket"', "ahead = 1", "serve", "socket or http"),
         ('socket = "socket"', "socket = 8080", "serve.socket", "string"),
+        ('folder = "docs"', 'folder = "docs"\nchunk = 1', "documents", "chunk: "),
         ('key = "key"', "", "key", "to be present"),
         ('folder = "docs"', "", "documents.folder", "to be present"),
         ('name = "w2"', 'name = "w3"', "witness[1]", "the name in vkey"),
@@ -57,7 +69,7 @@ def test_a_wrong_field_is_named_with_its_line(
     shown = path.read_text().split("\n")[line - 1]
     assert found == place and expected in str(caught.value.expected), (found, caught.value.expected)
     if new:
-        assert shown in (new.rpartition("\n")[2], "[[witness]]", "[serve]")
+        assert shown in (new.rpartition("\n")[2], "[[witness]]", "[serve]", "[documents]")
     else:
         assert shown == ("[documents]" if "documents" in place else path.read_text().split("\n")[0])
     done = run(path)
@@ -69,6 +81,24 @@ def test_the_line_of_a_field() -> None:
     places = {("a",): 1, ("b", "c"): 4, ("b", "none"): 3, ("d", 0, "e"): 6, ("d", 1, "e"): 8, ("d", 1): 7,
               ("b", "x", "y"): 10, ("nothing",): 1}  # fmt: skip
     assert {place: line_of(text, place) for place in places} == places
+
+
+def test_the_sample_has_every_field_and_can_be_read() -> None:
+    sample = Path(__file__).resolve().parents[2] / "docs" / "deploy" / "provider.toml"
+    RunConfig.load(sample)
+    text = sample.read_text()
+    names = {
+        "": Config,
+        "documents": Documents,
+        "schedule": Schedule,
+        "serve": Serve,
+        "proving": Proving,
+        "witness": WitnessKey,
+    }
+    for table, model in names.items():
+        part = text if not table else re.split(r"^\[", text.partition(f"[{table}]")[2], flags=re.MULTILINE)[0]
+        for field in set(model.model_fields) - set(names):
+            assert re.search(rf"^(# )?{field} = ", part, re.MULTILINE), (table, field)
 
 
 def test_paths_are_relative_to_the_file(play: Play, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -95,6 +125,24 @@ def test_a_file_that_cannot_be_read_is_named_before_anything_starts(
     done = run(play.root / "provider.toml")
     assert done.exit_code == 2 and message in done.stderr and file in done.stderr
     assert not (play.root / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [({"embedder": "unknown"}, "unknown embedder"), ({"embedder": "bge-small-en-v1.5"}, "needs its files")],
+)
+def test_an_embedder_that_is_not_there_is_said_before_anything_starts(
+    play: Play, table: dict[str, str], message: str
+) -> None:
+    done = run(play.configure(documents=table))
+    assert done.exit_code == 2 and message in done.stderr and not (play.root / "run").exists()
+
+
+def test_a_policy_that_keeps_no_promise_is_said_before_anything_starts(play: Play) -> None:
+    policy = json.loads((play.root / "policy.json").read_text())
+    (play.root / "policy.json").write_text(json.dumps({**policy, "eps_acc": "1"}))
+    done = run(play.root / "provider.toml")
+    assert done.exit_code == 2 and "calibration" in done.stderr and not (play.root / "run").exists()
 
 
 @contextmanager

@@ -19,9 +19,7 @@ from rag_audit.formats.layout import Layout
 from rag_audit.formats.passage import Passage
 from rag_audit.formats.records import BeaconSource, Closing, DrandBeacon, Opening, PreviousWindow
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.chunks import Cutting
 from rag_audit.index.cuts import describe_cuts
-from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.index.texts import load_directory
 from rag_audit.index.vectors import CachedEmbedder
 from rag_audit.ledger.keys import SigningKey
@@ -62,9 +60,7 @@ class Acts:
     def prepare(self, place: Place, check: Check) -> None:
         """Read the documents and commit to them (`preparing.prepare`)."""
         told, policy = self.config.told, self.config.policy(place.window, self._clock())
-        tokens, given = policy.tokens, told.documents
-        embedder: Embedder = get_embedder(given.embedder, folder=self._model(), query_tokens=tokens.query,
-                                          document_tokens=tokens.document)  # fmt: skip
+        given, embedder = told.documents, self.config.embedder(policy)
         documents = self._documents()
         texts = {tenant: [d.text for d in own] for tenant, own in documents.items()}
         self._settings(place)
@@ -87,18 +83,14 @@ class Acts:
             self._say(f"a document is left out: {exc}")
 
         read = load_directory(self.config.path(given.folder), text_alone=given.text_alone,
-                              cutting=Cutting(given.chunk, given.overlap, given.headings),
+                              cutting=given.cutting,
                               unreadable=passed_over if given.skip_unreadable else None)  # fmt: skip
         return {tenant: [d.passage for d in own] for tenant, own in read.items()}
-
-    def _model(self) -> Path | None:
-        model = self.config.told.documents.model
-        return None if model is None else self.config.path(model)
 
     def _settings(self, place: Place) -> None:
         """Let the commands of one window, such as `estimate`, work on this one too."""
         settings: dict[str, Json] = {"key": str(self.config.path(self.config.told.key))}
-        if (model := self._model()) is not None:
+        if (model := self.config.model) is not None:
             settings["model"] = str(model)
         place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(place.layout.settings, jcs(settings))
@@ -139,7 +131,7 @@ class Acts:
 
     def resume(self, place: Place) -> Window:
         """Read a window back."""
-        window = Window.resume(place.folder, key=self.key, model=self._model(), clock=self._clock)
+        window = Window.resume(place.folder, key=self.key, model=self.config.model, clock=self._clock)
         window.low_memory = self.config.told.serve.low_memory
         return window
 

@@ -11,13 +11,14 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from rag_audit.encoding.canonical import parse_toml, read_bytes, read_json
-from rag_audit.errors import PolicyError, SchemaError
+from rag_audit.errors import PolicyError, SchemaError, SetupError
 from rag_audit.formats.models import Count, Model
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
-from rag_audit.index.chunks import MAX_CHUNK
-from rag_audit.index.embedders import DEFAULT_EMBEDDER
+from rag_audit.index.chunks import MAX_CHUNK, Cutting
+from rag_audit.index.embedders import DEFAULT_EMBEDDER, Embedder, get_embedder
 from rag_audit.ledger.keys import VerifierKey
+from rag_audit.parties.roster import load_roster
 from rag_audit.proofs.policy import check_policy
 
 MAX_CONFIG_BYTES = 1 << 20
@@ -48,6 +49,19 @@ class Documents(Model):
     vectors: str | None = None
     embedder: str = DEFAULT_EMBEDDER
     model: str | None = None
+
+    @property
+    def cutting(self) -> Cutting:
+        """How files are cut."""
+        return Cutting(self.chunk, self.overlap, self.headings)
+
+    @model_validator(mode="after")
+    def _cut(self) -> Documents:
+        try:
+            _ = self.cutting
+        except SetupError as exc:
+            raise ValueError(f"{exc.field}: {exc.expected}") from exc
+        return self
 
 
 class Schedule(Model):
@@ -215,6 +229,33 @@ class RunConfig:
     def witnesses(self) -> list[VerifierKey]:
         """The witnesses' keys."""
         return [VerifierKey.parse(w.vkey, field="witness.vkey") for w in self.told.witness]
+
+    @property
+    def model(self) -> Path | None:
+        """The folder of the embedder's files, if it has any."""
+        return None if self.told.documents.model is None else self.path(self.told.documents.model)
+
+    def embedder(self, policy: Policy) -> Embedder:
+        """The embedder, with the policy's limits.
+
+        :raises SetupError: it is unknown, or a package or a file of it is missing
+        """
+        tokens = policy.tokens
+        return get_embedder(
+            self.told.documents.embedder,
+            folder=self.model,
+            query_tokens=tokens.query,
+            document_tokens=tokens.document,
+        )
+
+    def check(self, now: int) -> None:
+        """Read what every window needs, so that what is wrong with it is said before anything starts.
+
+        :raises RagAuditError: a file cannot be read, or the policy is none for this embedder
+        """
+        policy = self.policy(f"{self.told.schedule.prefix}1", now)
+        check_policy(policy, self.embedder(policy).dimension)
+        load_roster(self.path(self.told.roster))
 
     def policy(self, window: str, opens_at: int) -> Policy:
         """The policy of one window, read anew, dated and named.
