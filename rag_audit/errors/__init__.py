@@ -163,6 +163,10 @@ class NotSent(SetupError):
     """A message could not be sent, so that nobody else has seen any of it."""
 
 
+class EndpointError(RagAuditError):
+    """An endpoint that somebody else runs is down, slow, rate-limited, or answers what it should not."""
+
+
 class CeremonyError(RagAuditError):
     """Powers of tau, or a key, are proven not to follow from their contributions and the circuit."""
 

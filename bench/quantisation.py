@@ -1,0 +1,136 @@
+"""What int4 and a cut to the first components cost a ranking: `python -m bench.quantisation [--json] [--documents N]`.
+
+Recall@K is the share of the exact top K (unit vectors in floating point, all components) that the compared vectors' top K
+has, over all queries, in percent. It says nothing of relevance: what is lost are mostly documents whose scores are near.
+
+Synthetic vectors have a stated spectrum. Of `turned`, component variances j^-s in a basis that is turned at random, so that
+all components are alike; of `nested`, the same variances in the order of the components, as models trained for cuts
+(Matryoshka) have them. Either kind has 50 documents a topic; documents of a topic and their questions are drawn around a
+centre of the same spectrum. The last rows are the default embedder's own vectors before its integers, of the standard
+library's docstrings, and of the first sentences of some of them as queries.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bench.common import emit, parser
+from bench.recall import float_vectors
+from rag_audit.demo import corpus
+from rag_audit.index.embedders import wordllama
+from rag_audit.index.embedders.quantise import published_scale
+from rag_audit.relation.vectors import MAX_COMPONENT
+
+Floats = npt.NDArray[np.float32]
+DIMENSIONS = (384, 768, 1024, 1536)
+SLOPES = (0.5, 1.0)
+FACTORS = (2.0, 2.5, 3.0, 3.5)
+CUTS = (5, 20)
+TOPIC = 50
+OWN = 0.6
+"""The length of what a document has of its own, beside its topic's centre of length 1."""
+
+
+def synthetic(
+    dimension: int, slope: float, count: int, queries: int, *, turned: bool, seed: int
+) -> tuple[Floats, Floats]:
+    """Unit vectors of documents and of queries."""
+    draw = np.random.default_rng(seed)
+    deviations = np.arange(1, dimension + 1, dtype=np.float32) ** np.float32(-slope / 2)
+    deviations /= np.linalg.norm(deviations)
+    centres = draw.standard_normal((-(-count // TOPIC), dimension), np.float32) * deviations
+    topics = np.arange(count) // TOPIC
+    asked = draw.integers(0, len(centres), queries)
+
+    def around(topic: npt.NDArray[np.int64]) -> Floats:
+        own = draw.standard_normal((len(topic), dimension), np.float32) * deviations
+        return np.asarray(centres[topic] + np.float32(OWN) * own, np.float32)
+
+    rows, questions = around(topics), around(asked)
+    if turned:
+        basis = np.linalg.qr(draw.standard_normal((dimension, dimension), np.float32))[0]
+        rows, questions = rows @ basis, questions @ basis
+    return unit(rows), unit(questions)
+
+
+def unit(x: Floats) -> Floats:
+    return np.asarray(x / np.linalg.norm(x, axis=1, keepdims=True), np.float32)
+
+
+def int4(x: Floats, scale: Fraction) -> Floats:
+    """`quantise_unit` of each row, in floats whose products are exact."""
+    steps = np.rint(MAX_COMPONENT * x.astype(np.float64) / float(scale))
+    return np.clip(steps, -MAX_COMPONENT, MAX_COMPONENT).astype(np.float32)
+
+
+def first(rows: Floats, queries: Floats) -> npt.NDArray[np.int64]:
+    """The best rows of each query, in order; equal scores by position."""
+    return np.stack([np.argsort(-(rows @ q), kind="stable")[: max(CUTS)] for q in queries])
+
+
+def kept(exact: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> dict[str, float]:
+    """The share of the exact top K among those found, by K, percent."""
+    return {
+        f"recall@{k}": round(
+            100 * float(np.mean([len({*a[:k]} & {*b[:k]}) / k for a, b in zip(exact, found, strict=True)])), 1
+        )
+        for k in CUTS
+    }
+
+
+def rows_of(
+    name: str, rows: Floats, queries: Floats, cuts: Sequence[int], factors: Sequence[float]
+) -> Iterator[dict[str, Any]]:
+    """One row of the table for each cut and each scale."""
+    exact, dimension = first(rows, queries), rows.shape[1]
+    for cut in (dimension, *cuts):
+        short, asked = unit(rows[:, :cut]), unit(queries[:, :cut])
+        row = {"vectors": name, "dimension": dimension, "cut": cut}
+        if cut < dimension:
+            yield row | {"components": "float", "scale": None} | kept(exact, first(short, asked))
+        for factor in factors:
+            scale = (
+                Fraction(published_scale(cut))
+                if factor == 3.0
+                else Fraction(round(1000 * factor / sqrt(cut)), 1000)
+            )
+            found = first(int4(short, scale), int4(asked, scale))
+            yield (
+                row | {"components": f"int4, {factor:g}/sqrt(d)", "scale": float(scale)} | kept(exact, found)
+            )
+
+
+def table(count: int, queries: int) -> Iterator[dict[str, Any]]:
+    for dimension in DIMENSIONS:
+        for slope in SLOPES:
+            vectors = synthetic(dimension, slope, count, queries, turned=True, seed=dimension)
+            yield from rows_of(f"turned, s = {slope:g}", *vectors, (), FACTORS)
+        vectors = synthetic(dimension, 1.0, count, queries, turned=False, seed=dimension)
+        yield from rows_of("nested, s = 1", *vectors, (dimension // 2, dimension // 4), (3.0,))
+    texts = [document.text for document in corpus.collect()]
+    asked = [text.split(". ")[0] for text in texts[:: -(-len(texts) // queries)]]
+    vectors = float_vectors(texts, 512), float_vectors(asked, 64)
+    yield from rows_of(wordllama.NAME, *vectors, (128, 64), (*FACTORS, 0.22 * 16))
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--documents", type=int, default=20_000)
+    options.add_argument("--queries", type=int, default=200)
+    args = options.parse_args()
+    found = []
+    for row in table(args.documents, args.queries):
+        found.append(row)
+        print(row, file=sys.stderr)
+    emit({"documents": args.documents, "queries": args.queries, "table": found}, as_json=args.json)
+
+
+if __name__ == "__main__":
+    main()
