@@ -1,13 +1,14 @@
 """What int4 and a cut to the first components cost a ranking: `python -m bench.quantisation [--json] [--documents N]`.
 
-Recall@K is the share of the exact top K (unit vectors in floating point, all components) that the compared vectors' top K
-has, over all queries, in percent. It says nothing of relevance: what is lost are mostly documents whose scores are near.
+Recall@K is the share of the exact top K (unit vectors in floating point, all components) that the compared vectors'
+top K has, over all queries, in percent. It says nothing of relevance: what is lost are mostly documents whose scores
+are near.
 
-Synthetic vectors have a stated spectrum. Of `turned`, component variances j^-s in a basis that is turned at random, so that
-all components are alike; of `nested`, the same variances in the order of the components, as models trained for cuts
-(Matryoshka) have them. Either kind has 50 documents a topic; documents of a topic and their questions are drawn around a
-centre of the same spectrum. The last rows are the default embedder's own vectors before its integers, of the standard
-library's docstrings, and of the first sentences of some of them as queries.
+Synthetic vectors have a stated spectrum. Of `even`, component variances j^-s in a basis that is turned at random, so
+that all components are alike; of `nested`, the same variances in the order of the components, as models trained for
+cuts (Matryoshka) have them. Either kind has 50 documents a topic; documents of a topic and their questions are drawn
+around a centre of the same spectrum. The last rows are the default embedder's own vectors before its integers, of the
+standard library's docstrings, and of the first sentences of some of them as queries.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from bench.common import emit, parser
 from bench.recall import float_vectors
 from rag_audit.demo import corpus
 from rag_audit.index.embedders import wordllama
-from rag_audit.index.embedders.quantise import published_scale
+from rag_audit.index.embedders.quantise import published_scale, turned
 from rag_audit.relation.vectors import MAX_COMPONENT
 
 Floats = npt.NDArray[np.float32]
@@ -39,7 +40,7 @@ OWN = 0.6
 
 
 def synthetic(
-    dimension: int, slope: float, count: int, queries: int, *, turned: bool, seed: int
+    dimension: int, slope: float, count: int, queries: int, *, even: bool, seed: int
 ) -> tuple[Floats, Floats]:
     """Unit vectors of documents and of queries."""
     draw = np.random.default_rng(seed)
@@ -54,7 +55,7 @@ def synthetic(
         return np.asarray(centres[topic] + np.float32(OWN) * own, np.float32)
 
     rows, questions = around(topics), around(asked)
-    if turned:
+    if even:
         basis = np.linalg.qr(draw.standard_normal((dimension, dimension), np.float32))[0]
         rows, questions = rows @ basis, questions @ basis
     return unit(rows), unit(questions)
@@ -85,22 +86,25 @@ def kept(exact: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> dict[str
     }
 
 
+def turns(x: Floats) -> Floats:
+    return turned(x.astype(np.float64)).astype(np.float32)
+
+
 def rows_of(
     name: str, rows: Floats, queries: Floats, cuts: Sequence[int], factors: Sequence[float]
 ) -> Iterator[dict[str, Any]]:
-    """One row of the table for each cut and each scale."""
+    """One row of the table for each cut, and for each scale as the components are; the published rule turns first."""
     exact, dimension = first(rows, queries), rows.shape[1]
     for cut in (dimension, *cuts):
         short, asked = unit(rows[:, :cut]), unit(queries[:, :cut])
-        row = {"vectors": name, "dimension": dimension, "cut": cut}
+        row: dict[str, Any] = {"vectors": name, "dimension": dimension, "cut": cut}
         if cut < dimension:
-            yield row | {"components": "float", "scale": None} | kept(exact, first(short, asked))
+            yield row | {"components": "float"} | kept(exact, first(short, asked))
+        scale = Fraction(published_scale(cut))
+        found = first(int4(turns(short), scale), int4(turns(asked), scale))
+        yield row | {"components": "int4, turned", "scale": float(scale)} | kept(exact, found)
         for factor in factors:
-            scale = (
-                Fraction(published_scale(cut))
-                if factor == 3.0
-                else Fraction(round(1000 * factor / sqrt(cut)), 1000)
-            )
+            scale = Fraction(round(1000 * factor / sqrt(cut)), 1000)
             found = first(int4(short, scale), int4(asked, scale))
             yield (
                 row | {"components": f"int4, {factor:g}/sqrt(d)", "scale": float(scale)} | kept(exact, found)
@@ -110,9 +114,9 @@ def rows_of(
 def table(count: int, queries: int) -> Iterator[dict[str, Any]]:
     for dimension in DIMENSIONS:
         for slope in SLOPES:
-            vectors = synthetic(dimension, slope, count, queries, turned=True, seed=dimension)
-            yield from rows_of(f"turned, s = {slope:g}", *vectors, (), FACTORS)
-        vectors = synthetic(dimension, 1.0, count, queries, turned=False, seed=dimension)
+            vectors = synthetic(dimension, slope, count, queries, even=True, seed=dimension)
+            yield from rows_of(f"even, s = {slope:g}", *vectors, (), FACTORS)
+        vectors = synthetic(dimension, 1.0, count, queries, even=False, seed=dimension)
         yield from rows_of("nested, s = 1", *vectors, (dimension // 2, dimension // 4), (3.0,))
     texts = [document.text for document in corpus.collect()]
     asked = [text.split(". ")[0] for text in texts[:: -(-len(texts) // queries)]]

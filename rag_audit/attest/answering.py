@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
 from rag_audit.commit.commitment import CommittedTenant, WindowSecrets
-from rag_audit.encoding.canonical import jcs, parse_json, sha256
+from rag_audit.encoding.canonical import Json, jcs, parse_json, sha256
 from rag_audit.encoding.sealed import seal, unseal
 from rag_audit.errors import RequestRefused, StoreError
 from rag_audit.formats.passage import EMPTY
@@ -29,7 +29,7 @@ from rag_audit.formats.records import (
 )
 from rag_audit.formats.requests import AnsweredDocument, SignedRequest, answered
 from rag_audit.formats.tenants import ListingRules
-from rag_audit.index.embedders import Embedder, NothingToEmbed
+from rag_audit.index.embedders import Embedder, NothingToEmbed, re_executable
 from rag_audit.index.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise, select
 from rag_audit.index.listing import select_listed
 from rag_audit.index.query import OpenedQuery
@@ -280,15 +280,25 @@ def record_private(
 
 @dataclass(frozen=True)
 class Retained:
-    """The data for proving a record later and for repeating its answer, kept encrypted until the deletion date."""
+    """The data for proving a record later and for repeating its answer, kept encrypted until the deletion date.
+
+    :param vector: the question's vector, where the embedder might not give it again
+    """
 
     query: str = field(repr=False)
     salt: str = field(repr=False)
     positions: tuple[int, ...] = field(repr=False)
+    vector: bytes | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, query: OpenedQuery, positions: Sequence[int]) -> Retained:
+        """What is kept of a question and the positions that were listed for it."""
+        vector = None if re_executable(query.embedder.name) else query.vector.tobytes()
+        return cls(query.text, query.salt.hex(), tuple(positions), vector)
 
     def opened(self, embedder: Embedder) -> OpenedQuery:
         """The question, to prove it or to answer it again."""
-        return OpenedQuery(self.query, bytes.fromhex(self.salt), embedder)
+        return OpenedQuery(self.query, bytes.fromhex(self.salt), embedder, self.vector)
 
 
 class _RetainedJson(TypedDict):
@@ -297,12 +307,19 @@ class _RetainedJson(TypedDict):
     query: str
     salt: str
     positions: list[int]
+    vector: NotRequired[str]
 
 
 def seal_retained(retained: Retained, key: bytes, associated: bytes) -> bytes:
     """Encrypt retained data under the window's retention key; `associated` names the slot."""
-    plain = jcs({"query": retained.query, "salt": retained.salt, "positions": list(retained.positions)})
-    return seal(plain, key, associated)
+    value: _RetainedJson = {
+        "query": retained.query,
+        "salt": retained.salt,
+        "positions": list(retained.positions),
+    }
+    if retained.vector is not None:
+        value["vector"] = retained.vector.hex()
+    return seal(jcs(cast("dict[str, Json]", value)), key, associated)
 
 
 def unseal_retained(blob: bytes, key: bytes, associated: bytes) -> Retained:
@@ -313,7 +330,8 @@ def unseal_retained(blob: bytes, key: bytes, associated: bytes) -> Retained:
     plain = unseal(blob, key, associated, what="retained query")
     # What `seal_retained` wrote under the same key.
     value = cast(_RetainedJson, parse_json(plain, source="retained query"))
-    return Retained(value["query"], value["salt"], tuple(value["positions"]))
+    vector = bytes.fromhex(value["vector"]) if "vector" in value else None
+    return Retained(value["query"], value["salt"], tuple(value["positions"]), vector)
 
 
 def open_retained(blob: bytes | None, key: bytes, opening_digest: str, record: QueryRecord) -> Retained:

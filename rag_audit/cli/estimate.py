@@ -55,7 +55,9 @@ def window_(directory: Path, model: Path | None, as_json: bool) -> None:
 @click.option(
     "--embedder", "name", default=DEFAULT_EMBEDDER, show_default=True, help="what embeds the questions"
 )
-@click.option("--model", "--folder", "folder", type=PATH, help="the folder of an ONNX embedder's files")
+@click.option(
+    "--model", "--folder", "folder", type=PATH, help="the folder of an embedder's files, or its settings"
+)
 @click.option("--theta", default=calibration.OPERATING_POINT, show_default=True, help="in (0, 1)")
 @click.option(
     "--k-max",

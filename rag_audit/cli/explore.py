@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, emit, json_option, progress
-from rag_audit.cli.options import gain_list, read_policy, score_range, whole_number
+from rag_audit.cli.options import gain_list, model_option, read_policy, score_range, whole_number
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError
 from rag_audit.privacy.choose import DEFAULT_EPS_ACC
@@ -71,7 +71,7 @@ from rag_audit.privacy.choose import DEFAULT_EPS_ACC
 @click.option(
     "--embedder", default="wordllama-256", show_default=True, help="what embeds documents and questions"
 )
-@click.option("--model", type=PATH, help="folder of an ONNX embedder")
+@model_option
 @click.option(
     "--repeats",
     callback=whole_number,

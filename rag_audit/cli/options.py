@@ -37,7 +37,11 @@ def parsed(
     return callback
 
 
-model_option = click.option("--model", type=PATH, help="the folder of an ONNX embedder's files")
+model_option = click.option(
+    "--model",
+    type=PATH,
+    help="the folder of an embedder's files, or the embedder.toml that says what they do not",
+)
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of every draw of the run"
 )

@@ -17,6 +17,7 @@ from rag_audit.cli.options import (
     certificate_size,
     duration,
     gain_list,
+    model_option,
     read_policy,
     score_range,
     tau_span,
@@ -219,6 +220,7 @@ def _tenants(items: Sequence[str], system: SystemName) -> tuple[dict[str, int], 
     show_default=True,
     help="which `open` will embed with: dimension, score window and whether A1 is proved follow from it",
 )
+@model_option
 @click.option(
     "--dimension", callback=whole_number, help="of the embedder's vectors  [default: the embedder's]"
 )
@@ -251,6 +253,7 @@ def new(
     eps_joint: str | None,
     query_tokens: int,
     embedder: str,
+    model: Path | None,
     dimension: int | None,
     score_window: tuple[int, int] | None,
     tau: tuple[int, Literal["positions", "seconds"]],
@@ -265,7 +268,7 @@ def new(
     from rag_audit.privacy.compare import comparison
     from rag_audit.privacy.explain import explain
 
-    published = published_constants(embedder)
+    published = published_constants(embedder, model)
     dimension = dimension or published.dimension
     if score_window is None:
         default = ScoreWindow.for_scale(published.scale, 1)

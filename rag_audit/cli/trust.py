@@ -20,14 +20,17 @@ from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import (
     DEFAULT_EMBEDDER,
     EMBEDDERS,
+    OF_A_PLACE,
     get_embedder,
     manifest_digest,
     public_artefacts,
     public_manifest,
     published_constants,
+    re_executable,
 )
 from rag_audit.ledger.note import parse_note
 from rag_audit.proofs.scan import protocols_digest
+from rag_audit.proofs.scan.coalition import MAX_DIMENSION
 from rag_audit.relation.noise import table_digest
 from rag_audit.relation.scores import ScoreWindow
 
@@ -91,7 +94,9 @@ def trust() -> None:
     help="pin this release's public artefacts of it, and ask for its score window",
 )
 @click.option(
-    "--model", type=PATH, help="pin the files in this folder, which you had from the embedder's publisher"
+    "--model",
+    type=PATH,
+    help="pin the files in this folder (or of this embedder.toml), which you had from the embedder's publisher",
 )
 @click.option("--show", type=PATH, help="show the fingerprints in a window, unverified, and adopt none")
 @click.option(
@@ -138,7 +143,7 @@ def trust_new(
     checked = checked_pins(
         zkeys, policy=policy, dimension=dimension, together=together, ptau=ptau, ptau_digest=ptau_digest
     )
-    if model is None:
+    if model is None and embedder not in OF_A_PLACE:
         artefacts, manifest = public_artefacts(embedder), manifest_digest(public_manifest(embedder))
     else:
         own = get_embedder(embedder, folder=model).manifest()
@@ -155,7 +160,7 @@ def trust_new(
         embedder=artefacts,
         manifest=manifest,
         scan=protocols_digest(),
-        require=_requirements(settings, embedder),
+        require=_requirements(settings, embedder, model),
         remarks=REMARKS,
     )
     if Trust.from_toml(text.encode(), source="trust.toml").minority_quorum:
@@ -195,10 +200,11 @@ def _pins(path: Path) -> list[Groth16Pin]:
     return [pin.model_copy(update={"setup": "unsafe"}) for pin in pins]
 
 
-def _requirements(settings: tuple[str, ...], embedder: str) -> Require:
+def _requirements(settings: tuple[str, ...], embedder: str, model: Path | None) -> Require:
     """The requirements: the defaults, which windows with a policy of defaults meet, and what is given instead."""
-    published = published_constants(embedder)
+    published = published_constants(embedder, model)
     window = ScoreWindow.for_scale(published.scale, 1)
+    unproved = "re-executed" if re_executable(embedder) else "declared"
     values: dict[str, Json] = {
         "max_epsilon": defaults.EPS_JOINT,
         "max_odds_unlisted": defaults.ODDS_UNLISTED,
@@ -212,8 +218,9 @@ def _requirements(settings: tuple[str, ...], embedder: str) -> Require:
         "min_score_width": window.hi - window.lo,
         "max_abandoned": 0,
         "min_receipts": defaults.RECEIPTS,
-        # Without an integer normalisation there is no proof of A1; disclosed queries are embedded again.
-        "a1": "re-executed" if published.norm_factor is None else "proved",
+        # Without an integer normalisation there is no proof of A1; disclosed queries are embedded again if they can be.
+        "coalition": "checked" if published.dimension <= MAX_DIMENSION else "not-checked",
+        "a1": "proved" if published.norm_factor is not None else unproved,
     }
     for setting in settings:
         key, _, text = setting.partition("=")

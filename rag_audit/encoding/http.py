@@ -69,7 +69,12 @@ class Caller:
                                 found=self.url)  # fmt: skip
 
     def post(
-        self, path: str, value: Any, read: Callable[[http.client.HTTPResponse], T], *, accept: str = "application/json"
+        self,
+        path: str,
+        value: Any,
+        read: Callable[[http.client.HTTPResponse], T],
+        *,
+        accept: str = "application/json",
     ) -> T:
         """Send a JSON value, and again as long as a further attempt may help.
 

@@ -19,6 +19,7 @@ EXTRAS = {
     "qdrant_client": "documents",
     "ray": "ray",
     "scipy": "experiments",
+    "sentence_transformers": "sentence-transformers",
     "sklearn": "experiments",
     "starlette": "serve",
     "tokenizers": "provider",

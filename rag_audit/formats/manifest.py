@@ -20,6 +20,7 @@ class Quantiser(TypedDict):
 
     :param scale: the largest component's value, a decimal string
     :param entry_clip: where the components of the table's rows are cut
+    :param turn: the public orthogonal map before it, where there is one (docs/relation.md, "Vectors")
     :param norm_factor: A of the integer normalisation, for embedders that normalise in integers
     """
 
@@ -27,6 +28,7 @@ class Quantiser(TypedDict):
     scale: str
     entry_clip: NotRequired[str]
     norm_factor: NotRequired[int]
+    turn: NotRequired[str]
 
 
 class EmbedderManifest(TypedDict):
@@ -36,6 +38,8 @@ class EmbedderManifest(TypedDict):
     :param artefacts: SHA-256 of each of the embedder's artefacts by name, 64 hexadecimal digits
     :param quantiser: how a real vector becomes an int4 one
     :param query_commitment: whether hq commits to tokens or to text
+    :param model: the model that an endpoint is asked for
+    :param cut_from: the components of the model's own vectors, where only the first `dimension` are used
     """
 
     kind: str
@@ -46,6 +50,8 @@ class EmbedderManifest(TypedDict):
     quantiser: NotRequired[Quantiser]
     query_commitment: NotRequired[str]
     pooling: NotRequired[str]
+    model: NotRequired[str]
+    cut_from: NotRequired[int]
 
 
 class SchemaTenant(TypedDict):

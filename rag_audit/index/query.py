@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from rag_audit.formats.requests import RequestSalts
 from rag_audit.index.embedders.base import Embedder, Vectors
 from rag_audit.relation.field import to_hex
@@ -17,11 +19,13 @@ class OpenedQuery:
     """A question on its way from request to record to proof. It is secret, and `repr` omits it.
 
     :param salt: the account's 32-byte salt
+    :param known: the vector, int8 little-endian, where it was kept because the embedder might give another now
     """
 
     text: str = field(repr=False)
     salt: bytes = field(repr=False)
     embedder: Embedder = field(repr=False)
+    known: bytes | None = field(default=None, repr=False)
 
     @cached_property
     def salts(self) -> RequestSalts:
@@ -42,6 +46,8 @@ class OpenedQuery:
 
         :raises NothingToEmbed: the question is empty
         """
+        if self.known is not None:
+            return np.frombuffer(self.known, np.int8)
         return self.embedder.embed_tokens(self.tokens)
 
     @cached_property

@@ -12,8 +12,9 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
@@ -22,7 +23,7 @@ import numpy as np
 
 from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.encoding.durable import PRIVATE_MODE
-from rag_audit.errors import RagAuditError, SetupError
+from rag_audit.errors import EndpointError, RagAuditError, SetupError
 from rag_audit.formats.manifest import EmbedderManifest
 from rag_audit.index.embedders.base import Embedder, TokenLimits, Vectors
 
@@ -38,6 +39,8 @@ _SCHEMA = (
 )
 _ASKED = 512
 """Keys in one statement."""
+_RUN = 256
+"""Texts that are embedded before their vectors are kept: an interruption, or an endpoint that fails, costs no more."""
 _WAIT_S = 5.0
 """How long another process may hold the file."""
 
@@ -76,13 +79,15 @@ class CachedEmbedder:
             keys = [self._key(text) for text in texts]
             known = self._read(keys)
             missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
-            if missing:
+            for part in _runs(missing):
                 try:
-                    made = self._embedder.embed_documents(list(missing.values()))
+                    made = self._embedder.embed_documents([missing[key] for key in part])
+                except EndpointError:
+                    raise  # what came before it is kept
                 except RagAuditError:
                     # Once more with all of them, so that the error names the document by its own number.
                     return self._embedder.embed_documents(texts, first=first)
-                known |= (fresh := dict(zip(missing, made, strict=True)))
+                known |= (fresh := dict(zip(part, made, strict=True)))
                 self._write(fresh)
             self.reused += len(texts) - len(missing)
             self.embedded += len(missing)
@@ -247,6 +252,12 @@ class CachedEmbedder:
             self._db = None
         self._say(f"the vector cache {self._path} is not used: {cause}; every text is embedded. Without the file"
                   " a new one is begun")  # fmt: skip
+
+
+def _runs(keys: Iterable[bytes]) -> Iterator[tuple[bytes, ...]]:
+    left = iter(keys)
+    while part := tuple(islice(left, _RUN)):
+        yield part
 
 
 def _digest(key: bytes, components: bytes) -> bytes:

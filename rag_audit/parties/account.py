@@ -26,7 +26,8 @@ from rag_audit.formats.records import (
 )
 from rag_audit.formats.requests import UNDECIDED, Answer, Refusal, SignedRequest, request_message
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import Embedder, get_embedder
+from rag_audit.index.embedders import Embedder, get_embedder, re_executable
+from rag_audit.index.embedders.declared import ManifestEmbedder
 from rag_audit.index.query import OpenedQuery
 from rag_audit.ledger.keys import SigningKey, VerifierKey
 from rag_audit.parties.answer_checks import check_documents, check_openings
@@ -116,7 +117,8 @@ class Account:
                 )
             return pending
         query = OpenedQuery(text, secrets.token_bytes(32), embedder or embedder_of(window))
-        _ = query.vector  # what has none is refused here, and not by the provider
+        if re_executable(query.embedder.name):
+            _ = query.vector  # what has none is refused here, and not by the provider
         self._asked = query
         i, hq = 1 + self._answered(digest), query.hq
         message = request_message(opening.origin, digest, self.tenant, self.account, i, hq)
@@ -340,6 +342,8 @@ def embedder_of(window: Publication, model: Path | None = None) -> Embedder:
     :raises SchemaError: the manifest is not well-formed, or this release's embedder of that name has another
     """
     part = check_manifest(window.embedder)["embedder"]
+    if model is None and not re_executable(part["kind"]):
+        return ManifestEmbedder(part)
     tokens = part["tokens"]
     limits = {"query_tokens": tokens["query"], "document_tokens": tokens["document"]}
     embedder = get_embedder(part["kind"], folder=model, **limits)
@@ -353,8 +357,11 @@ def tokens_beyond(window: Publication, text: str, embedder: Embedder, model: Pat
 
     Only the account is told. A public mark would reveal something about a question that the ledger keeps secret.
     """
-    kind = check_manifest(window.embedder)["embedder"]["kind"]
-    whole = get_embedder(kind, folder=model, query_tokens=MAX_TOKENS)
+    part = check_manifest(window.embedder)["embedder"]
+    if not re_executable(part["kind"]):
+        part = part | {"tokens": part["tokens"] | {"query": MAX_TOKENS}}
+        return len(ManifestEmbedder(part).tokenize(text)) - len(embedder.tokenize(text))
+    whole = get_embedder(part["kind"], folder=model, query_tokens=MAX_TOKENS)
     return len(whole.tokenize(text)) - len(embedder.tokenize(text))
 
 

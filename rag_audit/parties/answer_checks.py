@@ -6,6 +6,7 @@ from rag_audit.errors import InvalidProof
 from rag_audit.formats.receipts import OpenedReceipt
 from rag_audit.formats.records import document_digest
 from rag_audit.formats.requests import Answer
+from rag_audit.index.embedders import re_executable
 from rag_audit.index.query import OpenedQuery
 from rag_audit.relation.field import to_hex
 
@@ -13,11 +14,15 @@ from rag_audit.relation.field import to_hex
 def check_openings(query: OpenedQuery, receipt: OpenedReceipt) -> None:
     """Check that a receipt's openings are those of the account's own question.
 
+    cq is checked where the account can embed its question itself, to the last bit; of other embedders the provider
+    declares it, to its accounts as to a verifier.
+
     :raises InvalidProof: one is of another question
     """
     found = receipt.body
+    checked = [("cq", query.cq, found.record.cq)] if re_executable(query.embedder.name) else []
     for name, expected, value in (
-        ("cq", query.cq, found.record.cq),
+        *checked,
         ("salt_k", to_hex(query.salts.top_k), found.salt_k),
         ("salt_a", query.salts.answer.hex(), found.salt_a),
     ):

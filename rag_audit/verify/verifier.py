@@ -19,7 +19,7 @@ from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import CountersignedReceipt, Opening, RosterEntry, TenantEntry, parse_entry
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.index.embedders import Embedder, get_embedder
+from rag_audit.index.embedders import Embedder, get_embedder, re_executable
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.verify.case import Case, Check, CheckJson, NamedChallenge, ReceiptFile, worst
@@ -321,6 +321,10 @@ def _embedder(case: Case, model: Path | None) -> tuple[Embedder | None, list[str
     part = case.manifest["embedder"]
     if not any(r.receipt.disclosed for r in case.receipts):
         return None, []
+    if not re_executable(part["kind"]):
+        return None, [
+            f"A1 not re-executed: vectors of {part['kind']} are declared, nobody else can compute them again"
+        ]
     if part.get("artefacts") != case.trust.pins.embedder:
         return None, ["A1 not re-executed: the embedder's artefacts are not the pinned ones"]
     try:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_audit.errors import EncodingError, SetupError
+from rag_audit.errors import EncodingError, RagAuditError, SetupError
 from rag_audit.index.embedders import Embedder, NothingToEmbed, get_embedder
-from rag_audit.index.embedders.onnx import quantise_unit
+from rag_audit.index.embedders.quantise import quantise_unit
 from rag_audit.relation.commitments import text_query_commitment
 
 pytest.importorskip("onnxruntime", reason="needs the extra [onnx]")
@@ -191,3 +191,56 @@ def test_model_with_an_unknown_input_is_refused(folder: Path) -> None:
     with pytest.raises(SetupError, match="inputs that are unknown") as caught:
         minilm(folder).embed_query("red")
     assert caught.value.found == ["pixel_values"]
+
+
+# -- any model in a folder -----------------------------------------------------------------------------------
+
+
+def test_any_folder_follows_the_published_rule(folder: Path) -> None:
+    embedder = get_embedder("onnx", folder=folder)
+    assert embedder.manifest()["quantiser"] == {"bits": 4, "scale": "1.500", "turn": "turn-1"}
+    assert (embedder.manifest()["pooling"], embedder.limits.document) == ("mean", 512)
+    assert "cut_from" not in embedder.manifest()
+    expected = quantise_unit(np.array([4.0, 1, 4, 0]), embedder.scale, turn=True)
+    assert embedder.embed_query("red").tolist() == expected.tolist()
+    assert (
+        embedder.embed_query("red").tolist()
+        == get_embedder("onnx", folder=folder).embed_query("red").tolist()
+    )
+
+
+def test_a_folder_s_own_files_say_pooling_limit_and_prompts(folder: Path) -> None:
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(
+        '{"pooling_mode_cls_token": true, "word_embedding_dimension": 4}'
+    )
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 5}')
+    (folder / "config_sentence_transformers.json").write_text('{"prompts": {"query": "Represent "}}')
+    embedder = get_embedder("onnx", folder=folder)
+    assert (embedder.manifest()["pooling"], embedder.limits.document) == ("cls", 5)
+    assert embedder.tokenize("red")[1] == VOCABULARY.index("Represent")
+    (folder / "embedder.toml").write_text(
+        'pooling = "mean"\nquery_prompt = ""\ndocument_prompt = "Represent "\ncut = 3\n'
+    )
+    other = get_embedder("onnx", folder=folder)
+    assert (other.manifest()["pooling"], other.dimension, other.manifest()["cut_from"]) == ("mean", 3, 4)
+    assert other.tokenize("red") == [1, 3, 2]
+    assert other.embed_documents(["red"]).shape == (1, 3)
+    assert other.manifest()["prompt"] != embedder.manifest()["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("1_Pooling/config.json", '{"pooling_mode_lasttoken": true}', "pooling that is unknown"),
+        ("1_Pooling/config.json", "{", "cannot be read"),
+        ("embedder.toml", "cut = 5", "fewer components"),
+        ("embedder.toml", 'url = "https://models.example"', "no such setting"),
+        ("embedder.toml", 'pooling = "max"', "not well-formed"),
+    ],
+)
+def test_what_a_folder_asks_for_in_vain_is_named(folder: Path, name: str, text: str, message: str) -> None:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(text)
+    with pytest.raises(RagAuditError, match=message):
+        get_embedder("onnx", folder=folder)

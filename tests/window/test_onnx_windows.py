@@ -18,6 +18,7 @@ from rag_audit.formats.publication import Publication
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import (
     EMBEDDERS,
+    OF_A_PLACE,
     get_embedder,
     manifest_digest,
     published_constants,
@@ -108,7 +109,7 @@ def test_a_policy_takes_its_constants_from_the_embedder(tmp_path: Path) -> None:
 
 
 def test_published_constants_are_those_of_the_embedders() -> None:
-    assert set(EMBEDDERS) == {"wordllama-256", *MODELS}
+    assert set(EMBEDDERS) == {"wordllama-256", *MODELS, *OF_A_PLACE}
     wordllama = get_embedder()
     found = published_constants(EMBEDDERS[0])
     assert (found.dimension, found.scale) == (wordllama.dimension, wordllama.scale)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import SetupError
@@ -25,10 +25,15 @@ __all__ = [
     "public_artefacts",
     "public_manifest",
     "published_constants",
+    "re_executable",
 ]
 
 DEFAULT_EMBEDDER = "wordllama-256"
-EMBEDDERS = (DEFAULT_EMBEDDER, "all-MiniLM-L6-v2", "bge-small-en-v1.5")
+DECLARED = ("sentence-transformers", "openai")
+"""Embedders whose vectors nobody can compute again to the last bit: A1 is declared of them, and never more."""
+OF_A_PLACE = ("onnx", *DECLARED)
+"""Embedders that are whatever lies in a folder, or answers at an address."""
+EMBEDDERS = (DEFAULT_EMBEDDER, "all-MiniLM-L6-v2", "bge-small-en-v1.5", *OF_A_PLACE)
 
 
 @dataclass(frozen=True)
@@ -45,19 +50,32 @@ class PublishedConstants:
     norm_factor: int | None
 
 
-def published_constants(name: str) -> PublishedConstants:
+def re_executable(name: str) -> bool:
+    """Whether others who have the embedder's files get its vectors too, to the last bit."""
+    return name not in DECLARED
+
+
+def published_constants(name: str, model: Path | None = None) -> PublishedConstants:
     """The constants of one of `EMBEDDERS`.
 
-    :raises SetupError: the embedder is unknown
+    :param model: of an embedder that is what lies in a place, that place
+    :raises SetupError: the embedder is unknown, or its place is missing
     """
+    if name in OF_A_PLACE:
+        found = get_embedder(name, folder=model)
+        return PublishedConstants(found.dimension, found.scale, None)
     from rag_audit.index.embedders.onnx import MODELS
+    from rag_audit.index.embedders.quantise import published_scale
     from rag_audit.index.embedders.wordllama import DIMENSION, NAME, NORM_FACTOR, SCALE
 
     if name == NAME:
         return PublishedConstants(DIMENSION, SCALE, NORM_FACTOR)
     if name not in MODELS:
         raise SetupError("unknown embedder", field="embedder", expected=list(EMBEDDERS), found=name)
-    return PublishedConstants(MODELS[name].dimension, Fraction(MODELS[name].scale), None)
+    known = MODELS[name]
+    return PublishedConstants(
+        known.dimension, Fraction(known.scale or published_scale(known.dimension)), None
+    )
 
 
 def public_artefacts(name: str) -> dict[str, str]:
@@ -107,23 +125,35 @@ def get_embedder(
 ) -> Embedder:
     """The embedder of that name.
 
-    :param folder: the local folder of an ONNX model (`tokenizer.json`, `model.onnx`)
+    :param folder: the local folder of a model (of ONNX: `tokenizer.json`, `model.onnx`), or an `embedder.toml`
     :param query_tokens: the limit of tokens of a query, if not the embedder's default
     :param document_tokens: the limit of tokens of a document, if not the embedder's default
     :raises SetupError: the name is unknown, an extra is not installed, or a file is missing or altered
     """
-    from rag_audit.index.embedders.onnx import MODELS, OnnxEmbedder
+    from rag_audit.index.embedders.onnx import GENERAL, MODELS, OnnxEmbedder, model_of
     from rag_audit.index.embedders.wordllama import NAME, WordLlama
 
-    limits: dict[str, int] = {
+    limits: dict[str, Any] = {
         key: value
         for key, value in (("query_tokens", query_tokens), ("document_tokens", document_tokens))
         if value is not None
     }
     if name == NAME:
         return WordLlama(**limits)
+    place = None if folder is None else Path(folder)
+    if name == GENERAL:
+        model, files = model_of(place)
+        return OnnxEmbedder(model, files, **limits)
+    if name == "sentence-transformers":
+        from rag_audit.index.embedders.sentences import SentenceEmbedder
+
+        return SentenceEmbedder(place, **limits)
+    if name == "openai":
+        from rag_audit.index.embedders.endpoint import EndpointEmbedder
+
+        return EndpointEmbedder(place, **limits)
     if name not in MODELS:
-        raise SetupError("unknown embedder", field="embedder", expected=[NAME, *MODELS], found=name)
-    if folder is None:
+        raise SetupError("unknown embedder", field="embedder", expected=list(EMBEDDERS), found=name)
+    if place is None:
         raise SetupError(f"the {name} embedder needs its files", field="--model", expected="a local folder")
-    return OnnxEmbedder(MODELS[name], Path(folder), **limits)
+    return OnnxEmbedder(MODELS[name], place, **limits)

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_audit.encoding.durable import open_regular
 from rag_audit.errors import EncodingError, SetupError
-from rag_audit.formats.manifest import EmbedderManifest
+from rag_audit.formats.manifest import EmbedderManifest, Quantiser
 from rag_audit.index.embedders.base import NothingToEmbed, PromptTemplate, TokenLimits, Vectors, check_text
+from rag_audit.index.embedders.quantise import TURN, published_scale, quantise_unit
+from rag_audit.index.embedders.settings import ENDPOINT, load_settings, with_published
 from rag_audit.relation.native import text_query_commitment
-from rag_audit.relation.vectors import MAX_COMPONENT
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -32,15 +32,21 @@ _HINT = "pip install 'ragaudit-zk[onnx]'"
 
 @dataclass(frozen=True)
 class SentenceModel:
-    """The parameters of a published model that its files do not state. `scale` is a decimal string; `dimension` is what
-    its publisher says, for a policy that is written without the files."""
+    """The parameters of a model that its files do not state.
+
+    :param scale: a decimal string; None for that of `published_scale`, for vectors that are `turned`
+    :param dimension: what its publisher says, for a policy that is written without the files
+    :param cut: how many of the first components are used, if not all
+    """
 
     name: str
     pooling: Literal["mean", "cls"]
     max_tokens: int
-    scale: str = "0.15"
+    scale: str | None = "0.15"
     dimension: int = 384
     query_prompt: str = ""
+    document_prompt: str = ""
+    cut: int | None = None
 
 
 MODELS = {
@@ -57,19 +63,29 @@ MODELS = {
 }
 
 
-def quantise_unit(x: npt.NDArray[np.floating[Any]], scale: Fraction) -> Vectors:
-    """The int4 vector clip(round(7 u / scale), -7, 7) of u = x / |x|, in float64; shape (d,).
+GENERAL = "onnx"
+"""The name of an embedder that is any token encoder in a folder."""
 
-    :raises NothingToEmbed: x is zero
+
+def model_of(place: Path | None) -> tuple[SentenceModel, Path]:
+    """The parameters of any model in a folder, and the folder: what `embedder.toml` says, or else its own files.
+
+    :param place: the folder, or settings that name it
+    :raises SetupError: there is no such place, or a file of the model asks for what is not done here
     """
-    wide = x.astype(np.float64)
-    norm = float(np.linalg.norm(wide))
-    if norm == 0 or not np.isfinite(norm):
-        raise NothingToEmbed(
-            "there is nothing to embed", expected="a vector with a direction", found=f"norm {norm}"
-        )
-    steps = np.rint(MAX_COMPONENT * (wide / norm) / float(scale))
-    return np.clip(steps, -MAX_COMPONENT, MAX_COMPONENT).astype(np.int8)
+    settings, folder = load_settings(place, name=GENERAL, unknown=ENDPOINT)
+    filled = with_published(settings, folder)
+    assert filled.pooling is not None and filled.max_tokens is not None
+    made = SentenceModel(
+        GENERAL,
+        filled.pooling,
+        filled.max_tokens,
+        scale=None,
+        query_prompt=filled.query_prompt or "",
+        document_prompt=filled.document_prompt or "",
+        cut=filled.cut,
+    )
+    return made, folder
 
 
 class OnnxEmbedder:
@@ -96,8 +112,7 @@ class OnnxEmbedder:
             raise SetupError(f"the {model.name} embedder needs the package {exc.name}", hint=_HINT) from exc
         self._model = model
         self.name = model.name
-        self.scale = Fraction(model.scale)
-        self.template = PromptTemplate(query=model.query_prompt)
+        self.template = PromptTemplate(query=model.query_prompt, document=model.document_prompt)
         self.limits = TokenLimits(query_tokens, min(document_tokens or model.max_tokens, model.max_tokens))
         nested = folder / "onnx" / "model.onnx"
         weights = _read(nested if nested.is_file() else folder / "model.onnx")
@@ -129,19 +144,32 @@ class OnnxEmbedder:
                 expected="a first output of shape (batch, tokens, dimension)",
                 found=shape,
             )
-        self.dimension: int = shape[2]
+        self._raw_dimension: int = shape[2]
+        if model.cut is not None and model.cut > self._raw_dimension:
+            raise SetupError("the vectors have fewer components than are to be used", field="cut",
+                             expected=f"1..{self._raw_dimension}", found=model.cut)  # fmt: skip
+        self.dimension: int = model.cut or self._raw_dimension
+        self._turn = model.scale is None
+        self._scale = model.scale or published_scale(self.dimension)
+        self.scale = Fraction(self._scale)
 
     def manifest(self) -> EmbedderManifest:
-        return {
+        quantiser: Quantiser = {"bits": 4, "scale": self._scale}
+        if self._turn:
+            quantiser["turn"] = TURN
+        made: EmbedderManifest = {
             "kind": self.name,
             "artefacts": self._artefacts,
             "dimension": self.dimension,
             "pooling": self._model.pooling,
             "prompt": self.template.digest(),
-            "quantiser": {"bits": 4, "scale": self._model.scale},
+            "quantiser": quantiser,
             "query_commitment": "text",
             "tokens": {"document": self.limits.document, "query": self.limits.query},
         }
+        if self.dimension != self._raw_dimension:
+            made["cut_from"] = self._raw_dimension
+        return made
 
     def tokenize(self, text: str) -> list[int]:
         return self._tokens(self._query, self.template.query, text, field="query")
@@ -197,7 +225,7 @@ class OnnxEmbedder:
             )
         hidden = self._session.run(None, {name: offered[name] for name in wanted})[0][0]
         pooled = hidden[0] if self._model.pooling == "cls" else hidden.astype(np.float64).mean(axis=0)
-        return quantise_unit(pooled, self.scale)
+        return quantise_unit(pooled, self.scale, self.dimension, turn=self._turn)
 
 
 def _read(path: Path) -> bytes:

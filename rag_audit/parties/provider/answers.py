@@ -96,7 +96,7 @@ class Answers:
             )  # fmt: skip
             at_once = eager or context.policy.proving == "eager"
             proof = self._prover.prove_now(draft, asked, positions) if at_once else None
-            retained = Retained(request.query, request.salt, positions)
+            retained = Retained.of(asked, positions)
             blob = answering.seal_retained(
                 retained, context.secrets.retention_key, context.sealed_under(draft)
             )

@@ -1,0 +1,268 @@
+"""The embedder behind an endpoint that speaks the OpenAI format, on one of this machine that misbehaves as it is told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rag_audit.errors import EncodingError, EndpointError, RagAuditError, SetupError
+from rag_audit.index.embedders import NothingToEmbed, get_embedder, published_constants, re_executable
+from rag_audit.index.embedders.declared import ManifestEmbedder
+from rag_audit.index.embedders.endpoint import EndpointEmbedder
+from rag_audit.index.embedders.quantise import quantise_unit
+from rag_audit.index.vectors import CachedEmbedder
+from rag_audit.relation.commitments import text_query_commitment
+from tests.endpoint import Endpoint, serving
+
+DIMENSION = 12
+KEY = "sk-s3cret"
+
+
+class EmbeddingServer(Endpoint):
+    """Gives each text a vector that follows from its digest.
+
+    :param faults: also `nonsense`, `fewer`, `twice`, `words`, `wide`, `nan`, `huge`, `zero`, `true`, `reversed`
+    """
+
+    def vector(self, text: str) -> list[float]:
+        return [byte / 16 - 8 for byte in hashlib.sha256(text.encode()).digest()[:DIMENSION]]
+
+    def answer(self, body: dict[str, Any], fault: str) -> tuple[str, bytes]:
+        data: list[dict[str, Any]] = [
+            {"index": n, "object": "embedding", "embedding": self.vector(text)}
+            for n, text in enumerate(body["input"])
+        ]
+        last = data[-1]
+        if fault == "nonsense":
+            return "text/html", b"<html>"
+        if fault == "fewer":
+            data.pop()
+        if fault == "twice":
+            last["index"] = 0
+        if fault == "reversed":
+            data.reverse()
+        spoiled = {"words": "seven", "wide": [1.0] * (DIMENSION + 1), "nan": [float("nan")] * DIMENSION,
+                   "huge": [10**400] * DIMENSION, "zero": [0] * DIMENSION, "true": [True] * DIMENSION}  # fmt: skip
+        last["embedding"] = spoiled.get(fault, last["embedding"])
+        return "application/json", json.dumps(
+            {"object": "list", "data": data, "model": body["model"]}
+        ).encode()
+
+
+def settings(folder: Path, url: object, **changes: object) -> Path:
+    """An embedder.toml; a change to None takes a field away."""
+    path = folder / "embedder.toml"
+    fields = {"url": url, "model": "small", "dimension": DIMENSION, "batch": 4, **changes}
+    path.write_text("".join(f"{k} = {json.dumps(v)}\n" for k, v in fields.items() if v is not None))
+    return path
+
+
+def embedder(place: Path, waits: list[float] | None = None, **options: Any) -> EndpointEmbedder:
+    return EndpointEmbedder(place, sleep=(waits if waits is not None else []).append, **options)
+
+
+TEXTS = [f"text number {n}" for n in range(10)]
+
+
+def test_texts_go_out_in_batches_and_come_back_quantised_in_their_order(tmp_path: Path) -> None:
+    with serving(EmbeddingServer(["reversed"])) as server:
+        made = embedder(settings(tmp_path, server.url))
+        vectors = made.embed_documents(TEXTS)
+    assert [len(asked["input"]) for asked in server.seen] == [4, 4, 2]
+    assert {(asked["model"], asked["encoding_format"]) for asked in server.seen} == {("small", "float")}
+    assert set(server.paths) == {"/v1/embeddings"}
+    expected = [quantise_unit(np.array(server.vector(text)), made.scale, turn=True) for text in TEXTS]
+    assert vectors.dtype == np.int8 and vectors.tolist() == [v.tolist() for v in expected]
+
+
+def test_prompts_and_limits_are_put_to_the_text(tmp_path: Path) -> None:
+    with serving(EmbeddingServer()) as server:
+        place = settings(tmp_path, server.url, query_prompt="q: ", document_prompt="d: ")
+        made = embedder(place, query_tokens=1, document_tokens=2)
+        made.embed_query("what is bail?")
+        made.embed_documents(["a text of more than sixteen characters"])
+    assert [asked["input"] for asked in server.seen] == [["q: what is "], ["d: a text of more t"]]
+    assert made.cut_documents(["0123456789abcdef", "0123456789abcdefg"]) == 1
+
+
+@pytest.mark.parametrize("text", ["what is bail?", "\x00 a", "é" * 9, "🦆🦆 x"])
+def test_a_query_is_its_own_tokens(tmp_path: Path, text: str) -> None:
+    with serving(EmbeddingServer()) as server:
+        made = embedder(settings(tmp_path, server.url))
+        assert len(made.tokenize(text)) == -(-len(text) // 8)
+        assert made.embed_tokens(made.tokenize(text)).tolist() == made.embed_query(text).tolist()
+    assert [asked["input"] for asked in server.seen] == [[text], [text]]
+    assert made.query_commitment(text, 5) == text_query_commitment(5, text.encode())
+    with pytest.raises(EncodingError, match="not a part of a text"):
+        made.embed_tokens([7])
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_an_empty_text_is_not_sent(tmp_path: Path, text: str) -> None:
+    with serving(EmbeddingServer()) as server:
+        made = embedder(settings(tmp_path, server.url))
+        with pytest.raises(NothingToEmbed):
+            made.embed_query(text)
+        with pytest.raises(NothingToEmbed) as caught:
+            made.embed_documents(["a", text], first=7)
+    assert caught.value.field == "documents[8]" and server.seen == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "waited"),
+    [("429", [7.0]), ("500", [1.0]), ("nonsense", [1.0]), ("fewer", [1.0]), ("twice", [1.0]), ("words", [1.0]),
+     ("true", [1.0])],
+)  # fmt: skip
+def test_what_may_pass_is_asked_again(tmp_path: Path, fault: str, waited: Sequence[float]) -> None:
+    waits: list[float] = []
+    with serving(EmbeddingServer([fault])) as server:
+        made = embedder(settings(tmp_path, server.url), waits)
+        assert made.embed_documents(TEXTS[:2]).shape == (2, DIMENSION)
+    assert waits == waited and len(server.seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [("wide", "another dimension"), ("nan", "not a finite number"), ("huge", "not a finite number"),
+     ("400", "refuses")],
+)  # fmt: skip
+def test_what_will_not_pass_is_named_and_not_repeated(tmp_path: Path, fault: str, message: str) -> None:
+    with serving(EmbeddingServer([fault])) as server:
+        made = embedder(settings(tmp_path, server.url))
+        with pytest.raises(EndpointError, match=message):
+            made.embed_documents(TEXTS[:2])
+    assert len(server.seen) == 1
+
+
+def test_a_vector_without_a_direction_names_its_document(tmp_path: Path) -> None:
+    with serving(EmbeddingServer(["zero"])) as server, pytest.raises(NothingToEmbed) as caught:
+        embedder(settings(tmp_path, server.url)).embed_documents(TEXTS[:3], first=4)
+    assert caught.value.field == "documents[6]"
+
+
+def test_another_dimension_in_the_middle_keeps_what_was_done(tmp_path: Path) -> None:
+    """What came before it is in the cache, and is not asked for again."""
+    texts = [f"text {n}" for n in range(300)]
+    said: list[str] = []
+    with serving(EmbeddingServer(["well", "well", "wide"])) as server:
+        made = embedder(settings(tmp_path, server.url, batch=128))
+        with CachedEmbedder(made, tmp_path / "kept" / "vectors", say=said.append) as cached:
+            with pytest.raises(EndpointError) as caught:
+                cached.embed_documents(texts)
+            assert (caught.value.expected, caught.value.found) == (DIMENSION, DIMENSION + 1)
+            assert len(cached.unknown(texts)) == 300 - 256
+        server.seen.clear()
+        with CachedEmbedder(made, tmp_path / "kept" / "vectors", say=said.append) as again:
+            vectors = again.embed_documents(texts)
+        assert [text for asked in server.seen for text in asked["input"]] == texts[256:]
+        assert vectors.tolist() == made.embed_documents(texts).tolist()
+    assert said == []
+
+
+# -- the key -------------------------------------------------------------------------------------------------
+
+
+def test_the_key_comes_from_the_environment_and_goes_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with serving(EmbeddingServer(["well", "400"])) as server:
+        made = embedder(settings(tmp_path, server.url, key_env="TESTED_KEY"))
+        monkeypatch.delenv("TESTED_KEY", raising=False)
+        with pytest.raises(SetupError, match="not in the environment") as missing:
+            made.embed_query("a")
+        assert missing.value.hint == "export TESTED_KEY=.."
+        monkeypatch.setenv("TESTED_KEY", KEY)
+        made.embed_query("a")
+        with pytest.raises(EndpointError) as refused:
+            made.embed_query("a")  # this endpoint repeats the header in its refusal
+    assert server.keys == [f"Bearer {KEY}", f"Bearer {KEY}"]
+    assert "(the key)" in str(refused.value.found)
+    shown = [refused.value.diagnostics(), str(refused.value), repr(vars(made)), json.dumps(made.manifest()),
+             *capfd.readouterr()]  # fmt: skip
+    assert not [text for text in shown if KEY in text]
+    monkeypatch.setenv("TESTED_KEY", f"{KEY}\r\nX: y")
+    with pytest.raises(SetupError) as caught:
+        made.embed_query("a")
+    assert KEY not in caught.value.diagnostics()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "place"),
+    [
+        ({"url": "http://models.example/v1", "key_env": "K"}, "unencrypted", "embedder.toml.url"),
+        ({"url": "https://me:pw@models.example/v1"}, "more than a place", "embedder.toml.url"),
+        ({"url": "https://models.example/v1?key=1"}, "more than a place", "embedder.toml.url"),
+        ({"url": "ftp://models.example"}, "not an address", "embedder.toml.url"),
+        ({"url": "http://[::1"}, "not an address", "embedder.toml.url"),
+        ({"url": None}, "not complete", "embedder.toml.url"),
+        ({"model": None}, "not complete", "embedder.toml.model"),
+        ({"dimension": None}, "not complete", "embedder.toml.dimension"),
+        ({"dimension": 0}, "not well-formed", "embedder.toml.dimension"),
+        ({"dimension": "many"}, "not well-formed", "embedder.toml.dimension"),
+        ({"key": KEY}, "no such setting", "embedder.toml.key"),
+        ({"pooling": "mean"}, "no such setting", "embedder.toml.pooling"),
+        ({"dimension": 64, "cut": 65}, "fewer components", "cut"),
+        ({"dimension": 8192}, "more components than", "dimension"),
+    ],
+)
+def test_settings_that_will_not_do_are_named(
+    tmp_path: Path, changes: dict[str, object], error: str, place: str
+) -> None:
+    path = settings(tmp_path, **{"url": "https://models.example/v1", **changes})
+    with pytest.raises(RagAuditError, match=error) as caught:
+        get_embedder("openai", folder=path)
+    assert caught.value.field == place
+    assert KEY not in caught.value.diagnostics()
+
+
+def test_settings_that_are_missing_or_no_toml_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="needs --model"):
+        get_embedder("openai")
+    with pytest.raises(SetupError, match="no such file"):
+        get_embedder("openai", folder=tmp_path / "none.toml")
+    (tmp_path / "embedder.toml").write_text("url = ")
+    with pytest.raises(EncodingError, match="not valid TOML"):
+        get_embedder("openai", folder=tmp_path)
+
+
+# -- what is published ---------------------------------------------------------------------------------------
+
+
+def test_the_manifest_names_the_model_and_not_the_place(tmp_path: Path) -> None:
+    made = embedder(settings(tmp_path, "https://here.example/v1")).manifest()
+    assert made == embedder(settings(tmp_path, "https://there.example/v1", attempts=2)).manifest()
+    assert (made["kind"], made["model"], made["dimension"]) == ("openai", "small", DIMENSION)
+    assert made["quantiser"] == {"bits": 4, "scale": "0.866", "turn": "turn-1"}
+    assert "example" not in json.dumps(made)
+    assert made != embedder(settings(tmp_path, "https://here.example/v1", model="large")).manifest()
+    found = published_constants("openai", tmp_path)
+    assert (found.dimension, found.norm_factor) == (DIMENSION, None)
+    assert not re_executable("openai") and re_executable("onnx")
+
+
+def test_a_cut_keeps_the_first_components(tmp_path: Path) -> None:
+    with serving(EmbeddingServer()) as server:
+        made = embedder(settings(tmp_path, server.url, cut=5))
+        vector = made.embed_query("a")
+        assert (
+            vector.tolist() == quantise_unit(np.array(server.vector("a")[:5]), made.scale, turn=True).tolist()
+        )
+    assert (made.dimension, made.manifest()["dimension"], made.manifest()["cut_from"]) == (5, 5, DIMENSION)
+
+
+def test_an_account_asks_by_the_manifest_alone(tmp_path: Path) -> None:
+    made = embedder(settings(tmp_path, "https://here.example/v1"), query_tokens=3)
+    known = ManifestEmbedder(made.manifest())
+    assert known.manifest() == made.manifest()
+    assert known.query_commitment("a question", 4) == made.query_commitment("a question", 4)
+    assert known.tokenize("a question") == made.tokenize("a question")
+    with pytest.raises(SetupError):
+        known.embed_query("a question")
+    with pytest.raises(NothingToEmbed):
+        known.tokenize(" ")

@@ -1,0 +1,81 @@
+"""An endpoint on this machine that misbehaves as it is told, for clients of services that somebody else runs."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, TypeVar
+
+
+class Endpoint(ThreadingHTTPServer):
+    """Answers posted JSON objects (`answer`), and keeps what it was asked.
+
+    :param faults: what goes wrong with the first requests, in order: `429`, `500`, `400`, `slow`, or what the endpoint
+        itself knows; after them all is well
+    """
+
+    daemon_threads = True
+
+    def __init__(self, faults: Sequence[str] = ()) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.faults = list(faults)
+        self.seen: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.paths: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/v1"
+
+    def answer(self, body: dict[str, Any], fault: str) -> tuple[str, bytes]:
+        """The content type and the content of an answer."""
+        raise NotImplementedError
+
+
+S = TypeVar("S", bound=Endpoint)
+
+
+@contextmanager
+def serving(server: S) -> Iterator[S]:
+    """The server, answering for the duration of the block."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Endpoint
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.seen.append(body)
+        self.server.keys.append(self.headers["Authorization"])
+        self.server.paths.append(self.path)
+        fault = self.server.faults.pop(0) if self.server.faults else "well"
+        if fault in ("429", "500", "400"):
+            self.send_response(int(fault))
+            if fault == "429":
+                self.send_header("Retry-After", "7")
+            self.end_headers()
+            self.wfile.write(f"no: {self.headers['Authorization']}".encode())
+            return
+        if fault == "slow":
+            time.sleep(1.0)
+        kind, data = self.server.answer(body, fault)
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.end_headers()
+        with suppress(OSError):  # the client left
+            self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
