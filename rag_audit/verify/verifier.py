@@ -38,7 +38,8 @@ DOES_NOT_PROVE = (
     "a true coalition above k_max",
     "records that no proof was asked for",
     "coalitions that diversify their queries below theta",
-    "D1 and A1 below `proved`: that a committed vector, or a query vector, is the embedding of its text",
+    "D1 and A1 below `proved`: that a committed vector, or a query vector, is the embedding of its text; nobody"
+    " can compute an endpoint's vectors again, not even an account those of its own queries",
     "answers given off the ledger without a receipt",
     "selective refusal and stalling: the provider knows scores and noise",
     "behaviour of honest accounts that depends on their answers (counts, times, c) beyond the all-accounts figure",
