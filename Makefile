@@ -53,7 +53,7 @@ bench: setup  ## measurements, one JSON object each, below bench/results
 	@$(MEASURE); for name in core engine ledger accounting groth16 coalition batch verify service; do measure $$name $$name; done; \
 	for n in 1000 10000 100000; do for gains in 1 1,8,64; do \
 	  measure scan scan-$$n-$$gains --documents $$n --gains $$gains --mechanisms; done; done; \
-	for name in recall explore estimate; do measure $$name $$name; done; measure frontier frontier
+	for name in recall explore estimate quantisation; do measure $$name $$name; done; measure frontier frontier
 
 bench-full: setup  ## a million positions, and Groth16 beside it where both reach: minutes, and several GB
 	@$(MEASURE); for gains in 1 1,8,64; do measure scan scan-1000000-$$gains --documents 1000000 --gains $$gains --mechanisms; done; \

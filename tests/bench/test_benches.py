@@ -121,3 +121,13 @@ def test_load_over_http() -> None:
     assert value["steady"]["answered"] == value["killed"]["answered"] == 6
     assert value["steady"]["server_cpu_ms"] > 0 and len(value["killed"]["restart_seconds"]) == 1
     assert value["checked"] == {"records": 12, "lost": 0, "slots_reused": 0, "other_records": 0}
+
+
+@pytest.mark.full
+def test_quantisation() -> None:
+    value = run("quantisation", "--documents", "100", "--queries", "2", "--dimensions", "16")
+    rows = {(row["vectors"], row["cut"], row["components"]): row for row in value["table"]}
+    assert ("nested, 1/j", 4, "int4, turned") in rows and ("wordllama-256", 128, "float") in rows
+    assert {row["dimension"] for row in value["table"]} == {16, 256}
+    assert all(0 <= row[f"recall@{k}"] <= 100 for row in value["table"] for k in (5, 20))
+    assert rows["even, j^-1", 16, "int4, turned"]["scale"] == 0.75

@@ -190,5 +190,6 @@ def test_a_package_of_another_role_is_named_with_what_installs_it(words: list[st
 def test_every_optional_package_names_its_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     found = {(re.split(r"[\[>]", need)[0], extra) for extra, needs in extras.items() for need in needs}
-    distribution = {"prometheus_client": "prometheus-client", "faiss": "faiss-cpu", "sklearn": "scikit-learn"}
+    distribution = {"prometheus_client": "prometheus-client", "faiss": "faiss-cpu", "sklearn": "scikit-learn",
+                    "sentence_transformers": "sentence-transformers"}  # fmt: skip
     assert {(distribution.get(name, name), extra) for name, extra in EXTRAS.items()} <= found
