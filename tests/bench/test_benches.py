@@ -125,6 +125,7 @@ def test_load_over_http() -> None:
 
 @pytest.mark.full
 def test_quantisation() -> None:
+    """Slow, since it collects the standard library's docstrings."""
     value = run("quantisation", "--documents", "100", "--queries", "2", "--dimensions", "16")
     rows = {(row["vectors"], row["cut"], row["components"]): row for row in value["table"]}
     assert ("nested, 1/j", 4, "int4, turned") in rows and ("wordllama-256", 128, "float") in rows

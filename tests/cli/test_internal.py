@@ -191,5 +191,6 @@ def test_every_optional_package_names_its_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     found = {(re.split(r"[\[>]", need)[0], extra) for extra, needs in extras.items() for need in needs}
     distribution = {"prometheus_client": "prometheus-client", "faiss": "faiss-cpu", "sklearn": "scikit-learn",
-                    "sentence_transformers": "sentence-transformers"}  # fmt: skip
+                    "sentence_transformers": "sentence-transformers", "bs4": "beautifulsoup4",
+                    "qdrant_client": "qdrant-client"}  # fmt: skip
     assert {(distribution.get(name, name), extra) for name, extra in EXTRAS.items()} <= found
