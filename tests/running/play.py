@@ -66,7 +66,7 @@ class Play:
                 "windows": 2,
             },
             "serve": {"socket": "socket"},
-            "proving": {"records": "all", "workers": 0},
+            "proving": {"workers": 0},
         }
         lines = [
             'folder = "run"',

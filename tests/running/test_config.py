@@ -45,7 +45,7 @@ def run(path: Path) -> Result:
         ('lasts = "600s"', 'last = "600s"', "schedule.last", "docs/deploy/README.md"),
         ("windows = 2", "windows = -1", "schedule.windows", "greater than or equal to 0"),
         ("windows = 2", 'windows = "two"', "schedule.windows", "integer"),
-        ('records = "all"', 'records = "some"', "proving.records", "'all' or 'challenged'"),
+        ("workers = 0", 'workers = 0\nrecords = "some"', "proving.records", "'all' or 'challenged'"),
         ('socket = "socket"', "ahead = 1", "serve", "socket or http"),
         ('socket = "socket"', "socket = 8080", "serve.socket", "string"),
         ('folder = "docs"', 'folder = "docs"\nchunk = 1', "documents", "chunk: "),

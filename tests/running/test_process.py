@@ -148,7 +148,7 @@ def test_a_run_that_is_killed_goes_on_to_two_windows_that_pass(
     play: Play, kills: int, tmp_path: Path
 ) -> None:
     chance, until = random.Random(kills), time.monotonic() + LONGEST_S
-    play.configure(schedule={"lead": "1h"})
+    play.configure(schedule={"lead": "1h"}, proving={"records": "all"})
     process, others = Process(play), Others(play)
     after = chance.uniform(0.2, 2)
     try:
@@ -175,7 +175,7 @@ def test_a_run_that_is_killed_goes_on_to_two_windows_that_pass(
 @pytest.mark.full
 def test_a_process_that_cannot_write_refuses_and_goes_on_once_it_can(play: Play) -> None:
     """The system's own limit in place of a full disk: a file that grows beyond it cannot be written."""
-    play.configure(schedule={"lead": "1h"}, proving={"records": "challenged"})
+    play.configure(schedule={"lead": "1h"})
     process, others = Process(play), Others(play)
     account, until = play.service.accounts["medicine-1"], time.monotonic() + LONGEST_S
 

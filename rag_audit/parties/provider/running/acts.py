@@ -49,6 +49,7 @@ class Acts:
         self, config: RunConfig, shelf: Shelf, key: SigningKey, clock: Callable[[], int], say: Say
     ) -> None:
         self.config, self.shelf, self.key, self._clock, self._say = config, shelf, key, clock, say
+        self._noted: set[str] = set()
 
     @property
     def origin(self) -> str:
@@ -108,7 +109,7 @@ class Acts:
             round_ = -(-(opens_at // 1000 + DRAND_LEAD_S - QUICKNET.genesis) // QUICKNET.period) + 1
             beacon = DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=round_)
         else:
-            beacon, missing = find_beacon(nonces, self.config.witnesses, used, self._say)
+            beacon, missing = find_beacon(nonces, self.config.witnesses, used, self._once)
             if beacon is None:
                 return missing
         try:
@@ -128,6 +129,12 @@ class Acts:
             raise
         drop_used(nonces, self.shelf.used_nonces())
         return opening
+
+    def _once(self, line: str) -> None:
+        """Say what is looked at again and again for the first time only."""
+        if line not in self._noted:
+            self._noted.add(line)
+            self._say(line)
 
     def resume(self, place: Place) -> Window:
         """Read a window back."""
