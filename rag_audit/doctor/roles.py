@@ -19,7 +19,7 @@ CHECKS: dict[str, Callable[[], Finding]] = {
     "cache": findings.cache,
     **{
         f"packages[{extra}]": partial(findings.packages, extra)
-        for extra in ("provider", "onnx", "experiments", "dev")
+        for extra in ("provider", "onnx", "documents", "serve", "client", "experiments", "dev")
     },
     "node": findings.node,
     "npm packages": findings.npm,
@@ -38,11 +38,15 @@ ROLES: dict[str, tuple[str, ...]] = {
     "verifier": (*_BASE, "cache"),
     "witness": _BASE,
     "account": _PROVIDER,
+    "account-http": (*_PROVIDER, "packages[client]"),
     "provider": _PROVIDER,
     "provider-onnx": (*_PROVIDER, "packages[onnx]"),
+    "provider-documents": (*_PROVIDER, "packages[documents]"),
+    "provider-http": (*_PROVIDER, "packages[serve]"),
     "provider-groth16": _GROTH16,
     "experiments": (*_PROVIDER, "packages[experiments]", "collections"),
-    "developer": (*_GROTH16, "packages[onnx]", "packages[experiments]", "packages[dev]", "checkout", "rust", "tools"),
+    "developer": (*_GROTH16, "packages[onnx]", "packages[documents]", "packages[serve]", "packages[client]",
+                  "packages[experiments]", "packages[dev]", "checkout", "rust", "tools"),
 }  # fmt: skip
 """What each role needs, as names of `CHECKS`. Who proves answers of Groth16 tenants needs Node besides."""
 
