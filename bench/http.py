@@ -121,14 +121,23 @@ class Ticket:
 
 
 def sign(
-    accounts: Sequence[Account], window: Publication, embedder: Embedder, firsts: int, each: int
+    accounts: Sequence[Account], window: Publication, embedder: Embedder, firsts: Mapping[str, int], each: int
 ) -> list[Ticket]:
-    """The requests firsts .. firsts + each - 1 of every account, in the order in which they are sent."""
-    rng, origin, digest = Random(firsts), window.parsed_opening().origin, window.opening_digest()
+    """The next requests of every account, in the order in which they are sent.
+
+    :param firsts: the number of each account's first; 1 if it has none here
+    :param each: of each account
+    """
+    rng, origin, digest = (
+        Random(sum(firsts.values())),
+        window.parsed_opening().origin,
+        window.opening_digest(),
+    )
     tickets: list[Ticket] = []
     last: dict[str, Ticket] = {}
-    for i in range(firsts, firsts + each):
+    for number in range(each):
         for account in accounts:
+            i = firsts.get(account.account, 1) + number
             query = OpenedQuery(text(rng), rng.randbytes(32), embedder)
             named = (origin, digest, account.tenant, account.account, i, query.hq)
             request = SignedRequest(
@@ -305,15 +314,15 @@ def measure(root: Path, options: Any) -> dict[str, Any]:
     time.sleep(max(0.0, opening.opens_at / 1000 + 1 - time.time()))
     server, found = Server(folder), {}
     each = -(-options.queries // options.accounts)
-    begun = 1 + max((r.i for r in _records(folder)), default=0)
     runs = [("steady", 0), *([("killed", options.kills)] if options.kills else [])]
     every: list[Ticket] = []
     start = time.perf_counter()
     server.start()
     found["start_seconds"] = time.perf_counter() - start
     try:
-        for number, (name, kills) in enumerate(runs):
-            tickets = sign(accounts, publication, embedder, begun + number * each, each)[: options.queries]
+        for name, kills in runs:
+            following = {record.account: record.i + 1 for record in _records(folder)}
+            tickets = sign(accounts, publication, embedder, following, each)[: options.queries]
             before = server.cpu_seconds()
             found[name] = asyncio.run(send_all(server, tickets, options.rate, kills))
             if not kills:

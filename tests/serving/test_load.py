@@ -31,7 +31,7 @@ def test_a_kill_under_load_loses_nothing_and_uses_no_slot_twice(parties: Service
         "TESTS_CLOCK_AHEAD": str(ahead),
     }
     publication = Publication.load(folder / "public")
-    tickets = sign(list(parties.accounts.values()), publication, embedder_of(publication), 1, EACH)
+    tickets = sign(list(parties.accounts.values()), publication, embedder_of(publication), {}, EACH)
     server = Server(folder, environment)
     server.start()
     try:
