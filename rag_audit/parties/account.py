@@ -221,9 +221,12 @@ class Account:
         digest = window.opening_digest()
         return Holdings(self.directory / f"held-{digest[:16]}.jsonl", digest)
 
-    def receipts(self, window: Publication) -> list[KeptReceipt]:
-        """The receipts that the account keeps of a window, in the order of its questions."""
-        return self._receipts(window.opening_digest())
+    def receipts(self, window: Publication | str) -> list[KeptReceipt]:
+        """The receipts that the account keeps of a window, in the order of its questions.
+
+        :param window: the window, or the digest of its opening
+        """
+        return self._receipts(window if isinstance(window, str) else window.opening_digest())
 
     def export_receipts(self, window: Publication, folder: Path, *, disclose: bool = False) -> list[Path]:
         """Countersign this window's receipts for a verifier.

@@ -1,0 +1,1 @@
+"""An account's questions as retrievers of LangChain, LlamaIndex and Haystack, each an extra of its own."""

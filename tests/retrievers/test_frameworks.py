@@ -1,0 +1,91 @@
+"""The retrievers in the real frameworks. What is not installed is skipped: `make test-full` installs all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rag_audit.retrievers.evidence import KEY, Evidence
+from tests.retrievers.conftest import DESCRIBED, Program
+from tests.window.simulator import QUESTIONS
+
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
+Make = Callable[[], Program]
+QUESTION = QUESTIONS["law"][0]
+KNOWN = {p.text: p.fields for p in DESCRIBED["law"]}
+
+
+def checked(found: list[tuple[str, dict[str, Any]]], told: Program) -> None:
+    """Passages that a framework handed on are the committed ones, and lead to their receipts."""
+    for text, metadata in found:
+        assert {k: v for k, v in metadata.items() if k != KEY} == KNOWN[text]
+        assert Evidence.of(metadata).receipt().query == QUESTION
+
+
+def test_langchain(program: Make) -> None:
+    pytest.importorskip("langchain_core")
+    from langchain_core.callbacks import BaseCallbackHandler
+    from langchain_core.runnables import RunnableLambda
+
+    from rag_audit.retrievers.langchain import RagAuditRetriever
+
+    seen: list[str] = []
+
+    class Handler(BaseCallbackHandler):
+        def on_retriever_start(self, serialized: Any, query: str, **_: Any) -> None:
+            seen.append(query)
+
+        def on_retriever_end(self, documents: Any, **_: Any) -> None:
+            seen.append("end")
+
+    told = program()
+    retriever = RagAuditRetriever(url=told.url, account=told.account, provider=told.provider)
+    chain = retriever | RunnableLambda(lambda documents: [(d.page_content, d.metadata) for d in documents])
+    found = chain.invoke(QUESTION, {"callbacks": [Handler()]}) + asyncio.run(chain.ainvoke(QUESTION))
+    for batch in retriever.batch([QUESTION] * 4):
+        found += [(d.page_content, d.metadata) for d in batch]
+        assert all(d.id == d.metadata["id"] for d in batch)
+    assert seen == [QUESTION, "end"] and len(told.served.window.records) == 6
+    checked(found, told)
+
+
+def test_llama_index(program: Make) -> None:
+    pytest.importorskip("llama_index.core")
+    from llama_index.core.schema import MetadataMode
+
+    from rag_audit.retrievers.llama_index import RagAuditRetriever
+
+    told = program()
+    retriever = RagAuditRetriever(told.url, told.account, told.provider)
+    nodes = [node for _ in range(3) for node in retriever.retrieve(QUESTION)]
+    nodes += asyncio.run(retriever.aretrieve(QUESTION))
+    assert len(told.served.window.records) == 4
+    for node in nodes:
+        shown = node.get_content(metadata_mode=MetadataMode.LLM)
+        assert "law.txt" in shown and told.provider not in shown and "opening" not in shown
+    checked([(n.get_content(metadata_mode=MetadataMode.NONE), n.metadata) for n in nodes], told)
+
+
+def test_haystack(program: Make) -> None:
+    pytest.importorskip("haystack")
+    from haystack import Pipeline
+
+    from rag_audit.retrievers.haystack import RagAuditRetriever
+
+    told = program()
+    pipeline = Pipeline()
+    pipeline.add_component(
+        "retriever", RagAuditRetriever(told.url, str(told.account), told.provider, top_k=1)
+    )
+    written = Pipeline.loads(pipeline.dumps(), allowed_modules=["rag_audit.retrievers.haystack"])
+    found = [
+        d for _ in range(3) for d in written.run({"retriever": {"query": QUESTION}})["retriever"]["documents"]
+    ]
+    other = RagAuditRetriever(told.url, str(told.account), told.provider)
+    found += asyncio.run(other.run_async(query=QUESTION))["documents"]
+    assert len(told.served.window.records) == 4
+    checked([(d.content, d.meta) for d in found], told)

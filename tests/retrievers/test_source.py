@@ -1,0 +1,106 @@
+"""A program's questions: passages with metadata, receipts, the verdict of their window, and another window meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from pathlib import Path
+
+import pytest
+
+from rag_audit.errors import RequestRefused, SchemaError, SetupError, StoreError
+from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.parties.provider.window import Window
+from rag_audit.retrievers.evidence import KEY, Evidence
+from rag_audit.retrievers.source import Source
+from tests.retrievers.conftest import DESCRIBED, Program
+from tests.serving.conftest import serving
+from tests.window.simulator import QUESTIONS, Service
+
+Make = Callable[[], Program]
+
+
+def test_passages_carry_their_metadata_and_evidence(program: Make) -> None:
+    told = program()
+    source = Source(told.url, told.account, told.provider)
+    found = source.ask(QUESTIONS["law"][0])
+    texts = {p.text: p for p in DESCRIBED["law"]}
+    for passage in found:
+        fields = {k: v for k, v in passage.metadata.items() if k != KEY}
+        assert fields == texts[passage.text].fields
+        evidence = Evidence.of(passage.metadata)
+        assert evidence.opening == told.served.window.opening_digest
+        assert (evidence.i, evidence.receipt().query) == (1, QUESTIONS["law"][0])
+    again = asyncio.run(source.ask_async(QUESTIONS["law"][1]))
+    assert {Evidence.of(p.metadata).i for p in again} <= {2}
+    assert len(Source(told.url, told.account, told.provider, top_k=1).ask(QUESTIONS["law"][0])) <= 1
+
+
+def test_questions_of_one_account_from_many_threads_wait_for_each_other(program: Make) -> None:
+    told = program()
+    source = Source(told.url, told.account, told.provider)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(source.ask, [QUESTIONS["law"][n % 2] for n in range(6)]))
+    assert len(told.served.window.records) == 6
+
+
+def test_the_window_s_verdict_is_reached_from_a_passage(program: Make, tmp_path: Path) -> None:
+    told = program()
+    parties, window = told.served.parties, told.served.window
+    found = [
+        p for _ in range(4) for p in Source(told.url, told.account, told.provider).ask(QUESTIONS["law"][0])
+    ]
+    assert found  # four answers of two positions each: all empty has a chance of about 1 in 4,000
+    evidence = Evidence.of(found[0].metadata)
+    parties.finish(window)
+    window.prove()
+    (tmp_path / "trust.toml").write_text(parties.trust_text(window.context.policy))
+    verdict = evidence.verdict(window.directory / "public", tmp_path / "trust.toml")
+    assert verdict.line.startswith("PASS"), verdict.line
+    assert verdict.figures["receipts"] == 4
+    with pytest.raises(SchemaError, match="another window"):
+        evidence.model_copy(update={"opening": "00" * 32}).verdict(
+            window.directory / "public", tmp_path / "trust.toml"
+        )
+
+
+def test_a_refusal_is_the_program_s_unless_another_window_is_served(tmp_path: Path) -> None:
+    parties = Service(tmp_path)
+    served_now: list[Window] = []
+    with (
+        parties.open("one", system="scan", n=2) as first,
+        serving(parties, first, current=lambda: served_now[0]) as served,
+    ):
+        served_now.append(first)
+        source = Source(served.service.url, parties.accounts["law-1"].directory, str(parties.key.verifier))
+        source.ask(QUESTIONS["law"][0])
+        parties.finish(first)
+        with pytest.raises(RequestRefused) as caught:
+            source.ask(QUESTIONS["law"][0])
+        assert caught.value.reason == "closed"
+        previous = ClosedWindow.of(WindowFile.load(first.directory / "public"), field="window").as_previous()
+        parties.clock.now = first.opening.closes_at + 1
+        with parties.open("two", system="scan", window="w-2", n=2, previous=previous) as second:
+            for asked in (source, copy(source)):
+                asked._window = Publication.load(first.directory / "public")  # what it saw before
+                served_now[0] = second
+            source.ask(QUESTIONS["law"][0])
+            asyncio.run(asked.ask_async(QUESTIONS["law"][0]))
+            assert len(second.records) == 2 and source._window is not None
+            assert source._window.opening_digest() == second.opening_digest
+
+
+def test_what_names_no_answer_is_refused(program: Make) -> None:
+    told = program()
+    for metadata in ({}, {KEY: "x"}, {KEY: {"window": "w-1"}}):
+        with pytest.raises(SchemaError):
+            Evidence.of(metadata)
+    evidence = Evidence(window="w-1", opening="00" * 32, account=str(told.account), i=1, service=told.url)
+    with pytest.raises(StoreError, match="no receipt"):
+        evidence.receipt()
+    with pytest.raises(SetupError):
+        Source(told.url, told.account, told.provider, top_k=0)
