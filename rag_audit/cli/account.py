@@ -18,7 +18,7 @@ from rag_audit.cli.common import PATH, SOCKET, Group, emit, json_option, say, ve
 from rag_audit.cli.options import model_option, whole_number
 from rag_audit.encoding.canonical import Json, jcs, parse_json, read_bytes, read_json
 from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import NotSent, SetupError
+from rag_audit.errors import NotSent, RequestRefused, SetupError
 from rag_audit.errors.printable import printable, printable_text
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
@@ -27,6 +27,7 @@ from rag_audit.formats.requests import MAX_ANSWER_BYTES, AnsweredDocument, Descr
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.parties.account import Account, check_receipt, embedder_of, tokens_beyond
+from rag_audit.parties.prepared import Questions
 from rag_audit.parties.roster import add_to_roster
 
 if TYPE_CHECKING:
@@ -64,10 +65,10 @@ def account_add(roster: Path, line: Path, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("text")
+@click.argument("text", required=False)
 @click.option("--account", "directory", type=PATH, required=True, help="the account's folder")
 @click.option("--window", "public", type=PATH, help="the window's public folder; not needed with --url")
-@click.option("--provider", required=True, help="the provider's vkey, or a file with it")
+@click.option("--provider", help="the provider's vkey, or a file with it; not needed with --later")
 @click.option("--url", help="the provider's service (`rag-audit serve --http`)")
 @click.option("--socket", "address", type=SOCKET, help="the provider's socket (`rag-audit serve --socket`)")
 @click.option(
@@ -75,22 +76,40 @@ def account_add(roster: Path, line: Path, as_json: bool) -> None:
     type=PATH,
     help="the provider's window folder on this machine, for which the service is started",
 )
+@click.option("--later", is_flag=True, help="only write the question down, to be asked with --prepared")
+@click.option("--prepared", is_flag=True, help="ask all questions that were written down, the oldest first")
 @model_option
 @json_option
 def query(
-    text: str,
+    text: str | None,
     directory: Path,
     public: Path | None,
-    provider: str,
+    provider: str | None,
     url: str | None,
     address: Path | None,
     provider_dir: Path | None,
+    later: bool,
+    prepared: bool,
     model: Path | None,
     as_json: bool,
 ) -> None:
-    """Ask one question as an account, check the answer, and keep its receipt."""
-    if [address, provider_dir, url].count(None) != 2:
-        raise click.UsageError("give one of --socket, --url and --provider-dir")
+    """Ask one question as an account, check the answer, and keep its receipt.
+
+    A question that is written down (--later) has no number yet and blocks no other; one that is refused when it is
+    asked stays written down, and the others are asked all the same.
+    """
+    if (text is None) != prepared or (later and prepared):
+        raise click.UsageError("give a question, or --prepared")
+    if later:
+        if public is None:
+            raise click.UsageError("--later needs --window")
+        window = Publication.load(public)
+        window.check()
+        path = Questions(directory, window).add(text or "", embedder_of(window, model))
+        emit({"prepared": str(path)}, as_json, str(path))
+        return
+    if [address, provider_dir, url].count(None) != 2 or provider is None:
+        raise click.UsageError("give --provider, and one of --socket, --url and --provider-dir")
     if public is None and url is None:
         raise click.UsageError("give --window, or --url")
     asker, key = Account(directory), verifier_key(provider, field="--provider")
@@ -103,15 +122,44 @@ def query(
             send = over_socket(address) if address is not None else _over_process(provider_dir or Path())
         window = Publication.load(public) if public is not None else _fetched(client, directory)
         embedder = embedder_of(window, model)
-        answer = asker.ask(window, text, key, send, embedder=embedder)
-    beyond = tokens_beyond(window, text, embedder, model)
-    if beyond:
-        say(f"the question was cut: its last {beyond} tokens lie beyond the window's limit")
-    value = {"documents": [d.dump() for d in answer.documents], "tokens_beyond": beyond}
-    if as_json or not answer.documents:
-        emit(value, as_json, "(only empty positions were selected)")
-    else:  # texts keep their own lines
-        click.echo(_shown(answer.documents))
+
+        def ask(question: str) -> dict[str, Json]:
+            answer = asker.ask(window, question, key, send, embedder=embedder)
+            beyond = tokens_beyond(window, question, embedder, model)
+            if beyond:
+                say(f"the question was cut: its last {beyond} tokens lie beyond the window's limit")
+            if not as_json:  # texts keep their own lines
+                click.echo(_shown(answer.documents) or "(only empty positions were selected)")
+            return {"documents": [d.dump() for d in answer.documents], "tokens_beyond": beyond}
+
+        if prepared:
+            _ask_prepared(Questions(directory, window), ask, as_json)
+            return
+        value = ask(text or "")
+    if as_json:
+        emit(value, as_json)
+
+
+def _ask_prepared(questions: Questions, ask: Callable[[str], dict[str, Json]], as_json: bool) -> None:
+    """Ask what was written down; a refusal is said, and raised once all were asked."""
+    answers: list[Json] = []
+    refused: RequestRefused | None = None
+    for path, question in questions:
+        if not as_json:
+            click.echo(f"{'' if not answers else chr(10)}> {printable(question)}")
+        try:
+            answers.append({"question": question, **ask(question)})
+        except RequestRefused as exc:
+            say(f"refused: {exc}")
+            refused = exc
+            continue
+        path.unlink()
+    if as_json:
+        emit({"answers": answers}, as_json)
+    elif not answers and refused is None:
+        click.echo("(no question is written down for this window)")
+    if refused is not None:
+        raise refused
 
 
 @account.command("search")

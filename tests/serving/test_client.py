@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from rag_audit.cli import main
 from rag_audit.client import AsyncClient, Client, Patience
@@ -28,10 +28,12 @@ from rag_audit.errors import (
     SignatureError,
     SizeError,
 )
+from rag_audit.formats.requests import Answer
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.keys import SigningKey
 from rag_audit.ledger.merkle import root_of
-from rag_audit.parties.account import Account
+from rag_audit.parties.account import Account, embedder_of
+from rag_audit.parties.prepared import Questions
 from rag_audit.parties.provider.window import Window
 from rag_audit.serving.service import listen
 from tests.serving.conftest import Served, serving
@@ -377,3 +379,53 @@ def test_query_search_and_receipts_over_http(served: Served, tmp_path: Path) -> 
     assert (
         CliRunner().invoke(main, ["query", "x", *options[:2], *options[4:], "--socket", "x"]).exit_code == 2
     )
+
+
+def test_questions_that_are_written_down_block_nothing(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public, account = served.window.directory / "public", served.parties.accounts["medicine-2"]
+    (tmp_path / "key.pub").write_text(str(_key(served)))
+    given = ["--account", str(account.directory), "--window", str(public)]
+    told = [*given, "--url", served.service.url, "--provider", str(tmp_path / "key.pub"), "--json"]
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(main, ["query", *words])
+
+    for text in ("What is fever?", "What is asthma?", "What is aspirin?"):
+        done = run(text, *given, "--later")
+        assert done.exit_code == 0 and Path(done.stdout.strip()).stat().st_mode & 0o077 == 0
+    assert run("", *given, "--later").exit_code == 2
+    assert account.receipts(served.publication) == []
+    assert run("What lowers blood sugar?", *told).exit_code == 0  # its number is 1
+
+    ask = Account.ask
+
+    def refused(self: Account, window: Any, text: str, *rest: Any, **options: Any) -> Answer:
+        if "asthma" in text:
+            raise RequestRefused("limit", "the account has used its queries")
+        return ask(self, window, text, *rest, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Account, "ask", refused)
+        done = run("--prepared", *told)
+    assert done.exit_code == 2 and "used its queries" in done.stderr
+    assert [a["question"] for a in json.loads(done.stdout)["answers"]] == [
+        "What is fever?",
+        "What is aspirin?",
+    ]
+    assert [text for _, text in Questions(account.directory, served.publication)] == ["What is asthma?"]
+    assert run("--prepared", *told).exit_code == 0
+    assert [k.query for k in account.receipts(served.publication)][1:] == [
+        "What is fever?", "What is aspirin?", "What is asthma?",
+    ]  # fmt: skip
+    assert json.loads(run("--prepared", *told).stdout) == {"answers": []}
+    for wrong in (["x", "--prepared"], [], ["x", "--later", "--prepared"]):
+        assert run(*wrong, *told).exit_code == 2
+
+
+def test_many_prepared_questions_stay_in_order(served: Served, tmp_path: Path) -> None:
+    questions, embedder = Questions(tmp_path, served.publication), embedder_of(served.publication)
+    for number in range(12):
+        questions.add(f"question {number}", embedder)
+    assert [text for _, text in questions] == [f"question {number}" for number in range(12)]
