@@ -7,13 +7,34 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 USER = "postgres"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running server.
+
+    :param address: as libpq reads it
+    """
+
+    address: str
+    options: str
+    folder: Path
+    run: Callable[..., None]
+
+    def start(self) -> None:
+        self.run("pg_ctl", "start", "-w", "-t", "240", "-l", str(self.folder / "log"), "-o", self.options)
+
+    def kill(self) -> None:
+        """End it as a crash does: nothing is written any more, and no connection is told."""
+        self.run("pg_ctl", "stop", "-m", "immediate", "-w", "-t", "240")
 
 
 def programs() -> Path:
@@ -28,8 +49,11 @@ def programs() -> Path:
 
 
 @contextmanager
-def server() -> Iterator[str]:
-    """A new server's address, as libpq reads it."""
+def cluster(*, durable: bool = False) -> Iterator[Cluster]:
+    """A new server.
+
+    :param durable: whether it waits for the disk, as a ledger wants of it
+    """
     bin_ = programs()
     # The server refuses to run as root.
     user = USER if os.geteuid() == 0 else None
@@ -48,10 +72,13 @@ def server() -> Iterator[str]:
             )  # fmt: skip
 
         run("initdb", "-N", "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C")
-        started = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
+        started = (
+            f"-c listen_addresses='' -c unix_socket_directories={folder}{'' if durable else ' -c fsync=off'}"
+        )
         try:
-            run("pg_ctl", "start", "-w", "-t", "240", "-l", str(folder / "log"), "-o", started)
-            yield f"postgresql://{USER}@/postgres?host={folder}"
+            made = Cluster(f"postgresql://{USER}@/postgres?host={folder}", started, folder, run)
+            made.start()
+            yield made
         finally:
             subprocess.run(
                 [bin_ / "pg_ctl", "-D", folder / "data", "stop", "-m", "immediate", "-w"],
@@ -59,3 +86,10 @@ def server() -> Iterator[str]:
             )  # fmt: skip
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """A new server's address, as libpq reads it."""
+    with cluster() as made:
+        yield made.address

@@ -38,6 +38,7 @@ from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.cuts import describe_cuts
 from rag_audit.index.embedders import DEFAULT_EMBEDDER, EMBEDDERS, get_embedder
 from rag_audit.index.vectors import CachedEmbedder
+from rag_audit.ledger.place import choose
 from rag_audit.parties.provider.preparing import open_prepared, prepare
 from rag_audit.parties.provider.service import admit_notes
 from rag_audit.parties.provider.window import Window
@@ -96,6 +97,11 @@ from rag_audit.verify.ahead import Parties
     "--vectors",
     type=PATH,
     help="your own cache of document vectors, made if it is missing: texts that it knows are not embedded again",
+)
+@click.option(
+    "--store",
+    help="where the ledger is kept: `sqlite`, in DIRECTORY, by default; or postgresql://user@host/database, whose "
+    "password libpq reads from ~/.pgpass or PGPASSWORD",
 )
 @json_option
 @click.pass_context
@@ -160,6 +166,7 @@ class Given:
     trust: Path | None
     prepare_only: bool
     vectors: Path | None
+    store: str | None
 
     def require_inputs(self) -> None:
         """Refuse to begin without what a window is made of."""
@@ -191,6 +198,11 @@ class Given:
             {"source": "witnesses", "witnesses": load_nonce_lines(self.witnesses)}, field="--witness"
         )
 
+    def choose_store(self, directory: Path) -> None:
+        """Store where the window's ledger will be; without the option it is where an interrupted call wanted it."""
+        if self.store is not None:
+            choose(Layout(directory).ledger_place, self.store)
+
     def beacon(self) -> BeaconSource | None:
         """The drand round that is named, or else the witnesses' nonces."""
         if self.drand is None:
@@ -219,6 +231,7 @@ def _begin(ctx: click.Context, directory: Path, given: Given, as_json: bool) -> 
         )  # fmt: skip
         stop_if_wanting(ctx, policy, given.trust, parties, as_json=as_json)
     folder = store_settings(directory, given.key, given.model)
+    given.choose_store(directory)
     with ExitStack() as stack:
         if given.vectors is None:
             cuts = describe_cuts(embedder, texts)
@@ -255,6 +268,7 @@ def _open_prepared(ctx: click.Context, directory: Path, given: Given, as_json: b
     made, _ = load_preparation(directory)
     if given.key is not None:
         store_settings(directory, given.key, given.model or stored_model(directory))
+    given.choose_store(directory)
     signer = signing_key(Path(settings_of(directory).key))
     policy, nonces, beacon = given.policy(), given.nonces(), given.beacon() or made.beacon
     accounts = made.roster if given.roster is None else load_roster(given.roster)

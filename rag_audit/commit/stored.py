@@ -35,7 +35,7 @@ from rag_audit.index.documents import DocumentStore
 from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import TenantIndex, check_vectors, draw_positions
 from rag_audit.ledger.keys import VerifierKey
-from rag_audit.ledger.store import LedgerStore
+from rag_audit.ledger.place import begun, open_ledger
 from rag_audit.proofs.interface import proof_system
 from rag_audit.relation.field import to_bytes, to_hex
 from rag_audit.relation.native import seed_commitment
@@ -85,9 +85,9 @@ def unfinished(directory: Path) -> bool:
     layout = Layout(directory)
     if not layout.unfinished.exists():
         return not any(p.exists() for p in (layout.ledger, layout.secrets, layout.commitment))
-    if not layout.ledger.exists():
+    if not begun(layout.ledger, layout.ledger_place):
         return True
-    with LedgerStore(layout.ledger) as store:
+    with open_ledger(layout.ledger, layout.ledger_place) as store:
         return len(store) == 0
 
 

@@ -15,7 +15,7 @@ EXTRAS = {
     "matplotlib": "experiments",
     "onnxruntime": "onnx",
     "prometheus_client": "serve",
-    "psycopg": "documents",
+    "psycopg": "postgres",
     "pyarrow": "documents",
     "pymerkle": "provider",
     "pypdf": "documents",

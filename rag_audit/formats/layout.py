@@ -95,8 +95,13 @@ class Layout:
 
     @property
     def ledger(self) -> Path:
-        """The durable ledger."""
+        """The durable ledger, unless `ledger_place` names a database that has it."""
         return self.folder / "ledger.sqlite"
+
+    @property
+    def ledger_place(self) -> Path:
+        """The file that names the database with the ledger; without it the ledger is in this folder."""
+        return self.folder / "ledger.json"
 
     @property
     def documents(self) -> Path:

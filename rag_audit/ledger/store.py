@@ -1,37 +1,33 @@
-"""The provider's durable ledger: an append-only SQLite file with group commit.
+"""The provider's durable ledger in an SQLite file, which is the default (`appending` says what a ledger is).
 
-One writer thread takes all waiting appends and commits them together, so that the disk is synced once for
-all of them. SQLite runs with a write-ahead log and ``synchronous=FULL``: a commit is one sequential write and
+SQLite runs with a write-ahead log and ``synchronous=FULL``: a commit is one sequential write and
 one fsync, where a rollback journal needs three, and the log's frames carry checksums, so a write that a crash
 tore is recognised and cut back when the file is opened next. An append is acknowledged only after that fsync.
 A ledger has one writer, which holds a lock file beside it; others may read what is durable meanwhile (`read_ledger`).
-
-Each row is checked against its own digests when the file is opened. The file alone cannot show that its whole
-tail was removed: for that, compare the tree with the last signed checkpoint.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-import queue
 import sqlite3
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
 
 from rag_audit.encoding.durable import PRIVATE_MODE, sync_directory
 from rag_audit.encoding.lock import hold
-from rag_audit.errors import EncodingError, SizeError, StoreError, VersionError
-from rag_audit.ledger.merkle import leaf_hash
+from rag_audit.errors import StoreError, VersionError
+from rag_audit.ledger.appending import (
+    INSERT,
+    MAX_BATCH,
+    MAX_ENTRY_BYTES,
+    ROWS,
+    AppendResult,
+    Ledger,
+    SlotUsed,
+    check_row,
+)
 
-MAX_ENTRY_BYTES = 65_535
-MAX_BATCH = 1024
-"""The most appends that are committed together."""
-_PAGE = 256
+__all__ = ["MAX_BATCH", "MAX_ENTRY_BYTES", "AppendResult", "LedgerStore", "SlotUsed", "read_ledger"]
+
 _APPLICATION_ID = 0x52_41_4C_47
 _FORMAT = 1
 _SCHEMA = """
@@ -47,242 +43,60 @@ CREATE TABLE entry (
     CHECK ((account IS NULL) = (i IS NULL))
 )
 """
-_ROWS = "SELECT idx, leaf, body, account, i, private, tag FROM entry ORDER BY idx"
-_INSERT = "INSERT INTO entry (idx, leaf, body, account, i, private, tag) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
-class SlotUsed(StoreError):
-    """An earlier record holds the slot (account, i), which never serves a second query.
-
-    :param index: the ledger index of that record
-    """
-
-    def __init__(self, account: str, i: int, index: int) -> None:
-        super().__init__(
-            "the slot is used already",
-            field=f"account {account}, i {i}",
-            found=f"the record at ledger index {index}",
-        )
-        self.index = index
-
-
-@dataclass(frozen=True)
-class AppendResult:
-    """A durable entry: its ledger index and RFC 9162 leaf hash."""
-
-    index: int
-    leaf_hash: bytes
-
-
-@dataclass
-class _Append:
-    build: Callable[[int], bytes]
-    slot: tuple[str, int] | None
-    private: bytes | None
-    future: Future[AppendResult] = field(default_factory=Future)
-
-
-class LedgerStore:
+class LedgerStore(Ledger):
     """An open ledger file, which is created if it is missing. Safe to use from several threads.
 
     :raises StoreError: the file is unreadable, altered (the first such entry is named), or open in another process
     :raises VersionError: the file has another format
     """
 
+    _ERRORS = sqlite3.Error
+    _REMEDY = "free disk space or raise the file size limit, then open the window again"
+
     def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
         self._path = path
-        self._lock = threading.RLock()
-        self._failure: StoreError | None = None
-        self._closing = threading.Lock()
-        self._closed = False
         self._held = self._hold()
         try:
             self._db = self._open()
             try:
                 self._prepare()
-                self._size = self._verify()
+                size = self._verify()
             except BaseException:
                 self._db.close()
                 raise
         except BaseException:
             os.close(self._held)
             raise
-        self._queue: queue.SimpleQueue[_Append | None] = queue.SimpleQueue()
-        self._writer = threading.Thread(target=self._run, name=f"ledger writer {path.name}", daemon=True)
-        self._writer.start()
-
-    def append(
-        self,
-        entry: bytes | Callable[[int], bytes],
-        *,
-        slot: tuple[str, int] | None = None,
-        private: bytes | None = None,
-    ) -> Future[AppendResult]:
-        """Append an entry; the future resolves once it is on the disk.
-
-        :param entry: at most `MAX_ENTRY_BYTES`, or a function of the ledger index that the writer calls in
-            ledger order. It must not wait for another thread that uses this store; its exception becomes
-            the future's, and the index goes to the next append
-        :param slot: (account, i), which no other record may hold
-        :param private: opaque bytes kept beside the entry, in the same transaction, never published
-        :returns: a future whose exception is `SlotUsed`, `SizeError`, or `StoreError` if the entry could not
-            be made durable; after a `StoreError` the file must be opened again, which tells what it holds
-        """
-        request = _Append(entry if callable(entry) else lambda _: entry, slot, private)
-        with self._closing:
-            if self._closed:
-                raise StoreError("the ledger is closed", field=str(self._path))
-            self._queue.put(request)
-        return request.future
-
-    def __len__(self) -> int:
-        return self._size
-
-    @property
-    def failure(self) -> StoreError | None:
-        """Why nothing is appended any more until the file is opened again, or None."""
-        return self._failure
-
-    def entry(self, index: int) -> bytes:
-        """The entry at a ledger index.
-
-        :raises EncodingError: there is no such entry
-        """
-        row = self._one("SELECT body FROM entry WHERE idx = ?", index)
-        if row is None:
-            raise EncodingError(
-                "there is no such ledger entry",
-                field="index",
-                expected=f"below {self._size}",
-                found=str(index),
-            )
-        return bytes(row[0])
-
-    def private(self, index: int) -> bytes | None:
-        """The private bytes kept beside an entry, or None if there are none."""
-        row = self._one("SELECT private FROM entry WHERE idx = ?", index)
-        return None if row is None or row[0] is None else bytes(row[0])
-
-    def slot(self, account: str, i: int) -> int | None:
-        """The ledger index of the record that holds a slot, or None if the slot is free."""
-        row = self._one("SELECT idx FROM entry WHERE account = ? AND i = ?", account, i)
-        return None if row is None else int(row[0])
-
-    def entries(self, start: int = 0) -> Iterator[bytes]:
-        """All durable entries from `start` on, in ledger order."""
-        while page := self._all("SELECT body FROM entry WHERE idx >= ? ORDER BY idx LIMIT ?", start, _PAGE):
-            for (body,) in page:
-                yield bytes(body)
-            start += len(page)
-
-    def close(self) -> None:
-        """Commit the appends that wait, then release the file. Closing twice does nothing."""
-        with self._closing:
-            if self._closed:
-                return
-            self._closed = True
-            self._queue.put(None)
-        self._writer.join()
-        self._db.close()
-        os.close(self._held)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._start(size)
 
     # -- the writer ----------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        open_ = True
-        while open_:
-            batch: list[_Append] = []
-            request = self._queue.get()
-            while request is not None:
-                batch.append(request)
-                if len(batch) == MAX_BATCH:
-                    break
-                try:
-                    request = self._queue.get_nowait()
-                except queue.Empty:
-                    break
-            open_ = request is not None
-            self._commit([r for r in batch if r.future.set_running_or_notify_cancel()])
+    def _run_statement(self, statement: str, parameters: tuple[object, ...]) -> sqlite3.Cursor:
+        return self._db.execute(statement, parameters)
 
-    def _commit(self, batch: list[_Append]) -> None:
-        outcomes: list[AppendResult | Exception] = []
-        with self._lock:
-            try:
-                if self._failure is not None:
-                    raise self._failure
-                self._execute("BEGIN IMMEDIATE")
-                size = self._size
-                for request in batch:
-                    try:
-                        outcomes.append(self._insert(request, size))
-                        size += 1
-                    except sqlite3.Error:
-                        raise
-                    except Exception as exc:
-                        outcomes.append(exc)
-                self._execute("COMMIT")
-                self._size = size
-            except (sqlite3.Error, StoreError) as exc:
-                failure = self._fail(exc)
-                outcomes = [failure for _ in batch]
-        for request, outcome in zip(batch, outcomes, strict=True):
-            if isinstance(outcome, AppendResult):
-                request.future.set_result(outcome)
-            else:
-                request.future.set_exception(outcome)
+    def _begin(self) -> None:
+        self._execute("BEGIN IMMEDIATE")
 
-    def _insert(self, request: _Append, index: int) -> AppendResult:
-        body = request.build(index)
-        if len(body) > MAX_ENTRY_BYTES:
-            raise SizeError(
-                "ledger entry too large",
-                field=f"entry {index}",
-                expected=f"at most {MAX_ENTRY_BYTES} bytes",
-                found=f"{len(body)} bytes",
-            )
-        leaf = leaf_hash(body)
-        account, i = request.slot or (None, None)
-        tag = _tag(index, leaf, account, i, request.private)
+    def _insert_row(self, row: tuple[object, ...]) -> bool:
         try:
-            self._execute(_INSERT, index, leaf, body, account, i, request.private, tag)
+            self._execute(INSERT, *row)
         except sqlite3.IntegrityError:
-            if account is None or i is None or (used := self.slot(account, i)) is None:
+            account, i = row[3:5]
+            if not isinstance(account, str) or not isinstance(i, int) or self.slot(account, i) is None:
                 raise
-            raise SlotUsed(account, i, used) from None
-        return AppendResult(index, leaf)
+            return False
+        return True
 
-    def _fail(self, cause: Exception) -> StoreError:
-        """Stop appending, since after a failed write only opening the file again tells what reached the disk."""
-        if self._failure is None:
-            self._failure = StoreError(
-                "the ledger could not be written",
-                field=str(self._path),
-                found=str(cause),
-                hint="free disk space or raise the file size limit, then open the window again",
-            )
-            self._failure.__cause__ = cause
-            if self._db.in_transaction:
-                try:
-                    self._db.execute("ROLLBACK")
-                except sqlite3.Error as exc:
-                    self._failure.add_note(f"and not rolled back: {exc}")
-        return self._failure
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
 
-    def _execute(self, statement: str, *parameters: object) -> sqlite3.Cursor:
-        verb = statement.split(None, 1)[0]
-        self._boundary(f"before {verb}")
-        cursor = self._db.execute(statement, parameters)
-        self._boundary(f"after {verb}")
-        return cursor
-
-    def _boundary(self, point: str) -> None:
-        """A hook called around every writing statement, where fault-injection tests end the process."""
+    def _release(self) -> None:
+        self._db.close()
+        os.close(self._held)
 
     # -- opening and reading -------------------------------------------------------------------------------
 
@@ -335,26 +149,14 @@ class LedgerStore:
         """Check every row, and return the number of rows."""
         size = 0
         try:
-            for row in self._db.execute(_ROWS):
-                _check_row(row, size, self._path)
+            for row in self._db.execute(ROWS):
+                check_row(row, size, str(self._path))
                 size += 1
         except (sqlite3.Error, TypeError) as exc:
             raise StoreError(
                 "the ledger is damaged", field=f"{self._path}, entry {size}", found=str(exc)
             ) from exc
         return size
-
-    # Any: a row has the types of its statement, which sqlite3 does not tell.
-    def _one(self, statement: str, *parameters: object) -> tuple[Any, ...] | None:
-        rows = self._all(statement, *parameters)
-        return rows[0] if rows else None
-
-    def _all(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
-        with self._lock:
-            try:
-                return self._db.execute(statement, parameters).fetchall()
-            except sqlite3.Error as exc:
-                raise StoreError("the ledger cannot be read", field=str(self._path), found=str(exc)) from exc
 
 
 def read_ledger(path: Path) -> list[tuple[bytes, bytes | None]]:
@@ -369,28 +171,11 @@ def read_ledger(path: Path) -> list[tuple[bytes, bytes | None]]:
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5)
         try:
             # One statement reads one state of the file, however long it takes.
-            for row in db.execute(_ROWS):
-                _check_row(row, len(found), path)
+            for row in db.execute(ROWS):
+                check_row(row, len(found), str(path))
                 found.append((bytes(row[2]), row[5]))
         finally:
             db.close()
     except (sqlite3.Error, TypeError) as exc:
         raise StoreError("the ledger cannot be read", field=str(path), found=str(exc)) from exc
     return found
-
-
-def _check_row(row: tuple[Any, ...], index: int, path: Path) -> None:
-    """Check that a row has the index and the content that it was written with.
-
-    :raises StoreError: it does not
-    """
-    idx, leaf, body, account, i, private, tag = row
-    if idx != index or leaf != leaf_hash(body) or tag != _tag(idx, leaf, account, i, private):
-        raise StoreError("the ledger was altered", field=f"{path}, entry {index}")
-
-
-def _tag(index: int, leaf: bytes, account: str | None, i: int | None, private: bytes | None) -> bytes:
-    """A digest over a row's columns beside the entry itself, which its leaf hash covers."""
-    kept = "-" if private is None else hashlib.sha256(private).hexdigest()
-    slot = "-" if account is None else f"{i} {account}"
-    return hashlib.sha256(f"{index} {leaf.hex()} {kept} {slot}".encode()).digest()

@@ -35,7 +35,7 @@ from rag_audit.index.embedders import Embedder
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.keys import SigningKey, VerifierKey
 from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.store import LedgerStore
+from rag_audit.ledger.place import open_ledger
 from rag_audit.parties.provider.opening import inputs_of, make_folder, require_future, witnesses_of
 from rag_audit.parties.provider.window import now_ms
 from rag_audit.proofs.policy import check_policy
@@ -140,7 +140,7 @@ def open_prepared(
             witnesses=[str(w) for w in witnesses_of(witnesses or made.parsed_witnesses(), source)],
         )
         write_stored(directory, stored)
-        with LedgerStore(Layout(directory).ledger) as store:
+        with open_ledger(Layout(directory).ledger, Layout(directory).ledger_place) as store:
             store.append(opening.canonical()).result()
         forget_unfinished(directory)
         _publish(directory, stored, key)

@@ -19,7 +19,7 @@ from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import BeaconEntry, Closing, Enrolment, Entry, QueryRecord, parse_entry
 from rag_audit.ledger.keys import VerifierKey
-from rag_audit.ledger.store import read_ledger
+from rag_audit.ledger.place import begun, ledger_rows
 from rag_audit.parties.provider.opening import committed_embedder
 from rag_audit.parties.provider.waiting import local_time, missing_cosignatures, waited_for
 
@@ -55,12 +55,12 @@ class WindowReader:
 
     def __init__(self, directory: Path) -> None:
         self._layout = Layout(directory)
-        if not self._layout.commitment.exists() or not self._layout.ledger.exists():
+        if not self._layout.commitment.exists() or not begun(self._layout.ledger, self._layout.ledger_place):
             raise WindowStateError("there is no window in this folder", field=str(directory),
                                    hint="`rag-audit open` makes one, or finishes what it began")  # fmt: skip
         self._stored: StoredCommitment = load_stored(directory)
         self.policy = Policy.parse(self._stored.policy, field="commitment.json.policy")
-        rows = read_ledger(self._layout.ledger)
+        rows = ledger_rows(self._layout.ledger, self._layout.ledger_place)
         self._entries: list[Entry] = [
             parse_entry(parse_json(body, source="ledger"), field="ledger") for body, _ in rows
         ]

@@ -23,8 +23,8 @@ from rag_audit.formats.records import (
     RosterEntry,
     parse_entry,
 )
+from rag_audit.ledger.appending import Ledger, SlotUsed
 from rag_audit.ledger.merkle import leaf_hash
-from rag_audit.ledger.store import LedgerStore, SlotUsed
 from rag_audit.ledger.tree import MerkleTree
 from rag_audit.parties.provider.waiting import ended, not_open_yet
 
@@ -37,7 +37,7 @@ class LedgerState:
     lock, and `wait_until_quiet` lets a closing record follow all announced entries.
     """
 
-    def __init__(self, store: LedgerStore, commitment: Commitment, clock: Callable[[], int]) -> None:
+    def __init__(self, store: Ledger, commitment: Commitment, clock: Callable[[], int]) -> None:
         self.store = store
         self.clock = clock
         self.opening = commitment.opening

@@ -32,7 +32,7 @@ from rag_audit.formats.requests import Answer, Refusal, SignedRequest
 from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import NoisePool
 from rag_audit.ledger.keys import SigningKey, VerifierKey
-from rag_audit.ledger.store import LedgerStore
+from rag_audit.ledger.place import open_ledger
 from rag_audit.parties.provider import beacons
 from rag_audit.parties.provider import opening as beginnings
 from rag_audit.parties.provider.answers import Answers
@@ -68,7 +68,7 @@ class Window(WindowView):
         self.directory = directory
         self._lock_file = lock
         self._close = threading.Lock()
-        self.state = LedgerState(LedgerStore(layout.ledger), commitment, clock)
+        self.state = LedgerState(open_ledger(layout.ledger, layout.ledger_place), commitment, clock)
         self.context = Context(layout, key, commitment, embedder, tuple(witnesses), self.state)
         self.publisher = Publisher(self.context)
         self.certificates = CertificateStore(

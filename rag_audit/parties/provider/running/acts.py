@@ -24,6 +24,7 @@ from rag_audit.index.texts import load_directory
 from rag_audit.index.vectors import CachedEmbedder
 from rag_audit.ledger.keys import SigningKey
 from rag_audit.ledger.note import MAX_NOTE_BYTES
+from rag_audit.ledger.place import choose
 from rag_audit.parties.provider.preparing import open_prepared, prepare
 from rag_audit.parties.provider.running.config import RunConfig
 from rag_audit.parties.provider.running.nonces import drop_used, find_beacon
@@ -113,6 +114,7 @@ class Acts:
             if beacon is None:
                 return missing
         try:
+            choose(place.layout.ledger_place, told.store)
             opening = open_prepared(
                 place.folder,
                 key=self.key,

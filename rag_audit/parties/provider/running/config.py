@@ -18,6 +18,7 @@ from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
 from rag_audit.index.chunks import MAX_CHUNK, Cutting
 from rag_audit.index.embedders import DEFAULT_EMBEDDER, Embedder, get_embedder
 from rag_audit.ledger.keys import VerifierKey
+from rag_audit.ledger.place import SQLITE
 from rag_audit.parties.roster import load_roster
 from rag_audit.proofs.policy import check_policy
 
@@ -162,6 +163,7 @@ class Config(Model):
     :param folder: where the windows are kept
     :param policy: a policy as `policy new` writes it; id and dates are each window's own
     :param nonces: the folder in which witnesses leave the lines of `witness nonce`, one in each file
+    :param store: where the windows' ledgers are, as `open --store`
     :param beacon: the witnesses' nonces, or drand's quicknet, whose signatures somebody puts into public/notes
     """
 
@@ -171,6 +173,7 @@ class Config(Model):
     policy: str
     roster: str
     nonces: str = "nonces"
+    store: str = SQLITE
     beacon: Literal["witnesses", "drand"] = "witnesses"
     documents: Documents
     schedule: Schedule = Schedule()

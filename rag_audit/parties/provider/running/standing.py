@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rag_audit.encoding.lock import hold
+from rag_audit.ledger.place import begun
 from rag_audit.parties.provider.reading import WindowReader
 from rag_audit.parties.provider.running.shelf import Place, RunState, places
 
@@ -44,7 +45,11 @@ def standing_of(place: Place, state: RunState, now: int) -> dict[str, object]:
     :param now: milliseconds since the epoch
     """
     layout = place.layout
-    if not layout.commitment.exists() or not layout.ledger.exists() or layout.unfinished.exists():
+    if (
+        not layout.commitment.exists()
+        or layout.unfinished.exists()
+        or not begun(layout.ledger, layout.ledger_place)
+    ):
         if layout.prepared.exists():
             return {
                 "window": place.window,
