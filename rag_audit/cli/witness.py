@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rag_audit.cli.common import PATH, Group, emit, json_option, say
+from rag_audit.cli.common import PATH, Group, emit, internal_error, json_option, say, verifier_key
 from rag_audit.encoding.canonical import Json, jcs, read_bytes, read_json, read_text
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import RagAuditError, SetupError
@@ -186,6 +186,84 @@ def _named(public: Path, window: Publication) -> tuple[str, bytes, int, Sequence
             tree = HashTree(leaf_hash(jcs(e)) for e in file.entries)
             return file.final_checkpoint, jcs(last), index, tree.inclusion_path(index, index + 1)
     return read_text(public / "checkpoint-1.txt", max_bytes=MAX_NOTE_BYTES), jcs(window.opening), 0, ()
+
+
+@witness.command("serve")
+@click.argument("directory", type=PATH)
+@click.option("--http", metavar="HOST:PORT", required=True, help="where to answer (port 0: any free one)")
+@click.option("--trust", "trusts", type=PATH, multiple=True,
+              help="a trust file about a provider: cosign its windows, and reveal nonces")  # fmt: skip
+@click.option("--log", "logs", metavar="ORIGIN=VKEY", multiple=True,
+              help="a provider's origin and key: cosign its windows, reveal nothing")  # fmt: skip
+def serve(directory: Path, http: str, trusts: tuple[Path, ...], logs: tuple[str, ...]) -> None:
+    """Answer providers over HTTP: C2SP's add-checkpoint, and the extension of docs/witnesses.md."""
+    from rag_audit.parties.witness_offers import Offers
+    from rag_audit.serving.limits import Limits
+    from rag_audit.serving.logs import forget_lines, log_lines
+    from rag_audit.serving.service import Server, listen, parse_address
+    from rag_audit.serving.witness import Provider, WitnessApplication, WitnessService
+
+    member = Witness(directory)
+    providers = []
+    for path in trusts:
+        origin = Trust.load(path).provider.origin
+        providers.append(Provider(origin, *_trusted(path, origin)))
+    for text in logs:
+        origin, separator, key = text.partition("=")
+        if not separator or not origin:
+            raise SetupError("not a provider", field="--log", expected="ORIGIN=VKEY", found=text)
+        providers.append(Provider(origin, verifier_key(key, field="--log")))
+    if not providers:
+        raise click.UsageError("name the providers: --trust or --log")
+    if len({p.origin for p in providers}) < len(providers):
+        raise SetupError("a provider is named twice", field="--log and --trust")
+    limits = Limits()
+    listening = listen(*parse_address(http, field="--http"))
+    app = WitnessApplication(
+        WitnessService(member, Offers(directory, member), providers), limits, _report_fault
+    )
+    with Server(app, listening, limits) as server:
+        say(f"witness {member.vkey.name} listens on {server.url}")
+        handler = log_lines()
+        try:
+            server.run()
+        except KeyboardInterrupt:
+            say("stopped")
+        finally:
+            forget_lines(handler)
+
+
+def _report_fault(exc: BaseException) -> None:
+    for line in internal_error(exc, ["witness", "serve"]):
+        say(line)
+
+
+@witness.command("submit")
+@click.argument("public", type=PATH)
+@click.option("--url", required=True, help="where the witness answers")
+@click.option("--name", required=True, help="which witness of the trust file it is")
+@click.option(
+    "--trust", type=PATH, required=True, help="a trust file: the provider's key, the witnesses, the quorum"
+)
+@click.option("--plain", is_flag=True, help="the witness knows C2SP's tlog-witness alone")
+@click.option("--patience", type=click.IntRange(0, 86_400), default=60, show_default=True,
+              help="for how many seconds a witness that does not answer is asked again")  # fmt: skip
+@json_option
+def submit(public: Path, url: str, name: str, trust: Path, plain: bool, patience: int, as_json: bool) -> None:
+    """Ask a witness over HTTP for what the window in PUBLIC lacks of it: its cosignature, then its nonce."""
+    from rag_audit.parties.provider.submitting import Remote, Submitting, patiently_asked
+
+    origin = Publication.load(public).parsed_opening().origin
+    log_key, witnesses, quorum = _trusted(trust, origin)
+    key = next((w for w in witnesses if w.name == name), None)
+    if key is None:
+        raise SetupError("the trust file has no such witness", field="--name",
+                         expected=" or ".join(w.name for w in witnesses), found=name)  # fmt: skip
+    remote, asked = Remote(key, url, plain), Submitting(public, log_key, witnesses)
+    cosigned = patiently_asked(lambda: asked.cosign(remote), patience, say)
+    revealed = None if plain else patiently_asked(lambda: asked.reveal(remote, quorum), patience, say)
+    left = [str(path) for path in (cosigned, revealed) if path is not None]
+    emit({"notes": left}, as_json, left or "nothing is missing, or other witnesses cosign first")
 
 
 def load_nonce_lines(paths: tuple[Path, ...]) -> list[Json]:

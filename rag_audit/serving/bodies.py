@@ -33,15 +33,16 @@ class Bodies:
         self._limits = limits
         self.held = 0
 
-    async def read(self, request: Request, most: int) -> bytes:
+    async def read(self, request: Request, most: int, *, kind: str | None = "application/json") -> bytes:
         """The body of a request.
 
-        :raises Unreadable: it is no JSON by its header, too large, too slow, or there are too many others
+        :param kind: the content type that its header has to name, or None where any will do
+        :raises Unreadable: it is of another type, too large, too slow, or there are too many others
         :raises Left: the client ended the connection
         """
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise Unreadable(415, "the content type is not application/json")
+        given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in (None, given):
+            raise Unreadable(415, f"the content type is not {kind}")
         # A sender that is cut off may not read why: up to twice the limit is received, and what is too much dropped.
         long, received = Unreadable(413, f"the request is longer than {most} bytes"), 2 * most
         length = request.headers.get("content-length", "")

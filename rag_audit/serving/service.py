@@ -8,9 +8,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from rag_audit.errors import SetupError
 from rag_audit.parties.provider.window import Window
@@ -23,34 +24,30 @@ MAX_HEADER_BYTES = 16_384
 BACKLOG = 1024
 
 
-class HttpService:
-    """A window over HTTP, on a socket that is taken when the service is made and released when it is shut.
+class Served(Protocol):
+    """An ASGI application that ends its own threads."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Server:
+    """An application on a socket that listens, which is released when the server is shut.
 
     `run` answers until it is interrupted, in a program's main thread; `start` and `stop` do the same beside other work.
-    `url` is where the service is, and `windows` says which window answers.
+    `url` is where the service is.
 
-    :param windows: the windows that answer
-    :param address: host and port, of which port 0 takes a free one; or a socket that listens (`listen`)
-    :raises SetupError: the address is taken, or is not this machine's
+    :param listening: a socket that listens (`listen`)
     """
 
-    def __init__(
-        self,
-        windows: Windows,
-        address: tuple[str, int] | socket.socket,
-        *,
-        limits: Limits,
-        eager: Iterator[int],
-        on_fault: Callable[[BaseException], None],
-    ) -> None:
-        self.windows = windows
-        self._socket = listen(*address) if isinstance(address, tuple) else address
-        host, port = self._socket.getsockname()[:2]
+    def __init__(self, app: Served, listening: socket.socket, limits: Limits) -> None:
+        self._socket, self._served = listening, app
+        host, port = listening.getsockname()[:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        self.app = Application(windows, limits, eager, on_fault, lambda: self._server.should_exit)
         self._server = uvicorn.Server(
             uvicorn.Config(
-                self.app, http=protocol(limits), ws="none", lifespan="off", loop="asyncio", log_config=None,
+                app, http=protocol(limits), ws="none", lifespan="off", loop="asyncio", log_config=None,
                 access_log=False, server_header=False, proxy_headers=False, backlog=BACKLOG,
                 timeout_keep_alive=limits.idle_s, timeout_graceful_shutdown=limits.drain_s,
                 h11_max_incomplete_event_size=MAX_HEADER_BYTES,
@@ -77,7 +74,7 @@ class HttpService:
     def shut(self) -> None:
         """Stop, and release socket and threads. Shutting twice does nothing."""
         self.stop()
-        self.app.close()
+        self._served.close()
         self._socket.close()
 
     def __enter__(self) -> Self:
@@ -87,6 +84,29 @@ class HttpService:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.shut()
+
+
+class HttpService(Server):
+    """A window over HTTP; `windows` says which one answers.
+
+    :param windows: the windows that answer
+    :param address: host and port, of which port 0 takes a free one; or a socket that listens (`listen`)
+    :raises SetupError: the address is taken, or is not this machine's
+    """
+
+    def __init__(
+        self,
+        windows: Windows,
+        address: tuple[str, int] | socket.socket,
+        *,
+        limits: Limits,
+        eager: Iterator[int],
+        on_fault: Callable[[BaseException], None],
+    ) -> None:
+        self.windows = windows
+        listening = listen(*address) if isinstance(address, tuple) else address
+        self.app = Application(windows, limits, eager, on_fault, lambda: self._server.should_exit)
+        super().__init__(self.app, listening, limits)
 
 
 def http_service(

@@ -34,6 +34,7 @@ class Play:
         self.root = root
         self.service = service or Service(root)
         self.said: list[str] = []
+        self.remote: dict[str, dict[str, Any]] = {}
         self.service.key.save(root / "key")
         drawn = self.service.policy(system="scan", **policy)
         (root / "policy.json").write_text(json.dumps(drawn.dump()))
@@ -83,6 +84,7 @@ class Play:
             ]
         for name, witness in self.service.witnesses.items():
             lines += ["[[witness]]", f'name = "{name}"', f'vkey = "{witness.vkey}"']
+            lines += [f"{k} = {json.dumps(v)}" for k, v in self.remote.get(name, {}).items()]
         path = self.root / "provider.toml"
         path.write_text("\n".join(lines) + "\n")
         return path

@@ -110,7 +110,7 @@ class Acts:
             round_ = -(-(opens_at // 1000 + DRAND_LEAD_S - QUICKNET.genesis) // QUICKNET.period) + 1
             beacon = DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=round_)
         else:
-            beacon, missing = find_beacon(nonces, self.config.witnesses, used, self._once)
+            beacon, missing = find_beacon(nonces, self.config.beacon_witnesses, used, self._once)
             if beacon is None:
                 return missing
         try:

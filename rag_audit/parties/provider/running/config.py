@@ -19,6 +19,7 @@ from rag_audit.index.chunks import MAX_CHUNK, Cutting
 from rag_audit.index.embedders import DEFAULT_EMBEDDER, Embedder, get_embedder
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.place import SQLITE
+from rag_audit.parties.provider.submitting import Remote
 from rag_audit.parties.roster import load_roster
 from rag_audit.proofs.policy import check_policy
 
@@ -141,10 +142,16 @@ class Proving(Model):
 
 
 class WitnessKey(Model):
-    """[[witness]]: a witness whose cosignatures every window waits for."""
+    """[[witness]]: a witness whose cosignatures every window waits for.
+
+    :param url: where it is asked over HTTP; without it, it looks at the public folder by itself
+    :param plain: it knows C2SP's tlog-witness alone, and gives no nonce
+    """
 
     name: str
     vkey: str
+    url: str | None = None
+    plain: bool = False
 
     @model_validator(mode="after")
     def _named(self) -> WitnessKey:
@@ -154,6 +161,11 @@ class WitnessKey(Model):
             raise ValueError("vkey is the key that `witness init` printed") from exc
         if key.name != self.name:
             raise ValueError(f"name is the name in vkey, {key.name}")
+        try:
+            if self.url is not None:
+                Remote(key, self.url)
+        except SetupError as exc:
+            raise ValueError(f"url is {exc.expected}") from exc
         return self
 
 
@@ -187,6 +199,14 @@ class Config(Model):
         if len({w.name for w in value}) != len(value):
             raise ValueError("every witness once")
         return value
+
+    @model_validator(mode="after")
+    def _beacon_of_somebody(self) -> Config:
+        if self.beacon == "witnesses" and all(w.plain for w in self.witness):
+            raise ValueError(
+                'plain witnesses give no nonces: beacon = "drand", or a witness that is not plain'
+            )
+        return self
 
 
 @dataclass(frozen=True)
@@ -259,6 +279,17 @@ class RunConfig:
         policy = self.policy(f"{self.told.schedule.prefix}1", now)
         check_policy(policy, self.embedder(policy).dimension)
         load_roster(self.path(self.told.roster))
+
+    @property
+    def beacon_witnesses(self) -> list[VerifierKey]:
+        """The keys of the witnesses that give nonces."""
+        return [VerifierKey.parse(w.vkey, field="witness.vkey") for w in self.told.witness if not w.plain]
+
+    @property
+    def remotes(self) -> list[Remote]:
+        """The witnesses that are asked over HTTP."""
+        return [Remote(VerifierKey.parse(w.vkey, field="witness.vkey"), w.url, w.plain)
+                for w in self.told.witness if w.url is not None]  # fmt: skip
 
     def policy(self, window: str, opens_at: int) -> Policy:
         """The policy of one window, read anew, dated and named.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rag_audit.encoding.canonical import read_text
 from rag_audit.errors import RagAuditError, StoreError
+from rag_audit.formats.records import Enrolment, Opening, WitnessBeacon
 from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.parties.provider.service import Say
 from rag_audit.parties.provider.window import Window
@@ -46,7 +47,7 @@ class Notes:
         for size in sorted({p.name.split("-")[1] for p in notes.glob("beacon-*-*.txt")}):
             together = sorted(notes.glob(f"beacon-{size}-*.txt"))
             waits = not size.isdigit() or int(size) - 1 not in window.state.beacons
-            if waits and len(together) >= len(window.witnesses) and self._admit(window, together):
+            if waits and len(together) >= _nonces(window, size) and self._admit(window, together):
                 taken += [p.name for p in together]
         return taken
 
@@ -69,3 +70,12 @@ class Notes:
             self._say(f"{window.opening.window}: {paths[0].name} is not taken: {exc}")
             return False
         return True
+
+
+def _nonces(window: Window, size: str) -> int:
+    """How many reveals make the beacon of the entry that a checkpoint of that size ends with."""
+    if not size.isdigit() or not 0 < int(size) <= len(window.state.entries):
+        return len(window.witnesses)
+    entry = window.state.entries[int(size) - 1]
+    beacon = entry.beacon if isinstance(entry, Opening | Enrolment) else None
+    return len(beacon.witnesses) if isinstance(beacon, WitnessBeacon) else len(window.witnesses)

@@ -22,6 +22,7 @@ from rag_audit.parties.provider.running.notes import Notes
 from rag_audit.parties.provider.running.reception import Reception
 from rag_audit.parties.provider.running.shelf import Place, Shelf
 from rag_audit.parties.provider.running.standing import without_commands
+from rag_audit.parties.provider.running.submissions import Submissions
 from rag_audit.parties.provider.service import Say, certifying
 from rag_audit.parties.provider.waiting import local_time, missing_cosignatures, waited_for
 from rag_audit.parties.provider.window import Window, now_ms
@@ -63,6 +64,7 @@ class Supervisor:
         self._clock, self._say = clock, say
         self._jobs = jobs or Jobs()
         self._notes = Notes(say)
+        self._asking = Submissions(config, self._acts.origin, key, self._jobs, clock, say)
         self._beside: dict[str, ExitStack] = {}
         self._later: dict[str, int] = {}
         self._waits: dict[str, tuple[str, int]] = {}
@@ -131,6 +133,8 @@ class Supervisor:
             return f"resume {name}"
         if taken := self._notes.admit(window):
             return f"notes {name}: {', '.join(taken)}"
+        if (asked := self._asking.look(window)) is not None:
+            return asked
         status, opening = window.status, window.opening
         if status == "committed":
             return self._not_yet_active(window, now)
@@ -241,6 +245,8 @@ class Supervisor:
             return None
         opened = self._acts.open(place, self._previous())
         if not isinstance(opened, Opening):
+            if (asked := self._asking.nonces(opened, place.window)) is not None:
+                return asked
             self._wait(place.window, f"nonce lines of {', '.join(opened)} in {self._told.nonces}:"
                        " `rag-audit witness nonce` prints one", now)  # fmt: skip
             return None

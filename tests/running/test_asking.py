@@ -1,0 +1,82 @@
+"""A run that asks its witnesses over HTTP, who look at no folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rag_audit.errors import SchemaError
+from rag_audit.formats.publication import Publication
+from rag_audit.parties.provider.running.config import RunConfig
+from rag_audit.parties.witness_offers import Offers
+from rag_audit.serving.limits import Limits
+from rag_audit.serving.service import Server, listen
+from rag_audit.serving.witness import Provider, WitnessApplication, WitnessService
+from tests.running.play import Play
+from tests.window.simulator import ORIGIN, QUESTIONS
+
+
+def server_of(play: Play, name: str, port: int = 0) -> Server:
+    witness, limits = play.service.witnesses[name], Limits()
+    known = [w.vkey for w in play.service.witnesses.values()]
+    provider = Provider(ORIGIN, play.service.key.verifier, known, len(known))
+    service = WitnessService(witness, Offers(play.root / name, witness), [provider])
+    return Server(WitnessApplication(service, limits, print), listen("127.0.0.1", port), limits)
+
+
+def test_windows_follow_each_other_with_witnesses_that_are_asked(tmp_path: Path) -> None:
+    """One of them is down at first: the run says so once, and goes on when it is there."""
+    play = Play(tmp_path)
+    for path in (play.root / "nonces").iterdir():
+        path.unlink()
+    first, down = server_of(play, "w1"), server_of(play, "w2")
+    port = int(down.url.rpartition(":")[2])
+    play.remote = {"w1": {"url": first.url}, "w2": {"url": down.url}}
+    play.configure(proving={"records": "challenged"}, schedule={"windows": 2})
+    down.shut()
+    with first:
+        first.start()
+        run = play.supervisor()
+        play.settle(run)
+        assert not list((tmp_path / "nonces").glob("w2-*")) and list((tmp_path / "nonces").glob("w1-*"))
+        play.clock.advance(3_600_000)
+        play.settle(run)
+        assert sum("the witness cannot be reached" in line for line in play.said) == 1
+        with server_of(play, "w2", port) as second:
+            second.start()
+            play.clock.advance(60_001)
+            acts = play.settle(run)
+            assert "open w-1" in acts and any("witness w2 answers again" in line for line in play.said)
+            assert [a for a in acts if a.startswith("notes")] == [
+                "notes w-1: cosign-1-w1.txt",
+                "notes w-1: cosign-1-w2.txt",
+                "notes w-1: beacon-1-w1.txt, beacon-1-w2.txt",
+            ]
+            opening = Publication.load(play.public("w-1")).parsed_opening()
+            play.clock.now = opening.opens_at
+            play.ask(run, "w-1", "law-1", QUESTIONS["law"][0])
+            play.clock.now = opening.closes_at + 1
+            acts = play.settle(run)
+            assert "close w-1" in acts and "open w-2" in acts  # both cosigned the end, and gave nonces
+            assert acts[-1].startswith("notes w-2: beacon-1-w1.txt") or "notes w-2" in str(acts)
+            assert play.service.witnesses["w2"].last(opening.log) is not None
+        assert run.stop(1)
+
+
+def test_plain_witnesses_alone_give_no_beacon(tmp_path: Path) -> None:
+    play = Play(tmp_path)
+    plain = {"url": "https://witness.example", "plain": True}
+    play.remote = {"w1": plain}
+    config = RunConfig.load(play.configure())
+    assert [k.name for k in config.beacon_witnesses] == ["w2"]
+    assert [(r.key.name, r.plain) for r in config.remotes] == [("w1", True)]
+    play.remote = {"w1": plain, "w2": plain}
+    with pytest.raises(SchemaError, match="not well-formed") as refused:
+        RunConfig.load(play.configure())
+    assert "plain witnesses give no nonces" in str(refused.value.expected)
+    play.remote = {"w1": {"url": "ftp://witness.example"}}
+    with pytest.raises(SchemaError) as refused:
+        RunConfig.load(play.configure())
+    assert "https://HOST/PREFIX" in json.dumps(refused.value.as_json())

@@ -1,0 +1,255 @@
+"""A witness over HTTP: what C2SP's tlog-witness says of each answer, and the rules that go beyond it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from rag_audit.encoding.canonical import jcs
+from rag_audit.formats.records import WitnessBeacon, log_origin
+from rag_audit.formats.witnessing import CLOSING, NONCE, OPENING, REVEAL, NonceRequest
+from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.ledger.keys import SigningKey
+from rag_audit.ledger.note import parse_note
+from rag_audit.ledger.submission import (
+    ADD_CHECKPOINT,
+    MAX_SUBMISSION_BYTES,
+    SIZE_TYPE,
+    Submission,
+    read_cosignature,
+)
+from rag_audit.parties import witness_offers
+from rag_audit.parties.witness import Witness
+from rag_audit.parties.witness_offers import Offers
+from rag_audit.serving.limits import Limits
+from rag_audit.serving.service import Server, listen
+from rag_audit.serving.witness import Provider, WitnessApplication, WitnessService
+
+from .conftest import OPENS, ORIGIN, Ledger, opening, witness_beacon_of
+
+LOG = log_origin(ORIGIN, "w1")
+
+
+class Asked:
+    """A witness on a port of this machine, and a client of it."""
+
+    def __init__(self, witness: Witness, log_key: SigningKey, server: Server, faults: list[Any]) -> None:
+        self.witness, self.key, self.server, self.faults = witness, log_key, server, faults
+        self.http = httpx.Client(base_url=server.url)
+
+    def add(self, ledger: Ledger, old: int, proof: list[bytes] | None = None) -> httpx.Response:
+        path = ledger.consistency(old) if proof is None and old else proof or []
+        return self.post(ADD_CHECKPOINT, str(Submission(old, path, ledger.checkpoint())))
+
+    def open(self, ledger: Ledger) -> httpx.Response:
+        entry = json.loads(ledger.entries[0])
+        return self.post(OPENING, jcs({"checkpoint": str(ledger.checkpoint(1)), "opening": entry}))
+
+    def end(self, ledger: Ledger, old: int = 1) -> httpx.Response:
+        entry, path = ledger.close("w1", queries=1)
+        told = str(Submission(old, ledger.consistency(old), ledger.checkpoint()))
+        return self.post(
+            CLOSING, jcs({"submission": told, "closing": json.loads(entry), "path": [h.hex() for h in path]})
+        )
+
+    def nonce(self, window: str, key: SigningKey | None = None, origin: str = ORIGIN) -> httpx.Response:
+        request = NonceRequest(origin=origin, window=window).sign(key or self.key)
+        return self.post(NONCE, str(request))
+
+    def post(self, path: str, body: str | bytes) -> httpx.Response:
+        return self.http.post(path, content=body)
+
+
+@pytest.fixture
+def asked(make_witness: Callable[[str], Witness], log_key: SigningKey, tmp_path: Path) -> Iterator[Asked]:
+    witness, limits, faults = make_witness("w.example"), Limits(), []
+    provider = Provider(ORIGIN, log_key.verifier, [witness.vkey], 1)
+    service = WitnessService(witness, Offers(tmp_path / "w.example", witness), [provider])
+    app = WitnessApplication(service, limits, faults.append)
+    with Server(app, listen("127.0.0.1", 0), limits) as server:
+        server.start()
+        client = Asked(witness, log_key, server, faults)
+        yield client
+        client.http.close()
+    assert faults == []
+
+
+def started(log_key: SigningKey, **changes: Any) -> Ledger:
+    ledger = Ledger(log_key)
+    ledger.append(opening(**changes))
+    return ledger
+
+
+def test_a_window_is_cosigned_from_its_opening_to_its_end(asked: Asked, log_key: SigningKey) -> None:
+    ledger = started(log_key)
+    assert asked.open(ledger).status_code == 200
+    ledger.append({"type": "beacon"})
+    ledger.append({"type": "query"})
+    grown = asked.add(ledger, 1)
+    assert grown.status_code == 200
+    note = read_cosignature(ledger.checkpoint(), grown.content, asked.witness.vkey, field="w")
+    signed = open_checkpoint(note, origin=LOG, log_key=log_key.verifier, witnesses=[asked.witness.vkey])
+    assert list(signed.cosignatures) == [asked.witness.vkey]
+    assert asked.end(ledger, 3).status_code == 200
+    assert asked.witness.last(LOG) == (4, ledger.tree.root())
+    ledger.append({"type": "query"})
+    late = asked.add(ledger, 4)
+    assert late.status_code == 422 and "the window is closed" in late.text
+
+
+def test_an_end_that_was_cosigned_without_its_record_is_closed_by_it(
+    asked: Asked, log_key: SigningKey
+) -> None:
+    """Plain add-checkpoint says nothing of closing records, so the same checkpoint is taken with one afterwards."""
+    ledger = started(log_key)
+    asked.open(ledger)
+    entry, path = ledger.close("w1")
+    assert asked.add(ledger, 1).status_code == 200
+    told = {"submission": str(Submission(2, [], ledger.checkpoint())), "closing": json.loads(entry),
+            "path": [h.hex() for h in path]}  # fmt: skip
+    assert asked.post(CLOSING, jcs(told)).status_code == 200
+    ledger.append({"type": "query"})
+    assert "the window is closed" in asked.add(ledger, 2).text
+
+
+def test_an_unknown_origin(asked: Asked, log_key: SigningKey) -> None:
+    ledger = Ledger(log_key, log_origin("other.example", "w1"))
+    ledger.append(opening(origin="other.example"))
+    assert asked.add(ledger, 0).status_code == 404
+    assert asked.open(ledger).status_code == 404
+    # An origin that only starts like the known one is another.
+    longer = Ledger(log_key, f"{LOG}/w2")
+    longer.append(opening())
+    assert asked.add(longer, 0).status_code == 404
+
+
+def test_a_checkpoint_that_the_provider_did_not_sign(asked: Asked) -> None:
+    ledger = started(SigningKey.generate(ORIGIN))
+    for answer in (asked.add(ledger, 0), asked.open(ledger)):
+        assert answer.status_code == 403 and answer.json()["error"] == "SignatureError"
+    assert asked.witness.last(LOG) is None
+
+
+def test_a_wrong_old_size_is_told_the_known_one(asked: Asked, log_key: SigningKey) -> None:
+    ledger = started(log_key)
+    unknown = asked.add(ledger, 1)
+    assert (unknown.status_code, unknown.text) == (409, "0\n")
+    asked.open(ledger)
+    ledger.append({"type": "beacon"})
+    answer = asked.add(ledger, 0)
+    assert (answer.status_code, answer.text) == (409, "1\n")
+    assert answer.headers["content-type"] == SIZE_TYPE
+    assert asked.add(ledger, 3, []).status_code == 400  # above the checkpoint's size
+
+
+def test_a_proof_that_does_not_hold(asked: Asked, log_key: SigningKey) -> None:
+    ledger = started(log_key)
+    asked.open(ledger)
+    ledger.append({"type": "beacon"})
+    for proof in ([bytes(32)], [], [bytes(32), bytes(32)]):
+        assert asked.add(ledger, 1, proof).status_code == 422
+    assert asked.witness.last(LOG) == (1, ledger.tree.root(1))
+
+
+def test_a_log_that_forks(asked: Asked, log_key: SigningKey) -> None:
+    ledger = started(log_key)
+    asked.open(ledger)
+    other = started(log_key, closes_at=OPENS + 1)
+    fork = asked.open(other)
+    assert fork.status_code == 422 and "another opening of this window" in fork.text
+    same = asked.add(other, 1, [])
+    assert (same.status_code, same.text) == (409, "1\n")
+    other.append({"type": "beacon"})
+    assert asked.add(other, 1).status_code == 422
+    ledger.append({"type": "beacon"})
+    assert asked.add(ledger, 1).status_code == 200
+
+
+def test_an_opening_without_its_record_is_not_cosigned(asked: Asked, log_key: SigningKey) -> None:
+    """Otherwise a window could begin without the witness's rules for openings."""
+    answer = asked.add(started(log_key), 0)
+    assert answer.status_code == 422 and OPENING in answer.json()["hint"]
+    assert asked.witness.last(LOG) is None
+
+
+def test_an_opening_that_breaks_a_rule_is_refused(asked: Asked, log_key: SigningKey) -> None:
+    for changes, reason in (({"opens_at": 1}, "in the past"), ({"closes_at": OPENS}, "before it opens")):
+        answer = asked.open(started(log_key, **changes))
+        assert answer.status_code == 422 and reason in answer.json()["message"]
+
+
+def test_a_window_that_has_gone_on_is_not_opened_again(asked: Asked, log_key: SigningKey) -> None:
+    ledger = started(log_key)
+    asked.open(ledger)
+    ledger.append({"type": "beacon"})
+    asked.add(ledger, 1)
+    again = asked.open(ledger)
+    assert (again.status_code, again.text) == (409, "2\n")
+
+
+def test_bodies_that_are_no_requests(asked: Asked, log_key: SigningKey) -> None:
+    for body in (b"", b"old 1\n", b"\xff\xfe", b"old 1\n\nnot a note", b"old 0\n\na\n1\nAAAA\n\n"):
+        assert asked.post(ADD_CHECKPOINT, body).status_code == 400, body
+    long = asked.post(ADD_CHECKPOINT, b"x" * (MAX_SUBMISSION_BYTES + 1))
+    assert long.status_code == 413 and "longer than" in long.json()["message"]
+    for path in (OPENING, CLOSING, REVEAL):
+        for body in (b"", b"[]", b"{}", b'{"a": 1, "a": 2}', b"[" * 5000):
+            assert asked.post(path, body).status_code == 400, body
+    assert asked.http.get(ADD_CHECKPOINT).status_code == 405
+    assert asked.http.get("/").status_code == 404
+
+
+def test_nonces_are_given_to_the_provider_and_revealed_once(asked: Asked, log_key: SigningKey) -> None:
+    line = asked.nonce("w1")
+    assert line.status_code == 200 and asked.nonce("w1").content == line.content
+    assert asked.nonce("w2").content != line.content
+    beacon = WitnessBeacon.parse({"source": "witnesses", "witnesses": [line.json()]}, field="beacon")
+    ledger = started(log_key, beacon=beacon.dump())
+    note = read_cosignature(ledger.checkpoint(), asked.open(ledger).content, asked.witness.vkey, field="w")
+    told = {"checkpoint": str(note), "entry": json.loads(ledger.entries[0]), "index": 0, "path": []}
+    revealed = asked.post(REVEAL, jcs(told))
+    assert revealed.status_code == 200 and parse_note(revealed.content).text.startswith("rag-audit/beacon/v1")
+    assert asked.post(REVEAL, jcs(told)).content == revealed.content
+    assert asked.nonce("w1").status_code == 422  # its opening is cosigned
+
+
+def test_a_nonce_is_not_revealed_before_the_quorum(asked: Asked, log_key: SigningKey) -> None:
+    beacon = witness_beacon_of([(asked.witness, bytes.fromhex(asked.nonce("w1").json()["commitment"]))])
+    ledger = started(log_key, beacon=beacon)
+    asked.open(ledger)
+    told = {
+        "checkpoint": str(ledger.checkpoint()),
+        "entry": json.loads(ledger.entries[0]),
+        "index": 0,
+        "path": [],
+    }
+    answer = asked.post(REVEAL, jcs(told))
+    assert answer.status_code == 403 and "too few witnesses" in answer.json()["message"]
+
+
+def test_a_nonce_is_drawn_for_the_provider_only_and_not_without_end(
+    asked: Asked, log_key: SigningKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert asked.nonce("w1", SigningKey.generate(ORIGIN)).status_code == 403
+    assert asked.nonce("w1", origin="other.example").status_code == 404
+    assert asked.post(NONCE, str(Checkpoint(LOG, 1, bytes(32)).sign(log_key))).status_code == 400
+    monkeypatch.setattr(witness_offers, "MAX_OFFERS", 1)
+    first = asked.nonce("w1")
+    refused = asked.nonce("w2")
+    assert refused.status_code == 422 and "too many nonces" in refused.json()["message"]
+    ledger = started(
+        log_key, beacon=witness_beacon_of([(asked.witness, bytes.fromhex(first.json()["commitment"]))])
+    )
+    assert asked.open(ledger).status_code == 200
+    assert asked.nonce("w2").status_code == 200
+
+
+def test_the_state_is_durable_before_the_answer(asked: Asked, log_key: SigningKey, tmp_path: Path) -> None:
+    ledger = started(log_key)
+    asked.open(ledger)
+    assert Witness(tmp_path / "w.example").last(LOG) == (1, ledger.tree.root())
