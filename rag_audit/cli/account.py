@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_audit.cli.common import PATH, SOCKET, Group, emit, json_option, say, verifier_key
+from rag_audit.cli.enrolling import approve, request, status
 from rag_audit.cli.options import model_option, whole_number
 from rag_audit.encoding.canonical import Json, jcs, parse_json, read_bytes, read_json
 from rag_audit.encoding.durable import replace_file
@@ -26,9 +27,10 @@ from rag_audit.formats.records import CountersignedReceipt, RosterEntry
 from rag_audit.formats.requests import MAX_ANSWER_BYTES, AnsweredDocument, DescribedDocument, SignedRequest
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.keys import VerifierKey
-from rag_audit.parties.account import Account, check_receipt, embedder_of, tokens_beyond
+from rag_audit.parties.account import Account, check_receipt, embedder_of
 from rag_audit.parties.prepared import Questions
 from rag_audit.parties.roster import add_to_roster
+from rag_audit.parties.tokens import tokens_beyond
 
 if TYPE_CHECKING:
     from rag_audit.client.sync import Client
@@ -39,6 +41,10 @@ MAX_LINE_BYTES = 65_536
 @click.group(cls=Group)
 def account() -> None:
     """Make accounts and put them on a provider's roster."""
+
+
+for _command in (request, approve, status):
+    account.add_command(_command)
 
 
 @account.command("new")

@@ -16,6 +16,7 @@ from rag_audit.errors import InvalidProof, NotSent, RequestRefused, SchemaError,
 from rag_audit.export.log import FinalLog
 from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.models import Hex32, Identifier, Model, Positive
+from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.receipts import OpenedReceipt, contradictions, open_receipt
 from rag_audit.formats.records import (
@@ -29,14 +30,12 @@ from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder, re_executable
 from rag_audit.index.embedders.declared import ManifestEmbedder
 from rag_audit.index.query import OpenedQuery
-from rag_audit.ledger.keys import SigningKey, VerifierKey
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.parties.answer_checks import check_documents, check_openings
 from rag_audit.parties.holdings import Holdings
+from rag_audit.parties.keyring import AccountKeys
 
 MAX_FILE_BYTES = 16 << 20
-MAX_TOKENS = 1 << 20
-"""A limit of tokens that no question within the limit of a request reaches."""
-KEY_FILE = "account.skey"
 
 
 class _Profile(Model):
@@ -62,7 +61,7 @@ class Account:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._key = SigningKey.load(directory / KEY_FILE)
+        self.keys = AccountKeys(directory)
         profile = _Profile.parse(
             read_json(directory / "account.json", max_bytes=MAX_FILE_BYTES), field="account.json"
         )
@@ -84,19 +83,26 @@ class Account:
             raise StoreError(
                 "the account's folder cannot be made", field=str(directory), found=exc.strerror
             ) from exc
-        SigningKey.generate(account).save(directory / KEY_FILE)
+        AccountKeys.create(directory, account)
         replace_file(directory / "account.json", profile.canonical())
         return cls(directory)
 
     @property
     def roster_entry(self) -> RosterEntry:
         """The account's public line for the provider's roster."""
-        key = self._key.verifier.public.hex()
+        key = self.keys.newest.verifier.public.hex()
         return RosterEntry(account=self.account, tenant=self.tenant, key=key, custody="account")
 
     def sign(self, message: bytes) -> bytes:
         """The account's Ed25519 signature of a message, for a program that keeps its requests itself."""
-        return self._key.sign(message)
+        return self.keys.newest.sign(message)
+
+    def used(self, window: Publication) -> tuple[int, int, bool]:
+        """How many of a window's queries the account has receipts of, how many the policy grants, and whether one more
+        waits for its answer."""
+        digest = window.opening_digest()
+        granted = Policy.parse(window.policy, field="policy").n
+        return self._answered(digest), granted, self._pending(digest) is not None
 
     def request(self, window: Publication, text: str, *, embedder: Embedder | None = None) -> SignedRequest:
         """The next signed request. Until it is answered or refused, another call returns the same request.
@@ -131,7 +137,7 @@ class Account:
             account=self.account,
             i=i,
             hq=hq,
-            sig=self._key.sign(message).hex(),
+            sig=self.keys.of(window, self.account).sign(message).hex(),
             query=text,
             salt=query.salt.hex(),
         )
@@ -233,7 +239,7 @@ class Account:
 
         :param disclose: whether to show query texts and salts too, so that the verifier can re-execute the embedder
         """
-        written = []
+        written, key = [], self.keys.of(window, self.account)
         for kept in self._receipts(window.opening_digest()):
             disclosed = DisclosedQuery(query=kept.query, salt=kept.salt) if disclose else None
             draft = CountersignedReceipt(
@@ -244,7 +250,7 @@ class Account:
                 disclosed=disclosed,
                 sig="0" * 128,
             )
-            signed = draft.model_copy(update={"sig": self._key.sign(draft.message()).hex()})
+            signed = draft.model_copy(update={"sig": key.sign(draft.message()).hex()})
             path = folder / f"{self.account}-{kept.i}.json"
             folder.mkdir(parents=True, exist_ok=True)
             replace_file(path, signed.canonical())
@@ -353,19 +359,6 @@ def embedder_of(window: Publication, model: Path | None = None) -> Embedder:
     if embedder.manifest() != part:
         raise SchemaError("this release's embedder is not the committed one", field="embedder", expected=part)
     return embedder
-
-
-def tokens_beyond(window: Publication, text: str, embedder: Embedder, model: Path | None = None) -> int:
-    """The number of a question's tokens beyond the policy's limit, at which every question is cut.
-
-    Only the account is told. A public mark would reveal something about a question that the ledger keeps secret.
-    """
-    part = check_manifest(window.embedder)["embedder"]
-    if not re_executable(part["kind"]):
-        part = part | {"tokens": part["tokens"] | {"query": MAX_TOKENS}}
-        return len(ManifestEmbedder(part).tokenize(text)) - len(embedder.tokenize(text))
-    whole = get_embedder(part["kind"], folder=model, query_tokens=MAX_TOKENS)
-    return len(whole.tokenize(text)) - len(embedder.tokenize(text))
 
 
 def check_receipt(

@@ -17,9 +17,10 @@ from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import get_embedder, manifest_digest
 from rag_audit.index.embedders.declared import ManifestEmbedder
-from rag_audit.parties.account import embedder_of, tokens_beyond
+from rag_audit.parties.account import embedder_of
 from rag_audit.parties.provider.reading import WindowReader
 from rag_audit.parties.provider.window import Window
+from rag_audit.parties.tokens import tokens_beyond
 from rag_audit.verify.verifier import verify_window
 from tests.embedders.test_endpoint import DIMENSION, EmbeddingServer, settings
 from tests.endpoint import serving

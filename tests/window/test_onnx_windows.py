@@ -24,8 +24,9 @@ from rag_audit.index.embedders import (
     published_constants,
 )
 from rag_audit.index.embedders.onnx import MODELS
-from rag_audit.parties.account import embedder_of, tokens_beyond
+from rag_audit.parties.account import embedder_of
 from rag_audit.parties.provider.window import Window
+from rag_audit.parties.tokens import tokens_beyond
 from rag_audit.verify.verifier import verify_window
 from tests.embedders.test_onnx import DIMENSION, folder
 from tests.window.simulator import ORIGIN, Service

@@ -1,0 +1,104 @@
+"""`rag-audit account request`, `approve` and `status`: enrolment by the account's own request, and what it has used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rag_audit.cli.common import PATH, emit, json_option
+from rag_audit.encoding.canonical import read_json
+from rag_audit.errors import RagAuditError, SchemaError
+from rag_audit.formats.enrolling import MAX_REQUEST_BYTES, EnrolmentRequest
+from rag_audit.formats.publication import Publication
+from rag_audit.parties.account import Account
+from rag_audit.parties.roster import admit
+
+
+@click.command("request")
+@click.argument("directory", type=PATH)
+@click.option("--origin", required=True, help="the provider's ledger name, as its openings have it")
+@click.option("--window", required=True, help="the id of the window that the account wants to be in")
+@click.option(
+    "--rotate", is_flag=True, help="make a new key, which replaces the account's key from that window on"
+)
+def request(directory: Path, origin: str, window: str, rotate: bool) -> None:
+    """Print a signed request to be put on a provider's roster, for `account approve`.
+
+    With --rotate the old key signs the new one. Both are kept: each signs in the windows whose roster has it. A request
+    that got lost is made again without --rotate.
+    """
+    asker = Account(directory)
+    if rotate:
+        asker.keys.renew(asker.account)
+    made = EnrolmentRequest.sign(
+        asker.roster_entry, asker.keys.newest, origin=origin, window=window, previous=asker.keys.before
+    )
+    click.echo(made.canonical().decode())
+
+
+@click.command("approve")
+@click.argument("roster", type=PATH)
+@click.argument("folder", type=PATH)
+@click.option("--origin", required=True, help="the provider's ledger name")
+@click.option("--window", required=True, help="the id of the window that the roster is for")
+@click.option("--account", "named", multiple=True, help="approve this account's request; repeat")
+@click.option("--all", "every", is_flag=True, help="approve every request that is signed as it should be")
+@click.option(
+    "--lost", multiple=True, help="approve this account's request though it has lost its old key; repeat"
+)
+@json_option
+def approve(
+    roster: Path,
+    folder: Path,
+    origin: str,
+    window: str,
+    named: tuple[str, ...],
+    every: bool,
+    lost: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Put the approved requests of FOLDER (one file each) on the ROSTER of the next window.
+
+    Without --account, --all or --lost it says what waits, and changes nothing. A request that is not signed as it
+    should be, or is for another provider or window, is named and never approved.
+    """
+    if not folder.is_dir():
+        raise SchemaError("there is no folder of requests", field=str(folder))
+    good: dict[str, EnrolmentRequest] = {}
+    bad: dict[str, str] = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            found = EnrolmentRequest.parse(read_json(path, max_bytes=MAX_REQUEST_BYTES), field=path.name)
+            found.check(origin=origin, window=window)
+        except RagAuditError as exc:
+            bad[path.name] = str(exc)
+            continue
+        if found.account in good and good[found.account] != found:
+            raise SchemaError("two requests are for one account", field=path.name, found=found.account,
+                              hint="remove the one that is not meant")  # fmt: skip
+        good[found.account] = found
+    if unknown := sorted({*named, *lost} - good.keys()):
+        raise SchemaError("there is no request of this account that can be approved", field=unknown[0])
+    chosen = [r for name, r in good.items() if every or name in named or name in lost]
+    added, replaced = admit(roster, chosen, lost=lost) if chosen else ([], [])
+    waiting = [name for name in good if name not in {r.account for r in chosen}]
+    value = {"added": added, "replaced": replaced, "waiting": waiting, "refused": bad}
+    lines = [f"{len(added)} added, {len(replaced)} replaced, {len(waiting)} waiting, {len(bad)} refused"]
+    lines += [f"waiting: {name}, {good[name].tenant}, key {good[name].key}" for name in waiting]
+    emit(value, as_json, [*lines, *(f"refused: {name}: {why}" for name, why in bad.items())])
+
+
+@click.command("status")
+@click.argument("directory", type=PATH)
+@click.option("--window", "public", type=PATH, required=True, help="the window's public folder")
+@json_option
+def status(directory: Path, public: Path, as_json: bool) -> None:
+    """Say how many of a window's queries the account has used, from its own receipts, and how many are left."""
+    asker, window = Account(directory), Publication.load(public)
+    window.check()
+    used, granted, pending = asker.used(window)
+    value = {"account": asker.account, "window": window.parsed_opening().window, "used": used,
+             "left": max(0, granted - used - pending), "n": granted, "unanswered": int(pending)}  # fmt: skip
+    text = f"{used} of {granted} queries used, {value['left']} left"
+    emit(value, as_json, text + (", 1 waits for its answer: repeat it" if pending else ""))
