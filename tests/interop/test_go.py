@@ -1,6 +1,6 @@
 """Tools that nobody here wrote, from the Go ecosystem: a C2SP witness, and readers of proofs, checkpoints and tiles.
 
-The programs are in `witness/` and `reader/`; their modules come from the Go module proxy, pinned by `go.sum`. Without
+The programs are in `client/`, `reader/` and `witness/`; their modules come from the Go module proxy, pinned by `go.sum`. Without
 Go, or without a proxy that has them, these tests say so and are skipped.
 """
 
@@ -32,8 +32,14 @@ from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import parse_note
+from rag_audit.ledger.submission import read_cosignature
 from rag_audit.ledger.tlog_proof import TlogProof
+from rag_audit.parties.provider.submitting import Remote, Submitting, WitnessSaidNo
 from rag_audit.parties.provider.window import Window
+from rag_audit.parties.witness_offers import Offers
+from rag_audit.serving.limits import Limits
+from rag_audit.serving.service import Server, listen
+from rag_audit.serving.witness import Provider, WitnessApplication, WitnessService
 from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import ORIGIN, QUESTIONS, Clock, Service
 from tests.window.test_export import LINE
@@ -44,21 +50,21 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the programs `witness` and `reader`."""
+    """A folder with the programs `client`, `reader` and `witness`."""
     go = shutil.which("go")
     if go is None:
         pytest.skip("NOT RUN: no Go toolchain, so no independent witness and no independent reader")
     environment = {**os.environ, "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
     # Which modules the programs need, without others that their authors' go.mod files name.
     fetched = subprocess.run(
-        [go, "list", "-deps", "./witness", "./reader"],
+        [go, "list", "-deps", "./client", "./reader", "./witness"],
         cwd=HERE, env=environment, capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     if fetched.returncode and "reading http" in fetched.stderr:
         pytest.skip(f"NOT RUN: the Go module proxy does not give the pinned modules: {fetched.stderr[-400:]}")
     folder = tmp_path_factory.mktemp("go")
     built = subprocess.run(
-        [go, "build", "-o", f"{folder}{os.sep}", "./witness", "./reader"],
+        [go, "build", "-o", f"{folder}{os.sep}", "./client", "./reader", "./witness"],
         cwd=HERE, env=environment, capture_output=True, text=True, check=False, timeout=1800,
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
@@ -71,6 +77,11 @@ class GoWitness:
 
     address: str
     vkey: VerifierKey
+
+    @property
+    def remote(self) -> Remote:
+        """The witness as our client knows it."""
+        return Remote(self.vkey, f"http://{self.address}", plain=True, patience_s=60)
 
     def ask(self, note: str, old: int = 0, proof: Sequence[bytes] = ()) -> str:
         """The checkpoint with its cosignature added.
@@ -116,21 +127,26 @@ def trust_with(service: Service, window: Window, witness: GoWitness) -> Trust:
     return trust.model_copy(update={"quorum": 3, "witness": [*trust.witness, third]})
 
 
+def taken(path: Path | None) -> str:
+    """A note that our client left, which has it from the witness."""
+    assert path is not None
+    return path.read_text()
+
+
 def run(service: Service, witness: GoWitness, name: str, previous: PreviousWindow | None) -> Window:
     """One window with three witnesses, from its opening to its proofs."""
     known = [*(w.vkey for w in service.witnesses.values()), witness.vkey]
     window = service.commit(name, previous=previous, window=name, witnesses=known)
     public = window.directory / "public"
-    window.admit([witness.ask((public / "checkpoint-1.txt").read_text())])
+    asked = Submitting(public, service.key.verifier, known)
+    window.admit([taken(asked.cosign(witness.remote))])
     service.cosign_opening(window)
     assert window.status == "active"
     service.clock.now = window.opening.opens_at
     service.ask(window, "law-1", QUESTIONS["law"][0])
     service.finish(window)
     assert window.status == "closed"  # not final: the third is still to cosign
-    file = WindowFile.load(public)
-    tree = HashTree(leaf_hash(jcs(e)) for e in file.entries)
-    window.admit([witness.ask(file.final_checkpoint, 1, tree.consistency_path(1, tree.size))])
+    window.admit([taken(asked.cosign(witness.remote))])
     assert window.status == "final"
     window.prove()
     service.clock.now = window.opening.closes_at + 1
@@ -168,6 +184,65 @@ def test_an_independent_witness_refuses_what_is_no_log(service: Service, go_witn
         go_witness.ask(str(other.sign(service.key)))
     assert refused.value.code == 404
     refused.value.close()
+
+
+def test_our_client_follows_an_independent_witness_s_conflicts(
+    service: Service, go_witness: GoWitness
+) -> None:
+    """The witness knows another size than our client expects, and says so in its own words; a fork it refuses."""
+    known = [*(w.vkey for w in service.witnesses.values()), go_witness.vkey]
+    with service.commit("w-1", window="w-1", witnesses=known) as window:
+        public = window.directory / "public"
+        asked = Submitting(public, service.key.verifier, known)
+        window.admit([taken(asked.cosign(go_witness.remote))])
+        service.cosign_opening(window)
+        service.clock.now = window.opening.opens_at
+        service.ask(window, "law-1", QUESTIONS["law"][0])
+        service.finish(window)
+        file = WindowFile.load(public)
+        tree = HashTree(leaf_hash(jcs(e)) for e in file.entries)
+        # Somebody else has submitted a checkpoint in between, so the size that our client expects is another.
+        middle = Checkpoint(window.opening.log, 2, tree.root(2)).sign(service.key)
+        go_witness.ask(str(middle), 1, tree.consistency_path(1, 2))
+        window.admit([taken(asked.cosign(go_witness.remote))])
+        assert window.status == "final"
+    other = Checkpoint(file.final_head().origin, tree.size + 1, bytes(32)).sign(service.key)
+    with pytest.raises(WitnessSaidNo) as refused:
+        asked._follow(go_witness.remote, other, HashTree([leaf_hash(b"fork")] * (tree.size + 1)), tree.size)
+    assert "422" in str(refused.value.found)
+
+
+def test_an_independent_client_submits_to_our_witness(
+    programs: Path, service: Service, tmp_path: Path
+) -> None:
+    """transparency-dev's client of tlog-witness: growth, a conflict that it names, a proof that does not hold."""
+    member, limits = service.witnesses["w1"], Limits()
+    window = service.open()
+    service.ask(window, "law-1", QUESTIONS["law"][0])
+    provider = Provider(ORIGIN, service.key.verifier)
+    app = WitnessApplication(
+        WitnessService(member, Offers(tmp_path / "w1", member), [provider]), limits, print
+    )
+    entries = [jcs(e.dump()) for e in window.state.entries]
+    tree, log = HashTree(leaf_hash(e) for e in entries), window.opening.log
+    window.shut()
+    note = Checkpoint(log, tree.size, tree.root()).sign(service.key)
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.write_text(str(note))
+
+    def submit(url: str, old: int, path: Sequence[bytes]) -> str:
+        hashes = [base64.b64encode(h).decode() for h in path]
+        done = subprocess.run([programs / "client", url, checkpoint, str(old), *hashes],
+                              capture_output=True, text=True, check=False, timeout=60)  # fmt: skip
+        return done.stdout if done.returncode == 0 else f"refused: {done.stderr.strip()}"
+
+    with Server(app, listen("127.0.0.1", 0), limits) as server:
+        server.start()
+        assert submit(server.url, 0, []).strip() == "conflict: 1"
+        assert "proof" in submit(server.url, 1, [bytes(32)])
+        lines = submit(server.url, 1, tree.consistency_path(1))
+    signed = read_cosignature(note, lines.encode(), member.vkey, field="w1")
+    assert len(signed.signatures) == 2 and member.last(log) == (tree.size, tree.root())
 
 
 def read(programs: Path, *arguments: object) -> str:
