@@ -1,0 +1,131 @@
+"""docs/quickstart.md as a newcomer follows it: every command as it stands, with a shorter window and free ports."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sources.test_files import pdf
+
+PAGE = (Path(__file__).parents[2] / "docs" / "quickstart.md").read_text()
+PATIENCE_S = 600
+TEXTS = (
+    "The landlord pays for the heating.",
+    "Pets are allowed.",
+    "Rent is due on the first day of each month.",
+)
+pytestmark = pytest.mark.full
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+class Newcomer:
+    """A shell in an empty folder. What it leaves running ends with the test."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.ports = root, {port: free_port() for port in ("8080", "8091", "8092")}
+        self.running: list[subprocess.Popen[bytes]] = []
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self.environment = {**os.environ, "PATH": path}
+
+    def text(self, block: str) -> str:
+        for port, free in self.ports.items():
+            block = block.replace(f":{port}", f":{free}")
+        return block
+
+    def run(self, block: str) -> str:
+        """The lines of a block, one after another; those that end in & go on."""
+        out = ""
+        for line in self.text(block).splitlines():
+            if line.startswith("pip install") or not line:
+                continue
+            if line.endswith("&"):
+                with (self.root / "log.txt").open("ab") as log:
+                    self.running.append(
+                        subprocess.Popen(
+                            ["bash", "-c", f"exec {line[:-1]}"],
+                            cwd=self.root,
+                            env=self.environment,
+                            stdout=log,
+                            stderr=log,
+                        )
+                    )
+                continue
+            done = subprocess.run(["bash", "-c", line], cwd=self.root, env=self.environment, capture_output=True,
+                                  text=True, check=False)  # fmt: skip
+            assert done.returncode == 0, (line, done.stdout, done.stderr, self.log())
+            out += done.stdout
+        return out
+
+    def until(self, line: str, wanted: str) -> None:
+        """Ask again and again, until it is said."""
+        end, found = time.monotonic() + PATIENCE_S, ""
+        while wanted not in found:
+            assert time.monotonic() < end, (wanted, found, self.log())
+            time.sleep(0.5)
+            done = subprocess.run(["bash", "-c", self.text(line)], cwd=self.root, env=self.environment,
+                                  capture_output=True, text=True, check=False)  # fmt: skip
+            found = done.stdout + done.stderr
+
+    def log(self) -> str:
+        path = self.root / "log.txt"
+        return path.read_text()[-4000:] if path.exists() else ""
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
+    made = Newcomer(tmp_path)
+    try:
+        yield made
+    finally:
+        for process in made.running:
+            process.send_signal(signal.SIGTERM)
+        for process in made.running:
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def test_a_newcomer_gets_from_pdfs_to_a_verdict(newcomer: Newcomer) -> None:
+    root = newcomer.root
+    (root / "docs" / "law").mkdir(parents=True)
+    (root / "docs" / "law" / "lease.pdf").write_bytes(pdf(*TEXTS[:2]))
+    (root / "docs" / "law" / "rent.pdf").write_bytes(pdf(TEXTS[2]))
+    install, keys, promises, witnesses, service, question, verdict = blocks("sh")
+    for block in (install, keys, promises, witnesses):
+        newcomer.run(block)
+    (settings,) = blocks("toml")
+    for name in ("w1", "w2"):
+        settings = settings.replace(f"the line in {name}.pub", (root / f"{name}.pub").read_text().strip())
+    settings = settings.replace('lasts = "10m"', 'lasts = "60s"').replace('lead = "1m"', 'lead = "20s"')
+    (root / "provider.toml").write_text(newcomer.text(settings))
+    start, status = service.splitlines()
+    newcomer.run(start)
+    newcomer.until(status, "queries until")
+    # Each text is left out of the sample with a chance of one in ten.
+    answer = newcomer.run(question)
+    assert any(text in answer for text in TEXTS), answer
+    assert newcomer.running[-1].wait(PATIENCE_S) == 0, newcomer.log()
+    first = newcomer.run(verdict).splitlines()[1]
+    assert first.startswith("PASS ") and "records=1 receipts=1 a1=proved" in first, first
+    shutil.rmtree(root / "run")
