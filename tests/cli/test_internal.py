@@ -190,7 +190,15 @@ def test_a_package_of_another_role_is_named_with_what_installs_it(words: list[st
 def test_every_optional_package_names_its_extra() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     found = {(re.split(r"[\[>]", need)[0], extra) for extra, needs in extras.items() for need in needs}
-    distribution = {"prometheus_client": "prometheus-client", "faiss": "faiss-cpu", "sklearn": "scikit-learn",
-                    "sentence_transformers": "sentence-transformers", "bs4": "beautifulsoup4",
-                    "qdrant_client": "qdrant-client"}  # fmt: skip
+    distribution = {
+        "bs4": "beautifulsoup4",
+        "faiss": "faiss-cpu",
+        "haystack": "haystack-ai",
+        "langchain_core": "langchain-core",
+        "llama_index": "llama-index-core",
+        "prometheus_client": "prometheus-client",
+        "qdrant_client": "qdrant-client",
+        "sentence_transformers": "sentence-transformers",
+        "sklearn": "scikit-learn",
+    }
     assert {(distribution.get(name, name), extra) for name, extra in EXTRAS.items()} <= found
