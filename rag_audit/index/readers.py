@@ -15,7 +15,8 @@ from rag_audit.errors import EncodingError, RagAuditError
 from rag_audit.errors.extras import missing
 
 if TYPE_CHECKING:
-    from bs4 import BeautifulSoup, Tag
+    from bs4 import BeautifulSoup
+    from bs4.element import Tag
 
 MAX_DOCUMENT_BYTES = 1 << 30
 MAX_NAME = 500
@@ -87,6 +88,13 @@ _BLOCKS = [
 ]
 """Elements that stand on lines of their own."""
 _UNSEEN = ["script", "style", "template", "noscript", "head"]
+_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+_AROUND = {
+    **dict.fromkeys(_BLOCKS, "\n\n"),
+    **dict.fromkeys(["li", "tr", "dt", "dd"], "\n"),
+    **dict.fromkeys(["td", "th"], " "),
+}
+"""What stands before and after an element; only after a cell."""
 
 
 def _html(data: bytes, file: Path) -> list[Section]:
@@ -97,52 +105,62 @@ def _html(data: bytes, file: Path) -> list[Section]:
         raise missing("bs4") from exc
     page = BeautifulSoup(data, "html.parser")
     title = " ".join(page.title.get_text().split()) if page.title else ""
-    _flatten(page)
-    lines = (re.sub(r"[^\S\n]+", " ", line).strip() for line in page.get_text().split("\n"))
+    lines = (re.sub(r"[^\S\n]+", " ", line).strip() for line in _flattened(page).split("\n"))
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
     return [Section(text, {"title": title[:MAX_NAME]} if title else {})]
 
 
-def _flatten(page: BeautifulSoup) -> None:
-    """Leave line breaks of a page's text where a browser breaks lines."""
-    from bs4.element import NavigableString, PreformattedString
+def _flattened(page: BeautifulSoup) -> str:
+    """A page's text with line breaks where a browser breaks lines, and headings with the marks of Markdown.
 
-    for element in page.find_all(_UNSEEN):
-        element.decompose()
-    for string in page.find_all(string=True):
-        if isinstance(string, PreformattedString):  # a comment, or the type of the document
-            string.extract()
-        elif string.find_parent("pre") is None:
-            string.replace_with(NavigableString(re.sub(r"\s+", " ", string)))
-    for line in page.find_all("br"):
-        line.replace_with("\n")
-    for cell in page.find_all(["td", "th"]):
-        cell.insert_after(" ")
-    for block in page.find_all(_BLOCKS):
-        _apart(block)
+    One pass over all elements: those that nobody closes, such as `<p>`, are read as nested, thousands deep.
+    """
+    from bs4.element import NavigableString, PreformattedString, Tag
 
+    out: list[str] = []
+    above: list[Tag] = [page]
+    unseen = preformatted = 0
+    heading: Tag | None = None  # the outermost; what stands inside it is its text
+    begun = 0  # where that begins in `out`
 
-def _apart(block: Tag) -> None:
-    if re.fullmatch("h[1-6]", block.name):
-        block.string = f"{'#' * int(block.name[1])} {' '.join(block.get_text().split())}"
-    around = "\n" if block.name in ("li", "tr", "dt", "dd") else "\n\n"
-    block.insert_before(around)
-    block.insert_after(around)
+    def end(tag: Tag) -> None:
+        nonlocal unseen, preformatted, heading
+        unseen -= tag.name in _UNSEEN
+        preformatted -= tag.name == "pre"
+        if tag is heading:
+            out[begun:] = [f"{'#' * int(tag.name[1])} {' '.join(''.join(out[begun:]).split())}"]
+            heading = None
+        out.append(_AROUND.get(tag.name, ""))
+
+    for node in page.descendants:
+        while above[-1] is not node.parent:
+            end(above.pop())
+        if isinstance(node, Tag):
+            above.append(node)
+            unseen += node.name in _UNSEEN
+            preformatted += node.name == "pre"
+            if node.name not in ("td", "th"):
+                out.append("\n" if node.name == "br" else _AROUND.get(node.name, ""))
+            if heading is None and node.name in _HEADINGS:
+                heading, begun = node, len(out)
+        elif not unseen and isinstance(node, NavigableString) and not isinstance(node, PreformattedString):
+            out.append(node if preformatted else re.sub(r"\s+", " ", node))  # the others are comments
+    for tag in reversed(above):
+        end(tag)
+    return "".join(out)
 
 
 def _pdf(data: bytes, file: Path) -> list[Section]:
     """The pages that have text, with their numbers."""
     try:
         from pypdf import PdfReader
-        from pypdf.errors import PyPdfError
     except ImportError as exc:
         raise missing("pypdf") from exc
     try:
         reader = PdfReader(io.BytesIO(data))
         title = (reader.metadata.title if reader.metadata else None) or ""
         pages = [(number, page.extract_text()) for number, page in enumerate(reader.pages, 1)]
-    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as exc:
-        # A damaged file breaks the reader in any of these ways.
+    except Exception as exc:  # a damaged file breaks the reader in more ways than it has names for
         raise DocumentsError("the PDF file cannot be read", field=str(file), found=str(exc)[:200]) from exc
     found = [(number, _unbroken(text)) for number, text in pages if any(map(str.isalnum, text))]
     if not found:

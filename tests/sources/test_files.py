@@ -70,6 +70,21 @@ def test_html_is_read_as_a_browser_shows_it(tmp_path: Path) -> None:
     assert found.text == dedent(expected)
 
 
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<h1><div>Bail</div></h1><p>money", "# Bail\n\nmoney"),
+        ("<h1>Bail<h2>Bonds</h2></h1>of others", "# Bail Bonds\n\nof others"),
+        ("<head><noscript><style>no</style></noscript></head>text", "text"),
+        ("<p>a" * 20_000, "\n\n".join("a" * 20_000)),  # nobody has to close a paragraph
+    ],
+)
+def test_html_is_read_however_its_elements_are_nested(tmp_path: Path, page: str, text: str) -> None:
+    (tmp_path / "page.html").write_text(page)
+    [found] = read_file(tmp_path / "page.html")
+    assert found.text == text
+
+
 def test_pages_of_a_pdf_name_their_number(tmp_path: Path) -> None:
     (tmp_path / "law").mkdir()
     (tmp_path / "law" / "book.PDF").write_bytes(pdf("Bail is money.", "", "A bond is a promise."))
