@@ -19,7 +19,7 @@ CUTS = (
 )
 """Patterns between which a text is cut: paragraphs, lines, sentences, words."""
 _LINE = re.compile(
-    r"^(?:(?P<level>#{1,6})[ \t]+(?P<name>[^\n]*?)(?:[ \t]+#+)?[ \t]*$| {0,3}(?P<fence>`{3,}|~{3,}))",
+    r"^(?:(?P<level>#{1,6})[ \t]+(?P<name>[^\n]*)$| {0,3}(?P<fence>`{3,}|~{3,}))",
     re.MULTILINE,
 )
 """A heading of Markdown, or the edge of a block of code (CommonMark, "ATX headings", "Fenced code blocks"). Texts of
@@ -84,8 +84,10 @@ def _sections(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         if match["fence"] or fence:
             continue
         yield text[start : match.start()], tuple(above.values())
-        start, level = match.start(), len(match["level"])
-        above = {depth: name for depth, name in above.items() if depth < level} | {level: match["name"]}
+        start, level, name = match.start(), len(match["level"]), match["name"].rstrip(" \t")
+        if (marked := name.rstrip("#")) != name and (not marked or marked[-1] in " \t"):
+            name = marked.rstrip(" \t")  # a heading may end with such marks as well
+        above = {depth: above[depth] for depth in above if depth < level} | {level: name}
     yield text[start:], tuple(above.values())
 
 

@@ -118,6 +118,26 @@ def test_what_cannot_be_read_is_named_and_left_out_only_if_asked(
     assert [e.field for e in said] == [str(tmp_path / "bad.pdf")]
 
 
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("# A ##  ", "A"),
+        ("# A#", "A#"),
+        ("# A #\tb #", "A #\tb"),
+        ("#\tA \t#\t", "A"),
+        ("# #", ""),
+        ("# ##a", "##a"),
+    ],
+)
+def test_a_heading_is_named_without_its_marks(line: str, name: str) -> None:
+    assert [c.headings for c in chunks(f"{line}\nText.", Cutting(headings=True))] == [(name,)]
+
+
+def test_spaces_inside_a_heading_are_passed_once() -> None:
+    name = f"a{' ' * 200_000}b"  # it took half an hour to try each of them as the heading's end
+    assert [c.headings for c in chunks(f"# {name}", Cutting(headings=True))] == [(name,)] * 2
+
+
 def test_chunks_end_at_headings_and_name_them(tmp_path: Path) -> None:
     text = "Before.\n\n# A\n\nOne.\n\n## B ##\n\nTwo.\n\n```\n# no heading\n```\n\n# C\n\nThree.\n"
     assert list(chunks(text, Cutting(headings=True))) == [
