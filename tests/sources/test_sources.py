@@ -182,3 +182,9 @@ def test_a_password_stands_in_no_error(tmp_path: Path) -> None:
     done = run(place, "--query", "SELECT 1", "--out", tmp_path / "out", "--tenant", "law")
     assert done.exit_code == 2 and "cret" not in done.stderr and "does not answer" in done.stderr, done.stderr
     assert _without_password(place) == "postgresql://me:***@127.0.0.1:1/db"
+    for place in (
+        "postgresql://[::1/db?password=secret",
+        "postgresql://me:sec/ret@127.0.0.1:1/db?user=a&password=secret",
+    ):
+        done = run(place, "--query", "SELECT 1", "--out", tmp_path / "out", "--tenant", "law")
+        assert done.exit_code == 2 and "ret" not in done.stderr, done.stderr

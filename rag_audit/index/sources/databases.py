@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from rag_audit.errors import SetupError
 from rag_audit.errors.extras import missing
@@ -42,10 +42,9 @@ def postgresql(asked: Asked) -> Iterator[Row]:
                 cursor.execute(asked.query)  # the operator's own statement
                 yield from cursor
     except psycopg.Error as exc:
-        raise DocumentsError(
-            "the database does not answer with documents", field=_without_password(asked.place),
-            found=str(exc).strip()[:300],
-        ) from exc  # fmt: skip
+        shown = _without_password(asked.place)
+        raise DocumentsError("the database does not answer with documents", field=shown,
+                             found=str(exc).replace(asked.place, shown).strip()[:300]) from exc  # fmt: skip
 
 
 def qdrant(asked: Asked) -> Iterator[Row]:
@@ -95,7 +94,6 @@ def _points(client: QdrantClient, collection: str) -> Iterator[Row]:
 
 
 def _without_password(place: str) -> str:
-    parts = urlsplit(place)
-    if parts.password is None:
-        return place
-    return place.replace(f":{parts.password}@", ":***@", 1)
+    """A database's address as an error shows it. libpq takes a password before the host and among the parameters."""
+    shown = re.sub(r"(?<=[?&])((?:ssl)?password)=[^&]*", r"\1=***", place)
+    return re.sub(r"(//[^/@:]*):.*@", r"\1:***@", shown)
