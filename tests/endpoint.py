@@ -61,10 +61,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.keys.append(self.headers["Authorization"])
         self.server.paths.append(self.path)
         fault = self.server.faults.pop(0) if self.server.faults else "well"
-        if fault in ("429", "500", "400"):
-            self.send_response(int(fault))
-            if fault == "429":
-                self.send_header("Retry-After", "7")
+        if fault in ("429", "500", "400", "429 soon"):
+            self.send_response(int(fault[:3]))
+            if fault.startswith("429"):
+                self.send_header("Retry-After", "7" if fault == "429" else "\xb2")
             self.end_headers()
             self.wfile.write(f"no: {self.headers['Authorization']}".encode())
             return

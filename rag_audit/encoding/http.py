@@ -15,6 +15,8 @@ from rag_audit.errors import EndpointError
 
 LONGEST_WAIT_S = 60.0
 MAX_REPLY_BYTES = 4 << 20
+_SAID_BYTES = 1 << 16
+"""What is read of a refusal: more than any key, so that none is cut in two."""
 
 T = TypeVar("T")
 
@@ -125,14 +127,17 @@ class Caller:
         finally:
             connection.close()
 
+    def _unkeyed(self, said: str) -> str:
+        """What an endpoint says, without the key, which it may repeat; before any of it is cut off."""
+        return said if self.key is None else said.replace(self.key, "(the key)")
+
     def _refused(self, response: http.client.HTTPResponse) -> None:
-        status, said = response.status, response.read(300).decode(errors="replace")
+        status = response.status
         if status == 429 or status >= 500:
             after = response.getheader("Retry-After") or ""
-            wait = float(after) if after.replace(".", "", 1).isdigit() else None
+            wait = float(after) if after.isascii() and after.replace(".", "", 1).isdigit() else None
             raise Again("rate-limited (429)" if status == 429 else f"status {status}", wait)
-        if self.key is not None:
-            said = said.replace(self.key, "(the key)")  # an endpoint may repeat what it was sent
+        said = self._unkeyed(response.read(_SAID_BYTES).decode(errors="replace"))
         raise EndpointError(
             f"the {self.what} refuses the question", field=self.url, expected="status 200",
             found=f"status {status}: {said[:120]}",
@@ -155,7 +160,8 @@ def json_object(data: bytes) -> dict[str, Any]:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
-        raise Again(f"nonsense: not JSON ({data[:40]!r})") from None
+        # What it is instead is not shown: an endpoint may repeat the key that it was sent.
+        raise Again(f"nonsense: {len(data)} bytes that are not JSON") from None
     if not isinstance(value, dict):
         raise Again("nonsense: no JSON object")
     return value

@@ -116,7 +116,7 @@ def test_an_empty_text_is_not_sent(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "waited"),
-    [("429", [7.0]), ("500", [1.0]), ("nonsense", [1.0]), ("fewer", [1.0]), ("twice", [1.0]), ("words", [1.0]),
+    [("429", [7.0]), ("429 soon", [1.0]), ("500", [1.0]), ("nonsense", [1.0]), ("fewer", [1.0]), ("twice", [1.0]), ("words", [1.0]),
      ("true", [1.0])],
 )  # fmt: skip
 def test_what_may_pass_is_asked_again(tmp_path: Path, fault: str, waited: Sequence[float]) -> None:
@@ -186,6 +186,13 @@ def test_the_key_comes_from_the_environment_and_goes_nowhere_else(
     shown = [refused.value.diagnostics(), str(refused.value), repr(vars(made)), json.dumps(made.manifest()),
              *capfd.readouterr()]  # fmt: skip
     assert not [text for text in shown if KEY in text]
+    long = "k" * 2000  # as tokens are that say whose they are
+    monkeypatch.setenv("TESTED_KEY", long)
+    with serving(EmbeddingServer(["400"])) as server:
+        made = embedder(settings(tmp_path, server.url, key_env="TESTED_KEY"))
+        with pytest.raises(EndpointError) as refused:
+            made.embed_query("a")
+    assert "kk" not in refused.value.diagnostics() and "(the key)" in str(refused.value.found)
     monkeypatch.setenv("TESTED_KEY", f"{KEY}\r\nX: y")
     with pytest.raises(SetupError) as caught:
         made.embed_query("a")
