@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rag_audit.formats.publics import StaticTable
 
 MOST_VECTORS = 1 << 21
-"""The vectors that a cache keeps; beyond them those go that were used longest ago."""
+"""The vectors that a cache keeps; beyond them an eighth goes, those that were used longest ago."""
 _APPLICATION_ID = 0x52_41_56_43
 _SCHEMA = (
     "CREATE TABLE vector (key BLOB PRIMARY KEY, used INTEGER NOT NULL, digest BLOB NOT NULL,"
@@ -41,6 +41,8 @@ _ASKED = 512
 """Keys in one statement."""
 _RUN = 256
 """Texts that are embedded before their vectors are kept: an interruption, or an endpoint that fails, costs no more."""
+_SPARE = 8
+"""A full cache is emptied by this part at once: that is a pass over the whole file, too much for every few texts."""
 _WAIT_S = 5.0
 """How long another process may hold the file."""
 
@@ -239,7 +241,8 @@ class CachedEmbedder:
             self._count += len(rows)
             if self._count > self._most:
                 self._db.execute("DELETE FROM vector WHERE key IN (SELECT key FROM vector ORDER BY used LIMIT "
-                                 "max(0, (SELECT count(*) FROM vector) - ?))", (self._most,))  # fmt: skip
+                                 "max(0, (SELECT count(*) FROM vector) - ?))",
+                                 (self._most - self._most // _SPARE,))  # fmt: skip
                 self._count = self._db.execute("SELECT count(*) FROM vector").fetchone()[0]
             self._db.execute("COMMIT")
         except sqlite3.Error as exc:

@@ -116,6 +116,17 @@ def test_the_cache_is_bounded_and_drops_what_was_used_longest_ago(path: Path) ->
     assert embed(path, ["one"])[0] == ["one"]
 
 
+def test_a_full_cache_is_not_searched_for_each_run_of_texts(path: Path) -> None:
+    passes: list[str] = []
+    with CachedEmbedder(get_embedder(), path, say=print, most=800) as cached:
+        assert cached._db is not None
+        cached._db.set_trace_callback(lambda said: passes.append(said) if said.startswith("DELETE") else None)
+        for first in range(0, 1200, 20):
+            cached.embed_documents([f"text {n}" for n in range(first, first + 20)])
+        assert 1 <= len(passes) <= 5
+        assert 700 <= cached._db.execute("SELECT count(*) FROM vector").fetchone()[0] <= 800
+
+
 def test_an_error_names_the_document_by_its_own_number(path: Path) -> None:
     embed(path)
     with CachedEmbedder(get_embedder(), path, say=print) as cached, pytest.raises(NothingToEmbed) as caught:
