@@ -42,9 +42,13 @@ class Questions:
         """Write a question down, durably.
 
         :raises NothingToEmbed: the question is empty
-        :raises SizeError: there are `MAX_PREPARED` questions already
+        :raises SizeError: there are `MAX_PREPARED` questions already, or the question is too long to be read back
         """
         embedder.embed_query(text)  # what has no vector is refused here, and not when it is asked
+        data = Prepared(opening=self._opening, query=text).canonical()
+        if len(data) > MAX_QUESTION_BYTES:
+            raise SizeError("the question is too long", field="query",
+                            expected=f"at most {MAX_QUESTION_BYTES} bytes of JSON", found=f"{len(data)}")  # fmt: skip
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as exc:
@@ -55,7 +59,7 @@ class Questions:
                             expected=f"at most {MAX_PREPARED}", found=f"{len(names)}")  # fmt: skip
         number = 1 + (int(names[-1].split("-")[1]) if names else 0)
         path = self._folder / f"{self._opening[:16]}-{number:08}-{secrets.token_hex(4)}.json"
-        replace_file(path, Prepared(opening=self._opening, query=text).canonical(), mode=0o600)
+        replace_file(path, data, mode=0o600)
         return path
 
     def __iter__(self) -> Iterator[tuple[Path, str]]:
@@ -69,4 +73,5 @@ class Questions:
                 yield path, kept.query
 
     def _paths(self) -> list[Path]:
-        return sorted(self._folder.glob(f"{self._opening[:16]}-*-*.json"))
+        numbers = "[0-9]" * 8
+        return sorted(self._folder.glob(f"{self._opening[:16]}-{numbers}-*.json"))

@@ -424,6 +424,16 @@ def test_questions_that_are_written_down_block_nothing(
         assert run(*wrong, *told).exit_code == 2
 
 
+def test_a_question_that_could_not_be_read_back_is_not_written_down(served: Served, tmp_path: Path) -> None:
+    questions, embedder = Questions(tmp_path, served.publication), embedder_of(served.publication)
+    questions.add("question", embedder)
+    with pytest.raises(SizeError, match="too long"):
+        questions.add("question " * 40_000, embedder)
+    (tmp_path / "prepared" / f"{served.publication.opening_digest()[:16]}-mine-.json").write_text("{}")
+    questions.add("another", embedder)
+    assert [text for _, text in questions] == ["question", "another"]
+
+
 def test_many_prepared_questions_stay_in_order(served: Served, tmp_path: Path) -> None:
     questions, embedder = Questions(tmp_path, served.publication), embedder_of(served.publication)
     for number in range(12):
