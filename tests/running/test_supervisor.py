@@ -284,10 +284,13 @@ def test_a_challenge_is_answered_and_answered_once(play: Play, tmp_path: Path) -
     notes = play.public("w-1") / "notes"
     (notes / "challenge-a.txt").write_text(play.service.challenge(window))  # type: ignore[arg-type]
     (notes / "challenge-b.txt").write_text("no note\n")
+    (notes / "challenge-0.txt").write_bytes(b"\xff")
+    (notes / "challenge-1.txt").mkdir()
     acts = play.settle(run)
     assert "challenge w-1/challenge-a.txt" in acts
     assert any("2 proofs made for challenge-a.txt" in line or "4 proofs made" in line for line in play.said)
-    assert any("challenge-b.txt is not answered" in line for line in play.said)
+    for name in ("0", "1", "b"):
+        assert sum(f"challenge-{name}.txt is not answered" in line for line in play.said) == 1
     assert run.stop(1)
     again = play.supervisor()
     assert not any("challenge-a" in act for act in play.settle(again))

@@ -309,7 +309,13 @@ class Supervisor:
                 job = f"challenge {name}/{path.name}"
                 if path in self._tried or self._jobs.busy(job):
                     continue
-                if digest_hex(read_text(path, max_bytes=MAX_NOTE_BYTES)) in self.shelf.state.answered:
+                try:
+                    digest = digest_hex(read_text(path, max_bytes=MAX_NOTE_BYTES))
+                except RagAuditError as exc:  # whoever leaves it must not keep the others from their answers
+                    self._tried.add(path)
+                    self._say(f"{name}: {path.name} is not answered: {exc}")
+                    continue
+                if digest in self.shelf.state.answered:
                     continue
                 self._tried.add(path)
                 self._jobs.start(job, lambda p=place, n=path: self._answer(p, n))  # type: ignore[misc]
