@@ -14,11 +14,12 @@ RESERVED = 256
 
 
 def most_connections(limits: Limits) -> int:
-    """The most connections that a service takes: its limit, as far as the process may open so many files."""
+    """The most connections that a service takes: its limit, as far as the process may open twice so many files, since
+    a connection may be sent a public file."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed == resource.RLIM_INFINITY:
         return limits.connections
-    return min(limits.connections, max(allowed - RESERVED, 1))
+    return min(limits.connections, max((allowed - RESERVED) // 2, 1))
 
 
 def protocol(limits: Limits) -> type[asyncio.Protocol]:

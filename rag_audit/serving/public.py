@@ -13,10 +13,12 @@ import stat
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from email.utils import formatdate
+from io import FileIO
 from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from rag_audit.parties.provider.window import Window
 from rag_audit.serving.desk import Desk, Windows
@@ -87,7 +89,7 @@ class Public:
             data = await self.desk.do(1, self._log(window).file, name)
             return _missing() if data is None else _bytes(request, data, headers)
         opened = await self.desk.do(1, open_public, window.context.layout.public.folder, name)
-        return _missing() if opened is None else self._file(request, *opened, headers)
+        return _missing() if opened is None else self._whole(request, *opened, headers)
 
     def _log(self, window: Window) -> LiveLog:
         log = self._logs.get(window.opening_digest)
@@ -95,32 +97,42 @@ class Public:
             self._logs = {window.opening_digest: (log := LiveLog(window))}  # the tiles of one window are kept
         return log
 
-    def _file(
-        self, request: Request, handle: int, found: os.stat_result, headers: dict[str, str]
+    def _whole(
+        self, request: Request, file: FileIO, found: os.stat_result, headers: dict[str, str]
     ) -> Response:
         # Files are replaced and never written to, so inode, time and size tell two contents apart.
         headers["ETag"] = f'"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"'
         headers["Last-Modified"] = formatdate(found.st_mtime, usegmt=True)
         if _same(request, headers["ETag"]) or request.method == "HEAD":
-            os.close(handle)
+            file.close()
             if request.method == "HEAD" and not _same(request, headers["ETag"]):
                 return Response(headers={**headers, "Content-Length": str(found.st_size)})
             return Response(status_code=304, headers=headers)
         headers["Content-Length"] = str(found.st_size)
-        return StreamingResponse(self._parts(handle), headers=headers)
+        return _Streamed(file, self._parts(file), headers)
 
-    async def _parts(self, handle: int) -> AsyncIterator[bytes]:
-        try:
-            while part := await self.desk.do(0, os.read, handle, _CHUNK):
-                yield part
-        finally:
-            os.close(handle)
+    async def _parts(self, file: FileIO) -> AsyncIterator[bytes]:
+        while part := await self.desk.do(0, file.read, _CHUNK):
+            yield part
 
 
-def open_public(folder: Path, name: str) -> tuple[int, os.stat_result] | None:
+class _Streamed(StreamingResponse):
+    """A file's content. The file is closed with the response, also if its client left before the first part."""
+
+    def __init__(self, file: FileIO, parts: AsyncIterator[bytes], headers: dict[str, str]) -> None:
+        super().__init__(parts, headers=headers)
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._file:
+            await super().__call__(scope, receive, send)
+
+
+def open_public(folder: Path, name: str) -> tuple[FileIO, os.stat_result] | None:
     """Open a file of a public folder, or None if there is none that others may read.
 
-    :returns: the open file, and what it is
+    :returns: the open file, and what it is. An object and no number: a thread that still reads a file whose client left
+        must find it closed, and not another file that has its number by then
     """
     place = -1
     try:
@@ -140,7 +152,7 @@ def open_public(folder: Path, name: str) -> tuple[int, os.stat_result] | None:
     found = os.fstat(handle)
     # Another name of a secret file is no link that could be told apart, but only its owner can read what it names.
     if stat.S_ISREG(found.st_mode) and found.st_mode & stat.S_IROTH:
-        return handle, found
+        return FileIO(handle), found
     os.close(handle)
     return None
 

@@ -98,8 +98,8 @@ def test_a_client_that_leaves_in_the_middle_disturbs_nobody(served: Served) -> N
     assert served.faults == []
 
 
-@pytest.mark.parametrize(("files", "most"), [(1024, 768), (100, 1), (1 << 20, 4096), (-1, 4096)])
-def test_connections_leave_files_for_the_ledger(
+@pytest.mark.parametrize(("files", "most"), [(1024, 384), (100, 1), (1 << 20, 4096), (-1, 4096)])
+def test_connections_and_what_they_are_sent_leave_files_for_the_ledger(
     monkeypatch: pytest.MonkeyPatch, files: int, most: int
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))

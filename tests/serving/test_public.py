@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from rag_audit.ledger.note import parse_note
 from rag_audit.ledger.tiles import export_tiles, read_tiles
 from rag_audit.ledger.tree import MerkleTree
 from rag_audit.parties.provider.window import Window
+from rag_audit.serving import public
+from rag_audit.serving.public import open_public
 from rag_audit.serving.tiles import CHECKPOINT_S, LiveLog
 from tests.serving.conftest import Served, serving
 from tests.window.simulator import Service
@@ -124,6 +127,31 @@ def test_links_to_what_is_not_public_are_not_followed(served: Served) -> None:
     for name in ("link", "second-name", "fifo", "folder"):
         assert served.get(f"/public/notes/{name}.txt").status == 404
     assert served.get("/public/notes/plain.txt").body == b"a note"
+
+
+def test_a_file_is_closed_though_its_client_left_before_the_first_part(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Any] = []
+
+    def recorded(folder: Path, name: str) -> Any:
+        opened.append(found := open_public(folder, name))
+        return found
+
+    async def send(message: Any) -> None:
+        raise ConnectionResetError
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(public, "open_public", recorded)
+    scope: dict[str, Any] = {
+        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "method": "GET",
+        "scheme": "http", "path": "/public/opening.json", "root_path": "", "query_string": b"", "headers": [],
+    }  # fmt: skip
+    asyncio.run(served.service.app(scope, receive, send))
+    [(file, _)] = opened
+    assert file.closed
 
 
 def test_files_of_any_size_arrive_whole(served: Served) -> None:
