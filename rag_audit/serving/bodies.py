@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from starlette.requests import ClientDisconnect, Request
 
@@ -33,13 +35,37 @@ class Bodies:
         self._limits = limits
         self.held = 0
 
-    async def read(self, request: Request, most: int, *, kind: str | None = "application/json") -> bytes:
-        """The body of a request.
+    @asynccontextmanager
+    async def taken(
+        self, request: Request, most: int, *, kind: str | None = "application/json"
+    ) -> AsyncIterator[bytes]:
+        """The body of a request, which counts as held until the block is left: what waits for an answer is in memory
+        as much as what is being received.
 
         :param kind: the content type that its header has to name, or None where any will do
         :raises Unreadable: it is of another type, too large, too slow, or there are too many others
         :raises Left: the client ended the connection
         """
+        parts: list[bytes] = []
+        held = 0
+        try:
+            try:
+                await self._receive(request, most, parts, kind)
+            finally:
+                held = sum(map(len, parts))
+            body = b"".join(parts)
+            parts.clear()
+            yield body
+        finally:
+            self.held -= held
+
+    async def read(self, request: Request, most: int, *, kind: str | None = "application/json") -> bytes:
+        """The body of a request, which counts as held while it is received alone (`taken`)."""
+        async with self.taken(request, most, kind=kind) as body:
+            return body
+
+    async def _receive(self, request: Request, most: int, parts: list[bytes], kind: str | None) -> None:
+        """Receive a body, and count as held whatever comes into the list."""
         given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (None, given):
             raise Unreadable(415, f"the content type is not {kind}")
@@ -48,8 +74,7 @@ class Bodies:
         length = request.headers.get("content-length", "")
         if length.isascii() and length.isdigit() and int(length[:18]) > received:
             raise long
-        parts: list[bytes] = []
-        size = held = 0
+        size = 0
         try:
             async with asyncio.timeout(self._limits.body_s):
                 async for part in request.stream():
@@ -59,7 +84,6 @@ class Bodies:
                     if size > most:
                         continue
                     parts.append(part)
-                    held += len(part)
                     self.held += len(part)
                     if self.held > self._limits.bodies_bytes:
                         raise Unreadable(429, "too many requests are being received")
@@ -69,8 +93,5 @@ class Bodies:
             ) from None
         except ClientDisconnect:
             raise Left from None
-        finally:
-            self.held -= held
         if size > most:
             raise long
-        return b"".join(parts)

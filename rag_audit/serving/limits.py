@@ -14,12 +14,12 @@ class Limits:
 
     :param request_bytes: the largest signed request
     :param batch: the most requests of one batch
-    :param bodies_bytes: the most of all bodies that are being received
+    :param bodies_bytes: the most of all bodies that are being received or wait for their answer
     :param waiting: the most requests that wait or are answered; one beyond them gets 429
     :param threads: threads that answer; more than there are processors, because an answer waits for the disk, and those
         that wait together are committed together
     :param reads: the most requests for public files that wait or are served from memory
-    :param connections: the most connections
+    :param connections: the most connections, each of which may need two of the files that the process may open
     :param header_s: how long a request's header may take to arrive, and how long a connection may be silent before it
     :param body_s: how long a request's body may take to arrive
     :param send_s: how long a client may read nothing of what is sent to it

@@ -21,7 +21,7 @@ class Metrics:
 
     :param window: the window that is served, or None
     :param answers: where requests are answered
-    :param held: bytes of the bodies that are being received
+    :param held: bytes of the bodies that are being received or wait for their answer
     """
 
     def __init__(self, window: Callable[[], Window | None], answers: Desk, held: Callable[[], int]) -> None:
@@ -58,7 +58,7 @@ class _Gauges(Collector):
         desk = self._answers
         yield _gauge("rag_audit_requests_in_service", "Requests that wait or are answered.", desk.taken)
         yield _gauge("rag_audit_requests_in_service_limit", "Beyond these a request gets 429.", desk.places)
-        yield _gauge("rag_audit_bodies_bytes", "Bytes of bodies that are being received.", self._held())
+        yield _gauge("rag_audit_bodies_bytes", "Bytes of bodies that are received or wait.", self._held())
         window = self._window()
         status = GaugeMetricFamily("rag_audit_window_status", "1 for the window's status.", labels=["status"])
         found = "none" if window is None else window.status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -67,14 +67,23 @@ class Queries:
 
     async def query(self, request: Request) -> Response:
         """Answer one request."""
+        return await self._with_body(request, self._limits.request_bytes, self._one)
+
+    async def _with_body(
+        self, request: Request, most: int, answer: Callable[[Request, bytes], Awaitable[Response]]
+    ) -> Response:
+        """What a request's body is answered with, or why there is none."""
         try:
-            body = await self.bodies.read(request, self._limits.request_bytes)
-            if not self.desk.free():
-                return self._busy(request, body)
+            async with self.bodies.taken(request, most) as body:
+                return await answer(request, body)
         except Unreadable as exc:
             return self._refused(request, exc.status, exc.detail)
         except Left:
             return Response(status_code=400)
+
+    async def _one(self, request: Request, body: bytes) -> Response:
+        if not self.desk.free():
+            return self._busy(request, body)
         try:
             with span(request, "query"):
                 reply = await self.desk.do(1, self._answer, body)
@@ -85,15 +94,12 @@ class Queries:
     async def queries(self, request: Request) -> Response:
         """Answer a list of requests, each as if it had been sent alone; those of one account in their order."""
         limits = self._limits
-        try:
-            body = await self.bodies.read(request, limits.batch * (limits.request_bytes + 1) + 2)
-            items = await self.desk.do(1, self._items, body) if self.desk.free() else []
-            if not items or not self.desk.free(len(items)):
-                return self._busy(request, b"")
-        except Unreadable as exc:
-            return self._refused(request, exc.status, exc.detail)
-        except Left:
-            return Response(status_code=400)
+        return await self._with_body(request, limits.batch * (limits.request_bytes + 1) + 2, self._several)
+
+    async def _several(self, request: Request, body: bytes) -> Response:
+        items = await self.desk.do(1, self._items, body) if self.desk.free() else []
+        if not items or not self.desk.free(len(items)):
+            return self._busy(request, b"")
         by_account: defaultdict[str, list[int]] = defaultdict(list)
         for place, item in enumerate(items):
             by_account[str(item.get("account")) if isinstance(item, dict) else f"/{place}"].append(place)

@@ -216,6 +216,22 @@ def test_beyond_its_places_a_service_asks_to_come_back(
         served.accept("law-1", request, found[0])
 
 
+def test_what_waits_for_an_answer_counts_among_the_bodies(
+    opened: tuple[Service, Window], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(opened[1], monkeypatch)
+    with serving(*opened, limits=Limits(bodies_bytes=100)) as served:
+        bodies = served.service.app.queries.bodies
+        thread, found = _in_thread(lambda: served.post("/v1/queries", b"[" + b" " * 58 + b"1]"))
+        assert held.entered.acquire(timeout=60)
+        assert bodies.held == 61
+        reply = served.post("/v1/query", b"{" + b" " * 58 + b"}")
+        assert (reply.status, served.refusal(reply).reason) == (429, "unavailable")
+        held.go.set()
+        thread.join()
+        assert (found[0].status, bodies.held) == (200, 0)
+
+
 def test_two_requests_of_one_account_at_a_time_are_one_too_many(
     opened: tuple[Service, Window], monkeypatch: pytest.MonkeyPatch
 ) -> None:
