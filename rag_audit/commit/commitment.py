@@ -12,11 +12,11 @@ import hmac
 import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rag_audit.encoding.canonical import Json, digest_hex, jcs, parse_hex, parse_json
-from rag_audit.encoding.durable import create_private, read_private
+from rag_audit.encoding.durable import PRIVATE_MODE, create_private, read_private, replace_file
 from rag_audit.errors import PolicyError, SchemaError
 from rag_audit.formats.manifest import Manifest, as_json
 from rag_audit.formats.opening import check_roster, list_root
@@ -98,8 +98,15 @@ class WindowSecrets:
         }  # fmt: skip
         return hmac.new(self.document_key, b"/held\0" + jcs(named), hashlib.sha256).digest()
 
-    def save(self, path: Path) -> None:
-        """Write the secrets to a new file with mode 0600."""
+    def with_new_seed(self) -> WindowSecrets:
+        """The same secrets beside another seed, drawn from the operating system."""
+        return replace(self, s0=random_element(), s1=random_element())
+
+    def save(self, path: Path, *, again: bool = False) -> None:
+        """Write the secrets to a new file with mode 0600.
+
+        :param again: replace the file that is there
+        """
         value: Json = {
             "v": 1,
             "s0": to_hex(self.s0),
@@ -108,7 +115,10 @@ class WindowSecrets:
             "document_key": self.document_key.hex(),
             "retention_key": self.retention_key.hex(),
         }
-        create_private(path, jcs(value))
+        if again:
+            replace_file(path, jcs(value), mode=PRIVATE_MODE)
+        else:
+            create_private(path, jcs(value))
 
     @classmethod
     def load(cls, path: Path) -> WindowSecrets:

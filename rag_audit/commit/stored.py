@@ -246,6 +246,17 @@ def _committed(
     return commit_tenant(name, index, documents_at, window_secrets, committed)
 
 
+def draw_seed(directory: Path, window_secrets: WindowSecrets) -> WindowSecrets:
+    """Draw the seed of a window that is about to open, in place of the one beside which it was prepared.
+
+    Nothing that takes long rests on the seed. A folder that is not opened yet may be a copy of another, or a restored
+    backup: from one seed, and one beacon, both windows would draw the same noise.
+    """
+    drawn = window_secrets.with_new_seed()
+    drawn.save(Layout(directory).secrets, again=True)
+    return drawn
+
+
 def store_texts(directory: Path, tenants: Mapping[str, CommittedTenant]) -> None:
     """Store the tenants' texts by position beside their indices."""
     with DocumentStore(Layout(directory).documents) as documents:

@@ -58,9 +58,11 @@ def kill_at(service: Service, place: tuple[str, int], **changes: Any) -> Path:
 
 
 def kept(directory: Path) -> dict[str, bytes]:
-    """What an interruption must not change."""
-    names = ("secrets.json", "index/law.npy", "index/law.positions.npy")
-    return {name: (directory / name).read_bytes() for name in names}
+    """What an interruption must not change: rows, their places, and the secrets that were used on them."""
+    secrets = json.loads((directory / "secrets.json").read_bytes())
+    blindings = json.dumps({k: v for k, v in secrets.items() if k not in ("s0", "s1")}).encode()
+    names = ("index/law.npy", "index/law.positions.npy")
+    return {"blindings": blindings, **{name: (directory / name).read_bytes() for name in names}}
 
 
 def test_an_opening_that_was_killed_goes_on_where_it_stopped(

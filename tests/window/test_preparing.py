@@ -165,6 +165,19 @@ def test_a_prepared_window_is_neither_prepared_nor_opened_twice(service: Service
             again()
 
 
+def test_a_copy_of_a_prepared_window_draws_no_noise_from_its_seed(service: Service) -> None:
+    folder = made_ahead(service)
+    before = WindowSecrets.load(folder / "secrets.json")
+    shutil.copytree(folder, service.root / "copy")
+    openings = [opened(service, folder), opened(service, service.root / "copy")]
+    assert openings[0].c_seed != openings[1].c_seed and openings[0].tenants == openings[1].tenants
+    found = [WindowSecrets.load(f / "secrets.json") for f in (folder, service.root / "copy")]
+    assert len({s.s0 for s in (before, *found)}) == len({s.s1 for s in (before, *found)}) == 3
+    for place in (folder, service.root / "copy"):
+        assert (place / "secrets.json").stat().st_mode & 0o777 == 0o600
+        resumed(service, place).shut()
+
+
 def test_a_part_that_is_missing_is_said_before_anything_is_published(service: Service) -> None:
     folder = made_ahead(service)
     (folder / "documents.sqlite").unlink()

@@ -10,6 +10,7 @@ from rag_audit.commit.commitment import Commitment, check_inputs, commit
 from rag_audit.commit.stored import (
     OpenProgress,
     commit_tenants,
+    draw_seed,
     load_commitment,
     store_commitment,
     unfinished,
@@ -95,6 +96,7 @@ def begin(
         check_policy(policy, embedder.dimension)
     # Checked again, since large indices can take longer than their provider expected.
     require_future(policy, clock())
+    window_secrets = draw_seed(folder, window_secrets)
     commitment = commit(origin=origin, policy=policy, roster=roster, manifest=manifest, tenants=tenants,
                   window_secrets=window_secrets, beacon=beacon, previous=previous)  # fmt: skip
     store_commitment(folder, commitment, witnesses)

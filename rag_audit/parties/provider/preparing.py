@@ -16,6 +16,7 @@ from rag_audit.commit.stored import (
     OpenProgress,
     StoredCommitment,
     commit_tenants,
+    draw_seed,
     forget_unfinished,
     lock_folder,
     store_texts,
@@ -127,6 +128,7 @@ def open_prepared(
         if (source := beacon or made.beacon) is None:
             raise PolicyError("the window was prepared without a beacon", field="beacon",
                               hint="a nonce line of each witness: `rag-audit open --witness`")  # fmt: skip
+        window_secrets = draw_seed(directory, window_secrets)
         opening = opening_of(
             origin=origin or made.origin or key.name, policy=chosen, roster=accounts, manifest=manifest,
             tenants=made.tenants, window_secrets=window_secrets, beacon=source, previous=previous,
