@@ -79,7 +79,7 @@ def _signed(account: Any, value: dict[str, Any]) -> bytes:
         value["query"], bytes.fromhex(value["salt"]), get_embedder(query_tokens=QUERY_TOKENS)
     )
     named = {name: value[name] for name in ("origin", "opening", "tenant", "account", "i")}
-    sig = account._key.sign(request_message(**named, hq=opened.hq)).hex()
+    sig = account.keys.newest.sign(request_message(**named, hq=opened.hq)).hex()
     return json.dumps({**value, "hq": opened.hq, "sig": sig}).encode()
 
 

@@ -74,7 +74,7 @@ class Forge:
         kept = [e for e in self.entries if e["type"] == "kept"]
         self.samples = {e["tenant"]: self.value["proofs"][str(e["seq"])] for e in kept}
         self.proofs = {(e["account"], e["i"]): self.value["proofs"][str(e["seq"])] for e in self.queries}
-        self.accounts = {name: a._key for name, a in service.accounts.items()}
+        self.accounts = {name: a.keys.newest for name, a in service.accounts.items()}
         self.witnesses = {name: w._key for name, w in service.witnesses.items()}
         self.provider = self.opening_key = self.final_key = service.key
         self.final_origin: str | None = None

@@ -57,7 +57,7 @@ def signed(
     values |= changes
     message = request_message(*(values[k] for k in ("origin", "opening", "tenant", "account", "i", "hq")))
     signer = key or (
-        service.accounts[account]._key if account in service.accounts else SigningKey.generate("x")
+        service.accounts[account].keys.newest if account in service.accounts else SigningKey.generate("x")
     )
     return {**values, "sig": signer.sign(message).hex()}
 
