@@ -79,7 +79,7 @@ class WindowSecrets:
     def document_salt(self, tenant: str, position: int) -> bytes:
         """The 32-byte salt of one committed position: HMAC-SHA256(document_key, tenant || 0 || position)."""
         message = tenant.encode() + b"\0" + position.to_bytes(8, "big")
-        return hmac.new(self.document_key, message, hashlib.sha256).digest()
+        return hmac.digest(self.document_key, message, "sha256")
 
     def kept_salt(self, tenant: str) -> bytes:
         """The 32-byte salt of the commitment to a tenant's kept positions: HMAC-SHA256(document_key, "/kept" || 0 ||

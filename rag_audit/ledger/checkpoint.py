@@ -36,7 +36,7 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         for line in (self.origin, *self.extensions):
-            if not line or any(c < " " for c in line):
+            if not line or min(line) < " ":
                 raise EncodingError(
                     "not a checkpoint line", field="checkpoint", expected="non-empty, no control characters"
                 )

@@ -78,18 +78,18 @@ class HashTree:
 
         :raises EncodingError: the arguments do not keep 0 <= index < size <= number of leaves
         """
-        low, high, path = 0, self._within(size), []
-        if not low <= index < high:
-            raise EncodingError("outside the tree", field="index", expected=f"below {high}", found=index)
-        while high - low > 1:
-            middle = low + _split(high - low)
-            if index < middle:
-                path.append(self._hash(middle, high))
-                high = middle
-            else:
-                path.append(self._hash(low, middle))
-                low = middle
-        return path[::-1]
+        n, path, height = self._within(size), [], 0
+        if not 0 <= index < n:
+            raise EncodingError("outside the tree", field="index", expected=f"below {n}", found=index)
+        while (width := 1 << height) < n:
+            beside = (index >> height) ^ 1
+            first = beside << height
+            if first + width <= n:
+                path.append(self._levels[height][beside])
+            elif first < n:  # the last subtree is not complete
+                path.append(self._hash(first, n))
+            height += 1
+        return path
 
     def consistency_path(self, m: int, n: int | None = None) -> list[bytes]:
         """PROOF(m, D[n]) of RFC 9162, 2.1.4.1; empty for m = 0 and for m = n.

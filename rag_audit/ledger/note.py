@@ -20,6 +20,8 @@ MAX_SIGNATURES = 100
 MAX_TIMESTAMP = 2**63 - 1
 
 _SIGNATURE_LINE = re.compile(r"\A— (.+) ([^ ]+)\Z")
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ED25519_SIGNATURE_SIZE = 64
 
 
@@ -218,7 +220,7 @@ def _parse_signature(line: str, field: str) -> NoteSignature:
 def _check_text(text: str, field: str = "note") -> None:
     if not text.strip("\n") or not text.endswith("\n"):
         raise EncodingError("not a note's text", field=field, expected="text that ends with a newline")
-    if any(c < " " and c != "\n" for c in text):
+    if _CONTROL.search(text):
         raise EncodingError("control character in a note", field=field)
-    if any("\ud800" <= c <= "\udfff" for c in text):
+    if not text.isascii() and _SURROGATE.search(text):
         raise EncodingError("not UTF-8", field=field)

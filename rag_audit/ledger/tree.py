@@ -20,7 +20,8 @@ class _LeafHashes(BaseMerkleTree):  # type: ignore[misc]  # pymerkle has no type
     """pymerkle's storage interface over a list of leaf hashes (pymerkle counts leaves from 1)."""
 
     def __init__(self) -> None:
-        super().__init__("sha256")
+        # By default, subtrees of less than 128 leaves are hashed anew for each path.
+        super().__init__("sha256", threshold=8)
         self.leaves: list[bytes] = []
 
     def _encode_entry(self, data: bytes) -> bytes:
