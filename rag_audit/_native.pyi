@@ -21,6 +21,7 @@ __all__ = [
     "ScanTable",
     "bls_signed_in_g1",
     "bls_signed_in_g2",
+    "canonical_json",
     "draw_coins",
     "draw_noise",
     "groth16_prove",
@@ -114,6 +115,11 @@ def draw_coins(kappa: bytes, positions: int, bound: int) -> bytes:
 
 def noise_table() -> bytes:
     """The DGS-1 alias table: 128 records of 5 bytes, threshold (uint32, little-endian) and alias (uint8)."""
+
+def canonical_json(value: object) -> bytes | None:
+    """The RFC 8785 bytes of a value, or None where it is not one of plain texts, integers below 2^53, booleans and
+    null, in lists and dicts with ASCII keys.
+    """
 
 @final
 class PackedIndex:

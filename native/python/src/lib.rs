@@ -13,6 +13,7 @@ use ragaudit_core::threads;
 mod batch_py;
 mod core_py;
 mod groth16_py;
+mod json_py;
 mod listing_py;
 mod scan_py;
 
@@ -20,6 +21,7 @@ mod scan_py;
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     core_py::register(m)?;
     groth16_py::register(m)?;
+    json_py::register(m)?;
     scan_py::register(m)?;
     listing_py::register(m)?;
     batch_py::register(m)
