@@ -141,17 +141,16 @@ class PackedIndex:
 
 def top_k(
     runs: list[PackedIndex],
-    query_int8: bytes,
+    asked: list[tuple[bytes, bytes | None]],
     lo: int,
     hi: int,
     lattice: int,
     k: int,
-    noise: bytes | None = None,
     kept: bytes | None = None,
-) -> list[int]:
-    """First `k` positions of an index in runs, by quantise(scores of the kept, 0 for the others) + noise: larger first,
-    then smaller position. `noise` is int32, `kept` a byte 0 or 1 a position; without them there is none, and all are
-    kept.
+) -> list[list[int]]:
+    """For each query and its noise (int32, or None for none), the first `k` positions of an index in runs, by
+    quantise(scores of the kept, 0 for the others) + noise: larger first, then smaller position. `kept` is a byte 0 or
+    1 a position; without it all are kept.
     """
 
 def noised_top_k(scores: bytes, lo: int, hi: int, lattice: int, noise: bytes, k: int) -> list[int]:

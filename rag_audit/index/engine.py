@@ -23,6 +23,7 @@ import numpy.typing as npt
 from rag_audit import _native
 from rag_audit.errors import EncodingError, PolicyError, RagAuditError, WindowStateError
 from rag_audit.formats.publics import SlotKey
+from rag_audit.index.passes import SharedPasses
 from rag_audit.relation.coins import check_coin
 from rag_audit.relation.field import to_bytes
 from rag_audit.relation.noise import check_gains
@@ -34,6 +35,9 @@ Int8Array = npt.NDArray[np.int8]
 Int32Array = npt.NDArray[np.int32]
 
 log = logging.getLogger(__name__)
+
+Passes: TypeAlias = SharedPasses[tuple[bytes, bytes | None], list[int]]
+"""Selections by query and noise, each to its positions."""
 
 _RUN = 1 << 16
 
@@ -80,6 +84,26 @@ class TenantIndex:
         """
         runs = (self.rows[first : first + _RUN] for first in range(0, self.capacity, _RUN))
         return [_native.PackedIndex(run.tobytes(), self.dimension) for run in runs]
+
+    @cached_property
+    def _passes(self) -> dict[tuple[ScoreWindow, int], tuple[Int8Array | None, Passes]]:
+        return {}
+
+    def passes(self, window: ScoreWindow, k: int, kept: Int8Array | None) -> Passes:
+        """Selections in common passes over the rows: reading them takes longer than scoring them for one query.
+
+        Queries share a pass if window, k and kept positions are the same, as those of one tenant's window are.
+        """
+        key = (window, k)
+        known = self._passes.get(key)
+        if known is None or known[0] is not kept or (kept is not None and kept.flags.writeable):
+            bits = None if kept is None else kept.tobytes()
+
+            def work(asked: Sequence[tuple[bytes, bytes | None]]) -> list[list[int]]:
+                return _native.top_k(self.packed, list(asked), window.lo, window.hi, window.lattice, k, bits)
+
+            known = self._passes[key] = (kept, SharedPasses(work))
+        return known[1]
 
     def scores(self, query: Int8Array) -> Int32Array:
         """The raw scores of every position, shape (capacity,).
@@ -207,10 +231,8 @@ def select(
     _check_selection(index, noise, k, kept)
     _check_query(index, query)
     silent = noise.strides == (0,) and not noise[0]  # as `no_noise` makes it
-    return _native.top_k(
-        index.packed, query.tobytes(), window.lo, window.hi, window.lattice, k,
-        None if silent else noise.tobytes(), None if kept is None else kept.tobytes(),
-    )  # fmt: skip
+    asked = (query.tobytes(), None if silent else noise.tobytes())
+    return index.passes(window, k, kept).do(asked)
 
 
 def reference_select(

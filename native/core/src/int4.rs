@@ -91,20 +91,28 @@ impl PackedIndex {
         Ok(scores)
     }
 
-    /// What a function makes of the scores of each run of rows, in their order; it has the run's first row too. The scores of
-    /// a run are gone before those of all rows would be there.
+    /// What a function makes of the scores of each run of rows, in their order, for each of several queries; it has the
+    /// query's number and the run's first row too. A run is read from memory once for all queries, and its scores are gone
+    /// before those of all rows would be there.
     pub fn map_scores<T: Send>(
         &self,
-        query: &[i8],
-        of_run: impl Fn(usize, &[i32]) -> T + Sync,
-    ) -> Result<Vec<T>, Error> {
-        let query = self.prepare(query)?;
-        let run = |(task, rows): (usize, &[u8])| {
-            let mut scores = vec![0; rows.len() / query.stride()];
-            query.score(rows, &mut scores);
-            of_run(task * ROWS_PER_TASK, &scores)
+        queries: &[&[i8]],
+        of_run: impl Fn(usize, usize, &[i32]) -> T + Sync,
+    ) -> Result<Vec<Vec<T>>, Error> {
+        let queries = queries.iter().map(|query| self.prepare(query));
+        let queries = queries.collect::<Result<Vec<_>, _>>()?;
+        let Some(first) = queries.first() else {
+            return Ok(Vec::new());
         };
-        Ok(self.tasks(&query).enumerate().map(run).collect())
+        let run = |(task, rows): (usize, &[u8])| {
+            let mut scores = vec![0; rows.len() / first.stride()];
+            let of_query = |(number, query): (usize, &Prepared)| {
+                query.score(rows, &mut scores);
+                of_run(number, task * ROWS_PER_TASK, &scores)
+            };
+            queries.iter().enumerate().map(of_query).collect()
+        };
+        Ok(self.tasks(first).enumerate().map(run).collect())
     }
 
     fn tasks(&self, query: &Prepared) -> rayon::slice::Chunks<'_, u8> {
@@ -167,7 +175,10 @@ type Kernel = fn(&[u8], &[i8], i32, &mut [i32]);
 
 #[cfg(target_arch = "x86_64")]
 fn kernel() -> Kernel {
-    if is_x86_feature_detected!("avx2") {
+    if avx512::detected() {
+        // SAFETY: the processor has these parts of AVX-512.
+        |rows, query, offset, out| unsafe { avx512::scores(rows, query, offset, out) }
+    } else if is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has AVX2.
         |rows, query, offset, out| unsafe { avx2::scores(rows, query, offset, out) }
     } else {
@@ -259,6 +270,92 @@ mod avx2 {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::arch::x86_64::*;
+
+    use super::{BLOCK, BLOCK_BYTES};
+
+    const TWO_BLOCKS: usize = 2 * BLOCK_BYTES;
+
+    pub fn detected() -> bool {
+        is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vnni")
+    }
+
+    /// Up to two blocks, and zeros after them.
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn load(bytes: &[u8]) -> __m512i {
+        if bytes.len() >= TWO_BLOCKS {
+            // SAFETY: 64 bytes are there; the load needs no alignment.
+            return unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
+        }
+        let mask = (1 << bytes.len()) - 1;
+        // SAFETY: the load reads the bytes of the mask only.
+        unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().cast()) }
+    }
+
+    /// Sixteen partial sums of one row. They are of 32 bits and do not saturate.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    fn row_sums(row: &[u8], query: &[(__m512i, __m512i)]) -> __m512i {
+        let mask = _mm512_set1_epi8(15);
+        let (mut lows, mut highs) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+        for (bytes, &(q_low, q_high)) in row.chunks(TWO_BLOCKS).zip(query) {
+            let blocks = load(bytes);
+            let low = _mm512_and_si512(blocks, mask);
+            let high = _mm512_and_si512(_mm512_srli_epi16::<4>(blocks), mask);
+            lows = _mm512_dpbusd_epi32(lows, low, q_low);
+            highs = _mm512_dpbusd_epi32(highs, high, q_high);
+        }
+        _mm512_add_epi32(lows, highs)
+    }
+
+    /// The sums of four rows' partial sums.
+    #[target_feature(enable = "avx512f")]
+    fn totals(rows: [__m512i; 4]) -> [i32; 4] {
+        let pair =
+            |a, b| _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+        let (a, b) = (pair(rows[0], rows[1]), pair(rows[2], rows[3]));
+        let four = _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+        let half = _mm256_add_epi32(
+            _mm512_castsi512_si256(four),
+            _mm512_extracti64x4_epi64::<1>(four),
+        );
+        let sums = _mm_add_epi32(
+            _mm256_castsi256_si128(half),
+            _mm256_extracti128_si256::<1>(half),
+        );
+        let mut out = [0; 4];
+        // SAFETY: `out` holds 16 bytes; the store needs no alignment.
+        unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), sums) };
+        out
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    pub fn scores(rows: &[u8], query: &[i8], offset: i32, out: &mut [i32]) {
+        let bytes: Vec<u8> = query.iter().map(|&v| v as u8).collect();
+        let half = |blocks: &[u8], first: usize| {
+            let of_block = |q: &[u8]| q[first..first + BLOCK_BYTES].to_vec();
+            load(&blocks.chunks(BLOCK).flat_map(of_block).collect::<Vec<_>>())
+        };
+        let query: Vec<_> = bytes
+            .chunks(2 * BLOCK)
+            .map(|blocks| (half(blocks, 0), half(blocks, BLOCK_BYTES)))
+            .collect();
+        let stride = bytes.len() / 2;
+        for (scores, rows) in out.chunks_mut(4).zip(rows.chunks(4 * stride)) {
+            let mut sums = [_mm512_setzero_si512(); 4];
+            for (sum, row) in sums.iter_mut().zip(rows.chunks_exact(stride)) {
+                *sum = row_sums(row, &query);
+            }
+            for (score, total) in scores.iter_mut().zip(totals(sums)) {
+                *score = total - offset;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,8 +380,20 @@ mod tests {
         rows.chunks_exact(query.len()).map(dot).collect()
     }
 
+    /// All kernels that this processor can run.
+    fn kernels() -> Vec<Kernel> {
+        let mut found: Vec<Kernel> = vec![portable, kernel()];
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2.
+            found
+                .push(|rows, query, offset, out| unsafe { avx2::scores(rows, query, offset, out) });
+        }
+        found
+    }
+
     #[test]
-    fn both_kernels_agree_with_the_definition() {
+    fn all_kernels_agree_with_the_definition() {
         for dimension in [1, 2, 31, 63, 64, 65, 256, 384, 1000, MAX_DIMENSION] {
             for count in [0, 1, 3, 4, 5, 9] {
                 let rows = components(count * dimension, 1);
@@ -296,9 +405,11 @@ mod tests {
                 let mut padded = query.clone();
                 padded.resize(dimension.div_ceil(BLOCK) * BLOCK, 0);
                 let offset = 8 * query.iter().map(|&v| i32::from(v)).sum::<i32>();
-                let mut scores = vec![0; count];
-                portable(&index.packed, &padded, offset, &mut scores);
-                assert_eq!(scores, expected(&rows, &query));
+                for kernel in kernels() {
+                    let mut scores = vec![0; count];
+                    kernel(&index.packed, &padded, offset, &mut scores);
+                    assert_eq!(scores, expected(&rows, &query));
+                }
             }
         }
     }
@@ -318,6 +429,13 @@ mod tests {
             let query = vec![b; MAX_DIMENSION];
             let index = PackedIndex::new(&rows, MAX_DIMENSION).unwrap();
             assert_eq!(index.scores(&query).unwrap(), expected(&rows, &query));
+
+            let offset = i32::from(b) * 8 * MAX_DIMENSION as i32;
+            for kernel in kernels() {
+                let mut scores = vec![0; 2];
+                kernel(&index.packed, &query, offset, &mut scores);
+                assert_eq!(scores, expected(&rows, &query));
+            }
         }
     }
 

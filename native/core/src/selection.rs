@@ -35,27 +35,38 @@ pub fn noised_top_k(
     Ok(first(ranks, k))
 }
 
-/// The first k positions of an index, which comes in runs of rows, by kept quantise(score) + noise: larger first, then
-/// smaller position. Without `noise` there is none; without `kept`, 1 or 0 for each position, all are kept.
+/// One of the queries that are ranked together.
+pub struct Asked<'a> {
+    pub query: &'a [i8],
+    /// One value for each position; None for none.
+    pub noise: Option<&'a [i32]>,
+}
+
+/// For each of several queries, the first k positions of an index, which comes in runs of rows, by kept quantise(score) +
+/// noise: larger first, then smaller position. Without `kept`, 1 or 0 for each position, all are kept. The index is read
+/// once for all queries, and what is found for one depends on no other.
 pub fn top_k(
     runs: &[&PackedIndex],
-    query: &[i8],
+    asked: &[Asked<'_>],
     window: &ScoreWindow,
-    noise: Option<&[i32]>,
     kept: Option<&[u8]>,
     k: usize,
-) -> Result<Vec<usize>, Error> {
+) -> Result<Vec<Vec<usize>>, Error> {
     let positions = runs.iter().map(|run| run.rows()).sum();
-    check_count("noise", noise.map_or(positions, <[_]>::len), positions)?;
+    for one in asked {
+        check_count("noise", one.noise.map_or(positions, <[_]>::len), positions)?;
+    }
     check_count("kept", kept.map_or(positions, <[_]>::len), positions)?;
     check_k(k, positions)?;
     if kept.is_some_and(|kept| kept.iter().fold(0, |all, bit| all | bit) > 1) {
         return Err(Error::invalid("kept", "bytes 0 and 1", "another byte"));
     }
-    let (mut ranks, mut start) = (Vec::new(), 0);
+    let queries: Vec<_> = asked.iter().map(|one| one.query).collect();
+    let mut ranks: Vec<Vec<Rank>> = asked.iter().map(|_| Vec::new()).collect();
+    let mut start = 0;
     for run in runs {
-        let of_run = |row: usize, scores: &[i32]| {
-            let first = start + row;
+        let of_run = |number: usize, row: usize, scores: &[i32]| {
+            let (first, noise) = (start + row, asked[number].noise);
             let values = (first..).zip(scores).map(|(i, score)| {
                 // By the same steps whether it is kept; the window starts at 0 or above, so that 0 is the lattice's 0.
                 let kept = kept.map_or(-1, |kept| -i32::from(kept[i]));
@@ -63,10 +74,14 @@ pub fn top_k(
             });
             best(first, values, k)
         };
-        ranks.extend(run.map_scores(query, of_run)?.into_iter().flatten());
+        for of_queries in run.map_scores(&queries, of_run)? {
+            for (ranks, found) in ranks.iter_mut().zip(of_queries) {
+                ranks.extend(found);
+            }
+        }
         start += run.rows();
     }
-    Ok(first(ranks, k))
+    Ok(ranks.into_iter().map(|ranks| first(ranks, k)).collect())
 }
 
 fn check_count(field: &str, found: usize, expected: usize) -> Result<(), Error> {
@@ -168,16 +183,28 @@ mod tests {
             let sampled: Vec<i32> = (0..n).map(of).collect();
             for k in [1, 7, n] {
                 let expected = reference(&sampled, &window, noise.unwrap_or(&silent), k);
-                let found = top_k(&runs, &query, &window, noise, kept, k).unwrap();
-                assert_eq!(found, expected, "{k}");
+                let query = &query[..];
+                let other: Vec<i8> = query.iter().map(|v| -v).collect();
+                let asked = [(query, noise), (&other, None), (query, noise)];
+                let asked = asked.map(|(query, noise)| Asked { query, noise });
+                let found = top_k(&runs, &asked, &window, kept, k).unwrap();
+                assert_eq!([&found[0], &found[2]], [&expected; 2], "{k}");
+                let alone = top_k(&runs, &asked[1..2], &window, kept, k).unwrap();
+                assert_eq!(found[1], alone[0], "{k}");
             }
         }
-        let refused = |noise, kept, k| top_k(&runs, &query, &window, noise, kept, k).is_err();
+        let none = top_k(&runs, &[], &window, None, 1).unwrap();
+        assert!(none.is_empty());
+        let refused = |noise, kept, k| {
+            let query = &query[..];
+            top_k(&runs, &[Asked { query, noise }], &window, kept, k).is_err()
+        };
         assert!(refused(Some(&noise[1..]), None, 1));
         assert!(refused(None, Some(&kept[1..]), 1));
         assert!(refused(None, Some(&twos), 1));
         assert!(refused(None, None, 0) && refused(None, None, n + 1));
-        assert!(top_k(&runs, &query[1..], &window, None, None, 1).is_err());
+        let (query, noise) = (&query[1..], None);
+        assert!(top_k(&runs, &[Asked { query, noise }], &window, None, 1).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Bindings of `ragaudit_core`. Field elements are 32 bytes, big-endian, concatenated; int8 and int32 vectors
 //! little-endian bytes.
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use ragaudit_core::commitment;
 use ragaudit_core::field::{self, Fr};
 use ragaudit_core::int4;
@@ -242,28 +243,38 @@ fn noised_top_k(
     })
 }
 
-/// First k positions of an index in runs, by quantise(scores of the kept, 0 for the others) + noise: larger first, then
-/// smaller position. `noise` is int32, `kept` a byte 0 or 1 a position; without them there is none, and all are kept.
+/// For each query and its noise (int32, or None for none), the first k positions of an index in runs, by quantise(scores of
+/// the kept, 0 for the others) + noise: larger first, then smaller position. `kept` is a byte 0 or 1 a position; without it
+/// all are kept.
 #[pyfunction]
-#[pyo3(signature = (runs, query_int8, lo, hi, lattice, k, noise=None, kept=None))]
+#[pyo3(signature = (runs, asked, lo, hi, lattice, k, kept=None))]
 #[allow(clippy::too_many_arguments)]
 fn top_k(
     py: Python<'_>,
     runs: Vec<Py<PackedIndex>>,
-    query_int8: &[u8],
+    asked: Vec<(Vec<u8>, Option<PyBackedBytes>)>,
     lo: i64,
     hi: i64,
     lattice: i64,
     k: usize,
-    noise: Option<&[u8]>,
     kept: Option<&[u8]>,
-) -> PyResult<Vec<usize>> {
+) -> PyResult<Vec<Vec<usize>>> {
     let runs: Vec<&int4::PackedIndex> = runs.iter().map(|run| &run.get().0).collect();
     guard(py, || {
         let window = ScoreWindow::new(lo, hi, lattice)?;
-        let noise = noise.map(|noise| to_int32(noise, "noise")).transpose()?;
-        let query = to_int8(query_int8);
-        selection::top_k(&runs, &query, &window, noise.as_deref(), kept, k)
+        let read = |(query, noise): &(Vec<u8>, Option<PyBackedBytes>)| {
+            let noise = noise.as_ref().map(|noise| to_int32(noise, "noise"));
+            Ok::<_, Error>((to_int8(query), noise.transpose()?))
+        };
+        let asked = asked.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let asked: Vec<_> = asked
+            .iter()
+            .map(|(query, noise)| selection::Asked {
+                query,
+                noise: noise.as_deref(),
+            })
+            .collect();
+        selection::top_k(&runs, &asked, &window, kept, k)
     })
 }
 
