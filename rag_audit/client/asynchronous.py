@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import time
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -121,14 +122,16 @@ class AsyncClient:
         except httpx.HTTPError as exc:
             raise not_fetched(self._url + path, found_of(exc)) from exc
 
-    @staticmethod
-    async def _content(response: httpx.Response, most: int) -> bytes:
+    async def _content(self, response: httpx.Response, most: int) -> bytes:
         parts, size = list[bytes](), 0
+        until = time.monotonic() + self._patience.response_s  # the client's own limit is one of each read
         async for part in response.aiter_raw():
             parts.append(part)
             size += len(part)
             if size > most:
                 raise too_large(response, most)
+            if time.monotonic() >= until:
+                raise httpx.ReadTimeout("the response does not end", request=response.request)
         return b"".join(parts)
 
     async def close(self) -> None:

@@ -120,14 +120,16 @@ class Client:
         except httpx.HTTPError as exc:
             raise not_fetched(self._url + path, found_of(exc)) from exc
 
-    @staticmethod
-    def _content(response: httpx.Response, most: int) -> bytes:
+    def _content(self, response: httpx.Response, most: int) -> bytes:
         parts, size = list[bytes](), 0
+        until = time.monotonic() + self._patience.response_s  # the client's own limit is one of each read
         for part in response.iter_raw():
             parts.append(part)
             size += len(part)
             if size > most:
                 raise too_large(response, most)
+            if time.monotonic() >= until:
+                raise httpx.ReadTimeout("the response does not end", request=response.request)
         return b"".join(parts)
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from click.testing import CliRunner, Result
 
@@ -331,6 +332,23 @@ def test_a_response_without_end_is_cut_off(
         both.run(url, _key(served), lambda client: client.publication())
     with stub([(404, {}, b"")]) as (url, _), pytest.raises(SetupError, match="cannot be fetched"):
         both.run(url, _key(served), lambda client: client.publication())
+
+
+def test_a_response_that_drips_is_given_up(served: Served) -> None:
+    patience = Patience(response_s=0.0)
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=httpx.ByteStream(b"x")))
+    with (
+        Client("http://x", _key(served), patience=patience, transport=transport) as client,
+        pytest.raises(SetupError, match="does not end"),
+    ):
+        client.publication()
+
+    async def read() -> None:
+        async with AsyncClient("http://x", _key(served), patience=patience, transport=transport) as client:
+            await client.publication()
+
+    with pytest.raises(SetupError, match="does not end"):
+        asyncio.run(read())
 
 
 def test_the_window_is_read_again_after_a_refusal(opened: tuple[Service, Window], parties: Service) -> None:
