@@ -25,7 +25,7 @@ from rag_audit.proofs.interface import (
     RecordJob,
     RecordPrivate,
 )
-from rag_audit.proofs.scan import embed, verify
+from rag_audit.proofs.scan import embed
 from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey, table_columns
 from rag_audit.proofs.scan.job import CertificateJob, NoiseCertificate, ProofJob
 from rag_audit.proofs.scan.kept import KeptJob, open_kept
@@ -51,6 +51,7 @@ from rag_audit.proofs.scan.listing import (
 )
 from rag_audit.proofs.scan.release import check_pin
 from rag_audit.proofs.scan.store import commit_index_file
+from rag_audit.proofs.scan.verify import parse_proof, refusals
 from rag_audit.relation.field import digest_to_field, to_bytes
 from rag_audit.relation.noise import check_gains
 from rag_audit.relation.scores import ScoreWindow
@@ -251,7 +252,7 @@ class Scan:
         """See `ProofSystem.parse_proof`."""
         if circuit == LISTING_PROTOCOL:
             return parse_list_proof(value, field=field)
-        parse = verify.parse_proof if circuit in (PROTOCOL, SAMPLED_PROTOCOL) else embed.parse_embed
+        parse = parse_proof if circuit in (PROTOCOL, SAMPLED_PROTOCOL) else embed.parse_embed
         return parse(value, circuit, field=field)
 
     def refusals(
@@ -267,7 +268,7 @@ class Scan:
             return embed.embed_refusals(key, proofs, cast("Sequence[EmbedStatement]", statements))
         if key.chance is not None:
             return list_refusals(key, proofs, cast("Sequence[ListedStatement]", statements))
-        return verify.refusals(key, proofs, cast("Sequence[Statement]", statements))
+        return refusals(key, proofs, cast("Sequence[Statement]", statements))
 
     def places(self, name: str, value: Json) -> int:
         """See `ProofSystem.places`: every proof is for one record."""
