@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from rag_audit.encoding.canonical import Json, parse_json
 from rag_audit.errors import NotSent, RagAuditError, SetupError
+from rag_audit.errors.printable import without_userinfo
 from rag_audit.formats.requests import MAX_ANSWER_BYTES, UNDECIDED
 
 AGAIN = (408, 425, 429, 500, 502, 503, 504)
@@ -54,7 +55,7 @@ class Attempts:
         self, patience: Patience, address: str, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._patience = patience
-        self._address = address
+        self._address = without_userinfo(address)
         self._clock = clock
         self._until = clock() + patience.seconds
         self._made = 0

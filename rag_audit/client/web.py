@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 
 from rag_audit.errors import SetupError, SizeError
+from rag_audit.errors.printable import without_userinfo
 
 QUERY = "/v1/query"
 HEADERS = {
@@ -27,10 +28,13 @@ def base_url(url: str) -> str:
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as exc:
-        raise SetupError("not a URL", field="url", found=url) from exc
+        raise SetupError("not a URL", field="url", found=without_userinfo(url)) from exc
     if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query or parsed.fragment:
         raise SetupError(
-            "not a service's URL", field="url", expected="http://HOST:PORT or https://HOST", found=url
+            "not a service's URL",
+            field="url",
+            expected="http://HOST:PORT or https://HOST",
+            found=without_userinfo(url),
         )
     return str(parsed).rstrip("/")
 
@@ -49,9 +53,10 @@ def found_of(exc: httpx.HTTPError) -> str:
 
 def not_fetched(address: str, found: str) -> SetupError:
     """The error of a file that did not arrive."""
-    return SetupError("a published file cannot be fetched", field=address, found=found)
+    return SetupError("a published file cannot be fetched", field=without_userinfo(address), found=found)
 
 
 def too_large(response: httpx.Response, most: int) -> SizeError:
     """The error of a response that has more bytes than it may."""
-    return SizeError("the response is too large", field=str(response.url), expected=f"at most {most} bytes")
+    address = without_userinfo(str(response.url))
+    return SizeError("the response is too large", field=address, expected=f"at most {most} bytes")

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from rag_audit.errors import EndpointError
+from rag_audit.errors.printable import without_userinfo
 
 LONGEST_WAIT_S = 60.0
 MAX_REPLY_BYTES = 4 << 20
@@ -68,7 +69,7 @@ class Caller:
             known = False
         if not known:
             raise EndpointError(f"not an address of a {self.what}", field=self.option, expected="https://host/v1",
-                                found=self.url)  # fmt: skip
+                                found=without_userinfo(self.url))  # fmt: skip
 
     def post(
         self,
@@ -99,7 +100,7 @@ class Caller:
                 self.sleep(wait)
         raise EndpointError(
             f"the {self.what} does not answer as it should",
-            field=self.url,
+            field=without_userinfo(self.url),
             expected=self.expected,
             found=f"{reason}, {self.attempts} times",
             hint=self.hint,
@@ -139,7 +140,7 @@ class Caller:
             raise Again("rate-limited (429)" if status == 429 else f"status {status}", wait)
         said = self._unkeyed(response.read(_SAID_BYTES).decode(errors="replace"))
         raise EndpointError(
-            f"the {self.what} refuses the question", field=self.url, expected="status 200",
+            f"the {self.what} refuses the question", field=without_userinfo(self.url), expected="status 200",
             found=f"status {status}: {said[:120]}",
         )  # fmt: skip
 

@@ -43,6 +43,17 @@ def json_text(value: object) -> str:
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
+def without_userinfo(address: str) -> str:
+    """A URL without the user and password before its host, so that an error may show it. What is no URL, or one whose
+    password has a character that belongs there escaped, loses all that stands before its last ``@``.
+    """
+    before, at, rest = address.rpartition("@")
+    if not at:
+        return address
+    scheme, slashes, _ = before.partition("//")
+    return f"{scheme}{slashes}***@{rest}" if slashes else f"***@{rest}"
+
+
 def is_line(text: str) -> bool:
     """Whether a name can be printed unescaped: it is not empty or blank, and every character is visible."""
     return bool(text.strip()) and text.isprintable()

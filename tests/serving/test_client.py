@@ -19,6 +19,7 @@ from rag_audit.cli import main
 from rag_audit.client import AsyncClient, Client, Patience
 from rag_audit.client.attempts import Attempts, Wait
 from rag_audit.client.reading import Held, held, published
+from rag_audit.client.web import too_large
 from rag_audit.errors import (
     EncodingError,
     InvalidProof,
@@ -200,6 +201,36 @@ def test_another_address_s_answer_is_none(served: Served, both: Both) -> None:
 def test_what_is_no_url_is_said(served: Served, url: str) -> None:
     with pytest.raises(SetupError, match="URL"):
         Client(url, _key(served))
+
+
+SECRET = "pass-word"
+
+
+@pytest.mark.parametrize(
+    "url", [f"ftp://me:{SECRET}@x", f"me:{SECRET}@x", f"http://me:{SECRET}@x?q", f"http://me:{SECRET}/y@x:z"]
+)
+def test_no_error_of_an_address_shows_its_password(served: Served, url: str) -> None:
+    with pytest.raises(SetupError) as caught:
+        Client(url, _key(served))
+    assert SECRET not in f"{caught.value} {caught.value.as_json()}" and "***@x" in str(caught.value)
+
+
+def test_no_error_of_a_service_shows_the_password_of_its_address(served: Served, both: Both) -> None:
+    account, window = served.parties.accounts["law-2"], served.publication
+    calls: list[tuple[Any, Any]] = [
+        (lambda client: client.publication(), (404, {}, b"")),
+        (lambda client: client.ask(account, "What is theft?", window=window), (404, {}, b"<html>")),
+        (lambda client: client.ask(account, "What is theft?", window=window), None),
+    ]
+    for call, reply in calls:
+        with stub([reply] * QUICK.attempts) as (url, _), pytest.raises(RagAuditError) as caught:
+            both.run(url.replace("://", f"://me:{SECRET}@"), _key(served), call)
+        assert SECRET not in f"{caught.value} {caught.value.as_json()}"
+        assert "//***@127.0.0.1" in str(caught.value.field)
+    response = httpx.Response(200, request=httpx.Request("GET", f"http://me:{SECRET}@x/tile"))
+    assert str(too_large(response, 9).field) == "http://***@x/tile"
+    served.accept("law-2", account.request(window, "What is theft?"), served.post(
+        "/v1/query", account.request(window, "What is theft?").canonical()))  # fmt: skip
 
 
 def test_patience_has_an_end() -> None:

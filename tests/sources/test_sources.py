@@ -156,6 +156,9 @@ def test_rows_that_are_no_documents_leave_nothing_behind(
         ("qdrant:none/docs", "there is no Qdrant storage"),
         ("qdrant:", "no collection is named"),
         ("qdrant://127.0.0.1:1/docs", "the collection cannot be read"),
+        ("qdrant://user:pass-word@127.0.0.1:1/docs", "***@127.0.0.1:1/docs"),
+        ("qdrant://user:pass-word@127.0.0.1:1/", "***@127.0.0.1:1/"),
+        ("mongodb://user:pass-word@127.0.0.1/docs", "mongodb://***@127.0.0.1/docs"),
         ("postgresql://127.0.0.1:1/db", "--query"),
     ],
 )
@@ -165,6 +168,7 @@ def test_sources_that_cannot_be_read_are_named(
     monkeypatch.chdir(tmp_path)
     done = run(source, "--out", "out", "--tenant", "law")
     assert done.exit_code == 2 and message in done.stderr, done.stderr
+    assert "pass-word" not in done.output
     assert not (tmp_path / "none").exists()
 
 

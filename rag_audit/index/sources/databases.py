@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from rag_audit.errors import SetupError
 from rag_audit.errors.extras import missing
+from rag_audit.errors.printable import without_userinfo
 from rag_audit.index.readers import DocumentsError
 from rag_audit.index.sources.model import Asked, Row
 
@@ -60,7 +62,7 @@ def qdrant(asked: Asked) -> Iterator[Row]:
     place, _, name = asked.place.rpartition("/")
     if not name or place in ("", "qdrant:", "qdrant:/"):
         raise SetupError("no collection is named", field="SOURCE", expected="qdrant://host:port/collection",
-                         found=asked.place)  # fmt: skip
+                         found=without_userinfo(asked.place))  # fmt: skip
     scheme, remote, host = place.partition("://")
     if remote:
         client = QdrantClient(
@@ -77,10 +79,19 @@ def qdrant(asked: Asked) -> Iterator[Row]:
         yield from _points(client, name)
     except Exception as exc:  # the client has no common error: of HTTP, of its models, of its own storage
         raise DocumentsError(
-            "the collection cannot be read", field=asked.place, found=str(exc).strip()[:300]
+            "the collection cannot be read", field=without_userinfo(asked.place), found=_said(exc, host)
         ) from exc
     finally:
         client.close()
+
+
+def _said(exc: Exception, host: str) -> str:
+    """What a client's error says, without the user and password of the address that it was given."""
+    text, (user, at, _) = str(exc).strip(), host.rpartition("@")
+    password = user.partition(":")[2]
+    for secret in [user, unquote(user), password, unquote(password)] if at else []:
+        text = text.replace(secret, "***") if secret else text
+    return text[:300]
 
 
 def _points(client: QdrantClient, collection: str) -> Iterator[Row]:

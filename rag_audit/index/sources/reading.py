@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rag_audit.errors import SetupError
+from rag_audit.errors.printable import without_userinfo
 from rag_audit.index.sources import databases, files
 from rag_audit.index.sources.model import Asked, Row
 
@@ -27,7 +28,7 @@ def rows(asked: Asked) -> Iterator[Row]:
     reader = readers.get(scheme) or suffixes.get(Path(asked.place).suffix.lower())
     if reader is None:
         raise SetupError(
-            "no reader knows such documents", field="SOURCE", found=asked.place,
+            "no reader knows such documents", field="SOURCE", found=without_userinfo(asked.place),
             expected="a .jsonl, .parquet or .faiss file, qdrant://.. or postgresql://..",
             hint="a folder of files goes to `open --docs` as it is",
         )  # fmt: skip
