@@ -29,13 +29,11 @@ from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.parties.account import Account, check_receipt, embedder_of
 from rag_audit.parties.prepared import Questions
-from rag_audit.parties.roster import add_to_roster
+from rag_audit.parties.roster import MAX_ROSTER_BYTES, add_to_roster, parse_lines
 from rag_audit.parties.tokens import tokens_beyond
 
 if TYPE_CHECKING:
     from rag_audit.client.sync import Client
-
-MAX_LINE_BYTES = 65_536
 
 
 @click.group(cls=Group)
@@ -58,16 +56,26 @@ def account_new(directory: Path, name: str, tenant: str) -> None:
 
 @account.command("add")
 @click.argument("roster", type=PATH)
-@click.argument("line", type=PATH)
+@click.argument("lines", metavar="LINE...", type=PATH, nargs=-1, required=True)
 @json_option
-def account_add(roster: Path, line: Path, as_json: bool) -> None:
-    """Add a roster LINE (a file, or - for stdin) to the provider's ROSTER."""
-    given = str(line) == "-"
-    data = sys.stdin.buffer.read(MAX_LINE_BYTES + 1) if given else read_bytes(line, max_bytes=MAX_LINE_BYTES)
-    value = parse_json(data, source="roster line", max_bytes=MAX_LINE_BYTES)
-    entry = RosterEntry.parse(value, field="roster line")
-    count = len(add_to_roster(roster, entry))
-    emit({"account": entry.account, "tenant": entry.tenant, "accounts": count}, as_json)
+def account_add(roster: Path, lines: tuple[Path, ...], as_json: bool) -> None:
+    """Add roster lines to the provider's ROSTER, all of them or none.
+
+    A LINE is a file with one line or a list of them, as a roster is one, or - for stdin.
+    """
+    entries = [entry for path in lines for entry in _lines(path)]
+    count = len(add_to_roster(roster, *entries))
+    one = {"account": entries[0].account, "tenant": entries[0].tenant} if len(entries) == 1 else {}
+    emit({**one, "added": len(entries), "accounts": count}, as_json)
+
+
+def _lines(path: Path) -> list[RosterEntry]:
+    if str(path) == "-":
+        data = sys.stdin.buffer.read(MAX_ROSTER_BYTES + 1)
+        return parse_lines(
+            parse_json(data, source="roster line", max_bytes=MAX_ROSTER_BYTES), field="roster line"
+        )
+    return parse_lines(read_json(path, max_bytes=MAX_ROSTER_BYTES), field=path.name)
 
 
 @click.command()

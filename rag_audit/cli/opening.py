@@ -31,7 +31,6 @@ from rag_audit.formats.records import (
     DrandBeacon,
     Opening,
     PreviousWindow,
-    RosterEntry,
     WitnessBeacon,
 )
 from rag_audit.formats.windowfile import WindowFile
@@ -42,7 +41,7 @@ from rag_audit.ledger.place import choose
 from rag_audit.parties.provider.preparing import open_prepared, prepare
 from rag_audit.parties.provider.service import admit_notes
 from rag_audit.parties.provider.window import Window
-from rag_audit.parties.roster import load_roster
+from rag_audit.parties.roster import MAX_ROSTER_BYTES, load_roster, parse_lines
 from rag_audit.verify.ahead import Parties
 
 
@@ -317,18 +316,27 @@ def previous_window(public: Path, window: str) -> PreviousWindow:
 
 @click.command()
 @click.argument("directory", type=PATH)
-@click.argument("line", type=PATH)
+@click.argument("lines", metavar="LINE...", type=PATH, nargs=-1, required=True)
 @click.option(
     "--witness", "witnesses", type=PATH, multiple=True, required=True, help="a witness's nonce line; repeat"
 )
 @json_option
-def enrol(directory: Path, line: Path, witnesses: tuple[Path, ...], as_json: bool) -> None:
-    """Add the account of a roster LINE to an open window; its queries wait for the beacon that the witnesses draw.
+def enrol(directory: Path, lines: tuple[Path, ...], witnesses: tuple[Path, ...], as_json: bool) -> None:
+    """Add the accounts of roster LINEs to an open window; their queries wait for the beacon that the witnesses draw.
 
-    The witnesses cosign and reveal as for an opening (`witness cosign`, `witness beacon`); then run `open` again.
+    A LINE is a file with one line or a list of them, as a roster is one. All of them wait for one beacon, over one
+    checkpoint; an account that is enrolled already stays as it is. The witnesses cosign and reveal as for an opening
+    (`witness cosign`, `witness beacon`); then run `open` again.
     """
-    account = RosterEntry.parse(read_json(line, max_bytes=65_536), field=line.name)
+    accounts = [a for p in lines for a in parse_lines(read_json(p, max_bytes=MAX_ROSTER_BYTES), field=p.name)]
     nonces = {"source": "witnesses", "witnesses": load_nonce_lines(witnesses)}
     with resume(directory) as window:
-        entry = window.enrol(account, WitnessBeacon.parse(nonces, field="--witness"))
-    emit({"account": entry.account, "seq": entry.seq}, as_json)
+        new = [a for a in accounts if window.state.accounts.get(a.account) != a]
+        made = window.enrol_all(new, WitnessBeacon.parse(nonces, field="--witness"))
+        shown = [{"account": e.account, "seq": e.seq} for e in made]
+    one = (
+        shown[0]
+        if len(accounts) == 1 and shown
+        else {"enrolled": len(shown), "already": len(accounts) - len(new)}
+    )
+    emit(one, as_json)

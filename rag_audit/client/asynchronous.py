@@ -23,7 +23,7 @@ from rag_audit.client.web import (
     too_large,
 )
 from rag_audit.encoding.canonical import Json
-from rag_audit.errors import RequestRefused, SignatureError
+from rag_audit.errors import OtherWindow, RequestRefused
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.requests import MAX_ANSWER_BYTES, Answer, SignedRequest
 from rag_audit.index.embedders import Embedder
@@ -82,7 +82,7 @@ class AsyncClient:
 
         try:
             return await asyncio.to_thread(account.ask, where, text, self.provider, send, embedder=embedder)
-        except (RequestRefused, SignatureError):
+        except (OtherWindow, RequestRefused):
             self._window = None
             raise
         except asyncio.CancelledError:

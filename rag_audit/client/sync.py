@@ -21,7 +21,7 @@ from rag_audit.client.web import (
     too_large,
 )
 from rag_audit.encoding.canonical import Json
-from rag_audit.errors import RequestRefused, SignatureError
+from rag_audit.errors import OtherWindow, RequestRefused
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.requests import MAX_ANSWER_BYTES, Answer, SignedRequest
 from rag_audit.index.embedders import Embedder
@@ -84,7 +84,7 @@ class Client:
         where = window or self._window or self.publication()
         try:
             return account.ask(where, text, self.provider, self.send, embedder=embedder)
-        except (RequestRefused, SignatureError):
+        except (OtherWindow, RequestRefused):
             self._window = None  # another window may be served by now
             raise
 

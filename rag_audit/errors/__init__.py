@@ -189,6 +189,10 @@ class WindowStateError(RagAuditError):
     """The window is not in the state that this step needs (not opened, not cosigned, closed)."""
 
 
+class OtherWindow(WindowStateError):
+    """The provider serves another window than the one that a request is for, and cannot say what became of it there."""
+
+
 class RequestRefused(RagAuditError):
     """A query request is refused; `reason` is one of the closed list in docs/protocol.md."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from rag_audit.encoding.canonical import Json, read_json
 from rag_audit.encoding.durable import replace_file
 from rag_audit.encoding.lock import locked
-from rag_audit.errors import InvalidProof, NotSent, RequestRefused, SchemaError, SignatureError, StoreError
+from rag_audit.errors import InvalidProof, NotSent, RequestRefused, SchemaError, StoreError
 from rag_audit.export.log import FinalLog
 from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.models import Hex32, Identifier, Model, Positive
@@ -31,7 +31,7 @@ from rag_audit.index.embedders import Embedder, get_embedder, re_executable
 from rag_audit.index.embedders.declared import ManifestEmbedder
 from rag_audit.index.query import OpenedQuery
 from rag_audit.ledger.keys import VerifierKey
-from rag_audit.parties.answer_checks import check_documents, check_openings
+from rag_audit.parties.answer_checks import check_documents, check_openings, check_refusal
 from rag_audit.parties.holdings import Holdings
 from rag_audit.parties.keyring import AccountKeys
 
@@ -160,16 +160,14 @@ class Account:
         for its own queries), and that the openings are those of its own salt.
 
         :raises RequestRefused: the provider refused, with its signed reason
+        :raises OtherWindow: another window refused, as a request is that comes late; this one keeps its number
         :raises SignatureError: `provider` did not sign the reply or the receipt
         :raises InvalidProof: the receipt contradicts the answer or the published commitments
         """
         digest = window.opening_digest()
         if isinstance(reply, dict) and reply.get("type") == "refusal":
             refusal = Refusal.parse(reply, field="reply")
-            named = (refusal.origin, refusal.opening, refusal.account, refusal.i, refusal.hq)
-            mine = (request.origin, digest, self.account, request.i, request.hq)
-            if named != mine or not provider.verifies(bytes.fromhex(refusal.sig), refusal.message()):
-                raise SignatureError("the refusal is not the provider's for this request", field="reply")
+            check_refusal(refusal, request, provider)
             if refusal.reason not in UNDECIDED:
                 self._pending_path(digest).unlink(missing_ok=True)
             raise RequestRefused(refusal.reason, refusal.detail, field="provider")

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from rag_audit.errors import InvalidProof
+from rag_audit.errors import InvalidProof, OtherWindow, SignatureError
 from rag_audit.formats.receipts import OpenedReceipt
 from rag_audit.formats.records import document_digest
-from rag_audit.formats.requests import Answer
+from rag_audit.formats.requests import Answer, Refusal, SignedRequest
 from rag_audit.index.embedders import re_executable
 from rag_audit.index.query import OpenedQuery
+from rag_audit.ledger.keys import VerifierKey
 from rag_audit.relation.field import to_hex
+
+
+def check_refusal(refusal: Refusal, request: SignedRequest, provider: VerifierKey) -> None:
+    """Check that a refusal is the provider's, of this request.
+
+    :raises OtherWindow: it is the refusal of another window, which says nothing about this request's own
+    :raises SignatureError: it is of another request, or not signed by the provider
+    """
+    named = (refusal.origin, refusal.account, refusal.i, refusal.hq)
+    mine = (request.origin, request.account, request.i, request.hq)
+    if named != mine or not provider.verifies(bytes.fromhex(refusal.sig), refusal.message()):
+        raise SignatureError("the refusal is not the provider's for this request", field="reply")
+    if refusal.opening != request.opening:
+        raise OtherWindow(
+            "the provider serves another window by now, and does not say whether the request was answered",
+            field=f"i = {request.i}", expected=request.opening, found=refusal.opening,
+            hint="the request is kept. Ask anew in the window that is served, under the key that its roster has; the"
+                 " ledger of the request's own window shows whether it has a record, once that window is closed",
+        )  # fmt: skip
 
 
 def check_openings(query: OpenedQuery, receipt: OpenedReceipt) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from rag_audit.encoding.canonical import jcs, read_json
+from rag_audit.encoding.canonical import Json, jcs, read_json
 from rag_audit.encoding.durable import replace_file
+from rag_audit.encoding.lock import locked
 from rag_audit.errors import SchemaError, SizeError
 from rag_audit.formats.enrolling import EnrolmentRequest
 from rag_audit.formats.records import RosterEntry
@@ -21,22 +22,39 @@ def load_roster(path: Path) -> list[RosterEntry]:
     value = read_json(path, max_bytes=MAX_ROSTER_BYTES)
     if not isinstance(value, list):
         raise SchemaError("the file is not a roster", field=str(path), expected="a JSON list")
-    return [RosterEntry.parse(line, field=f"{path.name}[{i}]") for i, line in enumerate(value)]
+    return parse_lines(value, field=path.name)
 
 
-def add_to_roster(path: Path, entry: RosterEntry) -> list[RosterEntry]:
-    """Add a line to a roster file, in which ids and keys stay unique.
+def parse_lines(value: Json, *, field: str) -> list[RosterEntry]:
+    """The roster lines of a file that has one line, or a list of them."""
+    if not isinstance(value, list):
+        return [RosterEntry.parse(value, field=field)]
+    return [RosterEntry.parse(line, field=f"{field}[{i}]") for i, line in enumerate(value)]
 
-    :raises SchemaError: the id or the key is on the roster already
+
+def add_to_roster(path: Path, *entries: RosterEntry) -> list[RosterEntry]:
+    """Add lines to a roster file, in which ids and keys stay unique, all of them or none.
+
+    :raises SchemaError: an id or a key is on the roster already
     :raises SizeError: the file would exceed what is read of it
     """
-    roster = load_roster(path)
-    for line in roster:
-        if entry.account == line.account or entry.key == line.key:
-            raise SchemaError("the account is on the roster already", field=str(path), found=line.account)
-    roster.append(entry)
-    _save(path, roster)
+    with locked(lock_of(path)):
+        roster = load_roster(path)
+        ids, keys = {line.account for line in roster}, {line.key: line.account for line in roster}
+        for entry in entries:
+            if entry.account in ids or entry.key in keys:
+                found = entry.account if entry.account in ids else keys[entry.key]
+                raise SchemaError("the account is on the roster already", field=str(path), found=found)
+            ids.add(entry.account)
+            keys[entry.key] = entry.account
+            roster.append(entry)
+        _save(path, roster)
     return roster
+
+
+def lock_of(path: Path) -> Path:
+    """The file that whoever changes a roster holds."""
+    return path.with_name(f".{path.name}.lock")
 
 
 def admit(
@@ -49,6 +67,13 @@ def admit(
     :raises SchemaError: an account is on the roster under a key that did not sign the request, or a key is taken
     :raises SizeError: the file would exceed what is read of it
     """
+    with locked(lock_of(path)):
+        return _admit(path, requests, lost)
+
+
+def _admit(
+    path: Path, requests: Iterable[EnrolmentRequest], lost: Collection[str]
+) -> tuple[list[str], list[str]]:
     lines = {line.account: line for line in load_roster(path)}
     owners = {line.key: account for account, line in lines.items()}
     added: list[str] = []

@@ -48,7 +48,7 @@ def before_the_first_append(
     window: Window, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], None]
 ) -> None:
     """Let something happen while the window's first entry from now on is on its way to the disk."""
-    append, happened = window.state.append, []
+    append, happened = window.state._put, []
 
     def append_slowly(*args: Any, **options: Any) -> Any:
         if not happened:
@@ -56,7 +56,7 @@ def before_the_first_append(
             happens()
         return append(*args, **options)
 
-    monkeypatch.setattr(window.state, "append", append_slowly)
+    monkeypatch.setattr(window.state, "_put", append_slowly)
 
 
 def test_the_memory_is_free_while_the_disk_is_written(

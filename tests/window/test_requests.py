@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from rag_audit.cli.opening import previous_window
 from rag_audit.errors import (
     InvalidProof,
     NotSent,
+    OtherWindow,
     RagAuditError,
     RequestRefused,
     SignatureError,
@@ -405,6 +407,27 @@ def test_a_refusal_must_be_signed(service: Service, window: Window) -> None:
     with pytest.raises(RequestRefused):
         account.accept(publication, request, reply, service.key.verifier)
     assert account.request(publication, OTHER).i == 1
+
+
+def test_a_request_that_comes_late_is_told_so_and_kept(service: Service) -> None:
+    """Its window is gone, and so is its key: the account's line in the window that is served has another."""
+    with service.open() as window:
+        account, late = service.accounts["law-1"], Publication.load(window.directory / "public")
+        request = account.request(late, QUESTION)
+        service.finish(window, abandoned=True)
+        before = previous_window(window.directory / "public", "w-2")
+    account.keys.renew("law-1")
+    dates = {"opens_at": service.clock() + 10_000, "closes_at": service.clock() + 3_600_000}
+    with service.open("second", previous=before, window="w-2", **dates) as window:
+        reply = json.loads(window.handle(json.loads(request.canonical())).canonical())
+        with pytest.raises(OtherWindow, match="another window by now") as told:
+            account.accept(late, request, reply, service.key.verifier)
+        assert "under the key that its roster has" in str(told.value.hint)
+        assert account.request(late, QUESTION) == request
+        forged = {**reply, "opening": "11" * 32}
+        with pytest.raises(SignatureError):
+            account.accept(late, request, forged, service.key.verifier)
+        service.ask(window, "law-1", QUESTION)
 
 
 def test_a_refusal_that_says_nothing_of_the_request_does_not_free_it(

@@ -12,6 +12,7 @@ from rag_audit.formats.records import BeaconEntry, DrandBeacon
 from rag_audit.ledger.note import parse_note
 from rag_audit.parties.provider.context import Context
 from rag_audit.parties.provider.publishing import Publisher
+from rag_audit.parties.provider.state import Maker, source_of
 
 
 def admit(context: Context, publisher: Publisher, notes: Iterable[str]) -> None:
@@ -39,14 +40,18 @@ def admit_drand(
         return
     signed, quorum = publisher.cosigned(1), len(context.witnesses)
     value, _ = drand_beacon(source, signatures, signed, chain=chain, quorum=quorum)
-    _append(context, 0, "drand", value, list(signatures), str(signed.note))
+    _append(context, [0], "drand", value, list(signatures), str(signed.note))
 
 
 def _admit_reveals(
     context: Context, publisher: Publisher, entry: int, size: int, notes: Sequence[str]
 ) -> None:
-    source = context.state.beacon_source(entry)
-    if entry in context.state.beacons:
+    state = context.state
+    source = state.beacon_source(entry)
+    with state.changed:
+        together = state.waiting.get(source_of(source), {}) if entry else {}
+        due = [e for e in dict.fromkeys([*together, entry]) if e < size and e not in state.beacons]
+    if not due:
         return
     if isinstance(source, DrandBeacon):
         raise WindowStateError("the beacon is a drand round, not witnesses' nonces", field="beacon",
@@ -55,14 +60,17 @@ def _admit_reveals(
     named = [m.vkey for m in members_of(source)]
     quorum, window = len(context.witnesses), context.opening.window
     value, _ = witness_beacon(source, notes, signed, trusted=named, quorum=quorum, window=window)
-    _append(context, entry, "witnesses", value, list(notes), str(signed.note))
+    _append(context, due, "witnesses", value, list(notes), str(signed.note))
 
 
 def _append(
-    context: Context, entry: int, source: str, value: bytes, notes: list[str], checkpoint: str
+    context: Context, entries: Sequence[int], source: str, value: bytes, notes: list[str], checkpoint: str
 ) -> None:
-    with context.state.beacon_of_entry(entry) as due:
-        if due:
-            fields = {"type": "beacon", "v": 1, "entry": entry, "source": source, "value": value.hex(),
-                      "notes": notes, "checkpoint": checkpoint}  # fmt: skip
-            context.state.append(lambda seq: BeaconEntry.parse({**fields, "seq": seq}, field="beacon"))
+    fields = {"type": "beacon", "v": 1, "source": source, "value": value.hex(), "notes": notes,
+              "checkpoint": checkpoint}  # fmt: skip
+
+    def beacon(entry: int) -> Maker:
+        return lambda seq: BeaconEntry.parse({**fields, "entry": entry, "seq": seq}, field="beacon")
+
+    with context.state.beacons_of(entries) as due:
+        context.state.append_all([beacon(entry) for entry in due])

@@ -131,14 +131,24 @@ class Publisher:
         """Write the files that accounts and witnesses need, as far as a crash kept them from being written."""
         state = self._context.state
         with state.changed:
-            sizes = {1, *(seq + 1 for seq in state.enrolled_at.values())}
-            if state.ended:
-                sizes.add(len(state.entries))
+            enrolled = {seq + 1 for seq in state.last_of.values()}
+            sizes = {1, len(state.entries)} if state.ended else {1}
         with self._writing:
-            for size in sizes:
+            for size in sorted(enrolled):
+                if not state.ended and not self._public.checkpoint(size).exists():
+                    self.publish_enrolments(size)
+            for size in sizes | enrolled:
                 self.publish_checkpoint(size)
             if not self._public.opening.exists():
                 replace_file(self._public.opening, self._publication().canonical())
+
+    def publish_enrolments(self, size: int) -> None:
+        """Publish the checkpoint that ends with an enrolment, and the window file as it stood then: witnesses read its
+        entries to see that the ledger only grew, and what they reveal over. What was appended since is not part of it.
+        """
+        with self._writing:  # the checkpoint last: without it, a crash is noticed
+            self._window_file(size).save(self._public.window)
+            self.publish_checkpoint(size)
 
     def _publication(self) -> Publication:
         context = self._context
@@ -158,10 +168,10 @@ class Publisher:
             self._window_file().save(path)
         return path
 
-    def _window_file(self) -> WindowFile:
+    def _window_file(self, size: int | None = None) -> WindowFile:
         context, state = self._context, self._context.state
         with state.changed:
-            entries = list(state.entries)
+            entries = state.entries[:size]
         proofs: dict[str, dict[str, Json]] = {}
         for entry in entries:
             if isinstance(entry, QueryRecord) and (made := self.proofs(entry)):

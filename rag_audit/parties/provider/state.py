@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 
 from rag_audit.commit.commitment import Commitment
 from rag_audit.encoding.canonical import parse_json
 from rag_audit.errors import RequestRefused, WindowStateError
-from rag_audit.formats.opening import check_roster
 from rag_audit.formats.records import (
     BeaconEntry,
     BeaconSource,
@@ -21,19 +21,24 @@ from rag_audit.formats.records import (
     Opening,
     QueryRecord,
     RosterEntry,
+    WitnessBeacon,
     parse_entry,
 )
-from rag_audit.ledger.appending import Ledger, SlotUsed
+from rag_audit.ledger.appending import AppendResult, Ledger, SlotUsed
 from rag_audit.ledger.merkle import leaf_hash
 from rag_audit.ledger.tree import MerkleTree
+from rag_audit.parties.provider.places import Places
 from rag_audit.parties.provider.waiting import ended, not_open_yet
+
+Maker = Callable[[int], Entry]
+"""What makes an entry for its ledger index; it is called in the ledger's order."""
 
 
 class LedgerState:
     """The state that follows from the ledger. Safe to use from several threads.
 
     `changed` guards the state. It is held neither while the disk is written nor while anything is embedded or proved:
-    a thread announces its entry (`query_of`, `enrolment_of`, `beacon_of_entry`, `sample_of`) and appends it without the
+    a thread announces its entry (`query_of`, `enrolment_of`, `beacons_of`, `sample_of`) and appends it without the
     lock, and `wait_until_quiet` lets a closing record follow all announced entries.
     """
 
@@ -46,6 +51,11 @@ class LedgerState:
         self.tree = MerkleTree()
         self.accounts: dict[str, RosterEntry] = {r.account: r for r in commitment.roster}
         self.enrolled_at: dict[str, int] = {}
+        self.places = Places(commitment.policy, commitment.roster)
+        self.waiting: dict[str, dict[int, None]] = {}
+        """enrolments without a beacon, by what they draw it from (`source_of`)"""
+        self.last_of: dict[str, int] = {}
+        """the last enrolment that draws from a source; its checkpoint has all of them"""
         self.beacons: dict[int, bytes] = {}
         self.kept: dict[str, KeptEntry] = {}
         self.by_slot: dict[tuple[str, int], QueryRecord] = {}
@@ -53,7 +63,6 @@ class LedgerState:
         self.closing = False
         self.changed = threading.Condition()
         self._in_flight: set[tuple[str, str | int]] = set()
-        self._enrolling: dict[str, RosterEntry] = {}
         self._built: dict[int, tuple[Entry, bytes]] = {}
         self._last_ts = 0
         for raw in store.entries():
@@ -101,41 +110,41 @@ class LedgerState:
             yield
 
     @contextmanager
-    def enrolment_of(self, account: RosterEntry) -> Iterator[None]:
-        """Announce that an account is enrolled in the block.
+    def enrolment_of(self, accounts: Sequence[RosterEntry]) -> Iterator[None]:
+        """Announce that accounts are enrolled in the block.
 
         :raises WindowStateError: the window is closed
-        :raises PolicyError: the tenant is unknown, the id or key is repeated, or the tenant's cap is reached
+        :raises PolicyError: a tenant is unknown, an id or key is repeated, or a tenant's cap is reached
         """
-        with self._claimed(("enrolment", account.account)) as free:
-            with self.changed:
-                if self.closing:
-                    raise WindowStateError("the window is closed", field="window",
-                                           hint="put the account on the next roster: `account add`")  # fmt: skip
-                others = self.accounts | (self._enrolling if free else {account.account: account})
-                check_roster([*others.values(), account], self.policy)
-                self._enrolling[account.account] = account
-            try:
+        with self.changed:
+            if self.closing:
+                raise WindowStateError("the window is closed", field="window",
+                                       hint="put the account on the next roster: `account add`")  # fmt: skip
+            self.places.take(accounts)
+        try:
+            with self._claimed(*(("enrolment", a.account) for a in accounts)):
                 yield
-            finally:
-                with self.changed:
-                    del self._enrolling[account.account]
+        finally:
+            with self.changed:
+                self.places.give_back(a for a in accounts if a.account not in self.enrolled_at)
 
     @contextmanager
-    def beacon_of_entry(self, entry: int) -> Iterator[bool]:
-        """Announce that an entry's beacon is appended in the block. The value is False if the beacon is in the ledger
-        already, or is too late, since no entry may follow those that the closing record covers."""
-        with self._claimed(("beacon", entry)) as free:
+    def beacons_of(self, entries: Sequence[int]) -> Iterator[list[int]]:
+        """Announce that beacons of entries are appended in the block. The value are the entries whose beacon is neither
+        in the ledger already, nor too late, since no entry may follow those that the closing record covers."""
+        with self._claimed(*(("beacon", entry) for entry in entries)) as free:
             with self.changed:
-                wanted = free and not self.closing and entry not in self.beacons
+                found = [e for e in entries if ("beacon", e) in free and e not in self.beacons]
+                wanted = [] if self.closing else found
             yield wanted
 
     @contextmanager
     def sample_of(self, tenant: str) -> Iterator[bool]:
-        """Announce that a tenant's kept positions are appended in the block; the value is as for `beacon_of_entry`."""
+        """Announce that a tenant's kept positions are appended in the block. The value is False if they are already, or
+        too late."""
         with self._claimed(("sample", tenant)) as free:
             with self.changed:
-                wanted = free and not self.closing and tenant not in self.kept
+                wanted = bool(free) and not self.closing and tenant not in self.kept
             yield wanted
 
     def wait_until_quiet(self) -> None:
@@ -145,23 +154,23 @@ class LedgerState:
             self.changed.wait_for(lambda: not self._in_flight)
 
     @contextmanager
-    def _claimed(self, what: tuple[str, str | int]) -> Iterator[bool]:
+    def _claimed(self, *what: tuple[str, str | int]) -> Iterator[set[tuple[str, str | int]]]:
+        """Claim what nobody else has claimed, which is the value."""
         with self.changed:
-            free = what not in self._in_flight
-            self._in_flight.add(what)
+            free = set(what) - self._in_flight
+            self._in_flight |= free
         try:
             yield free
         finally:
-            if free:
-                with self.changed:
-                    self._in_flight.discard(what)
-                    self.changed.notify_all()
+            with self.changed:
+                self._in_flight -= free
+                self.changed.notify_all()
 
     # -- writing ---------------------------------------------------------------------------------------------
 
     def append(
         self,
-        entry: Entry | Callable[[int], Entry],
+        entry: Entry | Maker,
         *,
         slot: tuple[str, int] | None = None,
         private: bytes | None = None,
@@ -175,6 +184,39 @@ class LedgerState:
         :raises StoreError: the entry could not be written, and nothing was appended
         """
         made: list[tuple[Entry, bytes]] = []
+        try:
+            self._put(entry, made, slot=slot, private=private).result()
+        except SlotUsed as exc:
+            raise RequestRefused("slot-used", exc.message, field="request.i") from exc
+        with self.changed:
+            return self._apply(*made[-1])
+
+    def append_all(self, makers: Sequence[Maker]) -> list[Entry]:
+        """Append entries as `append` does, committed together as far as the store can.
+
+        :raises RagAuditError: an entry could not be made or written; the others are in the ledger
+        """
+        made: list[list[tuple[Entry, bytes]]] = [[] for _ in makers]
+        futures = [self._put(maker, own) for maker, own in zip(makers, made, strict=True)]
+        failed: BaseException | None = None
+        for future in futures:
+            failed = failed or future.exception()
+        with self.changed:
+            done = [self._apply(*own[-1]) for future, own in zip(futures, made, strict=True)
+                    if future.exception() is None]  # fmt: skip
+        if failed is not None:
+            raise failed
+        return done
+
+    def _put(
+        self,
+        entry: Entry | Maker,
+        made: list[tuple[Entry, bytes]],
+        *,
+        slot: tuple[str, int] | None = None,
+        private: bytes | None = None,
+    ) -> Future[AppendResult]:
+        """Hand an entry to the store; `made` gets what it became, with its leaf hash."""
 
         def build(seq: int) -> bytes:
             value = entry(seq) if callable(entry) else entry
@@ -183,12 +225,7 @@ class LedgerState:
             self._built[seq] = made[-1]
             return body
 
-        try:
-            self.store.append(build, slot=slot, private=private).result()
-        except SlotUsed as exc:
-            raise RequestRefused("slot-used", exc.message, field="request.i") from exc
-        with self.changed:
-            return self._apply(*made[-1])
+        return self.store.append(build, slot=slot, private=private)
 
     def timestamp(self) -> int:
         """The time of a new entry, never before the last entry; the store calls this in ledger order."""
@@ -223,11 +260,16 @@ class LedgerState:
         self.tree.append(leaf)
         if isinstance(entry, BeaconEntry):
             self.beacons[entry.entry] = bytes.fromhex(entry.value)
+            self._drawn(entry.entry)
         elif isinstance(entry, KeptEntry):
             self.kept[entry.tenant] = entry
         elif isinstance(entry, Enrolment):
-            self.accounts[entry.account] = entry.roster_entry()
+            self.accounts[entry.account] = line = entry.roster_entry()
+            self.places.put(line)
             self.enrolled_at[entry.account] = entry.seq
+            source = source_of(entry.beacon)
+            self.last_of[source] = entry.seq
+            self.waiting.setdefault(source, {})[entry.seq] = None
         elif isinstance(entry, Closing):
             self.closing = True
         elif isinstance(entry, QueryRecord):
@@ -236,3 +278,18 @@ class LedgerState:
         if isinstance(entry, Enrolment | QueryRecord):
             self._last_ts = max(self._last_ts, entry.ts)
         return entry
+
+    def _drawn(self, entry: int) -> None:
+        found = self.entries[entry] if 0 < entry < len(self.entries) else None
+        if isinstance(found, Enrolment):
+            left = self.waiting.get(source := source_of(found.beacon), {})
+            left.pop(entry, None)
+            if not left:
+                self.waiting.pop(source, None)
+
+
+def source_of(beacon: BeaconSource) -> str:
+    """What a beacon is drawn from: the same text for entries that draw theirs together."""
+    if isinstance(beacon, WitnessBeacon):
+        return " ".join(sorted(w.commitment for w in beacon.witnesses))
+    return f"drand {beacon.chain} {beacon.round}"

@@ -202,27 +202,27 @@ class Window(WindowView):
             self.keeper.commit(low_memory=self.low_memory)
 
     def enrol(self, account: RosterEntry, beacon: BeaconSource) -> Enrolment:
-        """Add an account while the window is open. Its slots wait for the beacon that the entry names.
+        """`enrol_all` for one account."""
+        return self.enrol_all([account], beacon)[0]
 
-        :raises PolicyError: the tenant is unknown, the id or key is repeated, or the tenant's cap is reached
+    def enrol_all(self, accounts: Sequence[RosterEntry], beacon: BeaconSource) -> list[Enrolment]:
+        """Add accounts while the window is open, an entry each. Their slots wait for the beacon that the entries name:
+        the witnesses cosign one checkpoint that has all of them, and reveal over it once.
+
+        :raises PolicyError: a tenant is unknown, an id or key is repeated, or a tenant's cap is reached; none is added
         """
         self._require("active")
-        with self.state.enrolment_of(account):
-            entry = self.state.append(
-                lambda seq: Enrolment(
-                    type="enrolment",
-                    v=1,
-                    seq=seq,
-                    ts=self.state.timestamp_inside(),
-                    beacon=beacon,
-                    **account.model_dump(),
-                )
-            )
-        assert isinstance(entry, Enrolment)
-        self.publisher.publish()
-        # Witnesses read entries from here to see that the ledger only grew.
-        self.export()
-        return entry
+        state = self.state
+
+        def entry(account: RosterEntry) -> Callable[[int], Enrolment]:
+            return lambda seq: Enrolment(type="enrolment", v=1, seq=seq, ts=state.timestamp_inside(), beacon=beacon,
+                                         **account.model_dump())  # fmt: skip
+
+        with state.enrolment_of(accounts):
+            made = [e for e in state.append_all([entry(a) for a in accounts]) if isinstance(e, Enrolment)]
+        if made:
+            self.publisher.publish_enrolments(made[-1].seq + 1)
+        return made
 
     # -- queries ---------------------------------------------------------------------------------------------
 
