@@ -35,6 +35,7 @@ from rag_audit.formats.records import (
 from rag_audit.formats.requests import Answer, Refusal, SignedRequest
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
+from rag_audit.verify.report.model import Report
 
 HERE = Path(__file__).resolve().parent
 
@@ -55,6 +56,7 @@ MODELS: dict[str, type[Model]] = {
     "query-listing": ListingRecord,
     "receipt-body": SignedReceiptBody,
     "refusal": Refusal,
+    "report": Report,
     "request": SignedRequest,
     "roster-line": RosterEntry,
     "tenant": TenantEntry,

@@ -60,8 +60,14 @@ class WindowFile(Model):
         :raises VersionError: the media type or version is another
         :raises SizeError: the file, or its siblings together, exceed the stated limits
         """
+        return cls.load_with_digests(path)[0]
+
+    @classmethod
+    def load_with_digests(cls, path: Path) -> tuple[WindowFile, dict[str, str]]:
+        """`load`, with the SHA-256 of each file that was read by its name, `window.json`'s own first."""
         path = path / "window.json" if path.is_dir() else path
-        value = parse_json(read_bytes(path, max_bytes=MAX_WINDOW_BYTES), source=path.name)
+        data = read_bytes(path, max_bytes=MAX_WINDOW_BYTES)
+        value = parse_json(data, source=path.name)
         if not isinstance(value, dict):
             raise SchemaError("the file is not a window file", field=path.name, expected="a JSON object")
         if value.get("mediaType") != MEDIA_TYPE:
@@ -71,8 +77,10 @@ class WindowFile(Model):
                 expected=MEDIA_TYPE,
                 found=value.get("mediaType"),
             )
+        digests = {path.name: sha256(data).hex()}
+        digests |= {name: name[:64] for _, name in _named_siblings(value, path)}
         value.update(_read_siblings(path, value))
-        return cls.parse(value, field=path.name)
+        return cls.parse(value, field=path.name), digests
 
     def final_head(self) -> Checkpoint:
         """The content of the final checkpoint, whose signatures are verified elsewhere.

@@ -28,7 +28,7 @@ from rag_audit.formats.records import (
 )
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
 from rag_audit.ledger.merkle import HashTree
 from rag_audit.verify.figures import Figures
 
@@ -182,6 +182,12 @@ class Case(Findings):
     """the kinds of setup of the keys under which proofs were verified"""
     publics: dict[int, RecordPublic] = field(default_factory=dict)
     """the public values of each record by its seq, which cost a slot and a context each"""
+    signed: dict[str, SignedCheckpoint] = field(default_factory=dict)
+    """the checkpoints that the provider signed, by the check that opened each, for the report"""
+    drawn: dict[int, int] = field(default_factory=dict)
+    """when the beacon that an entry names was drawn, in ms, by the entry's index, for the report"""
+    tallies: dict[str, int] = field(default_factory=dict)
+    """what checks counted on their way, for the report"""
 
     @cached_property
     def queries(self) -> list[QueryRecord]:

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
-from rag_audit.encoding.canonical import Json, bounded_text, digest_hex, jcs, read_bytes, read_json
-from rag_audit.errors import EncodingError, ExitCode, RagAuditError, SchemaError, SetupError
+from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_bytes, sha256
+from rag_audit.errors import ExitCode, RagAuditError, SchemaError, SetupError
 from rag_audit.errors.printable import printable
-from rag_audit.formats.attacks import AttackRun
-from rag_audit.formats.challenge import Challenge
+from rag_audit.formats.attacks import MAX_ATTACKS_BYTES, AttackRun
 from rag_audit.formats.manifest import check_manifest
 from rag_audit.formats.policy import Policy
-from rag_audit.formats.records import CountersignedReceipt, Opening, RosterEntry, TenantEntry, parse_entry
+from rag_audit.formats.records import Opening, RosterEntry, TenantEntry, parse_entry
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder, re_executable
 from rag_audit.ledger.merkle import HashTree, leaf_hash
-from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.verify.case import Case, Check, CheckJson, NamedChallenge, ReceiptFile, worst
 from rag_audit.verify.checks import bound, coalition, ledger, opening, proof, receipt
 from rag_audit.verify.checks import trust as trust_checks
-from rag_audit.verify.checks.challenge import open_challenge
+from rag_audit.verify.facts import Facts, facts_of
 from rag_audit.verify.figures import Figures
+from rag_audit.verify.inputs import (
+    Inputs,
+    load_receipts,
+    printable_name,
+    read_challenge,
+    read_previous,
+    read_trust,
+    read_window,
+)
 from rag_audit.verify.measured import Measured, MeasuredJson, measured_of
-
-MAX_RECEIPT_BYTES = 8 << 20
+from rag_audit.verify.report.parts import OutcomeName
 
 DOES_NOT_PROVE = (
     "what a selected position holds: the figures cover the list of selected positions; the text found there, its "
@@ -80,6 +85,7 @@ class VerdictJson(TypedDict):
 class Verdict:
     """The outcome of a verification: every check, the figures, and the verdict line.
 
+    :param facts: what a report says of the window besides (`report.build`)
     :param measured: a provider's own run of attacks, which changes nothing of the verdict
     """
 
@@ -87,6 +93,7 @@ class Verdict:
     checks: Sequence[Check]
     figures: Figures
     notes: Sequence[str]
+    facts: Facts = field(repr=False, compare=False)
     measured: Measured | None = None
 
     @property
@@ -102,21 +109,26 @@ class Verdict:
         )
 
     @property
-    def line(self) -> str:
-        """The verdict line (docs/protocol.md, "Verdict")."""
-        f = self.figures
-        words = {
-            ExitCode.PASS: "PASS",
+    def outcome(self) -> OutcomeName:
+        """The first word of the verdict line."""
+        words: dict[ExitCode, OutcomeName] = {
             ExitCode.FAIL: "FAIL",
             ExitCode.MALFORMED: "UNDECIDED",
             ExitCode.UNMET: "UNMET",
         }
-        parts = [words[self.exit_code]]
+        if not self.passed:
+            return words[self.exit_code]
+        sampled = self.figures.get("mode") == "sampled"
+        if "none" in {t["mechanism"] for t in self.figures.get("tenants", {}).values()}:
+            return "PASS-INTEGRITY-SAMPLED" if sampled else "PASS-INTEGRITY"
+        return "PASS-SAMPLED" if sampled else "PASS"
+
+    @property
+    def line(self) -> str:
+        """The verdict line (docs/protocol.md, "Verdict")."""
+        f = self.figures
+        parts: list[str] = [self.outcome]
         sampled = f.get("mode") == "sampled"
-        if self.passed and sampled:
-            parts = ["PASS-SAMPLED"]
-        if self.passed and "none" in {t["mechanism"] for t in f.get("tenants", {}).values()}:
-            parts = ["PASS-INTEGRITY-SAMPLED" if sampled else "PASS-INTEGRITY"]
         if self.deciding is not None:
             parts.append(self.deciding.id)
         if self.exit_code in (ExitCode.PASS, ExitCode.UNMET):
@@ -183,16 +195,19 @@ def verify_window(
     :raises RagAuditError: the window, the trust file, the attacks or a challenge of the verifier's own cannot be read
         (exit code 2)
     """
-    trusted = trust if isinstance(trust, Trust) else Trust.load(trust)
+    inputs = Inputs()
+    trusted = trust if isinstance(trust, Trust) else read_trust(trust, inputs)
     trusted, allowed = _options(trusted, max_epsilon, allow_unsafe_setup)
-    own = [NamedChallenge(_printable(path), _own_challenge(path, trusted)) for path in challenges]
-    file = window if isinstance(window, WindowFile) else WindowFile.load(window)
-    handed_in, unread = load_receipts(receipts)
-    case = open_case(file, trusted, handed_in, engine, [_previous(path) for path in previous])
+    own = [NamedChallenge(printable_name(path), read_challenge(path, trusted, inputs)) for path in challenges]
+    file = window if isinstance(window, WindowFile) else read_window(window, inputs)
+    handed_in, unread = load_receipts(receipts, inputs)
+    case = open_case(file, trusted, handed_in, engine, [read_previous(path, inputs) for path in previous])
     measured = None
     if attacks is not None:
         run = AttackRun.load(attacks)
-        measured = measured_of(run, case.policy, case.opening_digest, field=_printable(attacks))
+        digest = sha256(read_bytes(attacks, max_bytes=MAX_ATTACKS_BYTES)).hex()
+        inputs.add("attacks", printable_name(attacks), digest)
+        measured = measured_of(run, case.policy, case.opening_digest, field=printable_name(attacks))
     case.unread, case.challenges, case.max_epsilon_asked = unread, own, max_epsilon is not None
     case.figures["allowed"] = allowed
     embedder, notes = _embedder(case, model)
@@ -203,13 +218,7 @@ def verify_window(
     coalition.check(case)
     bound.check(case)
     trust_checks.check(case)
-    return replace(_verdict(case, notes), measured=measured)
-
-
-def _own_challenge(path: Path, trust: Trust) -> Challenge:
-    data = read_bytes(path, max_bytes=MAX_NOTE_BYTES)
-    text = bounded_text(data, what="note", field=path.name, max_bytes=MAX_NOTE_BYTES)
-    return open_challenge(text, trust, field=path.name)
+    return replace(_verdict(case, notes, inputs), measured=measured)
 
 
 def _options(trust: Trust, max_epsilon: str | None, allow_unsafe_setup: bool) -> tuple[Trust, list[str]]:
@@ -268,55 +277,6 @@ def open_case(
     )
 
 
-def load_receipts(paths: Sequence[Path]) -> tuple[list[ReceiptFile], list[str]]:
-    """Load countersigned receipts from files and folders (``*.json``), in the order of their names.
-
-    :returns: the receipts, and a complaint for each file or folder that is none. Receipts come from others, so an
-        unreadable one must not keep the rest of the window from being judged
-    """
-    receipts: list[ReceiptFile] = []
-    unread: list[str] = []
-    for path in paths:
-        try:
-            inside = (
-                sorted(f for f in path.iterdir() if f.name.endswith(".json")) if path.is_dir() else [path]
-            )
-        except OSError as exc:
-            unread.append(f"{_printable(path)}: {EncodingError('cannot be read', found=exc.strerror)}")
-            continue
-        for file in inside:
-            name = _printable(file)
-            try:
-                value = read_json(_regular(file), max_bytes=MAX_RECEIPT_BYTES)
-                receipts.append(ReceiptFile(name, CountersignedReceipt.parse(value, field=name)))
-            except RagAuditError as exc:
-                unread.append(f"{name}: {exc}")
-    return receipts, unread
-
-
-def _regular(path: Path) -> Path:
-    """Check that a path is a regular file, since reading a folder, pipe or device may fail or never end.
-
-    :raises EncodingError: the path is not a regular file
-    """
-    if path.exists() and not path.is_file():
-        raise EncodingError("the path is not a regular file", field=path.name)
-    return path
-
-
-def _printable(path: Path) -> str:
-    """A file's name for the report, even if it is not Unicode."""
-    return os.fsencode(path.name).decode(errors="backslashreplace")
-
-
-def _previous(path: Path) -> WindowFile | RagAuditError:
-    """An earlier window, or the error if it cannot be read, which `opening.chain` reports; the others still count."""
-    try:
-        return WindowFile.load(path)
-    except RagAuditError as exc:
-        return exc
-
-
 def _embedder(case: Case, model: Path | None) -> tuple[Embedder | None, list[str]]:
     """The embedder to re-execute A1 with, if trust.toml pins its artefacts and it is installed here, and warnings."""
     part = case.manifest["embedder"]
@@ -342,7 +302,7 @@ def _embedder(case: Case, model: Path | None) -> tuple[Embedder | None, list[str
     return embedder, []
 
 
-def _verdict(case: Case, notes: list[str]) -> Verdict:
+def _verdict(case: Case, notes: list[str], inputs: Inputs) -> Verdict:
     outcome = worst({c.status for c in case.checks})
     require = case.trust.require
     windows = {t.tenant: case.policy.rules(t).scores for t in case.policy.tenants}
@@ -379,4 +339,4 @@ def _verdict(case: Case, notes: list[str]) -> Verdict:
         *notes,
         f"queries are cut at {limit} tokens: of a longer question only the first {limit} are asked",
     ]
-    return Verdict(outcome.exit_code, tuple(case.checks), figures, tuple(notes))
+    return Verdict(outcome.exit_code, tuple(case.checks), figures, tuple(notes), facts_of(case, inputs))

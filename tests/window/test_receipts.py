@@ -18,7 +18,7 @@ from rag_audit.ledger.keys import SigningKey
 from rag_audit.ledger.merkle import leaf_hash
 from rag_audit.ledger.tree import MerkleTree
 from rag_audit.parties.account import check_receipt
-from rag_audit.verify.verifier import MAX_RECEIPT_BYTES
+from rag_audit.verify.inputs import MAX_RECEIPT_BYTES
 from tests.window.forge import Forge
 from tests.window.simulator import Finished
 

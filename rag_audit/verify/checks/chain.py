@@ -16,6 +16,7 @@ def check(case: Case) -> None:
     reached: list[ClosedWindow] = []
     with case.guarding("opening.chain"):
         _walk(case, reached)
+    case.tallies["chain_reached"] = len(reached)
     _count(case, reached)
 
 

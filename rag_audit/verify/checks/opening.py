@@ -128,6 +128,7 @@ def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconE
         if value.hex() != entry.value:
             case.report(check_id, False, value.hex(), entry.value, f"entries[{entry.seq}].value")
             return
+        case.drawn[of] = drawn_at
         used = case.first_use(of)
         in_order = used is None or (drawn_at <= used.ts and entry.seq < used.seq)
         first = "none" if used is None else f"{used.ts} at {used.seq}"

@@ -25,6 +25,7 @@ def check(case: Case) -> None:
     asked = required_records(case)
     proofs = {q.seq: _proofs_of(case, q) for q in case.queries}
     if asked is not None:
+        case.tallies["asked"] = len(asked)
         _present(case, asked, proofs)
     strangers = _strangers(case, proofs)
     case.record("proof.records", Status.UNDECIDED if strangers else Status.PASS,

@@ -33,7 +33,11 @@ def check(case: Case, embedder: Embedder | None) -> None:
         "signed by provider and account, of this window",
         _first_of(rejected) if rejected else f"{len(opened)} receipts",
     )
-    wrong = [f"{item.name}: {text}" for item, receipt in opened for text in _disagreements(case, receipt)]
+    found = [(item, text) for item, receipt in opened for text in _disagreements(case, receipt)]
+    wrong = [f"{item.name}: {text}" for item, text in found]
+    case.tallies["receipts_accepted"] = len(opened)
+    case.tallies["receipts_agreeing"] = len(opened) - len({id(item) for item, _ in found})
+    case.tallies["disclosed"] = sum(item.receipt.disclosed is not None for item, _ in opened)
     case.report("receipt.consistent", not wrong, "every receipt agrees with the ledger",
                 wrong[0] if wrong else f"{len(opened)} agree")  # fmt: skip
     # A receipt counts once, however many files hold it.

@@ -44,6 +44,7 @@ def check_checkpoint(case: Case, text: str, signature_id: str, quorum_id: str) -
             signature_id, False, exc.expected or f"signed by {case.trust.provider.vkey}", exc, signature_id
         )
         return None
+    case.signed[signature_id] = signed
     case.report(signature_id, True, f"signed for {origin}", f"size {signed.checkpoint.size}")
     names = ", ".join(sorted(k.name for k in signed.cosignatures)) or "none"
     try:

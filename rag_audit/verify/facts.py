@@ -1,0 +1,278 @@
+"""What a report says of a window beside its checks and figures, taken from the case once the checks are done.
+
+Nothing here decides anything, and nothing raises: a part that a window lacks, or that is not well-formed, is left out,
+and the check that is about it says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+
+from rag_audit.encoding.canonical import sha256
+from rag_audit.errors import RagAuditError, SignatureError
+from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.records import DrandBeacon, PreviousWindow
+from rag_audit.formats.trust import Require
+from rag_audit.index.embedders import manifest_digest
+from rag_audit.ledger.checkpoint import SignedCheckpoint
+from rag_audit.ledger.keys import VerifierKey
+from rag_audit.privacy.explain import MECHANISM_WORDS
+from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.verify.case import Case
+from rag_audit.verify.inputs import Inputs
+from rag_audit.verify.report.parts import (
+    Activity,
+    BeaconReport,
+    Chain,
+    Counts,
+    Event,
+    KeyReport,
+    Link,
+    QueryCount,
+    TenantReport,
+    Vouching,
+    WindowReport,
+    WitnessReport,
+)
+from rag_audit.verify.words import counted
+
+PARTS = 48
+"""Parts of the interval over which a report counts queries."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A window as its report has it, and what the verifier asked for."""
+
+    window: WindowReport
+    tenants: list[TenantReport]
+    require: Require
+    vouching: Vouching
+    counts: Counts
+    events: list[Event]
+    activity: Activity | None
+    chain: Chain
+    inputs: Inputs
+
+
+def facts_of(case: Case, inputs: Inputs) -> Facts:
+    """The facts of a case whose checks have run."""
+    return Facts(
+        window=_window(case),
+        tenants=_tenants(case),
+        require=case.trust.require,
+        vouching=_vouching(case),
+        counts=_counts(case, inputs),
+        events=_events(case),
+        activity=_activity(case),
+        chain=_chain(case),
+        inputs=inputs,
+    )
+
+
+def _window(case: Case) -> WindowReport:
+    opening, policy = case.opening, case.policy
+    p, q = policy.estimator.theta
+    tau = (
+        "the whole window"
+        if policy.estimator.tau == 0
+        else f"{policy.estimator.tau} {policy.estimator.tau_unit}"
+    )
+    return WindowReport(
+        origin=opening.origin,
+        window=opening.window,
+        opening=case.opening_digest,
+        entries=len(case.entries),
+        root=case.final.root.hex(),
+        policy=policy.digest(),
+        policy_version=policy.v,
+        embedder=f"{case.manifest['embedder']['kind']}, manifest {manifest_digest(case.manifest['embedder'])}",
+        top_k=policy.top_k,
+        theta=f"{p}/{q}",
+        tau=tau,
+        query_tokens=policy.tokens.query,
+        opens_at=opening.opens_at,
+        closes_at=opening.closes_at,
+        delete_after=policy.delete_after,
+    )
+
+
+def _tenants(case: Case) -> list[TenantReport]:
+    policy, figures = case.policy, case.figures
+    bounds = figures.get("bounds")
+    sigma = None if bounds is None else bounds["mechanism"]["sigma_over_delta"]
+    found = []
+    for part in policy.tenants:
+        rules, tenant = policy.rules(part), part.tenant
+        own = figures.get("tenants", {}).get(tenant)
+        listing = rules.listing
+        found.append(
+            TenantReport(
+                tenant=tenant,
+                mechanism=rules.mechanism,
+                words=MECHANISM_WORDS[rules.mechanism],
+                eps=figures.get("eps_audit") if own is None else own["eps"],
+                odds_unlisted=None if own is None else own["odds_unlisted"],
+                chance_listed=figures.get("by_chance", {}).get(tenant),
+                positions_listed=figures.get("listable", {}).get(tenant),
+                capacity=part.capacity,
+                accounts_max=part.accounts_max,
+                longest=policy.longest(part),
+                system=part.system,
+                gains=list(rules.gains),
+                lattice=rules.scores.lattice,
+                sigma_over_delta=sigma if rules.gains else None,
+                keep=None if rules.keep is None else _share(rules.keep),
+                chance=None if listing is None else _share(listing.chance),
+                keep_coin=rules.keep,
+                chance_coin=None if listing is None else listing.chance,
+                threshold=None if listing is None else listing.threshold,
+                score_lo=rules.scores.lo,
+                score_hi=rules.scores.hi,
+            )
+        )
+    return found
+
+
+def _share(coin: int) -> str:
+    return f"{coin / COIN_RANGE:.6g}"
+
+
+def _key(name: str, vkey: str) -> KeyReport:
+    with suppress(RagAuditError):
+        key = VerifierKey.parse(vkey)
+        return KeyReport(name=name, vkey=vkey, key_id=key.key_id.hex(), fingerprint=sha256(key.public).hex())
+    return KeyReport(name=name, vkey=vkey, key_id=None, fingerprint=None)
+
+
+def _signers(signed: SignedCheckpoint | None) -> set[str]:
+    return set() if signed is None else {str(key) for key in signed.cosignatures}
+
+
+def _vouching(case: Case) -> Vouching:
+    trust, source = case.trust, case.opening.beacon
+    opening, end = (_signers(case.signed.get(name)) for name in ("opening.signature", "ledger.checkpoint"))
+    drand = isinstance(source, DrandBeacon)
+    in_beacon = set() if isinstance(source, DrandBeacon) else {w.vkey for w in source.witnesses}
+    return Vouching(
+        provider=_key(trust.provider.origin, trust.provider.vkey),
+        witnesses=[
+            WitnessReport(
+                **_key(w.name, w.vkey).model_dump(),
+                opening=w.vkey in opening,
+                end=w.vkey in end,
+                beacon=w.vkey in in_beacon,
+            )
+            for w in trust.witness
+        ],
+        quorum=trust.quorum,
+        beacon=BeaconReport(
+            source="drand" if drand else "witnesses",
+            witnesses=[] if isinstance(source, DrandBeacon) else [w.name for w in source.witnesses],
+            chain=source.chain if isinstance(source, DrandBeacon) else None,
+            round=source.round if isinstance(source, DrandBeacon) else None,
+        ),
+        verifiers=[_key(v.name, v.vkey) for v in trust.verifier],
+        accounts_named=len(trust.account),
+    )
+
+
+def _counts(case: Case, inputs: Inputs) -> Counts:
+    figures, tallies = case.figures, case.tallies
+    asked = Counter((q.tenant, q.account) for q in case.queries)
+    spread = Counter((tenant, queries) for (tenant, _), queries in asked.items())
+    return Counts(
+        tenants=len(case.tenants),
+        entries=len(case.entries),
+        records=len(case.queries),
+        asked=tallies.get("asked"),
+        proved=figures.get("proved", 0),
+        proofs=len(case.file.proofs),
+        receipts_handed_in=len(inputs.receipts) or len(case.receipts) + len(case.unread),
+        receipts_accepted=tallies.get("receipts_accepted", 0),
+        receipts_agreeing=tallies.get("receipts_agreeing", 0),
+        receipts_independent=figures.get("receipts", 0),
+        receipts_other=figures.get("receipts_other", 0),
+        disclosed=tallies.get("disclosed", 0),
+        accounts=len(case.everyone),
+        accounts_asking=len({account for _, account in asked}),
+        accounts_holding_their_keys=figures.get("accounts_holding_their_keys", 0),
+        enrolments=len(case.enrolments),
+        enrolments_void_or_unused=figures.get("enrolments_void_or_unused", 0),
+        queries_by_account=[
+            QueryCount(tenant=tenant, queries=queries, accounts=accounts)
+            for (tenant, queries), accounts in sorted(spread.items())
+        ],
+    )
+
+
+def _quorum_at(case: Case, check: str) -> int | None:
+    signed = case.signed.get(check)
+    if signed is not None:
+        with suppress(SignatureError):
+            return 1000 * signed.quorum_time(case.trust.quorum)
+    return None
+
+
+def _events(case: Case) -> list[Event]:
+    opening, closing, queries = case.opening, case.closing, case.queries
+    names = f"{case.trust.quorum} of {len(case.trust.witness)} witnesses"
+    found: list[Event] = []
+
+    def happened(kind: str, at: int | None, words: str) -> None:
+        if at is not None:
+            found.append(Event.parse({"kind": kind, "at": at, "words": words}, field="event"))
+
+    happened("opening-quorum", _quorum_at(case, "opening.signature"), f"{names} had cosigned the commitments")
+    happened("beacon", case.drawn.get(0), "the beacon, on which the noise depends, was known")
+    happened("opens", opening.opens_at, "the window opens")
+    if queries:
+        times = [q.ts for q in queries]
+        happened("first-query", min(times), "the first answer was recorded")
+        happened("last-query", max(times), "the last answer was recorded")
+    if closing is not None:
+        happened("closing", closing.ts, "the provider closed the ledger")
+    happened("closes", opening.closes_at, "nothing may be answered after this")
+    happened("final-quorum", _quorum_at(case, "ledger.checkpoint"), f"{names} had cosigned the end")
+    happened("delete-after", case.policy.delete_after, "the provider deletes what proofs are made from")
+    found.sort(key=lambda event: event.at or 0)
+    own, published = len(case.challenges), len(case.file.challenges)
+    if own or published:
+        words = f"{counted(own, 'challenge')} of this verifier, {published} in the window file; a challenge has no date"
+        found.append(Event(kind="challenge", at=None, words=words))
+    return found
+
+
+def _activity(case: Case) -> Activity | None:
+    closing = case.closing
+    start, end = case.opening.opens_at, case.opening.closes_at
+    if closing is not None:
+        end = min(end, closing.ts)
+    if end <= start or not case.queries:
+        return None
+    counts = [0] * PARTS
+    for query in case.queries:
+        place = (query.ts - start) * PARTS // (end - start)
+        counts[min(max(place, 0), PARTS - 1)] += 1
+    return Activity(start=start, end=end, counts=counts)
+
+
+def _link(previous: PreviousWindow) -> Link:
+    return Link(opening=previous.opening, root=previous.root, abandoned=previous.abandoned)
+
+
+def _chain(case: Case) -> Chain:
+    previous, closing = case.opening.previous, case.closing
+    after = None
+    if closing is not None:
+        after = _link(ClosedWindow(case.opening, case.opening_digest, closing, case.final).as_previous())
+    said = next((c.found for c in case.checks if c.id == "opening.chain"), "not checked")
+    return Chain(
+        before=None if previous is None else _link(previous),
+        given=len(case.previous),
+        reached=case.tallies.get("chain_reached", 0),
+        words=said,
+        after=after,
+    )

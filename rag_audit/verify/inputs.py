@@ -1,0 +1,120 @@
+"""The files that a verifier is given, read once, with their names and digests for the report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rag_audit.encoding.canonical import bounded_text, parse_json, read_bytes, sha256
+from rag_audit.errors import EncodingError, RagAuditError
+from rag_audit.formats.challenge import Challenge
+from rag_audit.formats.records import CountersignedReceipt
+from rag_audit.formats.trust import MAX_TRUST_BYTES, Trust
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.ledger.note import MAX_NOTE_BYTES
+from rag_audit.verify.case import ReceiptFile
+from rag_audit.verify.checks.challenge import open_challenge
+from rag_audit.verify.report.parts import InputFile, ReceiptFiles
+
+MAX_RECEIPT_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files that a verdict rests on, by name and digest.
+
+    :param receipts: (name, SHA-256) of each file that was handed in as a receipt
+    """
+
+    files: list[InputFile] = field(default_factory=list)
+    receipts: list[tuple[str, str]] = field(default_factory=list)
+
+    def receipt_files(self) -> ReceiptFiles:
+        """The receipts as one digest (`ReceiptFiles`)."""
+        lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(self.receipts))
+        digest = sha256(lines.encode()).hex() if self.receipts else None
+        return ReceiptFiles(files=len(self.receipts), sha256=digest)
+
+    def add(self, role: str, name: str, digest: str | None) -> None:
+        """Write down a file."""
+        self.files.append(InputFile.parse({"role": role, "name": name, "sha256": digest}, field="inputs"))
+
+
+def read_trust(path: Path, inputs: Inputs) -> Trust:
+    """`Trust.load`, with the file's digest written down."""
+    data = read_bytes(path, max_bytes=MAX_TRUST_BYTES)
+    inputs.add("trust", printable_name(path), sha256(data).hex())
+    return Trust.from_toml(data, source=str(path))
+
+
+def read_window(path: Path, inputs: Inputs) -> WindowFile:
+    """`WindowFile.load`, with the digests of the file and its siblings written down."""
+    file, digests = WindowFile.load_with_digests(path)
+    for number, (name, digest) in enumerate(digests.items()):
+        inputs.add("sibling" if number else "window", name, digest)
+    return file
+
+
+def read_challenge(path: Path, trust: Trust, inputs: Inputs) -> Challenge:
+    """A challenge of the verifier's own (`open_challenge`), with the file's digest written down."""
+    data = read_bytes(path, max_bytes=MAX_NOTE_BYTES)
+    inputs.add("challenge", printable_name(path), sha256(data).hex())
+    text = bounded_text(data, what="note", field=path.name, max_bytes=MAX_NOTE_BYTES)
+    return open_challenge(text, trust, field=path.name)
+
+
+def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[list[ReceiptFile], list[str]]:
+    """Load countersigned receipts from files and folders (``*.json``), in the order of their names.
+
+    :param inputs: where each file's digest is written down
+    :returns: the receipts, and a complaint for each file or folder that is none. Receipts come from others, so an
+        unreadable one must not keep the rest of the window from being judged
+    """
+    receipts: list[ReceiptFile] = []
+    unread: list[str] = []
+    for path in paths:
+        try:
+            inside = (
+                sorted(f for f in path.iterdir() if f.name.endswith(".json")) if path.is_dir() else [path]
+            )
+        except OSError as exc:
+            unread.append(f"{printable_name(path)}: {EncodingError('cannot be read', found=exc.strerror)}")
+            continue
+        for file in inside:
+            name = printable_name(file)
+            try:
+                data = read_bytes(_regular(file), max_bytes=MAX_RECEIPT_BYTES)
+                if inputs is not None:
+                    inputs.receipts.append((name, sha256(data).hex()))
+                value = parse_json(data, source=str(file))
+                receipts.append(ReceiptFile(name, CountersignedReceipt.parse(value, field=name)))
+            except RagAuditError as exc:
+                unread.append(f"{name}: {exc}")
+    return receipts, unread
+
+
+def _regular(path: Path) -> Path:
+    """Check that a path is a regular file, since reading a folder, pipe or device may fail or never end.
+
+    :raises EncodingError: the path is not a regular file
+    """
+    if path.exists() and not path.is_file():
+        raise EncodingError("the path is not a regular file", field=path.name)
+    return path
+
+
+def printable_name(path: Path) -> str:
+    """A file's name for the report, even if it is not Unicode."""
+    return os.fsencode(path.name).decode(errors="backslashreplace")
+
+
+def read_previous(path: Path, inputs: Inputs) -> WindowFile | RagAuditError:
+    """An earlier window, or the error if it cannot be read, which `opening.chain` reports; the others still count."""
+    try:
+        file, digests = WindowFile.load_with_digests(path)
+        inputs.add("previous", *next(iter(digests.items())))
+        return file
+    except RagAuditError as exc:
+        return exc

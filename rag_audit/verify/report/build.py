@@ -1,0 +1,236 @@
+"""From a verdict to its report."""
+
+from __future__ import annotations
+
+import time
+from decimal import Decimal
+from typing import Any
+
+import rag_audit
+from rag_audit.errors import ExitCode
+from rag_audit.relation.scores import LARGEST_PRODUCT
+from rag_audit.verify.case import Check
+from rag_audit.verify.measured import LABEL, Measured, Point
+from rag_audit.verify.report import model
+from rag_audit.verify.report.parts import Event
+from rag_audit.verify.report.requirements import requirements_of
+from rag_audit.verify.report.steps import next_steps_of
+from rag_audit.verify.report.weaknesses import retrieval_of, weaknesses_of
+from rag_audit.verify.verifier import Verdict
+from rag_audit.verify.words import counted, day, instant, listed
+
+_TEMPLATES = ("proof.embed.circuit", "proof.embed.key", "proof.embed.valid", "proof.circuit", "proof.key",
+              "proof.valid", "proof.kept")  # fmt: skip
+"""Checks whose ids end with a tenant's."""
+_PAST = ("opening-quorum", "beacon", "opens", "first-query", "last-query", "closing", "final-quorum")
+"""What has happened by the time that a window is verified."""
+
+
+def report_of(
+    verdict: Verdict, *, now: int | None = None, command: tuple[str, ...] = (), version: str | None = None
+) -> model.Report:
+    """The report of a verdict.
+
+    :param now: the time of verification in milliseconds since the epoch; the present by default
+    :param command: the words of the command line, with files' names alone
+    :param version: the release that verified; this one by default
+    """
+    facts = verdict.facts
+    now = int(time.time() * 1000) if now is None else now
+    figures = _figures(verdict)
+    checks = {check.id: check for check in reversed(verdict.checks)}
+    deciding = [
+        c.id for c in verdict.checks if not verdict.passed and c.status.exit_code is verdict.exit_code
+    ]
+    late = [e for e in facts.events if e.kind in _PAST and e.at is not None and e.at > now]
+    verified = Event(kind="verified", at=now, words="this report was made")
+    requirements = requirements_of(facts.require, checks, facts.vouching)
+    weaker = weaknesses_of(
+        figures,
+        facts.tenants,
+        facts.vouching,
+        facts.counts,
+        (facts.chain.before is not None, facts.chain.given),
+    )
+    lines = [_check(check, verdict) for check in verdict.checks]
+    notes = list(verdict.notes)
+    if late:
+        said = f"{late[0].words} at {instant(late[0].at or 0)}, and this report was made at {instant(now)}"
+        notes.insert(
+            0, f"the window is dated after this report: {said}; a clock is wrong, or this is an example"
+        )
+    return model.Report(
+        type="report",
+        v=1,
+        outcome=verdict.outcome,
+        exit_code=int(verdict.exit_code),
+        line=verdict.line,
+        sentence=_sentence(verdict, figures, deciding),
+        decided_by=deciding,
+        window=facts.window,
+        tenants=facts.tenants,
+        figures=figures,
+        checks=lines,
+        requirements=requirements,
+        vouching=facts.vouching,
+        counts=facts.counts,
+        timeline=model.Timeline(events=[*facts.events, verified], activity=facts.activity, future=bool(late)),
+        chain=facts.chain,
+        weaker=weaker,
+        retrieval=retrieval_of(facts.tenants),
+        notes=notes,
+        does_not_prove=verdict.does_not_prove,
+        next_steps=next_steps_of(verdict.outcome, deciding, [w.id for w in weaker]),
+        attacks=None if verdict.measured is None else _attacks(verdict.measured),
+        filing=model.Filing(
+            verified_at=now,
+            version=rag_audit.__version__ if version is None else version,
+            inputs=facts.inputs.files,
+            receipts=facts.inputs.receipt_files(),
+            command=list(command),
+        ),
+    )
+
+
+def base_id(check: str) -> tuple[str, str | None]:
+    """A check's id without its tenant, and the tenant: ``proof.valid.law`` is ``proof.valid`` of ``law``."""
+    for template in _TEMPLATES:
+        if check.startswith(f"{template}."):
+            return template, check[len(template) + 1 :]
+    return check, None
+
+
+def _check(check: Check, verdict: Verdict) -> model.CheckLine:
+    base, tenant = base_id(check.id)
+    return model.CheckLine(
+        id=check.id,
+        base=base,
+        tenant=tenant,
+        outcome=check.status.value,
+        decides=not verdict.passed and check.status.exit_code is verdict.exit_code,
+        expected=check.expected,
+        found=check.found,
+        at=check.at,
+        explanation=None,
+    )
+
+
+def _figures(verdict: Verdict) -> model.Figures:
+    f: dict[str, Any] = {**verdict.figures}
+    sampled = f.get("mode") == "sampled"
+    stands = verdict.exit_code in (ExitCode.PASS, ExitCode.UNMET)
+    cluster = f.get("c") or {}
+    membership, eps, realised = f.get("membership") or {}, f.get("eps_audit"), f.get("eps_realised")
+    above = eps is not None and realised is not None and Decimal(realised) > Decimal(eps)
+    return model.Figures(
+        standing="not-established" if not stands else "if-conforming" if sampled else "proved",
+        name="eps_if_conforming" if sampled else "eps_audit",
+        eps=eps,
+        by=f.get("eps_audit_by"),
+        delta=f["delta"],
+        k_max=f["k_max"],
+        n=f["n"],
+        eps_one_account=f.get("eps_one_account"),
+        eps_all_accounts=f.get("eps_all_accounts"),
+        accounts_max=f.get("accounts_max"),
+        eps_realised=realised,
+        realised_above=above,
+        odds_unlisted=f.get("odds_unlisted"),
+        auc=membership.get("auc_bound"),
+        tpr_at_fpr_1pct=membership.get("tpr_at_fpr_1pct"),
+        bounds=[
+            model.Bound(
+                name=b["name"],
+                eps=b["eps"],
+                counts=b["name"] == f.get("eps_audit_by"),
+                reason=None if b["valid"] else b["reason"],
+            )
+            for b in (f.get("bounds") or {}).get("bounds", [])
+        ],
+        cumulative=None,
+        mode="sampled" if sampled else "full",
+        beta=f["beta"] if sampled else None,
+        eta=f["eta"] if sampled else None,
+        challenge=f.get("challenge"),
+        sampled=f.get("sampled"),
+        a1=f.get("a1", "declared"),
+        d1=f.get("d1", "declared"),
+        coalition=f.get("coalition", "not-checked"),
+        largest_cluster=cluster.get("all"),
+        largest_cluster_in_a_tenant=cluster.get("tenant"),
+        proofs=f.get("proofs", "none"),
+        setup=f.get("setup", "none"),
+        abandoned=f.get("abandoned", 0),
+        allowed=f.get("allowed", []),
+        scores=f["scores"],
+        dimension=f["dimension"],
+        largest_score=LARGEST_PRODUCT * f["dimension"],
+    )
+
+
+def _sentence(verdict: Verdict, figures: model.Figures, deciding: list[str]) -> str:
+    counts, total = verdict.facts.counts, len(verdict.checks)
+    window = f"window {verdict.facts.window.window} of {verdict.facts.window.origin}"
+    if verdict.passed:
+        proved = (
+            "each"
+            if figures.mode == "full"
+            else f"each of the {counted(figures.sampled or 0, 'record')} drawn"
+        )
+        what = f"{proved} of its {counted(counts.records, 'answer')}" if figures.mode == "full" else proved
+        return (
+            f"All {total} checks of {window} passed: {what} is proved to be what the committed index gives."
+        )
+    named = listed(deciding[:3]) + (f" and {len(deciding) - 3} more" if len(deciding) > 3 else "")
+    if verdict.exit_code is ExitCode.FAIL:
+        return f"The {window} is false: {counted(len(deciding), 'check')} of {total} proved so ({named})."
+    if verdict.exit_code is ExitCode.MALFORMED:
+        return (
+            f"The {window} could not be judged: {counted(len(deciding), 'check')} of {total} could not be decided"
+            f" ({named}). That is no verdict in its favour."
+        )
+    return (
+        f"The {window} is sound, and less than trust.toml asks for: {counted(len(deciding), 'requirement')} not met"
+        f" ({named})."
+    )
+
+
+def _attacks(measured: Measured) -> model.Attacks:
+    run = measured.run
+    return model.Attacks(
+        label=LABEL,
+        answered_by=run.generator,
+        members=run.members,
+        others=run.others,
+        seed=run.seed,
+        index=run.index,
+        capacity=run.capacity,
+        parts=[
+            model.AttackPart(
+                tenants=list(part.tenants),
+                mechanism=part.mechanism,
+                rows=[
+                    model.AttackRow(
+                        attack=row.attack,
+                        queries=row.queries,
+                        without_noise=None if row.without is None else [f"{x:.4f}" for x in row.without],
+                        points=[_point(point) for point in row.points],
+                    )
+                    for row in part.rows
+                ],
+            )
+            for part in measured.parts
+        ],
+        left_out=measured.left_out,
+        above_certified=measured.above,
+    )
+
+
+def _point(point: Point) -> model.AttackPoint:
+    value = point.as_json()
+    return model.AttackPoint(**value, above=point.above)
+
+
+def dated(report: model.Report) -> str:
+    """The day of a report."""
+    return day(report.filing.verified_at)

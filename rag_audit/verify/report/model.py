@@ -1,0 +1,272 @@
+"""The report of a verification: everything that any of its faces says, as one typed model (docs/report.md).
+
+A report is made once, by `build.report_of`, and rendered by each face. It holds nothing secret: what it quotes stands
+in window.json, in trust.toml or in the countersigned receipts, and of paths it has the last name alone. Reals are
+decimal strings, as in every published file; `inf` is written out. Every text is one line of visible characters,
+whatever a file holds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rag_audit.formats.models import Count, Millis, Model, One
+from rag_audit.verify.report.parts import (
+    Activity,
+    Chain,
+    Counts,
+    Event,
+    InputFile,
+    OutcomeName,
+    Real,
+    ReceiptFiles,
+    Standing,
+    StatusName,
+    TenantReport,
+    Text,
+    Vouching,
+    WindowReport,
+)
+
+
+class Explanation(Model):
+    """What a check's failing means to a reader (`rag-audit explain CHECK`)."""
+
+    means: Text
+    """what the check says where it passes"""
+    failed: Text
+    """what follows where it does not"""
+    honest_causes: list[Text]
+    """how an honest provider, or the reader, can have come there"""
+    ask: Text
+    """what to ask the provider, or to do"""
+    section: Text
+    """where docs say more, as file#anchor"""
+
+
+class CheckLine(Model):
+    """One check with its outcome."""
+
+    id: Text
+    base: Text
+    """the id without its tenant, by which the check is documented"""
+    tenant: Text | None
+    outcome: StatusName
+    decides: bool
+    """whether its outcome is the verdict's"""
+    expected: Text
+    found: Text
+    at: Text | None
+    """the entry, proof or receipt that decided it"""
+    explanation: Explanation | None
+    """of a check that did not pass"""
+
+
+class Bound(Model):
+    """A bound on the noise's epsilon."""
+
+    name: Text
+    eps: Real
+    counts: bool
+    """whether it is the one that counts"""
+    reason: Text | None
+    """why it is not valid"""
+
+
+class Cumulative(Model):
+    """The bound for this window and the ones before it that were handed in, together."""
+
+    windows: Count
+    eps: Real
+    delta: Real
+    odds_unlisted: Real | None
+
+
+class Figures(Model):
+    """The figures that the checks computed."""
+
+    standing: Standing
+    """proved; for records that conform, in sampled mode; or not established, since the window did not get that far"""
+    name: Literal["eps_audit", "eps_if_conforming"]
+    eps: Real | None
+    """epsilon over all outcomes and tenants for k_max accounts; null where no check could compute it"""
+    by: Text | None
+    """the bound that gives it"""
+    delta: Real
+    k_max: Count
+    n: Count
+    """queries that an account may make"""
+    eps_one_account: Real | None
+    eps_all_accounts: Real | None
+    accounts_max: Count | None
+    """the most accounts that a tenant may have, which `eps_all_accounts` speaks of"""
+    eps_realised: Real | None
+    realised_above: bool
+    """whether `eps_realised` lies above `eps`, which happens and contradicts nothing (docs/accounting.md)"""
+    odds_unlisted: Real | None
+    auc: Real | None
+    """the most that any membership test by k_max accounts reaches, as area under its curve"""
+    tpr_at_fpr_1pct: Real | None
+    bounds: list[Bound]
+    cumulative: Cumulative | None
+    mode: Literal["full", "sampled"]
+    beta: Real | None
+    eta: Real | None
+    challenge: Literal["full", "own", "published"] | None
+    sampled: Count | None
+    """records that a challenge drew"""
+    a1: Text
+    d1: Text
+    coalition: Text
+    largest_cluster: Count | None
+    """accounts of the largest cluster of the coalition estimate"""
+    largest_cluster_in_a_tenant: Count | None
+    proofs: Text
+    setup: Text
+    abandoned: Count
+    allowed: list[Text]
+    """exceptions that trust.toml or an option allowed"""
+    scores: Text
+    dimension: Count
+    largest_score: Count
+
+
+class Requirement(Model):
+    """One requirement of trust.toml, and how near to its limit the window comes."""
+
+    name: Text
+    check: Text
+    words: Text
+    kind: Literal["at-most", "at-least", "level"]
+    limit: Text | None
+    """null where trust.toml leaves it out, which no window meets"""
+    found: Text
+    outcome: StatusName
+    used: Real | None
+    """the share of the limit that is used: 1 is at the limit, more is beyond it; null where neither is a number"""
+
+
+class Timeline(Model):
+    """The window's instants, in order, and how its queries spread over it."""
+
+    events: list[Event]
+    activity: Activity | None
+    future: bool
+    """whether an instant that should be past lies after the time of verification"""
+
+
+class Weakness(Model):
+    """Something that is weaker than it could be."""
+
+    id: Literal[
+        "setup", "a1", "d1", "sampled", "challenge", "coalition", "quorum", "receipts", "mechanism", "chain"
+    ]
+    words: Text
+    better: Text
+
+
+class Measured(Model):
+    """What questions find on a public collection under such a setting (docs/study.md)."""
+
+    collection: Text
+    setting: Text
+    exact: Real
+    """per cent of questions that find their passage among five without any mechanism"""
+    found: Real
+    """per cent that find it with the mechanism"""
+
+
+class Retrieval(Model):
+    """What a tenant's mechanism costs its readers."""
+
+    tenant: Text
+    words: Text
+    measured: list[Measured]
+
+
+class AttackPoint(Model):
+    """What an attack got by so many accounts."""
+
+    accounts: Count
+    auc: list[Real]
+    lists_auc: Real | None
+    lists_auc_at_most: Real | None
+    eps_at_least: Real | None
+    eps_certified: Real | None
+    above: bool
+
+
+class AttackRow(Model):
+    """One attack."""
+
+    attack: Text
+    queries: Count
+    without_noise: list[Real] | None
+    points: list[AttackPoint]
+
+
+class AttackPart(Model):
+    """The attacks on tenants of one mechanism."""
+
+    tenants: list[Text]
+    mechanism: Text
+    rows: list[AttackRow]
+
+
+class Attacks(Model):
+    """A provider's own run of attacks, which changes nothing of the verdict."""
+
+    label: Text
+    answered_by: Text
+    members: Count
+    others: Count
+    seed: int
+    index: Count | None
+    capacity: Count | None
+    parts: list[AttackPart]
+    left_out: Count
+    above_certified: list[Text]
+
+
+class Filing(Model):
+    """What has to be known to file a report, and to check it again."""
+
+    verified_at: Millis
+    version: Text
+    inputs: list[InputFile]
+    receipts: ReceiptFiles
+    command: list[Text]
+    """the words of the command line, with the files' names alone"""
+
+
+class Report(Model):
+    """The report of one verification."""
+
+    type: Literal["report"]
+    v: One
+    outcome: OutcomeName
+    exit_code: Annotated[int, Field(ge=0, le=3)]
+    line: Text
+    """the verdict line (docs/protocol.md, "Verdict")"""
+    sentence: Text
+    """the verdict in words"""
+    decided_by: list[Text]
+    """the checks whose outcome is the verdict's; empty where every check passed"""
+    window: WindowReport
+    tenants: list[TenantReport]
+    figures: Figures
+    checks: list[CheckLine]
+    requirements: list[Requirement]
+    vouching: Vouching
+    counts: Counts
+    timeline: Timeline
+    chain: Chain
+    weaker: list[Weakness]
+    retrieval: list[Retrieval]
+    notes: list[Text]
+    does_not_prove: list[Text]
+    next_steps: list[Text]
+    attacks: Attacks | None
+    filing: Filing

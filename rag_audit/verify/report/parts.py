@@ -1,0 +1,228 @@
+"""What a report says of a window beside its checks: parts of the model that the verifier itself takes from a case."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field
+
+from rag_audit.errors.printable import printable
+from rag_audit.formats.models import Count, Hex32, Millis, Model
+
+
+def _text(value: object) -> object:
+    return printable(value) if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+"""One line of visible characters: what is not visible is escaped (`errors.printable`)."""
+Real = Annotated[str, Field(pattern=r"^(inf|[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?)$")]
+"""A non-negative real as a decimal string, or inf."""
+OutcomeName: TypeAlias = Literal[
+    "PASS", "PASS-SAMPLED", "PASS-INTEGRITY", "PASS-INTEGRITY-SAMPLED", "FAIL", "UNDECIDED", "UNMET"
+]
+StatusName: TypeAlias = Literal["pass", "fail", "undecided", "unmet"]
+Standing: TypeAlias = Literal["proved", "if-conforming", "not-established"]
+
+
+class TenantReport(Model):
+    """What protects one tenant's documents, and the parameters from which its figures follow."""
+
+    tenant: Text
+    mechanism: Literal["noise", "sampling", "listing", "none"]
+    words: Text
+    eps: Real | None
+    """epsilon over all outcomes for k_max accounts; null where no check could compute it"""
+    odds_unlisted: Real | None
+    chance_listed: Real | None
+    """of listing: how likely chance alone lists a given position to one of k_max accounts"""
+    positions_listed: Count | None
+    """the most of its positions that can have been listed"""
+    capacity: Count
+    accounts_max: Count
+    longest: Count
+    """the most positions of one answer"""
+    system: Text
+    gains: list[Count]
+    """of the noise; empty without noise"""
+    lattice: Count
+    sigma_over_delta: Real | None
+    keep: Real | None
+    """the share of positions that a sample keeps; null where every position is kept"""
+    chance: Real | None
+    """of listing: the probability that a position is listed at a query whatever it holds"""
+    keep_coin: Count | None
+    """`keep` over 2^40, as the policy writes it"""
+    chance_coin: Count | None
+    threshold: Count | None
+    score_lo: Count
+    score_hi: Count
+
+
+class KeyReport(Model):
+    """A public key that trust.toml names."""
+
+    name: Text
+    vkey: Text
+    key_id: Text | None
+    fingerprint: Hex32 | None
+    """SHA-256 of the 32 bytes of the public key; null where the vkey is malformed"""
+
+
+class WitnessReport(KeyReport):
+    """A witness that trust.toml names, and what it put its name to."""
+
+    opening: bool
+    end: bool
+    beacon: bool
+
+
+class BeaconReport(Model):
+    """What the noise and the samples depend on beside the provider's seed."""
+
+    source: Literal["witnesses", "drand"]
+    witnesses: list[Text]
+    chain: Text | None
+    round: Count | None
+
+
+class Vouching(Model):
+    """Who vouches for what the report says."""
+
+    provider: KeyReport
+    witnesses: list[WitnessReport]
+    quorum: Count
+    beacon: BeaconReport
+    verifiers: list[KeyReport]
+    """whose challenges count"""
+    accounts_named: Count
+    """accounts that trust.toml knows to be independent of the provider"""
+
+
+class QueryCount(Model):
+    """How many accounts of a tenant asked so often."""
+
+    tenant: Text
+    queries: Count
+    accounts: Count
+
+
+class Counts(Model):
+    """How many there were of what."""
+
+    tenants: Count
+    entries: Count
+    records: Count
+    asked: Count | None
+    """records that must have proofs; null where no challenge says which"""
+    proved: Count
+    """records whose every list is proved"""
+    proofs: Count
+    """records and commitments that the window file carries proofs of"""
+    receipts_handed_in: Count
+    """files"""
+    receipts_accepted: Count
+    receipts_agreeing: Count
+    """accepted ones that the ledger agrees with"""
+    receipts_independent: Count
+    """of accounts that trust.toml names, each record once"""
+    receipts_other: Count
+    disclosed: Count
+    """receipts with the query's text"""
+    accounts: Count
+    accounts_asking: Count
+    accounts_holding_their_keys: Count
+    enrolments: Count
+    enrolments_void_or_unused: Count
+    queries_by_account: list[QueryCount]
+
+
+class Event(Model):
+    """An instant of the window."""
+
+    kind: Literal[
+        "opening-quorum",
+        "beacon",
+        "opens",
+        "first-query",
+        "last-query",
+        "closing",
+        "closes",
+        "final-quorum",
+        "challenge",
+        "delete-after",
+        "verified",
+    ]
+    at: Millis | None
+    """milliseconds since the epoch; null where no time is known, as of a challenge"""
+    words: Text
+
+
+class Activity(Model):
+    """Queries over the window's interval, in parts of equal length."""
+
+    start: Millis
+    end: Millis
+    counts: list[Count]
+
+
+class Link(Model):
+    """What an opening says, or has to say, of the window before it."""
+
+    opening: Hex32
+    root: Hex32
+    abandoned: Count
+
+
+class Chain(Model):
+    """The windows before and after this one."""
+
+    before: Link | None
+    """null for the origin's first window"""
+    given: Count
+    """earlier windows handed in"""
+    reached: Count
+    """those of them that the chain reaches"""
+    words: Text
+    after: Link | None
+    """what the opening of the next window has to name; null where this one has no end"""
+
+
+class InputFile(Model):
+    """A file that the verdict rests on."""
+
+    role: Literal["window", "sibling", "trust", "previous", "challenge", "attacks"]
+    name: Text
+    sha256: Hex32 | None
+    """null where the library was handed a value in place of a file"""
+
+
+class ReceiptFiles(Model):
+    """The receipts that were handed in.
+
+    `sha256` is the digest of what `sha256sum` prints for them (digest, two spaces, name), in the order of their names.
+    """
+
+    files: Count
+    sha256: Hex32 | None
+
+
+class WindowReport(Model):
+    """The window, by what it publishes."""
+
+    origin: Text
+    window: Text
+    opening: Hex32
+    """digest of entry 0, the window's name in every signature"""
+    entries: Count
+    root: Hex32
+    policy: Hex32
+    policy_version: Count
+    embedder: Text
+    top_k: Count
+    theta: Text
+    tau: Text
+    query_tokens: Count
+    opens_at: Millis
+    closes_at: Millis
+    delete_after: Millis

@@ -1,0 +1,70 @@
+"""Verdicts of every outcome on the worked example, each from the files that lead to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.formats.trust import Trust
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.verify.report.build import report_of
+from rag_audit.verify.report.model import Report
+from rag_audit.verify.verifier import Verdict, verify_window
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs/examples"
+NOW = 1_800_010_000_000
+"""After the example's end, in 2027."""
+OUTCOMES = ("PASS", "PASS-SAMPLED", "PASS-INTEGRITY", "FAIL", "UNDECIDED", "UNMET")
+
+
+def verify(change: Callable[[Any], None] | None = None, *, window: Any = None, **require: Any) -> Verdict:
+    """The example's verdict, its window or requirements changed."""
+    trust = Trust.load(EXAMPLES / "trust.toml")
+    if require:
+        trust = trust.model_copy(update={"require": trust.require.model_copy(update=require)})
+    value = json.loads((EXAMPLES / "window.json").read_text())
+    if change is not None:
+        change(value)
+    file = WindowFile.parse(value, field="window.json")
+    return verify_window(file, trust=trust, receipts=[EXAMPLES / "receipts"])
+
+
+def _another_root(value: Any) -> None:
+    value["entries"][2]["hans"] = "0" * 64
+
+
+def _no_proof(value: Any) -> None:
+    del value["proofs"][sorted(value["proofs"])[0]]
+
+
+def _of_integrity(verdict: Verdict) -> Verdict:
+    """As if the tenants had no mechanism, which takes a window of its own."""
+    tenants = {"law": {"mechanism": "none", "eps": "inf", "odds_unlisted": None}}
+    figures: Any = {**verdict.figures, "eps_audit": "inf", "eps_audit_by": "no-bound", "tenants": tenants}
+    bare = [
+        t.model_copy(update={"mechanism": "none", "eps": "inf", "gains": []}) for t in verdict.facts.tenants
+    ]
+    return replace(verdict, figures=figures, facts=replace(verdict.facts, tenants=bare))
+
+
+@pytest.fixture(scope="session")
+def verdicts() -> dict[str, Verdict]:
+    passed = verify()
+    return {
+        "PASS": passed,
+        "PASS-SAMPLED": verify(mode="sampled", beta="0.5", eta="0.5", challenge="published"),
+        "PASS-INTEGRITY": _of_integrity(passed),
+        "FAIL": verify(_another_root),
+        "UNDECIDED": verify(_no_proof),
+        "UNMET": verify(max_epsilon="1", min_k_max=9, max_theta=None, min_receipts=5),
+    }
+
+
+@pytest.fixture(scope="session")
+def reports(verdicts: dict[str, Verdict]) -> dict[str, Report]:
+    return {name: report_of(verdict, now=NOW, version="0") for name, verdict in verdicts.items()}
