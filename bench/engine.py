@@ -21,7 +21,6 @@ from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.tenants import ListingRules
 from rag_audit.index.engine import (
     Int8Array,
-    NoisePool,
     build_index,
     draw_coins,
     draw_noise,
@@ -29,6 +28,7 @@ from rag_audit.index.engine import (
     select,
 )
 from rag_audit.index.listing import HeldBits, select_listed
+from rag_audit.index.noise_pool import NoisePool
 from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.scores import ScoreWindow
 

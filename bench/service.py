@@ -35,7 +35,14 @@ TENANT = "bench"
 WORDS = ("index", "query", "account", "tenant", "noise", "record", "proof", "ledger", "witness", "policy")
 LEAD_MS = 60_000
 """From everything committed to the opening, which a busy machine's witness must reach with its cosignature."""
-STEPS = ("check_request", "select_positions", "document_openings", "query_record", "seal_retained")
+STEPS = (
+    "check_signed",
+    "check_opened",
+    "select_positions",
+    "document_openings",
+    "query_record",
+    "seal_retained",
+)
 
 
 def text(rng: Random) -> str:

@@ -30,7 +30,7 @@ from rag_audit.formats.records import (
 from rag_audit.formats.requests import AnsweredDocument, SignedRequest, answered
 from rag_audit.formats.tenants import ListingRules
 from rag_audit.index.embedders import Embedder, NothingToEmbed, re_executable
-from rag_audit.index.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise, select
+from rag_audit.index.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise, select_all
 from rag_audit.index.listing import select_listed
 from rag_audit.index.query import OpenedQuery
 from rag_audit.proofs.interface import ListingPrivate, RecordPrivate
@@ -40,19 +40,15 @@ from rag_audit.relation.field import digest_to_field, to_hex
 from rag_audit.relation.native import listed_commitment, noise_key, slot_id, topk_commitment
 
 
-def check_request(
+def check_signed(
     request: SignedRequest,
     *,
     opening: Opening,
     opening_digest: str,
     account: RosterEntry | None,
     policy: Policy,
-    embedder: Embedder,
-) -> OpenedQuery:
-    """The question of a request that this window can answer; any other is refused before a secret is used.
-
-    The window checks the order of an account's requests (`slot-used`, `out-of-order`, `limit`) under the account's
-    lock.
+) -> None:
+    """Check that a request is for this window, by an account of the tenant that it names; not what it asks.
 
     :raises RequestRefused: the request is refused, with a reason from `requests.REFUSALS`
     """
@@ -84,6 +80,16 @@ def check_request(
         raise RequestRefused(
             "bad-signature", "the request is not signed by the account's key", field="request.sig"
         )
+
+
+def check_opened(request: SignedRequest, embedder: Embedder) -> OpenedQuery:
+    """The question of a signed request, to which its hq opens; any other is refused before a secret is used.
+
+    The window checks the order of an account's requests (`slot-used`, `out-of-order`, `limit`) under the account's
+    lock.
+
+    :raises RequestRefused: the request is refused, with a reason from `requests.REFUSALS`
+    """
     query = OpenedQuery(request.query, bytes.fromhex(request.salt), embedder)
     try:
         hq = query.hq
@@ -151,21 +157,22 @@ def _key(window_secrets: WindowSecrets, beacon: bytes, slot: int) -> int:
 
 
 def select_positions(
-    query: OpenedQuery,
+    asked: Sequence[tuple[OpenedQuery, Int32Array]],
     *,
     tenant: CommittedTenant,
-    noise: Int32Array,
     policy: Policy,
     kept: Int8Array | None = None,
-) -> tuple[int, ...]:
-    """Embed the query, score every position, add the slot's noise, take the first K (the paper's eq. 2.1).
+) -> list[tuple[int, ...] | Exception]:
+    """Score every position for each of a tenant's queries, add its slot's noise, take the first K (the paper's (2.1)).
 
+    :param asked: queries that have a vector, each with its slot's noise
     :param kept: a sampled tenant's kept positions (`kept_positions`); the others score 0
-    :returns: the selected positions in rank order
+    :returns: the selected positions in rank order, or why there are none
     """
-    vector = _vector(query)
     window = policy.rules_by_name(tenant.entry.tenant).window
-    return tuple(select(tenant.index, vector, noise, window, policy.top_k, kept))
+    vectors = [(vector_of(query), noise) for query, noise in asked]
+    found = select_all(tenant.index, vectors, window, policy.top_k, kept)
+    return [one if isinstance(one, Exception) else tuple(one) for one in found]
 
 
 def select_list(
@@ -181,10 +188,10 @@ def select_list(
 
     :returns: the listed positions, ascending
     """
-    return tuple(select_listed(tenant.index, _vector(query), rules, kept=kept, held=held, chance=chance))
+    return tuple(select_listed(tenant.index, vector_of(query), rules, kept=kept, held=held, chance=chance))
 
 
-def _vector(query: OpenedQuery) -> Int8Array:
+def vector_of(query: OpenedQuery) -> Int8Array:
     """The query's vector.
 
     :raises RequestRefused: the query has none

@@ -27,7 +27,8 @@ from rag_audit.formats.records import (
 from rag_audit.formats.requests import RequestSalts
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
 from rag_audit.ledger.keys import SigningKey, VerifierKey
-from rag_audit.ledger.merkle import leaf_hash, path_root, verify_inclusion
+from rag_audit.ledger.merkle import leaf_hash, verify_inclusion
+from rag_audit.ledger.note import Note
 from rag_audit.ledger.tlog_proof import TlogProof
 from rag_audit.relation.field import to_hex
 from rag_audit.relation.native import listed_commitment, topk_commitment
@@ -50,9 +51,13 @@ def make_receipt(
     origin: str,
     opening_digest: str,
     key: SigningKey,
+    head: tuple[int, Note] | None = None,
 ) -> str:
-    """Make the receipt of an appended record, against a checkpoint of the ledger's current state."""
-    size = tree.size
+    """Make the receipt of an appended record, against a checkpoint of the ledger's current state.
+
+    :param head: the size of that checkpoint and the checkpoint (`signed_head`), if it is signed already
+    """
+    size, checkpoint = head or signed_head(tree, log_origin(origin, record.window), key)
     salts = RequestSalts.derive(salt)
     body = ReceiptBody(
         v=1,
@@ -64,16 +69,23 @@ def make_receipt(
     )
     opened = body.canonical()
     leaf, path = tree.leaf(record.seq), tree.inclusion_path(record.seq, size)
-    root = path_root(leaf, record.seq, size, path)
-    assert root is not None
     sig = key.sign(receipt_message(origin, opening_digest, leaf, opened)).hex()
     proof = TlogProof(
         index=record.seq,
         path=tuple(path),
-        checkpoint=Checkpoint(log_origin(origin, record.window), size, root).sign(key),
+        checkpoint=checkpoint,
         extra=_BODY + opened + _SIG + sig.encode() + _END,
     )
     return str(proof)
+
+
+def signed_head(tree: MerkleTree, log: str, key: SigningKey) -> tuple[int, Note]:
+    """A ledger's current size, and the signed checkpoint of it.
+
+    :param log: the log's origin line
+    """
+    size = tree.size
+    return size, Checkpoint(log, size, tree.root(size)).sign(key)
 
 
 @dataclass(frozen=True)

@@ -39,15 +39,28 @@ class SharedPasses(Generic[A, R]):
 
     def do(self, item: A) -> R:
         """The result of an item, which may be computed in another caller's thread, or what `work` raises for it."""
-        mine: _Waiting[A, R] = _Waiting(item)
+        (found,) = self.do_all([item])
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def do_all(self, items: Sequence[A]) -> list[R | Exception]:
+        """The results of several items (`do`), each a result or what `work` raises for it."""
+        mine: list[_Waiting[A, R]] = [_Waiting(item) for item in items]
         with self._lock:
-            self._queue.append(mine)
-            if not self._busy:
-                self._busy = mine.leads = True
+            self._queue += mine
+            if mine and not self._busy:
+                self._busy = mine[0].leads = True
+        return [self._done(waiting) for waiting in mine]
+
+    def _done(self, mine: _Waiting[A, R]) -> R | Exception:
         if not mine.leads:
             mine.woken.wait()
-        if mine.leads:
-            self._lead()
+        if mine.leads and not mine.results:
+            try:
+                self._lead()
+            except Exception as exc:
+                return exc
         return mine.results[0]
 
     def _lead(self) -> None:

@@ -48,7 +48,7 @@ class Application:
         self._on_fault = on_fault
         self.queries = Queries(windows, limits, eager, on_fault)
         self.public = Public(windows, limits)
-        self.metrics = Metrics(windows.current, self.queries.desk, lambda: self.queries.bodies.held)
+        self.metrics = Metrics(windows.current, self.queries.places, lambda: self.queries.bodies.held)
         health = Health(windows.current, stopping)
 
         async def described(request: Request) -> Response:
@@ -120,7 +120,7 @@ class Application:
 
     def close(self) -> None:
         """End the threads once their jobs have ended."""
-        self.queries.desk.close()
+        self.queries.close()
         self.public.desk.close()
 
 

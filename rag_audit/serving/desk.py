@@ -54,6 +54,20 @@ def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(call)
 
 
+class Use:
+    """A window that is in use, until `end` is called for the first time."""
+
+    def __init__(self, window: Window, end: Callable[[Window], None]) -> None:
+        self.window = window
+        self._end: Callable[[Window], None] | None = end
+
+    def end(self) -> None:
+        """The window is not used any more."""
+        end, self._end = self._end, None
+        if end is not None:
+            end(self.window)
+
+
 class Windows:
     """The windows of a service: the one that is served, which may be exchanged, and others that still repeat answers.
 
@@ -74,9 +88,8 @@ class Windows:
         """The window that is served now."""
         return self._current()
 
-    @contextmanager
-    def using(self, opening: str | None = None) -> Iterator[Window | None]:
-        """The window for a request, which is in use for the duration of the block.
+    def use(self, opening: str | None = None) -> Use | None:
+        """The window for a request, which is in use until its use is ended; None without a window.
 
         :param opening: the digest of the opening that the request names
         """
@@ -84,17 +97,27 @@ class Windows:
             window = self._current()
             if opening is not None and (window is None or window.opening_digest != opening):
                 window = self._named(opening) or window
-            if window is not None:
-                self._uses[id(window)] += 1
+            if window is None:
+                return None
+            self._uses[id(window)] += 1
+        return Use(window, self._end)
+
+    @contextmanager
+    def using(self, opening: str | None = None) -> Iterator[Window | None]:
+        """`use` for the duration of a block."""
+        use = self.use(opening)
         try:
-            yield window
+            yield None if use is None else use.window
         finally:
-            if window is not None:
-                with self._changed:
-                    self._uses[id(window)] -= 1
-                    if not self._uses[id(window)]:
-                        del self._uses[id(window)]
-                    self._changed.notify_all()
+            if use is not None:
+                use.end()
+
+    def _end(self, window: Window) -> None:
+        with self._changed:
+            self._uses[id(window)] -= 1
+            if not self._uses[id(window)]:
+                del self._uses[id(window)]
+            self._changed.notify_all()
 
     def unused(self, window: Window, seconds: float) -> bool:
         """Wait until no request uses a window that was exchanged for another; False if one still does after so long."""

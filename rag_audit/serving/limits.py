@@ -16,8 +16,10 @@ class Limits:
     :param batch: the most requests of one batch
     :param bodies_bytes: the most of all bodies that are being received or wait for their answer
     :param waiting: the most requests that wait or are answered; one beyond them gets 429
-    :param threads: threads that answer; more than there are processors, because an answer waits for the disk, and those
-        that wait together are committed together
+    :param of_account: the most of these of one account, so that it keeps no other out
+    :param answering: threads that answer requests together: while one waits for the disk, another computes
+    :param together: the most requests that one thread answers together
+    :param threads: threads that prove an answer before it leaves, one each
     :param reads: the most requests for public files that wait or are served from memory
     :param connections: the most connections, each of which may need two of the files that the process may open
     :param header_s: how long a request's header may take to arrive, and how long a connection may be silent before it
@@ -31,6 +33,9 @@ class Limits:
     batch: int = 64
     bodies_bytes: int = 64 << 20
     waiting: int = 512
+    of_account: int = 64
+    answering: int = 2
+    together: int = 16
     threads: int = field(default_factory=lambda: min(32, 8 + 2 * (os.cpu_count() or 1)))
     reads: int = 64
     connections: int = 4096

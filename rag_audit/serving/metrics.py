@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rag_audit.parties.provider.window import Window
-from rag_audit.serving.desk import Desk
+from rag_audit.serving.line import Places
 
 STATES = ("none", "committed", "active", "closed", "final")
 
@@ -20,11 +20,11 @@ class Metrics:
     """The service's counters, and gauges that are read when they are asked for.
 
     :param window: the window that is served, or None
-    :param answers: where requests are answered
+    :param places: where requests wait
     :param held: bytes of the bodies that are being received or wait for their answer
     """
 
-    def __init__(self, window: Callable[[], Window | None], answers: Desk, held: Callable[[], int]) -> None:
+    def __init__(self, window: Callable[[], Window | None], places: Places, held: Callable[[], int]) -> None:
         self._registry = CollectorRegistry()
         self.outcomes = Counter(
             "rag_audit_requests", "Signed requests by what became of them: answer, or the reason of the refusal.",
@@ -40,7 +40,7 @@ class Metrics:
         self.published = Counter(
             "rag_audit_public_bytes", "Bytes of public files that were sent.", registry=self._registry
         )
-        self._registry.register(_Gauges(window, answers, held))
+        self._registry.register(_Gauges(window, places, held))
 
     async def endpoint(self, request: Request) -> Response:
         """`GET /metrics`."""
@@ -48,16 +48,16 @@ class Metrics:
 
 
 class _Gauges(Collector):
-    def __init__(self, window: Callable[[], Window | None], answers: Desk, held: Callable[[], int]) -> None:
+    def __init__(self, window: Callable[[], Window | None], places: Places, held: Callable[[], int]) -> None:
         self._window = window
-        self._answers = answers
+        self._places = places
         self._held = held
 
     def collect(self) -> Iterable[Metric]:
         """The gauges as they stand."""
-        desk = self._answers
-        yield _gauge("rag_audit_requests_in_service", "Requests that wait or are answered.", desk.taken)
-        yield _gauge("rag_audit_requests_in_service_limit", "Beyond these a request gets 429.", desk.places)
+        places = self._places
+        yield _gauge("rag_audit_requests_in_service", "Requests that wait or are answered.", places.taken)
+        yield _gauge("rag_audit_requests_in_service_limit", "Beyond these a request gets 429.", places.most)
         yield _gauge("rag_audit_bodies_bytes", "Bytes of bodies that are received or wait.", self._held())
         window = self._window()
         status = GaugeMetricFamily("rag_audit_window_status", "1 for the window's status.", labels=["status"])

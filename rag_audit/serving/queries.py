@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from rag_audit.encoding.canonical import Json, parse_json
 from rag_audit.errors import RagAuditError
-from rag_audit.formats.requests import Answer, Refusal
+from rag_audit.formats.requests import Answer, Refusal, SignedRequest
 from rag_audit.parties.provider.answers import named_in
 from rag_audit.serving.bodies import Bodies, Left, Unreadable
-from rag_audit.serving.desk import Desk, Windows
+from rag_audit.serving.desk import Desk, Use, Windows
 from rag_audit.serving.limits import Limits
+from rag_audit.serving.line import Line, Places
 from rag_audit.serving.logs import OUTCOMES
 from rag_audit.serving.statuses import RETRY_S, STATUSES, retry_after
 from rag_audit.serving.tracing import span
@@ -44,8 +46,18 @@ class Made:
         return cls(reply.reason if isinstance(reply, Refusal) else ANSWER, reply.canonical())
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A signed request and the window that answers it, which is in use until it has ended."""
+
+    use: Use
+    request: SignedRequest
+
+
 class Queries:
     """The endpoints that answer.
+
+    A request's form and signature are checked before it takes a place, so that nobody takes one in another's name.
 
     :param eager: an iterator with one value for each answer to prove before it leaves, whatever the policy
     :param on_fault: called with an exception that is no named error, after which the service continues
@@ -58,12 +70,23 @@ class Queries:
         eager: Iterator[int],
         on_fault: Callable[[BaseException], None],
     ) -> None:
-        self.desk = Desk("answers", threads=limits.threads, places=limits.waiting)
+        self.places = Places(limits.waiting, limits.of_account)
         self.bodies = Bodies(limits)
+        self._batches = Desk("batches", threads=2, places=limits.reads)
+        self._line = Line(
+            partial(self._work, False), name="answers", threads=limits.answering, together=limits.together
+        )
+        self._alone = Line(partial(self._work, True), name="proofs", threads=limits.threads, together=1)
         self._windows = windows
         self._limits = limits
         self._eager = eager
         self._on_fault = on_fault
+
+    def close(self) -> None:
+        """End the threads once their jobs have ended."""
+        self._line.close()
+        self._alone.close()
+        self._batches.close()
 
     async def query(self, request: Request) -> Response:
         """Answer one request."""
@@ -80,16 +103,25 @@ class Queries:
             return self._refused(request, exc.status, exc.detail)
         except Left:
             return Response(status_code=400)
+        except Exception as exc:
+            self._on_fault(exc)
+            return JSONResponse({"error": "InternalError", "message": "a fault of the service"}, 500)
 
     async def _one(self, request: Request, body: bytes) -> Response:
-        if not self.desk.free():
-            return self._busy(request, body)
         try:
-            with span(request, "query"):
-                reply = await self.desk.do(1, self._answer, body)
-        except Exception as exc:
-            return self._fault(exc)
-        return self._response(request, reply)
+            value = parse_json(body, source="request", max_bytes=self._limits.request_bytes)
+        except RagAuditError as exc:
+            raise Unreadable(400, str(exc)) from exc
+        with span(request, "query"):
+            found = self._received(value)
+            if not isinstance(found, _Asked):
+                return self._response(request, found)
+            if not self.places.free({found.request.account: 1}):
+                found.use.end()
+                return self._busy(request, value)
+            self._take([found])
+            (made,) = await self._answered([found])
+        return self._response(request, made)
 
     async def queries(self, request: Request) -> Response:
         """Answer a list of requests, each as if it had been sent alone; those of one account in their order."""
@@ -97,40 +129,34 @@ class Queries:
         return await self._with_body(request, limits.batch * (limits.request_bytes + 1) + 2, self._several)
 
     async def _several(self, request: Request, body: bytes) -> Response:
-        items = await self.desk.do(1, self._items, body) if self.desk.free() else []
-        if not items or not self.desk.free(len(items)):
-            return self._busy(request, b"")
-        by_account: defaultdict[str, list[int]] = defaultdict(list)
-        for place, item in enumerate(items):
-            by_account[str(item.get("account")) if isinstance(item, dict) else f"/{place}"].append(place)
-        replies: list[bytes] = [b""] * len(items)
-        outcomes: list[str] = []
+        if not self._batches.free():
+            return self._busy(request)
+        items = await self._batches.do(1, self._items, body)
+        asked = [item for item in items if isinstance(item, _Asked)]
+        wanted = Counter(item.request.account for item in asked)
+        if None in items or not self.places.free(wanted):
+            for item in asked:
+                item.use.end()
+            return self._response(request, None) if None in items else self._busy(request)
+        self._take(asked)
+        by_account: defaultdict[str, list[_Asked]] = defaultdict(list)
+        for item in asked:
+            by_account[item.request.account].append(item)
+        with span(request, "queries"):
+            found = await asyncio.gather(
+                *(self._answered(chain) for chain in by_account.values()), return_exceptions=True
+            )
+        made: dict[int, Made] = {}
+        for chain, replies in zip(by_account.values(), found, strict=True):
+            if isinstance(replies, BaseException):
+                raise replies
+            made |= {id(item): reply for item, reply in zip(chain, replies, strict=True)}
+        replies = [made[id(item)] if isinstance(item, _Asked) else item for item in items if item is not None]
+        request.scope[OUTCOMES] = [reply.outcome for reply in replies]
+        return Response(b"[" + b",".join(reply.data for reply in replies) + b"]", media_type=MEDIA_TYPE)
 
-        async def answer(places: list[int]) -> None:
-            made = await self.desk.do(len(places), self._answer_all, [items[place] for place in places])
-            for place, reply in zip(places, made, strict=True):
-                if reply is None:
-                    raise _NoWindow
-                outcomes.append(reply.outcome)
-                replies[place] = reply.data
-
-        try:
-            with span(request, "queries"):
-                found = await asyncio.gather(
-                    *(answer(places) for places in by_account.values()), return_exceptions=True
-                )
-            for fault in found:
-                if isinstance(fault, BaseException):
-                    raise fault
-        except _NoWindow:
-            return self._response(request, None)
-        except Exception as exc:
-            return self._fault(exc)
-        request.scope[OUTCOMES] = outcomes
-        return Response(b"[" + b",".join(replies) + b"]", media_type=MEDIA_TYPE)
-
-    def _items(self, body: bytes) -> list[Json]:
-        """The requests of a batch.
+    def _items(self, body: bytes) -> list[_Asked | Made | None]:
+        """The requests of a batch, as they are received.
 
         :raises Unreadable: it is no list, or too long a one
         """
@@ -141,27 +167,64 @@ class Queries:
             raise Unreadable(400, str(exc)) from exc
         if not isinstance(value, list) or not 1 <= len(value) <= most:
             raise Unreadable(400, f"a batch is a list of 1 to {most} requests")
-        return value
+        return [self._received(item) for item in value]
+
+    def _received(self, value: Json) -> _Asked | Made | None:
+        """A request that is well-formed and signed, and its window; the refusal of any other; None without a window."""
+        opening = value.get("opening") if isinstance(value, dict) else None
+        use = self._windows.use(opening if isinstance(opening, str) else None)
+        if use is None:
+            return None
+        found: SignedRequest | Refusal | None = None
+        try:
+            found = use.window.answers.received(value)
+        finally:
+            if not isinstance(found, SignedRequest):
+                use.end()
+        return _Asked(use, found) if isinstance(found, SignedRequest) else Made.of(found)
+
+    def _take(self, asked: Sequence[_Asked]) -> None:
+        """Take the places of requests, which have to be free."""
+        for one in asked:
+            self.places.take(one.request.account)
+
+    def _end(self, asked: _Asked) -> None:
+        self.places.give_back(asked.request.account)
+        asked.use.end()
+
+    async def _answered(self, chain: Sequence[_Asked]) -> list[Made]:
+        """The replies to requests of one account, which have their places, one after the other."""
+        left = list(chain)
+        try:
+            replies = []
+            while left:
+                asked = left.pop(0)
+                eager = next(self._eager, None) is not None or not asked.use.window.answers.together
+                line = self._alone if eager else self._line
+                ended = partial(self._end, asked)
+                replies.append(await line.wait(asked.request.account, asked, ended))
+            return replies
+        finally:
+            for asked in left:
+                self._end(asked)
 
     # -- in threads ------------------------------------------------------------------------------------------
 
-    def _answer(self, body: bytes) -> Made | None:
-        try:
-            value = parse_json(body, source="request", max_bytes=self._limits.request_bytes)
-        except RagAuditError as exc:
-            with self._windows.using() as window:
-                return None if window is None else Made.of(window.refuse("malformed", str(exc)))
-        return self._handle(value)
-
-    def _answer_all(self, values: list[Json]) -> list[Made | None]:
-        return [self._handle(value) for value in values]
-
-    def _handle(self, value: Json) -> Made | None:
-        opening = value.get("opening") if isinstance(value, dict) else None
-        with self._windows.using(opening if isinstance(opening, str) else None) as window:
-            if window is None:
-                return None
-            return Made.of(window.handle(value, eager=next(self._eager, None) is not None))
+    def _work(self, eager: bool, items: Sequence[_Asked]) -> Sequence[Made | Exception]:
+        """Answer requests together, those of each window."""
+        made: dict[int, Made | Exception] = {}
+        by_window: defaultdict[int, list[_Asked]] = defaultdict(list)
+        for item in items:
+            by_window[id(item.use.window)].append(item)
+        for asked in by_window.values():
+            answers = asked[0].use.window.answers
+            try:
+                found = answers.answer_all([item.request for item in asked], eager=eager)
+            except Exception as exc:
+                found = [exc for _ in asked]
+            for item, reply in zip(asked, found, strict=True):
+                made[id(item)] = reply if isinstance(reply, Exception) else Made.of(reply)
+        return [made[id(item)] for item in items]
 
     # -- responses -------------------------------------------------------------------------------------------
 
@@ -177,12 +240,8 @@ class Queries:
             after = retry_after(reply.outcome, window.opening, window.state.clock())
         return _refusal(reply.data, STATUSES[reply.outcome], after)
 
-    def _busy(self, request: Request, body: bytes) -> Response:
+    def _busy(self, request: Request, value: Json = None) -> Response:
         """The refusal of what finds no place; it names its request, so that the account can tell whose it is."""
-        try:
-            value = parse_json(body, source="request")
-        except RagAuditError:
-            value = None
         return self._refused(request, 429, "too many requests wait for an answer", value)
 
     def _refused(self, request: Request, status: int, detail: str, value: Json = None) -> Response:
@@ -196,14 +255,6 @@ class Queries:
         if status != 400:
             response.headers["Connection"] = "close"  # what is left of the body is not read
         return response
-
-    def _fault(self, exc: Exception) -> Response:
-        self._on_fault(exc)
-        return JSONResponse({"error": "InternalError", "message": "a fault of the service"}, 500)
-
-
-class _NoWindow(Exception):
-    """There was no window to answer with."""
 
 
 def no_window() -> Response:

@@ -101,7 +101,8 @@ def test_a_served_query() -> None:
     value = run("service", "--documents", "32", "--queries", "2", "--gains", "")
     assert value["documents"] == 32 and value["gains"] == [] and value["queries"] == 2
     steps = {
-        "check_request",
+        "check_signed",
+        "check_opened",
         "select_positions",
         "document_openings",
         "query_record",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +14,8 @@ from typing import Any
 import pytest
 
 from rag_audit.formats.publication import Publication
-from rag_audit.formats.requests import Refusal, SignedRequest
+from rag_audit.formats.requests import Refusal, SignedRequest, request_message
+from rag_audit.index.query import OpenedQuery
 from rag_audit.parties.provider.window import Window
 from rag_audit.serving.service import HttpService, http_service
 from tests.window.simulator import Service
@@ -66,6 +68,17 @@ class Served:
 
     def request(self, account: str, text: str) -> SignedRequest:
         return self.parties.accounts[account].request(self.publication, text)
+
+    def signed(self, name: str, text: str, i: int) -> SignedRequest:
+        """A signed request that its account does not keep."""
+        account, opening = self.parties.accounts[name], self.window.opening
+        query = OpenedQuery(text, secrets.token_bytes(32), self.window.context.embedder)
+        named = (opening.origin, self.window.opening_digest, account.tenant, name, i, query.hq)
+        origin, digest, tenant, *_ = named
+        return SignedRequest(
+            type="request", v=1, origin=origin, opening=digest, tenant=tenant, account=name, i=i, hq=query.hq,
+            sig=account.sign(request_message(*named)).hex(), query=text, salt=query.salt.hex(),
+        )  # fmt: skip
 
     def accept(self, account: str, request: SignedRequest, reply: Reply) -> Any:
         key = self.parties.key.verifier

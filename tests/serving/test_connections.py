@@ -78,13 +78,14 @@ def test_who_reads_nothing_is_left(opened: tuple[Service, Window], monkeypatch: 
 
     handled = threading.Event()
 
-    def large(value: Any, *, eager: bool) -> Answer:
+    def large(requests: Any, *, eager: bool) -> list[Answer]:
         handled.set()
-        return answer
+        return [answer for _ in requests]
 
-    monkeypatch.setattr(opened[1], "handle", large)
+    monkeypatch.setattr(opened[1].answers, "answer_all", large)
     with serving(*opened, limits=Limits(send_s=0.1)) as served, _connected(served) as connection:
-        connection.sendall(HEAD + b"Content-Length: 2\r\n\r\n{}")
+        body = served.signed("law-1", "What is a contract?", 1).canonical()
+        connection.sendall(HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
         state = served.service._server.server_state
         while state.connections or not handled.is_set():
             time.sleep(0.01)  # it is the service that ends this wait

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import time
 from typing import Any
 
 import pytest
 
 from rag_audit.errors import RequestRefused
-from rag_audit.formats.requests import REFUSALS, Answer
+from rag_audit.formats.requests import REFUSALS, Answer, Refusal
 from rag_audit.parties.provider.service import MAX_REQUEST_BYTES
 from rag_audit.parties.provider.window import Window
 from rag_audit.serving.limits import Limits
@@ -173,18 +174,20 @@ def test_what_is_no_batch_is_refused_as_a_whole(served: Served, body: bytes) -> 
 
 
 class Held:
-    """A window's `handle` that waits until it is let go."""
+    """A window that answers once it is let go."""
 
     def __init__(self, window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
         self.entered, self.go = threading.Semaphore(0), threading.Event()
-        handle = window.handle
+        self.asked: list[list[str]] = []
+        answer_all = window.answers.answer_all
 
-        def slow(value: Any, *, eager: bool) -> Any:
+        def slow(requests: Any, *, eager: bool) -> Any:
+            self.asked.append([request.account for request in requests])
             self.entered.release()
             assert self.go.wait(60)
-            return handle(value, eager=eager)
+            return answer_all(requests, eager=eager)
 
-        monkeypatch.setattr(window, "handle", slow)
+        monkeypatch.setattr(window.answers, "answer_all", slow)
 
 
 def _in_thread(call: Any) -> tuple[threading.Thread, list[Any]]:
@@ -198,11 +201,14 @@ def test_beyond_its_places_a_service_asks_to_come_back(
     opened: tuple[Service, Window], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Held(opened[1], monkeypatch)
-    with serving(*opened, limits=Limits(waiting=1, threads=1)) as served:
+    with serving(*opened, limits=Limits(waiting=1)) as served:
         request = served.request("law-1", "What is a contract?")
         thread, found = _in_thread(lambda: served.post("/v1/query", request.canonical()))
         assert held.entered.acquire(timeout=60)
-        for path, body in (("/v1/query", request.canonical()), ("/v1/queries", b"[1]")):
+        for path, body in (
+            ("/v1/query", request.canonical()),
+            ("/v1/queries", b"[" + request.canonical() + b"]"),
+        ):
             reply = served.post(path, body)
             assert (reply.status, reply.headers["retry-after"]) == (429, "1")
             assert served.refusal(reply).reason == "unavailable"
@@ -220,30 +226,90 @@ def test_what_waits_for_an_answer_counts_among_the_bodies(
     opened: tuple[Service, Window], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Held(opened[1], monkeypatch)
-    with serving(*opened, limits=Limits(bodies_bytes=100)) as served:
+    with serving(*opened, limits=Limits(bodies_bytes=2000)) as served:
         bodies = served.service.app.queries.bodies
-        thread, found = _in_thread(lambda: served.post("/v1/queries", b"[" + b" " * 58 + b"1]"))
+        batch = b"[" + served.signed("law-1", "What is a contract?", 64).canonical() + b"]"
+        thread, found = _in_thread(lambda: served.post("/v1/queries", batch))
         assert held.entered.acquire(timeout=60)
-        assert bodies.held == 61
-        reply = served.post("/v1/query", b"{" + b" " * 58 + b"}")
+        assert bodies.held == len(batch)
+        reply = served.post("/v1/query", b"{" + b" " * 1998 + b"}")
         assert (reply.status, served.refusal(reply).reason) == (429, "unavailable")
         held.go.set()
         thread.join()
         assert (found[0].status, bodies.held) == (200, 0)
 
 
+def test_a_flood_of_one_account_keeps_no_other_out(
+    opened: tuple[Service, Window], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(opened[1], monkeypatch)
+    limits = Limits(waiting=8, of_account=6, answering=1, together=2)
+    with serving(*opened, limits=limits) as served:
+        places, text = served.service.app.queries.places, "What is a contract?"
+
+        def flood(i: int) -> Any:
+            return _in_thread(lambda: served.post("/v1/query", served.signed("law-1", text, i).canonical()))
+
+        # In another's name, nobody takes a place: these are not signed by the account that they name.
+        forged = {**served.signed("law-2", text, 60).dump(), "sig": "0" * 128}
+        assert served.post("/v1/query", json.dumps(forged).encode()).status == 403
+        first = flood(60)
+        assert held.entered.acquire(timeout=60)  # one answer is under way, the others wait
+        others = [flood(60) for _ in range(5)]
+        while places.taken < 6:
+            time.sleep(0.01)
+        beyond = served.post("/v1/query", served.signed("law-1", text, 60).canonical())
+        assert (beyond.status, served.refusal(beyond).reason) == (429, "unavailable")
+        request = served.request("medicine-1", "Do antibiotics cure the flu?")
+        mine, found = _in_thread(lambda: served.post("/v1/query", request.canonical()))
+        while places.taken < 7:
+            time.sleep(0.01)
+        held.go.set()
+        for thread, _ in [first, (mine, found), *others]:
+            thread.join()
+        # Whoever came last is answered with the second of the flood, not after all of it.
+        assert held.asked[:2] == [["law-1"], ["law-1", "medicine-1"]]
+        served.accept("medicine-1", request, found[0])
+        assert places.taken == 0
+
+
+def test_what_one_request_fails_with_is_nobody_else_s(
+    opened: tuple[Service, Window], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(*opened) as served:
+        window, law = served.window, served.request("law-1", "What is a will?")
+        medicine = served.request("medicine-1", "What is a fever?")
+        draft = window.answers._draft
+
+        def broken(turn: Any) -> None:
+            if turn.request.account == "law-1":
+                raise ZeroDivisionError
+            draft(turn)
+
+        mismatch = served.signed("law-2", "What?", 64).model_copy(update={"query": "Who?"})
+        before = window.state.tree.size
+        with monkeypatch.context() as patch:
+            patch.setattr(window.answers, "_draft", broken)
+            found = window.answers.answer_all([law, mismatch, medicine])
+        assert [type(one) for one in found] == [ZeroDivisionError, Refusal, Answer]
+        assert isinstance(found[1], Refusal) and found[1].reason == "query-mismatch"
+        assert window.state.tree.size == before + 1, "only what was answered is recorded"
+        for account, request in (("law-1", law), ("medicine-1", medicine)):
+            served.accept(account, request, served.post("/v1/query", request.canonical()))
+
+
 def test_two_requests_of_one_account_at_a_time_are_one_too_many(
     opened: tuple[Service, Window], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entered, go = threading.Event(), threading.Event()
-    append = opened[1].state.append
+    begin = opened[1].state.begin
 
     def slow(*args: Any, **options: Any) -> Any:
         entered.set()
         assert go.wait(60)
-        return append(*args, **options)
+        return begin(*args, **options)
 
-    monkeypatch.setattr(opened[1].state, "append", slow)
+    monkeypatch.setattr(opened[1].state, "begin", slow)
     with serving(*opened) as served:
         request = served.request("law-1", "Who owns a book's text?")
         thread, found = _in_thread(lambda: served.post("/v1/query", request.canonical()))
@@ -278,13 +344,13 @@ def test_a_fault_in_one_answer_leaves_the_service_up(
 ) -> None:
     request_text = "What is a tort?"
 
-    def fault(value: Any, *, eager: bool) -> Any:
+    def fault(requests: Any, *, eager: bool) -> Any:
         raise ZeroDivisionError("a secret")
 
     with serving(*opened) as served:
         request = served.request("law-1", request_text)
         with monkeypatch.context() as patch:
-            patch.setattr(served.window, "handle", fault)
+            patch.setattr(served.window.answers, "answer_all", fault)
             for path, body in (
                 ("/v1/query", request.canonical()),
                 ("/v1/queries", b"[" + request.canonical() + b"]"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from rag_audit.attest.release import Release
 from rag_audit.encoding import durable
 from rag_audit.encoding.canonical import jcs
 from rag_audit.formats.publics import SlotKey
-from rag_audit.formats.requests import Answer, Refusal
+from rag_audit.formats.requests import Answer, Refusal, SignedRequest
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.store import LedgerStore
@@ -33,6 +33,8 @@ from tests.window.test_requests import signed
 
 KILLED = 41
 PLAN = [("law-1", 1), ("medicine-1", 1), ("law-1", 2)]
+TOGETHER = [PLAN[:2], PLAN[2:]]
+ONE_BY_ONE = [[slot] for slot in PLAN]
 
 
 class Death:
@@ -93,18 +95,29 @@ def question(account: str, i: int) -> str:
 
 
 def serve(
-    service: Service, directory: Path, arm: Callable[[int], None], at: int, close: bool
+    service: Service,
+    directory: Path,
+    arm: Callable[[int], None],
+    at: int,
+    close: bool,
+    plan: Sequence[Sequence[tuple[str, int]]],
 ) -> Callable[[Callable[[Any], None]], None]:
     """What the provider's process does: come back, answer the plan, close."""
 
     def work(report: Callable[[Any], None]) -> None:
         arm(at)
         window = Window.resume(directory, key=service.key, clock=service.clock)
-        for account, i in PLAN:
+        for slots in plan:
             service.clock.advance(1)
-            answer = window.handle(signed(service, window, question(account, i), account=account, i=i))
-            assert isinstance(answer, Answer), answer
-            report([account, i, answer.dump()["documents"]])
+            values = [
+                signed(service, window, question(account, i), account=account, i=i) for account, i in slots
+            ]
+            found = window.answers.answer_all(
+                [SignedRequest.parse(value, field="request") for value in values]
+            )
+            for (account, i), answer in zip(slots, found, strict=True):
+                assert isinstance(answer, Answer), answer
+                report([account, i, answer.dump()["documents"]])
         if close:
             report(["closed", 0, window.close()])
         window.shut()
@@ -162,12 +175,18 @@ def active(service: Service) -> tuple[Service, Path]:
     return service, window.directory
 
 
-def deaths(arm: Callable[[int], None], close: bool, service: Service, active: Path) -> int:
+def deaths(
+    arm: Callable[[int], None],
+    close: bool,
+    service: Service,
+    active: Path,
+    plan: Sequence[Sequence[tuple[str, int]]] = ONE_BY_ONE,
+) -> int:
     """Die at every boundary in turn; how many there are."""
     for at in range(10_000):
         directory = active.with_name(f"{active.name}-{at}")
         shutil.copytree(active, directory)
-        status, answered = in_child(serve(service, directory, arm, at, close))
+        status, answered = in_child(serve(service, directory, arm, at, close, plan))
         if status == 0:
             assert len(answered) == len(PLAN) + close
             if not close:
@@ -176,7 +195,7 @@ def deaths(arm: Callable[[int], None], close: bool, service: Service, active: Pa
             return at
         assert status == KILLED
         # It comes back, goes on, and dies once more at the same count of boundaries.
-        status, more = in_child(serve(service, directory, arm, at, close))
+        status, more = in_child(serve(service, directory, arm, at, close, plan))
         assert status in (0, KILLED)
         check(service, directory, answered + more)
         shutil.rmtree(directory)
@@ -184,7 +203,13 @@ def deaths(arm: Callable[[int], None], close: bool, service: Service, active: Pa
 
 
 def test_killed_at_every_write_boundary_of_the_ledger(active: tuple[Service, Path]) -> None:
-    # Two around each statement: those that open the file, then three records of three statements each.
+    # Two around each statement: those that open the file, then two answered together, four to six, and one, three.
+    assert deaths(die_in_store, False, *active, TOGETHER) >= 2 * (4 + 4 + 3)
+
+
+@pytest.mark.full
+def test_killed_at_every_write_boundary_one_by_one(active: tuple[Service, Path]) -> None:
+    # Three records of three statements each.
     assert deaths(die_in_store, False, *active) >= 2 * (4 + 3 * 3)
 
 

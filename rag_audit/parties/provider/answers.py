@@ -1,8 +1,15 @@
-"""The answering of a window's queries, from a signed request to a durable record and an answer with its receipt."""
+"""The answering of a window's queries, from signed requests to durable records and answers with their receipts.
+
+Requests that wait together are answered together, step by step: what one of them is refused for, or fails with, is its
+outcome alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import TypedDict, cast
 
 from rag_audit.attest import answering
@@ -12,15 +19,18 @@ from rag_audit.attest.release import Release
 from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, Json
 from rag_audit.errors import RagAuditError, RequestRefused, SchemaError
 from rag_audit.formats.publics import SlotKey
-from rag_audit.formats.receipts import make_receipt
+from rag_audit.formats.receipts import make_receipt, signed_head
 from rag_audit.formats.records import DocumentOpening, QueryRecord
 from rag_audit.formats.requests import Answer, DescribedDocument, Refusal, SignedRequest
-from rag_audit.index.engine import Int8Array, Int32Array, NoisePool
+from rag_audit.index.engine import Int8Array, Int32Array
+from rag_audit.index.noise_pool import NoisePool
 from rag_audit.index.query import OpenedQuery
+from rag_audit.ledger.note import Note
 from rag_audit.parties.provider.context import Context
 from rag_audit.parties.provider.holding import Holder
 from rag_audit.parties.provider.keeping import Keeper
 from rag_audit.parties.provider.proving import Prover
+from rag_audit.parties.provider.state import Appending
 from rag_audit.parties.provider.waiting import ended, not_open_yet
 
 
@@ -44,6 +54,47 @@ def named_in(value: Json) -> Named:
     }
 
 
+@dataclass
+class _Turn:
+    """A request on its way, with what each step made of it. It is at its end once it has an outcome."""
+
+    request: SignedRequest = field(repr=False)
+    asked: OpenedQuery | None = field(default=None, repr=False)
+    positions: tuple[int, ...] = field(default=(), repr=False)
+    documents: Sequence[DocumentOpening] = field(default=(), repr=False)
+    retained: Retained | None = field(default=None, repr=False)
+    sealed: bytes | None = None
+    record: QueryRecord | None = None
+    """its draft, and from the append on what is in the ledger"""
+    appending: Appending | None = None
+    outcome: Answer | Exception | None = field(default=None, repr=False)
+
+    @property
+    def slot(self) -> SlotKey:
+        return SlotKey(self.request.tenant, self.request.account, self.request.i)
+
+    @property
+    def opened(self) -> OpenedQuery:
+        assert self.asked is not None
+        return self.asked
+
+    @property
+    def drafted(self) -> QueryRecord:
+        assert self.record is not None
+        return self.record
+
+
+def _each(turns: Iterable[_Turn], *steps: Callable[[_Turn], None]) -> None:
+    """Do each step of every turn that has no outcome before the next step. What one raises is its turn's outcome."""
+    for step in steps:
+        for turn in turns:
+            if turn.outcome is None:
+                try:
+                    step(turn)
+                except Exception as exc:
+                    turn.outcome = exc
+
+
 class Answers:
     """The answering of one window's requests. Safe to use from several threads.
 
@@ -64,69 +115,47 @@ class Answers:
         self._prover = prover
         self._keeper = keeper
         self._holder = Holder(context)
+        self._head: tuple[int, Note] | None = None
         self.release = Release()
+
+    # -- requests --------------------------------------------------------------------------------------------
+
+    def received(self, value: Json) -> SignedRequest | Refusal:
+        """A request whose form, names and signature are right, or why it is refused; its question is not looked at."""
+        try:
+            request = SignedRequest.parse(value, field="request")
+            self._check_signed(request)
+        except RagAuditError as exc:
+            return self._refused(exc, value)
+        return request
+
+    def answer_all(
+        self, requests: Sequence[SignedRequest], *, eager: bool = False
+    ) -> list[Answer | Refusal | Exception]:
+        """Answer requests that were `received`, at most one of an account, together: their scores, their commitments
+        and their append take little longer than one's.
+
+        :returns: for each its answer or refusal; or a fault of this program, which is nobody else's
+        """
+        return [
+            self._refused(outcome, request.dump()) if isinstance(outcome, RagAuditError) else outcome
+            for request, outcome in zip(requests, self._outcomes(requests, eager), strict=True)
+        ]
 
     def query(self, request: SignedRequest, *, eager: bool) -> Answer:
         """See `Window.query`."""
-        arrived = self.release.now()
-        context, state = self._context, self._context.state
-        asked = answering.check_request(
-            request,
-            opening=context.opening,
-            opening_digest=context.opening_digest,
-            account=state.accounts.get(request.account),
-            policy=context.policy,
-            embedder=context.embedder,
-        )
-        with state.query_of(request.account):
-            known = state.by_slot.get((request.account, request.i))
-            if known is not None:
-                return self._again(request, known)
-            self._check_turn(request)
-            slot = SlotKey(request.tenant, request.account, request.i)
-            tenant = context.commitment.tenants[request.tenant]
-            self._sample(request.tenant)
-            positions = self._positions(asked, slot)
-            documents = answering.document_openings(tenant, positions, context.secrets)
-            listing = context.policy.rules_by_name(request.tenant).listing is not None
-            draft = answering.query_record(
-                request, asked, positions, documents, window=context.opening.window,
-                capacity=tenant.index.capacity,
-                held=self._holder.after(slot, request.hq, positions) if listing else None,
-            )  # fmt: skip
-            at_once = eager or context.policy.proving == "eager"
-            proof = self._prover.prove_now(draft, asked, positions) if at_once else None
-            retained = Retained.of(asked, positions)
-            blob = answering.seal_retained(
-                retained, context.secrets.retention_key, context.sealed_under(draft)
-            )
-            if at_once:
-                # The wait comes before the record gets its time, which its account and the window file show.
-                components = len(context.policy.rules_by_name(request.tenant).gains)
-                self.release.hold(arrived, capacity=tenant.index.capacity, components=max(1, components))
-            record = state.append(
-                lambda seq: draft.model_copy(
-                    update={"seq": seq, "ts": state.timestamp_inside(), "proof": proof}
-                ),
-                slot=(request.account, request.i),
-                private=blob,
-            )
-            assert isinstance(record, QueryRecord)
-            if record.proof is not None:
-                self._certificates.drop(slot)
-            return self._answer(record, retained, documents)
+        self._check_signed(request)
+        (outcome,) = self._outcomes([request], eager)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     def handle(self, value: Json, *, eager: bool) -> Answer | Refusal:
         """See `Window.handle`."""
         try:
             return self.query(SignedRequest.parse(value, field="request"), eager=eager)
-        except RequestRefused as exc:
-            reason, detail = exc.reason, exc.message
-        except SchemaError as exc:
-            reason, detail = "malformed", str(exc)
         except RagAuditError as exc:
-            reason, detail = "unavailable", exc.message
-        return self.refuse(reason, detail, **named_in(value))
+            return self._refused(exc, value)
 
     def refuse(self, reason: str, detail: str, *, account: str = "", i: int = 0, hq: str = "") -> Refusal:
         """See `Window.refuse`."""
@@ -134,6 +163,147 @@ class Answers:
         refusal = Refusal(type="refusal", v=1, origin=context.opening.origin, opening=context.opening_digest,
                           account=account, i=i, hq=hq, reason=reason, detail=detail, sig="0" * 128)  # fmt: skip
         return refusal.model_copy(update={"sig": context.key.sign(refusal.message()).hex()})
+
+    @property
+    def together(self) -> bool:
+        """Whether requests may be answered together. Answers that are proved first would wait for each other."""
+        return self._context.policy.proving != "eager"
+
+    def _refused(self, exc: RagAuditError, value: Json) -> Refusal:
+        if isinstance(exc, RequestRefused):
+            return self.refuse(exc.reason, exc.message, **named_in(value))
+        if isinstance(exc, SchemaError):
+            return self.refuse("malformed", str(exc), **named_in(value))
+        return self.refuse("unavailable", exc.message, **named_in(value))
+
+    def _check_signed(self, request: SignedRequest) -> None:
+        context = self._context
+        answering.check_signed(
+            request,
+            opening=context.opening,
+            opening_digest=context.opening_digest,
+            account=context.state.accounts.get(request.account),
+            policy=context.policy,
+        )
+
+    # -- the steps -------------------------------------------------------------------------------------------
+
+    def _outcomes(self, requests: Sequence[SignedRequest], eager: bool) -> list[Answer | Exception]:
+        turns, arrived = [_Turn(request) for request in requests], self.release.now()
+        at_once = eager or not self.together
+        with ExitStack() as claims:
+            _each(turns, self._open, lambda turn: self._claim(turn, claims))
+            self._select(turns)
+            _each(turns, self._draft)
+            if at_once:
+                _each(turns, self._prove)
+            _each(turns, self._seal)
+            if at_once:
+                _each(turns, lambda turn: self._hold(turn, arrived))
+            # Nothing that was computed from a slot leaves before its append is durable.
+            _each(turns, self._append, self._appended, self._finish)
+        found = [turn.outcome for turn in turns]
+        assert all(outcome is not None for outcome in found)
+        return cast("list[Answer | Exception]", found)
+
+    def _open(self, turn: _Turn) -> None:
+        """Open the request's commitment to its question."""
+        turn.asked = answering.check_opened(turn.request, self._context.embedder)
+
+    def _claim(self, turn: _Turn, claims: ExitStack) -> None:
+        """See that it is the account's turn, until all are answered; a request that is recorded is answered again."""
+        request, state = turn.request, self._context.state
+        claims.enter_context(state.query_of(request.account))
+        known = state.by_slot.get((request.account, request.i))
+        if known is not None:
+            turn.outcome = self._again(request, known)
+            return
+        self._check_turn(request)
+        self._sample(request.tenant)
+
+    def _select(self, turns: Sequence[_Turn]) -> None:
+        """Find the positions of every turn: those of a tenant in common passes over its index."""
+        policy, scored = self._context.policy, defaultdict[str, list[tuple[_Turn, Int32Array]]](list)
+
+        def prepare(turn: _Turn) -> None:
+            if policy.rules_by_name(turn.request.tenant).listing is not None:
+                turn.positions = self._listed(turn)
+            else:
+                answering.vector_of(turn.opened)
+                scored[turn.request.tenant].append((turn, self._noise_of(turn.slot)))
+
+        _each(turns, prepare)
+        for name, found in scored.items():
+            together = [turn for turn, _ in found]
+            try:
+                selected = answering.select_positions(
+                    [(turn.opened, noise) for turn, noise in found],
+                    tenant=self._context.commitment.tenants[name],
+                    policy=policy,
+                    kept=self._keeper.bits(name),
+                )
+            except Exception as exc:
+                selected = [exc for _ in found]
+            for turn, positions in zip(together, selected, strict=True):
+                if isinstance(positions, Exception):
+                    turn.outcome = positions
+                else:
+                    turn.positions = positions
+
+    def _draft(self, turn: _Turn) -> None:
+        """Make the record, but for its place and time."""
+        context, request, positions = self._context, turn.request, turn.positions
+        tenant = context.commitment.tenants[request.tenant]
+        turn.documents = answering.document_openings(tenant, positions, context.secrets)
+        listing = context.policy.rules_by_name(request.tenant).listing is not None
+        turn.record = answering.query_record(
+            request, turn.opened, positions, turn.documents, window=context.opening.window,
+            capacity=tenant.index.capacity,
+            held=self._holder.after(turn.slot, request.hq, positions) if listing else None,
+        )  # fmt: skip
+
+    def _prove(self, turn: _Turn) -> None:
+        proof = self._prover.prove_now(turn.drafted, turn.opened, turn.positions)
+        turn.record = turn.drafted.model_copy(update={"proof": proof})
+
+    def _seal(self, turn: _Turn) -> None:
+        """Encrypt what a later proof or the same answer again needs."""
+        context = self._context
+        turn.retained = Retained.of(turn.opened, turn.positions)
+        turn.sealed = answering.seal_retained(
+            turn.retained, context.secrets.retention_key, context.sealed_under(turn.drafted)
+        )
+
+    def _hold(self, turn: _Turn, arrived: float) -> None:
+        """Wait until the record may get its time, which its account and the window file show."""
+        draft = turn.drafted
+        components = len(self._context.policy.rules_by_name(draft.tenant).gains)
+        capacity = self._context.commitment.tenants[draft.tenant].index.capacity
+        self.release.hold(arrived, capacity=capacity, components=max(1, components))
+
+    def _append(self, turn: _Turn) -> None:
+        """Hand the record to the ledger's writer, who commits those together that wait together."""
+        state, draft = self._context.state, turn.drafted
+        turn.appending = state.begin(
+            lambda seq: draft.model_copy(update={"seq": seq, "ts": state.timestamp_inside()}),
+            slot=(draft.account, draft.i),
+            private=turn.sealed,
+        )
+
+    def _appended(self, turn: _Turn) -> None:
+        """Wait until the record is durable."""
+        assert turn.appending is not None
+        record = turn.appending()
+        assert isinstance(record, QueryRecord)
+        if record.proof is not None:
+            self._certificates.drop(turn.slot)
+        turn.record = record
+
+    def _finish(self, turn: _Turn) -> None:
+        assert turn.retained is not None
+        turn.outcome = self._answer(turn.drafted, turn.retained, turn.documents)
+
+    # -- what the steps need ---------------------------------------------------------------------------------
 
     def _sample(self, tenant: str) -> None:
         """Commit to a sampled tenant's kept positions, where that was interrupted after the beacon was drawn.
@@ -144,18 +314,15 @@ class Answers:
         if tenant in self._keeper.sampled and tenant not in self._context.state.kept:
             raise RequestRefused("closed", "the window is closed")
 
-    def _positions(self, asked: OpenedQuery, slot: SlotKey) -> tuple[int, ...]:
-        """The positions that answer a question in its slot, by the tenant's mechanism."""
-        context, kept = self._context, self._keeper.bits(slot.tenant)
+    def _listed(self, turn: _Turn) -> tuple[int, ...]:
+        """The positions that a listing tenant's mechanism lists for a question in its slot."""
+        context, slot = self._context, turn.slot
         tenant, rules = context.commitment.tenants[slot.tenant], context.policy.rules_by_name(slot.tenant)
-        if rules.listing is None:
-            return answering.select_positions(
-                asked, tenant=tenant, noise=self._noise_of(slot), policy=context.policy, kept=kept
-            )
-        assert kept is not None  # listing tenants sample
+        kept = self._keeper.bits(slot.tenant)
+        assert rules.listing is not None and kept is not None  # listing tenants sample
         held, chance = self._holder.before(slot), cast(Int8Array, self._noise.get(slot))
         return answering.select_list(
-            asked, tenant=tenant, rules=rules.listing, kept=kept, held=held, chance=chance
+            turn.opened, tenant=tenant, rules=rules.listing, kept=kept, held=held, chance=chance
         )
 
     def _noise_of(self, slot: SlotKey) -> Int32Array:
@@ -196,6 +363,13 @@ class Answers:
         documents = answering.document_openings(tenant, retained.positions, self._context.secrets)
         return self._answer(record, retained, documents)
 
+    def _signed_head(self) -> tuple[int, Note]:
+        """The ledger's size and signed checkpoint, which is the same for all that are answered at one size."""
+        context, head = self._context, self._head
+        if head is None or head[0] != context.state.tree.size:
+            head = self._head = signed_head(context.state.tree, context.opening.log, context.key)
+        return head
+
     def _answer(
         self, record: QueryRecord, retained: Retained, documents: Sequence[DocumentOpening]
     ) -> Answer:
@@ -210,6 +384,7 @@ class Answers:
             origin=context.opening.origin,
             opening_digest=context.opening_digest,
             key=context.key,
+            head=self._signed_head(),
         )
         found = answering.documents_of(tenant, retained.positions)
         described = any(isinstance(document, DescribedDocument) for document in found)

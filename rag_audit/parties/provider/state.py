@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from rag_audit.commit.commitment import Commitment
 from rag_audit.encoding.canonical import parse_json
@@ -32,6 +33,8 @@ from rag_audit.parties.provider.waiting import ended, not_open_yet
 
 Maker = Callable[[int], Entry]
 """What makes an entry for its ledger index; it is called in the ledger's order."""
+Appending: TypeAlias = Callable[[], Entry]
+"""An append on its way: called, it waits until the entry is durable and gives it, or raises why it is not."""
 
 
 class LedgerState:
@@ -183,13 +186,28 @@ class LedgerState:
         :raises RequestRefused: the slot has a record already
         :raises StoreError: the entry could not be written, and nothing was appended
         """
+        return self.begin(entry, slot=slot, private=private)()
+
+    def begin(
+        self,
+        entry: Entry | Maker,
+        *,
+        slot: tuple[str, int] | None = None,
+        private: bytes | None = None,
+    ) -> Appending:
+        """Begin to `append` an entry. Entries that are begun before the first is waited for are committed together."""
         made: list[tuple[Entry, bytes]] = []
-        try:
-            self._put(entry, made, slot=slot, private=private).result()
-        except SlotUsed as exc:
-            raise RequestRefused("slot-used", exc.message, field="request.i") from exc
-        with self.changed:
-            return self._apply(*made[-1])
+        future = self._put(entry, made, slot=slot, private=private)
+
+        def appended() -> Entry:
+            try:
+                future.result()
+            except SlotUsed as exc:
+                raise RequestRefused("slot-used", exc.message, field="request.i") from exc
+            with self.changed:
+                return self._apply(*made[-1])
+
+        return appended
 
     def append_all(self, makers: Sequence[Maker]) -> list[Entry]:
         """Append entries as `append` does, committed together as far as the store can.

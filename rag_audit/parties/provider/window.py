@@ -30,7 +30,7 @@ from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import BeaconSource, Closing, Enrolment, PreviousWindow, RosterEntry
 from rag_audit.formats.requests import Answer, Refusal, SignedRequest
 from rag_audit.index.embedders import Embedder
-from rag_audit.index.engine import NoisePool
+from rag_audit.index.noise_pool import NoisePool
 from rag_audit.ledger.keys import SigningKey, VerifierKey
 from rag_audit.ledger.place import open_ledger
 from rag_audit.parties.provider import beacons
@@ -77,7 +77,7 @@ class Window(WindowView):
         self.keeper = Keeper(self.context, self.publisher)
         self.prover = Prover(self.context, self.publisher, self.certificates, self.keeper)
         self.noise_pool = NoisePool(self.context.drawn, limit=commitment.policy.n)
-        self._answers = Answers(self.context, self.noise_pool, self.certificates, self.prover, self.keeper)
+        self.answers = Answers(self.context, self.noise_pool, self.certificates, self.prover, self.keeper)
 
     # -- opening ---------------------------------------------------------------------------------------------
 
@@ -235,11 +235,11 @@ class Window(WindowView):
         :raises RequestRefused: the request is refused, with a reason from `requests.REFUSALS`
         :raises StoreError: the record could not be made durable; nothing was answered and the slot is unused
         """
-        return self._answers.query(request, eager=eager)
+        return self.answers.query(request, eager=eager)
 
     def handle(self, value: Json, *, eager: bool = False) -> Answer | Refusal:
         """`query` for a service: a JSON request in, an answer or a signed refusal out."""
-        return self._answers.handle(value, eager=eager)
+        return self.answers.handle(value, eager=eager)
 
     def refuse(self, reason: str, detail: str, *, account: str = "", i: int = 0, hq: str = "") -> Refusal:
         """A signed refusal of a request.
@@ -247,16 +247,16 @@ class Window(WindowView):
         :param reason: one of `requests.REFUSALS`
         :param account: the request's account, which like `i` and `hq` is given as far as the request has it
         """
-        return self._answers.refuse(reason, detail, account=account, i=i, hq=hq)
+        return self.answers.refuse(reason, detail, account=account, i=i, hq=hq)
 
     @property
     def release(self) -> Release:
         """The schedule by which eagerly proved answers leave."""
-        return self._answers.release
+        return self.answers.release
 
     @release.setter
     def release(self, value: Release) -> None:
-        self._answers.release = value
+        self.answers.release = value
 
     # -- closing ---------------------------------------------------------------------------------------------
 

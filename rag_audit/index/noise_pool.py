@@ -1,0 +1,140 @@
+"""What is drawn for slots, ahead of the queries that need it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypeAlias
+
+from rag_audit.errors import WindowStateError
+from rag_audit.formats.publics import SlotKey
+from rag_audit.index.engine import Int8Array, Int32Array
+
+log = logging.getLogger(__name__)
+
+Drawn: TypeAlias = Int32Array | Int8Array
+"""What is drawn for a slot: its noise, or the coins of a listing tenant."""
+
+
+@dataclass
+class NoiseCounts:
+    """Counts of how the requested slots were served."""
+
+    ready: int = 0
+    """slots drawn before they were requested"""
+    behind: int = 0
+    """slots planned but not finished by the background thread"""
+    cold: int = 0
+    """slots requested before they were planned, for an account's first query or after an eviction"""
+
+
+class NoisePool:
+    """A background thread that draws the noise, or the coins, of each active account's next slots in advance.
+
+    When it falls behind, `get` draws in the caller's thread, `counts.behind` grows and a warning is
+    logged (at each power of two, so that a slow machine does not fill its log).
+
+    :param draw: the function that gives a slot's noise, a pure function of the slot
+    :param depth: slots kept ready for each account
+    :param limit: n of the policy, beyond which no slot exists
+    :param max_ready: the most drawn slots that are held, oldest dropped first; each takes 4 bytes a position
+    """
+
+    def __init__(
+        self, draw: Callable[[SlotKey], Drawn], *, depth: int = 2, limit: int, max_ready: int = 256
+    ) -> None:
+        if depth < 1 or max_ready < depth:
+            raise ValueError("the depth must be at least 1 and at most max_ready")
+        self._draw = draw
+        self._depth = depth
+        self._limit = limit
+        self._max_ready = max_ready
+        self._changed = threading.Condition()
+        self._planned: OrderedDict[SlotKey, None] = OrderedDict()
+        self._ready: OrderedDict[SlotKey, Drawn] = OrderedDict()
+        self._drawing: SlotKey | None = None
+        self._closed = False
+        self.counts = NoiseCounts()
+        self._thread = threading.Thread(target=self._work, name="rag-audit-noise", daemon=True)
+        self._thread.start()
+
+    def prepare(self, slot: SlotKey) -> None:
+        """Plan the draws of a slot and the ones after it, before its account's first query."""
+        with self._changed:
+            self._plan(slot, range(self._depth))
+
+    def get(self, slot: SlotKey) -> Drawn:
+        """Return the slot's noise, and plan the draws of the account's next slots.
+
+        :raises WindowStateError: the pool is closed
+        """
+        with self._changed:
+            if self._closed:
+                raise WindowStateError("the noise pool is closed", field="window")
+            late = slot in self._planned or slot == self._drawing
+            self._planned.pop(slot, None)
+            self._changed.wait_for(lambda: self._drawing != slot)
+            noise = self._ready.pop(slot, None)
+            if late:
+                self.counts.behind += 1
+            elif noise is None:
+                self.counts.cold += 1
+            else:
+                self.counts.ready += 1
+            behind = self.counts.behind
+            self._plan(slot, range(1, self._depth + 1))
+        if late and behind & (behind - 1) == 0:
+            log.warning("noise falls behind: %d slots were requested before they were drawn", behind)
+        return self._draw(slot) if noise is None else noise
+
+    def close(self) -> None:
+        """Stop the thread after the draw in progress and forget all drawn noise."""
+        with self._changed:
+            self._closed = True
+            self._planned.clear()
+            self._ready.clear()
+            self._changed.notify_all()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _plan(self, slot: SlotKey, steps: range) -> None:
+        for step in steps:
+            later = slot.ahead(step)
+            known = later in self._planned or later in self._ready or later == self._drawing
+            if later.i <= self._limit and not known and not self._closed:
+                self._planned[later] = None
+        while len(self._planned) > self._max_ready:
+            self._planned.popitem(last=False)
+        self._changed.notify_all()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._planned or self._closed)
+                if self._closed:
+                    return
+                slot, _ = self._planned.popitem(last=False)
+                self._drawing = slot
+            noise: Drawn | None = None
+            try:
+                noise = self._draw(slot)
+            except Exception:  # `get` draws the slot again and raises the error where a caller can see it
+                log.exception("drawing noise ahead failed")
+            with self._changed:
+                self._drawing = None
+                if noise is not None and not self._closed:
+                    self._ready[slot] = noise
+                    if len(self._ready) > self._max_ready:
+                        self._ready.popitem(last=False)
+                self._changed.notify_all()
