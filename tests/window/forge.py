@@ -72,8 +72,10 @@ class Forge:
         service = self.finished.service
         self.value = self.finished.value()
         kept = [e for e in self.entries if e["type"] == "kept"]
-        self.samples = {e["tenant"]: self.value["proofs"][str(e["seq"])] for e in kept}
-        self.proofs = {(e["account"], e["i"]): self.value["proofs"][str(e["seq"])] for e in self.queries}
+        self.samples = {e["tenant"]: self.value["proofs"].get(str(e["seq"]), {}) for e in kept}
+        self.proofs = {
+            (e["account"], e["i"]): self.value["proofs"].get(str(e["seq"]), {}) for e in self.queries
+        }
         self.accounts = {name: a.keys.newest for name, a in service.accounts.items()}
         self.witnesses = {name: w._key for name, w in service.witnesses.items()}
         self.provider = self.opening_key = self.final_key = service.key
@@ -223,6 +225,7 @@ class Forge:
         for entry in self.entries:
             if entry["type"] == "query" and self.sign:
                 self._sign_request(entry)
+        self.answered()
         if self.closing["type"] == "closing" and self.count:
             self.closing["queries"] = len(self.queries)
             self.closing["enrolments"] = sum(e["type"] == "enrolment" for e in self.entries)
@@ -253,6 +256,9 @@ class Forge:
         """Seal, and verify as the honest window would be."""
         file, receipts = self.seal(folder)
         return self.finished.verify(file, receipts=[receipts], **options)
+
+    def answered(self) -> None:
+        """What a forge that can prove does once opening, numbers and signatures of the requests are fixed."""
 
     # -- pieces ----------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import manifest_digest
 from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import SigningKey
+from rag_audit.ledger.keys import ALG_ED25519, SigningKey
 from rag_audit.ledger.note import Note, cosign_note, parse_note, sign_note
 from rag_audit.proofs import groth16
 from rag_audit.relation.commitments import topk_commitment, vector_commitment
@@ -33,7 +33,7 @@ from tests.window.simulator import ORIGIN, Finished
 from tests.window.standins import taken_as_valid
 
 FAIL, UNDECIDED, UNMET = ExitCode.FAIL, ExitCode.MALFORMED, ExitCode.UNMET
-STRANGER = SigningKey.generate(ORIGIN)
+STRANGER = SigningKey(ORIGIN, ALG_ED25519, b"a stranger, the same in each run")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,283 @@
+"""A forge that answers and proves again, so that a fault leaves nothing else wrong behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rag_audit.attest import answering
+from rag_audit.commit.commitment import CommittedTenant
+from rag_audit.encoding.canonical import digest_hex, jcs
+from rag_audit.estimate import coalition_private, coalition_statement, estimate_window
+from rag_audit.formats.manifest import check_manifest
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.publics import (
+    KeptCommitment,
+    RecordPublic,
+    SlotKey,
+    TenantPublic,
+    kept_public,
+    record_public,
+    tenant_public,
+)
+from rag_audit.formats.records import (
+    CoalitionEstimate,
+    ListingRecord,
+    Opening,
+    QueryRecord,
+    TenantEntry,
+    answer_digest,
+)
+from rag_audit.index.query import OpenedQuery
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.merkle import HashTree, leaf_hash
+from rag_audit.proofs.coalition import coalition_system
+from rag_audit.proofs.interface import KeptColumn, ListingPrivate, proof_system
+from rag_audit.relation.commitments import vector_commitment
+from rag_audit.relation.field import to_hex
+from rag_audit.relation.native import slot_id, topk_commitment
+from tests.simulate.windows import Base
+from tests.window.forge import Forge
+
+Slot = tuple[str, int]
+
+
+@dataclass
+class Answerer(Forge):
+    """A `Forge` over a simulated window, which it proves from stored proofs.
+
+    :param finished: the window, not proved yet
+    """
+
+    finished: Base
+    proving: bool = False
+    """whether records whose slots changed are answered again, and all proved again"""
+    indices: dict[str, str] = field(default_factory=dict)
+    """the tenant from whose index another one's questions are answered"""
+    vectors: dict[Slot, list[int]] = field(default_factory=dict)
+    """the vector in the place of a question's own"""
+    eager: set[Slot] = field(default_factory=set)
+    """records that name their proofs"""
+    declared: dict[str, Any] = field(default_factory=dict)
+    """what the closing record says of the coalition in the place of what is proved"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._slots = {(e["account"], e["i"]): self._slot(e) for e in self.queries}
+        retained = self.finished.retained
+        self._positions = {(e["account"], e["i"]): retained[e["hq"]].positions for e in self.queries}
+        self._kept: dict[str, KeptColumn] = {}
+        self._sample()
+        self._prove()
+
+    # -- what records rest on --------------------------------------------------------------------------------
+
+    @property
+    def _policy(self) -> Policy:
+        return Policy.parse(self.policy, field="policy")
+
+    @property
+    def _opening(self) -> Opening:
+        return Opening.parse(self.opening, field="opening")
+
+    def _beacon_of(self, account: str) -> bytes:
+        """The value that an account's slots use, as a verifier finds it."""
+        enrolled = (e["seq"] for e in self.entries if e["type"] == "enrolment" and e["account"] == account)
+        source = next(enrolled, 0)
+        drawn = [e for e in self.entries if e["type"] == "beacon" and e["entry"] == source]
+        return bytes.fromhex(drawn[-1]["value"]) if drawn else b""
+
+    def _slot(self, e: dict[str, Any]) -> tuple[object, ...]:
+        """What a record's noise and scores follow from, besides the question."""
+        slot = slot_id(e["window"], e["tenant"], e["account"], e["i"])
+        return self._beacon_of(e["account"]), slot, self.indices.get(e["tenant"])
+
+    def _committed(self, tenant: str) -> CommittedTenant:
+        return self.finished.commitment.tenants[self.indices.get(tenant, tenant)]
+
+    def _public(self, name: str, policy: Policy) -> TenantPublic:
+        entry = next(t for t in self.value["tenants"] if t["tenant"] == name)
+        kept = self._kept.get(name)
+        return tenant_public(
+            TenantEntry.parse(entry, field="tenant"), policy=policy, manifest=check_manifest(self.value["embedder"]),
+            opening_digest=digest_hex(self.opening), points=self._committed(name).points,
+            table=self.finished.embedder.table, kept=None if kept is None else kept.commitment,
+        )  # fmt: skip
+
+    def _query(self, e: dict[str, Any]) -> OpenedQuery:
+        slot = e["account"], e["i"]
+        retained = self.finished.retained[e["hq"]]
+        vector = np.array(self.vectors[slot], np.int8).tobytes() if slot in self.vectors else None
+        return OpenedQuery(retained.query, bytes.fromhex(retained.salt), self.finished.embedder, vector)
+
+    def _drawn(self, e: dict[str, Any], policy: Policy) -> Any:
+        """The slot's noise, or its coins."""
+        secrets, rules = self.finished.commitment.secrets, policy.rules_by_name(e["tenant"])
+        slot, beacon = SlotKey(e["tenant"], e["account"], e["i"]), self._beacon_of(e["account"])
+        capacity = self._committed(e["tenant"]).index.capacity
+        if rules.listing is not None:
+            return answering.slot_coins(secrets, e["window"], slot, beacon, capacity, rules.listing.chance)
+        return answering.slot_noise(secrets, e["window"], slot, beacon, capacity, rules.gains)
+
+    # -- answering -------------------------------------------------------------------------------------------
+
+    def answered(self) -> None:
+        if self.proving:
+            for e in self.queries:
+                slot = e["account"], e["i"]
+                if slot in self.vectors or self._slot(e) != self._slots.get(slot):
+                    self._answer(e)
+            self._prove()
+        for e in self.queries:
+            slot = e["account"], e["i"]
+            if slot in self.eager:
+                e["proof"] = digest_hex(self.proofs[slot])
+        self._certify()
+
+    def _answer(self, e: dict[str, Any]) -> None:
+        """The record and its receipt as the slot's noise and the question give them."""
+        policy, query, slot = self._policy, self._query(e), (e["account"], e["i"])
+        tenant = self._committed(e["tenant"])
+        noise = self._drawn(e, policy)
+        positions = answering.select_positions(query, tenant=tenant, noise=noise, policy=policy)
+        documents = answering.document_openings(tenant, positions, self.finished.commitment.secrets)
+        if slot in self.vectors:
+            e["cq"] = to_hex(vector_commitment(query.salts.vector, self.vectors[slot]))
+        e["htopk"] = to_hex(topk_commitment(query.salts.top_k, positions))
+        e["hans"] = answer_digest(query.salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex()
+        self._positions[slot] = positions
+        for held in self.receipts:
+            if (held.account, held.i) == slot and not held.frozen:
+                held.body["positions"] = list(positions)
+                held.body["documents"] = [d.model_dump() for d in documents]
+
+    # -- proving ---------------------------------------------------------------------------------------------
+
+    def _sample(self) -> None:
+        """The commitment and proof of each sampled tenant's kept positions, in the place of those just made."""
+        policy, secrets, made = self._policy, self.finished.commitment.secrets, self.finished.made
+        for entry in (e for e in self.entries if e["type"] == "kept"):
+            name = entry["tenant"]
+            part = policy.tenant(name)
+            assert part is not None
+            system = proof_system(part.system)
+            public = kept_public(
+                self._public(name, policy), policy, opening=self._opening, beacon=self._beacon_of("")
+            )
+
+            def prove(system: Any = system, public: Any = public, name: str = name) -> Any:
+                job = system.kept_job(public, secrets.s0, secrets.s1, secrets.kept_salt(name))
+                column = system.keyed_kept(job)[0].run()
+                return {
+                    "digest": column.commitment.digest,
+                    "points": column.commitment.points.hex(),
+                    "proof": column.proof,
+                    "opening": column.opening.hex(),
+                }
+
+            drawn = f"{public.beacon}/{public.slot}/{public.keep}"
+            label = digest_hex(["kept", part.system, public.context.hex(), drawn])
+            column = made.other(label, prove)
+            commitment = KeptCommitment(column["digest"], bytes.fromhex(column["points"]))
+            self._kept[name] = KeptColumn(commitment, column["proof"], bytes.fromhex(column["opening"]))
+            entry["commitment"] = commitment.digest
+            self.samples[name] = {"kept": column["proof"]}
+
+    def _prove(self) -> None:
+        """A proof of each record, stored or made now."""
+        policy, opening = self._policy, self._opening
+        for e in self.queries:
+            part = policy.tenant(e["tenant"])
+            if part is None:
+                continue
+            system = proof_system(part.system)
+            public = self._public(e["tenant"], policy)
+            values = record_public(
+                self._parsed(e), public, opening=opening, beacon=self._beacon_of(e["account"]),
+                before=self._before(e) if public.constants.listing else None,
+            )  # fmt: skip
+
+            def prove(
+                name: str, e: dict[str, Any] = e, values: RecordPublic = values, system: Any = system
+            ) -> Any:
+                return system.keyed(system.record_job(name, values, self._private(e, policy)))[0].run()
+
+            self.proofs[e["account"], e["i"]] = {
+                name: self.finished.made.proof(
+                    [part.system, name, circuit],
+                    system.statement(name, values),
+                    partial(prove, name),
+                )
+                for name, circuit in part.circuits.items()
+                if name in ("retrieve", "embed")
+            }
+
+    def _parsed(self, e: dict[str, Any]) -> QueryRecord:
+        return (ListingRecord if "held" in e else QueryRecord).parse(e, field="record")
+
+    def _before(self, e: dict[str, Any]) -> QueryRecord | None:
+        return None if e["i"] == 1 else self._parsed(self.record(e["account"], e["i"] - 1))
+
+    def _private(self, e: dict[str, Any], policy: Policy) -> Any:
+        name, secrets = e["tenant"], self.finished.commitment.secrets
+        rules, tenant = policy.rules_by_name(name), self._committed(name)
+        kept = None
+        if rules.keep is not None:
+            bits = answering.kept_positions(
+                secrets, e["window"], name, self._beacon_of(""), tenant.index.capacity, rules.keep
+            )
+            kept = bits.tobytes(), self._kept[name].opening
+        return answering.record_private(
+            self._query(e), self._positions[e["account"], e["i"]], tenant=tenant, window_secrets=secrets,
+            noise=lambda: self._drawn(e, policy), certificate=lambda: None, low_memory=False, kept=kept,
+            listing=None if rules.listing is None else self._holding(e, tenant.index.capacity),
+        )  # fmt: skip
+
+    def _holding(self, e: dict[str, Any], capacity: int) -> ListingPrivate:
+        """What the account of a listing tenant held before a record."""
+        held, secrets = bytearray(capacity), self.finished.commitment.secrets
+
+        def secret(i: int) -> bytes:
+            before = None if i == 1 else self.record(e["account"], i - 1)["held"]
+            return secrets.held_secret(
+                SlotKey(e["tenant"], e["account"], i), self.record(e["account"], i)["hq"], before
+            )
+
+        for i in range(1, e["i"]):
+            for position in self._positions[e["account"], i]:
+                held[position] = 1
+        return ListingPrivate(bytes(held), None if e["i"] == 1 else secret(e["i"] - 1), secret(e["i"]))
+
+    # -- the coalition's proof -------------------------------------------------------------------------------
+
+    def _certify(self) -> None:
+        """The coalition proof that the policy asks for, over the entries before the closing record."""
+        policy = self._policy
+        asked = policy.estimator.certificate
+        if asked is None or self.value["certificate"] is not None or self.closing["type"] != "closing":
+            return
+        records = [self._parsed(e) for e in self.queries]
+        queries = [self._query(e) for e in self.queries]
+        estimate = estimate_window(records, [q.vector for q in queries], policy)
+        declared: CoalitionEstimate = estimate.public()
+        before: Sequence[Any] = self.entries[:-1]
+        tree = HashTree(leaf_hash(jcs(e)) for e in before)
+        statement = coalition_statement(
+            records, declared, opening_digest=digest_hex(self.opening), dimension=self.finished.embedder.dimension,
+            head=Checkpoint(self.log, tree.size, tree.root()), capacity=asked.records,
+        )  # fmt: skip
+        witness = coalition_private(
+            records, estimate, [q.vector for q in queries], [q.salts.vector for q in queries]
+        )
+        system = coalition_system(asked.system)
+        certificate = self.finished.made.other(
+            digest_hex(["coalition", asked.system, asked.circuit, to_hex(statement.ctx)]),
+            lambda: system.certify(statement, witness),
+        )
+        self.value["certificate"] = certificate
+        proved = declared.model_copy(update={"certificate": digest_hex(certificate)}).model_dump()
+        self.closing["coalition"] = {**proved, **self.declared}

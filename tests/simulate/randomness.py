@@ -1,0 +1,53 @@
+"""Keys, salts and positions that come out the same in each run: what a service draws, drawn from a name."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from unittest import mock
+
+from rag_audit.index import engine
+from rag_audit.ledger.keys import ALG_ED25519, SigningKey
+
+
+@contextmanager
+def drawn_from(name: str) -> Iterator[None]:
+    """Replace the operating system's generator within this process, as far as published bytes depend on it.
+
+    Each place in the code has a stream of its own, so that the order in which threads draw changes nothing. Names of
+    temporary files and nonces of the native provers stay the operating system's.
+    """
+    drawn: Counter[str] = Counter()
+
+    def stream(place: str, size: int) -> bytes:
+        drawn[place] += 1
+        return hashlib.shake_256(f"rag-audit/simulate/{name}/{place}/{drawn[place]}".encode()).digest(size)
+
+    def caller() -> str:
+        code = sys._getframe(2).f_code
+        return f"{sys._getframe(2).f_globals['__name__']}.{code.co_qualname if hasattr(code, 'co_qualname') else code.co_name}"
+
+    def token_bytes(size: int | None = None) -> bytes:
+        return stream(caller(), size or 32)
+
+    def randbelow(bound: int) -> int:
+        return int.from_bytes(stream(caller(), bound.bit_length() // 8 + 16), "big") % bound
+
+    def generate(of: str, algorithm: int = ALG_ED25519) -> SigningKey:
+        return SigningKey(of, algorithm, stream(f"key {of}", 32))
+
+    def shuffler() -> Random:
+        return Random(stream("positions", 32))
+
+    with (
+        mock.patch.object(secrets, "token_bytes", token_bytes),
+        mock.patch.object(secrets, "randbelow", randbelow),
+        mock.patch.object(SigningKey, "generate", staticmethod(generate)),
+        mock.patch.object(engine, "SystemRandom", shuffler),
+    ):
+        yield

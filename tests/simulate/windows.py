@@ -1,0 +1,180 @@
+"""Honest windows, each run by every party with the same keys, salts and dates in every run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rag_audit.attest.answering import Retained
+from rag_audit.commit.commitment import Commitment
+from rag_audit.commit.draft import Mechanism
+from rag_audit.encoding.canonical import jcs
+from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.publics import tenant_public
+from rag_audit.formats.tenants import ListingRules
+from rag_audit.formats.trust import Groth16Pin, Require, trust_template
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import Embedder, get_embedder, manifest_digest
+from rag_audit.parties.provider.window import Window
+from rag_audit.proofs.groth16.instance import EmbedInstance
+from rag_audit.proofs.groth16.keys import VerificationKey
+from rag_audit.proofs.groth16.policy import policy_instances
+from rag_audit.proofs.interface import proof_system
+from rag_audit.proofs.scan import protocols_digest
+from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.relation.noise import table_digest
+from tests.simulate.made import Made
+from tests.simulate.randomness import drawn_from
+from tests.window.simulator import ORIGIN, QUESTIONS, STRICT, Finished, Service
+
+ASKED = ("law-1", "medicine-1", "law-2", "law-1", "medicine-1")
+"""Who asks, in order: two accounts of one tenant, one of the other, and two of them twice."""
+REQUIRED: dict[str, Any] = {**STRICT, "a1": "declared"}
+
+
+@dataclass(kw_only=True)
+class Base(Finished):
+    """A finished window that is proved by hand, and what its provider knows."""
+
+    made: Made
+    commitment: Commitment
+    embedder: Embedder
+    retained: Mapping[str, Retained]
+    """the questions by hq"""
+
+    def trust_text(
+        self,
+        *,
+        policy: Policy | None = None,
+        independent: Sequence[str] = ("law-1", "medicine-1"),
+        **require: Any,
+    ) -> str:
+        """What this window's verifier trusts, with keys that were made once."""
+        made, service = self.made, self.service
+        pins = [
+            Groth16Pin(
+                circuit=i.digest(), vk=VerificationKey.parse(made.key(i), field="key").digest, setup="unsafe"
+            )
+            for i in policy_instances(policy or self.policy)
+        ]
+        return trust_template(
+            origin=ORIGIN,
+            vkey=str(service.key.verifier),
+            witnesses=[(n, str(w.vkey)) for n, w in service.witnesses.items()],
+            quorum=2,
+            verifiers=[("verifier", str(service.verifier_key.verifier))],
+            accounts=[(n, service.accounts[n].roster_entry.key) for n in independent],
+            circuits=pins,
+            noise_table=table_digest(),
+            embedder=get_embedder().manifest()["artefacts"],
+            manifest=manifest_digest(get_embedder().manifest()),
+            scan=protocols_digest(),
+            require=Require(**{**REQUIRED, **require}),
+        )
+
+    def keys(self) -> dict[str, Any]:
+        """The verification keys that the window publishes."""
+        keys = {i.digest(): self.made.key(i) for i in policy_instances(self.policy)}
+        for part in (p for p in self.policy.tenants if p.system == "scan"):
+            tenant = self.commitment.tenants[part.tenant]
+            public = tenant_public(
+                tenant.entry, policy=self.policy, manifest=self.commitment.manifest, opening_digest="",
+                points=tenant.points,
+            )  # fmt: skip
+            keys.update(proof_system("scan").published_keys("retrieve", public))
+        return keys
+
+
+def run(
+    root: Path,
+    made: Made,
+    *,
+    name: str = "honest",
+    asked: Sequence[str] = ASKED,
+    follows: bool = False,
+    disclose: bool = False,
+    **changes: Any,
+) -> Base:
+    """One window from commitment to cosigned end, without proofs.
+
+    :param asked: who asks, in order
+    :param follows: run an honest window before it, which is the same as `honest` to the byte
+    :param changes: of the policy
+    """
+    with drawn_from(name):
+        service = Service(root)
+        previous = None
+        if follows:
+            first = _window(service, "window", ASKED)
+            first.shut()
+            file = WindowFile.load(first.directory / "public")
+            previous = ClosedWindow.of(file, field="window.json").as_previous()
+            service.clock.now = first.opening.closes_at + 1
+            changes = {"window": "w-2", "previous": previous, **changes}
+        window = _window(service, "second" if follows else "window", asked, **changes)
+        receipts = service.receipts(window, root / "verifier" / "receipts", disclose=disclose)
+        retained = {r.hq: window.context.retained(r) for r in window.records}
+        commitment, embedder = window.commitment, window.context.embedder
+        window.shut()
+    file = WindowFile.load(window.directory / "public")
+    base = Base(
+        service, window.directory, file, window.policy, receipts,
+        made=made, commitment=commitment, embedder=embedder, retained=retained,
+    )  # fmt: skip
+    value = {**json.loads(jcs(file.dump())), "certificate": None, "proofs": {}}
+    base.file = WindowFile.parse({**value, "verification_keys": base.keys()}, field="window.json")
+    return base
+
+
+def _window(service: Service, folder: str, asked: Sequence[str], **changes: Any) -> Window:
+    """A window that was opened, asked and closed."""
+    window = service.open(folder, **{"norm_factor": None, "system": "groth16", **changes})
+    asking: dict[str, int] = {}
+    for account in asked:
+        tenant = account.split("-")[0]
+        number = asking[tenant] = asking.get(tenant, -1) + 1
+        service.ask(window, account, QUESTIONS[tenant][number])
+    service.finish(window)
+    return window
+
+
+KEEP = 7 * COIN_RANGE // 10
+FEW = ("law-1", "medicine-1")
+SAMPLED_REQUIRED: dict[str, Any] = {
+    "mechanisms": ["noise", "sampling"],
+    "max_odds_unlisted": "3.3334",
+    "min_keep": "0.7",
+}
+LISTING_REQUIRED: dict[str, Any] = {
+    "mechanisms": ["noise", "listing"],
+    "min_keep": "0.7",
+    "max_K_share": "0.375",
+}
+BASES: dict[str, dict[str, Any]] = {
+    "honest": {},
+    "disclosed": {"disclose": True},
+    "embedded": {
+        "asked": ("law-1", "medicine-1", "law-2", "law-1"),
+        "norm_factor": EmbedInstance.norm_factor,
+    },
+    "few": {"asked": FEW},
+    "in-a-row": {"asked": FEW, "follows": True},
+    "sampling": {
+        "asked": FEW,
+        "mechanisms": {"law": Mechanism(noise=False, keep=KEEP), "medicine": Mechanism(keep=KEEP)},
+    },
+    "listing": {
+        "asked": ("law-1", "law-2", "law-1", "medicine-1"),
+        "mechanisms": {
+            "law": Mechanism(False, KEEP, ListingRules(COIN_RANGE // 4, 3, 150)),
+            "medicine": Mechanism(),
+        },
+    },
+    "certified": {"certificate": ("groth16", 8)},
+    "scan": {"asked": FEW, "system": {"law": "scan", "medicine": "groth16"}},
+}
+"""Options of `run` for each honest window."""

@@ -1,0 +1,42 @@
+"""Windows for other verifiers: honest ones, and one for each way to misbehave (vectors/windows/README.md).
+
+    python vectors/windows.py            # write what is missing; proofs that no file has are made now
+    python vectors/windows.py --check    # make all again from the stored proofs, compare byte for byte
+    python vectors/windows.py NAME ..    # write these cases again
+
+Everything but proofs is a function of names. Proofs have randomness of their own, so those made once are kept in
+vectors/windows/made.json with the keys that they verify under.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.simulate import generate  # noqa: E402
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    parser.add_argument(
+        "names", nargs="*", help="cases to write again; those that are missing if none is named"
+    )
+    options = parser.parse_args()
+    if options.check:
+        with tempfile.TemporaryDirectory() as folder:
+            different = generate.compare(Path(folder))
+        for name in different:
+            print(f"vectors: {name} is another", file=sys.stderr)
+        return int(bool(different))
+    generate.write(options.names, progress=lambda name: print(name, file=sys.stderr, flush=True))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
