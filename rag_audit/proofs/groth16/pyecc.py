@@ -1,4 +1,5 @@
-"""A Groth16 verifier on py_ecc, independent of the native one in arithmetic, parsing and checks, and therefore slow.
+"""A Groth16 verifier on py_ecc's fields and curves, independent of the native one in arithmetic, parsing and checks,
+and therefore slow.
 
 Nothing here is shared with the native core or with the parsers of our own file formats, so that a mistake
 there is not repeated here (Groth 2016, section 3.2; EIP-197 for the byte order).
@@ -15,17 +16,14 @@ from itertools import accumulate
 from typing import Any, TypeAlias, cast
 
 from rag_audit.errors import EncodingError
+from rag_audit.proofs.groth16.pairing import P, final_exponentiation, miller
 from rag_audit.proofs.groth16.py_ecc_import import import_py_ecc
 
 _fields = import_py_ecc("py_ecc.fields")
 curve = import_py_ecc("py_ecc.optimized_bn128.optimized_curve")
-pairings = import_py_ecc("py_ecc.optimized_bn128.optimized_pairing")
 FQ, FQ2, FQ12 = (_fields.optimized_bn128_FQ, _fields.optimized_bn128_FQ2, _fields.optimized_bn128_FQ12)
 
-P = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 R = 21888242871839275222246405745257275088548364400416034343698204186575808495617
-_TURN = int((FQ12([0, 1] + [0] * 10) ** (P * P - 1)).coeffs[0])
-"""w^(p^2 - 1), a sixth root of unity of Fp."""
 PROOF_BYTES = 256
 MAX_KEY_CHARACTERS = 1 << 20
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,76})\Z", re.ASCII)
@@ -73,26 +71,8 @@ def verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:
     total = p.key.ic[0]
     for value, point in zip(p.inputs, p.key.ic[1:], strict=True):
         total = curve.add(total, curve.multiply(point, value))
-    product = p.key.alpha_beta
-    for g2, g1 in ((p.b, p.a), (p.key.gamma, curve.neg(total)), (p.key.delta, curve.neg(p.c))):
-        product = product * pairings.pairing(g2, g1, final_exponentiate=False)
-    return bool(final_exponentiation(product) == FQ12.one())
-
-
-def final_exponentiation(f: Any) -> Any:
-    """f^((p^12 - 1) / r), as (p^6 - 1)(p^2 + 1) times (p^4 - p^2 + 1) / r: with w^12 = 18 w^6 - 82, the p^6-th power
-    is f at -w, and the p^2-th is f at `_TURN` w, so that only the last factor takes squarings.
-
-    :param f: of FQ12, not zero
-    """
-    f = _at(f, -1) / f
-    f = _at(f, _TURN) * f
-    return f ** ((P**4 - P**2 + 1) // R)
-
-
-def _at(f: Any, factor: int) -> Any:
-    """A polynomial in w at `factor` times w."""
-    return FQ12([int(c) * pow(factor, i, P) for i, c in enumerate(f.coeffs)])
+    product = miller([(p.b, p.a), (p.key.gamma, curve.neg(total)), (p.key.delta, curve.neg(p.c))])
+    return bool(final_exponentiation(product * p.key.alpha_beta) == FQ12.one())
 
 
 def parse(vk_json: str, proof: bytes, inputs: bytes) -> Parsed:
@@ -140,7 +120,7 @@ def _key(vk_json: str) -> Key:
             expected=f"{key['nPublic'] + 1}",
             found=f"{len(ic)}",
         )
-    return Key(gamma, delta, ic, pairings.pairing(beta, curve.neg(alpha), final_exponentiate=False))
+    return Key(gamma, delta, ic, miller([(beta, curve.neg(alpha))]))
 
 
 def _object(text: str) -> dict[str, object]:
