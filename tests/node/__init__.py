@@ -30,7 +30,9 @@ def compile_little() -> None:
 
 
 def _run_kept(script: Path, arguments: Sequence[str], *, cwd: Path, timeout: float | None = None) -> bytes:
-    """As `run_node`, of a process that is kept."""
+    """As `run_node`, of a process that is kept. Caches of single tests link to the user's packages: one process serves
+    them all."""
+    script = script.resolve()
     with _lock:
         key = (os.getpid(), script)  # a forked child must not talk into its parent's pipes
         node = find_node().node
