@@ -14,7 +14,7 @@ from rag_audit.accounting.calibration import METHODS, Calibration, calibrate, re
 from rag_audit.accounting.figures import LISTING, NO_BOUND, Protected, policy_figures, window_figures
 from rag_audit.accounting.odometer import Realised, ladder, realised
 from rag_audit.accounting.pmf import Mechanism
-from rag_audit.accounting.tradeoff import Membership, membership, tpr_bound
+from rag_audit.accounting.tradeoff import Membership, membership, roc_bound, tpr_bound
 from rag_audit.accounting.values import text
 from rag_audit.accounting.wellformed import check_policy
 
@@ -42,6 +42,7 @@ __all__ = [
     "policy_figures",
     "realised",
     "required_sigma_over_delta",
+    "roc_bound",
     "text",
     "tpr_bound",
     "window_figures",

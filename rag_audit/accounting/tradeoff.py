@@ -8,6 +8,7 @@ the noise (docs/accounting.md, "What the figures cover").
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -80,13 +81,21 @@ def auc_bound(mechanism: Mechanism, compositions: int) -> float:
 
 
 def tpr_bound(mechanism: Mechanism, compositions: int, fpr: Real) -> float:
-    """The best test's true-positive rate at a false-positive rate after m queries, rounded up.
-
-    The bound is the least exp(eps) fpr + delta(eps) over the grid, since every eps gives a line above the curve.
+    """The best test's true-positive rate at a false-positive rate after m queries, rounded up (`roc_bound`).
 
     :raises PolicyError: fpr is not strictly between 0 and 1
     """
-    rate = probability(fpr, "fpr")
+    return roc_bound(mechanism, compositions, [fpr])[0]
+
+
+def roc_bound(mechanism: Mechanism, compositions: int, rates: Sequence[Real]) -> list[float]:
+    """The best test's true-positive rate at each of some false-positive rates after m queries, rounded up.
+
+    A bound is the least exp(eps) fpr + delta(eps) over the grid, since every eps gives a line above the curve.
+
+    :raises PolicyError: a rate is not strictly between 0 and 1
+    """
+    wanted = [probability(fpr, "fpr") for fpr in rates]
     composition = Composition([(mechanism, compositions)], _DELTA_SCALE)
     total = TiltedSum(composition, 0.0)
     sums = (total.first + np.arange(len(total.masses))) * total.step
@@ -97,8 +106,9 @@ def tpr_bound(mechanism: Mechanism, compositions: int, fpr: Real) -> float:
     lower = np.cumsum((masses * np.exp(-eps))[::-1])[::-1]
     finite = (upper - np.exp(eps) * lower) * math.exp(total.log_scale + total.log_slack)
     missing = MISSING + total.error * math.sqrt(len(sums)) + 1e-12
-    lines = np.exp(eps) * rate + finite + missing + composition.infinite
-    return _inflated(float(np.min(lines, initial=1.0)), composition)
+    slopes = np.exp(eps)
+    lines = (slopes * rate + finite + missing + composition.infinite for rate in wanted)
+    return [_inflated(float(np.min(line, initial=1.0)), composition) for line in lines]
 
 
 def _inflated(bound: float, composition: Composition) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from rag_audit.accounting import Mechanism, membership, tpr_bound
+from rag_audit.accounting import Mechanism, membership, roc_bound, tpr_bound
 from rag_audit.accounting.tradeoff import auc_bound
 from rag_audit.errors import PolicyError
 
@@ -37,6 +37,20 @@ def test_one_query_against_the_exact_roc(gains: tuple[int, ...], lattice: int) -
     assert auc <= auc_bound(mechanism, 1) <= auc + 2e-4
     at = float(np.interp(0.01, fpr, tpr))
     assert at <= tpr_bound(mechanism, 1, 0.01) <= at * 1.003
+
+
+@pytest.mark.parametrize(("gains", "lattice", "m"), CASES)
+def test_the_whole_curve_is_close_to_the_gaussian_and_not_below(
+    gains: tuple[int, ...], lattice: int, m: int
+) -> None:
+    mechanism = Mechanism(gains, lattice)
+    mu = math.sqrt(m) / mechanism.sigma_over_delta
+    rates = [0.001, 0.01, 0.05, 0.3, 0.7, 0.99]
+    found = roc_bound(mechanism, m, rates)
+    assert found[1] == tpr_bound(mechanism, m, 0.01)
+    for rate, bound in zip(rates, found, strict=True):
+        gaussian = norm.cdf(mu + norm.ppf(rate))
+        assert gaussian * 0.99999 <= bound <= gaussian * 1.002 + 1e-9
 
 
 def test_bounds_end_at_one() -> None:
