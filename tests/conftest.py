@@ -81,6 +81,11 @@ TOGETHER = {
         "cli/test_open.py",
         "cli/test_attack_service.py",
     ),
+    "report": (
+        "report/test_model.py",
+        "report/test_page.py",
+        "report/test_page_in_browser.py",
+    ),
     "window/finished": (
         "window/test_bad_files.py",
         "window/test_checks.py",

@@ -1,0 +1,341 @@
+"""The page's first part: the verdict, what it rests on, what was proved and what was not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rag_audit.verify.page import words
+from rag_audit.verify.page.markup import Html, clip, tag
+from rag_audit.verify.report.model import CheckLine, Report
+from rag_audit.verify.words import counted, day, instant, listed
+
+OUTCOMES = {
+    "PASS": ("pass", "Every check passed, and everything that the reader's trust file asks for is met."),
+    "PASS-SAMPLED": ("pass", "Every check passed, on a random sample of the answers."),
+    "PASS-INTEGRITY": (
+        "pass",
+        "Every check passed. They show that answers are correct, not that documents are private.",
+    ),
+    "PASS-INTEGRITY-SAMPLED": (
+        "pass",
+        "Every check passed, on a random sample of the answers. They show that answers are correct, not that"
+        " documents are private.",
+    ),
+    "FAIL": ("fail", "At least one statement of the provider is false. Rely on no figure of this page."),
+    "UNDECIDED": ("undecided", "The files could not be judged. That is no verdict in the provider's favour."),
+    "UNMET": ("unmet", "What was found is true, and it is less than the reader's trust file asks for."),
+}
+"""By outcome: its colour, and its meaning in a sentence."""
+MOST_SHOWN, MOST_EXPLAINED = 12, 4
+"""Checks that are shown one by one, and those of them that are explained; alike ones of several tenants are once."""
+CLIP = 600
+
+
+def masthead(report: Report) -> Html:
+    """Who reports on what, and when."""
+    w, filing = report.window, report.filing
+    return tag(
+        "header",
+        tag("p", "Verification report", class_="kicker"),
+        tag("h1", "What answers of ", tag("span", clip(w.origin, 120), class_="name"), " can give away"),
+        tag(
+            "p",
+            "Window ",
+            tag("strong", clip(w.window, 128)),
+            f", {day(w.opens_at)} to {day(w.closes_at)}. Verified on {instant(filing.verified_at)} with"
+            f" rag-audit {filing.version}.",
+            class_="dateline",
+        ),
+        id="masthead",
+    )
+
+
+def verdict(report: Report) -> Html:
+    """The verdict in a word, a sentence and three figures."""
+    colour, meaning = OUTCOMES[report.outcome]
+    return tag(
+        "section",
+        tag("h2", tag("span", "Verdict: ", class_="quiet"), report.outcome),
+        tag("p", meaning, class_="lead"),
+        tag("p", clip(report.sentence, CLIP)),
+        tag(
+            "p",
+            "These figures are what the window's policy promises. This verification did not establish that"
+            " the provider kept to it.",
+            class_="warning",
+        )
+        if report.figures.standing == "not-established"
+        else None,
+        tag(
+            "dl",
+            [
+                tag("div", tag("dt", name), tag("dd", tag("strong", value), " ", meaning))
+                for name, value, meaning in figures(report)
+            ],
+            class_="figures",
+        ),
+        [
+            tag(
+                "p",
+                tag("strong", "Warning: "),
+                "a lower bound on epsilon that the provider's own attacks measured lies above the certified"
+                " one, so one of the two is wrong: ",
+                clip(above, CLIP),
+                class_="warning",
+            )
+            for above in (report.attacks.above_certified if report.attacks else [])[:8]
+        ],
+        id="verdict",
+        class_=f"verdict {colour}",
+    )
+
+
+def figures(report: Report) -> Iterator[tuple[str, str, str]]:
+    """The verdict's figures: name, value, and what it means."""
+    f = report.figures
+    pooled = f"{words.accounts(f.k_max)} with {counted(f.n, 'query', 'queries')} each"
+    if f.eps is None:
+        yield "Epsilon", "not computed", "because a check before it could not be decided."
+    elif f.eps == "inf":
+        yield (
+            "Epsilon",
+            "none",
+            "The answers have no bound on what they show of a document that was handed out.",
+        )
+    else:
+        eps = float(f.eps)
+        yield (
+            f"Epsilon (ε) for {pooled}",
+            f.eps,
+            f"This is {words.strength(eps)}. Which passages were chosen for them changes the odds that one"
+            f" particular document is in the index by a factor of at most {words.factor(eps)}:"
+            f" {words.belief(eps)}.",
+        )
+    if (
+        f.eps is not None
+        and f.eps != "inf"
+        and float(f.delta) > 0
+        and any(t.mechanism == "noise" for t in report.tenants)
+    ):
+        yield (
+            "Delta (δ)",
+            f"at most {words.one_in(float(f.delta))}",
+            "is the probability with which epsilon may be exceeded.",
+        )
+    if f.odds_unlisted is not None:
+        yield (
+            "Documents handed to none of them",
+            f"factor {f.odds_unlisted}",
+            "is the most by which the odds change that such a document is there, for any number of accounts."
+            " It is no epsilon.",
+        )
+    if f.tpr_at_fpr_1pct is not None:
+        yield (
+            "Recognised by the best test",
+            f"at most {words.in_hundred(float(f.tpr_at_fpr_1pct))}",
+            "documents that are there, if it may wrongly report 1 in 100 of those that are not.",
+        )
+
+
+def scope(report: Report) -> Html:
+    """What was proved beside what was not."""
+    established = report.figures.standing != "not-established"
+    return tag(
+        "section",
+        tag(
+            "div",
+            tag("h2", "What was proved"),
+            tag("ul", [tag("li", line) for line in proved(report)])
+            if established
+            else tag(
+                "p",
+                "Nothing on this page counts as proved, since "
+                + (
+                    "a check found a false statement."
+                    if report.outcome == "FAIL"
+                    else "a check could not be decided."
+                ),
+            ),
+        ),
+        tag(
+            "div",
+            tag("h2", "What was not proved"),
+            tag("ul", [tag("li", line) for line in not_proved(report)]),
+            tag(
+                "p",
+                tag("a", "Everything that is outside of this verification", href="#outside"),
+                class_="small",
+            ),
+        ),
+        id="scope",
+        class_="columns",
+    )
+
+
+def proved(report: Report) -> Iterator[str]:
+    """What the verdict shows, in sentences."""
+    f, c, v = report.figures, report.counts, report.vouching
+    protected = (
+        "with the randomness that the policy promises, "
+        if any(t.mechanism != "none" for t in report.tenants)
+        else ""
+    )
+    index = "from the index that the provider had committed to before it opened"
+    made = f"was made by the published rule, {protected}{index}"
+    if f.mode == "sampled":
+        whose = "the reader" if f.challenge == "own" else "a draw that the provider published"
+        yield (
+            f"{f.sampled or 0:,} of {counted(c.records, 'answer')}, drawn by {whose}: each {made}. If more"
+            f" than a share of {f.beta} of all answers were false, the draw would have missed that with a"
+            f" probability of at most {f.eta}."
+        )
+    else:
+        yield f"Each of the {counted(c.records, 'answer')} on the ledger {made}."
+    source, unless = "a public beacon (drand)", "the beacon's"
+    if v.beacon.source == "witnesses":
+        source, unless = f"the witnesses {words.some(v.beacon.witnesses)}", "all of these witnesses'"
+    yield (
+        f"The randomness could not be chosen: it depends on values of {source} that came after the provider's"
+        f" commitment, so a choice would have taken {unless} help."
+    )
+    start, end = ([w.name for w in v.witnesses if getattr(w, part)] for part in ("opening", "end"))
+    both = (
+        words.some(start)
+        + " cosigned its beginning and "
+        + ("its end" if start == end else f"{words.some(end)} its end")
+    )
+    enough = f"{v.quorum} of {counted(len(v.witnesses), 'witness', 'witnesses')}"
+    yield f"The ledger was not rewritten: {both}, where {enough} are enough."
+    yield (
+        f"{counted(c.receipts_agreeing, 'receipt')} that account holders kept"
+        f" {'agrees' if c.receipts_agreeing == 1 else 'agree'} with it, {c.receipts_independent:,} of them"
+        " from accounts that the reader knows to be independent."
+    )
+    if f.coalition == "checked" and f.largest_cluster is not None:
+        yield (
+            f"By the published measure of likeness, at most {words.accounts(f.largest_cluster)} asked about"
+            f" the same things; the figures allow for {f.k_max:,} that work together."
+        )
+    if f.a1 == "proved":
+        yield "Each question was turned into numbers by the published method, whatever the index holds."
+    elif f.a1.startswith("re-executed"):
+        yield f"Questions were turned into numbers again by this verifier, as far as they were disclosed ({f.a1})."
+
+
+def not_proved(report: Report) -> Iterator[str]:
+    """What a reader might take for proved and is not, in plain words; `outside` has all of it."""
+    f = report.figures
+    kinds: dict[str, list[str]] = {}
+    for t in report.tenants:
+        kinds.setdefault(t.mechanism, []).append(clip(t.tenant, 128))
+    yield "What passages say. Whoever is handed a passage reads it; the figures are about which passages were chosen."
+    if "none" in kinds:
+        bare = words.some(kinds["none"])
+        yield f"Any privacy of {bare}: answers are exact, and the window shows that they are correct."
+    coins = [*kinds.get("sampling", []), *kinds.get("listing", [])]
+    if coins:
+        yield f"Anything about documents of {words.some(coins)} that were handed out: they are known to be there."
+    yield "What a language model writes from the passages."
+    most = words.accounts(f.k_max)
+    yield f"What groups of more than {most} learn that work together, beyond the figure for all accounts."
+    if f.mode == "sampled":
+        drawn = f"{f.sampled or 0:,} of {report.counts.records:,}"
+        yield f"Each single answer: {drawn} were drawn, and a few false ones can escape."
+    if f.setup == "unsafe":
+        yield "That nobody forged proofs: their keys were made by one party, who could have (a one-party setup)."
+    if f.d1 != "proved":
+        yield "That the index holds what the documents say: how texts became numbers is the provider's word."
+    if f.a1 != "proved":
+        yield "That questions were turned into numbers without looking at the index; epsilon rests on it."
+    if f.coalition != "checked":
+        yield "How many accounts asked about the same things: that count is the provider's word."
+    yield "Answers that the provider gave outside of this ledger, and how good its answers are."
+
+
+def outside(report: Report) -> Html:
+    """All that the verdict does not say, as every face of the report has it."""
+    return tag(
+        "section",
+        tag("h2", "Outside of this verification"),
+        tag(
+            "ul",
+            [tag("li", clip(words.sentence(line), CLIP)) for line in report.does_not_prove[:40]],
+            class_="small flow",
+        ),
+        id="outside",
+    )
+
+
+def why(report: Report) -> Html | None:
+    """The checks that decided against the window, each with what it means."""
+    wrong = sorted((c for c in report.checks if c.outcome != "pass"), key=lambda c: not c.decides)
+    if not wrong:
+        return None
+    rest, explained = len(wrong) - MOST_SHOWN, [*dict.fromkeys(c.base for c in wrong)][:MOST_EXPLAINED]
+    first = {base: next(c for c in wrong if c.base == base) for base in explained}
+    return tag(
+        "section",
+        tag("h2", "Why"),
+        [_shown(check, explain=first.get(check.base) is check) for check in wrong[:MOST_SHOWN]],
+        tag("p", f"{counted(rest, 'further check')} did not pass; the table of checks has them.")
+        if rest > 0
+        else None,
+        id="why",
+    )
+
+
+def _shown(check: CheckLine, *, explain: bool) -> Html:
+    e = check.explanation if explain else None
+    lines = [("expected", check.expected), ("found", check.found), ("at", check.at)]
+    if e is not None:
+        lines = [
+            ("passing means", e.means),
+            ("so now", e.failed),
+            *lines,
+            ("an honest cause", listed(e.honest_causes)),
+            ("ask", e.ask),
+            ("more", e.section),
+        ]
+    return tag(
+        "article",
+        tag("h3", tag("code", check.id), " ", tag("span", check.outcome, class_=f"tag {check.outcome}")),
+        tag(
+            "dl",
+            [tag("div", tag("dt", name), tag("dd", clip(text, 300))) for name, text in lines if text],
+            class_="pairs",
+        ),
+    )
+
+
+def next_steps(report: Report) -> Html:
+    """What a reader does now, and what could be stronger."""
+    return tag(
+        "section",
+        tag(
+            "div",
+            tag("h2", "What to do now"),
+            tag("ol", [tag("li", clip(words.sentence(s), CLIP)) for s in report.next_steps[:12]]),
+        ),
+        tag(
+            "div",
+            tag("h2", "What is weaker than it could be"),
+            tag(
+                "ul",
+                [
+                    tag(
+                        "li",
+                        clip(words.sentence(w.words), CLIP),
+                        ". ",
+                        tag("em", "Better: "),
+                        clip(w.better, CLIP),
+                        ".",
+                    )
+                    for w in report.weaker
+                ],
+            )
+            if report.weaker
+            else tag("p", "Nothing that this verifier knows of."),
+        ),
+        id="now",
+        class_="columns",
+    )

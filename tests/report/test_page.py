@@ -1,0 +1,408 @@
+"""The page says what the report says, to anybody, and nothing of a file becomes a part of it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from rag_audit import accounting
+from rag_audit.formats.models import Model
+from rag_audit.relation.coins import COIN_RANGE
+from rag_audit.verify.page import curves, render, words
+from rag_audit.verify.page.evidence import GROUPS
+from rag_audit.verify.page.markup import Html, join, tag
+from rag_audit.verify.page.study import study
+from rag_audit.verify.report.model import Report
+from tests.report.conftest import OUTCOMES
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_BYTES = 500_000
+TAGS = {
+    *(
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "header",
+        "main",
+        "footer",
+        "section",
+        "article",
+        "h1",
+        "h2",
+        "h3",
+    ),
+    *(
+        "p",
+        "a",
+        "span",
+        "strong",
+        "em",
+        "code",
+        "pre",
+        "div",
+        "dl",
+        "dt",
+        "dd",
+        "ul",
+        "ol",
+        "li",
+        "figure",
+        "figcaption",
+    ),
+    *("svg", "desc", "path", "rect", "text", "table", "caption", "thead", "tbody", "tr", "th", "td"),
+    *("fieldset", "legend", "label", "input", "wbr"),
+}
+ATTRIBUTES = {
+    *(
+        "lang",
+        "charset",
+        "http-equiv",
+        "content",
+        "name",
+        "id",
+        "class",
+        "viewbox",
+        "role",
+        "aria-labelledby",
+    ),
+    *(
+        "aria-label",
+        "aria-hidden",
+        "d",
+        "x",
+        "y",
+        "width",
+        "height",
+        "scope",
+        "href",
+        "tabindex",
+        "type",
+        "checked",
+    ),
+    "data-label",
+}
+SECTIONS = ["verdict", "scope", "now", "epsilon", "test", "retrieval", "window", "requirements", "vouching", "checks", "nist",
+            "outside", "again"]  # fmt: skip
+HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)></style></svg><a href='javascript:alert(3)'>&lt;"
+
+
+class Page(HTMLParser):
+    """The elements of a page, which must be closed in the order in which they were opened."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(markup)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append((name, dict(attributes)))
+        assert len(dict(attributes)) == len(attributes)
+        if name not in ("br", "meta", "input", "wbr"):
+            self.open.append(name)
+
+    def handle_endtag(self, name: str) -> None:
+        assert self.open.pop() == name
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.texts.append(data)
+
+    def all(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for found, attributes in self.tags if found == name]
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", "".join(self.texts))
+
+
+def _changed(report: Report, **update: Any) -> Report:
+    return report.model_copy(update=update)
+
+
+def _with_tenant(report: Report, accounts: int = 10, **update: Any) -> Report:
+    """The report with one tenant in place of its tenants."""
+    tenant = report.tenants[0].model_copy(update={"accounts_max": accounts, **update})
+    return _changed(report, tenants=[tenant])
+
+
+def _listing(report: Report) -> Report:
+    coins = {
+        "keep": "0.7",
+        "keep_coin": round(0.7 * COIN_RANGE),
+        "chance": "0.00122",
+        "chance_coin": COIN_RANGE * 5 // 4096,
+    }
+    return _with_tenant(report, mechanism="listing", gains=[], sigma_over_delta=None, eps="14.264", odds_unlisted="3.3334",
+                        capacity=4096, **coins)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_a_page_says_what_its_report_says(name: str, reports: dict[str, Report]) -> None:
+    report = reports[name]
+    page = Page(render(report))
+    text = page.text
+    for part in (
+        f"Verdict: {name}",
+        report.sentence,
+        report.line,
+        report.filing.version,
+        *(c.id for c in report.checks),
+        *(words.sentence(line) for line in report.does_not_prove),
+        *(r.words for r in report.requirements),
+        *(words.sentence(s) for s in report.next_steps),
+        *(w.better for w in report.weaker),
+        *(str(i.sha256) for i in report.filing.inputs if i.sha256),
+        *(str(w.fingerprint) for w in report.vouching.witnesses),
+        *(e.words for e in report.timeline.events),
+        *report.notes,
+    ):
+        assert re.sub(r"\s+", " ", part) in text, part
+    assert ("Nothing on this page counts as proved" in text) == (report.figures.standing == "not-established")
+    assert [a["id"] for a in page.all("section") if a["id"] != "why"] == SECTIONS
+    assert ("why" in [a["id"] for a in page.all("section")]) == (not name.startswith("PASS"))
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_a_page_is_one_file_that_connects_to_nothing(name: str, reports: dict[str, Report]) -> None:
+    markup = render(reports[name])
+    page = Page(markup)
+    assert len(markup.encode()) < MOST_BYTES / 4
+    assert {tag for tag, _ in page.tags} <= TAGS
+    assert {name for _, attributes in page.tags for name in attributes} <= ATTRIBUTES
+    assert all(str(a["href"]).startswith("#") for a in page.all("a"))
+    style = re.search(r"<style>(.*?)</style>", markup, re.DOTALL)
+    assert style is not None and not re.search(r"url\(|@import|@font-face|expression|</", style[1])
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    policy = next(
+        str(a["content"]) for a in page.all("meta") if a.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+@pytest.mark.parametrize("name", OUTCOMES)
+def test_pictures_have_words(name: str, reports: dict[str, Report]) -> None:
+    markup = render(reports[name])
+    page = Page(markup)
+    ids = [a["id"] for _, a in page.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+    drawn = [a for a in page.all("svg") if a.get("role") == "img"]
+    assert len(drawn) == (1 if name == "PASS-INTEGRITY" else 4)
+    for picture in drawn:
+        assert all(label in ids for label in str(picture["aria-labelledby"]).split())
+    assert all(a.get("aria-hidden") == "true" for a in page.all("svg") if a.get("role") != "img")
+    for figure in re.findall(r"<figure>.*?</figure>", markup, re.DOTALL):
+        assert "<table" in figure and "<title " in figure and "<desc " in figure
+    assert all(a.get("scope") in ("row", "col") for a in page.all("th"))
+
+
+def _hostile(value: Any) -> Any:
+    """Every text of a report that a file decides, replaced: those that its model lets be anything."""
+    if isinstance(value, list):
+        return [HOSTILE if isinstance(item, str) else _hostile(item) for item in value]
+    if not isinstance(value, Model):
+        return value
+    for name in type(value).model_fields:
+        found = getattr(value, name)
+        spoilt = HOSTILE if isinstance(found, str) else _hostile(found)
+        try:
+            type(value).model_validate({**value.model_dump(), name: _dumped(spoilt)})
+        except ValidationError:
+            continue
+        value = value.model_copy(update={name: spoilt})
+    return value
+
+
+def _dumped(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_dumped(item) for item in value]
+    return value.model_dump() if isinstance(value, Model) else value
+
+
+@pytest.mark.parametrize("name", ("PASS", "FAIL"))
+def test_a_hostile_file_adds_no_element_and_no_attribute(name: str, reports: dict[str, Report]) -> None:
+    spoilt = _hostile(reports[name])
+    assert HOSTILE in (spoilt.window.origin, spoilt.checks[0].found) and spoilt.checks[0].id == HOSTILE
+    page = Page(render(spoilt))
+    assert {tag for tag, _ in page.tags} <= TAGS
+    assert {name for _, attributes in page.tags for name in attributes} <= ATTRIBUTES
+    assert all(str(a["href"]).startswith("#") for a in page.all("a"))
+    assert page.text.count(re.sub(r"\s+", " ", HOSTILE)) > 100
+    classes = {c for _, a in page.tags for c in str(a.get("class") or "").split()}
+    assert not [c for c in classes if not re.fullmatch(r"[a-z][a-z0-9-]*", c)]
+
+
+def test_a_window_with_many_tenants_has_a_page_of_bounded_size(reports: dict[str, Report]) -> None:
+    report = reports["FAIL"]
+    tenants = [report.tenants[0].model_copy(update={"tenant": f"{i}-" + "t" * 100, "lattice": i + 1, "words": '"' * 9000})
+               for i in range(2000)]  # fmt: skip
+    line = report.checks[0].model_copy(update={"found": '"' * 5000, "expected": '"' * 5000, "at": '"' * 5000})
+    checks = [line.model_copy(update={"id": f"proof.valid.{i}-" + "t" * 100, "outcome": "fail" if i % 2 else "pass"})
+              for i in range(7000)]  # fmt: skip
+    counts = report.counts.model_copy(update={"queries_by_account": report.counts.queries_by_account * 2000})
+    inputs = report.filing.inputs * 500
+    grown = _changed(report, tenants=tenants, checks=checks, counts=counts, notes=['"' * 9000] * 500,
+                     does_not_prove=["d" * 9000] * 500, next_steps=["s" * 9000] * 500,
+                     filing=report.filing.model_copy(update={"inputs": inputs, "command": ['"' * 9000] * 500}))  # fmt: skip
+    markup = render(grown)
+    assert len(markup.encode()) < MOST_BYTES
+    page = Page(markup)
+    left = re.search(r"([0-9,]+) checks of 7,000 left out of this table", page.text)
+    shown = [str(a["class"]) for a in page.all("tr") if a.get("class")]
+    assert left is not None and len(shown) == 7000 - int(left[1].replace(",", "")) > 20
+    assert {c.split()[0] for c in shown} == {"ok", "wrong"}
+
+
+def test_the_curve_of_epsilon_goes_through_the_verdicts_figures(reports: dict[str, Report]) -> None:
+    report = reports["PASS"]
+    f = report.figures
+    (protection,) = curves.protections(report)
+    assert protection.tenants == ("law", "medicine")
+    curve = dict(curves.epsilon_curve(report, protection))
+    assert [accounting.text(curve[k]) for k in (1, f.k_max, protection.accounts_max)] == [
+        f.eps_one_account, f.eps, f.eps_all_accounts,
+    ]  # fmt: skip
+    tests = {t.accounts: t for t in curves.tests_of(report, protection)}
+    assert accounting.text(tests[f.k_max].at_one_percent) == f.tpr_at_fpr_1pct
+    text = Page(render(report)).text
+    assert "recognises at most 52 in 100 documents, for 2 accounts" in text
+    assert (
+        f"k_max: {float(str(f.eps)):.3g}" in text
+        and "one account: 8.08" in text
+        and "all accounts: 16" in text
+    )
+
+
+def test_a_listing_tenants_charts_are_the_closed_forms(reports: dict[str, Report]) -> None:
+    report = _listing(reports["PASS"])
+    (protection,) = curves.protections(report)
+    curve = dict(curves.epsilon_curve(report, protection))
+    assert curve[1] == 7.5562 and curve[2] == 14.264 and curve[10] == 67.931  # docs/accounting.md, "Listing"
+    assert {t.accounts: round(t.at_one_percent, 3) for t in curves.tests_of(report, protection)}[2] == 0.71
+    text = Page(render(report)).text
+    assert "with δ = 0" in text and "A closed form of the mechanism's coins" in text
+    assert "This policy's setting, a share kept of 0.7, was measured: 37 to 74.5 %" in text
+
+
+def test_sampling_and_none_say_that_there_is_no_epsilon(reports: dict[str, Report]) -> None:
+    coin = round(0.9 * COIN_RANGE)
+    sampled = _with_tenant(reports["PASS"], mechanism="sampling", gains=[], sigma_over_delta=None, eps="inf", keep="0.9",
+                           keep_coin=coin, odds_unlisted="10")  # fmt: skip
+    text = Page(render(sampled)).text
+    assert "There is no epsilon, whatever the number of accounts" in text and "factor of at most 10" in text
+    assert "recognises at most 92 in 100 documents, for any number of accounts" in text
+    bare = Page(render(reports["PASS-INTEGRITY"])).text
+    assert "There is no epsilon: answers are exact" in bare and "There is no ceiling" in bare
+    assert "Any privacy of law and medicine" in bare
+
+
+def test_parameters_that_the_accountant_refuses_leave_charts_out(reports: dict[str, Report]) -> None:
+    for change in (
+        {"gains": [1], "lattice": 3},
+        {"gains": [7, 7], "lattice": 64},
+        {"gains": [1], "lattice": 1 << 20},
+    ):
+        text = Page(render(_with_tenant(reports["PASS"], **change))).text
+        assert "at this policy the accountant gives no finite bound" in text
+    missing = reports["PASS"].figures.model_copy(update={"eps": None, "tpr_at_fpr_1pct": None})
+    assert "not computed" in Page(render(_changed(reports["UNDECIDED"], figures=missing))).text
+
+
+def test_every_group_of_checks_can_be_shown_alone(reports: dict[str, Report]) -> None:
+    """Without a script: by a rule of the style sheet for each."""
+    markup = render(reports["FAIL"])
+    page = Page(markup)
+    shown = {str(a["id"]).removeprefix("show-") for a in page.all("input")}
+    assert shown == {
+        "all",
+        "wrong",
+        *(g for g in GROUPS if any(c.id.startswith(g) for c in reports["FAIL"].checks)),
+    }
+    for group in GROUPS:
+        assert f"#checks:has(#show-{group}:checked) tbody tr:not(.in-{group})" in markup
+    rows = [str(a["class"]).split() for a in page.all("tr") if a.get("class")]
+    assert len(rows) == len(reports["FAIL"].checks)
+    assert sum("wrong" in row for row in rows) == sum(c.outcome != "pass" for c in reports["FAIL"].checks)
+
+
+def test_measurements_are_those_of_the_study() -> None:
+    """study.json against the tables of docs/study.md, number by number."""
+    page = (ROOT / "docs/study.md").read_text()
+    measured = study()
+    assert measured.made_by.removesuffix(" --lists 6000 --windows 6000 --seed 1") in page
+    assert "--lists 6000 --windows 6000 --seed 1" in page
+    found = {}
+    for section in re.split(r"^### ", page, flags=re.MULTILINE)[1:]:
+        name = section.partition("\n")[0]
+        facts = next(c for c in measured.collections if c.name == name)
+        assert (f"{facts.passages:,} passages on {facts.positions:,} positions, {facts.questions:,} questions; exact top"
+                f" {measured.top_k} finds {facts.exact} %") in section  # fmt: skip
+        for mechanism, share, error in re.findall(
+            r"^\| (\w+, [^|]+) \| ([0-9.]+) ± ([0-9.]+) %", section, re.MULTILINE
+        ):
+            found[name, mechanism] = [share, error]
+    written = {}
+    for setting in measured.settings:
+        value = (
+            f"sigma/Delta {setting.sigma_over_delta}" if setting.sigma_over_delta else f"keep {setting.keep}"
+        )
+        for name, figures in setting.found.items():
+            written[name, f"{setting.mechanism}, {value}"] = figures
+        if setting.gains:
+            mechanism = accounting.Mechanism(tuple(setting.gains), setting.lattice)
+            assert f"{mechanism.sigma_over_delta:.3g}" == setting.sigma_over_delta
+    assert written == found and len(found) == 24
+
+
+@pytest.mark.parametrize("eps, factor, belief", [
+    (0.0, "1.00", "from even odds (50 in 100) to at most 50 in 100"),
+    (1.0, "2.72", "from even odds (50 in 100) to at most 74 in 100"),
+    (12.39, "240,386", "from even odds (1 in 2 to be wrong) to a certainty that is wrong only 1 time in 240,387"),
+    (67.931, "10 to the power 30", "from even odds (1 in 2 to be wrong) to a certainty that is wrong only 1 time in"
+     " 10 to the power 30"),
+    (math.inf, "without any limit", "from even odds to certainty"),
+])  # fmt: skip
+def test_epsilon_in_words(eps: float, factor: str, belief: str) -> None:
+    assert (words.factor(eps), words.belief(eps)) == (factor, belief)
+
+
+def test_small_figures_in_words_are_rounded_up() -> None:
+    assert words.one_in(1e-5) == "1 in 100,000" and words.one_in(3e-5) == "1 in 33,333"
+    assert words.in_hundred(0.51996) == "52 in 100" and words.in_hundred(0.0121) == "1.3 in 100"
+    assert words.in_hundred(0.99991) == "100 in 100" and words.in_hundred(0.9951) == "99.51 in 100"
+    assert [words.strength(e).split()[0] for e in (0.9, 1, 9, 10, 10.1)] == [
+        "strong",
+        "strong",
+        "moderate",
+        "moderate",
+        "weak",
+    ]
+
+
+def test_markup_escapes_what_it_did_not_make() -> None:
+    assert tag("p", "<b>", Html("<i></i>"), None, [1234, "&"], title='"x"', hidden=True, id=None) == (
+        '<p title="&quot;x&quot;" hidden>&lt;b&gt;<i></i>1,234&amp;</p>'
+    )
+    assert join("a\u202eb\n") == "a\\u202eb\\n"
+    with pytest.raises(ValueError, match="not the name"):
+        tag('p onclick="x"')
+
+
+def test_a_page_is_the_same_for_the_same_report(reports: dict[str, Report]) -> None:
+    again = Report.parse(json.loads(json.dumps(reports["PASS"].dump())), field="report")
+    assert render(again) == render(reports["PASS"])
