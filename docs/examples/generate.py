@@ -1,6 +1,7 @@
 """Make the worked examples of docs/protocol.md: one small window, run by every party, with real keys and proofs.
 
     python docs/examples/generate.py          run the window, write docs/examples and the blocks of docs/protocol.md
+    python docs/examples/generate.py --verdict  verify the committed window again and write its report and the blocks
     python docs/examples/generate.py --check  compare the blocks with what docs/examples holds; exit 1 if they differ
 
 The clock is set by hand, so that the example always opens at the same second; keys, salts and noise are fresh.
@@ -29,7 +30,8 @@ from rag_audit.ledger.merkle import HashTree, leaf_hash  # noqa: E402
 from rag_audit.ledger.note import parse_note  # noqa: E402
 from rag_audit.parties.account import Account  # noqa: E402
 from rag_audit.parties.provider.window import Window  # noqa: E402
-from rag_audit.verify.report import render  # noqa: E402
+from rag_audit.verify.report.build import report_of  # noqa: E402
+from rag_audit.verify.report.text import render  # noqa: E402
 from tests.window.simulator import QUESTIONS, Service  # noqa: E402
 
 PROTOCOL = HERE.parent / "protocol.md"
@@ -37,11 +39,18 @@ BLOCK = re.compile(
     r"<!-- example: (?P<name>[a-z-]+) -->\n```(?P<language>[a-z]*)\n(?P<body>.*?)```\n", re.DOTALL
 )
 LATE = "law-3"
+VERIFIED_AT = 1_800_086_400_000
+"""A day after the example's window opens."""
+RELEASE = "0.1.0"
 
 
 def main(arguments: list[str]) -> int:
     if arguments == ["--check"]:
         return int(PROTOCOL.read_text(encoding="utf-8") != filled(PROTOCOL.read_text(encoding="utf-8")))
+    if arguments == ["--verdict"]:
+        write_verdict()
+        PROTOCOL.write_text(filled(PROTOCOL.read_text(encoding="utf-8")), encoding="utf-8")
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         run(Path(folder))
     PROTOCOL.write_text(filled(PROTOCOL.read_text(encoding="utf-8")), encoding="utf-8")
@@ -87,10 +96,21 @@ def run(root: Path) -> None:
         (HERE / "receipts" / path.name).write_bytes(path.read_bytes())
     trust = service.trust_text(window.policy, a1="proved", coalition="checked")
     (HERE / "trust.toml").write_text(trust, encoding="utf-8")
+    write_verdict()
+
+
+def write_verdict() -> None:
+    """The example's report with every check, as of a day after its window."""
     verdict = verify()
     if not verdict.passed:
         raise SystemExit(f"the example does not pass: {verdict.line}")
-    (HERE / "verdict.txt").write_text(render(verdict), encoding="utf-8")
+    (HERE / "verdict.txt").write_text(verdict_text(verdict), encoding="utf-8")
+
+
+def verdict_text(verdict: Any) -> str:
+    """What `verify --checks` prints of the example, at a fixed date and by the release that it was made for."""
+    words = ("rag-audit", "verify", "window.json", "--trust", "trust.toml", "--receipts", "receipts")
+    return render(report_of(verdict, now=VERIFIED_AT, version=RELEASE, command=words), checks=True)
 
 
 def enrol(service: Service, window: Window) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, emit, json_option, patiently, say, signing_key
+from rag_audit.cli.reports import FORMATS, command_line, planned
 from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import SchemaError
-from rag_audit.errors.printable import json_text
 from rag_audit.formats.challenge import Challenge, sample_size
 from rag_audit.formats.records import Opening, log_origin, parse_entry
 from rag_audit.formats.trust import Trust, decimal
@@ -56,6 +56,22 @@ from rag_audit.ledger.note import sign_note
     help="the provider's attacks.json (`rag-audit attack run`), shown beside the verdict, which it does not change",
 )
 @click.option("--offline", is_flag=True, default=True, help="no network (the default, and the only mode)")
+@click.option("--checks", is_flag=True, help="show every check and every figure, of a window that passed too")
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice(FORMATS),
+    multiple=True,
+    help="how the report is written (text); repeat it for several, each with its --output in the same order",
+)
+@click.option(
+    "--output",
+    "outputs",
+    type=PATH,
+    multiple=True,
+    help="where the report of the --format at the same place goes, - for standard output",
+)
+@click.option("--sign-key", type=PATH, help="the key that signs --format vsa")
 @json_option
 @click.pass_context
 def verify(
@@ -71,12 +87,28 @@ def verify(
     model: Path | None,
     attacks: Path | None,
     offline: bool,
+    checks: bool,
+    formats: tuple[str, ...],
+    outputs: tuple[Path, ...],
+    sign_key: Path | None,
     as_json: bool,
 ) -> None:
-    """Verify WINDOW (window.json or its folder): PASS with eps_audit, or FAIL with the reason."""
-    from rag_audit.verify.report import render
+    """Verify WINDOW (window.json or its folder): PASS with eps_audit, or FAIL with the reason.
+
+    The verdict is printed before any file is written. A report that cannot be written is a warning on standard error,
+    and the exit code stays the verdict's.
+    """
     from rag_audit.verify.verifier import verify_window
 
+    given = [
+        window,
+        trust,
+        *receipts,
+        *previous,
+        *challenges,
+        *(p for p in (attacks, sign_key) if p is not None),
+    ]
+    plan = planned(formats, outputs, as_json=as_json, sign_key=sign_key, inputs=given)
     with patiently("verifying"):
         verdict = verify_window(
             window,
@@ -90,7 +122,9 @@ def verify(
             model=model,
             attacks=attacks,
         )
-    click.echo(json_text(verdict.as_json()) if as_json else render(verdict), nl=as_json)
+    plan.write(
+        verdict, checks=checks, command=command_line(ctx, window, trust, receipts, previous, challenges)
+    )
     if as_json and verdict.measured is not None:
         for above in verdict.measured.above:
             say(

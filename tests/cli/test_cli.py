@@ -44,7 +44,7 @@ def test_two_records_of_a_tenant_share_a_proof(service: Shell) -> None:
 
 
 def test_a_window_folder_is_as_good_as_its_file(service: Shell) -> None:
-    assert service.ok(*arguments("window/public")) == service.ok(*arguments())
+    assert service.value(*arguments("window/public")) == service.value(*arguments())
 
 
 def test_one_changed_byte_fails(service: Shell, tmp_path: Path) -> None:

@@ -12,10 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from rag_audit.cli import main
+from rag_audit.cli.reports import FORMATS
 from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import RagAuditError
 from rag_audit.errors.printable import json_text, printable, printable_text
 from rag_audit.verify.report import render
+from rag_audit.verify.report.build import report_of
+from rag_audit.verify.report.faces import face
 from rag_audit.verify.verifier import Verdict, verify_window
 from tests.cli.conftest import Shell, arguments
 
@@ -70,10 +73,15 @@ def test_every_part_of_a_verdict_is_escaped(passed: Verdict) -> None:
     figures = spoilt(dict(passed.figures))
     verdict = replace(passed, checks=checks, figures=figures, notes=[NASTY])
     assert visible(verdict.line) and "\n" not in verdict.line
-    text = render(verdict)
-    assert visible(text)
-    assert [line for line in text.split("\n") if line.lstrip(" -").startswith("PASS")] == [verdict.line]
     assert visible(json_text(verdict.as_json()))
+    # A report takes nothing for a figure that is none, so only checks and notes can hold such a text.
+    verdict = replace(verdict, figures=passed.figures)
+    for name in FORMATS:
+        text = face(report_of(verdict, command=(NASTY,)), name, checks=True)
+        assert visible(text), name
+        assert "\x1b" not in text and "\u202e" not in text, name
+    text = render(verdict)
+    assert [line for line in text.split("\n") if line.lstrip(" -").startswith("PASS")] == [verdict.line]
 
 
 def invoke(monkeypatch: pytest.MonkeyPatch, *words: object) -> tuple[int, str, str]:

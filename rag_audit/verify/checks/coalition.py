@@ -8,6 +8,7 @@ from rag_audit.formats.records import CoalitionEstimate
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.proofs.coalition import coalition_system
 from rag_audit.verify.case import Case, Status
+from rag_audit.verify.words import counted
 
 
 def check(case: Case) -> None:
@@ -22,17 +23,24 @@ def check(case: Case) -> None:
     c, c_tenant = declared.c, declared.c_tenant
     case.figures["c"] = {"all": c, "tenant": c_tenant}
     estimator = policy.estimator
-    asked = f"theta {estimator.theta}, tau {estimator.tau} {estimator.tau_unit}"
-    found = f"theta {declared.theta}, tau {declared.tau} {declared.tau_unit}"
+    asked = _parameters(estimator.theta, estimator.tau, estimator.tau_unit)
+    found = _parameters(declared.theta, declared.tau, declared.tau_unit)
     right = case.report("coalition.parameters", found == asked, asked, found)
-    right &= case.report("coalition.count", min(1, asking) <= c_tenant <= c <= asking,
-                         f"{min(1, asking)} <= c in one tenant <= c <= {asking} accounts with queries",
-                         f"{c_tenant}, {c}")  # fmt: skip
+    right &= case.report(
+        "coalition.count",
+        min(1, asking) <= c_tenant <= c <= asking,
+        f"{min(1, asking)} <= c in one tenant <= c <= {asking} accounts with queries",
+        f"c = {c}: the largest cluster has {counted(c, 'account')}, {c_tenant} in one tenant",
+    )
     if _certificate(case, declared) and right:
         case.figures["coalition"] = "checked"
     by = "proved" if case.figures["coalition"] == "checked" else "declared, not proved"
     case.report("coalition.cap", c <= policy.k_max, f"c at most k_max = {policy.k_max}",
                 f"c = {c}, in one tenant {c_tenant} ({by})")  # fmt: skip
+
+
+def _parameters(theta: list[int], tau: int, unit: str) -> str:
+    return f"theta {theta[0]}/{theta[1]}, tau {tau} {unit}{'' if tau else ' (the whole window)'}"
 
 
 def _certificate(case: Case, declared: CoalitionEstimate | None) -> bool:

@@ -27,6 +27,7 @@ from rag_audit.ledger.merkle import verify_consistency
 from rag_audit.verify.case import Case, first
 from rag_audit.verify.checks.opening import check_beacon
 from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted
+from rag_audit.verify.words import counted, instant
 
 
 def check(case: Case) -> None:
@@ -53,7 +54,8 @@ def _checkpoint(case: Case) -> None:
     m, n = 1, case.tree.size
     path = case.tree.consistency_path(m, n)
     consistent = n >= m and verify_consistency(m, n, path, case.tree.root(m), root)
-    case.report("ledger.consistency", consistent, "the final tree extends the opening's", consistent)
+    case.report("ledger.consistency", consistent, "the final tree extends the opening's",
+                "it does" if consistent else "it does not")  # fmt: skip
 
 
 def _sequence(case: Case) -> None:
@@ -99,18 +101,18 @@ def _timestamps(case: Case) -> None:
         for entry in case.entries:
             if isinstance(entry, QueryRecord | Enrolment):
                 if not opens <= entry.ts <= closes:
-                    yield f"entry {entry.seq} at {entry.ts}"
+                    yield f"entry {entry.seq} at {instant(entry.ts)}"
                 if entry.ts < last:
                     yield f"entry {entry.seq} goes back in time"
                 last = max(last, entry.ts)
             if isinstance(entry, Closing) and entry.ts < last:
-                yield f"closing record at {entry.ts}"
+                yield f"closing record at {instant(entry.ts)}"
 
     bad = first(wrong())
     case.report(
         "ledger.timestamps",
         bad is None,
-        f"ascending within {opens}..{closes}",
+        f"ascending from {instant(opens)} to {instant(closes)}",
         bad or "ascending",
         bad and "entries",
     )
@@ -143,20 +145,22 @@ def _clock(case: Case) -> None:
     def wrong() -> Iterator[str]:
         for earlier, later in pairwise(stands):
             if later.at < earlier.at - leeway:
-                yield f"{later.name} cosigned at {later.at}, {earlier.name} at {earlier.at}"
+                yield f"{later.name} cosigned at {instant(later.at)}, {earlier.name} at {instant(earlier.at)}"
         for stand in stands:
             if (ts := latest[min(stand.size, len(latest)) - 1]) > stand.at + leeway:
-                yield f"an entry of {stand.name} is stamped {ts}, the quorum cosigned it at {stand.at}"
+                when = f"is stamped {instant(ts)}, the quorum cosigned it at {instant(stand.at)}"
+                yield f"an entry of {stand.name} {when}"
             entry = following[stand.before]
             if entry is not None and entry.ts < stand.at - leeway:
-                yield f"entry {entry.seq} at {entry.ts}, after a beacon over {stand.name} at {stand.at}"
+                yield (f"entry {entry.seq} at {instant(entry.ts)}, after a beacon over {stand.name} at"
+                       f" {instant(stand.at)}")  # fmt: skip
 
     bad = first(wrong())
     case.report(
         "ledger.clock",
         bad is None,
-        f"times that fit {len(stands)} quorums' within {leeway} ms",
-        bad or f"they fit {len(stands)}",
+        f"times that fit those of {len(stands)} quorums within {CLOCK_LEEWAY_SECONDS} s",
+        bad or f"they fit {len(stands)} quorums",
         bad and "entries",
     )
 
@@ -237,7 +241,10 @@ def _enrolment_beacons(case: Case) -> None:
     entries = Counter(e.entry for e in case.entries if isinstance(e, BeaconEntry))
     extra = sorted(e for e, count in entries.items() if e not in answered or count > 1)
     case.report(
-        "ledger.beacons", not extra, "one beacon for each opening or enrolment", extra or entries.total()
+        "ledger.beacons",
+        not extra,
+        "one beacon for each opening or enrolment",
+        extra or counted(entries.total(), "beacon"),
     )
 
 

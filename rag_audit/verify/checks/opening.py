@@ -13,6 +13,7 @@ from rag_audit.proofs.policy import check_policy
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks import chain
 from rag_audit.verify.checks.signatures import check_checkpoint, open_trusted
+from rag_audit.verify.words import instant
 
 
 def check(case: Case) -> None:
@@ -46,7 +47,9 @@ def _signature(case: Case) -> None:
                     f"size {head.size} root {head.root.hex()}", "opening_checkpoint")  # fmt: skip
         at = signed.quorum_time(case.trust.quorum) * 1000
         opens = case.opening.opens_at
-        case.report("opening.published", at < opens, f"quorum before {opens}", f"quorum at {at}")
+        case.report(
+            "opening.published", at < opens, f"quorum before {instant(opens)}", f"quorum at {instant(at)}"
+        )
 
 
 def _complete(case: Case) -> None:
@@ -131,9 +134,10 @@ def check_beacon(case: Case, check_id: str, source: BeaconSource, entry: BeaconE
         case.drawn[of] = drawn_at
         used = case.first_use(of)
         in_order = used is None or (drawn_at <= used.ts and entry.seq < used.seq)
-        first = "none" if used is None else f"{used.ts} at {used.seq}"
+        first = "none" if used is None else f"{instant(used.ts)} in entry {used.seq}"
+        drawn = f"drawn {instant(drawn_at)} in entry {entry.seq}"
         case.report(check_id, in_order, "drawn after the quorum, before the first query",
-                    f"quorum {quorum_at * 1000}, drawn {drawn_at} at {entry.seq}, first query {first}")  # fmt: skip
+                    f"quorum {instant(quorum_at * 1000)}, {drawn}, first query {first}")  # fmt: skip
 
 
 def beacon_value(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from math import floor
 
@@ -21,6 +21,7 @@ from rag_audit.index.embedders import manifest_digest
 from rag_audit.proofs.interface import SYSTEMS, proof_system
 from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.verify.case import Case, Findings, Status
+from rag_audit.verify.words import counted
 
 
 def check(case: Case) -> None:
@@ -182,7 +183,19 @@ def _artefacts(case: Findings, embedder: EmbedderManifest) -> None:
     rest = (
         {k: v for k, v in found.items() if k in pins or k not in tables} if isinstance(found, dict) else found
     )
-    case.report("trust.embedder", rest == pins, pins, rest)
+    ok = rest == pins
+    case.report("trust.embedder", ok, f"{counted(len(pins), 'artefact')} as pinned: {', '.join(sorted(pins))}",
+                f"{counted(len(pins), 'artefact')} as pinned" if ok else _difference(pins, rest))  # fmt: skip
+
+
+def _difference(pins: Mapping[str, str], found: object) -> str:
+    """The first artefact that is not the pinned one, and how many others are not."""
+    if not isinstance(found, dict):
+        return "no artefacts by name"
+    other = [name for name in sorted({*pins, *found}) if pins.get(name) != found.get(name)]
+    name = other[0]
+    more = f" (and {len(other) - 1} more)" if len(other) > 1 else ""
+    return f"{name} is {found.get(name, 'missing')}, pinned is {pins.get(name, 'none')}{more}"
 
 
 def _maximum(case: Findings, name: str, limit: Decimal | None, value: Decimal | str | None) -> None:

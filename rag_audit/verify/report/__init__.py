@@ -9,11 +9,12 @@ if TYPE_CHECKING:
 
 
 def render(verdict: Verdict, *, every_check: bool = True) -> str:
-    """A verdict as text for people (`text.render`).
+    """A verdict's report as text for people (`text.render`).
 
-    :param every_check: False leaves passed checks out
+    :param every_check: False leaves checks out where all of them passed
     """
-    # The verifier imports the model's package, whose faces import the verifier.
-    from rag_audit.verify.report import text
+    # The verifier imports parts of the model, and the builder imports the verifier.
+    from rag_audit.verify.report.build import report_of
+    from rag_audit.verify.report.text import render as as_text
 
-    return text.render(verdict, every_check=every_check)
+    return as_text(report_of(verdict), checks=every_check)

@@ -1,0 +1,229 @@
+"""A report's answers to the ten questions of its readers, in sentences (docs/report.md, "Ten questions")."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+from rag_audit.verify.report.model import Report, Requirement
+from rag_audit.verify.report.parts import TenantReport
+from rag_audit.verify.report.requirements import nearest
+from rag_audit.verify.words import counted, listed
+
+_MANY = 1_000_000
+_SHOWN = 4
+
+
+def one_in(probability: float) -> str:
+    """A probability as ``1 in ..``, rounded up, so that it stays an upper bound."""
+    if probability <= 0:
+        return "0"
+    if probability >= 0.5:
+        return f"{math.ceil(100 * min(probability, 1.0) - 1e-9)} in 100"
+    return f"1 in {math.floor(1 / probability + 1e-9):,}"
+
+
+def factor(eps: float) -> str:
+    """e^eps in words, rounded up."""
+    if eps > math.log(_MANY):
+        return "a factor above a million"
+    value = math.exp(eps)
+    return f"a factor {math.ceil(value):,}" if value >= 10 else f"a factor {math.ceil(10 * value) / 10:g}"
+
+
+def strength(eps: float) -> str:
+    """What an epsilon is worth: the tiers that Ponomareva et al. (2023, "How to DP-fy ML") propose."""
+    if eps <= 1:
+        return "strong: at most 1"
+    if eps <= 10:
+        return "moderate: between 1 and 10, where guarantees are usually called reasonable"
+    return "weak: above 10, where the number alone promises little; read it with the next figure"
+
+
+def privacy_words(report: Report) -> list[str]:
+    """What epsilon is, whether it is good, and two figures beside it."""
+    f = report.figures
+    if f.standing == "not-established":
+        return ["nothing is established: a window that did not pass its checks has no figure"]
+    if f.eps is None:
+        return ["no figure could be computed"]
+    who = f"up to {counted(f.k_max, 'colluding account')} of {counted(f.n, 'query', 'queries')} each"
+    lines = []
+    if report.outcome.startswith("PASS-INTEGRITY") or any(t.mechanism == "none" for t in report.tenants):
+        bare = [t.tenant for t in report.tenants if t.mechanism == "none"]
+        lines.append(f"none for {listed(bare)}: answers are exact, and the window proves integrity alone")
+    eps = float(f.eps)
+    if math.isfinite(eps):
+        lines.append(f"{f.name} {f.eps} for {who}; it is {strength(eps)}")
+        lines.append(
+            f"their lists change the odds that one given document is in the index by at most {factor(eps)} (e^eps),"
+            f" apart from a slack in probability of at most {one_in(float(f.delta))} (delta)"
+            if any(t.mechanism == "noise" for t in report.tenants)
+            else f"their lists change the odds that one given document is in the index by at most {factor(eps)} (e^eps)"
+        )
+    elif any(t.mechanism == "sampling" for t in report.tenants):
+        lines.append(f"{f.name} inf for {who}: a mechanism here bounds no epsilon over all outcomes")
+    for tenant in report.tenants:
+        own = float(tenant.eps or "inf")
+        if not math.isfinite(eps) and math.isfinite(own):
+            lines.append(f"{tenant.tenant}: eps {tenant.eps}, {strength(own).partition(':')[0]}: odds change by at most"
+                         f" {factor(own)}")  # fmt: skip
+    if f.odds_unlisted is not None:
+        lines.append(
+            f"of a document that was handed to none of them, any number of accounts change the odds by at most a factor"
+            f" {f.odds_unlisted} (odds_unlisted); one that was handed out is known to be there"
+        )
+    if f.tpr_at_fpr_1pct is not None:
+        lines.append(
+            f"a test that wrongly suspects 1 in 100 absent documents recognises at most"
+            f" {one_in(float(f.tpr_at_fpr_1pct))} present ones (guessing: 1 in 100)"
+        )
+    others = [f"one account alone {f.eps_one_account}"]
+    if f.eps_all_accounts is not None:
+        others.append(f"all {f.accounts_max} accounts of a tenant together {f.eps_all_accounts}")
+    if f.eps_realised is not None:
+        others.append(f"as asked {f.eps_realised}")
+    lines.append(f"eps for others: {', '.join(others)}")
+    if f.realised_above:
+        lines.append(
+            f"as asked lies above {f.name} and contradicts nothing: counts are chosen by who reads answers, and"
+            f" correcting for that costs more here than the queries that nobody asked; {f.name} is the bound"
+        )
+    if f.standing == "if-conforming":
+        drawn = f.sampled == report.counts.records
+        lines.append(
+            "every record was drawn and proved, in sampled mode all the same"
+            if drawn
+            else f"this holds for records that conform: up to a share {f.beta} of them may be false or unnoised, which"
+            f" the draw misses with probability at most {one_in(float(f.eta or 1))}"
+        )
+    return lines
+
+
+def vouched_words(report: Report) -> list[str]:
+    """Who vouches: provider, witnesses, beacon."""
+    v = report.vouching
+    both = [w.name for w in v.witnesses if w.opening and w.end]
+    some = [w.name for w in v.witnesses if w.opening != w.end]
+    names = listed(both) if both else "no witness"
+    said = f"{names} cosigned opening and end (quorum {v.quorum} of {len(v.witnesses)})"
+    if some:
+        said += f"; {listed(some)} one of the two"
+    beacon = (
+        f"drand round {v.beacon.round}"
+        if v.beacon.source == "drand"
+        else f"nonces of {listed(v.beacon.witnesses)}"
+    )
+    return [f"{said}; beacon: {beacon}; provider key {v.provider.name}+{v.provider.key_id or 'malformed'}"]
+
+
+def counted_words(report: Report) -> list[str]:
+    """How many records, proofs and receipts."""
+    c = report.counts
+    asked = "no draw counts" if c.asked is None else f"{c.proved:,} proved, {c.asked:,} had to be"
+    return [
+        f"{counted(c.records, 'record')} ({asked}) by {counted(c.accounts_asking, 'account')} of {c.accounts:,};"
+        f" {counted(c.receipts_handed_in, 'receipt')} handed in, {c.receipts_agreeing:,} agree with the ledger,"
+        f" {c.receipts_independent:,} are of accounts that trust.toml names"
+    ]
+
+
+def _near(r: Requirement) -> str:
+    return f"{r.name} {r.found} of {r.kind.replace('-', ' ')} {r.limit}"
+
+
+def nearest_words(report: Report) -> list[str]:
+    """Which requirement is closest to its limit, or beyond it."""
+    missed = [r for r in report.requirements if r.outcome != "pass"]
+    if missed:
+        named = "; ".join(
+            f"{r.name} {r.found} ({'absent from trust.toml' if r.limit is None else _wanted(r)})"
+            for r in missed
+        )
+        return [f"{len(missed)} of {len(report.requirements)} requirements not met: {named}"]
+    ranked = nearest(report.requirements)
+    at = [r for r in ranked if Decimal(r.used or "0") >= 1]
+    rest = [r for r in ranked if Decimal(r.used or "0") < 1]
+    said = []
+    if at:
+        more = f" and {len(at) - _SHOWN} more" if len(at) > _SHOWN else ""
+        said.append(f"met with nothing to spare: {', '.join(_near(r) for r in at[:_SHOWN])}{more}")
+    if rest:
+        share = f"{100 * float(rest[0].used or 0):.3g} %"
+        said.append(f"{'next' if at else 'closest'}: {_near(rest[0])} ({share} used)")
+    return ["; ".join(said) or "none of them has a number"]
+
+
+def _wanted(r: Requirement) -> str:
+    return f"wanted {'' if r.kind == 'level' else r.kind.replace('-', ' ') + ' '}{r.limit}"
+
+
+def weaker_words(report: Report) -> list[str]:
+    """What is weaker than it could be: set-up, D1, sampled, coalition among others."""
+    return [f"{w.id}: {w.words}" for w in report.weaker] or ["nothing that this release could strengthen"]
+
+
+def retrieval_words(report: Report) -> list[str]:
+    """What retrieval loses, by mechanism."""
+    by_words: dict[str, list[str]] = {}
+    for r in report.retrieval:
+        by_words.setdefault(r.words, []).append(r.tenant)
+    lines = [f"{listed(tenants[:6])}: {words}" for words, tenants in by_words.items()]
+    lines += [m for m in dict.fromkeys(_measured(report))]
+    return lines
+
+
+def _measured(report: Report) -> list[str]:
+    return [
+        f"measured on {m.collection} with {m.setting}: {m.found} % of questions find their passage, {m.exact} % without"
+        for r in report.retrieval
+        for m in r.measured
+    ]
+
+
+def handed_out(tenant: TenantReport, queries: int) -> tuple[float, float]:
+    """How likely a given document is handed out with unlimited noise: at one query, and over so many."""
+    share = min(1.0, tenant.longest / max(tenant.capacity, 1))
+    return share, 1 - (1 - share) ** queries
+
+
+def outside_words(report: Report) -> list[str]:
+    """What the figures do not cover, in one sentence; the full list follows the report."""
+    noisy = [t for t in report.tenants if t.mechanism == "noise"]
+    lines = [
+        "what a listed position holds (a passage that is handed out is seen), what a model writes from it, coalitions"
+        f" above {counted(report.figures.k_max, 'account')}, answers given off the ledger: {len(report.does_not_prove)}"
+        " points at the end"
+    ]
+    if noisy and report.figures.standing != "not-established":
+        most = max(noisy, key=lambda t: t.longest / max(t.capacity, 1))
+        once, often = handed_out(most, report.figures.n)
+        lines.append(
+            f"even unlimited noise hands a given document among {most.capacity:,} positions out with probability"
+            f" {100 * once:.2g} % a query (K = {most.longest}), {100 * often:.2g} % over {report.figures.n:,}"
+        )
+    return lines
+
+
+def chain_words(report: Report) -> list[str]:
+    """Which window comes before, and what the next one has to name."""
+    chain = report.chain
+    before = (
+        "the origin's first window"
+        if chain.before is None
+        else f"before it: opening {chain.before.opening[:16]}.."
+    )
+    said = f"{before} ({chain.words})"
+    if chain.before is not None and chain.before.abandoned:
+        said += f"; {counted(chain.before.abandoned, 'window')} since the last complete one came to nothing"
+    lines = [said]
+    if chain.after is not None:
+        lines.append(
+            f"the next window has to name opening {chain.after.opening[:16]}.., root {chain.after.root[:16]}.."
+        )
+    if report.figures.cumulative is not None:
+        c = report.figures.cumulative
+        lines.append(f"{c.windows} windows together: eps {c.eps} at delta {c.delta}")
+    elif chain.before is not None:
+        lines.append("windows over one index add up: rag-audit cumulative has their eps together")
+    return lines

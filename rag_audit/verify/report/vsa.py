@@ -1,0 +1,108 @@
+"""The in-toto face: a verification summary (https://slsa.dev/verification_summary/v1), signed where a key is given.
+
+The statement says what was verified (window.json and its siblings, by digest), under which policy (trust.toml), by
+what and when, and whether it passed. It claims no SLSA level: `verifiedLevels` is empty, and what a window's verdict is
+about stands in a field of our own, whose name is a URN as in-toto asks of extensions. Anything but exit code 0 is
+FAILED, since the format knows no third word; our field has the outcome.
+
+With a key the statement is the payload of a DSSE envelope, under an Ed25519 signature over DSSE's pre-authentication
+encoding.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from urllib.parse import quote
+
+from rag_audit.encoding.canonical import Json
+from rag_audit.ledger.keys import SigningKey
+from rag_audit.verify.report.model import Report
+from rag_audit.verify.report.sarif import utc
+
+STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE = "https://slsa.dev/verification_summary/v1"
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+EXTENSION = "urn:rag-audit:verification:1"
+VERIFIER = "urn:rag-audit:verifier"
+
+
+def render(report: Report, key: SigningKey | None = None) -> str:
+    """The statement, or the envelope that holds it where there is a key."""
+    made = statement(report)
+    if key is None:
+        return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+    payload = json.dumps(made, separators=(",", ":"), ensure_ascii=False).encode()
+    envelope = {
+        "payloadType": PAYLOAD_TYPE,
+        "payload": base64.b64encode(payload).decode(),
+        "signatures": [
+            {
+                "keyid": f"{key.name}+{key.verifier.key_id.hex()}",
+                "sig": base64.b64encode(key.sign(encoded(PAYLOAD_TYPE, payload))).decode(),
+            }
+        ],
+    }
+    return json.dumps(envelope, indent=1) + "\n"
+
+
+def encoded(payload_type: str, payload: bytes) -> bytes:
+    """DSSE's pre-authentication encoding, the bytes that are signed."""
+    name = payload_type.encode()
+    return b"DSSEv1 %d %s %d %s" % (len(name), name, len(payload), payload)
+
+
+def statement(report: Report) -> Json:
+    """The in-toto statement as a JSON value."""
+    inputs = report.filing.inputs
+    # A statement needs a subject with a digest; the opening's is the window's name in every signature.
+    subject: list[Json] = [
+        {"name": f.name, "digest": {"sha256": f.sha256}}
+        for f in inputs
+        if f.role in ("window", "sibling") and f.sha256 is not None
+    ] or [{"name": "opening", "digest": {"sha256": report.window.opening}}]
+    trust = next((f for f in inputs if f.role == "trust"), None)
+    policy: dict[str, Json] = {"uri": "trust.toml" if trust is None else quote(trust.name)}
+    if trust is not None and trust.sha256 is not None:
+        policy["digest"] = {"sha256": trust.sha256}
+    attestations: list[Json] = [
+        {"uri": quote(f.name), "digest": {"sha256": f.sha256}}
+        for f in inputs
+        if f.role in ("previous", "challenge") and f.sha256 is not None
+    ]
+    if report.filing.receipts.sha256 is not None:
+        attestations.append({"uri": "receipts", "digest": {"sha256": report.filing.receipts.sha256}})
+    return {
+        "_type": STATEMENT,
+        "subject": subject,
+        "predicateType": PREDICATE,
+        "predicate": {
+            "verifier": {"id": VERIFIER, "version": {"rag-audit": report.filing.version}},
+            "timeVerified": utc(report.filing.verified_at),
+            "resourceUri": f"urn:rag-audit:window:{report.window.opening}",
+            "policy": policy,
+            "inputAttestations": attestations,
+            "verificationResult": "PASSED" if report.exit_code == 0 else "FAILED",
+            "verifiedLevels": [],
+            EXTENSION: _extension(report),
+        },
+    }
+
+
+def _extension(report: Report) -> Json:
+    figures = report.figures.dump()
+    stands = report.figures.standing != "not-established"
+    return {
+        "origin": report.window.origin,
+        "window": report.window.window,
+        "outcome": report.outcome,
+        "exitCode": report.exit_code,
+        "verdict": report.line,
+        "decidedBy": [*report.decided_by],
+        "figures": figures if stands else None,
+        "counts": report.counts.dump(),
+        "requirements": [{"name": r.name, "limit": r.limit, "found": r.found} for r in report.requirements],
+        "allowed": [*report.figures.allowed],
+        "weaker": [w.words for w in report.weaker],
+        "doesNotProve": [*report.does_not_prove],
+    }
