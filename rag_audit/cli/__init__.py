@@ -39,6 +39,7 @@ COMMANDS = {
     "forget": "window.forget_",
     "challenge": "verify.challenge",
     "verify": "verify.verify",
+    "explain": "explain.explain",
     "setup": "setup.setup",
 }
 """The module of each command and its name there. Only the called command's module is loaded, so a verifier's process

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from rag_audit.errors.printable import is_line
-from rag_audit.verify.report.build import base_id, report_of
+from rag_audit.verify.report.build import report_of
+from rag_audit.verify.report.explained import base_id
 from rag_audit.verify.report.model import Report
 from rag_audit.verify.report.requirements import nearest
 from rag_audit.verify.verifier import Verdict, verify_window

@@ -9,9 +9,10 @@ from typing import Any
 import rag_audit
 from rag_audit.errors import ExitCode
 from rag_audit.relation.scores import LARGEST_PRODUCT
-from rag_audit.verify.case import Check
+from rag_audit.verify.case import Check, Status
 from rag_audit.verify.measured import LABEL, Measured, Point
 from rag_audit.verify.report import model
+from rag_audit.verify.report.explained import base_id, explanations
 from rag_audit.verify.report.parts import Event
 from rag_audit.verify.report.requirements import requirements_of
 from rag_audit.verify.report.steps import next_steps_of
@@ -19,9 +20,6 @@ from rag_audit.verify.report.weaknesses import retrieval_of, weaknesses_of
 from rag_audit.verify.verifier import Verdict
 from rag_audit.verify.words import counted, day, instant, listed
 
-_TEMPLATES = ("proof.embed.circuit", "proof.embed.key", "proof.embed.valid", "proof.circuit", "proof.key",
-              "proof.valid", "proof.kept")  # fmt: skip
-"""Checks whose ids end with a tenant's."""
 _PAST = ("opening-quorum", "beacon", "opens", "first-query", "last-query", "closing", "final-quorum")
 """What has happened by the time that a window is verified."""
 
@@ -92,14 +90,6 @@ def report_of(
     )
 
 
-def base_id(check: str) -> tuple[str, str | None]:
-    """A check's id without its tenant, and the tenant: ``proof.valid.law`` is ``proof.valid`` of ``law``."""
-    for template in _TEMPLATES:
-        if check.startswith(f"{template}."):
-            return template, check[len(template) + 1 :]
-    return check, None
-
-
 def _check(check: Check, verdict: Verdict) -> model.CheckLine:
     base, tenant = base_id(check.id)
     return model.CheckLine(
@@ -111,7 +101,7 @@ def _check(check: Check, verdict: Verdict) -> model.CheckLine:
         expected=check.expected,
         found=check.found,
         at=check.at,
-        explanation=None,
+        explanation=None if check.status is Status.PASS else explanations().get(base),
     )
 
 
@@ -181,7 +171,8 @@ def _sentence(verdict: Verdict, figures: model.Figures, deciding: list[str]) -> 
         return (
             f"All {total} checks of {window} passed: {what} is proved to be what the committed index gives."
         )
-    named = listed(deciding[:3]) + (f" and {len(deciding) - 3} more" if len(deciding) > 3 else "")
+    rest = [f"{len(deciding) - 3} more"] if len(deciding) > 3 else []
+    named = listed([*deciding[:3], *rest])
     if verdict.exit_code is ExitCode.FAIL:
         return f"The {window} is false: {counted(len(deciding), 'check')} of {total} proved so ({named})."
     if verdict.exit_code is ExitCode.MALFORMED:

@@ -1,0 +1,42 @@
+"""`rag-audit explain`: what a check of a verdict means, what its failing can come from, and what to do."""
+
+from __future__ import annotations
+
+import textwrap
+
+import click
+
+from rag_audit.cli.common import emit, json_option
+
+_WIDTH = 100
+
+
+@click.command()
+@click.argument("check", required=False)
+@json_option
+def explain(check: str | None, as_json: bool) -> None:
+    """Explain CHECK, an id from a verdict with or without its tenant (proof.valid.law), or list all of them.
+
+    The explanation says what holds where the check passes, what follows where it does not, how an honest party can have
+    come there, what to ask the provider, and where to read more. A group (trust) lists its checks.
+    """
+    from rag_audit.verify.report.explained import GROUPS, explained, explanations
+
+    if check is None or check in GROUPS:
+        found = {name: e.means for name, e in explanations().items() if check in (None, name.split(".")[0])}
+        rows = [_row(name, means) for name, means in found.items()]
+        emit({"checks": found}, as_json, [line for row in rows for line in row])
+        return
+    e = explained(check)
+    lines = [check, *_wrapped(f"Passes if {e.means}."), "", *_wrapped(e.failed), "", "  Honest causes:"]
+    lines += [line for cause in e.honest_causes for line in _wrapped(cause, "  - ", "    ")]
+    lines += ["", *_wrapped(f"Ask: {e.ask}."), f"  Read: {e.section}"]
+    emit({"check": check, **e.dump()}, as_json, lines)
+
+
+def _row(name: str, means: str) -> list[str]:
+    return textwrap.wrap(means, _WIDTH, initial_indent=f"{name:26}", subsequent_indent=" " * 26)
+
+
+def _wrapped(text: str, first: str = "  ", rest: str = "  ") -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)

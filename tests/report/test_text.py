@@ -1,0 +1,196 @@
+"""The text face: ten questions on its first screen, and the sentences that once misled a reader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rag_audit.verify.checks.trust import _difference
+from rag_audit.verify.report.build import report_of
+from rag_audit.verify.report.meaning import factor, one_in, strength
+from rag_audit.verify.report.model import Report
+from rag_audit.verify.report.text import render
+from rag_audit.verify.verifier import Verdict
+from tests.report.conftest import NOW
+
+SCREEN = 48
+"""Lines of 100 characters, as a terminal of usual size has them."""
+
+
+def screen(report: Report) -> str:
+    """The first screen as one line, so that no sentence is cut by a line break."""
+    return " ".join(" ".join(render(report).split("\n")[:SCREEN]).split())
+
+
+QUESTIONS: dict[str, Callable[[Report], list[str]]] = {
+    "passed?": lambda r: [r.line, "All 68 checks of window w-1 of example.org/rag passed"],
+    "what is eps, and is it good?": lambda r: [
+        "privacy eps_audit 12.39 for up to 2 colluding accounts of 3 queries each; it is weak: above 10",
+        "at most a factor 240,386 (e^eps), apart from a slack in probability of at most 1 in 100,000 (delta)",
+        "a test that wrongly suspects 1 in 100 absent documents recognises at most 52 in 100 present ones",
+    ],
+    "who vouches?": lambda r: [
+        "vouched by w1 and w2 cosigned opening and end (quorum 2 of 2); beacon: nonces of w1 and w2;"
+        " provider key example.org/rag+16a69200"
+    ],
+    "how many records, proofs, receipts?": lambda r: [
+        "counted 7 records (7 proved, 7 had to be) by 5 accounts of 5; 7 receipts handed in, 7 agree with the ledger,"
+        " 4 are of accounts that trust.toml names"
+    ],
+    "which requirement is closest to its limit?": lambda r: [
+        "limits met with nothing to spare: max_delta 0.00001 of at most 1e-5",
+        "next: min_receipts 4 of at least 1 (25 % used)",
+    ],
+    "what is weaker than it could be?": lambda r: [
+        "weaker setup: keys of proofs were made by one party",
+        "d1: that committed vectors come from the documents' texts is declared",
+    ],
+    "what does retrieval lose?": lambda r: [
+        "retrieval law and medicine: every score carries noise of 1.0308 times what one document can move it"
+    ],
+    "what is outside?": lambda r: [
+        "outside what a listed position holds (a passage that is handed out is seen), what a model writes from it,"
+        " coalitions above 2 accounts, answers given off the ledger: 16 points at the end"
+    ],
+    "which window comes before and after?": lambda r: [
+        "chain the origin's first window",
+        f"the next window has to name opening {r.window.opening[:16]}.., root {r.window.root[:16]}..",
+    ],
+    "what do I do now?": lambda r: ["now keep window.json, its siblings, trust.toml and the receipts with this report"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_first_screen_answers(question: str, reports: dict[str, Report]) -> None:
+    found = screen(reports["PASS"])
+    for answer in QUESTIONS[question](reports["PASS"]):
+        assert answer in found
+
+
+def test_the_checks_are_left_to_who_asks_and_to_who_failed(reports: dict[str, Report]) -> None:
+    row = re.compile(r"^(?:pass|fail|undecided|unmet) {2,}", re.MULTILINE)
+    assert not row.findall(render(reports["PASS"]))
+    for name in ("FAIL", "UNDECIDED", "UNMET"):
+        assert len(row.findall(render(reports[name]))) == len(reports[name].checks)
+    with_checks = render(reports["PASS"], checks=True)
+    assert len(row.findall(with_checks)) == 68 and "  exact          eps 12.39  <- eps_audit" in with_checks
+    assert "requirements of trust.toml" in with_checks
+
+
+def test_lines_fit_and_the_verdict_alone_stands_at_the_margin(reports: dict[str, Report]) -> None:
+    for report in reports.values():
+        lines = render(report, checks=True).split("\n")
+        assert lines[0] == report.line
+        start = lines.index("checks")
+        assert all(
+            len(line) <= 100 or line.lstrip().startswith(("again", "found", "expected"))
+            for line in lines[1:start]
+        )
+        assert not [line for line in lines[1:] if line.startswith(("PASS", "FAIL", "UNMET", "UNDECIDED"))]
+
+
+# Sentences that misled a reader.
+
+
+def test_a_sampled_verdict_never_says_eps_audit(reports: dict[str, Report]) -> None:
+    text = render(reports["PASS-SAMPLED"], checks=True)
+    assert "eps_audit" not in text and "eps_if_conforming 12.39" in text
+    partial = reports["PASS-SAMPLED"]
+    partial = partial.model_copy(update={"figures": partial.figures.model_copy(update={"sampled": 3})})
+    said = screen(partial)
+    assert (
+        "up to a share 0.5 of them may be false or unnoised, which the draw misses with probability at most"
+        in said
+    )
+
+
+def test_a_realised_figure_above_the_bound_is_explained(verdicts: dict[str, Verdict]) -> None:
+    verdict = verdicts["PASS"]
+    figures: Any = {**verdict.figures, "eps_realised": "12.4"}
+    report = report_of(replace(verdict, figures=figures), now=NOW)
+    assert report.figures.realised_above
+    assert "as asked lies above eps_audit and contradicts nothing" in " ".join(render(report).split())
+    assert "contradicts nothing" not in render(report_of(verdict, now=NOW))
+
+
+def test_the_coalition_s_counts_are_named(reports: dict[str, Report]) -> None:
+    found = next(c.found for c in reports["PASS"].checks if c.id == "coalition.count")
+    assert found == "c = 2: the largest cluster has 2 accounts, 2 in one tenant"
+
+
+def test_unmet_names_every_requirement(reports: dict[str, Report]) -> None:
+    report = reports["UNMET"]
+    text = screen(report)
+    assert len(report.decided_by) == 4
+    assert all(f"unmet {name}" in text for name in report.decided_by)
+    assert "less than trust.toml asks for: 4 requirements not met (receipt.independent" in text
+    assert "4 of 15 requirements not met: max_epsilon 12.39 (wanted at most 1)" in " ".join(
+        render(report).split()
+    )
+    assert "max_theta 0.8 (absent from trust.toml)" in " ".join(render(report).split())
+
+
+def test_the_positions_are_the_windows_own(reports: dict[str, Report]) -> None:
+    report = reports["PASS"]
+    big = [t.model_copy(update={"capacity": 100_000, "longest": 5}) for t in report.tenants]
+    assert "1,024" not in render(report)
+    assert "among 8 positions out with probability 25 % a query (K = 2), 58 % over 3" in screen(report)
+    assert "among 100,000 positions out with probability 0.005 % a query (K = 5), 0.015 % over 3" in screen(
+        report.model_copy(update={"tenants": big})
+    )
+
+
+def test_no_time_is_in_raw_milliseconds(reports: dict[str, Report]) -> None:
+    for report in reports.values():
+        assert not re.search(r"\b1[78]\d{11}\b", render(report, checks=True))
+    found = {c.id: c.found for c in reports["PASS"].checks}
+    assert found["opening.published"] == "quorum at 2027-01-15 08:00:00 UTC"
+
+
+def test_no_dictionary_is_printed(reports: dict[str, Report]) -> None:
+    for report in reports.values():
+        assert not re.search(r"[{}\[\]]", render(report, checks=True))
+    pins = {"a": "1", "b": "2"}
+    assert _difference(pins, {"a": "1", "b": "3", "c": "4"}) == "b is 3, pinned is 2 (and 1 more)"
+    assert _difference(pins, {"a": "1"}) == "b is missing, pinned is 2"
+    assert _difference(pins, [1]) == "no artefacts by name"
+
+
+def test_a_window_of_the_future_is_noted(verdicts: dict[str, Verdict]) -> None:
+    text = render(report_of(verdicts["PASS"], now=NOW - 20_000_000))
+    assert "  - the window is dated after this report: " in text
+
+
+def test_a_report_can_be_filed(reports: dict[str, Report]) -> None:
+    report = reports["PASS"]
+    text = render(report)
+    assert "Verified 2027-01-15 10:46:40 UTC by rag-audit 0." in text
+    assert f"  receipts   7 files  {report.filing.receipts.sha256}" in text
+
+
+def test_a_window_that_failed_has_no_figure(reports: dict[str, Report]) -> None:
+    for name in ("FAIL", "UNDECIDED"):
+        text = render(reports[name], checks=True)
+        assert "12.39" not in text.replace("exact 12.39 at delta", "").replace(
+            "trust.max_epsilon        12.39", ""
+        ).replace("max_epsilon        12.39", "")
+        assert "privacy      nothing is established" in text
+
+
+def test_numbers_in_words_stay_upper_bounds() -> None:
+    assert [one_in(p) for p in (0.00001, 0.3, 0.5, 0.51996, 1.0, 0)] == [
+        "1 in 100,000", "1 in 3", "50 in 100", "52 in 100", "100 in 100", "0"
+    ]  # fmt: skip
+    assert [factor(e) for e in (0.1, 1, 12.39, 40)] == [
+        "a factor 1.2", "a factor 2.8", "a factor 240,386", "a factor above a million"
+    ]  # fmt: skip
+    assert [strength(e).split(":")[0] for e in (1, 1.01, 10, 10.1)] == [
+        "strong",
+        "moderate",
+        "moderate",
+        "weak",
+    ]
