@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit.formats.attacks import AttackRun
+from rag_audit.formats.enrolling import EnrolmentAnswer, EnrolmentRequest
 from rag_audit.formats.models import Model
 from rag_audit.formats.policy import PolicyV1, PolicyV2
 from rag_audit.formats.publication import Publication
@@ -47,6 +48,8 @@ MODELS: dict[str, type[Model]] = {
     "closing": Closing,
     "countersigned-receipt": CountersignedReceipt,
     "enrolment": Enrolment,
+    "enrolment-answer": EnrolmentAnswer,
+    "enrolment-request": EnrolmentRequest,
     "kept": KeptEntry,
     "opening": Opening,
     "opening-publication": Publication,

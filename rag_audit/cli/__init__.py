@@ -29,6 +29,7 @@ COMMANDS = {
     "documents": "documents.documents_",
     "diff": "diff.diff",
     "enrol": "opening.enrol",
+    "enrolments": "enrolments.enrolments",
     "status": "status.status",
     "clean": "status.clean",
     "run": "run.run",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_audit.cli.common import PATH, SOCKET, Group, emit, json_option, say, verifier_key
+from rag_audit.cli.common import PATH, SOCKET, Group, client_of, emit, json_option, say, verifier_key
 from rag_audit.cli.enrolling import approve, request, status
 from rag_audit.cli.options import model_option, whole_number
 from rag_audit.encoding.canonical import Json, jcs, parse_json, read_bytes, read_json
@@ -26,7 +26,6 @@ from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import CountersignedReceipt, RosterEntry
 from rag_audit.formats.requests import MAX_ANSWER_BYTES, AnsweredDocument, DescribedDocument, SignedRequest
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.keys import VerifierKey
 from rag_audit.parties.account import Account, check_receipt, embedder_of
 from rag_audit.parties.prepared import Questions
 from rag_audit.parties.roster import MAX_ROSTER_BYTES, add_to_roster, parse_lines
@@ -225,13 +224,6 @@ def _origin(document: AnsweredDocument) -> list[str]:
     fields = document.metadata if isinstance(document, DescribedDocument) else {}
     named = [f"{name}: {printable(str(fields[name]))}" for name in ("id", "source") if name in fields]
     return [f"[{', '.join(named)}]"] if named else []
-
-
-def client_of(url: str, provider: VerifierKey) -> Client:
-    """The client of a service; the package that it needs is an extra."""
-    from rag_audit.client.sync import Client
-
-    return Client(url, provider)
 
 
 def _fetched(client: Client | None, directory: Path) -> Publication:

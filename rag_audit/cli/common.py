@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -31,6 +31,9 @@ from rag_audit.errors import (
 from rag_audit.errors.extras import EXTRAS, missing
 from rag_audit.errors.printable import json_text, printable
 from rag_audit.ledger.keys import MAX_KEY_BYTES, SigningKey, VerifierKey
+
+if TYPE_CHECKING:
+    from rag_audit.client.sync import Client
 
 LOGGED_EVERY_S = 30.0
 SILENT_S = 2.0
@@ -250,3 +253,10 @@ def verifier_key(text: str, *, field: str) -> VerifierKey:
 def signing_key(path: Path) -> SigningKey:
     """Read a secret key file, which only its owner may be able to open."""
     return SigningKey.load(path)
+
+
+def client_of(url: str, provider: VerifierKey) -> Client:
+    """The client of a service; the package that it needs is an extra."""
+    from rag_audit.client.sync import Client
+
+    return Client(url, provider)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rag_audit.cli.common import PATH, emit, json_option
+from rag_audit.cli.common import PATH, client_of, emit, json_option, verifier_key
 from rag_audit.encoding.canonical import read_json
 from rag_audit.errors import RagAuditError, SchemaError
 from rag_audit.formats.enrolling import MAX_REQUEST_BYTES, EnrolmentRequest
@@ -17,22 +17,56 @@ from rag_audit.parties.roster import admit
 
 @click.command("request")
 @click.argument("directory", type=PATH)
-@click.option("--origin", required=True, help="the provider's ledger name, as its openings have it")
-@click.option("--window", required=True, help="the id of the window that the account wants to be in")
+@click.option("--origin", help="the provider's ledger name, as its openings have it; not needed with --url")
+@click.option(
+    "--window",
+    help="the window that the account wants to be in; with --url the next one by default",
+)
 @click.option(
     "--rotate", is_flag=True, help="make a new key, which replaces the account's key from that window on"
 )
-def request(directory: Path, origin: str, window: str, rotate: bool) -> None:
-    """Print a signed request to be put on a provider's roster, for `account approve`.
+@click.option("--url", help="send the request to the provider's service, and print what became of it")
+@click.option("--provider", help="with --url: the provider's vkey, or a file with it")
+@json_option
+def request(
+    directory: Path,
+    origin: str | None,
+    window: str | None,
+    rotate: bool,
+    url: str | None,
+    provider: str | None,
+    as_json: bool,
+) -> None:
+    """Print a signed request to be put on a provider's roster, for `account approve`; or send it with --url.
 
-    With --rotate the old key signs the new one. Both are kept: each signs in the windows whose roster has it. A request
-    that got lost is made again without --rotate.
+    With --url the same command says later what became of the request. With --rotate the old key signs the new one. Both
+    are kept: each signs in the windows whose roster has it. A request that got lost is made again without --rotate.
     """
     asker = Account(directory)
+    if url is None and (origin is None or window is None):
+        raise click.UsageError("give --origin and --window, or --url")
+    if (url is None) != (provider is None) or (url is not None and origin is not None):
+        raise click.UsageError("--url needs --provider, and takes the place of --origin")
+    if url is not None:
+        with client_of(url, verifier_key(provider or "", field="--provider")) as client:
+            client.enrolments()  # before a key is made in vain
+            if rotate:
+                asker.keys.renew(asker.account)
+            answer = client.enrol(asker, window)
+        value = {"account": answer.account, "window": answer.window, "status": answer.status,
+                 "reason": answer.reason, "seq": answer.seq}  # fmt: skip
+        place = "" if answer.seq is None else f" at {answer.seq}"
+        why = f": {answer.reason}" if answer.reason else ""
+        emit(value, as_json, f"{answer.account} in {answer.window}: {answer.status}{place}{why}")
+        return
     if rotate:
         asker.keys.renew(asker.account)
     made = EnrolmentRequest.sign(
-        asker.roster_entry, asker.keys.newest, origin=origin, window=window, previous=asker.keys.before
+        asker.roster_entry,
+        asker.keys.newest,
+        origin=origin or "",
+        window=window or "",
+        previous=asker.keys.before,
     )
     click.echo(made.canonical().decode())
 
@@ -91,11 +125,22 @@ def approve(
 
 @click.command("status")
 @click.argument("directory", type=PATH)
-@click.option("--window", "public", type=PATH, required=True, help="the window's public folder")
+@click.option("--window", "public", type=PATH, help="the window's public folder; not needed with --url")
+@click.option("--url", help="the provider's service, which says what window is open; needs --provider")
+@click.option("--provider", help="with --url: the provider's vkey, or a file with it")
 @json_option
-def status(directory: Path, public: Path, as_json: bool) -> None:
+def status(
+    directory: Path, public: Path | None, url: str | None, provider: str | None, as_json: bool
+) -> None:
     """Say how many of a window's queries the account has used, from its own receipts, and how many are left."""
-    asker, window = Account(directory), Publication.load(public)
+    if (public is None) == (url is None) or (url is None) != (provider is None):
+        raise click.UsageError("give --window, or --url and --provider")
+    asker = Account(directory)
+    if public is not None:
+        window = Publication.load(public)
+    else:
+        with client_of(url or "", verifier_key(provider or "", field="--provider")) as client:
+            window = client.publication()
     window.check()
     used, granted, pending = asker.used(window)
     value = {"account": asker.account, "window": window.parsed_opening().window, "used": used,

@@ -15,7 +15,6 @@ import click
 from rag_audit.cli.common import PATH, internal_error, say, signing_key
 from rag_audit.parties.provider.running.config import RunConfig
 from rag_audit.parties.provider.running.listening import listening
-from rag_audit.parties.provider.running.reception import Reception
 from rag_audit.parties.provider.running.shelf import Shelf
 from rag_audit.parties.provider.running.supervisor import Supervisor
 from rag_audit.parties.provider.window import now_ms
@@ -41,7 +40,7 @@ def run(config: Path) -> None:
         supervisor = Supervisor(told, Shelf(told.folder, told.told.schedule.prefix), key, say=_tell)
         try:
             with ExitStack() as stack:
-                _listen(stack, supervisor.reception, told)
+                _listen(stack, supervisor, told)
                 while not stop.is_set() and not supervisor.finished:
                     if supervisor.step() is None:
                         stop.wait(POLL_S)
@@ -58,12 +57,12 @@ def _tell(text: str) -> None:
         say(text)
 
 
-def _listen(stack: ExitStack, reception: Reception, told: RunConfig) -> None:
+def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
     """Take requests wherever the configuration says, until the stack is closed.
 
     :raises SetupError: a socket or port is taken, or the package that serves HTTP is not installed
     """
-    serve = told.told.serve
+    serve, reception = told.told.serve, supervisor.reception
     if serve.socket is not None:
         stack.enter_context(listening(reception, told.path(serve.socket), _tell, _report_fault))
     if serve.http is not None:
@@ -75,6 +74,7 @@ def _listen(stack: ExitStack, reception: Reception, told: RunConfig) -> None:
                 lambda: reception.newest,
                 parse_address(serve.http, field="serve.http"),
                 named=reception.named,
+                intake=supervisor.intake,
                 on_fault=_report_fault,
             )
         )

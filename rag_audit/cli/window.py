@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -25,6 +26,7 @@ from rag_audit.commit.stored import forget
 from rag_audit.encoding.canonical import read_text
 from rag_audit.formats.layout import Layout
 from rag_audit.ledger.note import MAX_NOTE_BYTES
+from rag_audit.parties.provider.enrolments import EnrolmentBook, Intake
 from rag_audit.parties.provider.service import (
     admit_notes,
     answer_lines,
@@ -32,7 +34,7 @@ from rag_audit.parties.provider.service import (
     serve_socket,
     stopped_by_signal,
 )
-from rag_audit.parties.provider.window import Window
+from rag_audit.parties.provider.window import Window, now_ms
 from rag_audit.proofs.executors import open_executor
 from rag_audit.proofs.groth16.instance import MAX_QUERIES
 
@@ -78,6 +80,15 @@ low_memory_option = click.option(
     "tenant's size",
 )
 @low_memory_option
+@click.option(
+    "--enrolments", type=PATH, help="with --http: keep accounts' requests for a roster line in this book"
+)
+@click.option(
+    "--for-window",
+    "coming",
+    multiple=True,
+    help="with --enrolments: take requests for this window too; repeat",
+)
 def serve(
     directory: Path,
     address: Path | None,
@@ -87,11 +98,15 @@ def serve(
     period: float | None,
     low_memory: bool,
     http: str | None = None,
+    enrolments: Path | None = None,
+    coming: tuple[str, ...] = (),
 ) -> None:
     """Answer signed requests, one JSON line for each, or over HTTP (docs/http.md)."""
     left = iter(range(eager))
     if [address is not None, http is not None, stdio].count(True) != 1:
         raise click.UsageError("give one of --socket, --http and --stdio")
+    if (enrolments is not None and http is None) or (coming and enrolments is None):
+        raise click.UsageError("--for-window needs --enrolments, which needs --http")
     listening = None if http is None else http_socket(http)
     try:
         with (
@@ -101,7 +116,8 @@ def serve(
         ):
             window.release.period_s = period
             if listening is not None:
-                serve_http(window, listening, left)
+                with nullcontext() if enrolments is None else EnrolmentBook(enrolments) as book:
+                    serve_http(window, listening, left, book, coming)
             elif address is None:
                 answer_lines(window, sys.stdin.buffer, sys.stdout.buffer, left)
             else:
@@ -117,11 +133,26 @@ def http_socket(text: str) -> socket.socket:
     return listen(*parse_address(text, field="--http"))
 
 
-def serve_http(window: Window, listening: socket.socket, eager: Iterator[int]) -> None:
+def serve_http(
+    window: Window,
+    listening: socket.socket,
+    eager: Iterator[int],
+    book: EnrolmentBook | None = None,
+    coming: Sequence[str] = (),
+) -> None:
+    """Answer over HTTP until interrupted.
+
+    :param book: takes enrolment requests, for the window and those that are coming
+    """
     from rag_audit.serving.logs import forget_lines, log_lines
     from rag_audit.serving.service import http_service
 
-    with http_service(window, listening, eager=eager, on_fault=_report_fault) as service:
+    opening = window.opening
+    intake = None if book is None else Intake(
+        book, window.context.key, opening.origin, windows=lambda: [opening.window, *coming],
+        open_=lambda: opening.window if window.status == "active" else None, clock=now_ms,
+    )  # fmt: skip
+    with http_service(window, listening, eager=eager, on_fault=_report_fault, intake=intake) as service:
         say(f"listening on {service.url}")
         handler = log_lines()
         try:

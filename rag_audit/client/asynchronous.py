@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 import httpx
 
 from rag_audit.client.attempts import Attempts, Patience, Wait
+from rag_audit.client.enrolling import ENROLMENTS, MAX_BYTES, answered, offered, request_of
 from rag_audit.client.reading import Held, Reading, held, published
 from rag_audit.client.web import (
     HEADERS,
@@ -24,6 +25,7 @@ from rag_audit.client.web import (
 )
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import OtherWindow, RequestRefused
+from rag_audit.formats.enrolling import EnrolmentAnswer, EnrolmentOffer
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.requests import MAX_ANSWER_BYTES, Answer, SignedRequest
 from rag_audit.index.embedders import Embedder
@@ -89,6 +91,26 @@ class AsyncClient:
             for future in sending:
                 future.cancel()  # the thread must not wait for a loop that may be at its end
             raise
+
+    async def enrolments(self) -> EnrolmentOffer:
+        """See `sync.Client.enrolments`."""
+        return await self._read(offered())
+
+    async def enrol(self, account: Account, window: str | None = None) -> EnrolmentAnswer:
+        """See `sync.Client.enrol`."""
+        request = request_of(account, await self.enrolments(), window)
+        attempts, body = Attempts(self._patience, self._url), request.canonical()
+        while True:
+            try:
+                async with self._http.stream("POST", self._url + ENROLMENTS, content=body) as response:
+                    content = await self._content(response, MAX_BYTES)
+                after = response.headers.get("retry-after")
+                found = answered(attempts, request, self.provider, response.status_code, after, content)
+            except httpx.HTTPError as exc:
+                found = attempts.lost(found_of(exc), sent=may_have_left(exc))
+            if not isinstance(found, Wait):
+                return found
+            await asyncio.sleep(found.seconds)
 
     async def send(self, request: SignedRequest) -> Json:
         """See `sync.Client.send`."""

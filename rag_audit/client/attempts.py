@@ -96,6 +96,17 @@ class Attempts:
             raise self._given_up(found)
         return wait
 
+    def again(self, status: int, after: str | None) -> Wait:
+        """When to send what may be sent any number of times again, after a response that asks for it.
+
+        :raises SetupError: patience has an end
+        """
+        self._sent = True
+        wait = self._wait(_seconds(after))
+        if wait is None:
+            raise self._given_up(f"status {status}")
+        return wait
+
     def _wait(self, least: float) -> Wait | None:
         self._made += 1
         pause = min(self._patience.pause_s * 2 ** (self._made - 1), self._patience.longest_s)

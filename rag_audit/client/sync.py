@@ -9,6 +9,7 @@ from typing import Self, TypeVar
 import httpx
 
 from rag_audit.client.attempts import Attempts, Patience, Wait
+from rag_audit.client.enrolling import ENROLMENTS, MAX_BYTES, answered, offered, request_of
 from rag_audit.client.reading import Held, Reading, held, published
 from rag_audit.client.web import (
     HEADERS,
@@ -22,6 +23,7 @@ from rag_audit.client.web import (
 )
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import OtherWindow, RequestRefused
+from rag_audit.formats.enrolling import EnrolmentAnswer, EnrolmentOffer
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.requests import MAX_ANSWER_BYTES, Answer, SignedRequest
 from rag_audit.index.embedders import Embedder
@@ -87,6 +89,35 @@ class Client:
         except (OtherWindow, RequestRefused):
             self._window = None  # another window may be served by now
             raise
+
+    def enrolments(self) -> EnrolmentOffer:
+        """For which windows the provider takes enrolment requests.
+
+        :raises SetupError: it takes none over HTTP, or does not answer
+        """
+        return self._read(offered())
+
+    def enrol(self, account: Account, window: str | None = None) -> EnrolmentAnswer:
+        """Ask to be put on a window's roster, under the account's newest key; or what became of that request, which is
+        the same each time. Waiting for a decision is the caller's business.
+
+        :param window: the window's id; by default the last one that the provider takes requests for
+        :raises RequestRefused: the service does not take the request
+        :raises SetupError: the provider did not answer in time
+        """
+        request = request_of(account, self.enrolments(), window)
+        attempts, body = Attempts(self._patience, self._url), request.canonical()
+        while True:
+            try:
+                with self._http.stream("POST", self._url + ENROLMENTS, content=body) as response:
+                    content = self._content(response, MAX_BYTES)
+                after = response.headers.get("retry-after")
+                found = answered(attempts, request, self.provider, response.status_code, after, content)
+            except httpx.HTTPError as exc:
+                found = attempts.lost(found_of(exc), sent=may_have_left(exc))
+            if not isinstance(found, Wait):
+                return found
+            time.sleep(found.seconds)
 
     def send(self, request: SignedRequest) -> Json:
         """Send a signed request until there is a reply, which is not checked here."""

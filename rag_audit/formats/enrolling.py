@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from cryptography.exceptions import InvalidSignature
+from pydantic import Field
 
 from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import SchemaError, SignatureError
-from rag_audit.formats.models import Hex32, Hex64, Identifier, Line, Model, One
+from rag_audit.formats.models import Hex32, Hex64, Identifier, Line, Model, One, Positive
 from rag_audit.formats.records import RosterEntry
-from rag_audit.ledger.keys import SigningKey, public_key
+from rag_audit.ledger.keys import SigningKey, VerifierKey, public_key
 
 MAX_REQUEST_BYTES = 4096
+MAX_REASON = 500
 
 
 class EnrolmentRequest(Model):
@@ -92,3 +94,72 @@ def _verify(key: str, signature: str, message: bytes, field: str) -> None:
         public_key(bytes.fromhex(key)).verify(bytes.fromhex(signature), message)
     except (InvalidSignature, ValueError) as exc:
         raise SignatureError("the request is not signed by its key", field=field) from exc
+
+
+Standing = Literal["pending", "approved", "enrolled", "rejected"]
+"""Where a request stands. It is `pending` until the provider decides; an `approved` one's line is on the roster file of
+the next window, and waits for its entry if its own window is open; an `enrolled` one has its entry."""
+
+
+class EnrolmentAnswer(Model):
+    """What a provider says of an enrolment request, under its key.
+
+    The signature covers "rag-audit/enrolment-answer/v1" || JCS of every field but `sig`.
+
+    :param request: SHA-256 over the request's canonical JSON
+    :param reason: why, for people; it may be empty
+    :param seq: of an enrolled account, the index of its entry in the log of the window that the request names
+    """
+
+    type: Literal["enrolment-answer"]
+    v: One
+    origin: Line
+    window: Identifier
+    account: Identifier
+    request: Hex32
+    status: Standing
+    reason: Annotated[str, Field(max_length=MAX_REASON)]
+    seq: Positive | None
+    sig: Hex64
+
+    @classmethod
+    def sign(
+        cls, request: EnrolmentRequest, key: SigningKey, status: Standing, reason: str, seq: int | None
+    ) -> EnrolmentAnswer:
+        """Make an answer.
+
+        :param key: the provider's key
+        """
+        draft = cls(
+            type="enrolment-answer", v=1, origin=request.origin, window=request.window, account=request.account,
+            request=request.digest(), status=status, reason=reason[:MAX_REASON], seq=seq, sig="0" * 128,
+        )  # fmt: skip
+        return draft.model_copy(update={"sig": key.sign(draft.message()).hex()})
+
+    def message(self) -> bytes:
+        """The bytes that are signed."""
+        return b"rag-audit/enrolment-answer/v1" + jcs({k: v for k, v in self.dump().items() if k != "sig"})
+
+    def check(self, request: EnrolmentRequest, provider: VerifierKey) -> None:
+        """Check that a provider says this of a request.
+
+        :raises SignatureError: the provider did not sign it
+        :raises SchemaError: it is about another request
+        """
+        if not provider.verifies(bytes.fromhex(self.sig), self.message()):
+            raise SignatureError("the answer is not signed by the provider", field="answer.sig")
+        mine = (request.origin, request.window, request.account, request.digest())
+        if (self.origin, self.window, self.account, self.request) != mine:
+            raise SchemaError("the answer is about another request", field="answer.request", expected=request.digest(),
+                              found=self.request)  # fmt: skip
+
+
+class EnrolmentOffer(Model):
+    """For which windows a provider takes enrolment requests.
+
+    :param open: the window that is open, whose log a request that names it asks to be written to
+    """
+
+    origin: Line
+    windows: list[Identifier]
+    open: Identifier | None

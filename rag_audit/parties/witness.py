@@ -287,6 +287,12 @@ class Witness:
             known = state.logs.get(log)
         return None if known is None else (known.size, bytes.fromhex(known.root))
 
+    def spent(self, log: str, commitment: str = "") -> bool:
+        """Whether a log's window is closed, or the nonce under a commitment (64 hex digits) is revealed."""
+        with self._locked() as state:
+            known, nonce = state.logs.get(log), state.nonces.get(commitment)
+        return (known is not None and known.closed) or (nonce is not None and nonce.revealed is not None)
+
     def reveal(
         self,
         note: Note | str | bytes,

@@ -1,7 +1,8 @@
-"""The nonces that a witness gives over a network: one for each opening that a provider asks for, and not without end.
+"""The nonces that a witness gives over a network: one for each opening that a provider asks for, and one for the next
+enrolments in each open window; not without end.
 
 A nonce costs the witness a line of its state until it is revealed. So only a provider's signed request draws one, the
-same request draws the same one, and a provider has few that no opening has used.
+same request draws the same one, and a provider has few that no opening and no enrolment has used.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from rag_audit.parties.witness import Witness
 from rag_audit.parties.witness_rules import WitnessRefused
 
 OFFERS_FILE = "offers.json"
+JOINING = "/enrolment"
+"""What an offer for an open window's enrolments has after the window's id, in which there is no slash."""
 MAX_OFFERS = 16
-"""The most nonces of one provider that wait for their opening to be cosigned."""
+"""The most nonces of one provider that wait for an opening to be cosigned, or to be revealed over enrolments."""
 MAX_OFFERS_BYTES = 8 << 20
 
 
 class Offered(Model):
-    """Commitments by provider and window."""
+    """Commitments by provider, and by window or window and `JOINING`."""
 
     origins: dict[str, dict[str, Hex32]] = Field(default_factory=dict)
 
@@ -40,29 +43,40 @@ class Offers:
         self._file, self._lock, self._witness = directory / OFFERS_FILE, directory / "offers.lock", witness
 
     def commitment(self, origin: str, window: str) -> str:
-        """The commitment to the nonce for a window's opening, 64 hex digits; the same one as often as it is asked for.
+        """The commitment to the nonce for a window's opening, or once that is cosigned for its next enrolments, 64 hex
+        digits; the same one as often as it is asked for, until its opening is cosigned or it is revealed.
 
-        :raises WitnessRefused: the window's opening is cosigned, or too many others wait for theirs
+        :raises WitnessRefused: the window is closed, or too many nonces wait
         """
         with locked(self._lock):
-            if self._witness.last(log_origin(origin, window)) is not None:
-                raise WitnessRefused("the window's opening is cosigned already", field="window", found=window)
+            log = log_origin(origin, window)
+            if self._witness.spent(log):
+                raise WitnessRefused("the window is closed", field="window", found=window)
+            wanted = window if self._witness.last(log) is None else window + JOINING
             offered = self._read()
             waiting = offered.origins.get(origin, {})
-            if (known := waiting.get(window)) is not None:
+            waiting = {w: c for w, c in waiting.items() if not self._over(origin, w, c)}
+            if (known := waiting.get(wanted)) is not None:
                 return known
-            waiting = {w: c for w, c in waiting.items() if self._witness.last(log_origin(origin, w)) is None}
             if len(waiting) >= MAX_OFFERS:
                 raise WitnessRefused(
-                    "too many nonces wait for their openings",
+                    "too many nonces wait for their openings and enrolments",
                     field="window",
                     expected=f"at most {MAX_OFFERS} of one provider",
                     found=window,
                 )
             made = self._witness.nonce_commitment().hex()
-            origins = {**offered.origins, origin: {**waiting, window: made}}
+            origins = {**offered.origins, origin: {**waiting, wanted: made}}
             replace_file(self._file, Offered(origins=origins).canonical(), mode=PRIVATE_MODE)
             return made
+
+    def _over(self, origin: str, wanted: str, commitment: str) -> bool:
+        """Whether an offer is spent: its opening is cosigned, its nonce revealed, or its window closed."""
+        window = wanted.removesuffix(JOINING)
+        log = log_origin(origin, window)
+        if wanted == window:
+            return self._witness.last(log) is not None
+        return self._witness.spent(log, commitment)
 
     def _read(self) -> Offered:
         if not self._file.exists():

@@ -11,7 +11,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rag_audit.parties.provider.enrolments import Intake
 from rag_audit.serving.desk import Windows
+from rag_audit.serving.enrolments import Enrolments
 from rag_audit.serving.health import Health
 from rag_audit.serving.limits import Limits
 from rag_audit.serving.logs import OUTCOMES, REQUEST_ID, log, request_id
@@ -24,7 +26,7 @@ NAMES = {
     404: ("NotFound", "there is nothing at this address"),
     405: ("MethodNotAllowed", "the address takes another method"),
 }
-FIXED = ("/v1/query", "/v1/queries", "/healthz", "/readyz", "/metrics", "/openapi.json")
+FIXED = ("/v1/query", "/v1/queries", "/v1/enrolments", "/healthz", "/readyz", "/metrics", "/openapi.json")
 PREFIXES = ("/public/", "/windows/")
 
 
@@ -35,6 +37,7 @@ class Application:
     :param eager: an iterator with one value for each answer to prove before it leaves, whatever the policy
     :param on_fault: called with an exception that is no named error, after which the service continues
     :param stopping: whether the server has been told to stop
+    :param intake: what takes enrolment requests, if the provider does
     """
 
     def __init__(
@@ -44,9 +47,11 @@ class Application:
         eager: Iterator[int],
         on_fault: Callable[[BaseException], None],
         stopping: Callable[[], bool],
+        intake: Intake | None = None,
     ) -> None:
         self._on_fault = on_fault
         self.queries = Queries(windows, limits, eager, on_fault)
+        self.enrolments = Enrolments(intake, self.queries.bodies, on_fault)
         self.public = Public(windows, limits)
         self.metrics = Metrics(windows.current, self.queries.places, lambda: self.queries.bodies.held)
         health = Health(windows.current, stopping)
@@ -57,6 +62,7 @@ class Application:
         routes = [
             Route("/v1/query", self.queries.query, methods=["POST"]),
             Route("/v1/queries", self.queries.queries, methods=["POST"]),
+            Route("/v1/enrolments", self.enrolments.endpoint, methods=["GET", "POST"]),
             Route("/public/{name:path}", self.public.current),
             Route("/windows/{window}/{name:path}", self.public.named),
             Route("/healthz", health.alive),
@@ -115,12 +121,13 @@ class Application:
         fields: dict[str, object] = {"request_id": named, "method": scope["method"], "route": route,
                                      "status": status, "bytes_in": received}  # fmt: skip
         if outcomes:
-            fields["outcome"] = outcomes[0] if route == "/v1/query" else outcomes
+            fields["outcome"] = outcomes if route == "/v1/queries" else outcomes[0]
         log.info("request", extra={"fields": fields})
 
     def close(self) -> None:
         """End the threads once their jobs have ended."""
         self.queries.close()
+        self.enrolments.desk.close()
         self.public.desk.close()
 
 

@@ -8,19 +8,26 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from rag_audit import __version__
+from rag_audit.formats.enrolling import EnrolmentAnswer, EnrolmentOffer, EnrolmentRequest
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.requests import REFUSALS, Answer, Refusal, SignedRequest
 from rag_audit.serving.limits import Limits
 from rag_audit.serving.statuses import STATUSES
 
+MODELS = (SignedRequest, Answer, Refusal, Publication, EnrolmentRequest, EnrolmentAnswer, EnrolmentOffer)
 _REF = "#/components/schemas/"
+_ERROR = {
+    "type": "object",
+    "required": ["error", "message"],
+    "properties": {"error": {"type": "string"}, "message": {"type": "string"}},
+}
 
 
 @cache
 def openapi(limits: Limits) -> dict[str, Any]:
     """The document (OpenAPI 3.1)."""
     _, made = models_json_schema(
-        [(model, "validation") for model in (SignedRequest, Answer, Refusal, Publication)],
+        [(model, "validation") for model in MODELS],
         ref_template=_REF + "{model}",
     )
     return {
@@ -33,6 +40,7 @@ def openapi(limits: Limits) -> dict[str, Any]:
         "paths": {
             "/v1/query": {"post": _post("Answer one signed request", "SignedRequest", _query_responses())},
             "/v1/queries": {"post": _batch(limits)},
+            "/v1/enrolments": {"get": _offer(), "post": _enrolment()},
             "/public/{name}": {"get": _file("A file of the window that is served")},
             "/windows/{window}/{name}": {"get": _file("A file at the window's own address", "window")},
             "/healthz": {"get": _get("Whether the process runs", "200")},
@@ -83,6 +91,30 @@ def _batch(limits: Limits) -> dict[str, Any]:
         "requestBody": {"required": True, "content": _json(requests)},
         "responses": {"200": {"description": "A reply to each", "content": _json(replies)}, **refused},
     }
+
+
+def _offer() -> dict[str, Any]:
+    found = {"description": "The windows", "content": _json(_schema("EnrolmentOffer"))}
+    none = {"description": "None are taken here", "content": _json(_ERROR)}
+    return {
+        "summary": "For which windows enrolment requests are taken",
+        "responses": {"200": found, "404": none},
+    }
+
+
+def _enrolment() -> dict[str, Any]:
+    answer = _json(_schema("EnrolmentAnswer"))
+    refused = {
+        "400": "Malformed, or for another provider", "403": "Not signed by its key", "404": "None are taken here",
+        "408": "Too slow", "409": "For a window in which none is asked for", "413": "Too large",
+        "415": "Not application/json", "429": "Too many wait", "503": "It cannot be kept now",
+    }  # fmt: skip
+    return _post(
+        "Ask for a line on a roster, and what became of it", "EnrolmentRequest",
+        {"200": {"description": "Decided: approved, enrolled or rejected", "content": answer},
+         "202": {"description": "It waits for the provider's decision", "content": answer},
+         **{status: {"description": text, "content": _json(_ERROR)} for status, text in refused.items()}},
+    )  # fmt: skip
 
 
 def _file(summary: str, *more: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from rag_audit.errors import SetupError
+from rag_audit.parties.provider.enrolments import Intake
 from rag_audit.parties.provider.window import Window
 from rag_audit.serving.app import Application
 from rag_audit.serving.connections import protocol
@@ -102,10 +103,12 @@ class HttpService(Server):
         limits: Limits,
         eager: Iterator[int],
         on_fault: Callable[[BaseException], None],
+        intake: Intake | None = None,
     ) -> None:
         self.windows = windows
         listening = listen(*address) if isinstance(address, tuple) else address
-        self.app = Application(windows, limits, eager, on_fault, lambda: self._server.should_exit)
+        self.app = Application(windows, limits, eager, on_fault, lambda: self._server.should_exit,
+                               intake)  # fmt: skip
         super().__init__(self.app, listening, limits)
 
 
@@ -117,6 +120,7 @@ def http_service(
     limits: Limits | None = None,
     eager: Iterator[int] | None = None,
     on_fault: Callable[[BaseException], None] = lambda _: None,
+    intake: Intake | None = None,
 ) -> HttpService:
     """A service for a window, or for whichever window a function gives.
 
@@ -126,12 +130,14 @@ def http_service(
     :param current: the window, or a function that gives it, or None while there is none. It must not wait
     :param address: host and port, of which port 0 takes a free one; or a socket that listens (`listen`)
     :param named: gives another open window by its opening's digest, for requests that are repeated after an exchange
+    :param intake: takes enrolment requests at `/v1/enrolments`; without it there are none
     :raises SetupError: the address is taken, or is not this machine's
     """
     given = current if callable(current) else lambda: current
     return HttpService(
-        Windows(given, named), address, limits=limits or Limits(), eager=eager or iter(()), on_fault=on_fault
-    )
+        Windows(given, named), address, limits=limits or Limits(), eager=eager or iter(()), on_fault=on_fault,
+        intake=intake,
+    )  # fmt: skip
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -17,6 +17,7 @@ from rag_audit.errors import SchemaError, SetupError
 from rag_audit.parties.provider.running.config import (
     Config,
     Documents,
+    Enrolling,
     Proving,
     RunConfig,
     Schedule,
@@ -93,6 +94,7 @@ def test_the_sample_has_every_field_and_can_be_read() -> None:
         "schedule": Schedule,
         "serve": Serve,
         "proving": Proving,
+        "enrolment": Enrolling,
         "witness": WitnessKey,
     }
     for table, model in names.items():

@@ -215,7 +215,33 @@ def test_nonces_are_given_to_the_provider_and_revealed_once(asked: Asked, log_ke
     revealed = asked.post(REVEAL, jcs(told))
     assert revealed.status_code == 200 and parse_note(revealed.content).text.startswith("rag-audit/beacon/v1")
     assert asked.post(REVEAL, jcs(told)).content == revealed.content
-    assert asked.nonce("w1").status_code == 422  # its opening is cosigned
+
+
+def test_an_open_window_s_enrolments_have_a_nonce_of_their_own(asked: Asked, log_key: SigningKey) -> None:
+    """The same one until it is revealed, over a root that has every enrolment that names it; none after the end."""
+    first = asked.nonce("w1").json()
+    ledger = started(log_key, beacon=witness_beacon_of([(asked.witness, bytes.fromhex(first["commitment"]))]))
+    assert asked.open(ledger).status_code == 200
+    line = asked.nonce("w1")
+    assert line.status_code == 200 and line.json()["commitment"] != first["commitment"]
+    assert asked.nonce("w1").content == line.content
+    ledger.append({"type": "beacon"})
+    beacon = witness_beacon_of([(asked.witness, bytes.fromhex(line.json()["commitment"]))])
+    for name in ("one", "other"):
+        ledger.append({"type": "enrolment", "v": 1, "seq": len(ledger.entries), "ts": 1, "account": name,
+                       "tenant": "law", "key": "11" * 32, "custody": "account", "beacon": beacon})  # fmt: skip
+    grown = asked.add(ledger, 1)
+    note = read_cosignature(ledger.checkpoint(), grown.content, asked.witness.vkey, field="w")
+    revealed = [
+        asked.post(REVEAL, jcs({"checkpoint": str(note), "entry": json.loads(ledger.entries[at]), "index": at,
+                                "path": [h.hex() for h in ledger.tree.inclusion_path(at)]})) for at in (2, 3)
+    ]  # fmt: skip
+    assert [r.status_code for r in revealed] == [200, 200] and revealed[0].content == revealed[1].content
+    after = asked.nonce("w1")
+    assert after.status_code == 200 and after.content != line.content
+    assert asked.end(ledger, 4).status_code == 200
+    closed = asked.nonce("w1")
+    assert closed.status_code == 422 and "the window is closed" in closed.json()["message"]
 
 
 def test_a_nonce_is_not_revealed_before_the_quorum(asked: Asked, log_key: SigningKey) -> None:

@@ -46,13 +46,16 @@ class Places:
             self.give_back(taken)
             raise
 
-    def refusal(self, line: RosterEntry) -> PolicyError | None:
-        """Why an account gets no place, or None if there is one."""
-        try:
-            self._check(line)
-        except PolicyError as exc:
-            return exc
-        return None
+    def without_place(self, lines: Sequence[RosterEntry]) -> dict[int, PolicyError]:
+        """Why a line would get no place if all were to take theirs in this order, by its number. None is taken."""
+        refused: dict[int, PolicyError] = {}
+        for number, line in enumerate(lines):
+            try:
+                self.take([line])
+            except PolicyError as exc:
+                refused[number] = exc
+        self.give_back(line for number, line in enumerate(lines) if number not in refused)
+        return refused
 
     def give_back(self, lines: Iterable[RosterEntry]) -> None:
         """Give up places that were taken."""

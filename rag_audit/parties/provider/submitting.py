@@ -21,7 +21,7 @@ from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import EncodingError, RagAuditError, SetupError, SizeError
 from rag_audit.formats.layout import PublicFolder
 from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import Opening, WitnessBeacon
+from rag_audit.formats.records import BeaconSource, WitnessBeacon
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.formats.witnessing import CLOSING, NONCE, OPENING, REVEAL, NonceRequest
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
@@ -331,8 +331,6 @@ def patiently_asked(
             pause = min(2 * pause, 30.0)
 
 
-def names_nonce(opening: Opening, key: VerifierKey) -> bool:
-    """Whether an opening's beacon has a nonce of this witness."""
-    return isinstance(opening.beacon, WitnessBeacon) and any(
-        m.vkey == key for m in members_of(opening.beacon)
-    )
+def names_nonce(beacon: BeaconSource, key: VerifierKey) -> bool:
+    """Whether an entry's beacon has a nonce of this witness."""
+    return isinstance(beacon, WitnessBeacon) and any(m.vkey == key for m in members_of(beacon))

@@ -110,7 +110,7 @@ class Acts:
             round_ = -(-(opens_at // 1000 + DRAND_LEAD_S - QUICKNET.genesis) // QUICKNET.period) + 1
             beacon = DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=round_)
         else:
-            beacon, missing = find_beacon(nonces, self.config.beacon_witnesses, used, self._once)
+            beacon, missing = find_beacon(nonces, self.config.beacon_witnesses, used, self.once)
             if beacon is None:
                 return missing
         try:
@@ -132,7 +132,7 @@ class Acts:
         drop_used(nonces, self.shelf.used_nonces())
         return opening
 
-    def _once(self, line: str) -> None:
+    def once(self, line: str) -> None:
         """Say what is looked at again and again for the first time only."""
         if line not in self._noted:
             self._noted.add(line)

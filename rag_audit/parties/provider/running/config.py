@@ -141,6 +141,17 @@ class Proving(Model):
     workers: Count = 1
 
 
+class Enrolling(Model):
+    """[enrolment]: whether accounts may ask over HTTP for a line on the roster.
+
+    :param requests: the book of their requests, which `rag-audit enrolments` shows and decides
+    :param into_open: write approved accounts to the log of the open window too, if that is the one they asked for
+    """
+
+    requests: Annotated[str, Field(min_length=1)]
+    into_open: bool = True
+
+
 class WitnessKey(Model):
     """[[witness]]: a witness whose cosignatures every window waits for.
 
@@ -191,6 +202,7 @@ class Config(Model):
     schedule: Schedule = Schedule()
     serve: Serve
     proving: Proving = Proving()
+    enrolment: Enrolling | None = None
     witness: Annotated[list[WitnessKey], Field(min_length=1)]
 
     @field_validator("witness")
@@ -199,6 +211,12 @@ class Config(Model):
         if len({w.name for w in value}) != len(value):
             raise ValueError("every witness once")
         return value
+
+    @model_validator(mode="after")
+    def _asked_over_http(self) -> Config:
+        if self.enrolment is not None and self.serve.http is None:
+            raise ValueError("enrolment requests come over HTTP: serve.http")
+        return self
 
     @model_validator(mode="after")
     def _beacon_of_somebody(self) -> Config:

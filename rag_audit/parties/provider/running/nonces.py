@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from rag_audit.encoding.canonical import read_json
+from rag_audit.encoding.durable import sync_directory
 from rag_audit.errors import RagAuditError
 from rag_audit.formats.records import WitnessBeacon
 from rag_audit.ledger.keys import VerifierKey
@@ -17,7 +19,7 @@ MAX_LINE_BYTES = 1 << 16
 def find_beacon(
     folder: Path, witnesses: Sequence[VerifierKey], used: set[str], say: Say
 ) -> tuple[WitnessBeacon | None, list[str]]:
-    """A fresh nonce commitment of every witness, from the files in a folder.
+    """A fresh nonce commitment of every witness, from the files in a folder, or one file.
 
     :param used: commitments that an opening names already
     :returns: the beacon, or None with the names of the witnesses of whom there is none
@@ -42,6 +44,20 @@ def find_beacon(
     return WitnessBeacon.parse({"source": "witnesses", "witnesses": lines}, field=str(folder)), []
 
 
+def set_aside(folder: Path, target: Path, witness: VerifierKey, used: set[str]) -> bool:
+    """Move a witness's fresh nonce line to where no opening looks for one.
+
+    :returns: False if there is none
+    """
+    for path in _lines(folder):
+        if find_beacon(path, [witness], used, lambda _: None)[0] is not None:
+            target.mkdir(parents=True, exist_ok=True)
+            os.replace(path, target / path.name)
+            sync_directory(target)
+            return True
+    return False
+
+
 def drop_used(folder: Path, used: set[str]) -> None:
     """Remove the files of commitments that openings name, which no other opening can."""
     for path in _lines(folder):
@@ -54,6 +70,8 @@ def drop_used(folder: Path, used: set[str]) -> None:
 
 
 def _lines(folder: Path) -> list[Path]:
+    if folder.is_file():
+        return [folder]
     try:
         return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
     except OSError:

@@ -51,15 +51,20 @@ class Submissions:
                 return self._begin(remote, window.opening.window, lambda r=remote: self._both(window, r))  # type: ignore[misc]
         return None
 
-    def nonces(self, missing: Sequence[str], window: str) -> str | None:
-        """Begin to ask for a nonce line that a window's opening lacks.
+    def nonces(self, missing: Sequence[str], window: str, folder: Path | None = None) -> str | None:
+        """Begin to ask for a nonce line that a window's opening, or its enrolments, lack.
 
         :param missing: the names of the witnesses of whom there is none
+        :param folder: where the line goes, if it is for enrolments
         """
         for remote in self._remotes:
             if remote.key.name in missing and self._free(remote):
-                return self._begin(remote, window, lambda r=remote: self._nonce(r, window))  # type: ignore[misc]
+                return self._begin(remote, window, lambda r=remote: self._nonce(r, window, folder))  # type: ignore[misc]
         return None
+
+    def has_address(self, name: str) -> bool:
+        """Whether a witness is asked over HTTP."""
+        return any(remote.key.name == name for remote in self._remotes)
 
     def _free(self, remote: Remote) -> bool:
         name = remote.key.name
@@ -68,17 +73,18 @@ class Submissions:
         return not self._jobs.busy(f"ask {name}") and (now >= due or due - now > wait)
 
     def _lacks(self, window: Window, remote: Remote) -> bool:
-        public, name = window.context.layout.public, remote.key.name
-        if not window.state.ended and 0 in window.state.beacons:
+        public, name, state = window.context.layout.public, remote.key.name, window.state
+        joining = max((seq for seqs in list(state.waiting.values()) for seq in list(seqs)), default=0)
+        if not state.ended and 0 in state.beacons and not joining:
             return False
-        size = len(window.state.entries) if window.state.ended else 1
+        size = len(state.entries) if state.ended else joining + 1
         if name in missing_cosignatures(public, size, window.witnesses):
             return not public.note("cosign", size, name).exists()
         return (
-            not window.state.ended
-            and names_nonce(window.opening, remote.key)
-            and not missing_cosignatures(public, 1, window.witnesses)
-            and not public.note("beacon", 1, name).exists()
+            not state.ended
+            and names_nonce(state.beacon_source(size - 1), remote.key)
+            and not missing_cosignatures(public, size, window.witnesses)
+            and not public.note("beacon", size, name).exists()
         )
 
     def _begin(self, remote: Remote, window: str, act: Callable[[], object]) -> str:
@@ -110,9 +116,9 @@ class Submissions:
         if asked.cosign(remote) is None:
             asked.reveal(remote, len(window.witnesses))
 
-    def _nonce(self, remote: Remote, window: str) -> Path:
+    def _nonce(self, remote: Remote, window: str, folder: Path | None) -> Path:
         line = fetch_nonce(remote, self._origin, window, self._key).witnesses[0]
-        folder = self._config.path(self._config.told.nonces)
+        folder = folder or self._config.path(self._config.told.nonces)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{line.name.replace('/', '_')}-{line.commitment[:16]}.json"
         replace_file(path, jcs(line.dump()))

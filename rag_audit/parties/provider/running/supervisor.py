@@ -18,6 +18,7 @@ from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.parties.provider.running.acts import Acts, previous_of, previous_on_disk
 from rag_audit.parties.provider.running.config import RunConfig
 from rag_audit.parties.provider.running.jobs import Jobs, Stopped
+from rag_audit.parties.provider.running.joining import Joining
 from rag_audit.parties.provider.running.notes import Notes
 from rag_audit.parties.provider.running.reception import Reception
 from rag_audit.parties.provider.running.shelf import Place, Shelf
@@ -33,8 +34,6 @@ SEEN_MS = 60_000
 """How often the time is written down, and by how much a clock may go back without a word."""
 REMIND_MS = 600_000
 """How often it is said again what is waited for."""
-
-
 ROOM_BYTES = 1 << 20
 """What has to fit on the disk before a window that could not be written is opened again."""
 
@@ -65,6 +64,8 @@ class Supervisor:
         self._jobs = jobs or Jobs()
         self._notes = Notes(say)
         self._asking = Submissions(config, self._acts.origin, key, self._jobs, clock, say)
+        self._joining = Joining(config, shelf, self.reception, self._asking, say, self._acts.once)
+        self.intake = self._joining.intake(key, self._acts.origin, clock)
         self._beside: dict[str, ExitStack] = {}
         self._later: dict[str, int] = {}
         self._waits: dict[str, tuple[str, int]] = {}
@@ -100,6 +101,7 @@ class Supervisor:
         if ended:
             for name in list(self.windows):
                 self._shut(name)
+            self._joining.close()
             self.shelf.close()
         return ended
 
@@ -139,6 +141,8 @@ class Supervisor:
         if status == "committed":
             return self._not_yet_active(window, now)
         if status == "active":
+            if (joined := self._joining.look(window, now)) is not None:
+                return joined
             if now > opening.closes_at:
                 self._quiet(name)
                 self._jobs.start(f"close {name}", lambda: self._acts.close(window, self._jobs.check))

@@ -1,0 +1,278 @@
+"""A provider's book of enrolment requests: what waits, what was decided, and what a service says of it.
+
+One SQLite file, which a running service and the provider's commands use at the same time. A request is durable before
+it is acknowledged, and a decision is one transaction, however many requests it is about.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self, cast
+
+from rag_audit.encoding.canonical import Json, parse_json
+from rag_audit.encoding.durable import PRIVATE_MODE
+from rag_audit.errors import RagAuditError, SchemaError, StoreError, WindowStateError
+from rag_audit.formats.enrolling import (
+    MAX_REASON,
+    EnrolmentAnswer,
+    EnrolmentOffer,
+    EnrolmentRequest,
+    Standing,
+)
+from rag_audit.ledger.keys import SigningKey
+
+MAX_PENDING = 32_768
+"""The most requests that wait for a decision."""
+MAX_OF_ONE = 8
+"""The most requests under one account's id that wait: whoever asks first under it need not be who has it."""
+_APPLICATION_ID = 0x52_41_45_4E
+_SCHEMA = """
+CREATE TABLE request (digest TEXT PRIMARY KEY, window TEXT NOT NULL, account TEXT NOT NULL, body BLOB NOT NULL,
+  status TEXT NOT NULL, reason TEXT NOT NULL, seq INTEGER, due INTEGER NOT NULL,
+  received INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX standing ON request (status, account);
+CREATE INDEX due ON request (window) WHERE due;
+"""
+_WAIT_S = 10.0
+"""How long another process may hold the file."""
+
+
+class TooMany(RagAuditError):
+    """Too many enrolment requests wait for the provider's decision."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A request in the book.
+
+    :param seq: the index of the account's entry, once it is enrolled
+    :param received: when the request came, in milliseconds since the epoch
+    """
+
+    request: EnrolmentRequest
+    status: Standing
+    reason: str
+    seq: int | None
+    received: int
+
+
+class EnrolmentBook:
+    """The book in its file, which is made with mode 0600 if it is missing. Safe to use from several threads.
+
+    :raises StoreError: the file cannot be opened, or is something else
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=PRIVATE_MODE)
+        except OSError as exc:
+            raise StoreError(
+                "the book of enrolments cannot be made", field=str(path), found=exc.strerror
+            ) from exc
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=_WAIT_S)
+        try:
+            with self._failing():
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.execute("PRAGMA synchronous = FULL")
+                with self._transaction():
+                    self._prepare()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _prepare(self) -> None:
+        found = self._db.execute("PRAGMA application_id").fetchone()[0]
+        if found == 0 and self._db.execute("SELECT 1 FROM sqlite_schema").fetchone() is None:
+            for statement in _SCHEMA.split(";")[:-1]:
+                self._db.execute(statement)
+            self._db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        elif found != _APPLICATION_ID:
+            raise StoreError("the file is no book of enrolments", field=str(self._path))
+
+    # -- requests --------------------------------------------------------------------------------------------
+
+    def take(self, request: EnrolmentRequest, now: int, windows: Sequence[str]) -> Kept:
+        """Keep a request that was checked, unless it is there, and say where it stands.
+
+        :param windows: the windows that requests may name; where the book is full, what waits for others goes
+        :raises TooMany: too many wait
+        """
+        digest = request.digest()
+        with self._lock, self._failing(), self._transaction():
+            if (known := self._find(digest)) is not None:
+                return known
+            if self._waiting() >= MAX_PENDING:
+                marks = ",".join("?" * len(windows))
+                self._db.execute(
+                    f"DELETE FROM request WHERE status = 'pending' AND window NOT IN ({marks})",
+                    tuple(windows),
+                )
+            same = "SELECT count(*) FROM request WHERE status = 'pending' AND account = ?"
+            if self._waiting() >= MAX_PENDING or self._one(same, request.account) >= MAX_OF_ONE:
+                raise TooMany(
+                    "too many enrolment requests wait for the provider's decision", field=request.account
+                )
+            self._db.execute(
+                "INSERT INTO request VALUES (?, ?, ?, ?, 'pending', '', NULL, 0, ?)",
+                (digest, request.window, request.account, request.canonical(), now),
+            )
+        return Kept(request, "pending", "", None, now)
+
+    def find(self, digest: str) -> Kept | None:
+        """The request of that digest, if it is kept."""
+        with self._lock, self._failing():
+            return self._find(digest)
+
+    def requests(self, status: Standing | None = "pending", window: str | None = None) -> list[Kept]:
+        """The requests of a status and a window, or of all, by account."""
+        return self._rows("(?1 IS NULL OR status = ?1) AND (?2 IS NULL OR window = ?2)", status, window)
+
+    def due(self, window: str, most: int) -> list[Kept]:
+        """Approved requests whose window may be open, and which nobody has enrolled there yet."""
+        return self._rows("due AND window = ? LIMIT ?", window, most, order="")
+
+    # -- decisions -------------------------------------------------------------------------------------------
+
+    def decide(self, requests: Iterable[EnrolmentRequest], status: Standing, reason: str = "") -> int:
+        """Approve or reject requests that wait, all of them or none.
+
+        :returns: how many did wait
+        """
+        rows = [(status, reason[:MAX_REASON], int(status == "approved"), r.digest()) for r in requests]
+        with self._lock, self._failing(), self._transaction():
+            return sum(
+                self._db.execute(
+                    "UPDATE request SET status = ?, reason = ?, due = ? WHERE digest = ? AND status = 'pending'",
+                    row,
+                ).rowcount
+                for row in rows
+            )
+
+    def enrolled(self, entries: Iterable[tuple[EnrolmentRequest, int]]) -> None:
+        """Note the entries of approved requests."""
+        rows = [(seq, request.digest()) for request, seq in entries]
+        with self._lock, self._failing(), self._transaction():
+            self._db.executemany(
+                "UPDATE request SET status = 'enrolled', reason = '', due = 0, seq = ? WHERE digest = ?", rows
+            )
+
+    def put_off(self, requests: Iterable[tuple[EnrolmentRequest, str]]) -> None:
+        """Note that approved accounts are not written to the log of their window, and why; they are on the roster."""
+        rows = [(reason[:MAX_REASON], request.digest()) for request, reason in requests]
+        with self._lock, self._failing(), self._transaction():
+            self._db.executemany("UPDATE request SET due = 0, reason = ? WHERE digest = ?", rows)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- rows ------------------------------------------------------------------------------------------------
+
+    def _find(self, digest: str) -> Kept | None:
+        row = self._db.execute(f"{_SELECT} WHERE digest = ?", (digest,)).fetchone()
+        return None if row is None else _kept(row)
+
+    def _rows(self, where: str, *values: object, order: str = "ORDER BY account, digest") -> list[Kept]:
+        with self._lock, self._failing():
+            found = self._db.execute(f"{_SELECT} WHERE {where} {order}", values).fetchall()
+        return [_kept(row) for row in found]
+
+    def _waiting(self) -> int:
+        return self._one("SELECT count(*) FROM request WHERE status = 'pending'")
+
+    def _one(self, statement: str, *values: object) -> int:
+        return int(self._db.execute(statement, values).fetchone()[0])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as exc:
+            raise StoreError(
+                "the book of enrolments cannot be used", field=str(self._path), found=str(exc)
+            ) from exc
+
+
+_SELECT = "SELECT body, status, reason, seq, received FROM request"
+
+
+def _kept(row: tuple[bytes, str, str, int | None, int]) -> Kept:
+    body, status, reason, seq, received = row
+    request = EnrolmentRequest.parse(parse_json(body, source="book of enrolments"), field="request")
+    return Kept(request, cast("Standing", status), reason, seq, received)
+
+
+class Intake:
+    """What a service answers to enrolment requests.
+
+    :param key: the provider's key
+    :param windows: the windows that requests may name
+    :param open_: the window that is open, or None
+    """
+
+    def __init__(
+        self,
+        book: EnrolmentBook,
+        key: SigningKey,
+        origin: str,
+        *,
+        windows: Callable[[], Sequence[str]],
+        open_: Callable[[], str | None],
+        clock: Callable[[], int],
+    ) -> None:
+        self._book, self._key, self._origin = book, key, origin
+        self._windows, self._open, self._clock = windows, open_, clock
+
+    def offer(self) -> EnrolmentOffer:
+        """For which windows requests are taken now."""
+        return EnrolmentOffer(origin=self._origin, windows=list(self._windows()), open=self._open())
+
+    def answer(self, value: Json) -> EnrolmentAnswer:
+        """Keep a request, if it is a new one, and say where it stands.
+
+        :raises SchemaError: it is no request, or one to another provider
+        :raises WindowStateError: it names a window for which none is taken
+        :raises SignatureError: its key did not sign it
+        :raises TooMany: too many wait
+        :raises StoreError: it cannot be kept
+        """
+        request = EnrolmentRequest.parse(value, field="request")
+        if (known := self._book.find(request.digest())) is None:
+            windows = list(self._windows())
+            if request.origin == self._origin and request.window not in windows:
+                raise WindowStateError("no enrolment is asked for in that window", field="request.window",
+                                       expected=" or ".join(windows) or "none at the moment", found=request.window,
+                                       hint="ask for one of these: GET /v1/enrolments names them")  # fmt: skip
+            if request.previous == request.key:
+                raise SchemaError("the request replaces a key by itself", field="request.previous")
+            request.check(origin=self._origin, window=request.window)
+            known = self._book.take(request, self._clock(), windows)
+        return EnrolmentAnswer.sign(request, self._key, known.status, known.reason, known.seq)

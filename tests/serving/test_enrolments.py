@@ -1,0 +1,299 @@
+"""Enrolment requests over HTTP: what is kept, what an account is told, and what nobody should send."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_audit.cli import main
+from rag_audit.errors import NotSent, RequestRefused, SchemaError, SetupError, SignatureError, StoreError
+from rag_audit.formats.enrolling import MAX_REQUEST_BYTES, EnrolmentAnswer, EnrolmentRequest
+from rag_audit.ledger.keys import SigningKey
+from rag_audit.parties.account import Account
+from rag_audit.parties.provider import enrolments
+from rag_audit.parties.provider.enrolments import EnrolmentBook, Intake
+from rag_audit.parties.provider.window import Window
+from rag_audit.parties.roster import load_roster
+from rag_audit.serving import enrolments as endpoint
+from rag_audit.serving.limits import Limits
+from rag_audit.serving.openapi import openapi
+from tests.serving.conftest import Served, serving
+from tests.serving.test_client import Both, stub
+from tests.window.simulator import ORIGIN, Service
+
+PATH = "/v1/enrolments"
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Iterator[EnrolmentBook]:
+    with EnrolmentBook(tmp_path / "book" / "enrolments.sqlite") as made:
+        yield made
+
+
+@pytest.fixture
+def asked(opened: tuple[Service, Window], book: EnrolmentBook) -> Iterator[Served]:
+    parties, window = opened
+    intake = Intake(book, parties.key, ORIGIN, windows=lambda: ["w-1", "w-2"], open_=lambda: "w-1",
+                    clock=parties.clock)  # fmt: skip
+    with serving(parties, window, intake=intake) as made:
+        yield made
+
+
+@pytest.fixture(params=["sync", "asynchronous"])
+def both(request: pytest.FixtureRequest) -> Both:
+    return Both(request.param)
+
+
+def account(folder: Path, name: str = "new", tenant: str = "law") -> Account:
+    return Account.create(folder / name, name, tenant)
+
+
+def request_of(asker: Account, window: str = "w-2", **changes: Any) -> EnrolmentRequest:
+    return EnrolmentRequest.sign(asker.roster_entry, asker.keys.newest, window=window,
+                                 **{"origin": ORIGIN, "previous": asker.keys.before, **changes})  # fmt: skip
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def test_a_request_waits_until_it_is_decided(asked: Served, book: EnrolmentBook, tmp_path: Path) -> None:
+    assert asked.get(PATH).value == {"origin": ORIGIN, "windows": ["w-1", "w-2"], "open": "w-1"}
+    request = request_of(account(tmp_path))
+    first = asked.post(PATH, request.canonical())
+    assert (first.status, first.value["status"]) == (202, "pending")
+    assert asked.post(PATH, request.canonical()).body == first.body and len(book.requests()) == 1
+    EnrolmentAnswer.parse(first.value, field="answer").check(request, asked.parties.key.verifier)
+    book.decide([request], "rejected", "who are you?")
+    told = asked.post(PATH, request.canonical())
+    assert (told.status, told.value["status"], told.value["reason"]) == (200, "rejected", "who are you?")
+    for reply in (first, told):
+        jsonschema.validate(
+            reply.value, {"$ref": "#/components/schemas/EnrolmentAnswer", **openapi(Limits())}
+        )
+
+
+def test_what_is_no_request_has_a_name(asked: Served, book: EnrolmentBook, tmp_path: Path) -> None:
+    asker = account(tmp_path)
+    good = request_of(asker).dump()
+    cases: list[tuple[Any, int, str]] = [
+        (b"", 400, "EncodingError"),
+        (b"[]", 400, "SchemaError"),
+        (b'{"a":1,"a":2}', 400, "EncodingError"),
+        ({**good, "more": 1}, 400, "SchemaError"),
+        ({**good, "origin": "other"}, 400, "SchemaError"),
+        ({**good, "window": "w-3"}, 409, "WindowStateError"),
+        ({**good, "account": "other"}, 403, "SignatureError"),
+        ({**good, "sig": "0" * 128}, 403, "SignatureError"),
+        (request_of(asker, previous=asker.keys.newest).dump(), 400, "SchemaError"),
+        (b" " * (MAX_REQUEST_BYTES + 1), 413, "Unreadable"),
+    ]
+    for body, status, name in cases:
+        reply = asked.post(PATH, body if isinstance(body, bytes) else json.dumps(body).encode())
+        assert (reply.status, reply.value["error"]) == (status, name), body
+    reply = asked.post(PATH, b"{}", {"Content-Type": "text/plain"})
+    assert (reply.status, reply.value["error"]) == (415, "Unreadable")
+    assert asked.get(PATH, "DELETE").status == 405
+    assert book.requests() == [] and asked.faults == []
+
+
+def test_a_full_book_takes_no_more_and_drops_what_waits_in_vain(
+    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(enrolments, "MAX_PENDING", 2)
+    one, other, third = (account(tmp_path, name) for name in ("one", "other", "third"))
+    book.take(request_of(one, "w-0"), 0, ["w-0"])
+    assert asked.post(PATH, request_of(other).canonical()).status == 202
+    assert asked.post(PATH, request_of(one).canonical()).status == 202
+    assert [(k.request.account, k.request.window) for k in book.requests()] == [
+        ("one", "w-2"),
+        ("other", "w-2"),
+    ]
+    refused = asked.post(PATH, request_of(third).canonical())
+    assert (refused.status, refused.value["error"]) == (429, "TooMany")
+    assert refused.headers["retry-after"] == str(endpoint.FULL_RETRY_S)
+    again = asked.post(PATH, request_of(other).canonical())  # what waits is answered all the same
+    assert again.status == 202
+
+
+def test_others_requests_under_one_id_are_bounded(
+    asked: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(enrolments, "MAX_OF_ONE", 2)
+    askers = [Account.create(tmp_path / str(n), "alice", "law") for n in range(3)]
+    replies = [asked.post(PATH, request_of(asker).canonical()) for asker in askers]
+    assert [reply.status for reply in replies] == [202, 202, 429]
+
+
+def test_a_book_that_cannot_be_written_is_a_503(
+    asked: Served, book: EnrolmentBook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> Any:
+        raise StoreError("the disk is full", field="/private/path")
+
+    monkeypatch.setattr(book, "take", failing)
+    reply = asked.post(PATH, request_of(account(tmp_path)).canonical())
+    assert (reply.status, reply.value["error"], reply.headers["retry-after"]) == (503, "StoreError", "1")
+    assert b"private" not in reply.body and len(asked.faults) == 1
+    asked.faults.clear()
+
+
+def test_a_busy_desk_asks_for_patience(asked: Served, tmp_path: Path) -> None:
+    asked.service.app.enrolments.desk.places = 0
+    reply = asked.post(PATH, request_of(account(tmp_path)).canonical())
+    assert (reply.status, reply.value["error"], reply.headers["retry-after"]) == (429, "Busy", "1")
+
+
+def test_a_service_without_a_book_takes_none(served: Served, tmp_path: Path) -> None:
+    reply = served.post(PATH, request_of(account(tmp_path)).canonical())
+    assert (reply.status, reply.value["error"]) == (404, "NotFound") and served.get(PATH).status == 404
+
+
+def test_requests_are_counted_and_name_nobody(asked: Served, tmp_path: Path) -> None:
+    asked.post(PATH, request_of(account(tmp_path, "somebody")).canonical())
+    text = asked.get("/metrics").body.decode()
+    assert 'rag_audit_requests_total{outcome="enrolment-pending"} 1.0' in text and "somebody" not in text
+    assert 'rag_audit_http_responses_total{route="/v1/enrolments",status="202"} 1.0' in text
+
+
+def test_the_client_asks_and_asks_again(
+    asked: Served,
+    both: Both,
+    book: EnrolmentBook,
+    tmp_path: Path,
+) -> None:
+    asker, key = account(tmp_path), asked.parties.key.verifier
+    first = both.run(asked.service.url, key, lambda client: client.enrol(asker))
+    assert (first.status, first.window) == ("pending", "w-2")
+    book.decide([kept.request for kept in book.requests()], "approved")
+    again = both.run(asked.service.url, key, lambda client: client.enrol(asker))
+    assert again.status == "approved" and again.request == first.request
+    now = both.run(asked.service.url, key, lambda client: client.enrol(asker, "w-1"))
+    assert now.window == "w-1" and now.request != first.request
+    with pytest.raises(RequestRefused, match="no enrolment is asked for in that window") as refused:
+        both.run(asked.service.url, key, lambda client: client.enrol(asker, "w-9"))
+    assert refused.value.reason == "WindowStateError"
+    with pytest.raises(SignatureError, match="not signed by the provider"):
+        both.run(
+            asked.service.url, SigningKey.generate(key.name).verifier, lambda client: client.enrol(asker)
+        )
+
+
+def test_the_client_is_patient_and_believes_no_answer_to_another(
+    both: Both,
+    tmp_path: Path,
+) -> None:
+    asker, other, provider = account(tmp_path), account(tmp_path, "other"), SigningKey.generate(ORIGIN)
+    offer = (200, {}, json.dumps({"origin": ORIGIN, "windows": ["w-2"], "open": None}).encode())
+    answers = [EnrolmentAnswer.sign(request_of(who), provider, "approved", "", None).canonical()
+               for who in (asker, other)]  # fmt: skip
+    busy = (429, {"Retry-After": "0"}, b'{"error":"Busy","message":""}')
+    with stub([offer, busy, None, (200, {}, answers[0])]) as (url, bodies):
+        assert both.run(url, provider.verifier, lambda client: client.enrol(asker)).status == "approved"
+    assert set(bodies) == {request_of(asker).canonical()}
+    with (
+        stub([offer, (200, {}, answers[1])]) as (url, _),
+        pytest.raises(SchemaError, match="another request"),
+    ):
+        both.run(url, provider.verifier, lambda client: client.enrol(asker))
+    with stub([offer, *[busy] * 9]) as (url, _), pytest.raises(SetupError, match="does not answer"):
+        both.run(url, provider.verifier, lambda client: client.enrol(asker))
+    with stub([offer, (418, {}, b"?")]) as (url, _), pytest.raises(SetupError, match="not a service's"):
+        both.run(url, provider.verifier, lambda client: client.enrol(asker))
+    none = (200, {}, json.dumps({"origin": ORIGIN, "windows": [], "open": None}).encode())
+    with stub([none]) as (url, _), pytest.raises(SchemaError, match="no enrolment requests at the moment"):
+        both.run(url, provider.verifier, lambda client: client.enrol(asker))
+    with pytest.raises((NotSent, SetupError)):
+        both.run("http://127.0.0.1:9", provider.verifier, lambda client: client.enrol(asker))
+
+
+def test_the_commands_ask_list_approve_and_reject(asked: Served, book: EnrolmentBook, tmp_path: Path) -> None:
+    file, roster, key = (
+        tmp_path / "book" / "enrolments.sqlite",
+        tmp_path / "roster.json",
+        tmp_path / "provider.pub",
+    )
+    key.write_text(str(asked.parties.key.verifier))
+    askers = {name: account(tmp_path, name) for name in ("a", "b", "c", "d", "e")}
+
+    def ask(name: str, *more: str) -> Any:
+        done = run("account", "request", askers[name].directory, "--url", asked.service.url, "--provider", key,
+                   "--json", *more)  # fmt: skip
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    for name in askers:
+        assert ask(name) == {"account": name, "window": "w-2", "status": "pending", "reason": "", "seq": None}
+    Account.create(tmp_path / "thief", "e", "law")
+    assert (
+        run("account", "request", tmp_path / "thief", "--url", asked.service.url, "--provider", key).exit_code
+        == 0
+    )
+    listed = json.loads(run("enrolments", "list", file, "--json").stdout)["requests"]
+    assert [r["account"] for r in listed] == ["a", "b", "c", "d", "e", "e"]
+    assert "a: law, for w-2, key " in run("enrolments", "list", file).stdout
+    (tmp_path / "names").write_text("a\nb\n")
+    done = run("enrolments", "approve", file, "--from", tmp_path / "names", "--roster", roster, "--json")
+    assert json.loads(done.stdout) == {"approved": 2, "added": 2, "replaced": 0}, done.output
+    assert [line.account for line in load_roster(roster)] == ["a", "b"] and ask("a")["status"] == "approved"
+    done = run("enrolments", "reject", file, "--account", "c", "--because", "not one of ours", "--json")
+    assert json.loads(done.stdout) == {"rejected": 1}
+    assert (ask("c")["status"], ask("c")["reason"]) == ("rejected", "not one of ours")
+    for wrong, said in ((["--account", "z"], "no such request"), (["--account", "e"], "several requests are for one"),
+                        (["--account", "c"], "no such request")):  # fmt: skip
+        done = run("enrolments", "approve", file, "--roster", roster, *wrong)
+        assert done.exit_code == 2 and said in done.stderr
+    done = run("enrolments", "approve", file, "--all", "--roster", roster, "--json")
+    assert json.loads(done.stdout)["approved"] == 1  # whose is e?
+    own = askers["e"].roster_entry.key
+    assert (
+        json.loads(run("enrolments", "approve", file, "--key", own, "--roster", roster, "--json").stdout)[
+            "added"
+        ]
+        == 1
+    )
+    assert [line.key for line in load_roster(roster) if line.account == "e"] == [own]
+    # A key that replaces another, by who has the old one; and by who says that it is lost.
+    assert ask("a", "--rotate")["status"] == "pending"
+    assert (
+        json.loads(run("enrolments", "approve", file, "--account", "a", "--roster", roster, "--json").stdout)[
+            "replaced"
+        ]
+        == 1
+    )
+    assert "pending" not in run(
+        "enrolments", "list", file, "--status", "all", "--window", "w-2"
+    ).stdout.replace("pending", "", 1)
+    status = run("account", "status", asked.parties.accounts["law-1"].directory, "--url", asked.service.url,
+                 "--provider", key, "--json")  # fmt: skip
+    assert json.loads(status.stdout)["n"] == 64
+    assert (
+        run("enrolments", "list", roster).exit_code == 2
+        and run("enrolments", "list", tmp_path / "no").exit_code == 2
+    )
+    foreign = tmp_path / "foreign.sqlite"
+    with sqlite3.connect(foreign) as db:
+        db.execute("CREATE TABLE x (y)")
+    with pytest.raises(StoreError, match="no book"):
+        EnrolmentBook(foreign)
+
+
+def test_decisions_of_another_process_are_seen_and_survive(tmp_path: Path) -> None:
+    path = tmp_path / "book.sqlite"
+    request = request_of(account(tmp_path))
+    with EnrolmentBook(path) as service, EnrolmentBook(path) as provider:
+        service.take(request, 7, ["w-2"])
+        assert provider.decide([request], "approved") == 1 and provider.decide([request], "rejected") == 0
+        assert [k.request for k in service.due("w-2", 10)] == [request] and service.due("w-1", 10) == []
+        service.enrolled([(request, 5)])
+    with EnrolmentBook(path) as again:
+        kept = again.find(request.digest())
+        assert kept is not None and (kept.status, kept.seq, kept.received) == ("enrolled", 5, 7)
+        assert again.due("w-2", 10) == [] and path.stat().st_mode & 0o777 == 0o600
