@@ -24,7 +24,7 @@ from rag_audit.client.web import (
     too_large,
 )
 from rag_audit.encoding.canonical import Json
-from rag_audit.errors import OtherWindow, RequestRefused
+from rag_audit.errors import OtherWindow, RequestRefused, SignatureError
 from rag_audit.formats.enrolling import EnrolmentAnswer, EnrolmentOffer
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.requests import MAX_ANSWER_BYTES, Answer, SignedRequest
@@ -84,7 +84,7 @@ class AsyncClient:
 
         try:
             return await asyncio.to_thread(account.ask, where, text, self.provider, send, embedder=embedder)
-        except (OtherWindow, RequestRefused):
+        except (OtherWindow, RequestRefused, SignatureError):
             self._window = None
             raise
         except asyncio.CancelledError:

@@ -22,7 +22,7 @@ from rag_audit.client.web import (
     too_large,
 )
 from rag_audit.encoding.canonical import Json
-from rag_audit.errors import OtherWindow, RequestRefused
+from rag_audit.errors import OtherWindow, RequestRefused, SignatureError
 from rag_audit.formats.enrolling import EnrolmentAnswer, EnrolmentOffer
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.requests import MAX_ANSWER_BYTES, Answer, SignedRequest
@@ -86,7 +86,7 @@ class Client:
         where = window or self._window or self.publication()
         try:
             return account.ask(where, text, self.provider, self.send, embedder=embedder)
-        except (OtherWindow, RequestRefused):
+        except (OtherWindow, RequestRefused, SignatureError):
             self._window = None  # another window may be served by now
             raise
 

@@ -40,6 +40,7 @@ class Offers:
     """
 
     def __init__(self, directory: Path, witness: Witness) -> None:
+        self.folder = directory
         self._file, self._lock, self._witness = directory / OFFERS_FILE, directory / "offers.lock", witness
 
     def commitment(self, origin: str, window: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from rag_audit.client.asynchronous import AsyncClient
 from rag_audit.client.sync import Client
 from rag_audit.encoding.canonical import Json
-from rag_audit.errors import OtherWindow, RequestRefused, SetupError
+from rag_audit.errors import OtherWindow, RagAuditError, RequestRefused, SetupError, SignatureError
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import ListingRecord
@@ -73,7 +73,7 @@ class Source:
             window = self._window = self._window or client.publication()
             try:
                 answer = client.ask(self._party, question, window=window, embedder=self._embedder(window))
-            except (OtherWindow, RequestRefused) as exc:
+            except (OtherWindow, RequestRefused, SignatureError) as exc:
                 before, self._window = window, None
                 window = client.publication()
                 if not _moved(exc, before, window):
@@ -90,7 +90,7 @@ class Source:
                 answer = await client.ask(
                     self._party, question, window=window, embedder=self._embedder(window)
                 )
-            except (OtherWindow, RequestRefused) as exc:
+            except (OtherWindow, RequestRefused, SignatureError) as exc:
                 before, self._window = window, None
                 window = await client.publication()
                 if not _moved(exc, before, window):
@@ -126,7 +126,8 @@ class Source:
         return Found(document.text, {**fields, KEY: {**evidence.dump(), "position": document.position}})
 
 
-def _moved(refused: OtherWindow | RequestRefused, before: Publication, now: Publication) -> bool:
+def _moved(refused: RagAuditError, before: Publication, now: Publication) -> bool:
     """Whether a request was refused because another window is served by now, which signs its refusals for itself."""
-    over = isinstance(refused, OtherWindow) or refused.reason in OVER
+    over = isinstance(refused, OtherWindow | SignatureError)
+    over = over or (isinstance(refused, RequestRefused) and refused.reason in OVER)
     return over and before.opening_digest() != now.opening_digest()

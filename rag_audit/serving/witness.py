@@ -45,6 +45,7 @@ from rag_audit.serving.bodies import Bodies, Left, Unreadable
 from rag_audit.serving.limits import Limits
 from rag_audit.serving.logs import log, request_id
 from rag_audit.serving.statuses import RETRY_S
+from rag_audit.serving.witness_health import HEALTH, WitnessMetrics, unready
 
 MAX_WAITING = 64
 ROUTES = (ADD_CHECKPOINT, NONCE, OPENING, CLOSING, REVEAL)
@@ -89,6 +90,10 @@ class WitnessService:
     def __init__(self, witness: Witness, offers: Offers, providers: Sequence[Provider]) -> None:
         self._witness, self._offers = witness, offers
         self._providers = {p.origin: p for p in providers}
+
+    def unready(self) -> str | None:
+        """Why nothing would be cosigned now, or None."""
+        return unready(lambda: self._witness.last(""), self._offers.folder)
 
     def add_checkpoint(self, body: bytes) -> Response:
         """Cosign a later checkpoint of a window whose opening is cosigned."""
@@ -211,7 +216,11 @@ class WitnessApplication:
         calls = ((ADD_CHECKPOINT, service.add_checkpoint, MAX_SUBMISSION_BYTES),
                  (OPENING, service.opening, MAX_REQUEST_BYTES), (CLOSING, service.closing, MAX_REQUEST_BYTES),
                  (REVEAL, service.reveal, MAX_REQUEST_BYTES), (NONCE, service.nonce, 4096))  # fmt: skip
+        self.metrics = WitnessMetrics(lambda: self._waiting, MAX_WAITING)
+        self._service = service
         routes = [Route(path, self._endpoint(call, most), methods=["POST"]) for path, call, most in calls]
+        routes += [Route(path, endpoint) for path, endpoint in zip(
+            HEALTH, (self._alive, self._ready, self._metrics), strict=True)]  # fmt: skip
         self._app = Starlette(routes=routes, exception_handlers={HTTPException: _named})
         self._app.router.redirect_slashes = False
 
@@ -233,13 +242,31 @@ class WitnessApplication:
             await self._app(scope, receive, marked)
         except OSError:
             log.info("client left", extra={"fields": {"request_id": named}})
-        route = scope["path"] if scope["path"] in ROUTES else "other"
+        route = scope["path"] if scope["path"] in (*ROUTES, *HEALTH) else "other"
+        self.metrics.responses.labels(route, str(status)).inc()
         log.info("request", extra={"fields": {"request_id": named, "method": scope["method"],
                                               "route": route, "status": status}})  # fmt: skip
 
     def close(self) -> None:
         """End the thread once its job has ended."""
         self._thread.shutdown()
+
+    async def _alive(self, request: Request) -> Response:
+        return JSONResponse({"alive": True}, headers={"Cache-Control": "no-store"})
+
+    async def _ready(self, request: Request) -> Response:
+        """200 if a submission would be decided, else 503 with the reason."""
+        if self._waiting >= MAX_WAITING:
+            reason: str | None = "too many requests wait"
+        else:
+            loop = asyncio.get_running_loop()
+            reason = await loop.run_in_executor(self._thread, self._service.unready)
+        value = {"ready": True} if reason is None else {"ready": False, "reason": reason}
+        return JSONResponse(value, 200 if reason is None else 503, {"Cache-Control": "no-store"})
+
+    async def _metrics(self, request: Request) -> Response:
+        text, kind = self.metrics.page()
+        return Response(text, headers={"Content-Type": kind})
 
     def _endpoint(
         self, call: Callable[[bytes], Response], most: int

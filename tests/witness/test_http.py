@@ -275,6 +275,32 @@ def test_a_nonce_is_drawn_for_the_provider_only_and_not_without_end(
     assert asked.nonce("w2").status_code == 200
 
 
+def test_health_readiness_and_metrics_name_nobody(asked: Asked, log_key: SigningKey, tmp_path: Path) -> None:
+    assert asked.http.get("/healthz").json() == {"alive": True}
+    assert asked.http.get("/readyz").json() == {"ready": True}
+    ledger = started(log_key)
+    asked.open(ledger)
+    asked.add(ledger, 3, [])
+    asked.http.get("/nothing")
+    page = asked.http.get("/metrics")
+    lines = page.text.splitlines()
+    for route, status in ((OPENING, 200), (ADD_CHECKPOINT, 400), ("other", 404), ("/readyz", 200)):
+        assert f'rag_audit_witness_responses_total{{route="{route}",status="{status}"}} 1.0' in lines
+    assert "rag_audit_witness_requests_in_service 0.0" in lines
+    assert "rag_audit_witness_requests_in_service_limit 64.0" in lines
+    assert ORIGIN not in page.text and "w1" not in page.text
+    assert asked.http.post("/healthz").status_code == 405
+    state = tmp_path / "w.example" / "state.json"
+    state.rename(state.with_suffix(".gone"))
+    gone = asked.http.get("/readyz")
+    assert (gone.status_code, gone.json()["reason"]) == (503, "the witness's state cannot be read")
+    state.with_suffix(".gone").rename(state)
+    asked.server._served._waiting = 64  # type: ignore[attr-defined]
+    assert asked.http.get("/readyz").json()["reason"] == "too many requests wait"
+    assert asked.http.get("/healthz").status_code == 200
+    asked.server._served._waiting = 0  # type: ignore[attr-defined]
+
+
 def test_the_state_is_durable_before_the_answer(asked: Asked, log_key: SigningKey, tmp_path: Path) -> None:
     ledger = started(log_key)
     asked.open(ledger)
