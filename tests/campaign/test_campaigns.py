@@ -1,0 +1,131 @@
+"""The campaigns: a few cases each time, all of them in the full suite, and that they find what is put back."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_audit.errors import ExitCode
+from rag_audit.verify.verifier import Verdict
+from tests.campaign import native, verdicts
+
+ROOT = Path(__file__).resolve().parents[2]
+SEED = os.environ.get("RAG_AUDIT_CAMPAIGN_SEED", "1")
+"""Another seed is another campaign."""
+CASES = 100_000
+BUDGET_S = 3_000
+"""After so many seconds no further case begins, and the test says how many there were."""
+NATIVE_CASES = 20_000
+FUZZED_S = 60
+PARSERS = ("canonical", "notes", "keys", "proofs", "receipts", "trust", "toml", "windows", "entries", "policies", "messages",
+           "groth16", "bundles", "base64")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> verdicts.Campaign:
+    return verdicts.Campaign(tmp_path_factory.mktemp("verdicts"))
+
+
+def test_some_mutated_windows_end_in_verdicts(campaign: verdicts.Campaign) -> None:
+    ended = {campaign.case(f"default/{number}") for number in range(40)}
+    assert {"PASS", "FAIL", "MALFORMED", "error"} <= ended
+
+
+@pytest.mark.full
+def test_many_mutated_windows_end_in_verdicts() -> None:
+    ended, broken = verdicts.run(CASES, SEED, budget=BUDGET_S)
+    print(f"seed {SEED}: {sum(ended.values())} cases: {dict(ended)}")
+    assert broken == []
+    assert sum(ended.values()) > 1000
+
+
+def cases_until_broken(campaign: verdicts.Campaign, kind: str, most: int = 400) -> str:
+    for number in range(most):
+        try:
+            campaign.case(f"{kind}/{number}")
+        except verdicts.Broken as exc:
+            return str(exc)
+    return "nothing found"
+
+
+def test_a_pass_of_another_window_is_found(
+    campaign: verdicts.Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every check passes, whatever it finds."""
+    monkeypatch.setattr(verdicts, "KINDS", ("window",))
+    monkeypatch.setattr(Verdict, "passed", True)
+    assert "passes with" in cases_until_broken(campaign, "passes")
+
+
+def test_an_error_without_a_name_is_found(
+    campaign: verdicts.Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(value: Any, *, field: str) -> Any:
+        from rag_audit.formats import records
+
+        return records._ENTRY_TYPES[value["type"]].parse(value, field=field)
+
+    monkeypatch.setattr(verdicts, "KINDS", ("window",))
+    monkeypatch.setattr("rag_audit.verify.verifier.parse_entry", fault)
+    assert "Error" in cases_until_broken(campaign, "errors", 4000)
+
+
+def test_a_case_that_does_not_end_is_found(
+    campaign: verdicts.Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(files: Any) -> Verdict:
+        until = time.process_time() + 60
+        while time.process_time() < until:
+            try:
+                sum(range(1000))
+            except Exception:  # as a check's guard would
+                continue
+        return Verdict(ExitCode.PASS, (), {}, ())
+
+    monkeypatch.setattr(verdicts, "LIMIT", 0.2)
+    monkeypatch.setattr(campaign, "verify", endless)
+    assert "took more than" in cases_until_broken(campaign, "late")
+
+
+def test_some_files_through_the_native_core() -> None:
+    done = subprocess.run([sys.executable, "-m", "tests.campaign.native", "--cases", "4"], cwd=ROOT,
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("refused") == 11
+
+
+@pytest.mark.full
+def test_many_files_through_the_native_core() -> None:
+    command = [sys.executable, "-m", "tests.campaign.native", "--cases", str(NATIVE_CASES), "--seed", SEED]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_changed_proof_that_holds_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign = native.Campaign(tmp_path)
+    monkeypatch.setattr("rag_audit._native.groth16_verify", lambda *_: True)
+    monkeypatch.setattr("rag_audit._native.groth16_verify_batch", lambda *_: [])
+    with pytest.raises(native.Broken, match="a changed proof holds"):
+        for number in range(20):
+            campaign.case(f"1/groth16_proof/{number}")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("parser", PARSERS)
+def test_a_parser_is_fuzzed_by_coverage(parser: str, tmp_path: Path) -> None:
+    if importlib.util.find_spec("atheris") is None:
+        pytest.skip("atheris is not installed (requirements/fuzz.txt)")
+    command = [sys.executable, "-m", "tests.campaign.parsers", parser, f"-max_total_time={FUZZED_S}", "-max_len=4096",
+               "-timeout=10", f"-artifact_prefix={tmp_path}/"]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", check=False)
+    found = "\n".join(line for line in done.stderr.splitlines() if not line.startswith("#"))
+    assert done.returncode == 0, f"{found}\n{[p.read_bytes() for p in tmp_path.iterdir()]}"
+    assert "Done" in done.stderr
