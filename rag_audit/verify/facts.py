@@ -10,7 +10,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rag_audit.encoding.canonical import sha256
+from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, sha256
 from rag_audit.errors import RagAuditError, SignatureError
 from rag_audit.formats.chain import ClosedWindow
 from rag_audit.formats.records import DrandBeacon, PreviousWindow
@@ -64,7 +64,7 @@ def facts_of(case: Case, inputs: Inputs) -> Facts:
         tenants=_tenants(case),
         require=case.trust.require,
         vouching=_vouching(case),
-        counts=_counts(case, inputs),
+        counts=_counts(case),
         events=_events(case),
         activity=_activity(case),
         chain=_chain(case),
@@ -179,7 +179,7 @@ def _vouching(case: Case) -> Vouching:
     )
 
 
-def _counts(case: Case, inputs: Inputs) -> Counts:
+def _counts(case: Case) -> Counts:
     figures, tallies = case.figures, case.tallies
     asked = Counter((q.tenant, q.account) for q in case.queries)
     spread = Counter((tenant, queries) for (tenant, _), queries in asked.items())
@@ -190,7 +190,7 @@ def _counts(case: Case, inputs: Inputs) -> Counts:
         asked=tallies.get("asked"),
         proved=figures.get("proved", 0),
         proofs=len(case.file.proofs),
-        receipts_handed_in=len(inputs.receipts) or len(case.receipts) + len(case.unread),
+        receipts_handed_in=len(case.receipts) + len(case.unread),
         receipts_accepted=tallies.get("receipts_accepted", 0),
         receipts_agreeing=tallies.get("receipts_agreeing", 0),
         receipts_independent=figures.get("receipts", 0),
@@ -222,7 +222,9 @@ def _events(case: Case) -> list[Event]:
     found: list[Event] = []
 
     def happened(kind: str, at: int | None, words: str) -> None:
-        if at is not None:
+        if (
+            at is not None and at <= MAX_SAFE_INTEGER
+        ):  # a note may bear any time, and no check reads it as a date
             found.append(Event.parse({"kind": kind, "at": at, "words": words}, field="event"))
 
     happened("opening-quorum", _quorum_at(case, "opening.signature"), f"{names} had cosigned the commitments")

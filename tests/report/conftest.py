@@ -19,6 +19,7 @@ from rag_audit.verify.verifier import Verdict, verify_window
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs/examples"
 NOW = 1_800_010_000_000
 """After the example's end, in 2027."""
+TIGHT: dict[str, Any] = {"max_epsilon": "1", "min_k_max": 9, "max_theta": None, "min_receipts": 5}
 OUTCOMES = ("PASS", "PASS-SAMPLED", "PASS-INTEGRITY", "FAIL", "UNDECIDED", "UNMET")
 
 
@@ -61,10 +62,21 @@ def verdicts() -> dict[str, Verdict]:
         "PASS-INTEGRITY": _of_integrity(passed),
         "FAIL": verify(_another_root),
         "UNDECIDED": verify(_no_proof),
-        "UNMET": verify(max_epsilon="1", min_k_max=9, max_theta=None, min_receipts=5),
+        "UNMET": verify(**TIGHT),
     }
 
 
 @pytest.fixture(scope="session")
 def reports(verdicts: dict[str, Verdict]) -> dict[str, Report]:
     return {name: report_of(verdict, now=NOW, version="0") for name, verdict in verdicts.items()}
+
+
+def sampled_reports() -> dict[str, Report]:
+    """The reports that docs/report.md shows, as of a day after the example's window."""
+    at = 1_800_086_400_000
+    words = ("rag-audit", "verify", "window.json", "--trust", "trust.toml", "--receipts", "receipts")
+    passed = verify_window(
+        EXAMPLES / "window.json", trust=EXAMPLES / "trust.toml", receipts=[EXAMPLES / "receipts"]
+    )
+    made = {"passed": passed, "failed": verify(_another_root), "unmet": verify(**TIGHT)}
+    return {name: report_of(v, now=at, version="0.1.0", command=words) for name, v in made.items()}

@@ -50,7 +50,10 @@ QUESTIONS: dict[str, Callable[[Report], list[str]]] = {
         "d1: that committed vectors come from the documents' texts is declared",
     ],
     "what does retrieval lose?": lambda r: [
-        "retrieval law and medicine: every score carries noise of 1.0308 times what one document can move it"
+        "retrieval law and medicine: every score carries noise of 1.0308 times what one document can move it",
+        "measured on public collections (docs/study.md) with sigma/Delta 0.25: 10.7 to 29.7 % of questions find their"
+        " passage among five, 56.5 to 92.2 % without",
+        "with sigma/Delta 4.03: 0.0 to 0.2 % of questions",
     ],
     "what is outside?": lambda r: [
         "outside what a listed position holds (a passage that is handed out is seen), what a model writes from it,"
@@ -179,6 +182,12 @@ def test_a_window_that_failed_has_no_figure(reports: dict[str, Report]) -> None:
             "trust.max_epsilon        12.39", ""
         ).replace("max_epsilon        12.39", "")
         assert "privacy      nothing is established" in text
+
+
+def test_a_file_that_the_provider_did_not_sign_is_not_held_against_it(reports: dict[str, Report]) -> None:
+    said = "fetch it again before you hold any of it against the provider"
+    assert said in " ".join(render(reports["FAIL"]).split())
+    assert not [n for n in ("UNDECIDED", "UNMET") if said in " ".join(render(reports[n]).split())]
 
 
 def test_numbers_in_words_stay_upper_bounds() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
-from rag_audit.verify.report.model import Report, Requirement
+from rag_audit.verify.report.model import Measured, Report, Requirement
 from rag_audit.verify.report.parts import TenantReport
 from rag_audit.verify.report.requirements import nearest
 from rag_audit.verify.words import counted, listed
@@ -169,16 +169,27 @@ def retrieval_words(report: Report) -> list[str]:
     for r in report.retrieval:
         by_words.setdefault(r.words, []).append(r.tenant)
     lines = [f"{listed(tenants[:6])}: {words}" for words, tenants in by_words.items()]
-    lines += [m for m in dict.fromkeys(_measured(report))]
+    lines += _measured(report)
     return lines
 
 
 def _measured(report: Report) -> list[str]:
+    """The measured settings nearest to this window's, each with the range over the collections."""
+    by_setting: dict[str, list[Measured]] = {}
+    for r in report.retrieval:
+        for m in r.measured:
+            if m not in by_setting.setdefault(m.setting, []):
+                by_setting[m.setting].append(m)
     return [
-        f"measured on {m.collection} with {m.setting}: {m.found} % of questions find their passage, {m.exact} % without"
-        for r in report.retrieval
-        for m in r.measured
+        f"measured on public collections (docs/study.md) with {setting}: {_range([m.found for m in found])} % of"
+        f" questions find their passage among five, {_range([m.exact for m in found])} % without"
+        for setting, found in by_setting.items()
     ]
+
+
+def _range(values: list[str]) -> str:
+    ordered = sorted(values, key=float)
+    return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
 
 
 def handed_out(tenant: TenantReport, queries: int) -> tuple[float, float]:

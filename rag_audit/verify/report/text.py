@@ -109,6 +109,11 @@ def _decided(report: Report, failed: list[CheckLine], paint: _Paint) -> list[str
             lines.append(f"    Read: {check.explanation.section}")
     for check in deciding[_SHOWN:]:
         lines.append(f"  {check.outcome} {check.id}: found {shortened(check.found)}")
+    if {"ledger.root", "ledger.size"} & {c.id for c in failed} and len(failed) > 1:
+        lines += wrapped(
+            "The file is not what the provider signed, so what else did not pass may follow from that: fetch it again"
+            " before you hold any of it against the provider."
+        )
     if others := len(failed) - len(deciding):
         lines.append(
             f"  {counted(others, 'other check')} did not pass either, and decided nothing: see below"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_audit.verify.report.model import Figures, Retrieval, Weakness
+from rag_audit.verify.report.model import Figures, Measured, Retrieval, Weakness
 from rag_audit.verify.report.parts import Counts, TenantReport, Vouching
 from rag_audit.verify.words import counted, listed
 
@@ -66,7 +66,30 @@ def weaknesses_of(
 
 def retrieval_of(tenants: list[TenantReport]) -> list[Retrieval]:
     """What each tenant's mechanism costs its readers."""
-    return [Retrieval(tenant=t.tenant, words=_cost(t), measured=[]) for t in tenants]
+    return [Retrieval(tenant=t.tenant, words=_cost(t), measured=_measured(t)) for t in tenants]
+
+
+def _measured(tenant: TenantReport) -> list[Measured]:
+    """What questions found on public collections under the measured settings on either side of the tenant's."""
+    from rag_audit.verify.page.study import settings_of, strength, study
+
+    own = tenant.sigma_over_delta if tenant.mechanism == "noise" else tenant.keep
+    if own is None:
+        return []
+    settings = sorted(settings_of(tenant.mechanism), key=strength)
+    weaker = [s for s in settings if strength(s) <= float(own)]
+    stronger = [s for s in settings if strength(s) >= float(own)]
+    found = []
+    near = [*weaker[-1:], *(s for s in stronger[:1] if s not in weaker[-1:])]
+    for s in near:
+        named = (
+            f"sigma/Delta {s.sigma_over_delta}" if s.sigma_over_delta else f"{s.keep} of the positions kept"
+        )
+        found += [
+            Measured(collection=c.name, setting=named, exact=c.exact, found=s.found[c.name][0])
+            for c in study().collections
+        ]
+    return found
 
 
 def _cost(tenant: TenantReport) -> str:

@@ -1,0 +1,62 @@
+"""The sample outputs of docs/report.md, from the worked example.
+
+python -m tests.report.samples    write them
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from pathlib import Path
+
+from rag_audit.verify.report import junit, sarif, text, vsa
+from rag_audit.verify.report.model import Report
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/report.md"
+BLOCK = re.compile(
+    r"<!-- report: (?P<name>[a-z]+) -->\n```(?P<language>[a-z]+)\n(?P<body>.*?)```\n", re.DOTALL
+)
+
+
+def blocks(passed: Report, failed: Report, unmet: Report) -> dict[str, str]:
+    """The text of every block by its name."""
+    said = text.render(failed)
+    log = sarif.value(unmet)
+    assert isinstance(log, dict)
+    result = json.loads(json.dumps(log))["runs"][0]["results"][1]
+    case = next(
+        c for c in ET.fromstring(junit.render(unmet)).iter("testcase") if c.get("name") == result["ruleId"]
+    )
+    case.tail = None
+    ET.indent(case)
+    statement = json.loads(vsa.render(passed))
+    del statement["predicate"][vsa.EXTENSION]
+    return {
+        "passed": text.render(passed).partition("\nnotes\n")[0],
+        "failed": said[: said.index("\nprivacy ")],
+        "sarif": json.dumps(result, indent=1) + "\n",
+        "junit": ET.tostring(case, encoding="unicode") + "\n",
+        "vsa": json.dumps(statement, indent=1) + "\n",
+    }
+
+
+def filled(page: str, made: Mapping[str, str]) -> str:
+    """The page with every marked block as `made` has it."""
+
+    def block(match: re.Match[str]) -> str:
+        return f"<!-- report: {match['name']} -->\n```{match['language']}\n{made[match['name']]}```\n"
+
+    return BLOCK.sub(block, page)
+
+
+def main() -> None:
+    """Write the blocks."""
+    from tests.report.conftest import sampled_reports
+
+    PAGE.write_text(filled(PAGE.read_text(), blocks(**sampled_reports())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""Every window of vectors/windows has a report, and its faces agree: nothing that a file holds costs a verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rag_audit.cli.reports import FORMATS
+from rag_audit.verify.report.build import report_of
+from rag_audit.verify.report.faces import face
+from rag_audit.verify.verifier import Verdict
+from tests.report.conftest import NOW
+from tests.report.test_faces import of_json, of_junit, of_sarif, of_text
+from tests.simulate.cases import run
+
+WINDOWS = Path(__file__).resolve().parents[2] / "vectors/windows"
+CASES = sorted(path.parent.name for path in WINDOWS.glob("*/case.json"))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", CASES)
+def test_a_window_s_faces_agree(name: str) -> None:
+    case = json.loads((WINDOWS / name / "case.json").read_text())
+    verdict = run(case, WINDOWS / name)
+    if not isinstance(verdict, Verdict):
+        assert case["expect"]["verdict"] is None
+        return
+    report = report_of(verdict, now=NOW)
+    assert (report.outcome, report.exit_code) == (case["expect"]["verdict"], case["expect"]["exit_code"])
+    faces = {kind: face(report, kind, checks=True) for kind in FORMATS}
+    said = of_json(faces["json"])
+    assert said.not_passed == case["expect"]["not_passed"]
+    assert of_text(faces["text"]) == of_sarif(faces["sarif"]) == of_junit(faces["junit"]) == said
+    assert report.line.split()[0] in faces["html"]
+    assert all(line.isprintable() for text in faces.values() for line in text.split("\n"))
+
+
+def test_there_are_windows() -> None:
+    assert len(CASES) > 200
