@@ -197,6 +197,7 @@ def _named(public: Path, window: Publication) -> tuple[str, bytes, int, Sequence
               help="a provider's origin and key: cosign its windows, reveal nothing")  # fmt: skip
 def serve(directory: Path, http: str, trusts: tuple[Path, ...], logs: tuple[str, ...]) -> None:
     """Answer providers over HTTP: C2SP's add-checkpoint, and the extension of docs/witnesses.md."""
+    from rag_audit.parties.provider.service import stopped_by_signal
     from rag_audit.parties.witness_offers import Offers
     from rag_audit.serving.limits import Limits
     from rag_audit.serving.logs import forget_lines, log_lines
@@ -222,7 +223,7 @@ def serve(directory: Path, http: str, trusts: tuple[Path, ...], logs: tuple[str,
     app = WitnessApplication(
         WitnessService(member, Offers(directory, member), providers), limits, _report_fault
     )
-    with Server(app, listening, limits) as server:
+    with stopped_by_signal(), Server(app, listening, limits) as server:
         say(f"witness {member.vkey.name} listens on {server.url}")
         handler = log_lines()
         try:
