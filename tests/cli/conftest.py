@@ -8,7 +8,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,12 +52,7 @@ class Shell:
         self, *arguments: object, stdin: str | None = None, traced: bool = False, **environment: str
     ) -> subprocess.CompletedProcess[str]:
         words = list(map(str, arguments))
-        settings = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(CLOCK), str(Path(__file__).parents[2])]),
-            "TESTS_CLOCK_AHEAD": str(self.clock),
-            **environment,
-        }
+        settings = {**self._environment(), **environment}
         if not traced and not environment:
             done = forked.run(words, cwd=self.root, stdin=stdin or "", environment=settings, timeout=TIMEOUT)
             assert "Traceback" not in done.stderr, done.stderr
@@ -89,6 +87,30 @@ class Shell:
                 self.opened.add((self.root / name).resolve())
             log.unlink()
         return done
+
+    def _environment(self) -> dict[str, str]:
+        path = os.pathsep.join([str(CLOCK), str(Path(__file__).parents[2])])
+        return {**os.environ, "PYTHONPATH": path, "TESTS_CLOCK_AHEAD": str(self.clock)}
+
+    @contextmanager
+    def serving(self) -> Iterator[tuple[str, str]]:
+        """The window's service, forked too, as `query` is told of it; `--provider-dir` starts one anew for each
+        question."""
+        streams = Path(tempfile.mkdtemp(dir=self.root))
+        (streams / "in").touch()
+        arguments = ["serve", "window", "--socket", "socket"]
+        process = forked.start(arguments, self.root, streams, self._environment())
+        try:
+            said = ""
+            while "listening on" not in said:
+                assert process.is_alive(), said
+                time.sleep(0.01)
+                said = (streams / "err").read_text() if (streams / "err").exists() else ""
+            yield "--socket", "socket"
+        finally:
+            process.terminate()
+            process.join(TIMEOUT)
+            (self.root / "socket").unlink(missing_ok=True)
 
     def ok(self, *arguments: object, **options: Any) -> str:
         """Run, expect success, give the standard output."""
@@ -168,9 +190,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         sh.ok("witness", "beacon", name, public, "--trust", "verifier/trust.toml")
     assert sh.value("open", "window", traced=True)["status"] == "active"
     sh.put_forward(LEAD_SECONDS + 1)
-    for account, tenant in ACCOUNTS.items():
-        sh.ok("query", QUESTIONS[tenant][0], "--account", f"accounts/{account}", "--window", public,
-              "--provider", "provider/key.pub", "--provider-dir", "window")  # fmt: skip
+    sh.ok(*question("law-1", "law", 0), "--provider-dir", "window")
+    with sh.serving() as there:
+        sh.ok(*question("medicine-1", "medicine", 0), *there)
     enrol_late(sh)
     assert sh.value("close", "window", traced=True)["status"] == "closed"
     for name in WITNESSES:
@@ -187,6 +209,12 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     return sh
 
 
+def question(account: str, tenant: str, number: int) -> Sequence[str]:
+    """An account's question, but for where it goes."""
+    return ("query", QUESTIONS[tenant][number], "--account", f"accounts/{account}", "--window", "window/public",
+            "--provider", "provider/key.pub")  # fmt: skip
+
+
 def enrol_late(sh: Shell) -> None:
     """One more account: its own entry, cosigned, its own beacon, and then a query."""
     line = sh.ok("account", "new", f"accounts/{LATE}", "--id", LATE, "--tenant", "law")
@@ -196,14 +224,15 @@ def enrol_late(sh: Shell) -> None:
         (sh.root / f"{name}.late").write_text(sh.ok("witness", "nonce", name))
         nonces += ["--witness", f"{name}.late"]
     sh.ok("enrol", "window", f"{LATE}.line", *nonces, traced=True)
-    ask = ["query", QUESTIONS["law"][1], "--account", f"accounts/{LATE}", "--window", "window/public",
-           "--provider", "provider/key.pub", "--provider-dir", "window"]  # fmt: skip
-    assert sh.fails(2, "RequestRefused", *ask)["field"] == "provider"
+    ask = question(LATE, "law", 1)
+    with sh.serving() as there:
+        assert sh.fails(2, "RequestRefused", *ask, *there)["field"] == "provider"
     for step in ("cosign", "beacon"):
         for name in WITNESSES:
             sh.ok("witness", step, name, "window/public", "--trust", "verifier/trust.toml")
     sh.ok("open", "window", traced=True)
-    sh.ok(*ask)
+    with sh.serving() as there:
+        sh.ok(*ask, *there)
 
 
 def arguments(window: str = "window/public/window.json") -> Sequence[object]:
