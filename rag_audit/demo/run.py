@@ -40,6 +40,8 @@ WITNESSES = ("witness-a", "witness-b")
 ACCOUNTS_A_TENANT = 2
 QUERIES = 16
 EAGER = 1
+PAGE = "report.html"
+"""The verdict as a page, in the verifier's folder."""
 COSIGNED_IN = 5
 """The window opens this many times the duration of the slowest small command so far after it is dated."""
 LEAST_LEAD_S = 5
@@ -82,6 +84,8 @@ def run_demo(directory: Path, *, docs: Path | None, keep: bool) -> int:
             replace(q, tenant=tenant) for q in load_questions(blind=True) for tenant in (WHOLE, LISTED)
         ]
     _summary(demo, policy, embedder, tenants, sets)
+    say(f"\n{demo.verifier / PAGE}")
+    say("The page says in plain words what was proved of the window and what was not; any browser opens it.")
     return code if caught else int(ExitCode.FAIL)
 
 
@@ -298,6 +302,10 @@ def _verify(demo: Demo) -> int:
         demo.verifier / "trust.toml",
         "--receipts",
         demo.verifier / "receipts",
+        "--format",
+        "html",
+        "--output",
+        demo.verifier / PAGE,
         expect=(0, 1, 2, 3),
     )
     say(done.stdout.rstrip())

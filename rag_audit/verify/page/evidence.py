@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 
 from rag_audit import accounting
@@ -262,10 +261,7 @@ def _mechanisms(report: Report) -> Iterator[str]:
 def again(report: Report) -> Html:
     """How anybody repeats the verification: the files by their digests, and the command."""
     filing, w = report.filing, report.window
-    command = (
-        " ".join(shlex.quote(word) for word in filing.command)
-        or "rag-audit verify window.json --trust trust.toml"
-    )
+    command = " ".join(filing.command) or "rag-audit verify window.json --trust trust.toml"
     trust = next((i.sha256 for i in filing.inputs if i.role == "trust"), None)
     rows: list[list[Child]] = [
         [i.role, clip(i.name, 120), tag("code", i.sha256) if i.sha256 else "not a file"]

@@ -9,7 +9,8 @@ from rag_audit.verify.page.markup import Child, Html, clip, join, tag
 from rag_audit.verify.report.model import Report
 from rag_audit.verify.words import counted
 
-MOST_CHARTS = 3
+PROMISED = "These charts show what the policy promises. Nothing shows that the provider kept to it."
+MOST_CHARTS = 4
 """Mechanisms with charts of their own; a window may have as many as tenants."""
 
 
@@ -22,6 +23,7 @@ def privacy(report: Report) -> Html:
         tag(
             "section",
             tag("h2", "How much a group of accounts can learn"),
+            tag("p", PROMISED, class_="warning") if report.figures.standing == "not-established" else None,
             _epsilon_words(report),
             [_epsilon(report, p, several, i) for i, p in enumerate(shown)],
             _rest(groups),
@@ -92,7 +94,7 @@ def _epsilon(report: Report, p: Protection, several: bool, index: int) -> Html:
     else:
         ticks = [(float(k), f"{k}") for k in range(1, most + 1)]
         x = Axis("accounts that pool what they were handed", 0.5, most + 0.5, ticks)
-    y = charts.from_zero("ε", high)
+    y = charts.from_zero("ε", 1.12 * high)  # with room for the last point's label
     at = {k: eps for k, eps, _ in named}
     description = (
         f"Epsilon rises from {charts.number_text(points[0][1])} for one account to {charts.number_text(high)}"
@@ -178,8 +180,7 @@ def _test(report: Report, p: Protection, several: bool, index: int) -> Html:
     )
     mark = Mark(0.01, own.at_one_percent, f"at 1 %: {words.in_hundred(own.at_one_percent)}")
     rows: list[list[Child]] = [
-        [name, *(words.share_text(_at(test, rate)) for rate in (0.01, 0.05, 0.1, 0.5))]
-        for name, test in chosen
+        [name, *(words.at_most(_at(test, rate)) for rate in (0.01, 0.05, 0.1, 0.5))] for name, test in chosen
     ]
     return join(
         _whose(p, several),

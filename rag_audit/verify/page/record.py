@@ -14,6 +14,7 @@ from rag_audit.verify.words import counted, instant
 MOST_ROWS = 40
 """Rows of a table, of which a window file could make any number."""
 CLIP = 300
+MOST_PARTS = 12
 NUMBERED = ("opens", "beacon", "first-query", "last-query", "closing", "closes")
 """The instants that the picture of a window's queries may mark."""
 
@@ -67,8 +68,8 @@ def _activity(report: Report) -> Html | None:
     activity = report.timeline.activity
     if activity is None or not activity.counts or activity.end <= activity.start:
         return None
-    span, most = activity.end - activity.start, max(activity.counts)
-    width = span / len(activity.counts)
+    span, counts = activity.end - activity.start, _parts(activity.counts)
+    most, width = max(counts), span / len(counts)
     unit, name = next(
         (u, n)
         for u, n in (
@@ -83,21 +84,19 @@ def _activity(report: Report) -> Html | None:
     whole = charts.from_zero(f"{name} after the beginning", span / unit)
     x = Axis(whole.label, 0, whole.high, whole.ticks)
     y = charts.from_zero("queries", max(most, 4))
-    bars = [
-        (i * width / unit, (i + 1) * width / unit, count) for i, count in enumerate(activity.counts) if count
-    ]
+    bars = [(i * width / unit, (i + 1) * width / unit, count) for i, count in enumerate(counts) if count]
     rules = [
         Rule((e.at - activity.start) / unit, e.kind)
         for e in report.timeline.events
         if e.kind in ("opens", "closes") and e.at is not None and activity.start < e.at <= activity.end
     ]
     sentence = (
-        f"Queries from {instant(activity.start)} on, in {len(activity.counts)} parts of"
+        f"Queries from {instant(activity.start)} on, in {len(counts)} parts of"
         f" {_elapsed(math.ceil(width))}: at most {counted(most, 'query', 'queries')} in one of them."
     )
     rows: list[list[Child]] = [
         [f"{charts.number_text(i * width / unit)} to {charts.number_text((i + 1) * width / unit)}", count]
-        for i, count in enumerate(activity.counts)
+        for i, count in enumerate(counts)
         if count
     ]
     return tag(
@@ -113,6 +112,12 @@ def _activity(report: Report) -> Html | None:
             charts.table("Queries by part of the window", [name, "queries"], rows[:MOST_ROWS]),
         ),
     )
+
+
+def _parts(counts: list[int]) -> list[int]:
+    """Counts in few parts, since each that is not empty takes a line of the table."""
+    together = math.ceil(len(counts) / MOST_PARTS)
+    return [sum(counts[i : i + together]) for i in range(0, len(counts), together)]
 
 
 def _by_account(report: Report) -> Html | None:

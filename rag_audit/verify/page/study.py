@@ -145,6 +145,6 @@ def differences(report: Report, protection: Protection) -> list[tuple[str, str, 
         ("positions", f"{min(sizes):,} to {max(sizes):,}", f"{t.capacity:,}", min(sizes) <= t.capacity <= max(sizes)),
     ]  # fmt: skip
     if t.mechanism != "listing":
-        rows.append(("scores", f"{window[0]} to {window[1]}", f"{t.score_lo} to {t.score_hi}",
+        rows.append(("scores", f"{window[0]:,} to {window[1]:,}", f"{t.score_lo:,} to {t.score_hi:,}",
                      window == [t.score_lo, t.score_hi]))  # fmt: skip
     return [(what, there, here) for what, there, here, same in rows if not same]

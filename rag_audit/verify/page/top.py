@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rag_audit.verify.page import words
+from rag_audit.verify.page.curves import protections
 from rag_audit.verify.page.markup import Html, clip, tag
 from rag_audit.verify.report.model import CheckLine, Report
-from rag_audit.verify.words import counted, day, instant, listed
+from rag_audit.verify.words import counted, day, instant
 
 OUTCOMES = {
     "PASS": ("pass", "Every check passed, and everything that the reader's trust file asks for is met."),
@@ -28,6 +29,7 @@ OUTCOMES = {
 """By outcome: its colour, and its meaning in a sentence."""
 MOST_SHOWN, MOST_EXPLAINED = 12, 4
 """Checks that are shown one by one, and those of them that are explained; alike ones of several tenants are once."""
+MOST_MECHANISMS = 4
 CLIP = 600
 
 
@@ -42,7 +44,7 @@ def masthead(report: Report) -> Html:
             "p",
             "Window ",
             tag("strong", clip(w.window, 128)),
-            f", {day(w.opens_at)} to {day(w.closes_at)}. Verified on {instant(filing.verified_at)} with"
+            f", {day(w.opens_at)} to {day(w.closes_at)}. Verified on {instant(filing.verified_at // 1000 * 1000)} with"
             f" rag-audit {filing.version}.",
             class_="dateline",
         ),
@@ -53,6 +55,7 @@ def masthead(report: Report) -> Html:
 def verdict(report: Report) -> Html:
     """The verdict in a word, a sentence and three figures."""
     colour, meaning = OUTCOMES[report.outcome]
+    promised = "Only promised: " if report.figures.standing == "not-established" else None
     return tag(
         "section",
         tag("h2", tag("span", "Verdict: ", class_="quiet"), report.outcome),
@@ -69,10 +72,10 @@ def verdict(report: Report) -> Html:
         tag(
             "dl",
             [
-                tag("div", tag("dt", name), tag("dd", tag("strong", value), " ", meaning))
+                tag("div", tag("dt", promised, name), tag("dd", tag("strong", value), " ", meaning))
                 for name, value, meaning in figures(report)
             ],
-            class_="figures",
+            class_="figures many" if len(protections(report)) > 1 else "figures",
         ),
         [
             tag(
@@ -91,43 +94,28 @@ def verdict(report: Report) -> Html:
 
 
 def figures(report: Report) -> Iterator[tuple[str, str, str]]:
-    """The verdict's figures: name, value, and what it means."""
+    """The verdict's figures: name, value, and what it means. Mechanisms that differ have a figure each."""
     f = report.figures
-    pooled = f"{words.accounts(f.k_max)} with {counted(f.n, 'query', 'queries')} each"
+    groups = protections(report)
+    shown = groups[:MOST_MECHANISMS]
     if f.eps is None:
-        yield "Epsilon", "not computed", "because a check before it could not be decided."
-    elif f.eps == "inf":
-        yield (
-            "Epsilon",
-            "none",
-            "The answers have no bound on what they show of a document that was handed out.",
-        )
+        yield "Epsilon (ε)", "not computed", "because a check before it could not be decided."
+    elif len(groups) == 1 and f.eps != "inf":
+        yield _epsilon(report, f"Epsilon (ε) for {_pooled(report)}", f.eps)
     else:
-        eps = float(f.eps)
-        yield (
-            f"Epsilon (ε) for {pooled}",
-            f.eps,
-            f"This is {words.strength(eps)}. Which passages were chosen for them changes the odds that one"
-            f" particular document is in the index by a factor of at most {words.factor(eps)}:"
-            f" {words.belief(eps)}.",
-        )
-    if (
-        f.eps is not None
-        and f.eps != "inf"
-        and float(f.delta) > 0
-        and any(t.mechanism == "noise" for t in report.tenants)
-    ):
-        yield (
-            "Delta (δ)",
-            f"at most {words.one_in(float(f.delta))}",
-            "is the probability with which epsilon may be exceeded.",
-        )
+        for protection in shown:
+            eps = protection.first.eps or "inf"
+            whose = f"{words.some([clip(t, 60) for t in protection.tenants], 3)}, {protection.mechanism}"
+            yield _epsilon(report, f"{whose}: epsilon (ε) for {_pooled(report)}", eps)
+    if f.eps is not None and any(p.mechanism == "noise" and p.first.eps != "inf" for p in shown):
+        chance = f"at most {words.one_in(float(f.delta))}"
+        yield "Delta (δ)", chance, "is the probability with which the epsilon of noise may be exceeded."
     if f.odds_unlisted is not None:
         yield (
-            "Documents handed to none of them",
+            "Documents that were handed to nobody",
             f"factor {f.odds_unlisted}",
-            "is the most by which the odds change that such a document is there, for any number of accounts."
-            " It is no epsilon.",
+            "is the most by which the odds change that such a document is there, for any number of accounts. It is no"
+            " epsilon.",
         )
     if f.tpr_at_fpr_1pct is not None:
         yield (
@@ -135,6 +123,26 @@ def figures(report: Report) -> Iterator[tuple[str, str, str]]:
             f"at most {words.in_hundred(float(f.tpr_at_fpr_1pct))}",
             "documents that are there, if it may wrongly report 1 in 100 of those that are not.",
         )
+
+
+def _pooled(report: Report) -> str:
+    f = report.figures
+    return f"{words.accounts(f.k_max)} with {counted(f.n, 'query', 'queries')} each"
+
+
+def _epsilon(report: Report, name: str, eps: str) -> tuple[str, str, str]:
+    if eps == "inf":
+        meaning = (
+            "Whoever is handed a document knows that it is there, and nothing bounds what lists show of it."
+        )
+        return name, "none", meaning
+    value = float(eps)
+    return (
+        name,
+        eps,
+        f"This is {words.strength(value)}. Which passages were chosen for them changes the odds that one particular"
+        f" document is in the index by a factor of at most {words.factor(value)}: {words.belief(value)}.",
+    )
 
 
 def scope(report: Report) -> Html:
@@ -292,7 +300,7 @@ def _shown(check: CheckLine, *, explain: bool) -> Html:
             ("passing means", e.means),
             ("so now", e.failed),
             *lines,
-            ("an honest cause", listed(e.honest_causes)),
+            ("an honest cause", "; or ".join(e.honest_causes)),
             ("ask", e.ask),
             ("more", e.section),
         ]

@@ -58,16 +58,19 @@ def one_in(probability: float) -> str:
 
 
 def in_hundred(share: float) -> str:
-    """A share as ``52 in 100``, rounded up."""
-    if share >= 1:
-        return "100 in 100"
-    if share > 0.99:
-        return f"{math.ceil(10_000 * share - 1e-9) / 100:g} in 100"
-    return (
-        f"{math.ceil(100 * share - 1e-9)} in 100"
-        if share >= 0.02
-        else f"{math.ceil(1000 * share - 1e-9) / 10:g} in 100"
-    )
+    """A share as ``52 in 100``, rounded up to three digits."""
+    return f"{_up(share):g} in 100"
+
+
+def at_most(share: float) -> str:
+    """A share as ``52 %``, rounded up to three digits."""
+    return f"{_up(share):g} %"
+
+
+def _up(share: float) -> float:
+    """A share in hundredths, rounded up: to tenths from 10 on and to hundredths below and near the whole."""
+    parts = 10 if 0.1 <= share <= 0.99 else 100
+    return min(math.ceil(100 * parts * share - 1e-9) / parts, 100.0)
 
 
 def accounts(count: int) -> str:
