@@ -50,11 +50,16 @@ class Plan:
             click.echo(json_text(verdict.as_json()))
             if not self.files:
                 return
-        report = report_of(verdict, command=tuple(command))
-        colour = coloured()
-        if self.printed != OBJECT:
-            text = face(report, self.printed, checks=checks, colour=colour, key=self.key)
-            click.echo(text, nl=False, color=colour)
+        try:
+            report = report_of(verdict, command=tuple(command))
+            if self.printed != OBJECT:
+                colour = coloured()
+                text = face(report, self.printed, checks=checks, colour=colour, key=self.key)
+                click.echo(text, nl=False, color=colour)
+        except Exception:
+            if self.printed != OBJECT:
+                click.echo(verdict.line)  # a fault of the report is no reason to keep the verdict back
+            raise
         sys.stdout.flush()
         for name, path in self.files:
             try:

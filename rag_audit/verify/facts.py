@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, sha256
 from rag_audit.errors import RagAuditError, SignatureError
 from rag_audit.formats.chain import ClosedWindow
-from rag_audit.formats.records import DrandBeacon, PreviousWindow
+from rag_audit.formats.policy import Policy
+from rag_audit.formats.records import DrandBeacon, Opening, PreviousWindow, parse_entry
 from rag_audit.formats.trust import Require
+from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import manifest_digest
 from rag_audit.ledger.checkpoint import SignedCheckpoint
 from rag_audit.ledger.keys import VerifierKey
@@ -44,7 +46,10 @@ PARTS = 48
 
 @dataclass(frozen=True)
 class Facts:
-    """A window as its report has it, and what the verifier asked for."""
+    """A window as its report has it, and what the verifier asked for.
+
+    :param policies: of this window and of those before it, where all that were handed in are in its chain; else none
+    """
 
     window: WindowReport
     tenants: list[TenantReport]
@@ -55,6 +60,7 @@ class Facts:
     activity: Activity | None
     chain: Chain
     inputs: Inputs
+    policies: list[Policy]
 
 
 def facts_of(case: Case, inputs: Inputs) -> Facts:
@@ -69,7 +75,25 @@ def facts_of(case: Case, inputs: Inputs) -> Facts:
         activity=_activity(case),
         chain=_chain(case),
         inputs=inputs,
+        policies=_policies(case),
     )
+
+
+def _policies(case: Case) -> list[Policy]:
+    """The policies of the chain that was handed in, each the one that its opening commits to."""
+    if not case.previous or case.tallies.get("chain_reached") != len(case.previous):
+        return []
+    found = [case.policy]
+    for file in case.previous:
+        with suppress(RagAuditError):
+            if isinstance(file, WindowFile):
+                policy, opening = (
+                    Policy.parse(file.policy, field="policy"),
+                    parse_entry(file.entries[0], field="entry"),
+                )
+                if isinstance(opening, Opening) and opening.c_policy == policy.digest():
+                    found.append(policy)
+    return found if len(found) == len(case.previous) + 1 else []
 
 
 def _window(case: Case) -> WindowReport:

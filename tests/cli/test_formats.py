@@ -89,6 +89,19 @@ def test_a_report_that_cannot_be_written_loses_no_verdict(tmp_path: Path) -> Non
     assert done.exit_code == 3 and done.stdout.startswith("UNMET trust.max_epsilon")
 
 
+def test_a_fault_of_the_report_loses_no_verdict(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fault(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("rag_audit.verify.report.build.report_of", fault)
+    done = verify()
+    assert (
+        done.exit_code == 70 and done.stdout.startswith("PASS eps_audit=") and "InternalError" in done.stderr
+    )
+    assert verify("--json").exit_code == 0, "which needs no report"
+
+
 WRONG: dict[str, list[object]] = {
     "two on standard output": ["--format", "json", "--format", "sarif"],
     "beside --json": ["--json", "--format", "json"],

@@ -13,10 +13,13 @@ from rag_audit.verify.report.build import report_of
 from rag_audit.verify.report.explained import base_id
 from rag_audit.verify.report.model import Report
 from rag_audit.verify.report.requirements import nearest
+from rag_audit.verify.report.text import render
 from rag_audit.verify.verifier import Verdict, verify_window
 from rag_audit.verify.words import counted, instant, listed
 from tests.cli.test_injection import NASTY
 from tests.report.conftest import EXAMPLES, NOW, OUTCOMES
+from tests.simulate.cases import FOLDER as WINDOWS
+from tests.simulate.cases import run
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
@@ -139,3 +142,24 @@ def _strings(value: Any) -> list[str]:
     if isinstance(value, list):
         return [s for v in value for s in _strings(v)]
     return [value] if isinstance(value, str) else []
+
+
+def test_windows_handed_in_before_are_added_up() -> None:
+    """The bound that `rag-audit cumulative` gives for both, where the chain reaches what was handed in."""
+    from rag_audit.privacy.cumulative import compose, load_window
+
+    folder = WINDOWS / "in-a-row"
+    case = json.loads((folder / "case.json").read_text())
+    verdict = run(case, folder)
+    assert isinstance(verdict, Verdict) and verdict.passed
+    report = report_of(verdict, now=NOW)
+    cumulative = report.figures.cumulative
+    together = compose([load_window(folder / name) for name in (case["window"], *case["previous"])]).as_json()
+    assert cumulative is not None and report.chain.reached == 1
+    assert (cumulative.windows, cumulative.eps, cumulative.delta) == (2, together["eps"], together["delta"])
+    assert float(cumulative.eps) > float(report.figures.eps or "inf")
+    assert f"2 windows over one index together: eps {cumulative.eps}" in " ".join(render(report).split())
+    alone = run({**case, "previous": []}, folder)
+    assert isinstance(alone, Verdict)
+    report = report_of(alone, now=NOW)
+    assert report.figures.cumulative is None and "chain" in [w.id for w in report.weaker]

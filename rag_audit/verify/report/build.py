@@ -7,7 +7,9 @@ from decimal import Decimal
 from typing import Any
 
 import rag_audit
-from rag_audit.errors import ExitCode
+from rag_audit.accounting.values import text
+from rag_audit.errors import ExitCode, RagAuditError
+from rag_audit.privacy.cumulative import WindowPart, compose
 from rag_audit.relation.scores import LARGEST_PRODUCT
 from rag_audit.verify.case import Check, Status
 from rag_audit.verify.measured import LABEL, Measured, Point
@@ -137,7 +139,7 @@ def _figures(verdict: Verdict) -> model.Figures:
             )
             for b in (f.get("bounds") or {}).get("bounds", [])
         ],
-        cumulative=None,
+        cumulative=_cumulative(verdict) if stands else None,
         mode="sampled" if sampled else "full",
         beta=f["beta"] if sampled else None,
         eta=f["eta"] if sampled else None,
@@ -155,6 +157,23 @@ def _figures(verdict: Verdict) -> model.Figures:
         scores=f["scores"],
         dimension=f["dimension"],
         largest_score=LARGEST_PRODUCT * f["dimension"],
+    )
+
+
+def _cumulative(verdict: Verdict) -> model.Cumulative | None:
+    """The bound for the chain's windows together, of which this verification judges the last alone."""
+    policies = verdict.facts.policies
+    if not policies:
+        return None
+    try:
+        found = compose([WindowPart("", policy) for policy in policies])
+    except RagAuditError:  # windows of other tenants, or two of one name: not over one index
+        return None
+    return model.Cumulative(
+        windows=len(policies),
+        eps=text(found.bound.eps),
+        delta=text(found.bound.delta),
+        odds_unlisted=text(found.odds_unlisted),
     )
 
 

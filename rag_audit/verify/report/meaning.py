@@ -234,7 +234,9 @@ def chain_words(report: Report) -> list[str]:
         )
     if report.figures.cumulative is not None:
         c = report.figures.cumulative
-        lines.append(f"{c.windows} windows together: eps {c.eps} at delta {c.delta}")
+        lines.append(
+            f"{c.windows} windows over one index together: eps {c.eps} at delta {c.delta} (verify each)"
+        )
     elif chain.before is not None:
         lines.append("windows over one index add up: rag-audit cumulative has their eps together")
     return lines
