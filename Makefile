@@ -7,7 +7,7 @@ export RAG_AUDIT_DATA ?= ../shared/data
 # The build's backend is maturin behind a check (packaging/rag_audit_build.py), of which maturin cannot know.
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
-.PHONY: help setup native demo test test-full bench bench-full experiments wheels lint format lock clean
+.PHONY: help setup native page demo test test-full bench bench-full experiments wheels lint format lock clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,6 +31,17 @@ $(VENV)/.native: $(VENV)/.stamp pyproject.toml $(NATIVE_SOURCES)
 
 native: $(VENV)/.native  ## build the Rust core into the virtual environment
 
+WEB := rag_audit/browser/native.wasm
+
+$(WEB): $(NATIVE_SOURCES)
+	@if command -v rustup >/dev/null; then rustup --quiet target add wasm32-unknown-unknown || exit 2; fi
+	RUSTFLAGS="-C target-feature=+simd128" cargo build --manifest-path native/Cargo.toml --release --locked --quiet \
+	  --target wasm32-unknown-unknown --package ragaudit-web
+	@cp native/target/wasm32-unknown-unknown/release/ragaudit_web.wasm $@
+
+page: setup $(WEB)  ## the verifier as one HTML file that opens no connection, below dist
+	@mkdir -p dist && $(BIN)/rag-audit page dist/verify.html
+
 setup: $(VENV)/.native  ## everything that the other targets need; circuits and keys are made on first use
 
 demo: setup  ## one window on real text, from commit to verdict, every party in its own process
@@ -40,7 +51,7 @@ test: setup  ## the default suite: Rust and Python, small circuits
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet
 	$(BIN)/python -m pytest -m "not full" -n 2 --no-loadscope-reorder --durations=10
 
-test-full: setup $(VENV)/.frameworks $(VENV)/.fuzz  ## the default suite and the slow ones: large circuits, 10,000 random queries, mutations
+test-full: setup $(VENV)/.frameworks $(VENV)/.fuzz $(WEB)  ## the default suite and the slow ones: large circuits, 10,000 random queries, mutations
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet -- --include-ignored
 	RAG_AUDIT_PORTABLE=1 cargo test --manifest-path native/Cargo.toml --release --locked --quiet
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
@@ -77,7 +88,7 @@ $(VENV)/wheels/.stamp: requirements/wheels.txt
 	$(VENV)/wheels/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/wheels.txt
 	@touch $@
 
-wheels: setup $(VENV)/wheels/.stamp  ## wheels for Linux with glibc 2.17 or newer, below dist; WHEELS=x86_64 for one alone
+wheels: setup $(WEB) $(VENV)/wheels/.stamp  ## wheels for Linux with glibc 2.17 or newer, below dist; WHEELS=x86_64 for one alone
 	@for cpu in $(WHEELS); do \
 	  if command -v rustup >/dev/null; then rustup --quiet target add $$cpu-unknown-linux-gnu || exit 2; fi; \
 	  PATH="$(CURDIR)/$(VENV)/wheels/bin:$$PATH" maturin build --release --locked --zig --quiet \

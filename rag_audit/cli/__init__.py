@@ -41,6 +41,7 @@ COMMANDS = {
     "challenge": "verify.challenge",
     "verify": "verify.verify",
     "explain": "explain.explain",
+    "page": "page.page",
     "setup": "setup.setup",
 }
 """The module of each command and its name there. Only the called command's module is loaded, so a verifier's process

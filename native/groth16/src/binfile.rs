@@ -8,6 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{io, malformed, Result};
+use crate::field::le64;
 
 /// Bytes at an offset: of a file, or of a buffer in memory.
 pub trait ReadAt: Sync {
@@ -228,12 +229,6 @@ pub fn le32(b: &[u8]) -> u32 {
     b.iter()
         .rev()
         .fold(0, |acc, &byte| acc << 8 | u32::from(byte))
-}
-
-pub fn le64(b: &[u8]) -> u64 {
-    b.iter()
-        .rev()
-        .fold(0, |acc, &byte| acc << 8 | u64::from(byte))
 }
 
 /// Writes a container beside its final name and renames it when it is complete and on disk, so that a

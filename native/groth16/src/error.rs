@@ -1,3 +1,4 @@
+#[cfg(feature = "prover")]
 use std::path::Path;
 
 /// What can go wrong with files and values that others made. Nothing in this crate panics on input.
@@ -32,6 +33,7 @@ pub(crate) fn malformed<T>(place: impl Into<String>, reason: impl Into<String>) 
     })
 }
 
+#[cfg(feature = "prover")]
 pub(crate) fn io(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
     move |source| Error::Io {
         place: path.display().to_string(),

@@ -8,7 +8,9 @@ use ark_ec::AffineRepr;
 use ark_ff::{BigInt, Field, PrimeField, Zero};
 use rayon::prelude::*;
 
-use crate::binfile::{le64, ReadAt, Section, Sections};
+#[cfg(feature = "prover")]
+use crate::binfile::{ReadAt, Section, Sections};
+#[cfg(feature = "prover")]
 use crate::error::{malformed, Error, Result};
 
 /// Limbs from 32 little-endian bytes.
@@ -212,9 +214,16 @@ pub fn g2_be(p: &G2Affine) -> [u8; 128] {
     out
 }
 
+pub fn le64(b: &[u8]) -> u64 {
+    b.iter()
+        .rev()
+        .fold(0, |acc, &byte| acc << 8 | u64::from(byte))
+}
+
 const CHUNK_POINTS: usize = 1 << 12;
 
 /// Read `count` points at `section.offset + skip`, checked to be on the curve, in parallel.
+#[cfg(feature = "prover")]
 pub fn read_points<P: Group, R: ReadAt>(
     file: &Sections<R>,
     section: Section,

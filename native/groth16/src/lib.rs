@@ -3,23 +3,33 @@
 //! Reading is strict (sizes, primes, canonical elements, points on the curve, sections once, nothing trailing)
 //! and answers errors that name the place; it never panics. The field and curve arithmetic is arkworks'.
 pub mod affine;
+#[cfg(feature = "prover")]
 pub mod combine;
 
+#[cfg(feature = "prover")]
 pub mod binfile;
+#[cfg(feature = "prover")]
 pub mod ceremony;
 mod error;
 pub mod field;
 pub mod msm;
 pub mod proof;
+#[cfg(feature = "prover")]
 pub mod prove;
+#[cfg(feature = "prover")]
 pub mod ptau;
+#[cfg(feature = "prover")]
 pub mod r1cs;
+#[cfg(feature = "prover")]
 pub mod secret;
-#[cfg(test)]
+#[cfg(all(test, feature = "prover"))]
 mod testing;
+#[cfg(feature = "prover")]
 pub mod transcript;
+#[cfg(feature = "prover")]
 mod unreduced;
 pub mod verify;
+#[cfg(feature = "prover")]
 pub mod zkey;
 
 pub use error::{Error, Result};

@@ -17,8 +17,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::affine::{add_assign, double_assign, BATCH};
-use crate::binfile::le64;
 use crate::error::{Error, Result};
+use crate::field::le64;
 use crate::field::Group;
 use crate::msm::recode;
 

@@ -6,9 +6,9 @@ use ark_ec::AffineRepr;
 use ark_ff::{BigInt, Field, Fp, MontBackend, MontConfig, PrimeField};
 use sha2::{Digest as _, Sha256};
 
-use crate::binfile::{le64, Cursor};
+use crate::binfile::Cursor;
 use crate::error::{Error, Result};
-use crate::field::{g1_be, g2_be, Coordinate, Group};
+use crate::field::{g1_be, g2_be, le64, Coordinate, Group};
 use crate::secret::Secret;
 
 const IV: [u64; 8] = [

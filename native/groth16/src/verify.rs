@@ -2,29 +2,35 @@
 use std::sync::{Arc, Mutex};
 
 use ark_bn254::{g1, g2, Bn254, Fq, Fq12, Fq2, Fq6, Fr, G1Affine, G1Projective, G2Affine};
-use ark_ec::pairing::{MillerLoopOutput, Pairing, PairingOutput};
+use ark_ec::pairing::{Pairing, PairingOutput};
 use ark_ec::short_weierstrass::Affine;
 use ark_ec::{AffineRepr, CurveGroup};
-use ark_ff::{AdditiveGroup, BigInt, BigInteger, One, PrimeField, Zero};
-use rayon::prelude::*;
+use ark_ff::{AdditiveGroup, BigInt, BigInteger, PrimeField, Zero};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{malformed, Error, Result};
 use crate::field::{checked_point, checked_point_from_be, scalar_from_be};
-use crate::msm::{msm, recode};
+use crate::msm::recode;
 use crate::proof::{Proof, PROOF_BYTES};
-use crate::transcript::random_word;
+#[cfg(feature = "prover")]
 use crate::zkey::KeyFile;
 
 type Prepared2 = <Bn254 as Pairing>::G2Prepared;
 type Target = PairingOutput<Bn254>;
+
+#[cfg(feature = "prover")]
+mod batch;
+#[cfg(feature = "prover")]
+pub use batch::Refusal;
 
 /// Digits base 2^4 for the sum over the public inputs.
 const WIDTH: usize = 4;
 
 /// A checked key, with what every verification would compute again.
 pub struct VerifyingKey {
+    #[cfg_attr(not(feature = "prover"), allow(dead_code))]
     alpha1: G1Affine,
+    #[cfg_attr(not(feature = "prover"), allow(dead_code))]
     beta2: Prepared2,
     gamma2: Prepared2,
     delta2: Prepared2,
@@ -56,19 +62,23 @@ struct KeyJson {
     ic: Vec<Json1>,
 }
 
+#[cfg(feature = "prover")]
 fn fq2_json(x: &Fq2) -> Pair {
     [x.c0.to_string(), x.c1.to_string()]
 }
 
+#[cfg(feature = "prover")]
 fn g1_json(p: &G1Affine) -> Json1 {
     [p.x.to_string(), p.y.to_string(), "1".into()]
 }
 
+#[cfg(feature = "prover")]
 fn g2_json(p: &G2Affine) -> Json2 {
     let one = ["1".to_string(), "0".to_string()];
     [fq2_json(&p.x), fq2_json(&p.y), one]
 }
 
+#[cfg(feature = "prover")]
 fn fq6_json(x: &Fq6) -> [Pair; 3] {
     [fq2_json(&x.c0), fq2_json(&x.c1), fq2_json(&x.c2)]
 }
@@ -129,6 +139,7 @@ fn delta_is_gamma(delta: &G2Affine, gamma: &G2Affine) -> bool {
 const FORGEABLE: &str = "delta is gamma: anyone can forge proofs under this key";
 
 /// snarkjs's `verification_key.json` for a proving key, byte for byte. There is none before a contribution.
+#[cfg(feature = "prover")]
 pub fn key_json(key: &KeyFile) -> Result<String> {
     let h = &key.header;
     if delta_is_gamma(&h.delta2, &h.gamma2) {
@@ -154,6 +165,7 @@ pub fn key_json(key: &KeyFile) -> Result<String> {
     String::from_utf8(out).map_err(|e| Error::Mismatch(e.to_string()))
 }
 
+#[cfg(feature = "prover")]
 fn input_points(key: &KeyFile) -> Result<Vec<G1Affine>> {
     let points = key.points::<g1::Config>(3)?;
     if let Some(i) = points.iter().position(|p| p.is_zero()) {
@@ -194,6 +206,7 @@ impl VerifyingKey {
     }
 
     /// The key that belongs to a proving key.
+    #[cfg(feature = "prover")]
     pub fn of(key: &KeyFile) -> Result<Self> {
         let h = &key.header;
         if delta_is_gamma(&h.delta2, &h.gamma2) {
@@ -330,143 +343,16 @@ impl VerifyingKey {
         Ok(Bn254::final_exponentiation(product) == Some(self.alpha_beta))
     }
 
-    /// Indices of the proofs that do not verify, ascending.
-    ///
-    /// One equation for all: each proof's is raised to a random weight of 128 bits, so that a false one
-    /// survives with probability 2^-128 (Bellare, Garay, Rabin 1998). If it fails, halves are tried.
-    pub fn verify_batch(&self, proofs: &[Proof], inputs: &[Vec<Fr>]) -> Result<Vec<usize>> {
-        if proofs.len() != inputs.len() {
-            return malformed(
-                "public inputs",
-                format!(
-                    "expected {} lists, one for each proof, found {}",
-                    proofs.len(),
-                    inputs.len()
-                ),
-            );
-        }
-        for (i, x) in inputs.iter().enumerate() {
-            self.check_count(x)
-                .map_err(|e| Error::Mismatch(format!("proof {i}: {e}")))?;
-        }
-        let weights = proofs
-            .iter()
-            .map(|_| Ok(BigInt([random_word()?, random_word()?, 0, 0])))
-            .collect::<Result<Vec<BigInt<4>>>>()?;
-        let millers: Vec<MillerLoopOutput<Bn254>> = proofs
-            .par_iter()
-            .zip(&weights)
-            .map(|(p, z)| Bn254::miller_loop(p.a.mul_bigint(&z.0[..2]), p.b))
-            .collect();
-        let batch = Batch {
-            key: self,
-            proofs,
-            inputs,
-            weights,
-            millers,
-        };
-        let mut bad = Vec::new();
-        batch.search(0, proofs.len(), &mut bad);
-        Ok(bad)
+    /// [`Self::verify`] of an encoded proof and inputs, which needs no randomness.
+    pub fn verify_alone(&self, proof: &[u8], inputs: &[u8]) -> Result<bool> {
+        let (proof, inputs) = self.decode(proof, inputs)?;
+        self.verify(&proof, &inputs)
     }
 
-    /// [`Self::verify_batch`] of encoded proofs and inputs, ascending: a malformed one is refused alone, and the others
-    /// are verified without it.
-    pub fn verify_encoded(&self, proofs: &[Vec<u8>], inputs: &[Vec<u8>]) -> Result<Vec<Refusal>> {
-        if proofs.len() != inputs.len() {
-            return malformed(
-                "public inputs",
-                format!(
-                    "expected {} lists, one for each proof, found {}",
-                    proofs.len(),
-                    inputs.len()
-                ),
-            );
-        }
-        let decode = |(proof, inputs): (&Vec<u8>, &Vec<u8>)| {
-            let inputs = decode_inputs(inputs)?;
-            self.check_count(&inputs)?;
-            Ok((decode_proof(proof)?, inputs))
-        };
-        let decoded: Vec<Result<(Proof, Vec<Fr>)>> =
-            proofs.par_iter().zip(inputs).map(decode).collect();
-        let (mut bad, mut places) = (Vec::new(), Vec::new());
-        let (mut proofs, mut inputs) = (Vec::new(), Vec::new());
-        for (i, decoded) in decoded.into_iter().enumerate() {
-            match decoded {
-                Ok((proof, values)) => {
-                    places.push(i);
-                    proofs.push(proof);
-                    inputs.push(values);
-                }
-                Err(reason) => bad.push((i, Some(reason))),
-            }
-        }
-        let wrong = self.verify_batch(&proofs, &inputs)?;
-        bad.extend(wrong.into_iter().map(|i| (places[i], None)));
-        bad.sort_unstable_by_key(|(i, _)| *i);
-        Ok(bad)
-    }
-}
-
-/// The number of a proof that does not verify: with the reason if it or its inputs are malformed, none if the equation
-/// fails.
-pub type Refusal = (usize, Option<Error>);
-
-struct Batch<'a> {
-    key: &'a VerifyingKey,
-    proofs: &'a [Proof],
-    inputs: &'a [Vec<Fr>],
-    weights: Vec<BigInt<4>>,
-    /// Of (z_i A_i, B_i): they serve every subset.
-    millers: Vec<MillerLoopOutput<Bn254>>,
-}
-
-impl Batch<'_> {
-    fn search(&self, from: usize, to: usize, bad: &mut Vec<usize>) {
-        if from == to || self.holds(from, to) {
-            return;
-        }
-        if to - from == 1 {
-            bad.push(from);
-            return;
-        }
-        let middle = (from + to) / 2;
-        self.search(from, middle, bad);
-        self.search(middle, to, bad);
-    }
-
-    /// prod e(z A, B) = e(alpha, beta)^(sum z) e(sum z IC(x), gamma) e(sum z C, delta)
-    fn holds(&self, from: usize, to: usize) -> bool {
-        let weights = &self.weights[from..to];
-        let mut scalars = vec![Fr::zero(); self.key.ic.len()];
-        for (z, inputs) in weights.iter().zip(&self.inputs[from..to]) {
-            let z = Fr::from_bigint(*z).expect("128 bits");
-            scalars[0] += z;
-            for (sum, x) in scalars[1..].iter_mut().zip(inputs) {
-                *sum += z * x;
-            }
-        }
-        let c: Vec<G1Affine> = self.proofs[from..to].iter().map(|p| p.c).collect();
-        let plain: Vec<BigInt<4>> = scalars.iter().map(|x| x.into_bigint()).collect();
-        let points = [
-            -msm::<g1::Config>(&self.key.ic, &plain),
-            -msm::<g1::Config>(&c, weights),
-            -(self.key.alpha1 * scalars[0]),
-        ];
-        let product = self.millers[from..to]
-            .par_iter()
-            .map(|m| m.0)
-            .reduce(Fq12::one, |a, b| a * b);
-        let rest = Bn254::multi_miller_loop(
-            G1Projective::normalize_batch(&points),
-            [
-                self.key.gamma2.clone(),
-                self.key.delta2.clone(),
-                self.key.beta2.clone(),
-            ],
-        );
-        Bn254::final_exponentiation(MillerLoopOutput(product * rest.0)) == Some(Target::zero())
+    fn decode(&self, proof: &[u8], inputs: &[u8]) -> Result<(Proof, Vec<Fr>)> {
+        let inputs = decode_inputs(inputs)?;
+        self.check_count(&inputs)?;
+        Ok((decode_proof(proof)?, inputs))
     }
 }
 

@@ -1,0 +1,149 @@
+//! Many proofs under one key in one equation.
+use ark_bn254::{g1, Bn254, Fq12, Fr, G1Affine, G1Projective};
+use ark_ec::pairing::{MillerLoopOutput, Pairing};
+use ark_ec::{AffineRepr, CurveGroup};
+use ark_ff::{BigInt, One, PrimeField, Zero};
+use rayon::prelude::*;
+
+use super::{Target, VerifyingKey};
+use crate::error::{malformed, Error, Result};
+use crate::msm::msm;
+use crate::proof::Proof;
+use crate::transcript::random_word;
+
+impl VerifyingKey {
+    /// Indices of the proofs that do not verify, ascending.
+    ///
+    /// One equation for all: each proof's is raised to a random weight of 128 bits, so that a false one
+    /// survives with probability 2^-128 (Bellare, Garay, Rabin 1998). If it fails, halves are tried.
+    pub fn verify_batch(&self, proofs: &[Proof], inputs: &[Vec<Fr>]) -> Result<Vec<usize>> {
+        if proofs.len() != inputs.len() {
+            return malformed(
+                "public inputs",
+                format!(
+                    "expected {} lists, one for each proof, found {}",
+                    proofs.len(),
+                    inputs.len()
+                ),
+            );
+        }
+        for (i, x) in inputs.iter().enumerate() {
+            self.check_count(x)
+                .map_err(|e| Error::Mismatch(format!("proof {i}: {e}")))?;
+        }
+        let weights = proofs
+            .iter()
+            .map(|_| Ok(BigInt([random_word()?, random_word()?, 0, 0])))
+            .collect::<Result<Vec<BigInt<4>>>>()?;
+        let millers: Vec<MillerLoopOutput<Bn254>> = proofs
+            .par_iter()
+            .zip(&weights)
+            .map(|(p, z)| Bn254::miller_loop(p.a.mul_bigint(&z.0[..2]), p.b))
+            .collect();
+        let batch = Batch {
+            key: self,
+            proofs,
+            inputs,
+            weights,
+            millers,
+        };
+        let mut bad = Vec::new();
+        batch.search(0, proofs.len(), &mut bad);
+        Ok(bad)
+    }
+
+    /// [`Self::verify_batch`] of encoded proofs and inputs, ascending: a malformed one is refused alone, and the others
+    /// are verified without it.
+    pub fn verify_encoded(&self, proofs: &[Vec<u8>], inputs: &[Vec<u8>]) -> Result<Vec<Refusal>> {
+        if proofs.len() != inputs.len() {
+            return malformed(
+                "public inputs",
+                format!(
+                    "expected {} lists, one for each proof, found {}",
+                    proofs.len(),
+                    inputs.len()
+                ),
+            );
+        }
+        let decode = |(proof, inputs): (&Vec<u8>, &Vec<u8>)| self.decode(proof, inputs);
+        let decoded: Vec<Result<(Proof, Vec<Fr>)>> =
+            proofs.par_iter().zip(inputs).map(decode).collect();
+        let (mut bad, mut places) = (Vec::new(), Vec::new());
+        let (mut proofs, mut inputs) = (Vec::new(), Vec::new());
+        for (i, decoded) in decoded.into_iter().enumerate() {
+            match decoded {
+                Ok((proof, values)) => {
+                    places.push(i);
+                    proofs.push(proof);
+                    inputs.push(values);
+                }
+                Err(reason) => bad.push((i, Some(reason))),
+            }
+        }
+        let wrong = self.verify_batch(&proofs, &inputs)?;
+        bad.extend(wrong.into_iter().map(|i| (places[i], None)));
+        bad.sort_unstable_by_key(|(i, _)| *i);
+        Ok(bad)
+    }
+}
+
+/// The number of a proof that does not verify: with the reason if it or its inputs are malformed, none if the equation
+/// fails.
+pub type Refusal = (usize, Option<Error>);
+
+struct Batch<'a> {
+    key: &'a VerifyingKey,
+    proofs: &'a [Proof],
+    inputs: &'a [Vec<Fr>],
+    weights: Vec<BigInt<4>>,
+    /// Of (z_i A_i, B_i): they serve every subset.
+    millers: Vec<MillerLoopOutput<Bn254>>,
+}
+
+impl Batch<'_> {
+    fn search(&self, from: usize, to: usize, bad: &mut Vec<usize>) {
+        if from == to || self.holds(from, to) {
+            return;
+        }
+        if to - from == 1 {
+            bad.push(from);
+            return;
+        }
+        let middle = (from + to) / 2;
+        self.search(from, middle, bad);
+        self.search(middle, to, bad);
+    }
+
+    /// prod e(z A, B) = e(alpha, beta)^(sum z) e(sum z IC(x), gamma) e(sum z C, delta)
+    fn holds(&self, from: usize, to: usize) -> bool {
+        let weights = &self.weights[from..to];
+        let mut scalars = vec![Fr::zero(); self.key.ic.len()];
+        for (z, inputs) in weights.iter().zip(&self.inputs[from..to]) {
+            let z = Fr::from_bigint(*z).expect("128 bits");
+            scalars[0] += z;
+            for (sum, x) in scalars[1..].iter_mut().zip(inputs) {
+                *sum += z * x;
+            }
+        }
+        let c: Vec<G1Affine> = self.proofs[from..to].iter().map(|p| p.c).collect();
+        let plain: Vec<BigInt<4>> = scalars.iter().map(|x| x.into_bigint()).collect();
+        let points = [
+            -msm::<g1::Config>(&self.key.ic, &plain),
+            -msm::<g1::Config>(&c, weights),
+            -(self.key.alpha1 * scalars[0]),
+        ];
+        let product = self.millers[from..to]
+            .par_iter()
+            .map(|m| m.0)
+            .reduce(Fq12::one, |a, b| a * b);
+        let rest = Bn254::multi_miller_loop(
+            G1Projective::normalize_batch(&points),
+            [
+                self.key.gamma2.clone(),
+                self.key.delta2.clone(),
+                self.key.beta2.clone(),
+            ],
+        );
+        Bn254::final_exponentiation(MillerLoopOutput(product * rest.0)) == Some(Target::zero())
+    }
+}

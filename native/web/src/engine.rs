@@ -1,0 +1,42 @@
+//! The verifier's arithmetic in a page.
+use ark_bn254::{g1, Fq, Fr, G1Affine, G1Projective};
+use ark_ff::PrimeField;
+use ragaudit_argument::engine::{Engine, Plain};
+
+/// [`Plain`], with the hash's sparse form, and sums of points that ask for no threads.
+pub struct Web;
+
+impl Engine for Web {
+    fn square_roots(xs: &[Fq]) -> Vec<Option<Fq>> {
+        Plain::square_roots(xs)
+    }
+
+    fn add_each(p: &mut [G1Affine], q: &[G1Affine]) {
+        Plain::add_each(p, q);
+    }
+
+    fn msm(points: &[G1Affine], scalars: &[Fr]) -> G1Projective {
+        let scalars: Vec<_> = scalars.iter().map(|x| x.into_bigint()).collect();
+        ragaudit_groth16::msm::msm::<g1::Config>(points, &scalars)
+    }
+
+    fn bind_highest(table: &mut Vec<Fr>, r: Fr) {
+        Plain::bind_highest(table, r);
+    }
+
+    fn extend(values: &[i64], point: &[Fr]) -> Fr {
+        Plain::extend(values, point)
+    }
+
+    fn hash(inputs: &[Fr]) -> Fr {
+        ragaudit_core::poseidon::hash(inputs).expect("at most 16 elements")
+    }
+
+    fn fold<T: Default + Send>(
+        count: usize,
+        add: impl Fn(T, usize) -> T + Send + Sync,
+        join: impl Fn(T, T) -> T + Send + Sync,
+    ) -> T {
+        Plain::fold(count, add, join)
+    }
+}

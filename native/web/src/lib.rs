@@ -1,0 +1,90 @@
+//! What a verifier computes natively, for a page (`docs/browser.md`): the scan argument's verifier, Groth16's, Poseidon,
+//! signatures, and the arrays of the accountant. One function does it all, on bytes, by the name that stands first in them.
+//!
+//! The module imports nothing: no clock, no randomness, no threads. A panic ends the instance; its words stay readable.
+use std::cell::RefCell;
+use std::sync::Once;
+
+mod arrays;
+mod engine;
+mod fourier;
+mod objects;
+mod proofs;
+mod signatures;
+mod wire;
+
+use wire::{Arguments, Outcome, Results};
+
+thread_local! {
+    static REQUEST: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static ANSWER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static PANIC: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+const DONE: u8 = 0;
+const REFUSED: u8 = 1;
+
+/// Where a request of that many bytes is to be written.
+#[no_mangle]
+pub extern "C" fn room(length: usize) -> *mut u8 {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        std::panic::set_hook(Box::new(|info| {
+            let words = info.to_string().into_bytes();
+            PANIC.with(|kept| *kept.borrow_mut() = words);
+        }))
+    });
+    REQUEST.with(|request| {
+        let mut request = request.borrow_mut();
+        request.clear();
+        request.resize(length, 0);
+        request.as_mut_ptr()
+    })
+}
+
+/// Does what the request asks for; the length of the answer, whose first byte says whether it was done or refused.
+#[no_mangle]
+pub extern "C" fn call() -> usize {
+    let request = REQUEST.with(|request| std::mem::take(&mut *request.borrow_mut()));
+    let mut results = Results::default();
+    let outcome = run(Arguments::new(&request), &mut results);
+    let (status, content) = match outcome {
+        Ok(()) => (DONE, results.into_bytes()),
+        Err(reason) => (REFUSED, reason.into_bytes()),
+    };
+    ANSWER.with(|answer| {
+        let mut answer = answer.borrow_mut();
+        answer.clear();
+        answer.push(status);
+        answer.extend(content);
+        answer.len()
+    })
+}
+
+/// Where the answer of the last call lies.
+#[no_mangle]
+pub extern "C" fn answer() -> *const u8 {
+    ANSWER.with(|answer| answer.borrow().as_ptr())
+}
+
+/// Where the words of a panic lie.
+#[no_mangle]
+pub extern "C" fn panic_words() -> *const u8 {
+    PANIC.with(|kept| kept.borrow().as_ptr())
+}
+
+/// How many bytes they are; 0 before a panic.
+#[no_mangle]
+pub extern "C" fn panic_length() -> usize {
+    PANIC.with(|kept| kept.borrow().len())
+}
+
+fn run(mut arguments: Arguments, results: &mut Results) -> Outcome<()> {
+    let name = arguments.text()?;
+    let rest = &mut arguments;
+    let known = proofs::run(name, rest, results)
+        .or_else(|| signatures::run(name, rest, results))
+        .or_else(|| arrays::run(name, rest, results));
+    known.unwrap_or_else(|| Err(format!("there is no function {name}")))?;
+    arguments.end()
+}

@@ -1,0 +1,279 @@
+"use strict";
+// The reader's side: which files there are, what they are taken for, and what the worker answers. The words of a verdict
+// are the command's; nothing here judges.
+const MAX_CAPACITY = /*MAX_CAPACITY*/ 0;
+const MAX_BYTES = /*MAX_BYTES*/ 0;
+const ROLES = { window: "the window", part: "a part of a window", trust: "the trust file", receipt: "a receipt", previous: "an earlier window", challenge: "a challenge of your own", none: "nothing: left out" };
+const OUTCOMES = { 0: "pass", 1: "a check is proven false", 2: "malformed or missing input: no decision", 3: "sound, and less than the trust file asks for", 70: "a fault of this program, which says nothing about the window" };
+const by = (id) => document.getElementById(id);
+const dropped = []; // {name, folder, bytes, role}
+const kept = new Map(); // what a link saves
+let worker, waiting, busy = false;
+
+function text(bytes) {
+  return new TextDecoder().decode(bytes);
+}
+
+function json(bytes) {
+  try {
+    return JSON.parse(text(bytes));
+  } catch {
+    return undefined;
+  }
+}
+
+// A guess by name and content, which the reader may change.
+function guess(name, bytes) {
+  if (name.endsWith(".toml")) return "trust";
+  if (/^[0-9a-f]{64}\.json$/.test(name)) return "part";
+  if (!name.endsWith(".json")) return /^[^\n]*\/challenge|^rag-audit\/challenge/m.test(text(bytes.subarray(0, 4096))) ? "challenge" : "none";
+  if (name === "window.json") return dropped.some((file) => file.role === "window") ? "previous" : "window";
+  const value = json(bytes);
+  const fields = value && typeof value === "object" && !Array.isArray(value) ? value : {};
+  if (String(fields.mediaType || "").includes("rag-audit.window")) return dropped.some((file) => file.role === "window") ? "previous" : "window";
+  return "entries" in fields ? "window" : "receipt";
+}
+
+async function add(name, folder, blob) {
+  const bytes = new Uint8Array(await blob.arrayBuffer());
+  dropped.push({ name, folder, bytes, role: guess(name, bytes) });
+}
+
+async function walk(entry, folder) {
+  if (entry.isFile) {
+    await add(entry.name, folder, await new Promise((done, failed) => entry.file(done, failed)));
+    return;
+  }
+  const reader = entry.createReader();
+  for (;;) {
+    const some = await new Promise((done, failed) => reader.readEntries(done, failed));
+    if (!some.length) return;
+    for (const inside of some) await walk(inside, `${folder}${entry.name}/`);
+  }
+}
+
+function cell(row, content) {
+  const made = row.insertCell();
+  if (content instanceof Node) made.append(content);
+  else made.textContent = content;
+}
+
+function show() {
+  const rows = by("list").tBodies[0];
+  rows.replaceChildren();
+  for (const file of dropped) {
+    const choice = document.createElement("select");
+    choice.setAttribute("aria-label", `what ${file.name} is`);
+    for (const [role, words] of Object.entries(ROLES)) choice.add(new Option(words, role, false, role === file.role));
+    choice.onchange = () => {
+      file.role = choice.value;
+      look();
+    };
+    const row = rows.insertRow();
+    cell(row, file.folder + file.name);
+    cell(row, file.bytes.length.toLocaleString("en"));
+    cell(row, choice);
+  }
+  by("list").hidden = !dropped.length;
+  look();
+}
+
+// Says before it starts what is missing, and what is too large for a page.
+function look() {
+  const of = (role) => dropped.filter((file) => file.role === role);
+  const [windows, trusts] = [of("window"), of("trust")];
+  const complaint = tooLarge(windows[0]);
+  let words;
+  if (windows.length !== 1) words = windows.length ? "There are several windows: choose which one is to be verified." : "No window yet.";
+  else if (trusts.length !== 1) words = trusts.length ? "There are several trust files: choose one." : "No trust file yet.";
+  else if (complaint) words = complaint;
+  else words = `Ready: ${of("receipt").length} receipts, ${of("previous").length} earlier windows.${size(windows[0])}`;
+  by("ahead").textContent = words;
+  by("verify").disabled = busy || windows.length !== 1 || trusts.length !== 1 || Boolean(complaint);
+}
+
+function tenants(file) {
+  const value = json(file.bytes);
+  const found = value && value.policy && value.policy.tenants;
+  return Array.isArray(found) ? found.filter((tenant) => tenant && typeof tenant === "object") : [];
+}
+
+function size(file) {
+  const value = json(file.bytes);
+  const proofs = value && value.proofs && typeof value.proofs === "object" ? Object.keys(value.proofs).length : 0;
+  const largest = Math.max(0, ...tenants(file).map((tenant) => Number(tenant.capacity) || 0));
+  return ` The largest index has ${largest.toLocaleString("en")} positions; ${proofs.toLocaleString("en")} records carry proofs.`;
+}
+
+function tooLarge(file) {
+  if (!file) return "";
+  const bytes = dropped.filter((other) => other.role !== "none").reduce((sum, other) => sum + other.bytes.length, 0);
+  const than = "Verify it with the command instead: rag-audit verify.";
+  if (bytes > MAX_BYTES) return `The files have ${bytes.toLocaleString("en")} bytes, and a page takes on ${MAX_BYTES.toLocaleString("en")}. ${than}`;
+  const largest = Math.max(0, ...tenants(file).map((tenant) => Number(tenant.capacity) || 0));
+  if (largest > MAX_CAPACITY) return `An index of ${largest.toLocaleString("en")} positions is too large for a page, which takes on ${MAX_CAPACITY.toLocaleString("en")}. ${than}`;
+  return "";
+}
+
+// Where each file lies for the command, under its own name, and the words of the command.
+function laid() {
+  const files = [], options = ["verify"];
+  const of = (role) => dropped.filter((file) => file.role === role);
+  const put = (path, file) => files.push({ path, bytes: file.bytes });
+  const parts = of("part"), window = of("window")[0], trust = of("trust")[0];
+  const beside = (folder) => parts.forEach((part) => put(`${folder}/${part.name}`, part));
+  put(`window/${window.name}`, window);
+  beside("window");
+  put(`trust/${trust.name}`, trust);
+  options.push(`window/${window.name}`, "--trust", `trust/${trust.name}`);
+  const receipts = of("receipt"), names = new Set();
+  receipts.forEach((file, i) => {
+    // Two of one name lie in folders of their own.
+    const folder = names.has(file.name) ? `receipts-${i}` : "receipts";
+    names.add(file.name);
+    put(`${folder}/${file.name}`, file);
+    if (folder !== "receipts") options.push("--receipts", folder);
+  });
+  if (receipts.length) options.push("--receipts", "receipts");
+  of("previous").forEach((file, i) => {
+    put(`previous-${i}/${file.name}`, file);
+    beside(`previous-${i}`);
+    options.push("--previous", `previous-${i}/${file.name}`);
+  });
+  of("challenge").forEach((file, i) => {
+    put(`challenge-${i}/${file.name}`, file);
+    options.push("--challenge", `challenge-${i}/${file.name}`);
+  });
+  const limit = by("max-epsilon").value.trim();
+  if (limit) options.push("--max-epsilon", limit);
+  if (by("unsafe").checked) options.push("--allow-unsafe-setup");
+  options.push("--format", "text", "--output", "-");
+  for (const format of ["json", "html"]) options.push("--format", format, "--output", `report.${format}`);
+  return { files, options };
+}
+
+function ask(message) {
+  return new Promise((done, failed) => {
+    waiting = { done, failed };
+    worker.postMessage(message);
+  });
+}
+
+async function start() {
+  const parts = {};
+  for (const part of document.querySelectorAll("script[type='text/plain']")) parts[part.id] = part.textContent;
+  const program = await unpacked(parts["worker.js"]);
+  delete parts["worker.js"];
+  worker = new Worker(URL.createObjectURL(new Blob([program], { type: "text/javascript" })));
+  worker.onmessage = ({ data }) => {
+    if (data.kind === "stage") by("progress").textContent = data.text;
+    else if (data.kind === "progress") by("progress").textContent = `${data.done.toLocaleString("en")} proofs verified`;
+    else if (data.kind === "failed") waiting.failed(new Error(data.reason));
+    else waiting.done(data.verdict);
+  };
+  worker.onerror = (event) => waiting.failed(new Error(event.message || "the worker could not be started"));
+  await ask({ kind: "start", parts });
+}
+
+async function unpacked(content) {
+  const bytes = Uint8Array.from(atob(content), (c) => c.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+}
+
+async function verify() {
+  busy = true;
+  look();
+  by("result").hidden = true;
+  const started = performance.now();
+  const clock = setInterval(() => (by("verify").title = `${Math.round((performance.now() - started) / 1000)} s`), 1000);
+  try {
+    if (!worker) {
+      by("progress").textContent = "unpacking the page";
+      await start();
+    }
+    by("progress").textContent = "verifying";
+    tell(await ask({ kind: "verify", ...laid() }));
+    by("progress").textContent = `done in ${((performance.now() - started) / 1000).toFixed(1)} s`;
+  } catch (error) {
+    // Whatever stopped it, there is no verdict, and a new worker for the next try.
+    if (worker) worker.terminate();
+    worker = undefined;
+    tell({ exit_code: 70, stdout: "", stderr: `The page could not finish: ${error.message}` });
+    by("progress").textContent = "";
+  } finally {
+    clearInterval(clock);
+    busy = false;
+    look();
+  }
+}
+
+// Every word comes from files that others wrote: it is set as text, never as markup.
+function tell({ exit_code: code, stdout, stderr, files = {} }) {
+  const [report, page] = [files["report.json"], files["report.html"]];
+  const [first] = (stdout || stderr).split("\n");
+  by("result").hidden = false;
+  by("result").dataset.exitCode = String(code);
+  by("verdict").textContent = first;
+  by("verdict").className = code === 0 ? "good" : "bad";
+  by("code").textContent = `Exit code ${code}: ${OUTCOMES[code] || "unknown"}.`;
+  by("report").textContent = [stdout, stderr].filter(Boolean).join("\n");
+  const value = report ? JSON.parse(report) : undefined;
+  const rows = by("checks").tBodies[0];
+  rows.replaceChildren();
+  for (const check of (value && value.checks) || []) {
+    const row = rows.insertRow();
+    row.className = check.outcome === "pass" ? "" : "bad";
+    for (const field of ["id", "outcome", "expected", "found"]) cell(row, String(check[field] ?? ""));
+  }
+  by("checks").hidden = !rows.rows.length;
+  by("save").replaceChildren();
+  kept.clear();
+  for (const [content, name, type] of [[page, "report.html", "text/html"], [report, "report.json", "application/json"]]) {
+    if (!content) continue;
+    const link = document.createElement("a");
+    kept.set(link, content);
+    link.href = URL.createObjectURL(new Blob([content], { type }));
+    link.download = name;
+    link.textContent = `Save ${name}`;
+    by("save").append(link, " ");
+  }
+  by("verdict").scrollIntoView();
+}
+
+// The content behind a link, which the page itself may not fetch.
+const saved = (link) => kept.get(link);
+
+async function take(work) {
+  try {
+    await work();
+  } catch (error) {
+    by("ahead").textContent = `A file cannot be read: ${error.message}`;
+    return;
+  }
+  show();
+}
+
+for (const id of ["files", "folder"]) {
+  by(id).onchange = () => take(async () => {
+    for (const file of by(id).files) await add(file.name, (file.webkitRelativePath || "").slice(0, -file.name.length), file);
+    by(id).value = "";
+  });
+}
+for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
+  document.addEventListener(kind, (event) => {
+    event.preventDefault();
+    by("drop").classList.toggle("over", kind === "dragenter" || kind === "dragover");
+  });
+}
+document.addEventListener("drop", (event) => {
+  const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry && item.webkitGetAsEntry()).filter(Boolean);
+  take(async () => {
+    for (const entry of entries) await walk(entry, "");
+  });
+});
+by("clear").onclick = () => {
+  dropped.length = 0;
+  by("result").hidden = true;
+  show();
+};
+by("verify").onclick = verify;

@@ -1,0 +1,1 @@
+"""What runs in the page beside the verifier: what stands for compiled packages there, and the desk that is asked."""

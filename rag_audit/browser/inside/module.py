@@ -1,0 +1,116 @@
+"""Calls of the WebAssembly module `native/web`, whose arguments and results are bytes (`native/web/src/wire.rs`)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+Field = bytes | str | int | float | Sequence[Any]
+"""An argument: bytes, a text, an integer, a float, or a list of them; a tuple's items stand one after another."""
+
+_LENGTH = struct.Struct("<I")
+_INTEGER = struct.Struct("<q")
+_FLOAT = struct.Struct("<d")
+
+
+def _transport() -> Callable[[bytes], bytes]:
+    """The page's own function, which hands a request to the module."""
+    import ragaudit_host  # type: ignore[import-not-found]  # JavaScript, registered by the worker
+    from pyodide.ffi import to_js  # type: ignore[import-not-found]
+
+    return lambda request: cast("bytes", ragaudit_host.call(to_js(request)).to_bytes())
+
+
+_call: Callable[[bytes], bytes] | None = None
+
+
+def call(name: str, *arguments: Field) -> Results:
+    """What the module's function of that name gives.
+
+    :raises ValueError: the function refuses, with its reason
+    :raises RuntimeError: the module failed; it cannot be used again
+    """
+    global _call
+    if _call is None:
+        _call = _transport()
+    answer = _call(b"".join([_encode(name), *map(_encode, arguments)]))
+    if answer[0]:
+        raise ValueError(answer[1:].decode())
+    return Results(answer)
+
+
+def _encode(value: Field) -> bytes:
+    if isinstance(value, str):
+        value = value.encode()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _LENGTH.pack(len(value)) + value
+    if isinstance(value, int):
+        try:
+            return _INTEGER.pack(value)
+        except struct.error as exc:
+            raise OverflowError(str(exc)) from exc
+    if isinstance(value, float):
+        return _FLOAT.pack(value)
+    items = b"".join(map(_encode, value))
+    return items if isinstance(value, tuple) else _LENGTH.pack(len(value)) + items
+
+
+def optional(value: Field | None) -> list[Field]:
+    """A value that may be left out, as the module reads it."""
+    return [] if value is None else [value]
+
+
+class Results:
+    """The results of a call, read in their order."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
+        self._at = 1
+
+    def _unpack(self, form: struct.Struct) -> Any:
+        (value,) = form.unpack_from(self._answer, self._at)
+        self._at += form.size
+        return value
+
+    def integer(self) -> int:
+        """The next result, an integer."""
+        return int(self._unpack(_INTEGER))
+
+    def float(self) -> float:
+        """The next result, a float."""
+        return float(self._unpack(_FLOAT))
+
+    def bytes(self) -> bytes:
+        """The next result, bytes."""
+        length = self._unpack(_LENGTH)
+        self._at += length
+        return self._answer[self._at - length : self._at]
+
+    def text(self) -> str:
+        """The next result, a text."""
+        return self.bytes().decode()
+
+    def list(self, item: Callable[[], T]) -> Iterable[T]:
+        """The next result, a list, by what reads one of its items."""
+        return [item() for _ in range(self._unpack(_LENGTH))]
+
+
+class Kept:
+    """Something that the module keeps until it is dropped here.
+
+    :param kind: the first part of the names of its functions
+    """
+
+    kind = ""
+
+    def _keep(self, name: str, *arguments: Field) -> None:
+        self.number = call(name, *arguments).integer()
+
+    def __del__(self) -> None:
+        if hasattr(self, "number"):
+            # The module may have failed, or be gone with the process: then it keeps nothing either.
+            with suppress(Exception):
+                call(f"{self.kind}_drop", self.number)

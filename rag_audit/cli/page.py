@@ -1,0 +1,28 @@
+"""`rag-audit page`: the verifier as a page for a browser."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import click
+
+from rag_audit.cli.common import PATH, emit, json_option
+from rag_audit.encoding.durable import replace_file
+
+
+@click.command()
+@click.argument("file", type=PATH)
+@json_option
+def page(file: Path, as_json: bool) -> None:
+    """Write the page that verifies windows in a browser, without any network, to FILE.
+
+    Its parts are downloaded once, pinned by digests. The page itself is one file that opens no connection: who has it
+    drops window.json, trust.toml and receipts on it, and gets what `rag-audit verify` says.
+    """
+    from rag_audit.browser.page import make_page
+
+    content = make_page()
+    replace_file(file, content)
+    digest = hashlib.sha256(content).hexdigest()
+    emit({"page": str(file), "bytes": len(content), "sha256": digest}, as_json)

@@ -1,0 +1,239 @@
+"""The page in real Chromium: the command's outcomes and words on the documented example and on every vector."""
+
+from __future__ import annotations
+
+import base64
+import http.server
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from rag_audit.browser.page import make_page
+from rag_audit.errors import SetupError
+from tests.browser.chromium import Chromium, chromium, find_chromium
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
+CASES = sorted(path.parent for path in (ROOT / "vectors" / "windows").glob("*/case.json"))
+LIMIT_S = 600.0
+BASE_INSTALL = (
+    "import sys; sys.modules.update(wordllama=None, tokenizers=None); from rag_audit.cli import main; main()"
+)
+"""The command as it is without the extras that embed: the page has none either."""
+
+pytestmark = pytest.mark.full
+
+
+VERIFIED = re.compile(r"Verified [0-9-]+ [0-9:.]+ UTC")
+
+
+class Outcome(NamedTuple):
+    """How a verification ended: exit code, what is printed, and the report as JSON; without the time of verification."""
+
+    exit_code: int
+    printed: str
+    report: Any
+
+    @classmethod
+    def of(cls, exit_code: int, printed: str, report: str | None) -> Outcome:
+        value = None if report is None else json.loads(report)
+        if value is not None:
+            del value["filing"]["verified_at"]
+        return cls(exit_code, VERIFIED.sub("Verified", printed), value)
+
+
+class Desk:
+    """The page as a reader uses it."""
+
+    def __init__(self, browser: Chromium, page: Path) -> None:
+        self.browser = browser
+        browser.open(page, width=1280)
+
+    def drop(self, files: list[Path]) -> None:
+        """Choose files."""
+        root = self.browser.call("DOM.getDocument")["root"]["nodeId"]
+        field = self.browser.call("DOM.querySelector", nodeId=root, selector="#files")["nodeId"]
+        rows = self.value("document.querySelectorAll('#list tbody tr').length")
+        self.browser.call(
+            "DOM.setFileInputFiles", nodeId=field, files=[str(file.resolve()) for file in files]
+        )
+        self.until(f"document.querySelectorAll('#list tbody tr').length === {rows + len(files)}")
+
+    def value(self, expression: str) -> Any:
+        return self.browser.value(expression)
+
+    def until(self, condition: str) -> None:
+        end = time.monotonic() + LIMIT_S
+        while not self.value(condition):
+            assert time.monotonic() < end, condition
+            time.sleep(0.05)
+
+    def set_role(self, file: Path, role: str) -> None:
+        """Say what the last file of that name is."""
+        self.value(
+            f"(() => {{ const all = [...document.querySelectorAll('#list select')].filter((s) => "
+            f"s.getAttribute('aria-label') === 'what {file.name} is'); const s = all[all.length - 1]; "
+            f"s.value = {json.dumps(role)}; s.onchange(); }})()"
+        )
+
+    def verify(self) -> Outcome:
+        """Press the button and wait."""
+        assert self.value("!document.getElementById('verify').disabled"), self.value(
+            "document.getElementById('ahead').textContent"
+        )
+        self.value(
+            "document.getElementById('result').hidden = true; document.getElementById('verify').click()"
+        )
+        self.until("!document.getElementById('result').hidden")
+        code = self.value("document.getElementById('result').dataset.exitCode")
+        saved = "(async () => {{ const a = document.querySelector('#save a[download=\"{}\"]'); return a ? (await saved(a)) : null; }})()"
+        report, html = (self.value(saved.format(name)) for name in ("report.json", "report.html"))
+        assert (report is None) == (html is None) and (html is None or html.startswith("<!doctype html>"))
+        return Outcome.of(int(code), self.value("document.getElementById('report').textContent"), report)
+
+    def command(self, folder: Path) -> Outcome:
+        """What the command says of the same files in the same places."""
+        encoded = "laid().files.map(({path, bytes}) => [path, btoa(Array.from(bytes, (b) => String.fromCharCode(b)).join(''))])"
+        for path, content in self.value(encoded):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(base64.b64decode(content))
+        words = self.value("laid().options")
+        done = subprocess.run(
+            [sys.executable, "-c", BASE_INSTALL, *words],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        report = folder / "report.json"
+        printed = "\n".join(part for part in (done.stdout, done.stderr) if part)
+        return Outcome.of(done.returncode, printed, report.read_text() if report.exists() else None)
+
+    def clear(self) -> None:
+        self.value("document.getElementById('clear').click()")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "verify.html"
+    try:
+        path.write_bytes(make_page())
+    except SetupError as exc:
+        pytest.skip(f"the page cannot be made here: {exc}")
+    return path
+
+
+@pytest.fixture(scope="module")
+def desk(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    if find_chromium() is None:
+        pytest.skip("no Chromium is installed: apt-get install chromium")
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield Desk(browser, page)
+
+
+def test_the_documented_example_passes_with_the_command_s_words(desk: Desk, tmp_path: Path) -> None:
+    desk.clear()
+    receipts = sorted((EXAMPLES / "receipts").iterdir())
+    desk.drop([EXAMPLES / "window.json", EXAMPLES / "trust.toml", *receipts])
+    assert desk.value("document.getElementById('ahead').textContent").startswith("Ready: 7 receipts")
+    found = desk.verify()
+    assert found == desk.command(tmp_path)
+    assert found.exit_code == 0 and found.printed.startswith("PASS eps_audit=12.39 ")
+    assert found.report["outcome"] == "PASS" and len(found.report["checks"]) > 60
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_vector_ends_as_with_the_command(desk: Desk, case: Path, tmp_path: Path) -> None:
+    stated = json.loads((case / "case.json").read_text(encoding="utf-8"))
+    of = {
+        name: [case / file for file in stated.get(name, [])]
+        for name in ("receipts", "previous", "challenges", "siblings")
+    }
+    window, trust = case / stated["window"], case / stated["trust"]
+    window = window / "window.json" if window.is_dir() else window
+    desk.clear()
+    desk.drop([window, trust, *of["siblings"]])
+    for role, files in (
+        ("receipt", of["receipts"]),
+        ("previous", of["previous"]),
+        ("challenge", of["challenges"]),
+    ):
+        for file in files:
+            desk.drop([file])
+            desk.set_role(file, role)
+    options = stated["options"]
+    limit = options.get("max_epsilon", "")
+    desk.value(f"document.getElementById('max-epsilon').value = {json.dumps(limit)}")
+    unsafe = bool(options.get("allow_unsafe_setup"))
+    desk.value(f"document.getElementById('unsafe').checked = {json.dumps(unsafe)}")
+    found = desk.verify()
+    assert found == desk.command(tmp_path)
+    assert found.exit_code == stated["expect"]["exit_code"]
+
+
+def test_what_is_too_large_is_said_before_anything_starts(desk: Desk, tmp_path: Path) -> None:
+    window = json.loads((EXAMPLES / "window.json").read_text())
+    window["policy"]["tenants"][0]["capacity"] = (1 << 20) + 1
+    (tmp_path / "window.json").write_text(json.dumps(window))
+    desk.clear()
+    desk.drop([tmp_path / "window.json", EXAMPLES / "trust.toml"])
+    said = desk.value("document.getElementById('ahead').textContent")
+    assert said.startswith("An index of 1,048,577 positions is too large for a page")
+    assert desk.value("document.getElementById('verify').disabled")
+
+
+def test_names_from_files_are_never_markup(desk: Desk, tmp_path: Path) -> None:
+    hostile = tmp_path / "<img src=x onerror=document.title='caught'>.json"
+    hostile.write_text("{}")
+    desk.clear()
+    desk.drop([hostile])
+    assert "<img" in desk.value("document.querySelector('#list td').textContent")
+    assert desk.value("document.querySelectorAll('#list img').length") == 0
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[str, list[str]]]:
+    heard: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append(self.path)
+            self.send_response(200)
+            self.send_header("Access-Control-Allow-Origin", "*")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", heard
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+ATTEMPTS = {
+    "fetch": "fetch('{url}/fetch').then(() => 'through', () => 'refused')",
+    "image": "new Promise((d) => {{ const i = new Image(); i.onload = i.onerror = (e) => d(e.type === 'load' ? 'through' : 'refused'); i.src = '{url}/image'; }})",
+    "script": "new Promise((d) => {{ const s = document.createElement('script'); s.onload = () => d('through'); s.onerror = () => d('refused'); s.src = '{url}/script'; document.body.append(s); }})",
+    "frame": "new Promise((d) => {{ const f = document.createElement('iframe'); f.onload = () => setTimeout(() => d('refused'), 500); f.src = '{url}/frame'; document.body.append(f); }})",
+    "beacon": "Promise.resolve(navigator.sendBeacon('{url}/beacon')).then(() => new Promise((d) => setTimeout(() => d('refused'), 500)))",
+    "worker": "new Promise((d) => {{ const w = new Worker(URL.createObjectURL(new Blob([\"fetch('{url}/worker').then(() => postMessage('through'), () => postMessage('refused'))\"]))); w.onmessage = (e) => d(e.data); }})",
+}
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_no_address_is_reached(desk: Desk, listener: tuple[str, list[str]], attempt: str) -> None:
+    url, heard = listener
+    assert desk.value(ATTEMPTS[attempt].format(url=url)) == "refused"
+    assert heard == []
