@@ -57,7 +57,8 @@ def cluster(*, durable: bool = False) -> Iterator[Cluster]:
     bin_ = programs()
     # The server refuses to run as root.
     user = USER if os.geteuid() == 0 else None
-    folder = Path(tempfile.mkdtemp(prefix="rag-audit-pg-"))
+    # In memory, where tests are: `initdb` would wait for a disk.
+    folder = Path(tempfile.mkdtemp(prefix="rag-audit-pg-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
     try:
         if user is not None:
             try:

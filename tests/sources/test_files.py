@@ -78,6 +78,7 @@ def test_html_is_read_as_a_browser_shows_it(tmp_path: Path) -> None:
         ("<head><noscript><style>no</style></noscript></head>text", "text"),
         ("<p>a" * 20_000, "\n\n".join("a" * 20_000)),  # nobody has to close a paragraph
     ],
+    ids=["block in a heading", "heading in a heading", "style in noscript", "paragraphs that nobody closes"],
 )
 def test_html_is_read_however_its_elements_are_nested(tmp_path: Path, page: str, text: str) -> None:
     (tmp_path / "page.html").write_text(page)
@@ -104,6 +105,7 @@ def test_pages_of_a_pdf_name_their_number(tmp_path: Path) -> None:
         (b"", "cannot be read"),
         (b"not a PDF file at all", "cannot be read"),
     ],
+    ids=["empty pages", "password", "cut", "empty", "no PDF"],
 )
 def test_what_cannot_be_read_is_named_and_left_out_only_if_asked(
     tmp_path: Path, data: bytes, message: str
