@@ -82,9 +82,12 @@ TOGETHER = {
         "cli/test_attack_service.py",
     ),
     "report": (
+        "report/test_explained.py",
+        "report/test_faces.py",
         "report/test_model.py",
         "report/test_page.py",
         "report/test_page_in_browser.py",
+        "report/test_text.py",
     ),
     "window/finished": (
         "window/test_bad_files.py",

@@ -11,10 +11,13 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
 
+from rag_audit.verify import page
 from rag_audit.verify.report import junit, sarif, text, vsa
 from rag_audit.verify.report.model import Report
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/report.md"
+EXAMPLE = PAGE.with_name("report-example.html")
+"""The HTML face of the example that passed."""
 BLOCK = re.compile(
     r"<!-- report: (?P<name>[a-z]+) -->\n```(?P<language>[a-z]+)\n(?P<body>.*?)```\n", re.DOTALL
 )
@@ -42,20 +45,22 @@ def blocks(passed: Report, failed: Report, unmet: Report) -> dict[str, str]:
     }
 
 
-def filled(page: str, made: Mapping[str, str]) -> str:
-    """The page with every marked block as `made` has it."""
+def filled(shown: str, made: Mapping[str, str]) -> str:
+    """docs/report.md with every marked block as `made` has it."""
 
     def block(match: re.Match[str]) -> str:
         return f"<!-- report: {match['name']} -->\n```{match['language']}\n{made[match['name']]}```\n"
 
-    return BLOCK.sub(block, page)
+    return BLOCK.sub(block, shown)
 
 
 def main() -> None:
-    """Write the blocks."""
+    """Write the blocks, and the page."""
     from tests.report.conftest import sampled_reports
 
-    PAGE.write_text(filled(PAGE.read_text(), blocks(**sampled_reports())))
+    reports = sampled_reports()
+    PAGE.write_text(filled(PAGE.read_text(), blocks(**reports)))
+    EXAMPLE.write_text(page.render(reports["passed"]), encoding="utf-8")
 
 
 if __name__ == "__main__":

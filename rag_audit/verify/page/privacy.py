@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rag_audit import accounting
 from rag_audit.verify.page import charts, curves, study, words
 from rag_audit.verify.page.charts import Axis, Line, Mark, Rule
 from rag_audit.verify.page.curves import Protection, Test
@@ -97,14 +98,14 @@ def _epsilon(report: Report, p: Protection, several: bool, index: int) -> Html:
     y = charts.from_zero("ε", 1.12 * high)  # with room for the last point's label
     at = {k: eps for k, eps, _ in named}
     description = (
-        f"Epsilon rises from {charts.number_text(points[0][1])} for one account to {charts.number_text(high)}"
+        f"Epsilon rises from {accounting.text(points[0][1])} for one account to {accounting.text(high)}"
         f" for all {p.accounts_max:,} that a tenant may have"
-        + (f"; for k_max, {f.k_max:,}, it is {charts.number_text(at[f.k_max])}." if f.k_max in at else ".")
+        + (f"; for k_max, {f.k_max:,}, it is {accounting.text(at[f.k_max])}." if f.k_max in at else ".")
     )
     line = Line("epsilon, by the exact accountant", 1, points)
-    marks = [Mark(k, eps, f"{label}: {charts.number_text(eps)}") for k, eps, label in named]
+    marks = [Mark(k, eps, f"{label}: {accounting.text(eps)}") for k, eps, label in named]
     rows: list[list[Child]] = [
-        [k, charts.number_text(eps), f"{words.factor(eps)}", names.get(k, "")] for k, eps in points
+        [k, accounting.text(eps), f"{words.factor(eps)}", names.get(k, "")] for k, eps in points
     ]
     return join(
         _whose(p, several),

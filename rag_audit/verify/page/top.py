@@ -30,6 +30,12 @@ OUTCOMES = {
 MOST_SHOWN, MOST_EXPLAINED = 12, 4
 """Checks that are shown one by one, and those of them that are explained; alike ones of several tenants are once."""
 MOST_MECHANISMS = 4
+INTRODUCTION = (
+    "This service answers questions with passages from documents that others must not see as a whole. The report is"
+    " about one period of it, a window. It says how much the answers of that window can reveal about which documents"
+    " are there, and what of that was checked from published files and signed receipts, without a look at"
+    " the documents."
+)
 CLIP = 600
 
 
@@ -48,6 +54,7 @@ def masthead(report: Report) -> Html:
             f" rag-audit {filing.version}.",
             class_="dateline",
         ),
+        tag("p", INTRODUCTION, class_="small"),
         id="masthead",
     )
 
@@ -188,7 +195,7 @@ def proved(report: Report) -> Iterator[str]:
         if any(t.mechanism != "none" for t in report.tenants)
         else ""
     )
-    index = "from the index that the provider had committed to before it opened"
+    index = "from the index (the documents in searchable form) that the provider was bound to before the window opened"
     made = f"was made by the published rule, {protected}{index}"
     if f.mode == "sampled":
         whose = "the reader" if f.challenge == "own" else "a draw that the provider published"
@@ -198,13 +205,13 @@ def proved(report: Report) -> Iterator[str]:
             f" probability of at most {f.eta}."
         )
     else:
-        yield f"Each of the {counted(c.records, 'answer')} on the ledger {made}."
+        yield f"Each of the {counted(c.records, 'answer')} in the window's public record, the ledger, {made}."
     source, unless = "a public beacon (drand)", "the beacon's"
     if v.beacon.source == "witnesses":
         source, unless = f"the witnesses {words.some(v.beacon.witnesses)}", "all of these witnesses'"
     yield (
-        f"The randomness could not be chosen: it depends on values of {source} that came after the provider's"
-        f" commitment, so a choice would have taken {unless} help."
+        f"The randomness could not be chosen: it depends on values of {source} that came after the provider was"
+        f" bound, so a choice would have taken {unless} help."
     )
     start, end = ([w.name for w in v.witnesses if getattr(w, part)] for part in ("opening", "end"))
     both = (
@@ -213,9 +220,9 @@ def proved(report: Report) -> Iterator[str]:
         + ("its end" if start == end else f"{words.some(end)} its end")
     )
     enough = f"{v.quorum} of {counted(len(v.witnesses), 'witness', 'witnesses')}"
-    yield f"The ledger was not rewritten: {both}, where {enough} are enough."
+    yield f"The ledger was not rewritten: {both}, where {enough} are enough for the reader."
     yield (
-        f"{counted(c.receipts_agreeing, 'receipt')} that account holders kept"
+        f"{counted(c.receipts_agreeing, 'receipt')} that askers got with their answers and kept"
         f" {'agrees' if c.receipts_agreeing == 1 else 'agree'} with it, {c.receipts_independent:,} of them"
         " from accounts that the reader knows to be independent."
     )
