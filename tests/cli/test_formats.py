@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,14 @@ from rag_audit.ledger.keys import SigningKey
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs/examples"
 
 
-def verify(*words: object, **environment: str) -> Result:
+def verify(*words: object, example: Path = EXAMPLE, **environment: str) -> Result:
     arguments = [
         "verify",
-        EXAMPLE / "window.json",
+        example / "window.json",
         "--trust",
-        EXAMPLE / "trust.toml",
+        example / "trust.toml",
         "--receipts",
-        EXAMPLE / "receipts",
+        example / "receipts",
     ]
     return CliRunner().invoke(main, [str(w) for w in [*arguments, *words]], env=environment)
 
@@ -122,12 +123,16 @@ WRONG: dict[str, list[object]] = {
 def test_options_that_contradict_one_another_are_refused_before_anything_is_read(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    before = {p: p.read_bytes() for p in EXAMPLE.rglob("*") if p.is_file()}
-    done = verify(*WRONG[name])
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    copy = tmp_path / "copy"  # which a command that is not refused may write over
+    shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    before = {p: p.read_bytes() for p in copy.rglob("*") if p.is_file()}
+    words = [copy / word.relative_to(EXAMPLE) if isinstance(word, Path) else word for word in WRONG[name]]
+    done = verify(*words, example=copy)
     assert (done.exit_code, done.stdout) == (2, "") and "Error: " in done.stderr
-    assert list(tmp_path.iterdir()) == []
-    assert {p: p.read_bytes() for p in EXAMPLE.rglob("*") if p.is_file()} == before
+    assert list((tmp_path / "here").iterdir()) == []
+    assert {p: p.read_bytes() for p in copy.rglob("*") if p.is_file()} == before
 
 
 def test_a_key_that_others_can_read_signs_nothing(tmp_path: Path) -> None:
