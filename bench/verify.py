@@ -55,6 +55,7 @@ from rag_audit.ledger.tree import MerkleTree
 from rag_audit.proofs import scan
 from rag_audit.proofs.scan.embed import table_columns
 from rag_audit.relation.field import MODULUS, to_bytes, to_hex
+from rag_audit.relation.native import topk_commitment
 from rag_audit.relation.noise import table_digest
 from rag_audit.verify.verifier import Verdict, verify_window
 
@@ -149,7 +150,7 @@ class Builder:
             salts = RequestSalts.derive(salt)
             documents = attest.document_openings(tenant, positions, self.made.secrets)
             digests = [bytes.fromhex(d.hash) for d in documents]
-            opened["htopk"] = to_hex(attest.topk_commitment(salts.top_k, positions))
+            opened["htopk"] = to_hex(topk_commitment(salts.top_k, positions))
             opened["hans"] = answer_digest(salts.answer, digests).hex()
         name = tenant.entry.tenant
         message = request_message(ORIGIN, self.opening_digest, name, account, i, opened["hq"])

@@ -7,9 +7,10 @@ or written raises OSError.
 """
 
 from os import PathLike
-from typing import ClassVar, Self, final
+from typing import Any, ClassVar, Self, final
 
 __all__ = [
+    "GrowingTree",
     "PackedIndex",
     "ScanBatch",
     "ScanCoalition",
@@ -24,6 +25,7 @@ __all__ = [
     "canonical_json",
     "draw_coins",
     "draw_noise",
+    "ed25519_verifies",
     "groth16_prove",
     "groth16_setup",
     "groth16_setup_one_party",
@@ -32,9 +34,13 @@ __all__ = [
     "groth16_verify_batch",
     "index_commitment",
     "joining_pairs",
+    "json_values",
     "lanes",
     "noise_table",
     "noised_top_k",
+    "path_root",
+    "plain_json",
+    "poseidon_absorb",
     "poseidon_hash",
     "poseidon_hash_list",
     "poseidon_permute",
@@ -89,6 +95,9 @@ def poseidon_hash(inputs: bytes) -> bytes:
 def poseidon_hash_list(tag: int, elements: bytes) -> bytes:
     """HL of docs/relation.md: a list of field elements under a domain tag, to one."""
 
+def poseidon_absorb(lists: list[tuple[bytes, bytes]]) -> list[bytes]:
+    """HL of several lists side by side, each the hash of its tag and length, H(10, tag, len), and its elements."""
+
 def index_commitment(salt: bytes, rows_int8: bytes, dimension: int) -> bytes:
     """HL(7, [salt, nibble stream]) over int8 rows of shape (positions, dimension), components -8..7."""
 
@@ -120,6 +129,48 @@ def canonical_json(value: object) -> bytes | None:
     """The RFC 8785 bytes of a value, or None where it is not one of plain texts, integers below 2^53, booleans and
     null, in lists and dicts with ASCII keys.
     """
+
+def plain_json(data: bytes) -> Any:
+    """The value of a JSON text, or None where it is not wholly of texts, integers below 2^53, booleans and null, in
+    lists and objects without repeated keys, at most 64 deep.
+    """
+
+def json_values(data: bytes) -> int:
+    """An upper bound on the values of a JSON text: each but the outermost follows a comma or an opening bracket that
+    stands in no text.
+    """
+
+def path_root(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes | None:
+    """The root to which a path leads from a leaf hash of a tree (RFC 9162, 2.1.3.2); None if it has another length."""
+
+def ed25519_verifies(key: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether 64 bytes are the Ed25519 signature (RFC 8032, no cofactor) of a message under a key of 32 bytes."""
+
+@final
+class GrowingTree:
+    """A growing RFC 9162 tree over SHA-256. Safe to use from several threads."""
+
+    def __new__(cls) -> Self:
+        """Without leaves."""
+
+    @property
+    def size(self) -> int:
+        """Number of leaves."""
+
+    def extend(self, leaves: bytes) -> None:
+        """Add leaf hashes, 32 bytes each, concatenated."""
+
+    def leaves(self, start: int, end: int) -> list[bytes]:
+        """The leaf hashes from `start` to before `end`."""
+
+    def root(self, size: int) -> bytes:
+        """Root of the first leaves."""
+
+    def inclusion_path(self, index: int, size: int) -> list[bytes]:
+        """PATH(index, D[size]), the leaf's sibling first."""
+
+    def consistency_path(self, m: int, n: int) -> list[bytes]:
+        """PROOF(m, D[n]); empty for m = 0 and for m = n."""
 
 @final
 class PackedIndex:

@@ -37,7 +37,7 @@ from rag_audit.proofs.interface import ListingPrivate, RecordPrivate
 from rag_audit.proofs.scan import NoiseCertificate
 from rag_audit.relation.commitments import sampling_slot
 from rag_audit.relation.field import digest_to_field, to_hex
-from rag_audit.relation.native import listed_commitment, noise_key, slot_id, topk_commitment
+from rag_audit.relation.native import hash_lists, listed_commitment, noise_key, slot_id, topk_elements
 
 
 def check_signed(
@@ -82,15 +82,14 @@ def check_signed(
         )
 
 
-def check_opened(request: SignedRequest, embedder: Embedder) -> OpenedQuery:
-    """The question of a signed request, to which its hq opens; any other is refused before a secret is used.
+def check_opened(request: SignedRequest, query: OpenedQuery) -> None:
+    """Check that hq opens to a signed request's question; any other is refused before a secret is used.
 
     The window checks the order of an account's requests (`slot-used`, `out-of-order`, `limit`) under the account's
     lock.
 
     :raises RequestRefused: the request is refused, with a reason from `requests.REFUSALS`
     """
-    query = OpenedQuery(request.query, bytes.fromhex(request.salt), embedder)
     try:
         hq = query.hq
     except NothingToEmbed as exc:
@@ -103,7 +102,6 @@ def check_opened(request: SignedRequest, embedder: Embedder) -> OpenedQuery:
             expected=hq,
             found=request.hq,
         )
-    return query
 
 
 def slot_noise(
@@ -211,8 +209,18 @@ def document_openings(
         salt = window_secrets.document_salt(tenant.entry.tenant, position)
         digest = document_digest(salt, tenant.documents_at.get(position, EMPTY).data)
         path = tenant.documents.inclusion_path(position, tenant.index.capacity)
-        openings.append(DocumentOpening(hash=digest.hex(), salt=salt.hex(), path=[h.hex() for h in path]))
+        # What is made here has its form, which need not be checked of hundreds of digits for each answer.
+        openings.append(
+            DocumentOpening.model_construct(hash=digest.hex(), salt=salt.hex(), path=[h.hex() for h in path])
+        )
     return openings
+
+
+def list_commitments(asked: Sequence[tuple[OpenedQuery, Sequence[int]]]) -> list[str]:
+    """htopk of several queries with their positions, computed side by side; not of a listing tenant's."""
+    return [
+        to_hex(h) for h in hash_lists([topk_elements(query.salts.top_k, listed) for query, listed in asked])
+    ]
 
 
 def query_record(
@@ -223,15 +231,16 @@ def query_record(
     *,
     window: str,
     capacity: int,
+    htopk: str | None = None,
     held: str | None = None,
 ) -> QueryRecord:
     """The record of a query, except its index (`seq`), its time (`ts`) and an eager proof's digest.
 
+    :param htopk: the commitment to the positions (`list_commitments`), or None for a listing tenant
     :param held: of a listing tenant, the commitment to what the account holds after it
     """
-    salt = query.salts.top_k
-    listing = held is not None
-    htopk = listed_commitment(salt, positions, capacity) if listing else topk_commitment(salt, positions)
+    if htopk is None:
+        htopk = to_hex(listed_commitment(query.salts.top_k, positions, capacity))
     plain = QueryRecord(
         type="query",
         v=1,
@@ -243,7 +252,7 @@ def query_record(
         ts=0,
         hq=request.hq,
         cq=query.cq,
-        htopk=to_hex(htopk),
+        htopk=htopk,
         hans=answer_digest(query.salts.answer, [bytes.fromhex(d.hash) for d in documents]).hex(),
         sig=request.sig,
         proof=None,

@@ -66,9 +66,12 @@ def _listen(stack: ExitStack, supervisor: Supervisor, told: RunConfig) -> None:
     if serve.socket is not None:
         stack.enter_context(listening(reception, told.path(serve.socket), _tell, _report_fault))
     if serve.http is not None:
+        from rag_audit.serving.connections import allow_connections
+        from rag_audit.serving.limits import Limits
         from rag_audit.serving.logs import forget_lines, log_lines
         from rag_audit.serving.service import http_service, parse_address
 
+        allow_connections(Limits())
         service = stack.enter_context(
             http_service(
                 lambda: reception.newest,

@@ -144,9 +144,12 @@ def serve_http(
 
     :param book: takes enrolment requests, for the window and those that are coming
     """
+    from rag_audit.serving.connections import allow_connections
+    from rag_audit.serving.limits import Limits
     from rag_audit.serving.logs import forget_lines, log_lines
     from rag_audit.serving.service import http_service
 
+    allow_connections(Limits())
     opening = window.opening
     intake = None if book is None else Intake(
         book, window.context.key, opening.origin, windows=lambda: [opening.window, *coming],

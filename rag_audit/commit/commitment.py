@@ -35,8 +35,9 @@ from rag_audit.formats.records import (
 from rag_audit.formats.requests import MAX_ANSWER_BYTES
 from rag_audit.index.embedders import Embedder
 from rag_audit.index.engine import TenantIndex, check_capacity
-from rag_audit.ledger.merkle import HashTree, leaf_hash
+from rag_audit.ledger.merkle import leaf_hash
 from rag_audit.ledger.tlog_proof import MAX_PROOF_BYTES
+from rag_audit.ledger.tree import MerkleTree
 from rag_audit.proofs.interface import SYSTEMS, IndexCommitment, proof_system
 from rag_audit.proofs.policy import check_certificate, check_policy
 from rag_audit.relation.field import from_hex, random_element, to_hex
@@ -149,7 +150,7 @@ class CommittedTenant:
     entry: TenantEntry
     index: TenantIndex
     documents_at: Mapping[int, Passage]
-    documents: HashTree
+    documents: MerkleTree
     points: bytes = b""
 
 
@@ -311,7 +312,7 @@ def commit_tenant(
 
     :param committed: what `ProofSystem.commit_index` made of this index
     """
-    tree = HashTree(
+    tree = MerkleTree(
         leaf_hash(document_digest(window_secrets.document_salt(tenant, p), documents_at.get(p, EMPTY).data))
         for p in range(index.capacity)
     )

@@ -7,14 +7,13 @@ and lone surrogates, and also unbounded nesting.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import hashlib
 import json
 import re
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 import rfc8785
 
@@ -119,12 +118,20 @@ def _wrong(value: Json, depth: int) -> tuple[list[str], RagAuditError] | None:
     return [], EncodingError("not a JSON value", found=type(value).__name__)
 
 
-def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None, reals: bool = False) -> Json:
+def parse_json(
+    data: bytes | str,
+    *,
+    source: str,
+    max_bytes: int | None = None,
+    max_values: int | None = None,
+    reals: bool = False,
+) -> Json:
     """Parse JSON strictly.
 
     :param source: what the data is, for the error's `field`
+    :param max_values: the most values, counted before any is made
     :param reals: whether numbers that are no integers are taken, each as its text; never NaN or infinity
-    :raises SizeError: more than `max_bytes`, or more than `MAX_VALUES` values
+    :raises SizeError: more than `max_bytes`, or more than `max_values` or `MAX_VALUES` values
     :raises EncodingError: invalid UTF-8 or JSON, duplicate keys, floats, integers from 2^53 on, or lone surrogates
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
@@ -136,6 +143,10 @@ def parse_json(data: bytes | str, *, source: str, max_bytes: int | None = None, 
         raise SizeError(
             "too many JSON values", field=source, expected=f"at most {MAX_VALUES}", found=f"up to {most}"
         )
+    if max_values is not None and (most := _native.json_values(raw)) > max_values:
+        raise SizeError("too many JSON values", field=source, expected=f"at most {max_values}", found=most)
+    if not reals and (plain := _native.plain_json(raw)) is not None:
+        return cast(Json, plain)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as exc:
@@ -305,9 +316,10 @@ def parse_base64(text: Json, *, field: str) -> bytes:
     """The bytes of canonical standard base64 with padding, for which re-encoding gives the same text."""
     if isinstance(text, str):
         try:
-            data = base64.b64decode(text.encode("ascii"), validate=True)
+            raw = text.encode("ascii")
+            data = binascii.a2b_base64(raw, strict_mode=True)
         except (binascii.Error, UnicodeEncodeError):
             data = None
-        if data is not None and base64.b64encode(data).decode() == text:
+        if data is not None and binascii.b2a_base64(data, newline=False) == raw:
             return data
     raise EncodingError("not canonical base64", field=field, found=text)

@@ -17,7 +17,6 @@ EXTRAS = {
     "prometheus_client": "serve",
     "psycopg": "postgres",
     "pyarrow": "documents",
-    "pymerkle": "provider",
     "pypdf": "documents",
     "qdrant_client": "documents",
     "ray": "ray",

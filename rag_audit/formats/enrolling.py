@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from cryptography.exceptions import InvalidSignature
 from pydantic import Field
 
 from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import SchemaError, SignatureError
 from rag_audit.formats.models import Hex32, Hex64, Identifier, Line, Model, One, Positive
 from rag_audit.formats.records import RosterEntry
-from rag_audit.ledger.keys import SigningKey, VerifierKey, public_key
+from rag_audit.ledger.keys import SigningKey, VerifierKey, signed_by
 
 MAX_REQUEST_BYTES = 4096
 MAX_REASON = 500
@@ -90,10 +89,8 @@ class EnrolmentRequest(Model):
 
 
 def _verify(key: str, signature: str, message: bytes, field: str) -> None:
-    try:
-        public_key(bytes.fromhex(key)).verify(bytes.fromhex(signature), message)
-    except (InvalidSignature, ValueError) as exc:
-        raise SignatureError("the request is not signed by its key", field=field) from exc
+    if not signed_by(bytes.fromhex(key), message, bytes.fromhex(signature)):
+        raise SignatureError("the request is not signed by its key", field=field)
 
 
 Standing = Literal["pending", "approved", "enrolled", "rejected"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from cryptography.exceptions import InvalidSignature
 from pydantic import Field
 
 from rag_audit.encoding.canonical import Json, jcs, sha256
@@ -25,7 +24,7 @@ from rag_audit.formats.models import (
     One,
     Positive,
 )
-from rag_audit.ledger.keys import public_key
+from rag_audit.ledger.keys import signed_by
 from rag_audit.ledger.tlog_proof import MAX_PROOF_BYTES
 
 MAX_ENTRY_BYTES = 65_535
@@ -355,10 +354,6 @@ def answer_digest(salt_a: bytes, digests: list[bytes]) -> bytes:
 
 def verifies(key: bytes, message: bytes, signature: str) -> bool:
     """Whether `signature` (128 hex digits) is a valid Ed25519 signature (RFC 8032) by the 32-byte public `key`."""
-    try:
-        public_key(key).verify(bytes.fromhex(signature), message)
-    except InvalidSignature:
-        return False
-    except ValueError as exc:
-        raise EncodingError("not an Ed25519 public key", found=key.hex()) from exc
-    return True
+    if len(key) != 32:
+        raise EncodingError("not an Ed25519 public key", found=key.hex())
+    return signed_by(key, message, bytes.fromhex(signature))

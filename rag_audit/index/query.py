@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from rag_audit.errors import RagAuditError
 from rag_audit.formats.requests import RequestSalts
 from rag_audit.index.embedders.base import Embedder, Vectors
 from rag_audit.relation.field import to_hex
-from rag_audit.relation.native import vector_commitment
+from rag_audit.relation.native import (
+    Elements,
+    hash_lists,
+    query_elements,
+    vector_commitment,
+    vector_elements,
+)
 
 
 @dataclass(frozen=True)
@@ -62,3 +70,27 @@ class OpenedQuery:
     def cq(self) -> str:
         """cq, the commitment to the vector, 64 hexadecimal digits."""
         return to_hex(vector_commitment(self.salts.vector, self.vector.tolist()))
+
+    def _elements(self) -> tuple[Elements, Elements]:
+        """What hq and cq are the hashes of, with a static table."""
+        vector = vector_elements(self.salts.vector, self.vector.tolist())
+        return query_elements(self.salts.query, self.tokens), vector
+
+
+def commit_all(queries: Sequence[OpenedQuery]) -> None:
+    """Compute hq and cq of several questions side by side, for which each would take as long by itself. Questions that
+    have none are left out, and whoever asks for them is told why; so are those that no static table embeds at once.
+    """
+    lists: list[Elements] = []
+    committed: list[OpenedQuery] = []
+    for query in queries:
+        if query.embedder.table is None:
+            continue
+        with suppress(RagAuditError):
+            lists += query._elements()
+            committed.append(query)
+    hashes = iter(hash_lists(lists))
+    for query in committed:
+        vars(query).update(
+            hq=to_hex(next(hashes)), cq=to_hex(next(hashes))
+        )  # as `cached_property` keeps them

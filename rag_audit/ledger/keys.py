@@ -6,13 +6,12 @@ import base64
 import hashlib
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from rag_audit import _native
 from rag_audit.encoding.canonical import parse_base64
 from rag_audit.encoding.durable import create_private, read_private
 from rag_audit.errors import EncodingError, VersionError
@@ -90,20 +89,16 @@ class VerifierKey:
 
     def verifies(self, signature: bytes, message: bytes) -> bool:
         """Whether `signature` is this key's Ed25519 signature (RFC 8032) over the raw `message`."""
-        try:
-            public_key(self.public).verify(signature, message)
-        except (InvalidSignature, ValueError):
-            return False
-        return True
+        return signed_by(self.public, message, signature)
 
 
-@lru_cache(maxsize=1 << 12)
-def public_key(public: bytes) -> Ed25519PublicKey:
-    """The key of 32 bytes, ready to verify with: most are asked for again.
-
-    :raises ValueError: the bytes are no public key
+def signed_by(public: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether 64 bytes are an Ed25519 signature (RFC 8032) over a message by a public key. What is not 32 bytes of a
+    point is nobody's key.
     """
-    return Ed25519PublicKey.from_public_bytes(public)
+    if len(public) != 32 or len(signature) != 64:
+        return False
+    return _native.ed25519_verifies(public, message, signature)
 
 
 class SigningKey:

@@ -142,7 +142,7 @@ def parse_note(data: str | bytes, *, field: str = "note") -> Note:
         raise EncodingError("not a signed note", field=field, expected="text, a blank line, signature lines")
     text += "\n"
     _check_text(text, field)
-    if any(c < " " and c != "\n" for c in block):
+    if _CONTROL.search(block):
         raise EncodingError("control character in a note", field=field)
     lines = block[:-1].split("\n")
     if len(lines) > MAX_SIGNATURES:

@@ -29,7 +29,7 @@ from rag_audit.formats.requests import UNDECIDED, Answer, Refusal, SignedRequest
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder, re_executable
 from rag_audit.index.embedders.declared import ManifestEmbedder
-from rag_audit.index.query import OpenedQuery
+from rag_audit.index.query import OpenedQuery, commit_all
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.parties.answer_checks import check_documents, check_openings, check_refusal
 from rag_audit.parties.holdings import Holdings
@@ -126,6 +126,7 @@ class Account:
         if re_executable(query.embedder.name):
             _ = query.vector  # what has none is refused here, and not by the provider
         self._asked = query
+        commit_all([query])
         i, hq = 1 + self._answered(digest), query.hq
         message = request_message(opening.origin, digest, self.tenant, self.account, i, hq)
         request = SignedRequest(

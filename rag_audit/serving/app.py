@@ -99,7 +99,12 @@ class Application:
             await send(message)
 
         try:
-            await self._app(scope, counted, marked)
+            if scope["path"] == "/v1/query" and scope["method"] == "POST":
+                # Nearly every request, which need not find its way through routes and layers.
+                response = await self.queries.query(Request(scope, counted))
+                await response(scope, counted, marked)
+            else:
+                await self._app(scope, counted, marked)
         except OSError:
             log.info("client left", extra={"fields": {"request_id": named}})
         except Exception as exc:

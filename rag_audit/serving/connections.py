@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+from contextlib import suppress
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -11,6 +12,19 @@ from rag_audit.serving.limits import Limits
 
 RESERVED = 256
 """Files that a process keeps for anything but connections: without one left, a ledger could not be written."""
+
+
+def allow_connections(limits: Limits) -> None:
+    """Let this process open as many files as a service's connections need, as far as its hard limit allows: the usual
+    soft one, 1,024, is for programs that can wait for no more. Nothing changes where it is high enough.
+    """
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * limits.connections + RESERVED
+    if most != resource.RLIM_INFINITY:
+        wanted = min(wanted, most)
+    if allowed != resource.RLIM_INFINITY and allowed < wanted:
+        with suppress(OSError, ValueError):  # a system may refuse what its hard limit allows
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def most_connections(limits: Limits) -> int:

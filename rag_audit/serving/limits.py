@@ -13,13 +13,14 @@ class Limits:
     """The service's limits. Sizes are in bytes, times in seconds.
 
     :param request_bytes: the largest signed request
+    :param request_values: the most JSON values of one request, which has a dozen: they take more memory than bytes
     :param batch: the most requests of one batch
     :param bodies_bytes: the most of all bodies that are being received or wait for their answer
     :param waiting: the most requests that wait or are answered; one beyond them gets 429
     :param of_account: the most of these of one account, so that it keeps no other out
     :param answering: threads that answer requests together: while one waits for the disk, another computes
     :param together: the most requests that one thread answers together
-    :param threads: threads that prove an answer before it leaves, one each
+    :param threads: threads that answer one request each, where it is proved first, or embedded by more than a table
     :param reads: the most requests for public files that wait or are served from memory
     :param connections: the most connections, each of which may need two of the files that the process may open
     :param header_s: how long a request's header may take to arrive, and how long a connection may be silent before it
@@ -30,6 +31,7 @@ class Limits:
     """
 
     request_bytes: int = MAX_REQUEST_BYTES
+    request_values: int = 64
     batch: int = 64
     bodies_bytes: int = 64 << 20
     waiting: int = 512

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import re
-import secrets
 import time
+from functools import lru_cache
 from typing import Any
 
 log = logging.getLogger("rag_audit.http")
@@ -14,12 +15,18 @@ log = logging.getLogger("rag_audit.http")
 OUTCOMES = "rag_audit.outcomes"
 """The key of an ASGI scope under which an endpoint leaves what became of its requests."""
 REQUEST_ID = "rag_audit.request_id"
+_IDS = random.Random()  # seeded by the operating system, which is not asked for each: an id is no secret
 _WELL_FORMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 def request_id(given: str | None) -> str:
     """The id of a request: the one that its sender gave, if it is well-formed, else a new one."""
-    return given if given is not None and _WELL_FORMED.match(given) else secrets.token_hex(8)
+    return given if given is not None and _WELL_FORMED.match(given) else f"{_IDS.getrandbits(64):016x}"
+
+
+@lru_cache(maxsize=4)
+def _second(since: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))
 
 
 class JsonLines(logging.Formatter):
@@ -28,8 +35,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
         value: dict[str, Any] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-            + f".{record.msecs:03.0f}Z",
+            "time": f"{_second(int(record.created))}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "event": record.getMessage(),
             **getattr(record, "fields", {}),

@@ -48,10 +48,14 @@ class Made:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A signed request and the window that answers it, which is in use until it has ended."""
+    """A signed request and the window that answers it, which is in use until it has ended.
+
+    :param eager: whether its answer is proved before it leaves, whatever the policy
+    """
 
     use: Use
     request: SignedRequest
+    eager: bool
 
 
 class Queries:
@@ -73,10 +77,8 @@ class Queries:
         self.places = Places(limits.waiting, limits.of_account)
         self.bodies = Bodies(limits)
         self._batches = Desk("batches", threads=2, places=limits.reads)
-        self._line = Line(
-            partial(self._work, False), name="answers", threads=limits.answering, together=limits.together
-        )
-        self._alone = Line(partial(self._work, True), name="proofs", threads=limits.threads, together=1)
+        self._line = Line(self._work, name="answers", threads=limits.answering, together=limits.together)
+        self._alone = Line(self._work, name="alone", threads=limits.threads, together=1)
         self._windows = windows
         self._limits = limits
         self._eager = eager
@@ -109,7 +111,7 @@ class Queries:
 
     async def _one(self, request: Request, body: bytes) -> Response:
         try:
-            value = parse_json(body, source="request", max_bytes=self._limits.request_bytes)
+            value = self._parsed(body, "request", 1)
         except RagAuditError as exc:
             raise Unreadable(400, str(exc)) from exc
         with span(request, "query"):
@@ -162,12 +164,19 @@ class Queries:
         """
         most = self._limits.batch
         try:
-            value = parse_json(body, source="batch")
+            value = self._parsed(body, "batch", most)
         except RagAuditError as exc:
             raise Unreadable(400, str(exc)) from exc
         if not isinstance(value, list) or not 1 <= len(value) <= most:
             raise Unreadable(400, f"a batch is a list of 1 to {most} requests")
         return [self._received(item) for item in value]
+
+    def _parsed(self, body: bytes, source: str, requests: int) -> Json:
+        limits = self._limits
+        most = requests * (limits.request_bytes + 1) + 2
+        return parse_json(
+            body, source=source, max_bytes=most, max_values=requests * limits.request_values + 1
+        )
 
     def _received(self, value: Json) -> _Asked | Made | None:
         """A request that is well-formed and signed, and its window; the refusal of any other; None without a window."""
@@ -181,7 +190,9 @@ class Queries:
         finally:
             if not isinstance(found, SignedRequest):
                 use.end()
-        return _Asked(use, found) if isinstance(found, SignedRequest) else Made.of(found)
+        if isinstance(found, Refusal):
+            return Made.of(found)
+        return _Asked(use, found, next(self._eager, None) is not None)
 
     def _take(self, asked: Sequence[_Asked]) -> None:
         """Take the places of requests, which have to be free."""
@@ -199,8 +210,7 @@ class Queries:
             replies = []
             while left:
                 asked = left.pop(0)
-                eager = next(self._eager, None) is not None or not asked.use.window.answers.together
-                line = self._alone if eager else self._line
+                line = self._line if asked.use.window.answers.together and not asked.eager else self._alone
                 ended = partial(self._end, asked)
                 replies.append(await line.wait(asked.request.account, asked, ended))
             return replies
@@ -210,16 +220,16 @@ class Queries:
 
     # -- in threads ------------------------------------------------------------------------------------------
 
-    def _work(self, eager: bool, items: Sequence[_Asked]) -> Sequence[Made | Exception]:
+    def _work(self, items: Sequence[_Asked]) -> Sequence[Made | Exception]:
         """Answer requests together, those of each window."""
         made: dict[int, Made | Exception] = {}
-        by_window: defaultdict[int, list[_Asked]] = defaultdict(list)
+        alike: defaultdict[tuple[int, bool], list[_Asked]] = defaultdict(list)
         for item in items:
-            by_window[id(item.use.window)].append(item)
-        for asked in by_window.values():
+            alike[id(item.use.window), item.eager].append(item)
+        for asked in alike.values():
             answers = asked[0].use.window.answers
             try:
-                found = answers.answer_all([item.request for item in asked], eager=eager)
+                found = answers.answer_all([item.request for item in asked], eager=asked[0].eager)
             except Exception as exc:
                 found = [exc for _ in asked]
             for item, reply in zip(asked, found, strict=True):

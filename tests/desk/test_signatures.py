@@ -170,3 +170,26 @@ def test_hashes_are_the_native_ones() -> None:
             finally:
                 _native.poseidon_hash(wrong)
         assert str(here.value) == str(there.value)
+
+
+def test_what_requests_and_receipts_ask_for_has_stand_ins() -> None:
+    one = (3).to_bytes(32, "big")
+    start = _native.poseidon_hash(one)
+    lists = [(start, b""), (start, one), (start, one * 32), (start, one * 15)]
+    assert native.poseidon_absorb(lists) == _native.poseidon_absorb(lists)
+    leaves = [hashlib.sha256(bytes([i])).digest() for i in range(7)]
+    tree = _native.GrowingTree()
+    tree.extend(b"".join(leaves))
+    for i, size in itertools.product(range(7), range(1, 8)):
+        for path in (leaves[:2], tree.inclusion_path(min(i, size - 1), size)):
+            if i < size:
+                assert native.path_root(leaves[i], i, size, path) == _native.path_root(
+                    leaves[i], i, size, path
+                )
+    for module in (native, _native):
+        with pytest.raises(ValueError):
+            module.path_root(leaves[0], 0, 2, [b"short"])
+    key = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+    public, signature = key.public_key().public_bytes_raw(), key.sign(b"m")
+    for message in (b"m", b"n"):
+        assert native.ed25519_verifies(public, message, signature) == (message == b"m")

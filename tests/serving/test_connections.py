@@ -12,7 +12,7 @@ import pytest
 
 from rag_audit.formats.requests import Answer, AnsweredDocument
 from rag_audit.parties.provider.window import Window
-from rag_audit.serving.connections import most_connections
+from rag_audit.serving.connections import allow_connections, most_connections
 from rag_audit.serving.limits import Limits
 from tests.serving.conftest import Reply, Served, serving
 from tests.window.simulator import Service
@@ -105,6 +105,27 @@ def test_connections_and_what_they_are_sent_leave_files_for_the_ledger(
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
     assert most_connections(Limits()) == most
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "set_to"),
+    [
+        (1024, 1 << 19, 8448),
+        (1024, 4096, 4096),
+        (1024, -1, 8448),
+        (1024, 1024, None),
+        (1 << 16, -1, None),
+        (-1, -1, None),
+    ],
+)
+def test_the_soft_limit_of_files_is_raised_as_far_as_connections_need(
+    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, set_to: int | None
+) -> None:
+    found: list[Any] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: found.append(limits))
+    allow_connections(Limits())
+    assert found == ([] if set_to is None else [(set_to, hard)])
 
 
 def test_more_connections_than_the_limit_are_ended(opened: tuple[Service, Window]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rag_audit import _native
 from rag_audit.errors import RequestRefused
 from rag_audit.formats.requests import REFUSALS, Answer, Refusal
 from rag_audit.parties.provider.service import MAX_REQUEST_BYTES
@@ -168,6 +169,22 @@ def test_a_batch_is_answered_in_order_and_a_bad_item_alone_is_refused(served: Se
 def test_what_is_no_batch_is_refused_as_a_whole(served: Served, body: bytes) -> None:
     reply = served.post("/v1/queries", body)
     assert (reply.status, served.refusal(reply).reason) == (400, "malformed")
+
+
+def test_a_body_of_many_small_values_is_refused_before_they_are_made(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bytes] = []
+    plain_json = _native.plain_json
+    monkeypatch.setattr(_native, "plain_json", lambda data: read.append(data) or plain_json(data))
+    for path, most in (("/v1/query", 65), ("/v1/queries", 64 * 64 + 1)):
+        reply = served.post(path, b"[" + b"[]," * most + b"[]]")
+        assert (reply.status, served.refusal(reply).reason) == (400, "malformed")
+        assert f"at most {most}" in served.refusal(reply).detail
+    assert read == []
+    commas = served.signed("medicine-2", "a, b, " * 500, 64)
+    reply = served.post("/v1/query", commas.canonical())
+    assert served.refusal(reply).reason == "out-of-order", "a text may have any number"
 
 
 # -- a service under pressure ----------------------------------------------------------------------------

@@ -143,7 +143,8 @@ class Answerer(Forge):
         policy, query, slot = self._policy, self._query(e), (e["account"], e["i"])
         tenant = self._committed(e["tenant"])
         noise = self._drawn(e, policy)
-        positions = answering.select_positions(query, tenant=tenant, noise=noise, policy=policy)
+        (positions,) = answering.select_positions([(query, noise)], tenant=tenant, policy=policy)
+        assert not isinstance(positions, Exception)
         documents = answering.document_openings(tenant, positions, self.finished.commitment.secrets)
         if slot in self.vectors:
             e["cq"] = to_hex(vector_commitment(query.salts.vector, self.vectors[slot]))

@@ -6,9 +6,11 @@ pub mod coins;
 pub mod commitment;
 #[cfg(feature = "count")]
 pub mod count;
+pub mod ed25519;
 pub mod g1;
 pub mod int4;
 pub mod lanes;
+pub mod merkle;
 pub mod multiples;
 pub mod noise;
 pub mod pairs;

@@ -106,6 +106,25 @@ fn poseidon_hash_list(py: Python<'_>, tag: u64, elements: &[u8]) -> PyResult<Vec
     })
 }
 
+/// HL of several lists side by side, each from the hash that its tag and length give: H(10, tag, len).
+#[pyfunction]
+fn poseidon_absorb(
+    py: Python<'_>,
+    lists: Vec<(PyBackedBytes, PyBackedBytes)>,
+) -> PyResult<Vec<Vec<u8>>> {
+    guard_inline(py, || {
+        let mut starts = Vec::with_capacity(lists.len());
+        let mut elements = Vec::with_capacity(lists.len());
+        for (start, list) in &lists {
+            starts.push(field::element(start, "start")?);
+            elements.push(field::elements(list, "elements")?);
+        }
+        let hashes = poseidon::absorb_all(&starts, &elements);
+        let bytes = hashes.iter().map(|hash| field::to_bytes(hash).to_vec());
+        Ok::<_, Error>(bytes.collect())
+    })
+}
+
 /// HL(7, [salt, nibble stream]) over int8 rows of shape (positions, dimension).
 #[pyfunction]
 fn index_commitment(
@@ -303,6 +322,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(poseidon_permute, m)?)?;
     m.add_function(wrap_pyfunction!(poseidon_hash, m)?)?;
     m.add_function(wrap_pyfunction!(poseidon_hash_list, m)?)?;
+    m.add_function(wrap_pyfunction!(poseidon_absorb, m)?)?;
     m.add_function(wrap_pyfunction!(index_commitment, m)?)?;
     m.add_function(wrap_pyfunction!(bls_signed_in_g1, m)?)?;
     m.add_function(wrap_pyfunction!(bls_signed_in_g2, m)?)?;

@@ -14,6 +14,8 @@ mod batch_py;
 mod core_py;
 mod groth16_py;
 mod json_py;
+mod json_reading_py;
+mod ledger_py;
 mod listing_py;
 mod scan_py;
 
@@ -22,6 +24,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     core_py::register(m)?;
     groth16_py::register(m)?;
     json_py::register(m)?;
+    json_reading_py::register(m)?;
+    ledger_py::register(m)?;
     scan_py::register(m)?;
     listing_py::register(m)?;
     batch_py::register(m)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any, ClassVar
 
 from rag_audit.browser.inside.module import Field, Kept, Results, call, optional
 
 Refused = list[tuple[int, str]]
+_RUN_BYTES = 15 * 32
+"""Of the elements of a list that are hashed at a time."""
 
 progress: Callable[[int], None] | None = None
 """Called with the number of proofs that a step has looked at."""
@@ -23,14 +26,52 @@ def canonical_json(value: Any) -> bytes | None:
     return None
 
 
+def plain_json(data: bytes) -> Any:
+    """None: the reference reads the text."""
+    return None
+
+
 def poseidon_hash(elements: bytes) -> bytes:
     """H of 1 to 16 elements."""
     return call("poseidon_hash", elements).bytes()
 
 
+def poseidon_absorb(lists: list[tuple[bytes, bytes]]) -> list[bytes]:
+    """HL of several lists, each from the hash that its tag and length give."""
+    hashes = []
+    for running, elements in lists:
+        for first in range(0, len(elements), _RUN_BYTES):
+            running = poseidon_hash(running + elements[first : first + _RUN_BYTES])
+        hashes.append(running)
+    return hashes
+
+
 def poseidon_hash_list(tag: int, elements: bytes) -> bytes:
     """HL."""
     return call("poseidon_hash_list", tag, elements).bytes()
+
+
+def path_root(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes | None:
+    """The root to which a path leads from a leaf (RFC 9162, 2.1.3.2), which has the index of one below the size."""
+    if any(len(value) != 32 for value in (leaf, *path)):
+        raise ValueError("path: expected 32 bytes each")
+    fn, sn, r = index, size - 1, leaf
+    for p in path:
+        if sn == 0:
+            return None
+        if fn & 1 or fn == sn:
+            r = sha256(b"\x01" + p + r).digest()
+            while not fn & 1 and fn:
+                fn, sn = fn >> 1, sn >> 1
+        else:
+            r = sha256(b"\x01" + r + p).digest()
+        fn, sn = fn >> 1, sn >> 1
+    return r if sn == 0 else None
+
+
+def ed25519_verifies(key: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether a signature is the key's over a message."""
+    return bool(call("ed25519_verify", key, signature, message).integer())
 
 
 def bls_signed_in_g1(key: bytes, message: bytes, signature: bytes) -> bool:

@@ -222,7 +222,7 @@ class WordLlama:
         return query_commitment(salt, self.tokenize(text) if tokens is None else tokens)
 
     def _embed(self, tokens: Sequence[int], *, field: str) -> Vectors:
-        if any(not 0 <= token < VOCABULARY for token in tokens):
+        if len(tokens) and not 0 <= min(tokens) <= max(tokens) < VOCABULARY:
             raise EncodingError(
                 "a token is outside the vocabulary", field=field, expected=f"0..{VOCABULARY - 1}"
             )

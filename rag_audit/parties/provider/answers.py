@@ -7,9 +7,8 @@ outcome alone.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import TypedDict, cast
 
 from rag_audit.attest import answering
@@ -24,13 +23,13 @@ from rag_audit.formats.records import DocumentOpening, QueryRecord
 from rag_audit.formats.requests import Answer, DescribedDocument, Refusal, SignedRequest
 from rag_audit.index.engine import Int8Array, Int32Array
 from rag_audit.index.noise_pool import NoisePool
-from rag_audit.index.query import OpenedQuery
+from rag_audit.index.query import OpenedQuery, commit_all
 from rag_audit.ledger.note import Note
 from rag_audit.parties.provider.context import Context
 from rag_audit.parties.provider.holding import Holder
 from rag_audit.parties.provider.keeping import Keeper
 from rag_audit.parties.provider.proving import Prover
-from rag_audit.parties.provider.state import Appending
+from rag_audit.parties.provider.turns import Turn, each
 from rag_audit.parties.provider.waiting import ended, not_open_yet
 
 
@@ -52,47 +51,6 @@ def named_in(value: Json) -> Named:
         "i": number if type(number) is int and 0 <= number <= MAX_SAFE_INTEGER else 0,
         "hq": str(value.get("hq", ""))[:64],
     }
-
-
-@dataclass
-class _Turn:
-    """A request on its way, with what each step made of it. It is at its end once it has an outcome."""
-
-    request: SignedRequest = field(repr=False)
-    asked: OpenedQuery | None = field(default=None, repr=False)
-    positions: tuple[int, ...] = field(default=(), repr=False)
-    documents: Sequence[DocumentOpening] = field(default=(), repr=False)
-    retained: Retained | None = field(default=None, repr=False)
-    sealed: bytes | None = None
-    record: QueryRecord | None = None
-    """its draft, and from the append on what is in the ledger"""
-    appending: Appending | None = None
-    outcome: Answer | Exception | None = field(default=None, repr=False)
-
-    @property
-    def slot(self) -> SlotKey:
-        return SlotKey(self.request.tenant, self.request.account, self.request.i)
-
-    @property
-    def opened(self) -> OpenedQuery:
-        assert self.asked is not None
-        return self.asked
-
-    @property
-    def drafted(self) -> QueryRecord:
-        assert self.record is not None
-        return self.record
-
-
-def _each(turns: Iterable[_Turn], *steps: Callable[[_Turn], None]) -> None:
-    """Do each step of every turn that has no outcome before the next step. What one raises is its turn's outcome."""
-    for step in steps:
-        for turn in turns:
-            if turn.outcome is None:
-                try:
-                    step(turn)
-                except Exception as exc:
-                    turn.outcome = exc
 
 
 class Answers:
@@ -166,8 +124,10 @@ class Answers:
 
     @property
     def together(self) -> bool:
-        """Whether requests may be answered together. Answers that are proved first would wait for each other."""
-        return self._context.policy.proving != "eager"
+        """Whether requests may be answered together. Those whose answers are proved first, and those that no static
+        table embeds, would wait for each other.
+        """
+        return self._context.policy.proving != "eager" and self._context.embedder.table is not None
 
     def _refused(self, exc: RagAuditError, value: Json) -> Refusal:
         if isinstance(exc, RequestRefused):
@@ -189,28 +149,32 @@ class Answers:
     # -- the steps -------------------------------------------------------------------------------------------
 
     def _outcomes(self, requests: Sequence[SignedRequest], eager: bool) -> list[Answer | Exception]:
-        turns, arrived = [_Turn(request) for request in requests], self.release.now()
-        at_once = eager or not self.together
+        turns, arrived = [self._turn(request) for request in requests], self.release.now()
+        at_once = eager or self._context.policy.proving == "eager"
         with ExitStack() as claims:
-            _each(turns, self._open, lambda turn: self._claim(turn, claims))
+            commit_all([turn.asked for turn in turns])
+            each(turns, self._open, lambda turn: self._claim(turn, claims))
             self._select(turns)
-            _each(turns, self._draft)
+            self._commit(turns)
+            each(turns, self._draft)
             if at_once:
-                _each(turns, self._prove)
-            _each(turns, self._seal)
+                each(turns, self._prove)
+            each(turns, self._seal)
             if at_once:
-                _each(turns, lambda turn: self._hold(turn, arrived))
+                each(turns, lambda turn: self._hold(turn, arrived))
             # Nothing that was computed from a slot leaves before its append is durable.
-            _each(turns, self._append, self._appended, self._finish)
+            each(turns, self._append, self._appended, self._finish)
         found = [turn.outcome for turn in turns]
         assert all(outcome is not None for outcome in found)
         return cast("list[Answer | Exception]", found)
 
-    def _open(self, turn: _Turn) -> None:
-        """Open the request's commitment to its question."""
-        turn.asked = answering.check_opened(turn.request, self._context.embedder)
+    def _turn(self, request: SignedRequest) -> Turn:
+        return Turn(request, OpenedQuery(request.query, bytes.fromhex(request.salt), self._context.embedder))
 
-    def _claim(self, turn: _Turn, claims: ExitStack) -> None:
+    def _open(self, turn: Turn) -> None:
+        answering.check_opened(turn.request, turn.asked)
+
+    def _claim(self, turn: Turn, claims: ExitStack) -> None:
         """See that it is the account's turn, until all are answered; a request that is recorded is answered again."""
         request, state = turn.request, self._context.state
         claims.enter_context(state.query_of(request.account))
@@ -221,23 +185,23 @@ class Answers:
         self._check_turn(request)
         self._sample(request.tenant)
 
-    def _select(self, turns: Sequence[_Turn]) -> None:
+    def _select(self, turns: Sequence[Turn]) -> None:
         """Find the positions of every turn: those of a tenant in common passes over its index."""
-        policy, scored = self._context.policy, defaultdict[str, list[tuple[_Turn, Int32Array]]](list)
+        policy, scored = self._context.policy, defaultdict[str, list[tuple[Turn, Int32Array]]](list)
 
-        def prepare(turn: _Turn) -> None:
+        def prepare(turn: Turn) -> None:
             if policy.rules_by_name(turn.request.tenant).listing is not None:
                 turn.positions = self._listed(turn)
             else:
-                answering.vector_of(turn.opened)
+                answering.vector_of(turn.asked)
                 scored[turn.request.tenant].append((turn, self._noise_of(turn.slot)))
 
-        _each(turns, prepare)
+        each(turns, prepare)
         for name, found in scored.items():
             together = [turn for turn, _ in found]
             try:
                 selected = answering.select_positions(
-                    [(turn.opened, noise) for turn, noise in found],
+                    [(turn.asked, noise) for turn, noise in found],
                     tenant=self._context.commitment.tenants[name],
                     policy=policy,
                     kept=self._keeper.bits(name),
@@ -250,38 +214,46 @@ class Answers:
                 else:
                     turn.positions = positions
 
-    def _draft(self, turn: _Turn) -> None:
+    def _commit(self, turns: Sequence[Turn]) -> None:
+        """Commit to the positions of those that are no list of randomised response."""
+        rules = self._context.policy.rules_by_name
+        scored = [t for t in turns if t.outcome is None and rules(t.request.tenant).listing is None]
+        made = answering.list_commitments([(turn.asked, turn.positions) for turn in scored])
+        for turn, htopk in zip(scored, made, strict=True):
+            turn.htopk = htopk
+
+    def _draft(self, turn: Turn) -> None:
         """Make the record, but for its place and time."""
         context, request, positions = self._context, turn.request, turn.positions
         tenant = context.commitment.tenants[request.tenant]
         turn.documents = answering.document_openings(tenant, positions, context.secrets)
         listing = context.policy.rules_by_name(request.tenant).listing is not None
         turn.record = answering.query_record(
-            request, turn.opened, positions, turn.documents, window=context.opening.window,
-            capacity=tenant.index.capacity,
+            request, turn.asked, positions, turn.documents, window=context.opening.window,
+            capacity=tenant.index.capacity, htopk=turn.htopk,
             held=self._holder.after(turn.slot, request.hq, positions) if listing else None,
         )  # fmt: skip
 
-    def _prove(self, turn: _Turn) -> None:
-        proof = self._prover.prove_now(turn.drafted, turn.opened, turn.positions)
+    def _prove(self, turn: Turn) -> None:
+        proof = self._prover.prove_now(turn.drafted, turn.asked, turn.positions)
         turn.record = turn.drafted.model_copy(update={"proof": proof})
 
-    def _seal(self, turn: _Turn) -> None:
+    def _seal(self, turn: Turn) -> None:
         """Encrypt what a later proof or the same answer again needs."""
         context = self._context
-        turn.retained = Retained.of(turn.opened, turn.positions)
+        turn.retained = Retained.of(turn.asked, turn.positions)
         turn.sealed = answering.seal_retained(
             turn.retained, context.secrets.retention_key, context.sealed_under(turn.drafted)
         )
 
-    def _hold(self, turn: _Turn, arrived: float) -> None:
+    def _hold(self, turn: Turn, arrived: float) -> None:
         """Wait until the record may get its time, which its account and the window file show."""
         draft = turn.drafted
         components = len(self._context.policy.rules_by_name(draft.tenant).gains)
         capacity = self._context.commitment.tenants[draft.tenant].index.capacity
         self.release.hold(arrived, capacity=capacity, components=max(1, components))
 
-    def _append(self, turn: _Turn) -> None:
+    def _append(self, turn: Turn) -> None:
         """Hand the record to the ledger's writer, who commits those together that wait together."""
         state, draft = self._context.state, turn.drafted
         turn.appending = state.begin(
@@ -290,7 +262,7 @@ class Answers:
             private=turn.sealed,
         )
 
-    def _appended(self, turn: _Turn) -> None:
+    def _appended(self, turn: Turn) -> None:
         """Wait until the record is durable."""
         assert turn.appending is not None
         record = turn.appending()
@@ -299,7 +271,7 @@ class Answers:
             self._certificates.drop(turn.slot)
         turn.record = record
 
-    def _finish(self, turn: _Turn) -> None:
+    def _finish(self, turn: Turn) -> None:
         assert turn.retained is not None
         turn.outcome = self._answer(turn.drafted, turn.retained, turn.documents)
 
@@ -314,7 +286,7 @@ class Answers:
         if tenant in self._keeper.sampled and tenant not in self._context.state.kept:
             raise RequestRefused("closed", "the window is closed")
 
-    def _listed(self, turn: _Turn) -> tuple[int, ...]:
+    def _listed(self, turn: Turn) -> tuple[int, ...]:
         """The positions that a listing tenant's mechanism lists for a question in its slot."""
         context, slot = self._context, turn.slot
         tenant, rules = context.commitment.tenants[slot.tenant], context.policy.rules_by_name(slot.tenant)
@@ -322,7 +294,7 @@ class Answers:
         assert rules.listing is not None and kept is not None  # listing tenants sample
         held, chance = self._holder.before(slot), cast(Int8Array, self._noise.get(slot))
         return answering.select_list(
-            turn.opened, tenant=tenant, rules=rules.listing, kept=kept, held=held, chance=chance
+            turn.asked, tenant=tenant, rules=rules.listing, kept=kept, held=held, chance=chance
         )
 
     def _noise_of(self, slot: SlotKey) -> Int32Array:

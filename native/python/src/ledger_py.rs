@@ -1,0 +1,110 @@
+//! Bindings of what a ledger's readers and writers hash and check: RFC 9162 trees, and Ed25519 signatures.
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use ragaudit_core::merkle::{self, Hash};
+use ragaudit_core::{ed25519, Error};
+
+use crate::guard_inline;
+
+fn array<const N: usize>(field: &str, bytes: &[u8]) -> Result<[u8; N], Error> {
+    let wrong = |_| {
+        Error::invalid(
+            field,
+            format!("{N} bytes"),
+            format!("{} bytes", bytes.len()),
+        )
+    };
+    bytes.try_into().map_err(wrong)
+}
+
+fn invalid(error: Error) -> PyErr {
+    pyo3::exceptions::PyValueError::new_err(error.to_string())
+}
+
+/// A growing RFC 9162 tree over SHA-256. Safe to use from several threads.
+#[pyclass(frozen, module = "rag_audit._native")]
+struct GrowingTree(Mutex<merkle::Tree>);
+
+impl GrowingTree {
+    fn held(&self) -> MutexGuard<'_, merkle::Tree> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// Nothing here takes longer than a few microseconds: another thread would wait longer for the GIL than for the result.
+#[pymethods]
+impl GrowingTree {
+    #[new]
+    fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    #[getter]
+    fn size(&self) -> usize {
+        self.held().size()
+    }
+
+    /// Adds leaf hashes, 32 bytes each, concatenated.
+    fn extend(&self, leaves: &[u8]) -> PyResult<()> {
+        let (whole, rest) = leaves.as_chunks::<32>();
+        if !rest.is_empty() {
+            let found = format!("{} bytes", leaves.len());
+            return Err(invalid(Error::invalid("leaves", "32 bytes each", found)));
+        }
+        let mut tree = self.held();
+        whole.iter().for_each(|leaf| tree.push(*leaf));
+        Ok(())
+    }
+
+    fn leaves(&self, start: usize, end: usize) -> PyResult<Vec<Hash>> {
+        Ok(self.held().leaves(start, end).map_err(invalid)?.to_vec())
+    }
+
+    fn root(&self, size: usize) -> PyResult<Hash> {
+        self.held().root(size).map_err(invalid)
+    }
+
+    fn inclusion_path(&self, index: usize, size: usize) -> PyResult<Vec<Hash>> {
+        self.held().inclusion_path(index, size).map_err(invalid)
+    }
+
+    fn consistency_path(&self, m: usize, n: usize) -> PyResult<Vec<Hash>> {
+        self.held().consistency_path(m, n).map_err(invalid)
+    }
+}
+
+/// The root to which a path leads from a leaf hash at an index of a tree; None if the path has another length.
+#[pyfunction]
+fn path_root(
+    leaf: &[u8],
+    index: u64,
+    size: u64,
+    path: Vec<PyBackedBytes>,
+) -> PyResult<Option<Hash>> {
+    let leaf = array("leaf", leaf).map_err(invalid)?;
+    let path = path.iter().map(|hash| array("path", hash));
+    let path = path.collect::<Result<Vec<Hash>, _>>().map_err(invalid)?;
+    Ok(merkle::path_root(leaf, index, size, &path))
+}
+
+/// Whether 64 bytes are the Ed25519 signature of a message under a key of 32 bytes.
+#[pyfunction]
+fn ed25519_verifies(
+    py: Python<'_>,
+    key: &[u8],
+    message: &[u8],
+    signature: &[u8],
+) -> PyResult<bool> {
+    guard_inline(py, || {
+        let (key, signature) = (array("key", key)?, array("signature", signature)?);
+        Ok::<_, Error>(ed25519::verifies(&key, message, &signature))
+    })
+}
+
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<GrowingTree>()?;
+    m.add_function(wrap_pyfunction!(path_root, m)?)?;
+    m.add_function(wrap_pyfunction!(ed25519_verifies, m)?)
+}
