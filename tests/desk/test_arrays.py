@@ -84,6 +84,12 @@ def test_transforms_are_as_exact_as_the_accountant_says(size: int) -> None:
 
 
 @pytest.fixture
+def expected() -> list[tuple[float, ...]]:
+    """The figures by numpy."""
+    return figures()
+
+
+@pytest.fixture
 def stood_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The accountant on the page's arrays."""
     caches = [pmf._noise_pmf, exact._fine_grid, exact.loss_grid]
@@ -96,7 +102,7 @@ def stood_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         cache.cache_clear()
 
 
-CASES = [((1,), 16, 1), ((1,), 64, 12), ((1, 4), 64, 6), ((1, 8), 128, 300), ((1, 8, 64), 128, 1000)]
+CASES = [((1,), 16, 1), ((1, 4), 64, 6), ((1, 8), 128, 300)]
 
 
 def figures() -> list[tuple[float, ...]]:
@@ -109,13 +115,12 @@ def figures() -> list[tuple[float, ...]]:
     return found
 
 
-EXPECTED = figures()
-
-
-@pytest.mark.usefixtures("stood_in")
-def test_the_accountant_s_figures_are_the_same() -> None:
-    for case, found, expected in zip(CASES, figures(), EXPECTED, strict=True):
-        assert found == pytest.approx(expected, rel=1e-9, abs=0), case
+def test_the_accountant_s_figures_are_the_same(
+    expected: list[tuple[float, ...]], request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue("stood_in")
+    for case, found, by_numpy in zip(CASES, figures(), expected, strict=True):
+        assert found == pytest.approx(by_numpy, rel=1e-9, abs=0), case
 
 
 def test_what_is_not_there_says_so(process: Process) -> None:

@@ -143,7 +143,7 @@ def test_encodings_that_are_not_reduced() -> None:
     loose += [encode(IDENTITY, sign=1), encode((0, P - 1), sign=1), b"\xff" * 32]
     tight = [encode(point) for point in SMALL]
     cases = []
-    for key, first, n in itertools.product(loose + tight, loose + tight, range(3)):
+    for key, first, n in itertools.product(loose + tight, loose[::2] + tight, range(1)):
         cases.append((key, first + bytes(32), bytes([n])))
     found = compare(cases)
     assert any(found) and not all(found)

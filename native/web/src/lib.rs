@@ -9,6 +9,8 @@ mod arrays;
 mod engine;
 mod fourier;
 mod objects;
+#[cfg(target_arch = "wasm32")]
+mod pairs;
 mod proofs;
 mod signatures;
 mod wire;
