@@ -68,10 +68,14 @@ def privacy_words(report: Report) -> list[str]:
         if not math.isfinite(eps) and math.isfinite(own):
             lines.append(f"{tenant.tenant}: eps {tenant.eps}, {strength(own).partition(':')[0]}: odds change by at most"
                          f" {factor(own)}")  # fmt: skip
-    if f.odds_unlisted is not None:
+    by_odds: dict[str, list[str]] = {}
+    for tenant in report.tenants:
+        if tenant.odds_unlisted is not None:
+            by_odds.setdefault(tenant.odds_unlisted, []).append(tenant.tenant)
+    for odds, names in by_odds.items():
         lines.append(
-            f"of a document that was handed to none of them, any number of accounts change the odds by at most a factor"
-            f" {f.odds_unlisted} (odds_unlisted); one that was handed out is known to be there"
+            f"of a document of {listed(names)} that was handed to none of them, any number of accounts change the odds"
+            f" by at most a factor {odds} (odds_unlisted); one that was handed out is known to be there"
         )
     if f.tpr_at_fpr_1pct is not None:
         lines.append(
@@ -123,8 +127,8 @@ def counted_words(report: Report) -> list[str]:
     asked = "no draw counts" if c.asked is None else f"{c.proved:,} proved, {c.asked:,} had to be"
     return [
         f"{counted(c.records, 'record')} ({asked}) by {counted(c.accounts_asking, 'account')} of {c.accounts:,};"
-        f" {counted(c.receipts_handed_in, 'receipt')} handed in, {c.receipts_agreeing:,} agree with the ledger,"
-        f" {c.receipts_independent:,} are of accounts that trust.toml names"
+        f" {counted(c.receipts_handed_in, 'receipt')} handed in: {c.receipts_agreeing:,} in agreement with the ledger,"
+        f" {c.receipts_independent:,} of accounts that trust.toml names"
     ]
 
 
@@ -176,14 +180,18 @@ def retrieval_words(report: Report) -> list[str]:
 def _measured(report: Report) -> list[str]:
     """The measured settings nearest to this window's, each with the range over the collections."""
     by_setting: dict[str, list[Measured]] = {}
-    for r in report.retrieval:
-        for m in r.measured:
-            if m not in by_setting.setdefault(m.setting, []):
-                by_setting[m.setting].append(m)
+    for m in (m for r in report.retrieval for m in r.measured):
+        if m not in by_setting.setdefault(m.setting, []):
+            by_setting[m.setting].append(m)
+    if not by_setting:
+        return []
+    found = ", ".join(
+        f"{_range([m.found for m in ms])} % with {setting}" for setting, ms in by_setting.items()
+    )
+    exact = _range([m.exact for ms in by_setting.values() for m in ms])
     return [
-        f"measured on public collections (docs/study.md) with {setting}: {_range([m.found for m in found])} % of"
-        f" questions find their passage among five, {_range([m.exact for m in found])} % without"
-        for setting, found in by_setting.items()
+        f"measured on public collections (docs/study.md), questions that find their passage among five: {found};"
+        f" {exact} % without any of it"
     ]
 
 

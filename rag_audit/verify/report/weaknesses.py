@@ -41,7 +41,7 @@ def weaknesses_of(
         weak("d1", f"that committed vectors come from the documents' texts is {figures.d1}",
              "no release proves it yet")  # fmt: skip
     if figures.mode == "sampled":
-        weak("sampled", f"{counted(figures.sampled or 0, 'record')} of {counts.records:,} had to be proved: up to a"
+        weak("sampled", f"{figures.sampled or 0:,} of {counted(counts.records, 'record')} had to be proved: up to a"
              f" share of {figures.beta} may be false, and the draw misses that with probability {figures.eta}",
              "mode = \"full\" in trust.toml")  # fmt: skip
     if figures.challenge == "published":
@@ -55,7 +55,7 @@ def weaknesses_of(
              "a quorum of more than half")  # fmt: skip
     missing = counts.records - counts.receipts_independent
     if missing > 0:
-        weak("receipts", f"{counted(missing, 'record')} of {counts.records:,} have no receipt of an account that"
+        weak("receipts", f"{missing:,} of {counted(counts.records, 'record')} without a receipt of an account that"
              " trust.toml names", "receipts of more independent accounts")  # fmt: skip
     named, given = previous
     if named and not given:
@@ -82,9 +82,8 @@ def _measured(tenant: TenantReport) -> list[Measured]:
     found = []
     near = [*weaker[-1:], *(s for s in stronger[:1] if s not in weaker[-1:])]
     for s in near:
-        named = (
-            f"sigma/Delta {s.sigma_over_delta}" if s.sigma_over_delta else f"{s.keep} of the positions kept"
-        )
+        at = f"sigma/Delta {s.sigma_over_delta}" if s.sigma_over_delta else f"{s.keep} of the positions kept"
+        named = f"{s.mechanism} at {at}"
         found += [
             Measured(collection=c.name, setting=named, exact=c.exact, found=s.found[c.name][0])
             for c in study().collections
