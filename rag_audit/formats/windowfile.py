@@ -77,8 +77,9 @@ class WindowFile(Model):
                 expected=MEDIA_TYPE,
                 found=value.get("mediaType"),
             )
-        digests = {path.name: sha256(data).hex()}
-        digests |= {name: name[:64] for _, name in _named_siblings(value, path)}
+        # Weighing the siblings comes first: nothing large is hashed or read for a window that is refused for its size.
+        siblings = {name: name[:64] for _, name in _named_siblings(value, path)}
+        digests = {path.name: sha256(data).hex()} | siblings
         value.update(_read_siblings(path, value))
         return cls.parse(value, field=path.name), digests
 
