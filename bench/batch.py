@@ -17,8 +17,8 @@ from rag_audit.proofs.scan.key import PROTOCOL
 from rag_audit.relation.commitments import seed_commitment, topk_commitment, vector_commitment
 
 
-def proved(documents: int, dimension: int, gains: tuple[int, ...]) -> tuple[ScanKey, bytes, Statement]:
-    """A tenant, and one of its records with its proof."""
+def tenant(documents: int, dimension: int, gains: tuple[int, ...]) -> tuple[ScanKey, ProofJob, bytes]:
+    """A tenant, the job of one of its records, and the noise of the record's slot."""
     rows, vector, scores, noise, positions = make_case(documents, dimension, gains, 5)
     points = commit_index(rows.tobytes(), dimension, documents, BLINDING_KEY)
     key = ScanKey(points, dimension, documents, bytes(32), gains, 5, LO, HI, LATTICE)
@@ -32,11 +32,17 @@ def proved(documents: int, dimension: int, gains: tuple[int, ...]) -> tuple[Scan
         cq=vector_commitment(7, vector.tolist()),
         htopk=topk_commitment(8, positions),
     )
-    certificate = CertificateJob(key, c_seed, BEACON, 1, S0, S1).run()
+    certificate = CertificateJob(key, c_seed, BEACON, 1, S0, S1)
     job = ProofJob(
         key, statement, certificate, noise, scores, vector.tobytes(), 7, 8, positions, BLINDING_KEY
     )
-    return key, SYSTEM.parse_proof(job.run(), PROTOCOL, field="proof"), statement
+    return key, job, noise
+
+
+def proved(documents: int, dimension: int, gains: tuple[int, ...]) -> tuple[ScanKey, bytes, Statement]:
+    """A tenant, and one of its records with its proof."""
+    key, job, _ = tenant(documents, dimension, gains)
+    return key, SYSTEM.parse_proof(job.run(), PROTOCOL, field="proof"), job.statement
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "ScanListing",
     "ScanParameters",
     "ScanTable",
+    "ScanTogetherBatch",
     "bls_signed_in_g1",
     "bls_signed_in_g2",
     "canonical_json",
@@ -59,9 +60,11 @@ __all__ = [
     "scan_limits",
     "scan_list_prove",
     "scan_list_verify",
+    "scan_most_together",
     "scan_protocol",
     "scan_protocols",
     "scan_prove",
+    "scan_prove_together",
     "scan_verify",
     "set_threads",
     "table_tree",
@@ -344,6 +347,20 @@ def scan_prove(
     blindings.
     """
 
+def scan_most_together(capacity: int, gains: int) -> int:
+    """The most records that one proof may be about, of so many positions and gains."""
+
+def scan_prove_together(
+    index: ScanIndex,
+    parameters: ScanParameters,
+    records: list[tuple[bytes, bytes, bytes, tuple[bytes, bytes], tuple[bytes, bytes]]],
+    key: bytes,
+    low_memory: bool,
+) -> list[bytes]:
+    """Certificate, empty without gains, and query proof of several records, each (record, seed, scores, (query, salt),
+    (positions, salt)) as for `scan_prove`.
+    """
+
 def scan_verify(
     index: ScanIndex, parameters: ScanParameters, record_elements: bytes, certificate: bytes, proof: bytes
 ) -> None:
@@ -416,6 +433,26 @@ def scan_held_rows(capacity: int, values: bytes, blindings: bytes) -> bytes:
 
 def scan_held_zero(capacity: int) -> bytes:
     """The commitments that an account's first record starts from: nothing held, under the blinding 1 in every row."""
+
+@final
+class ScanTogetherBatch:
+    """Groups of one tenant's records, each group with one certificate and one proof; as `ScanBatch`."""
+
+    CHUNK: ClassVar[int]
+    def __new__(cls, index: ScanIndex, parameters: ScanParameters) -> Self:
+        """An empty batch."""
+
+    def add(self, records: list[tuple[list[bytes], bytes, bytes]]) -> list[tuple[int, str]]:
+        """Add (records, certificate, proof); the indices of those that are no proof at all."""
+
+    def holds(self) -> bool:
+        """Whether everything that was added and not refused is proved."""
+
+    def search(self, records: list[tuple[list[bytes], bytes, bytes]]) -> list[tuple[int, str]]:
+        """The indices of the groups that do not verify, with the reason, whatever was added before."""
+
+    def kept(self) -> int:
+        """Points and scalars that are kept between chunks."""
 
 @final
 class ScanListBatch:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 MANIFEST = ROOT.parent / "native" / "Cargo.toml"
-RUNS = ("", "-coins", "-sampled", "-listing")
+RUNS = ("", "-coins", "-sampled", "-listing", "-together")
 FILES = ("generators.json", *(f"{what}{run}.json" for what in ("proofs", "trace") for run in RUNS))
 
 

@@ -36,7 +36,7 @@ from rag_audit.parties.provider.service import (
 )
 from rag_audit.parties.provider.window import Window, now_ms
 from rag_audit.proofs.executors import open_executor
-from rag_audit.proofs.groth16.instance import MAX_QUERIES
+from rag_audit.proofs.interface import MOST_TOGETHER
 
 executor_option = click.option(
     "--executor",
@@ -221,8 +221,8 @@ def close(
 )
 @click.option(
     "--together",
-    type=click.IntRange(2, MAX_QUERIES),
-    help="prove up to so many records of a groth16 tenant at once (`setup new --together` makes the key)",
+    type=click.IntRange(2, MOST_TOGETHER),
+    help="prove up to so many records of a tenant at once (for groth16, `setup new --together` makes the key)",
 )
 @low_memory_option
 @json_option

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 SYSTEMS = ("groth16", "scan")
 """The proof systems that this release verifies."""
+MOST_TOGETHER = 64
+"""The most records that one proof can be for, in any system and whatever their tenant."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,8 @@ class IndexCommitment:
 
 
 class SharedProofs(Protocol[Key, SharedProof]):
-    """Proofs of one statement that are each for several records of a tenant; all of these carry the same JSON."""
+    """Proofs of one statement that are each for several records of a tenant; each of these carries the proof, or names
+    it."""
 
     @property
     def chained(self) -> bool:
@@ -199,6 +202,10 @@ class SharedProofs(Protocol[Key, SharedProof]):
 
         :param jobs: the records' own jobs by the record's name, which errors use
         """
+
+    def carried(self, proof: dict[str, Json], number: int) -> dict[str, Json]:
+        """What the record of a number carries of a proof that `job` made: the proof, or a reference to the first
+        record's."""
 
     def published_keys(self) -> dict[str, Json]:
         """As `ProofSystem.published_keys`."""
@@ -364,10 +371,10 @@ class ProofSystem(Protocol[Key]):
         """The number of records that a proof from a file is for, by its form alone; 1 for one record's own proof."""
 
     # Any: a proof for several records is parsed and verified by the same `SharedProofs`.
-    def shared(self, name: str, constants: Constants, places: int) -> SharedProofs[Key, Any] | None:
-        """Proofs of one statement for the given number of records each; None for systems that have none.
+    def shared(self, name: str, tenant: TenantPublic, places: int) -> SharedProofs[Key, Any] | None:
+        """Proofs of one statement for the given number of a tenant's records each; None for systems that have none.
 
-        :raises PolicyError: no circuit can be built for the number of records
+        :raises PolicyError: no circuit can be built for the number of records, or it is beyond the argument's
         """
 
 

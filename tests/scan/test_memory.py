@@ -112,6 +112,7 @@ from rag_audit import _native
 from rag_audit.formats.statements import Statement
 from rag_audit.proofs.scan import CertificateJob, ProofJob, ScanKey, SYSTEM, commit_index, memory, verify_batch
 from rag_audit.proofs.scan.key import PROTOCOL
+from rag_audit.proofs.scan.together import TogetherJob
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.field import to_bytes
 
@@ -144,6 +145,12 @@ noise = _native.draw_noise(to_bytes(noise_key(1, 2, 3, 4)), CAPACITY, list(GAINS
 positions = _native.noised_top_k(scores, 5, 90, 64, noise, LISTED)
 cq, htopk = vector_commitment(7, vector.tolist()), topk_commitment(8, positions)
 statement = Statement(ctx=5, c_seed=c_seed, beacon=3, slot=4, c_idx=c_idx, cq=cq, htopk=htopk)
+if len(sys.argv) > 2:
+    count = int(sys.argv[2])
+    job = ProofJob(key, statement, certificate, noise, scores, vector.tobytes(), 7, 8, positions, bytes(32), low)
+    _, peak = taken(TogetherJob((job,) * count, ("record",) * count).run)
+    print(peak, memory.together_bytes(CAPACITY, GAINS, count, low_memory=low))
+    sys.exit()
 job = ProofJob(key, statement, made, noise, scores, vector.tobytes(), 7, 8, positions, bytes(32), low)
 proof, peak = taken(job.run)
 assert verify_batch(key, [SYSTEM.parse_proof(proof, PROTOCOL, field="proof")], [statement]) == []
@@ -151,9 +158,10 @@ print(peak, memory.query_proof_bytes(CAPACITY, low_memory=low))
 """
 
 
-def peaks(mode: str) -> list[tuple[int, int]]:
-    """What each step took, and what it was estimated to take: certificate and query proof, or the index's."""
-    done = subprocess.run([sys.executable, "-c", PEAK, mode], capture_output=True, text=True, check=False)
+def peaks(*mode: str) -> list[tuple[int, int]]:
+    """What each step took, and what it was estimated to take: certificate and query proof, the index's, or those of
+    several records."""
+    done = subprocess.run([sys.executable, "-c", PEAK, *mode], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return [(int(taken), int(estimated)) for taken, estimated in map(str.split, done.stdout.splitlines())]
 
@@ -165,6 +173,14 @@ def test_certificate_and_query_proof_stay_within_their_estimates() -> None:
     for taken, estimated in (*by_default, *in_low_memory):
         assert estimated / 10 < taken < estimated
     assert in_low_memory[0][0] < by_default[0][0]
+
+
+@pytest.mark.full  # seconds, most of them a proof of four records
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
+def test_proofs_of_several_records_stay_within_their_estimate() -> None:
+    for mode in ("default", "low"):
+        _, (taken, estimated) = peaks(mode, "4")
+        assert estimated / 10 < taken < estimated
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")

@@ -5,7 +5,7 @@ use ragaudit_relation::NIBBLES_PER_ELEMENT;
 
 use crate::channel::Channel;
 use crate::error::Result;
-use crate::expr::Expr;
+use crate::expr::{Expr, Var};
 use crate::group::{Fr, G1Affine};
 use crate::index::COMPONENT;
 use crate::lookup::{Count, Entry, QueryClaim, Segment};
@@ -47,30 +47,77 @@ pub fn vector_list<C: Channel>(
 ) -> Result<(Vec<QueryClaim>, Vec<Expr>)> {
     let mut claims = Vec::new();
     let mut list = Vec::new();
-    let mut weights = vec![Fr::ZERO; dimension + 1];
-    weights[dimension] = Fr::ONE;
-    let salt = session.send_single("query salt", asked.map(|asked| asked.salt))?;
-    claims.push((weights, salt));
-    list.push(Expr::from(salt));
-    let places: Vec<Fr> = (0..NIBBLES_PER_ELEMENT)
-        .map(|i| power_of_two(4 * i))
-        .collect();
-    let offset = places.iter().sum::<Fr>() * Fr::from(8u8);
-    for start in (0..dimension).step_by(NIBBLES_PER_ELEMENT) {
-        let mut weights = vec![Fr::ZERO; dimension + 1];
-        weights[start..dimension]
-            .iter_mut()
-            .zip(&places)
-            .for_each(|(w, p)| *w = *p);
-        let value = asked.map(|asked| {
-            let run = asked.components[start..].iter().zip(&places);
-            run.map(|(q, p)| from_small(i64::from(*q)) * p).sum()
-        });
-        let var = session.send_single("packed query", value)?;
+    let functionals = functionals(dimension);
+    let values = asked.map(|asked| elements(dimension, asked));
+    for (k, (weights, offset)) in functionals.into_iter().enumerate() {
+        let label = if k == 0 { "query salt" } else { "packed query" };
+        let var = session.send_single(label, values.as_ref().map(|values| values[k]))?;
         claims.push((weights, var));
         list.push(Expr::from(var) + offset.into());
     }
     Ok((claims, list))
+}
+
+/// What the elements of cq's list are of (q, salt): the salt, then components packed; and what each has besides.
+fn functionals(dimension: usize) -> Vec<(Vec<Fr>, Fr)> {
+    let mut salt = vec![Fr::ZERO; dimension + 1];
+    salt[dimension] = Fr::ONE;
+    let mut out = vec![(salt, Fr::ZERO)];
+    let places = places();
+    let offset = places.iter().sum::<Fr>() * Fr::from(8u8);
+    for start in (0..dimension).step_by(NIBBLES_PER_ELEMENT) {
+        let mut weights = vec![Fr::ZERO; dimension + 1];
+        let run = weights[start..dimension].iter_mut().zip(&places);
+        run.for_each(|(w, p)| *w = *p);
+        out.push((weights, offset));
+    }
+    out
+}
+
+/// The values of these functionals.
+fn elements(dimension: usize, asked: Asked) -> Vec<Fr> {
+    let (places, mut out) = (places(), vec![asked.salt]);
+    for run in asked.components[..dimension].chunks(NIBBLES_PER_ELEMENT) {
+        let terms = run.iter().zip(&places);
+        out.push(terms.map(|(q, p)| from_small(i64::from(*q)) * p).sum());
+    }
+    out
+}
+
+fn places() -> Vec<Fr> {
+    let places = (0..NIBBLES_PER_ELEMENT).map(|i| power_of_two(4 * i));
+    places.collect()
+}
+
+/// As [`vector_list`], of several records: a functional with the value that each has of it, and each record's list.
+pub type Joined = (Vec<(Vec<Fr>, Vec<Var>)>, Vec<Vec<Expr>>);
+
+/// Sends the lists of several records as hidden values.
+pub fn joined_lists<C: Channel>(
+    session: &mut Session<C>,
+    dimension: usize,
+    count: usize,
+    asked: Option<&[Asked]>,
+) -> Result<Joined> {
+    let functionals = functionals(dimension);
+    let each = functionals.len();
+    let values: Option<Vec<Fr>> =
+        asked.map(|asked| asked.iter().flat_map(|a| elements(dimension, *a)).collect());
+    let vars = session.send("packed queries", count * each, values.as_deref())?;
+    let offsets: Vec<Fr> = functionals.iter().map(|(_, offset)| *offset).collect();
+    let list = |run: &[Var]| -> Vec<Expr> {
+        let pairs = run.iter().zip(&offsets);
+        pairs.map(|(v, o)| Expr::from(*v) + (*o).into()).collect()
+    };
+    let lists = vars.chunks(each).map(list).collect();
+    let of_functional = |(k, (weights, _)): (usize, (Vec<Fr>, Fr))| {
+        (
+            weights,
+            vars.iter().skip(k).step_by(each).copied().collect(),
+        )
+    };
+    let claims = functionals.into_iter().enumerate().map(of_functional);
+    Ok((claims.collect(), lists))
 }
 
 /// That every component is in -7..7; `multiplicity` counts the rows of the table.
@@ -87,13 +134,18 @@ pub fn component_segments(
             entries: vec![Entry::Query { dimension, values }],
             count: Count::Once,
         },
-        Segment {
-            variables: NIBBLE_VARIABLES,
-            tag: TAG_NIBBLE,
-            entries: vec![Entry::Public(nibble_rows())],
-            count: Count::Table(multiplicity),
-        },
+        nibble_table(multiplicity),
     ]
+}
+
+/// -7..7; `multiplicity` counts its rows.
+pub fn nibble_table(multiplicity: ColumnId) -> Segment {
+    Segment {
+        variables: NIBBLE_VARIABLES,
+        tag: TAG_NIBBLE,
+        entries: vec![Entry::Public(nibble_rows())],
+        count: Count::Table(multiplicity),
+    }
 }
 
 /// Variables of the table of scores, and its first column: every score that the components admit, and the largest once

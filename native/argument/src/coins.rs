@@ -16,7 +16,7 @@ use crate::numbers::log2_ceil;
 use crate::ranges::{limbs, range_table};
 use crate::session::{Column, ColumnId, Session};
 use crate::sumcheck::{sumcheck, Gate};
-use crate::words::{gather, prove_words, send_key, StreamColumns};
+use crate::words::{gather, prove_words, send_keys, StreamColumns};
 
 pub mod statement;
 
@@ -69,7 +69,7 @@ pub fn certify<C: Channel>(
         byte: (draws, Bound::Unsigned(8)),
         coin: (draws, bit),
         smaller: (draws, bit),
-        stream: StreamColumns::bounds(shape.blocks),
+        stream: StreamColumns::bounds(shape.blocks, 1),
         bytes: (1 << BYTE_VARIABLES, Bound::up_to(draws)),
     };
     let (columns, keys) = secret.map(|s| (s.columns, s.keys)).unzip();
@@ -84,7 +84,7 @@ pub fn certify<C: Channel>(
     } = Columns::named(ids);
 
     let slot = [statement.c_seed, statement.beacon, statement.slot];
-    let key = send_key(session, keys, slot)?;
+    let keys = send_keys(session, keys.as_ref().map(std::slice::from_ref), &[slot])?;
 
     // Ranges, and the table of bytes: a byte, either coin, and whether it is smaller than the bound's own.
     let one = |id: ColumnId| Entry::Columns(vec![(id, Fr::ONE)]);
@@ -143,7 +143,13 @@ pub fn certify<C: Channel>(
     }
 
     // The first draws' coins, one a position.
-    gather(session, "coins", shape.layout, coins, coin, vec![Fr::ONE])?;
-    prove_words(session, shape.blocks, byte, &stream, key)?;
+    gather(
+        session,
+        "coins",
+        shape.layout,
+        &[[coins, coin]],
+        vec![Fr::ONE],
+    )?;
+    prove_words(session, shape.blocks, &[(byte, stream)], keys)?;
     Ok(coins)
 }

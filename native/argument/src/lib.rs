@@ -7,6 +7,8 @@
 //! once, for both parties. What it asks of a prover are the traits in [`prover`], which nothing in this crate implements; the
 //! arithmetic that a verifier may have done faster is one trait too, [`engine`].
 pub mod answer;
+pub mod answers;
+
 pub mod asked;
 pub mod batch;
 pub mod channel;
@@ -33,12 +35,15 @@ pub mod numbers;
 pub mod poseidon;
 pub mod protocol;
 pub mod prover;
+
+pub mod queries;
 pub mod query;
 pub mod ranges;
 pub mod schnorr;
 pub mod segments;
 pub mod session;
 pub mod sumcheck;
+pub mod together;
 pub mod transcript;
 pub mod verifier;
 pub mod words;

@@ -1,20 +1,23 @@
 //! One hidden query behind its commitment, the scores' and public functionals of it: `docs/scan/index.md`.
 use ark_ff::{AdditiveGroup, Field};
 
+use crate::asked::Asked;
 use crate::channel::Channel;
 use crate::equation::Equation;
 use crate::error::Result;
-use crate::expr::Var;
+use crate::expr::{Expr, Var};
 use crate::group::{Fr, G1Affine};
 use crate::index::IndexCommitment;
 use crate::mle::eq_table;
 use crate::numbers::from_small;
 use crate::prover::Blindings;
-use crate::session::Session;
+use crate::session::{ColumnId, Session};
 
 /// The prover's side of [`Link`].
 pub struct LinkSecret<'a> {
-    pub query: &'a [i8],
+    /// Each query with its factor.
+    pub queries: Vec<(&'a [i8], Fr)>,
+    /// What the factors make of the salts and blindings.
     pub salt: Fr,
     pub blinding: Fr,
     pub index: Blindings<'a>,
@@ -23,11 +26,38 @@ pub struct LinkSecret<'a> {
 /// One hidden (q, salt) behind a commitment, the scores' commitment and public linear functionals of it.
 pub struct Link<'a> {
     pub index: &'a IndexCommitment,
-    /// sum of q_j Q_j + salt Q_d + blinding H, sent before any challenge.
-    pub query: G1Affine,
+    /// sum of q_j Q_j + salt Q_d + blinding H, sent before any challenge; or several, each with its factor, which make one.
+    pub queries: Vec<(G1Affine, Fr)>,
     pub secret: Option<LinkSecret<'a>>,
     /// <weights, (q, salt)> is the value behind the single commitment.
     pub claims: Vec<(Vec<Fr>, Var)>,
+}
+
+/// The prover's side of [`Links`].
+pub struct LinksSecret<'a> {
+    pub asked: Vec<Asked<'a>>,
+    pub blindings: Vec<Fr>,
+    pub index: Blindings<'a>,
+}
+
+/// Several hidden (q, salt), each behind a commitment: their scores, and public linear functionals of each.
+pub struct Links<'a> {
+    pub index: &'a IndexCommitment,
+    /// Sent before any challenge.
+    pub queries: Vec<G1Affine>,
+    pub secret: Option<LinksSecret<'a>>,
+    /// <weights, (q, salt)> is the hidden value of each record.
+    pub claims: Vec<(Vec<Fr>, Vec<Var>)>,
+    /// The columns of their scores.
+    pub scores: Vec<ColumnId>,
+}
+
+/// What [`Session::join_links`] makes of the scores.
+pub struct JoinedScores {
+    /// Each column's factor.
+    pub scores: Vec<(ColumnId, Fr)>,
+    /// What their combination has at the point.
+    pub single: Var,
 }
 
 /// The commitment to the scores' row combination, over G and H only.
@@ -37,6 +67,55 @@ pub struct LinkClaim {
 }
 
 impl<C: Channel> Session<'_, C> {
+    /// One random combination of the records is linked in their place: of the commitments, of each functional's values, and
+    /// of what the scores have at the point, which is `at_point`. All of these are sent before the challenge.
+    pub fn join_links<'l>(
+        &mut self,
+        links: Links<'l>,
+        at_point: &[Var],
+    ) -> Result<(Link<'l>, JoinedScores)> {
+        let e = self.challenge("linked records");
+        let powers = std::iter::successors(Some(Fr::ONE), |power| Some(*power * e));
+        let weights: Vec<Fr> = powers.take(links.queries.len()).collect();
+        let single = self.join(at_point, &weights)?;
+        let mut claims = Vec::new();
+        for (functional, vars) in links.claims {
+            claims.push((functional, self.join(&vars, &weights)?));
+        }
+        let dot = |values: &mut dyn Iterator<Item = Fr>| -> Fr {
+            values.zip(&weights).map(|(v, w)| v * w).sum()
+        };
+        let secret = links.secret.map(|secret| {
+            let asked = secret.asked.iter();
+            LinkSecret {
+                salt: dot(&mut asked.clone().map(|asked| asked.salt)),
+                blinding: dot(&mut secret.blindings.iter().copied()),
+                queries: asked.map(|a| a.components).zip(weights.clone()).collect(),
+                index: secret.index,
+            }
+        });
+        let link = Link {
+            index: links.index,
+            queries: links.queries.into_iter().zip(weights.clone()).collect(),
+            secret,
+            claims,
+        };
+        let scores = links.scores.into_iter().zip(weights).collect();
+        Ok((link, JoinedScores { scores, single }))
+    }
+
+    /// The sum of hidden values under these weights, as a single.
+    fn join(&mut self, vars: &[Var], weights: &[Fr]) -> Result<Var> {
+        let sum = Expr {
+            terms: vars.iter().copied().zip(weights.iter().copied()).collect(),
+            constant: Fr::ZERO,
+        };
+        let value = self.known().map(|known| known.value(&sum));
+        let single = self.send_single("linked value", value)?;
+        self.constrain("linked value", sum - single.into());
+        Ok(single)
+    }
+
     /// The AND-proof of one (q, salt) behind C_q, every claim, and P = sum of q_j D_j + rho H, where D_j is
     /// component j's commitment at the row point. Masks first; the shared responses are sent as they are.
     pub fn prove_link(
@@ -50,7 +129,7 @@ impl<C: Channel> Session<'_, C> {
             number.is_none_or(|k| self.channel.claims("link", Some(&k)))
         });
         let dimension = link.index.dimension;
-        let rows = eq_table(&point.unwrap_or_default()[self.row_variables..]);
+        let rows = eq_table(&point.unwrap_or_default()[link.index.layout.row_variables..]);
         let rows = &rows[..link.index.layout.rows()];
         // Factors of the index points for a vector x: x_j e_a.
         let spread = |x: &[Fr]| -> Vec<Fr> {
@@ -60,11 +139,11 @@ impl<C: Channel> Session<'_, C> {
                 .collect()
         };
         let secret: Option<(Vec<Fr>, Fr)> = link.secret.as_ref().map(|secret| {
-            let mut vector: Vec<Fr> = secret
-                .query
-                .iter()
-                .map(|&v| from_small(i64::from(v)))
-                .collect();
+            let mut vector = vec![Fr::ZERO; dimension];
+            for (query, factor) in &secret.queries {
+                let components = query.iter().map(|v| from_small(i64::from(*v)) * factor);
+                vector.iter_mut().zip(components).for_each(|(x, v)| *x += v);
+            }
             vector.push(secret.salt);
             (vector, secret.blinding)
         });
@@ -72,8 +151,8 @@ impl<C: Channel> Session<'_, C> {
         let mut own_blinding = Fr::ZERO;
         let scores = self.commitment("scores", |secrets| {
             let link_secret = link.secret.as_ref().expect("the prover's side");
-            let (query, blindings) = (link_secret.query, link_secret.index);
-            let (point, drawn) = secrets.scores(link.index, query, rows, blindings);
+            let (queries, blindings) = (&link_secret.queries, link_secret.index);
+            let (point, drawn) = secrets.scores(link.index, queries, rows, blindings);
             [own_blinding, total_blinding] = drawn;
             point
         })?;
@@ -110,12 +189,12 @@ impl<C: Channel> Session<'_, C> {
                 }));
                 equations
             };
-        let mut commitments = vec![link.query, scores];
-        commitments.extend(singles.iter().map(|i| self.singles[*i]));
+        let mut commitments = vec![link.queries.clone(), vec![(scores, Fr::ONE)]];
+        commitments.extend(singles.iter().map(|i| vec![(self.singles[*i], Fr::ONE)]));
         let targets: Vec<Equation> = commitments
             .into_iter()
-            .map(|p| Equation {
-                points: vec![(p, Fr::ONE)],
+            .map(|points| Equation {
+                points,
                 ..Equation::default()
             })
             .collect();

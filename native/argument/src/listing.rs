@@ -260,9 +260,9 @@ pub fn claim_list<'a, C: Channel>(
     permutations(session, None, calls)?;
     Ok(Link {
         index: statement.index,
-        query,
+        queries: vec![(query, Fr::ONE)],
         secret: secret.map(|s| LinkSecret {
-            query: s.asked.components,
+            queries: vec![(s.asked.components, Fr::ONE)],
             salt: s.asked.salt,
             blinding,
             index: s.index,

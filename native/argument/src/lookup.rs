@@ -48,6 +48,8 @@ pub fn lookups<C: Channel>(
     });
     let (point, p, q) = fractional_sum(session, depth, tree)?;
 
+    let mut asked = send_asked(session, &segments, &point)?.into_iter();
+
     // Both claims about the leaves as one, then each column's share at the point of its segment's size.
     let kappa = session.challenge("lookup leaves");
     let mut rest = Expr::combination([(&p, Fr::ONE), (&q, kappa)]);
@@ -102,15 +104,20 @@ pub fn lookups<C: Channel>(
                         rest.add_scaled(expr, power * e);
                     }
                 }
+                Entry::Asked { dimension, .. } => {
+                    let var = asked.next().expect("one for each segment");
+                    rest.add_term(var, power);
+                    let mut weights = of_components(low, rows, *dimension);
+                    weights.push(Fr::ZERO);
+                    queries.push((weights, var));
+                }
                 Entry::Query { dimension, values } => {
-                    let mut weights = eq_table(low);
-                    weights.truncate(rows);
-                    weights.resize(*dimension, Fr::ZERO);
+                    let mut weights = of_components(low, rows, *dimension);
                     let known = session.channel.secrets().zip(values.as_ref());
                     let sum = known.map(|(secrets, v)| secrets.dot(v, &weights));
                     let var = session.send_single("query lookup", sum)?;
-                    rest.add_term(var, power);
                     weights.push(Fr::ZERO);
+                    rest.add_term(var, power);
                     queries.push((weights, var));
                 }
             }
@@ -135,6 +142,44 @@ pub fn lookups<C: Channel>(
     }
     session.constrain("lookup leaves", rest);
     Ok(queries)
+}
+
+/// Weights of a query's components in the extension of its segment.
+fn of_components(low: &[Fr], rows: usize, dimension: usize) -> Vec<Fr> {
+    let mut weights = eq_table(low);
+    weights.truncate(rows);
+    weights.resize(dimension, Fr::ZERO);
+    weights
+}
+
+/// Sends what the queries of several records extend to, each at the point of its segment.
+fn send_asked<C: Channel>(
+    session: &mut Session<C>,
+    segments: &[Segment],
+    point: &[Fr],
+) -> Result<Vec<Var>> {
+    let of_segment = |segment: &Segment| {
+        let low = &point[..segment.variables];
+        let (rows, entries) = (segment.rows(), segment.entries.iter());
+        let asked = entries.filter_map(move |entry| match entry {
+            Entry::Asked { dimension, values } => {
+                Some((of_components(low, rows, *dimension), values.clone()))
+            }
+            _ => None,
+        });
+        asked.collect::<Vec<_>>()
+    };
+    let asked: Vec<_> = segments.iter().flat_map(of_segment).collect();
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let values = session.channel.secrets().map(|secrets| {
+        let dot = |(weights, values): &(Vec<Fr>, Option<Vec<i64>>)| {
+            secrets.dot(values.as_deref().unwrap_or_default(), weights)
+        };
+        asked.iter().map(dot).collect::<Vec<Fr>>()
+    });
+    session.send("query lookups", asked.len(), values.as_deref())
 }
 
 /// Claims that sum of p/q over the leaves is 0 with no q zero, and reduces that to p and q at one point.

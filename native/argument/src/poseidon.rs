@@ -10,9 +10,9 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
-use crate::mle::{eq_at, eq_table, prefix, Weight};
+use crate::mle::{eq_at, eq_table, prefix, prefix_numbers, Weight};
 use crate::numbers::log2_ceil;
-use crate::prover::{Boxes, Known};
+use crate::prover::{Blocks, Boxes, Known};
 use crate::session::Session;
 use crate::sumcheck::{plain, reduce};
 
@@ -23,13 +23,23 @@ use rounds::{is_partial, LAST};
 /// Words of a noise block that carry draws, as a power of two.
 pub const WORD_VARIABLES: usize = 4;
 /// Noise blocks: permutation b of (0, kappa, b, 9, 0, ..) for b below `blocks`, and the claim that the words
-/// 1..16 of all of them, word w of block b at 16 b + w - 1, extend to `value` at (word_point, block_point).
+/// 1..16 of all of them, word w of block b at 16 b + w - 1, extend to `value` at (word_point, block_point). Of several
+/// keys, each has its blocks, block b of key k in the place b 2^m + k, where m variables tell the keys apart; then `value`
+/// is the sum of what they extend to, weighed by eq of the record point.
 pub struct Stream {
-    pub kappa: Expr,
+    pub kappas: Vec<Expr>,
     pub blocks: usize,
     pub word_point: Vec<Fr>,
+    pub record_point: Vec<Fr>,
     pub block_point: Vec<Fr>,
     pub value: Expr,
+}
+
+impl Stream {
+    /// Places of the blocks.
+    fn places(&self) -> usize {
+        self.blocks << self.record_point.len()
+    }
 }
 
 /// A hash of at most 16 elements: words 1.. of the input, and word 0 of the output.
@@ -144,8 +154,8 @@ pub fn permutations<C: Channel>(
     calls: Vec<Call>,
 ) -> Result<()> {
     let (constants, matrix) = round_parameters();
-    let blocks = stream.as_ref().map_or(0, |s| s.blocks);
-    let variables = block_variables(blocks, calls.len());
+    let places = stream.as_ref().map_or(0, Stream::places);
+    let variables = block_variables(places, calls.len());
     let boxes = session
         .known()
         .map(|known| witness(&known, stream.as_ref(), &calls, variables));
@@ -169,7 +179,12 @@ pub fn permutations<C: Channel>(
     first[0] = Fr::ONE;
     let functionals = [words, first].map(|f| transposed_times(matrix, &f));
     let (tau, claim) = plain(variables, claim);
-    let of_blocks = stream.as_ref().map(|s| (&s.block_point[..], blocks));
+    let of_blocks = stream.as_ref().map(|s| Blocks {
+        records: s.kappas.len(),
+        blocks: s.blocks,
+        record_point: &s.record_point,
+        block_point: &s.block_point,
+    });
     let sums = boxes
         .as_ref()
         .map(|boxes| boxes.outputs(&tau, of_blocks, &call_masks, &functionals));
@@ -177,17 +192,21 @@ pub fn permutations<C: Channel>(
     let point = reduced.point;
     let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
     let on_stream = stream.as_ref().map_or(Fr::ZERO, |s| {
-        let weight = Weight {
-            point: s.block_point.clone(),
-            coefficients: vec![Fr::ONE],
-            items: blocks,
+        let (record, block) = point.split_at(s.record_point.len());
+        let first = |of: &[Fr], items: usize, at: &[Fr]| {
+            let weight = Weight {
+                point: of.to_vec(),
+                coefficients: vec![Fr::ONE],
+                items,
+            };
+            weight.evaluate(at)
         };
-        weight.evaluate(&point)
+        first(&s.record_point, s.kappas.len(), record) * first(&s.block_point, s.blocks, block)
     });
     let on_calls: Fr = call_masks
         .iter()
         .enumerate()
-        .map(|(c, mask)| *mask * eq_at(&point, blocks + c))
+        .map(|(c, mask)| *mask * eq_at(&point, places + c))
         .sum();
     let factors: [Fr; WIDTH] =
         from_fn(|i| on_stream * functionals[0][i] + on_calls * functionals[1][i]);
@@ -201,16 +220,17 @@ pub fn permutations<C: Channel>(
     // Inputs: every word of the first state, linear in what the caller holds.
     let mut states: [Expr; WIDTH] = from_fn(|_| Expr::zero());
     if let Some(stream) = &stream {
-        let within = prefix(&point, blocks);
-        states[1].add_scaled(&stream.kappa, within);
-        let numbers = eq_table(&point);
-        states[2].constant += (0..blocks)
-            .map(|b| numbers[b] * Fr::from(b as u64))
-            .sum::<Fr>();
-        states[3].constant += within * Fr::from(TAG_NOISE_BLOCK);
+        let (record, block) = point.split_at(stream.record_point.len());
+        let within = prefix(block, stream.blocks);
+        let weights = eq_table(record);
+        let keys = stream.kappas.iter().zip(&weights);
+        keys.for_each(|(kappa, e)| states[1].add_scaled(kappa, within * e));
+        let every: Fr = weights[..stream.kappas.len()].iter().sum();
+        states[2].constant += prefix_numbers(block, stream.blocks) * every;
+        states[3].constant += within * every * Fr::from(TAG_NOISE_BLOCK);
     }
     for (c, call) in calls.iter().enumerate() {
-        let at = eq_at(&point, blocks + c);
+        let at = eq_at(&point, places + c);
         for (state, input) in states[1..].iter_mut().zip(&call.inputs) {
             state.add_scaled(input, at);
         }
@@ -341,8 +361,10 @@ fn witness(
     calls: &[Call],
     variables: usize,
 ) -> Box<dyn Boxes> {
-    let kappa = stream.map(|s| known.value(&s.kappa)).unwrap_or_default();
-    let blocks = stream.map_or(0, |s| s.blocks);
+    let keys = stream.map_or(&[][..], |s| &s.kappas);
+    let kappas: Vec<Fr> = keys.iter().map(|kappa| known.value(kappa)).collect();
+    let places = stream.map_or(0, Stream::places);
+    let apart = stream.map_or(0, |s| s.record_point.len());
     let state_of = |call: &Call| {
         let mut state = [Fr::ZERO; WIDTH];
         let inputs = state[1..].iter_mut().zip(&call.inputs);
@@ -352,9 +374,13 @@ fn witness(
     let called: Vec<State> = calls.iter().map(state_of).collect();
     known.secrets.boxes(
         variables,
-        blocks + calls.len(),
-        &|b| match b.checked_sub(blocks) {
-            None => block_state(&kappa, b),
+        places + calls.len(),
+        &|place| match place.checked_sub(places) {
+            None => kappas
+                .get(place & ((1 << apart) - 1))
+                .map_or([Fr::ZERO; WIDTH], |kappa| {
+                    block_state(kappa, place >> apart)
+                }),
             Some(c) => called.get(c).copied().unwrap_or([Fr::ZERO; WIDTH]),
         },
     )

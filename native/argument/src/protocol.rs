@@ -5,7 +5,9 @@
 //! release that says something else has another name, and a verifier of one release does not call the other's proofs false.
 use sha2::{Digest, Sha256};
 
-use crate::{coalition, coins, embed, group, index, listing, noise, poseidon, query};
+use crate::{
+    coalition, coins, embed, group, index, listing, noise, poseidon, queries, query, together,
+};
 
 /// Of the files in `vectors/` that hold this protocol's trace and proofs.
 pub const VERSION: u64 = 2;
@@ -18,6 +20,8 @@ pub const TRACE: &str = "6ac75427228f36c8a154c720cdd8a5c1590df737d382ab0d78e6829
 pub const COINS_TRACE: &str = "696fa71a6476772077826dcbe328ac75dd22968feaf85f276537ee2247d70254";
 pub const SAMPLED_TRACE: &str = "8c2909d4804da0d89e556eb155de02eaa0980670e8862f0138b49babb57152ac";
 pub const LISTING_TRACE: &str = "893c56f41bb214543d6fff2c3180f46e6130eccfc5918f928abdab39ee71f902";
+
+pub const TOGETHER_TRACE: &str = "0";
 
 /// The largest value of every public parameter. The errors in `docs/scan/README.md` are of runs of these sizes.
 pub fn limits() -> [(&'static str, u64); 13] {
@@ -82,6 +86,16 @@ fn rules_of_listing() -> Rules {
     ])
 }
 
+fn rules_of_together() -> Rules {
+    with_common(vec![
+        ("noise", noise::RULES.to_vec()),
+        ("query", query::RULES.to_vec()),
+        ("queries", queries::RULES.to_vec()),
+        ("together", together::rules()),
+        ("limits", query::LIMITS.to_vec()),
+    ])
+}
+
 /// What a policy names, beside the claims that it is about.
 pub fn name() -> [u8; 32] {
     name_of(VERSION, &rules(), TRACE)
@@ -102,12 +116,18 @@ pub fn listing() -> [u8; 32] {
     name_of(VERSION, &rules_of_listing(), LISTING_TRACE)
 }
 
+/// Of certificates and query proofs of several records.
+pub fn of_several() -> [u8; 32] {
+    name_of(VERSION, &rules_of_together(), TOGETHER_TRACE)
+}
+
 /// The names of the runs that not every policy asks for.
-pub fn others() -> [(&'static str, [u8; 32]); 3] {
+pub fn others() -> [(&'static str, [u8; 32]); 4] {
     [
         ("coins", coins()),
         ("sampled", sampled()),
         ("listing", listing()),
+        ("together", of_several()),
     ]
 }
 

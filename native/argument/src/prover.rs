@@ -93,11 +93,12 @@ pub trait Knows: Sync {
     /// The commitment to a query and its salt, and its blinding.
     fn query(&mut self, query: &[i8], salt: &Fr) -> (G1Projective, Fr);
 
-    /// The commitment to the scores' rows under these factors; its own blinding, and all of it.
+    /// The commitment to the scores' rows under these factors, of queries each with its factor; its own blinding, and all of
+    /// it.
     fn scores(
         &mut self,
         index: &IndexCommitment,
-        query: &[i8],
+        queries: &[(&[i8], Fr)],
         rows: &[Fr],
         blindings: Blindings,
     ) -> (G1Projective, [Fr; 2]);
@@ -122,7 +123,7 @@ pub struct Combination<'c> {
     pub length: usize,
     pub rows: &'c [Fr],
     pub factors: &'c [Fr],
-    /// The blinding of the column without commitments.
+    /// What the columns without commitments add to the blinding.
     pub linked: Fr,
     /// A public functional that counts too: its rows, and its factor.
     pub table: Option<(&'c [Fr], usize, Fr)>,
@@ -156,6 +157,23 @@ impl<'s> Known<'s> {
         let weighted = |(id, f): &(ColumnId, Fr)| (self.column(*id), *f);
         let columns: Vec<(&[i64], Fr)> = columns.iter().map(weighted).collect();
         self.secrets.combine(&columns)
+    }
+
+    /// Combinations of columns, one a record, entry by entry: entry x of record k in the place x 2^m + k, where m variables
+    /// tell the records apart.
+    pub fn interleaved(&self, records: Vec<Vec<(ColumnId, Fr)>>) -> Vec<Fr> {
+        if let [columns] = &records[..] {
+            return self.entries(columns);
+        }
+        let apart = records.len().next_power_of_two();
+        let mut out = Vec::new();
+        for (k, columns) in records.iter().enumerate() {
+            let entries = self.entries(columns);
+            out.resize(out.len().max(entries.len() * apart), Fr::default());
+            let places = out.iter_mut().skip(k).step_by(apart);
+            places.zip(entries).for_each(|(out, entry)| *out = entry);
+        }
+        out
     }
 
     /// The same over the whole cube.
@@ -207,6 +225,15 @@ pub trait Tree {
     fn descend(&mut self, height: usize, mu: Fr, tau: &[Fr]) -> Box<dyn Sums + '_>;
 }
 
+/// The blocks of a stream, record by record within each block: how each weighs in the sum of the outputs.
+#[derive(Clone, Copy)]
+pub struct Blocks<'b> {
+    pub records: usize,
+    pub blocks: usize,
+    pub record_point: &'b [Fr],
+    pub block_point: &'b [Fr],
+}
+
 /// The S-box inputs of many permutations.
 pub trait Boxes {
     /// The sums of the last round: fifth powers under the first factors at blocks as `blocks` weighs them, and under the
@@ -214,7 +241,7 @@ pub trait Boxes {
     fn outputs(
         &self,
         tau: &[Fr],
-        blocks: Option<(&[Fr], usize)>,
+        blocks: Option<Blocks>,
         calls: &[Fr],
         factors: &[[Fr; WORDS]; 2],
     ) -> Box<dyn Sums + '_>;

@@ -264,9 +264,9 @@ pub fn answer_protocol<C: Channel>(
     permutations(&mut session, None, calls)?;
     let link = Link {
         index: statement.index,
-        query,
+        queries: vec![(query, Fr::ONE)],
         secret: secret.as_ref().map(|s| LinkSecret {
-            query: s.asked.components,
+            queries: vec![(s.asked.components, Fr::ONE)],
             salt: s.asked.salt,
             blinding,
             index: s.index,

@@ -24,6 +24,11 @@ pub enum Entry {
         dimension: usize,
         values: Option<Vec<i64>>,
     },
+    /// Those of a query of several: what they extend to is sent with what the others do.
+    Asked {
+        dimension: usize,
+        values: Option<Vec<i64>>,
+    },
 }
 
 /// How often each row of a segment counts.

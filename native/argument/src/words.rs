@@ -9,8 +9,8 @@ use crate::expr::Expr;
 use crate::group::Fr;
 use crate::index::Layout;
 use crate::lookup::Segment;
-use crate::mle::{prefix, Weight};
-use crate::numbers::{power_of_two, NO_WRAP_BITS};
+use crate::mle::{eq_table, prefix, Weight};
+use crate::numbers::{log2_ceil, power_of_two, NO_WRAP_BITS};
 use crate::poseidon::{block_variables, permutations, Call, Stream, WORD_VARIABLES};
 use crate::ranges::{first_in_range, limbs, LIMB_BITS};
 use crate::session::{ColumnId, Session};
@@ -78,48 +78,85 @@ pub const fn upper(word: &[u64; 4]) -> u128 {
     (word[3] as u128) << (192 - BELOW_BITS) | (word[2] >> (BELOW_BITS - 128)) as u128
 }
 
-/// Sends the slot's key, of the seed's halves and itself; the calls that make it from the committed seed are for [`prove_words`].
-pub fn send_key<C: Channel>(
+/// The keys of slots, and the calls that make each from a committed seed.
+pub type Keys = (Vec<Expr>, Vec<Call>);
+
+/// Sends each slot's key, of the seed's halves and itself; the calls that make it from the committed seed are for
+/// [`prove_words`].
+pub fn send_keys<C: Channel>(
     session: &mut Session<C>,
-    keys: Option<[Fr; 3]>,
-    [c_seed, beacon, slot]: [Fr; 3],
-) -> Result<(Expr, Vec<Call>)> {
-    let vars = session.send("seed and key", 3, keys.as_ref().map(|k| &k[..]))?;
-    let [s0, s1, kappa] = [vars[0], vars[1], vars[2]].map(Expr::from);
-    let calls = vec![
-        Call {
+    keys: Option<&[[Fr; 3]]>,
+    slots: &[[Fr; 3]],
+) -> Result<Keys> {
+    let values = keys.map(<[[Fr; 3]]>::as_flattened);
+    let vars = session.send("seed and key", 3 * slots.len(), values)?;
+    let (mut kappas, mut calls) = (Vec::new(), Vec::new());
+    for (run, [c_seed, beacon, slot]) in vars.chunks(3).zip(slots) {
+        let [s0, s1, kappa] = [run[0], run[1], run[2]].map(Expr::from);
+        calls.push(Call {
             inputs: vec![TAG_SEED.into(), s0.clone(), s1.clone()],
-            output: c_seed.into(),
-        },
-        Call {
-            inputs: vec![TAG_KEY.into(), s0, s1, beacon.into(), slot.into()],
+            output: (*c_seed).into(),
+        });
+        calls.push(Call {
+            inputs: vec![TAG_KEY.into(), s0, s1, (*beacon).into(), (*slot).into()],
             output: kappa.clone(),
-        },
-    ];
-    Ok((kappa, calls))
+        });
+        kappas.push(kappa);
+    }
+    Ok((kappas, calls))
 }
 
-/// Claims that a column over positions has, in each, the sum of its draws' values under these coefficients, and 0 beyond
-/// the capacity: one value behind two functionals.
+/// Weights of the records of a run, eq of a random point of as many variables as tell them apart.
+pub fn records<C: Channel>(
+    session: &mut Session<C>,
+    label: &str,
+    count: usize,
+) -> (Vec<Fr>, Vec<Fr>) {
+    let point = session.challenges(label, log2_ceil(count));
+    let mut weights = eq_table(&point);
+    weights.truncate(count);
+    (point, weights)
+}
+
+/// Columns of each record, each under its record's weight.
+pub fn weigh(
+    weights: &[Fr],
+    columns: impl IntoIterator<Item = Vec<(ColumnId, Fr)>>,
+) -> Vec<(ColumnId, Fr)> {
+    let pairs = columns.into_iter().zip(weights);
+    let weighed =
+        pairs.flat_map(|(columns, e)| columns.into_iter().map(move |(id, f)| (id, f * e)));
+    weighed.collect()
+}
+
+/// Claims that columns over positions have, in each, the sum of their draws' values under these coefficients, and 0 beyond
+/// the capacity: one value behind two functionals. Of each record there are a column and its draws.
 pub fn gather<C: Channel>(
     session: &mut Session<C>,
     label: &'static str,
     layout: Layout,
-    column: ColumnId,
-    drawn: ColumnId,
+    columns: &[[ColumnId; 2]],
     coefficients: Vec<Fr>,
 ) -> Result<()> {
     let r = session.challenges(label, layout.variables);
+    let (_, weights) = records(session, label, columns.len());
+    let of = |k: usize| {
+        weigh(
+            &weights,
+            columns.iter().map(|pair| vec![(pair[k], Fr::ONE)]),
+        )
+    };
+    let [column, drawn] = [0, 1].map(of);
     let known = session.known();
-    let at = known.map(|known| known.at(&[(column, Fr::ONE)], &r));
+    let at = known.map(|known| known.at(&column, &r));
     let var = session.send_one(label, at)?;
-    session.claim(Weight::evaluation(&r), vec![(column, Fr::ONE)], var.into());
+    session.claim(Weight::evaluation(&r), column, var.into());
     let weight = Weight {
         point: r,
         coefficients,
         items: layout.capacity,
     };
-    session.claim(weight, vec![(drawn, Fr::ONE)], var.into());
+    session.claim(weight, drawn, var.into());
     Ok(())
 }
 
@@ -157,8 +194,8 @@ impl<T> StreamColumns<T> {
 }
 
 impl StreamColumns<(usize, Bound)> {
-    /// Entries and bounds of the columns.
-    pub fn bounds(blocks: Blocks) -> Self {
+    /// Entries and bounds of the columns, of which so many records share the range table.
+    pub fn bounds(blocks: Blocks, records: usize) -> Self {
         let (draws, words) = (blocks.draws(), blocks.words());
         let limb = Bound::Unsigned(LIMB_BITS);
         let limbs = 4 * draws + words * (HIGH_LIMBS + REST_LIMBS);
@@ -167,7 +204,7 @@ impl StreamColumns<(usize, Bound)> {
             distance: [(draws, limb); 2],
             high: [(words, limb); HIGH_LIMBS],
             rest: [(words, limb); REST_LIMBS],
-            range: (1 << LIMB_BITS, Bound::up_to(limbs)),
+            range: (1 << LIMB_BITS, Bound::up_to(records * limbs)),
         }
     }
 }
@@ -186,16 +223,17 @@ impl StreamColumns<ColumnId> {
 /// Proves that the draws byte + 2^8 t, all in their ranges, are those of the stream of kappa.
 ///
 /// Of every word, made of draws and a high part: word = low + 2^200 high, and last + 2^40 high + rest = highest, where
-/// last is the draw from bit 160 on. Both at one random point, the second times zeta.
+/// last is the draw from bit 160 on. Both at one random point, the second times zeta. Of each record there are a stream, its
+/// bytes and its columns.
 pub fn prove_words<C: Channel>(
     session: &mut Session<C>,
     blocks: Blocks,
-    byte: ColumnId,
-    columns: &StreamColumns<ColumnId>,
-    (kappa, calls): (Expr, Vec<Call>),
+    columns: &[(ColumnId, StreamColumns<ColumnId>)],
+    (kappas, calls): Keys,
 ) -> Result<()> {
     let words = blocks.words();
     let r = session.challenges("words", blocks.variables + WORD_VARIABLES);
+    let (record_point, weights) = records(session, "words", columns.len());
     let zeta = session.challenge("upper parts");
     let mut coefficients: Vec<Fr> = (0..DRAWS_PER_WORD)
         .map(|k| power_of_two(DRAW_BITS * k))
@@ -206,17 +244,22 @@ pub fn prove_words<C: Channel>(
         coefficients,
         items: words,
     };
-    let mut draw = vec![(byte, Fr::ONE)];
-    draw.extend(limbs(&columns.t, power_of_two(8)));
+    let draw = columns.iter().map(|(byte, columns)| {
+        let mut draw = vec![(*byte, Fr::ONE)];
+        draw.extend(limbs(&columns.t, power_of_two(8)));
+        draw
+    });
+    let high = columns.iter().map(|(_, c)| limbs(&c.high, Fr::ONE));
+    let rest = columns.iter().map(|(_, c)| limbs(&c.rest, Fr::ONE));
     let all_words = Weight {
         point: r.clone(),
         coefficients: vec![Fr::ONE],
         items: words,
     };
     let sums = [
-        (low, draw),
-        (all_words.clone(), limbs(&columns.high, Fr::ONE)),
-        (all_words, limbs(&columns.rest, Fr::ONE)),
+        (low, weigh(&weights, draw)),
+        (all_words.clone(), weigh(&weights, high)),
+        (all_words, weigh(&weights, rest)),
     ];
     let values = session.known().map(|known| {
         let value = |(weight, columns): &(Weight, Vec<_>)| known.functional(weight, columns);
@@ -227,12 +270,14 @@ pub fn prove_words<C: Channel>(
         session.claim(weight, columns, (*var).into());
     }
     let [low, high, rest] = [v[0], v[1], v[2]].map(Expr::from);
-    let most = Expr::from(prefix(&r, words) * Fr::from(highest()));
+    let every: Fr = weights.iter().sum();
+    let most = Expr::from(prefix(&r, words) * Fr::from(highest()) * every);
     let last = most - rest - high.clone() * power_of_two(LOW_BITS - BELOW_BITS);
     let (word_point, block_point) = r.split_at(WORD_VARIABLES);
     let stream = Stream {
-        kappa,
+        kappas,
         blocks: blocks.count,
+        record_point,
         word_point: word_point.to_vec(),
         block_point: block_point.to_vec(),
         value: low - last * zeta + high * power_of_two(LOW_BITS),

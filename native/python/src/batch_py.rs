@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use ragaudit_scan::answers::{self, Together};
 use ragaudit_scan::batch::{Refusals, CHUNK};
 use ragaudit_scan::index::IndexCommitment;
 use ragaudit_scan::lists::{self, Rows};
@@ -14,6 +15,7 @@ use crate::scan_py::{embed_statement, record, ScanIndex, ScanParameters, ScanTab
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<ScanBatch>()?;
+    m.add_class::<ScanTogetherBatch>()?;
     m.add_class::<ScanListBatch>()?;
     m.add_class::<ScanEmbedBatch>()
 }
@@ -94,6 +96,37 @@ batch!(
     Self {
         of: (),
         batch: answer::Batch::new(Arc::clone(&index.0), parameters.0.clone()),
+    }
+);
+
+/// Groups of one tenant's records, each group with one certificate and one proof, likewise.
+#[pyclass]
+struct ScanTogetherBatch {
+    of: (),
+    batch: answers::Batch,
+}
+
+/// Records with their certificate and proof.
+type Grouped = (Vec<PyBackedBytes>, PyBackedBytes, PyBackedBytes);
+
+fn grouped<'a>(_: &(), groups: &'a [Grouped]) -> Result<Vec<answers::Item<'a>>> {
+    let group = |(of, certificate, proof): &'a Grouped| {
+        Ok(answers::Item {
+            records: of.iter().map(|of| record(of)).collect::<Result<_>>()?,
+            parts: [&certificate[..], &proof[..]],
+        })
+    };
+    groups.iter().map(group).collect()
+}
+
+batch!(
+    ScanTogetherBatch,
+    Grouped,
+    grouped,
+    (index: &ScanIndex, parameters: &ScanParameters),
+    Self {
+        of: (),
+        batch: answers::Batch::new(Arc::clone(&index.0), Together(parameters.0.clone())),
     }
 );
 

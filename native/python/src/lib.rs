@@ -18,6 +18,7 @@ mod json_reading_py;
 mod ledger_py;
 mod listing_py;
 mod scan_py;
+mod together_py;
 
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -28,6 +29,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     ledger_py::register(m)?;
     scan_py::register(m)?;
     listing_py::register(m)?;
+    together_py::register(m)?;
     batch_py::register(m)
 }
 

@@ -212,7 +212,7 @@ pub(crate) fn record(bytes: &[u8]) -> Result<Record> {
 }
 
 /// s0, s1.
-fn seed_of(bytes: &[u8]) -> Result<Seed> {
+pub(crate) fn seed_of(bytes: &[u8]) -> Result<Seed> {
     let halves = Zeroizing::new(elements(bytes, "seed")?);
     match halves[..] {
         [a, b] => Ok(Seed([a, b])),

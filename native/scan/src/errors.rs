@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use crate::cheat::{run, Log, Without};
-use crate::{coalition, coins, embed, listing, noise, query};
+use crate::{coalition, coins, embed, listing, noise, queries, query};
 
 /// For how many values of one challenge, at most, a false claim becomes a true one; or how many transcripts, less one,
 /// give the opening. `of` counts the run's messages and claims of a label or kind.
@@ -11,6 +11,8 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
     // One a layer. A sum of as many 1s as there are leaves does not wrap around.
     let layers = of("lookup children");
     assert!(layers <= 31, "{layers}");
+    // One a record, where there are several.
+    let records = of("query").max(of("slot")).max(1);
     let leaves = 1 << layers;
     match label {
         // The numerator of the sum of fractions: so many factors, of that degree in beta.
@@ -20,8 +22,9 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         "column claims" => of("column claim:").max(2),
         "column groups" => of("column claim:"),
         "constraints" => of("constraint:"),
-        "equation weight" => 8 + of("link:"),
-        "hash outputs" => of("running hash") + 3,
+        "equation weight" => 9 + of("link:"),
+        "hash outputs" => of("running hash") + 1 + 2 * records,
+        "linked records" => records,
         "hash functional" => 16,
         "numbers" => 33,
         "elements" => 16,
@@ -195,7 +198,7 @@ fn every_parameter_ends_where_the_errors_do() {
 fn errors_are_those_of_the_page() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scan/README.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let runs: [(&str, fn()); 8] = [
+    let runs: [(&str, fn()); 10] = [
         ("noise certificate", noise::tests::largest),
         ("query proof", query::tests::largest),
         ("A1", embed::tests::largest),
@@ -204,6 +207,11 @@ fn errors_are_those_of_the_page() {
         ("coin certificate", coins::tests::largest),
         ("query proof, sampled", query::tests::largest_sampled),
         ("list", listing::tests::largest),
+        (
+            "noise certificate of several",
+            queries::tests::largest_slots,
+        ),
+        ("query proof of several", queries::tests::largest),
     ];
     let mut missing = Vec::new();
     let mut sums = Vec::new();

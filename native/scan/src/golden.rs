@@ -11,9 +11,9 @@ use crate::answer::tests::Golden;
 use crate::cheat::{run, Cheat, Log, Told, Without, REPEATED};
 use crate::group::{encode_point, encode_scalar, query_generators, tables, vector_generators, Fr};
 use crate::index::IndexCommitment;
-use crate::protocol::{COINS_TRACE, LISTING_TRACE, SAMPLED_TRACE, TRACE, VERSION};
+use crate::protocol::{COINS_TRACE, LISTING_TRACE, SAMPLED_TRACE, TOGETHER_TRACE, TRACE, VERSION};
 use crate::session::Column;
-use crate::{answer, coalition, coins, embed, listing, lists, noise, query};
+use crate::{answer, answers, coalition, coins, embed, listing, lists, noise, queries, query};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut out, b| {
@@ -92,6 +92,17 @@ fn batch_of_answers() {
     let mut batch: answer::Batch<Told> = answer::Batch::new(index, parameters);
     let records = [(record, [&[1u8; 70][..], &[2; 90]]); 2];
     assert_eq!(batch.add(&records).len(), 2);
+}
+
+fn batch_of_groups() {
+    let case = queries::tests::small();
+    let mut batch: answers::Batch<Told> =
+        answers::Batch::new(Arc::clone(&case.index), case.together.clone());
+    let item = answers::Item {
+        records: case.records.clone(),
+        parts: [&[1u8; 70], &[2; 90]],
+    };
+    assert_eq!(batch.add(&[item.clone(), item]).len(), 2);
 }
 
 fn batch_of_sampled_answers() {
@@ -257,6 +268,49 @@ const LIST_RUNS: [Run; 4] = [
     ),
 ];
 
+const TOGETHER_RUNS: [Run; 8] = [
+    (
+        "noise certificates",
+        "1 slot of 3 positions, gains 1",
+        || queries::tests::simulate_slots(1, 3, &[1]),
+    ),
+    (
+        "noise certificates",
+        "3 slots of 1,000 positions, gains 1, 8",
+        || queries::tests::simulate_slots(3, 1000, &[1, 8]),
+    ),
+    (
+        "noise certificates",
+        "16 slots of 100,000 positions, gains 1, 8, 64",
+        || queries::tests::simulate_slots(16, 100_000, &[1, 8, 64]),
+    ),
+    (
+        "queries",
+        "1 record of 3 positions of 2, 2 listed, gains 1",
+        || queries::tests::simulate(1, [3, 2, 2], &[1]),
+    ),
+    (
+        "queries",
+        "3 records of 1,000 positions of 256, 5 listed",
+        || queries::tests::simulate(3, [1000, 256, 5], &[]),
+    ),
+    (
+        "queries",
+        "16 records of 100,000 positions of 256, 5 listed, gains 1, 8, 64",
+        || queries::tests::simulate(16, [100_000, 256, 5], &[1, 8, 64]),
+    ),
+    (
+        "queries",
+        "5 records of 1,000 positions of 70, 10 listed, gains 1, 8",
+        || queries::tests::simulate(5, [1000, 70, 10], &[1, 8]),
+    ),
+    (
+        "batch together",
+        "2 groups of 3 records, proofs of 70 and 90 bytes",
+        batch_of_groups,
+    ),
+];
+
 /// What the parties of a run say, by label and length, and what they claim of it. A change of any moves the digest that the
 /// protocol's name is made of.
 #[test]
@@ -265,6 +319,7 @@ fn traces_are_the_published_ones() {
     traces("trace-coins", &COIN_RUNS);
     traces("trace-sampled", &SAMPLED_RUNS);
     traces("trace-listing", &LIST_RUNS);
+    traces("trace-together", &TOGETHER_RUNS);
 }
 
 fn traces(name: &str, runs: &[Run]) {
@@ -300,6 +355,7 @@ fn names_are_made_of_the_published_traces() {
         ("trace-coins", COINS_TRACE),
         ("trace-sampled", SAMPLED_TRACE),
         ("trace-listing", LISTING_TRACE),
+        ("trace-together", TOGETHER_TRACE),
     ] {
         let file = format!("../../vectors/v{VERSION}/scan/{name}.json");
         let bytes = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
@@ -581,6 +637,45 @@ fn list_of_a_record(low_memory: bool) -> String {
     object(&[&fields[..], &states].concat(), " ")
 }
 
+/// Of a tenant with noise and of one without: three records each, whose proofs' digests stand for them.
+fn answers_together(low_memory: bool) -> String {
+    list([queries::tests::small(), queries::tests::exact()], |case| {
+        let (parts, [_, last_state]) = fixed(|| case.prove(low_memory).unwrap());
+        answers::verify(&case.index, &case.together, case.item(&parts)).unwrap();
+        let p = &case.together.0;
+        let gains: Vec<i64> = p.gains.iter().map(|g| i64::from(*g)).collect();
+        let digest = |k: usize| format!("\"{}\"", hex(&Sha256::digest(&parts[k])));
+        let records = list(case.records.iter().zip(&case.answers), |(r, a)| {
+            let fields = [
+                ("c_seed", element(&r.slot.c_seed)),
+                ("beacon", element(&r.slot.beacon)),
+                ("slot", element(&r.slot.slot)),
+                ("context", element(&r.context)),
+                ("cq", element(&r.cq)),
+                ("htopk", element(&r.htopk)),
+                ("query", small(&a.query)),
+                ("positions", small(&a.positions)),
+            ];
+            object(&fields, "   ")
+        });
+        let fields = [
+            ("dimension", case.index.dimension.to_string()),
+            ("capacity", case.index.layout.capacity.to_string()),
+            ("window", format!("\"{}\"", hex(&p.window))),
+            ("gains", small(&gains)),
+            ("listed", p.listed.to_string()),
+            ("index_digest", format!("\"{}\"", hex(&case.index.digest()))),
+            ("records", records),
+            ("certificate_bytes", parts[0].len().to_string()),
+            ("certificate_sha256", digest(0)),
+            ("proof_bytes", parts[1].len().to_string()),
+            ("proof_sha256", digest(1)),
+            last_state,
+        ];
+        object(&fields, "  ")
+    })
+}
+
 /// Whoever changes what a message holds, or how it is weighed, changes these; who changes only how it is computed does not.
 /// The nonces are those of `session::Nonces` with 64 bytes of 7 in the place of the operating system's.
 #[test]
@@ -613,6 +708,12 @@ fn proofs_are_the_published_ones() {
         "in low memory another proof"
     );
     published("proofs-listing", &[("listing", proof)]);
+    let together = answers_together(false);
+    assert!(
+        together == answers_together(true),
+        "in low memory another proof"
+    );
+    published("proofs-together", &[("together", together)]);
 }
 
 /// The same in a process that does without the processor's wide multiplication.

@@ -4,6 +4,7 @@
 //! have: what goes into a run, by the protocol's name, and what they compute of it, in [`prover`]. It verifies by the same
 //! code on all lanes and threads ([`engine`]). The tests of all parties are here, simulators and cheats too.
 pub mod answer;
+pub mod answers;
 pub mod asked;
 pub mod batch;
 pub mod coalition;
@@ -20,6 +21,7 @@ mod msm;
 pub mod noise;
 pub mod poseidon;
 pub mod prover;
+pub mod queries;
 pub mod query;
 mod secrets;
 pub(crate) mod small;
@@ -28,7 +30,7 @@ mod words;
 
 pub use ragaudit_argument::{
     channel, claims, equation, error, expr, gates, lookup, nibbles, numbers, protocol, ranges,
-    segments, session, sumcheck, transcript, Error, Result,
+    segments, session, sumcheck, together, transcript, Error, Result,
 };
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::group::{Fr, ENCODED};
 use crate::index::{commit_index, IndexCommitment, IndexKey};
 use crate::noise::{prove_noise, verify_noise, Certificate, NoiseStatement, Seed};
 use crate::query::{prove_query, verify_query, Answer, Certified, QueryStatement};
-use crate::{answer, coalition, coins, embed, lists};
+use crate::{answer, coalition, coins, embed, lists, queries};
 
 /// Ways to change a proof. The first ones keep its length.
 const WAYS: usize = 14;
@@ -190,6 +190,7 @@ fn mutations(count: usize) {
     coalition::tests::mutations(count);
     answer::tests::mutations(count / 10);
     lists::tests::mutations(count);
+    queries::tests::mutations(count / 10);
 }
 
 #[test]

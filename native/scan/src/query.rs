@@ -15,7 +15,7 @@ use crate::prover::Prover;
 use crate::session::{Column, Opening, Session};
 use crate::verifier::Verifier;
 
-mod inputs;
+pub(crate) mod inputs;
 
 pub use inputs::Answer;
 use inputs::*;

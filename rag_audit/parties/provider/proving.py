@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -68,8 +69,10 @@ class Prover:
             progress(done, len(every))
         for label, proof in run_jobs(self._jobs(groups, together), executor):
             records, name = groups[label]
-            for record in records:
-                replace_file(path(record, name), jcs(proof))
+            shared = self._shared(records[0].tenant, name, together) if len(records) > 1 else None
+            for number, record in enumerate(records):  # the first first, since the others may name its proof
+                carried = proof if shared is None else shared.carried(proof, number)
+                replace_file(path(record, name), jcs(carried))
             done += len(records)
             if progress is not None:
                 progress(done, len(every))
@@ -209,11 +212,16 @@ class Prover:
         """The job that proves one statement about a group's records."""
         tenant = group[0][0].tenant
         system = self._context.system(tenant)
+        shared = self._shared(tenant, name, together) if len(group) > 1 else None
+        # A certificate made ahead is of one slot, and helps no proof of several records.
         jobs = {
-            f"record {record.seq}": system.record_job(name, self._public(record), private)
+            f"record {record.seq}": system.record_job(
+                name,
+                self._public(record),
+                private if shared is None else replace(private, certificate=lambda: None),
+            )
             for record, private in group
         }
-        shared = self._shared(tenant, name, together) if len(jobs) > 1 else None
         job = next(iter(jobs.values())) if shared is None else shared.job(jobs)
         return self._keyed(tenant, job)
 
@@ -271,7 +279,7 @@ class Prover:
     def _shared(self, tenant: str, name: str, places: int | None) -> SharedProofs[Any, Any] | None:
         if places is None:
             return None
-        return self._context.system(tenant).shared(name, self._context.public(tenant).constants, places)
+        return self._context.system(tenant).shared(name, self._context.public(tenant), places)
 
 
 def _successive(records: Sequence[QueryRecord]) -> list[list[QueryRecord]]:

@@ -210,7 +210,7 @@ class Publisher:
         keys: dict[str, Json] = {}
         for tenant, name, places in sorted(kinds):
             system, public = context.system(tenant), context.public(tenant)
-            shared = None if places == 1 else system.shared(name, public.constants, places)
+            shared = None if places == 1 else system.shared(name, public, places)
             keys |= system.published_keys(name, public) if shared is None else shared.published_keys()
         asked = context.policy.estimator.certificate
         if certified and asked is not None:

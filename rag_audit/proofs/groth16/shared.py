@@ -104,6 +104,10 @@ class Shared:
             return ListingManyJob(self.instance, cast("tuple[ListingJob, ...]", tuple(jobs.values())), names)
         return RetrieveManyJob(self.instance, cast("tuple[ProofJob, ...]", tuple(jobs.values())), names)
 
+    def carried(self, proof: dict[str, Json], number: int) -> dict[str, Json]:
+        """See `SharedProofs.carried`: a proof is short, and every record carries it."""
+        return proof
+
     def published_keys(self) -> dict[str, Json]:
         """See `SharedProofs.published_keys`."""
         return {self.instance.digest(): proving_key(self.instance).vk}

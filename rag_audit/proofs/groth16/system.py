@@ -225,9 +225,9 @@ class Groth16:
         records = value.get("records") if name == "retrieve" and isinstance(value, dict) else None
         return len(records) if isinstance(records, list) else 1
 
-    def shared(self, name: str, constants: Constants, places: int) -> Shared | None:
+    def shared(self, name: str, tenant: TenantPublic, places: int) -> Shared | None:
         """See `ProofSystem.shared`: there are such proofs of `retrieve`."""
-        return Shared(many_instance(constants, places)) if name == "retrieve" else None
+        return Shared(many_instance(tenant.constants, places)) if name == "retrieve" else None
 
 
 SYSTEM: ProofSystem[VerificationKey] = Groth16()

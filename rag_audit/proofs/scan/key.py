@@ -47,6 +47,15 @@ LISTING_PROTOCOL = digest_hex(
     }
 )
 """The digest that names the argument of records of listing tenants."""
+TOGETHER_PROTOCOL = digest_hex(
+    {
+        "system": "scan",
+        "version": VERSION,
+        "argument": _OTHERS["together"].hex(),
+        "claims": ["A2", "A3", "A4"],
+    }
+)
+"""The digest that names the argument of several records in one proof (docs/scan/together.md)."""
 COALITION_PROTOCOL = digest_hex(
     {"system": "scan", "version": VERSION, "argument": ARGUMENT, "claims": ["coalition"]}
 )

@@ -17,6 +17,10 @@ _FIXED = 24 << 20
 _PER_DRAW = (900, 450)
 """Bytes a position, as proofs are made by default and in low memory."""
 _PER_POSITION = (900, 450)
+_JOINED = (900, 450)
+"""Bytes a draw of each record of a proof for several, by default and in low memory."""
+_ANSWERED = 100
+"""Bytes a position of each of these records besides."""
 
 
 _TABLE = 8 << 10
@@ -42,6 +46,37 @@ def certificate_bytes(capacity: int, gains: Sequence[int], *, low_memory: bool =
 def query_proof_bytes(capacity: int, *, low_memory: bool = False) -> int:
     """The bytes that a query proof takes beside its job."""
     return _FIXED + _tables(capacity) + _PER_POSITION[low_memory] * _padded(capacity)
+
+
+def together_bytes(capacity: int, gains: Sequence[int], count: int, *, low_memory: bool = False) -> int:
+    """The bytes that the proof of so many records takes beside their jobs. The number of records counts up to a power
+    of two, that of positions as it is.
+    """
+    places = 1 << (count - 1).bit_length()
+    rows = _tables(capacity) << ((count - 1).bit_length() + 1) // 2
+    return _FIXED + rows + places * capacity * (_JOINED[low_memory] * max(len(gains), 1) + _ANSWERED)
+
+
+def require_together(capacity: int, gains: Sequence[int], count: int, *, low_memory: bool = False) -> None:
+    """Refuse to start a proof of so many records that the machine cannot hold.
+
+    :raises MemoryLimitError: less is free than it takes; the hint has the most records that fit
+    """
+    free = available_bytes()
+
+    def needed(records: int, low: bool) -> int:
+        return together_bytes(capacity, gains, records, low_memory=low)
+
+    if free is None or needed(count, low_memory) <= free:
+        return
+    fits = max((n for n in range(2, count) if needed(n, low_memory) <= free), default=1)
+    low = not low_memory and needed(count, True) <= free
+    raise MemoryLimitError(
+        f"needs {needed(count, low_memory) / GB:.1f} GB, {free / GB:.1f} free"
+        + ("; use --low-memory" if low else ""),
+        field=f"proof of {count} records",
+        hint=f"at most {fits} fit: --together {fits}" if fits > 1 else "prove the records one by one",
+    )
 
 
 def index_bytes(positions: int, components: int) -> int:

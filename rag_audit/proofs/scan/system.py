@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from rag_audit.encoding.canonical import Json, jcs, parse_hex, sha256
-from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError, WitnessError
+from rag_audit.errors import PolicyError, SchemaError, WitnessError
 from rag_audit.formats.constants import KEPT, Constants
 from rag_audit.formats.publics import KeptPublic, RecordPublic, SlotPublic, TenantPublic
 from rag_audit.formats.statements import EmbedStatement, ListedStatement, PublicValues, Statement
@@ -37,7 +37,6 @@ from rag_audit.proofs.scan.key import (
     SAMPLED_PROTOCOL,
     ScanKey,
     index_digest,
-    parse_points,
     points_json,
     protocol_of,
 )
@@ -51,6 +50,7 @@ from rag_audit.proofs.scan.listing import (
 )
 from rag_audit.proofs.scan.release import check_pin
 from rag_audit.proofs.scan.store import commit_index_file
+from rag_audit.proofs.scan.together import Together, most_together, opened_points
 from rag_audit.proofs.scan.verify import parse_proof, refusals
 from rag_audit.relation.field import digest_to_field, to_bytes
 from rag_audit.relation.noise import check_gains
@@ -229,24 +229,11 @@ class Scan:
         """See `ProofSystem.open_key`. Points are published under a digest to which the opening commits: the index's as
         C_idx, the table's among the embedder's artefacts.
         """
-        c = tenant.constants
-        check_pin(pins, sampled=name == "retrieve" and protocol_for(c) != PROTOCOL)
-        digest = tenant.table_digest(TABLE_ARTEFACT) if name == "embed" else tenant.c_idx
-        place = f"verification_keys.{digest[:16]}"
-        if digest not in published:
-            raise SetupError("the window has no commitment of this digest", field=place, expected=digest)
-        points = parse_points(published[digest], field=place)
-        key: EmbedKey | ScanKey
+        check_pin(pins, sampled=name == "retrieve" and protocol_for(tenant.constants) != PROTOCOL)
         if name == "embed":
-            key = EmbedKey(_argument(tenant.constants), points)
-        else:
-            key = retrieve_key(replace(tenant, points=points))
-        found = key.digest.hex()
-        if found != digest:
-            raise InvalidProof(
-                "the commitment is not the opening's", field=place, expected=digest, found=found
-            )
-        return OpenedKey(key, found, None)
+            digest = tenant.table_digest(TABLE_ARTEFACT)
+            return opened_points(published, digest, lambda p: EmbedKey(_argument(tenant.constants), p))
+        return opened_points(published, tenant.c_idx, lambda p: retrieve_key(replace(tenant, points=p)))
 
     def parse_proof(self, value: Json, circuit: str, *, field: str) -> bytes:
         """See `ProofSystem.parse_proof`."""
@@ -271,11 +258,22 @@ class Scan:
         return refusals(key, proofs, cast("Sequence[Statement]", statements))
 
     def places(self, name: str, value: Json) -> int:
-        """See `ProofSystem.places`: every proof is for one record."""
-        return 1
+        """See `ProofSystem.places`: a proof for several records lists them."""
+        records = value.get("records") if name == "retrieve" and isinstance(value, dict) else None
+        return len(records) if isinstance(records, list) else 1
 
-    def shared(self, name: str, constants: Constants, places: int) -> None:
-        """See `ProofSystem.shared`: there are no such proofs."""
+    def shared(self, name: str, tenant: TenantPublic, places: int) -> Together | None:
+        """See `ProofSystem.shared`: there are such proofs of `retrieve` of tenants that keep all positions."""
+        constants = tenant.constants
+        if name != "retrieve" or constants.sampled or constants.listing:
+            return None
+        most = most_together(constants.capacity, len(constants.gains))
+        if not 2 <= places <= most:
+            raise PolicyError("no proof is for that many records", field="together",
+                              expected=f"2..{most}", found=places)  # fmt: skip
+        return Together(
+            lambda points: retrieve_key(replace(tenant, points=points)), tenant.c_idx, tenant.points
+        )
 
 
 SYSTEM: ProofSystem[ScanKey | EmbedKey] = Scan()

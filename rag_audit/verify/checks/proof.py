@@ -215,7 +215,7 @@ def _verify_kind(
 
     tenant, keys, pins = public.tenant, case.file.verification_keys, case.trust.pins
     with case.guarding(f"{prefix}.key.{tenant}"):
-        shared = None if places == 1 else system.shared(name, public.constants, places)
+        shared = None if places == 1 else system.shared(name, public, places)
         opened = shared.open_key(keys, pins) if shared else system.open_key(name, public, keys, pins)
         key = opened.key
         case.report(f"{prefix}.key.{tenant}", True, opened.digest, opened.digest)

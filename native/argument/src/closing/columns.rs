@@ -5,6 +5,7 @@ use crate::channel::Channel;
 use crate::error::Result;
 use crate::expr::{Expr, Var};
 use crate::group::Fr;
+use crate::link::LinkClaim;
 use crate::mle::{eq_table, Weight};
 use crate::prover::Weighting;
 use crate::session::{ColumnId, Session, TableClaim};
@@ -17,11 +18,29 @@ pub struct Opened<'a> {
     /// The table's functional and how much it counts.
     pub table: Option<(TableClaim<'a>, Fr)>,
     pub single: Var,
+    /// What each of the columns apart has at the point, as hidden values; `single` and `factors` are without them.
+    pub apart: Vec<Var>,
+}
+
+/// What is opened at once: a combination of columns' rows, at a point.
+pub struct ToOpen<'o, 'a> {
+    pub point: &'o [Fr],
+    /// Of the rows' length.
+    pub row_variables: usize,
+    /// Of each column.
+    pub factors: &'o [Fr],
+    /// What stands for the columns without commitments, and its factor.
+    pub linked: Option<(&'o LinkClaim, Fr)>,
+    /// A table's functional and how much it counts.
+    pub table: Option<&'o (TableClaim<'a>, Fr)>,
+    /// The commitment to the value.
+    pub single: Var,
 }
 
 impl<'a, C: Channel> Session<'a, C> {
-    /// Columns grouped by weight, one sumcheck of weight times combination.
-    pub fn reduce_columns(&mut self) -> Result<Option<Opened<'a>>> {
+    /// Columns grouped by weight, one sumcheck of weight times combination. The columns `apart` are to be opened by
+    /// themselves.
+    pub fn reduce_columns(&mut self, apart: &[ColumnId]) -> Result<Option<Opened<'a>>> {
         let claims = std::mem::take(&mut self.claims);
         let table = self.table.take();
         if claims.is_empty() && table.is_none() {
@@ -94,6 +113,14 @@ impl<'a, C: Channel> Session<'a, C> {
             power *= delta;
         }
         value.constant += extended.unwrap_or_default() * power;
+        let at_point = self.known().map(|known| {
+            let one = |id: &ColumnId| known.at(&[(*id, Fr::ONE)], &reduced.point);
+            apart.iter().map(one).collect::<Vec<Fr>>()
+        });
+        let of_apart = self.send("columns apart", apart.len(), at_point.as_deref())?;
+        for (id, var) in apart.iter().zip(&of_apart) {
+            value.add_term(*var, -std::mem::take(&mut factors[id.0]));
+        }
         let opened = self.known().map(|known| known.value(&value));
         let single = self.send_single("opened value", opened)?;
         self.constrain("opened value", value - single.into());
@@ -102,6 +129,7 @@ impl<'a, C: Channel> Session<'a, C> {
             factors,
             table: table.map(|part| (part, power)),
             single,
+            apart: of_apart,
         }))
     }
 }

@@ -1,34 +1,37 @@
 //! The opening of all columns at one point.
+use std::cell::OnceCell;
+
 use ark_ff::{AdditiveGroup, Field};
 
-use super::columns::Opened;
+use super::columns::ToOpen;
 use crate::channel::Channel;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
 use crate::group::{Fr, G1Affine};
-use crate::link::LinkClaim;
 use crate::mle::eq_table;
 use crate::prover::Combination;
 use crate::session::Session;
 
 impl<C: Channel> Session<'_, C> {
     /// One inner-product argument for all columns: the mask first, then folding of what it has made uniform.
-    pub fn open_columns(&mut self, opened: &Opened, linked: Option<LinkClaim>) -> Result<Equation> {
-        let (low, high) = opened.point.split_at(self.row_variables);
+    pub fn open_columns(&mut self, opened: &ToOpen) -> Result<Equation> {
+        let (low, high) = opened.point.split_at(opened.row_variables);
         let rows = eq_table(high);
-        let (length, tensor) = (1usize << self.row_variables, eq_table(low));
-        let target = self.combined_rows(opened, linked.as_ref(), &rows)?;
+        let length = 1usize << opened.row_variables;
+        // Of whoever multiplies a vector with it; who reads a proof needs what its folds come to.
+        let (tensor, made) = (OnceCell::new(), || eq_table(low));
+        let target = self.combined_rows(opened, &rows)?;
         let value = opened.single.single();
         let secret = self.channel.secrets().map(|secrets| {
-            let table = opened.table.as_ref().map(|(part, factor)| {
+            let table = opened.table.map(|(part, factor)| {
                 let functional = part.functional.as_deref().unwrap_or_default();
                 (functional, part.table.layout.rows(), *factor)
             });
             let combination = Combination {
                 length,
                 rows: &rows,
-                factors: &opened.factors,
-                linked: linked.as_ref().map_or(Fr::ZERO, |link| link.blinding),
+                factors: opened.factors,
+                linked: (opened.linked).map_or(Fr::ZERO, |(link, f)| link.blinding * f),
                 table,
             };
             let (mut vector, blinding) = secrets.combined_rows(&self.columns, combination);
@@ -42,7 +45,10 @@ impl<C: Channel> Session<'_, C> {
                 ..Equation::default()
             };
             let value = Equation {
-                u: x.iter().zip(&tensor).map(|(x, t)| *x * t).sum(),
+                u: x.iter()
+                    .zip(tensor.get_or_init(made))
+                    .map(|(x, t)| *x * t)
+                    .sum(),
                 h: x[length + 1],
                 ..Equation::default()
             };
@@ -53,8 +59,7 @@ impl<C: Channel> Session<'_, C> {
             ..Equation::default()
         };
         let targets = [target, of_value];
-        let table = opened.table.as_ref();
-        let table = table.map_or(&[][..], |(part, _)| &part.table.points);
+        let table = opened.table.map_or(&[][..], |(part, _)| &part.table.points);
         let sent = self.mask("column opening", length + 2, secret, &map, &targets, table)?;
         let (masks, c, known) = (sent.points, sent.challenge, sent.responses);
         let vector_blinding =
@@ -74,27 +79,22 @@ impl<C: Channel> Session<'_, C> {
             x.truncate(length);
             x
         });
-        self.fold(equation, masked, tensor, mu)
+        self.fold(equation, masked, low, mu)
     }
 
     /// The commitments to all columns' rows, combined as the point says.
-    fn combined_rows(
-        &self,
-        opened: &Opened,
-        linked: Option<&LinkClaim>,
-        rows: &[Fr],
-    ) -> Result<Equation> {
+    fn combined_rows(&self, opened: &ToOpen, rows: &[Fr]) -> Result<Equation> {
         let mut points: Vec<(G1Affine, Fr)> = Vec::new();
-        let columns = self.columns.iter().zip(&opened.factors);
+        let columns = self.columns.iter().zip(opened.factors);
         for (column, factor) in columns.filter(|(_, f)| **f != Fr::ZERO) {
             points.extend(column.rows.iter().zip(rows).map(|(p, e)| (*p, *e * factor)));
-            if column.rows.is_empty() {
-                let link = linked.ok_or(Error::Rejected)?;
-                points.push((link.point, *factor));
+            if column.rows.is_empty() && opened.linked.is_none() {
+                return Err(Error::Rejected);
             }
         }
+        points.extend(opened.linked.map(|(link, factor)| (link.point, factor)));
         let mut index = Vec::new();
-        if let Some((part, factor)) = &opened.table {
+        if let Some((part, factor)) = opened.table {
             let rows = &rows[..part.table.layout.rows()];
             for f in &part.factors {
                 index.extend(rows.iter().map(|e| *e * f * factor));
@@ -107,17 +107,20 @@ impl<C: Channel> Session<'_, C> {
         })
     }
 
-    /// Halves the masked vector until one scalar is left. `b` is what the opened value multiplies it with.
+    /// Halves the masked vector until one scalar is left. The opened value multiplies it with eq of the point.
     fn fold(
         &mut self,
         mut equation: Equation,
         masked: Option<Vec<Fr>>,
-        mut b: Vec<Fr>,
+        point: &[Fr],
         mu: Fr,
     ) -> Result<Equation> {
         let mut folds = masked.and_then(|masked| self.channel.folds(masked));
+        let mut b = folds.as_ref().map_or_else(Vec::new, |_| eq_table(point));
         let mut scale = vec![Fr::ONE];
-        for level in (0..self.row_variables).rev() {
+        // What eq comes to, once it is folded as the vector is.
+        let mut factor = Fr::ONE;
+        for (level, x) in point.iter().enumerate().rev() {
             let keep = 1 << level;
             let sides = folds.as_ref().map(|folds| folds.sides(&b, mu));
             let l = self.point("fold", sides.map(|s| s[0]))?;
@@ -125,10 +128,11 @@ impl<C: Channel> Session<'_, C> {
             let u = self.challenge("fold");
             let inverse = u.inverse().ok_or(Error::Rejected)?;
             equation.points.extend([(l, u), (r, inverse)]);
-            let (b_low, b_high) = b.split_at_mut(keep);
-            b_low.iter_mut().zip(b_high).for_each(|(l, h)| *l += u * *h);
-            b.truncate(keep);
+            factor *= Fr::ONE - x + u * x;
             if let Some(folds) = &mut folds {
+                let (b_low, b_high) = b.split_at_mut(keep);
+                b_low.iter_mut().zip(b_high).for_each(|(l, h)| *l += u * *h);
+                b.truncate(keep);
                 folds.fold(u, inverse);
             }
             // Generator i weighs the product of u over the levels whose bit it has; top level first.
@@ -137,7 +141,7 @@ impl<C: Channel> Session<'_, C> {
         let last = folds.map(|folds| folds.last());
         let last = self.response("inner product", last)?;
         equation.vector = scale.iter().map(|s| -*s * last).collect();
-        equation.u -= last * b[0] * mu;
+        equation.u -= last * factor * mu;
         Ok(equation)
     }
 }

@@ -58,19 +58,7 @@ pub struct QueryStatement<'a> {
 
 impl QueryStatement<'_> {
     pub fn check(&self) -> Result<ScoreWindow> {
-        check_dimension(self.index.dimension)?;
-        if !self.gains.is_empty() {
-            check_gains(&self.gains)?;
-        }
-        let capacity = self.index.layout.capacity;
-        let most = MAX_LISTED.min(capacity);
-        if !(1..=most).contains(&self.listed) {
-            return Err(Error::invalid(
-                "listed positions",
-                format!("1 to {most}"),
-                self.listed,
-            ));
-        }
+        check_answer(self.index, &self.gains, self.listed)?;
         let rows = self.index.layout.rows();
         let of_noise = if self.gains.is_empty() { 0 } else { rows };
         let of_kept = self.kept.map_or(rows, <[G1Affine]>::len);
@@ -117,11 +105,33 @@ impl QueryStatement<'_> {
         t
     }
 
-    /// Limbs of a difference of keys: |y| is at most lattice + 127 sum of gains.
+    /// As [`key_limbs`].
     pub fn key_limbs(&self) -> usize {
-        let gains = self.gains.iter().map(|g| u64::from(*g)).sum();
-        key_bits(self.lattice as u64, gains, self.index.layout.variables).div_ceil(LIMB_BITS)
+        key_limbs(self.lattice, &self.gains, self.index.layout.variables)
     }
+}
+
+/// Refuses an index, gains or a number of listed positions that no answer can be proved for.
+pub fn check_answer(index: &IndexCommitment, gains: &[u32], listed: usize) -> Result<()> {
+    check_dimension(index.dimension)?;
+    if !gains.is_empty() {
+        check_gains(gains)?;
+    }
+    let most = MAX_LISTED.min(index.layout.capacity);
+    if (1..=most).contains(&listed) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "listed positions",
+        format!("1 to {most}"),
+        listed,
+    ))
+}
+
+/// Limbs of a difference of keys: |y| is at most lattice + 127 sum of gains.
+pub fn key_limbs(lattice: i64, gains: &[u32], variables: usize) -> usize {
+    let gains = gains.iter().map(|g| u64::from(*g)).sum();
+    key_bits(lattice as u64, gains, variables).div_ceil(LIMB_BITS)
 }
 
 /// Bits of a difference of keys.

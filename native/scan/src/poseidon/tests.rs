@@ -38,7 +38,8 @@ fn run(blocks: usize, lie_word: u64, lie_kappa: u64, lie_hash: u64) -> bool {
         let value = crate::mle::evaluate(&table, &r);
         let (word_point, block_point) = r.split_at(WORD_VARIABLES);
         let stream = Stream {
-            kappa: key.into(),
+            kappas: vec![key.into()],
+            record_point: Vec::new(),
             blocks,
             word_point: word_point.to_vec(),
             block_point: block_point.to_vec(),

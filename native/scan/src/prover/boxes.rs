@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ark_ff::{AdditiveGroup, Field};
 use ragaudit_argument::poseidon::rounds::{is_partial, HALF, LAST};
-use ragaudit_argument::prover::{Round, Sums};
+use ragaudit_argument::prover::{Blocks, Round, Sums};
 use ragaudit_core::dispatch;
 use ragaudit_core::lanes::{Lanes, Portable};
 use ragaudit_core::poseidon::{
@@ -90,12 +90,20 @@ impl ragaudit_argument::prover::Boxes for Boxes {
     fn outputs(
         &self,
         tau: &[Fr],
-        blocks: Option<(&[Fr], usize)>,
+        blocks: Option<Blocks>,
         calls: &[Fr],
         factors: &[[Fr; WIDTH]; 2],
     ) -> Box<dyn Sums + '_> {
-        let (point, count) = blocks.unwrap_or_default();
-        let on_blocks = Weights::new(point).prefix(count);
+        let on_blocks = blocks.map_or_else(Vec::new, |of| {
+            let point = [of.record_point, of.block_point].concat();
+            let apart = 1 << of.record_point.len();
+            let mut weights = Weights::new(&point).prefix(of.blocks * apart);
+            // Places of no record are permutations of zeros, of which nothing is claimed.
+            let unused = weights.chunks_mut(apart);
+            unused.for_each(|run| run[of.records..].fill(Fr::ZERO));
+            weights
+        });
+        let count = on_blocks.len();
         let layer = Layer {
             boxes: self.tables(LAST),
             parts: vec![

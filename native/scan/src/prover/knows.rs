@@ -159,9 +159,8 @@ impl Knows for Secrets {
     fn combined_rows(&self, columns: &[Column], of: Combination) -> (Vec<Fr>, Fr) {
         let columns = columns.iter().zip(of.factors.iter().copied());
         let counted = columns.filter(|(_, f)| *f != Fr::ZERO);
-        let mut sum = Combined::new(of.length, of.rows, counted.clone());
-        let linked = counted.filter(|(column, _)| column.rows.is_empty());
-        sum.blinding += linked.map(|(_, factor)| of.linked * factor).sum::<Fr>();
+        let mut sum = Combined::new(of.length, of.rows, counted);
+        sum.blinding += of.linked;
         if let Some((functional, rows, factor)) = of.table {
             sum.add_table(functional, &of.rows[..rows], factor);
         }
@@ -176,18 +175,21 @@ impl Knows for Secrets {
     fn scores(
         &mut self,
         index: &IndexCommitment,
-        query: &[i8],
+        queries: &[(&[i8], Fr)],
         rows: &[Fr],
         blindings: Blindings,
     ) -> (G1Projective, [Fr; 2]) {
         let own = self.nonces.draw();
-        let factors: Vec<Fr> = query
-            .iter()
-            .map(|v| from_small(i64::from(*v)))
+        let component = |j: usize| {
+            let of_query = |(query, f): &(&[i8], Fr)| from_small(i64::from(query[j])) * f;
+            queries.iter().map(of_query).sum::<Fr>()
+        };
+        let components = (0..index.dimension).map(component);
+        let factors: Vec<Fr> = components
             .flat_map(|x| rows.iter().map(move |e| x * e))
             .collect();
         let weighed = factors.par_iter().enumerate();
         let total = weighed.map(|(place, f)| blindings(place) * f).sum::<Fr>() + own;
-        (commit_scores(index, query, rows, own), [own, total])
+        (commit_scores(index, queries, rows, own), [own, total])
     }
 }

@@ -26,10 +26,10 @@ pub fn commit_query(query: &[i8], salt: &Fr, blinding: &Fr) -> G1Projective {
     fold_points(&segment_sums(terms, &[count]), &odd, &half())[0].into()
 }
 
-/// Row by row the sum of q_j times the index points, the rows weighted by public factors; and the blinding.
+/// Row by row the sum of q_j times the index points, the rows and the queries weighted by public factors; and the blinding.
 pub(crate) fn commit_scores(
     index: &IndexCommitment,
-    query: &[i8],
+    queries: &[(&[i8], Fr)],
     rows: &[Fr],
     blinding: Fr,
 ) -> G1Projective {
@@ -37,11 +37,15 @@ pub(crate) fn commit_scores(
     let row = |a: usize| index.points.iter().skip(a).step_by(count).copied();
     let by_row: Vec<G1Affine> = (0..count).flat_map(row).collect();
     // Half of the odd sums less the plain ones.
-    let [odd, plain] = odd_sums(&by_row, query);
-    let factors: Vec<Fr> = rows.iter().map(|e| *e * half()).collect();
-    let negative = factors.iter().map(|f| -*f).collect();
-    let factors = [factors, negative].concat();
-    msm(&[odd, plain].concat(), &factors) + tables().h.multiples(&[blinding])[0]
+    let (mut points, mut factors) = (Vec::new(), Vec::new());
+    for (query, factor) in queries {
+        let [odd, plain] = odd_sums(&by_row, query);
+        points.extend([odd, plain].concat());
+        let halves: Vec<Fr> = rows.iter().map(|e| *e * half() * factor).collect();
+        factors.extend(halves.iter().copied());
+        factors.extend(halves.iter().map(|f| -*f));
+    }
+    msm(&points, &factors) + tables().h.multiples(&[blinding])[0]
 }
 
 /// For each row of `points`, as long as `values`, the sums of (2 v_i + 1) P_i for secret v from -8 to 7, and of P_i: by

@@ -29,7 +29,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(super) fn asked(&self) -> Asked<'_> {
+    pub(crate) fn asked(&self) -> Asked<'_> {
         Asked {
             components: &self.query,
             salt: self.query_salt,
@@ -49,12 +49,12 @@ pub(crate) struct Witness {
     pub(crate) order: Vec<i64>,
 }
 
-pub(super) fn key(noised: i64, position: i64, variables: usize) -> i64 {
+pub(crate) fn key(noised: i64, position: i64, variables: usize) -> i64 {
     (noised << variables) + (1 << variables) - 1 - position
 }
 
 impl Witness {
-    pub(super) fn new(
+    pub(crate) fn new(
         statement: &QueryStatement,
         window: ScoreWindow,
         answer: &Answer,
@@ -142,28 +142,21 @@ impl Witness {
     }
 }
 
-pub(super) fn limb(x: i64, k: usize) -> i64 {
+pub(crate) fn limb(x: i64, k: usize) -> i64 {
     x >> (LIMB_BITS * k) & 0xffff
 }
 
 /// The private inputs of one run.
-pub(super) struct Secret<'a> {
-    pub(super) answer: &'a Answer,
-    pub(super) witness: &'a Witness,
-    pub(super) noise: Option<&'a Arc<Opening>>,
-    pub(super) kept: Option<&'a Arc<Opening>>,
+pub(crate) struct Secret<'a> {
+    pub(crate) answer: &'a Answer,
+    pub(crate) witness: &'a Witness,
+    pub(crate) noise: Option<&'a Arc<Opening>>,
+    pub(crate) kept: Option<&'a Arc<Opening>>,
 }
 
 impl<'a> Secret<'a> {
     /// As the protocol takes it.
-    pub(super) fn private(&self, statement: &QueryStatement, index: Blindings<'a>) -> Private<'a> {
-        let key_limbs = statement.key_limbs();
-        let mut listed = vec![self.answer.list_salt];
-        listed.extend(self.answer.positions.iter().map(|p| from_small(*p)));
-        listed.extend(self.witness.noised.iter().map(|y| from_small(*y)));
-        let order = self.witness.order.iter();
-        let limbs = order.flat_map(|d| (0..key_limbs).map(|i| from_small(limb(*d, i))));
-        listed.extend(limbs);
+    pub(crate) fn private(&self, statement: &QueryStatement, index: Blindings<'a>) -> Private<'a> {
         Private {
             asked: self.answer.asked(),
             scores: Arc::new(Opening {
@@ -172,14 +165,28 @@ impl<'a> Secret<'a> {
             }),
             certified: [self.noise.cloned(), self.kept.cloned()],
             columns: columns(statement, self).in_order(),
-            listed,
+            listed: self.listed(statement),
             index,
         }
     }
 }
 
+impl Secret<'_> {
+    /// The list as it is sent.
+    pub(crate) fn listed(&self, statement: &QueryStatement) -> Vec<Fr> {
+        let key_limbs = statement.key_limbs();
+        let mut listed = vec![self.answer.list_salt];
+        listed.extend(self.answer.positions.iter().map(|p| from_small(*p)));
+        listed.extend(self.witness.noised.iter().map(|y| from_small(*y)));
+        let order = self.witness.order.iter();
+        let limbs = order.flat_map(|d| (0..key_limbs).map(|i| from_small(limb(*d, i))));
+        listed.extend(limbs);
+        listed
+    }
+}
+
 /// What the prover's columns hold.
-pub(super) fn columns(statement: &QueryStatement, secret: &Secret) -> Columns<Vec<i64>> {
+pub(crate) fn columns(statement: &QueryStatement, secret: &Secret) -> Columns<Vec<i64>> {
     let key_limbs = statement.key_limbs();
     let witness = secret.witness;
     let distance: Vec<Vec<i64>> = (0..key_limbs)

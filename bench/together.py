@@ -1,0 +1,83 @@
+"""Several records in one proof beside as many alone: `python -m bench.together [--documents N] [--count Q] [--json]`.
+
+For proofs of one record and for one proof of Q: bytes a record, processor seconds a record to prove and to verify in a
+batch (all threads), and the peak memory of the whole process, of which the proofs of single records are made last.
+docs/scan/together.md has what was measured.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from bench.batch import tenant
+from bench.common import emit, measured, parser
+from rag_audit import _native as native
+from rag_audit.proofs.scan import SYSTEM, CertificateJob
+from rag_audit.proofs.scan.key import PROTOCOL
+from rag_audit.proofs.scan.together import Together, TogetherJob
+
+
+def main() -> None:
+    """Measure and print."""
+    options = parser(__doc__)
+    options.add_argument("--documents", type=int, default=100_000)
+    options.add_argument("--dimension", type=int, default=256)
+    options.add_argument("--gains", default="1,8,64", help="comma-separated")
+    options.add_argument("--count", type=int, default=16, help="Q")
+    options.add_argument(
+        "--groups", type=int, default=4, help="proofs of Q records that are verified at once"
+    )
+    options.add_argument("--low-memory", action="store_true")
+    options.add_argument("--threads", type=int, default=native.threads())
+    args = options.parse_args()
+    native.set_threads(args.threads)
+    key, single, noise = tenant(args.documents, args.dimension, tuple(int(g) for g in args.gains.split(",")))
+    single = dataclasses.replace(single, low_memory=args.low_memory)
+    certificate = single.certificate
+    if not isinstance(certificate, CertificateJob):
+        raise SystemExit("bench.together measures tenants with noise")
+    count, statement = args.count, single.statement
+    job = TogetherJob((single,) * count, tuple(f"record {i}" for i in range(count)))
+    made_together, together = measured(job.run)
+    peak_together = made_together.peak_bytes
+    of = Together(lambda points: dataclasses.replace(key, points=points), key.digest.hex(), key.points)
+    proof = of.parse_proof(together, field="proof")
+    if proof.parts is None:
+        raise SystemExit("the first record carries the proof")
+
+    def verify_together() -> None:
+        batch = native.ScanTogetherBatch(key.index, key.parameters)
+        records = [statement.encode(("c_seed", "beacon", "slot", "ctx", "cq", "htopk"))] * count
+        assert proof.parts is not None
+        if batch.add([(records, *proof.parts)] * args.groups) or not batch.holds():
+            raise SystemExit("a proof that was just made does not verify")
+
+    verify_together()  # the generators are made once
+    verified_together, _ = measured(verify_together)
+    made_certificate, made = measured(certificate.run)
+    alone = dataclasses.replace(single, certificate=made, noise=noise)
+    made_query, value = measured(alone.run)
+    wire = SYSTEM.parse_proof(value, PROTOCOL, field="proof")
+    records = count * args.groups
+    verified, bad = measured(lambda: SYSTEM.refusals(key, [wire] * records, [statement] * records))
+    if bad:
+        raise SystemExit("a proof that was just made does not verify")
+    emit(
+        {
+            "documents": args.documents,
+            "gains": args.gains,
+            "count": count,
+            "bytes_alone": len(wire),
+            "bytes_together": sum(map(len, proof.parts)) / count,
+            "prove_cpu_alone": made_certificate.cpu_seconds + made_query.cpu_seconds,
+            "prove_cpu_together": made_together.cpu_seconds / count,
+            "verify_cpu_alone": verified.cpu_seconds / records,
+            "verify_cpu_together": verified_together.cpu_seconds / records,
+            "peak_bytes_together": peak_together,
+        },
+        as_json=args.json,
+    )
+
+
+if __name__ == "__main__":
+    main()
