@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from rag_audit.errors import ExitCode, PolicyError, WitnessError
-from rag_audit.formats.constants import Constants
-from rag_audit.formats.publics import RecordPublic
+from rag_audit.formats.publics import RecordPublic, TenantPublic
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.parties.provider.window import Window
 from rag_audit.proofs import groth16
@@ -252,6 +251,9 @@ class CannedPair:
         self.made.append(tuple(slot for job in jobs.values() for slot in job.slots))
         return Canned("retrieve", self.made[-1])
 
+    def carried(self, proof: dict[str, Any], number: int) -> dict[str, Any]:
+        return proof
+
     def published_keys(self) -> dict[str, Any]:
         return {"11" * 32: "several"}
 
@@ -264,7 +266,7 @@ def pairs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     def record_job(name: str, public: RecordPublic, private: RecordPrivate) -> Canned:
         return Canned(name, (public.slot,))
 
-    def shared(name: str, constants: Constants, places: int) -> CannedPair | None:
+    def shared(name: str, tenant: TenantPublic, places: int) -> CannedPair | None:
         assert places == 2
         return CannedPair(made) if name == "retrieve" else None
 

@@ -9,7 +9,7 @@ import array
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeAlias, cast
 
 from rag_audit import _native
 from rag_audit.encoding.canonical import Json, parse_base64, parse_hex, sha256
@@ -28,7 +28,8 @@ from rag_audit.relation.field import to_bytes
 _CARRIES = ("system", "protocol", "records", "certificate", "proof")
 _NAMES = ("system", "protocol", "records", "proof_digest")
 
-AnyKey = TypeVar("AnyKey", ScanKey, EmbedKey)
+AnyKey: TypeAlias = ScanKey | EmbedKey
+"""The key of any scan proof; those for several records are of `retrieve`, and have the tenant's."""
 
 
 def most_together(capacity: int, gains: int) -> int:
@@ -213,7 +214,7 @@ class Together:
         """See `SharedProofs.published_keys`."""
         return {self.c_idx: points_json(self.points)}
 
-    def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey[ScanKey]:
+    def open_key(self, published: Mapping[str, Json], pins: Pins) -> OpenedKey[AnyKey]:
         """See `SharedProofs.open_key`."""
         check_pin(pins, together=True)
         return opened_points(published, self.c_idx, self.key)
@@ -224,7 +225,7 @@ class Together:
 
     def verify(
         self,
-        key: ScanKey,
+        key: AnyKey,
         proofs: Sequence[Carried],
         own: Sequence[PublicValues],
         every: Sequence[PublicValues],
@@ -232,6 +233,7 @@ class Together:
         engine: str = "native",
     ) -> dict[int, RagAuditError]:
         """See `SharedProofs.verify`; scan proofs have one engine."""
+        assert isinstance(key, ScanKey)
         statements = cast("Sequence[Statement]", every)
         known = {record_digest(statement): statement for statement in statements}
         carried = {proof.digest: proof for proof in proofs if proof.parts is not None}
