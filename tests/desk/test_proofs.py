@@ -13,6 +13,7 @@ import pytest
 from rag_audit import _native
 from rag_audit.browser.assets import NATIVE
 from rag_audit.browser.inside import native
+from rag_audit.errors import SetupError
 from rag_audit.verify.verifier import verify_window
 from tests.desk.conftest import Process
 
@@ -244,6 +245,10 @@ def test_limits_and_protocols_are_the_native_ones() -> None:
     assert native.scan_protocols() == _native.scan_protocols()
     assert native.scan_limits() == _native.scan_limits()
     assert native._Batch.CHUNK == _native.ScanBatch.CHUNK
+    for sizes in ((1, 0), (100_000, 3), (1 << 20, 3), (1 << 24, 0), (1 << 24, 1), (1 << 24, 6)):
+        assert native.scan_most_together(*sizes) == _native.scan_most_together(*sizes)
+    with pytest.raises(SetupError, match="several records"):
+        native.ScanTogetherBatch(None, None)  # type: ignore[arg-type]
     for capacity in (1, 12, 1000):
         assert native.scan_held_zero(capacity) == _native.scan_held_zero(capacity)
 

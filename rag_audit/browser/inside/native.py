@@ -272,6 +272,24 @@ class ScanBatch(_Batch):
         self._keep("answers", index.number, parameters.number)
 
 
+def scan_most_together(capacity: int, gains: int) -> int:
+    """The most records that one proof may be about, of so many positions and gains."""
+    entries = capacity * max(gains, 1)
+    return min(64, max(1, (1 << 27) >> (entries - 1).bit_length()))
+
+
+class ScanTogetherBatch:
+    """Groups of records, which this core does not verify yet: their proofs are undecided in the page."""
+
+    def __init__(self, index: ScanIndex, parameters: ScanParameters) -> None:
+        from rag_audit.errors import SetupError
+
+        raise SetupError(
+            "the page does not verify proofs of several records",
+            hint="verify this window with the command: rag-audit verify",
+        )
+
+
 class ScanListBatch(_Batch):
     """Records of one listing tenant."""
 
