@@ -77,11 +77,10 @@ class WindowFile(Model):
                 expected=MEDIA_TYPE,
                 found=value.get("mediaType"),
             )
-        # Weighing the siblings comes first: nothing large is hashed or read for a window that is refused for its size.
         siblings = {name: name[:64] for _, name in _named_siblings(value, path)}
-        digests = {path.name: sha256(data).hex()} | siblings
+        # Reading weighs the siblings first: nothing is hashed of a window that is refused for its size.
         value.update(_read_siblings(path, value))
-        return cls.parse(value, field=path.name), digests
+        return cls.parse(value, field=path.name), {path.name: sha256(data).hex()} | siblings
 
     def final_head(self) -> Checkpoint:
         """The content of the final checkpoint, whose signatures are verified elsewhere.
