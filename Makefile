@@ -70,7 +70,7 @@ MEASURE = measure() { echo "== bench.$$1" >&2; out=bench/results/$$2.json; mkdir
   $(BIN)/python -m bench.$$1 $${@:3} --json > $$out && cat $$out || exit 1; }
 
 bench: setup  ## measurements, one JSON object each, below bench/results
-	@$(MEASURE); for name in core engine ledger accounting groth16 coalition batch verify service; do measure $$name $$name; done; \
+	@$(MEASURE); for name in core engine ledger accounting groth16 coalition batch verify service accounts; do measure $$name $$name; done; \
 	for n in 1000 10000 100000; do for gains in 1 1,8,64; do \
 	  measure scan scan-$$n-$$gains --documents $$n --gains $$gains --mechanisms; done; done; \
 	for name in recall explore estimate quantisation; do measure $$name $$name; done; measure frontier frontier

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,16 @@ from unittest import mock
 from bench.common import Cost, by_figure, emit, measured, parser
 from rag_audit.attest import answering as attest
 from rag_audit.beacon.values import Reveal, combine, nonce_commitment
-from rag_audit.commit.commitment import Commitment, WindowSecrets, check_inputs, commit, commit_tenant
+from rag_audit.commit.commitment import (
+    Commitment,
+    CommittedTenant,
+    WindowSecrets,
+    check_inputs,
+    commit,
+    commit_tenant,
+)
 from rag_audit.commit.draft import draft_policy
-from rag_audit.encoding.canonical import digest_hex, sha256
+from rag_audit.encoding.canonical import Json, digest_hex, sha256
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import RagAuditError
 from rag_audit.formats.passage import Passage
@@ -64,6 +72,8 @@ START, STEP, DAY = 1_800_000_000_000, 10, 86_400_000
 TENANTS = ("law", "medicine")
 WITNESSES = ("w1", "w2")
 CAPACITY, TOP_K = 8, 2
+STAND_IN: dict[str, Json] = {"retrieve": "none", "embed": "none"}
+"""What stands where a record's proofs would be."""
 TEXTS = ("One thing.", "Another thing.", "A third thing.")
 
 
@@ -209,17 +219,8 @@ class Builder:
 
     def save(self) -> None:
         """Write window.json, trust.toml and the receipts."""
-        keys = {t.entry.c_idx: scan.points_json(t.points) for t in self.made.tenants.values()}
-        table = self.embedder.table
-        assert table is not None
-        keys[self.embedder.manifest()["artefacts"][scan.TABLE_ARTEFACT]] = scan.points_json(
-            table_columns(table)
-        )
-        proofs = {
-            str(e.seq): {"retrieve": "none", "embed": "none"}
-            for e in self.entries
-            if isinstance(e, QueryRecord)
-        }
+        keys = keys_of(self.made.tenants.values(), self.embedder)
+        proofs = {str(e.seq): STAND_IN for e in self.entries if isinstance(e, QueryRecord)}
         file = WindowFile(
             mediaType=MEDIA_TYPE,
             entries=[e.dump() for e in self.entries],
@@ -237,7 +238,9 @@ class Builder:
         file.save(self.folder / "window.json")
         for record, salt, positions in self.receipts:
             self._save_receipt(record, salt, positions)
-        (self.folder / "trust.toml").write_text(self._trust())
+        named = [(line.account, line.key) for line in self.roster[:1000]]
+        text = trust_text(self.provider, list(self.witnesses.values()), named, self.embedder)
+        (self.folder / "trust.toml").write_text(text)
 
     def _save_receipt(self, record: QueryRecord, salt: bytes, positions: tuple[int, ...]) -> None:
         tenant = self.made.tenants[record.tenant]
@@ -256,36 +259,52 @@ class Builder:
         signed = draft.model_copy(update={"sig": self.keys[record.account].sign(draft.message()).hex()})
         replace_file(self.folder / "receipts" / f"{record.seq}.json", signed.canonical())
 
-    def _trust(self) -> str:
-        require = Require(
-            max_epsilon="1000",
-            max_delta="1e-5",
-            min_k_max=1,
-            max_theta="0.8",
-            min_tau=0,
-            max_K_share="0.25",
-            max_score_hi=810,
-            min_score_width=709,
-            max_abandoned=0,
-            a1="proved",
-            coalition="not-checked",
-            min_receipts=1,
-        )
-        named = [(line.account, line.key) for line in self.roster[:1000]]
-        return trust_template(
-            origin=ORIGIN,
-            vkey=str(self.provider.verifier),
-            witnesses=[(n, str(k.verifier)) for n, k in self.witnesses.items()],
-            quorum=len(self.witnesses),
-            verifiers=[],
-            accounts=named,
-            circuits=[],
-            noise_table=table_digest(),
-            embedder=self.embedder.manifest()["artefacts"],
-            manifest=manifest_digest(self.embedder.manifest()),
-            scan=scan.protocols_digest(),
-            require=require,
-        )
+
+def trust_text(
+    provider: SigningKey,
+    witnesses: Sequence[SigningKey],
+    independent: Sequence[tuple[str, str]],
+    embedder: Embedder,
+    **changes: Any,
+) -> str:
+    """A verifier's trust file, whose limits a policy of `_policy` meets."""
+    wanted: dict[str, Any] = {
+        "max_epsilon": "1000",
+        "max_delta": "1e-5",
+        "min_k_max": 1,
+        "max_theta": "0.8",
+        "min_tau": 0,
+        "max_K_share": "0.25",
+        "max_score_hi": 810,
+        "min_score_width": 709,
+        "max_abandoned": 0,
+        "a1": "proved",
+        "coalition": "not-checked",
+        "min_receipts": 1,
+    }
+    return trust_template(
+        origin=provider.name,
+        vkey=str(provider.verifier),
+        witnesses=[(k.name, str(k.verifier)) for k in witnesses],
+        quorum=len(witnesses),
+        verifiers=[],
+        accounts=independent,
+        circuits=[],
+        noise_table=table_digest(),
+        embedder=embedder.manifest()["artefacts"],
+        manifest=manifest_digest(embedder.manifest()),
+        scan=scan.protocols_digest(),
+        require=Require(**{**wanted, **changes}),
+    )
+
+
+def keys_of(tenants: Iterable[CommittedTenant], embedder: Embedder) -> dict[str, Json]:
+    """What proofs about these tenants would be verified under."""
+    table = embedder.table
+    assert table is not None
+    keys: dict[str, Json] = {t.entry.c_idx: scan.points_json(t.points) for t in tenants}
+    keys[embedder.manifest()["artefacts"][scan.TABLE_ARTEFACT]] = scan.points_json(table_columns(table))
+    return keys
 
 
 def _policy(embedder: Embedder, records: int, accounts: int) -> Policy:
@@ -330,11 +349,18 @@ def _read_only(
     return {}
 
 
+@contextmanager
+def without_proofs() -> Iterator[None]:
+    """Take stand-ins for proofs that hold; everything up to their statements is as in a real window."""
+    nothing: dict[str, Any] = {"parse_proof": lambda *_, **__: b"", "refusals": _read_only}
+    with mock.patch.multiple(scan.SYSTEM, **nothing):
+        yield
+
+
 def check(folder: str) -> tuple[dict[str, Cost], str]:
     """Cost of reading and of verifying what `build` wrote, and the verdict's line."""
     place, costs = Path(folder), {}
-    nothing: dict[str, Any] = {"parse_proof": lambda *_, **__: b"", "refusals": _read_only}
-    with mock.patch.multiple(scan.SYSTEM, **nothing):
+    with without_proofs():
         costs["read"], window = measured(lambda: WindowFile.load(place))
 
         def work() -> Verdict:

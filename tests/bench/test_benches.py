@@ -133,3 +133,24 @@ def test_quantisation() -> None:
     assert {row["dimension"] for row in value["table"]} == {16, 256}
     assert all(0 <= row[f"recall@{k}"] <= 100 for row in value["table"] for k in (5, 20))
     assert rows["even, j^-1", 16, "int4, turned"]["scale"] == 0.75
+
+
+def test_many_accounts() -> None:
+    value = run("accounts", "--accounts", "20", "--roster", "50", "--queries", "4")
+    assert (value["accounts"], value["enrolled"], value["queries"]) == (20, 2, 4)
+    steps = {
+        "request",
+        "list",
+        "approve",
+        "open",
+        "enrol",
+        "beacons",
+        "resume",
+        "account reads",
+        "query",
+        "close",
+        "end",
+    }
+    assert set(value["seconds"]) == steps | {"read window", "verify"}
+    assert set(value["roster"]["seconds"]) == {"write", "read", "check", "commit", "places", "one more"}
+    assert value["bytes"]["opening.json"] > 0 and value["bytes"]["window"] > 0

@@ -22,7 +22,7 @@ from rag_audit.formats.records import (
     verifies,
 )
 from rag_audit.formats.requests import request_message
-from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS
+from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, SignedCheckpoint
 from rag_audit.ledger.merkle import verify_consistency
 from rag_audit.verify.case import Case, first
 from rag_audit.verify.checks.opening import check_beacon
@@ -185,10 +185,11 @@ def _witnessed(case: Case) -> list[_Witnessed]:
         if isinstance(e, BeaconEntry) and e.entry
     ]
     texts.append(("the end", case.file.final_checkpoint, end))
-    found = []
+    found, opened = [], dict[str, SignedCheckpoint]()
     for name, text, before in texts:
         with suppress(RagAuditError):
-            signed = open_trusted(case, text, field=name)
+            # Accounts that were enrolled together have one checkpoint, whose signatures are verified once.
+            signed = opened[text] = opened.get(text) or open_trusted(case, text, field=name)
             head = signed.checkpoint
             at = 1000 * signed.quorum_time(case.trust.quorum)
             if 0 < head.size <= end and case.tree.root(head.size) == head.root:
