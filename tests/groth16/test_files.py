@@ -98,6 +98,14 @@ def test_circuit_errors(setup: Setup, tmp_path: Path) -> None:
             b"r1cs", 1, section(1, parts[1]), section(2, body[:-1])
         ),
         "section 1 is missing": container(b"r1cs", 1, section(2, body)),
+        # Found by mutation: millions of claimed wires in a file of 7 KB took gigabytes and minutes.
+        f"expected {8 * 15_000_000} bytes, found {len(parts[3])}": container(
+            b"r1cs",
+            1,
+            section(1, parts[1][:36] + struct.pack("<I", 15_000_000) + parts[1][40:]),
+            *(section(n, parts[n]) for n in (2, 3)),
+        ),
+        "section 3 is missing": container(b"r1cs", 1, section(1, parts[1]), section(2, body)),
         "custom gates": container(
             b"r1cs", 1, section(1, parts[1]), section(2, body), section(4, struct.pack("<I", 1))
         ),

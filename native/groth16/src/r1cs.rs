@@ -108,6 +108,8 @@ impl R1cs {
             }
         }
         cursor.end()?;
+        // Keys have points for every wire: a number that the file does not hold labels for is not worked with.
+        file.sized(3, 8 * wires as u64)?;
         let [a, b, c] = matrices;
         Ok(Self {
             wires,

@@ -57,9 +57,10 @@ pub fn system(folder: &Folder, steps: u32) -> R1cs {
     }
     let mut data = b"r1cs".to_vec();
     data.extend(1u32.to_le_bytes());
-    data.extend(2u32.to_le_bytes());
+    data.extend(3u32.to_le_bytes());
     data.extend(section(1, &header));
     data.extend(section(2, &body));
+    data.extend(section(3, &vec![0; 8 * (steps as usize + 2)]));
     let path = folder.0.join("c.r1cs");
     std::fs::write(&path, data).unwrap();
     R1cs::read(&path).unwrap()
