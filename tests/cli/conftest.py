@@ -110,6 +110,8 @@ class Shell:
         finally:
             process.terminate()
             process.join(TIMEOUT)
+            process.kill()
+            process.join()
             (self.root / "socket").unlink(missing_ok=True)
 
     def ok(self, *arguments: object, **options: Any) -> str:

@@ -120,11 +120,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     (root / "key.pub").write_text(str(service.key.verifier))
     (root / "clock").write_text("0")
     found = Served(root, opening)
-    found.start()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(metrics, "REPEATS", 20)
-        yield found
-    found.kill()
+    try:
+        found.start()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(metrics, "REPEATS", 20)
+            yield found
+    finally:
+        found.kill()
 
 
 def test_an_attack_and_canaries_against_a_running_window(served: Served) -> None:

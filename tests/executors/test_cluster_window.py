@@ -9,8 +9,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from rag_audit.encoding.canonical import jcs
 from rag_audit.formats.publics import SlotKey
@@ -22,16 +25,28 @@ from tests.window.simulator import QUESTIONS, Finished, Service
 INTERRUPTED = 130
 
 
-def start(*arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "rag_audit", *map(str, arguments), "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        # A shell's background jobs, and what they start, ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts a command. What is still running ends with the test: without its cluster it would wait for ever."""
+    started: list[subprocess.Popen[str]] = []
+
+    def command(*arguments: object) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rag_audit", *map(str, arguments), "--json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            # A shell's background jobs, and what they start, ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        started.append(process)
+        return process
+
+    yield command
+    for process in started:
+        process.kill()
+        process.wait()
 
 
 def finish(command: subprocess.Popen[str]) -> tuple[dict[str, Any], str]:
@@ -46,7 +61,7 @@ def made(directory: Path) -> dict[str, int]:
 
 
 def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, start: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     service = Service(tmp_path / "service")
     # So many records that the command is still at work when it is interrupted, and when a worker is lost.

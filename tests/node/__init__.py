@@ -12,21 +12,33 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rag_audit.proofs.groth16 import circuit, generator, snarkjs
-from rag_audit.proofs.groth16.toolchain import NodeFailed, find_node
+from rag_audit.proofs.groth16.toolchain import NodeFailed, find_node, npm_folder, npm_packages
 
 HERE = Path(__file__).parent
 _lock = threading.Lock()
 _kept: dict[tuple[int, Path], subprocess.Popen[bytes]] = {}
+_checked: set[Path] = set()
 
 
 def keep() -> None:
-    """Let the snarkjs runs of this process share one of Node's, and those of the circuits' compiler another."""
+    """Let the snarkjs runs of this process share one of Node's, and those of the circuits' compiler another. Both find
+    their packages compared with their manifest, two thousand files, once."""
     snarkjs.run_node = circuit.run_node = _run_kept
+    snarkjs.npm_packages = circuit.npm_packages = _packages
 
 
 def compile_little() -> None:
     """Let this process's witness generators run code as it is first compiled."""
     generator.circuits_dir = lambda: HERE
+
+
+def _packages() -> Path:
+    """As `npm_packages`."""
+    folder = npm_folder()
+    if folder.resolve() not in _checked:
+        npm_packages()
+        _checked.add(folder.resolve())
+    return folder / "node_modules"
 
 
 def _run_kept(script: Path, arguments: Sequence[str], *, cwd: Path, timeout: float | None = None) -> bytes:
