@@ -20,7 +20,6 @@ pub const TRACE: &str = "6ac75427228f36c8a154c720cdd8a5c1590df737d382ab0d78e6829
 pub const COINS_TRACE: &str = "696fa71a6476772077826dcbe328ac75dd22968feaf85f276537ee2247d70254";
 pub const SAMPLED_TRACE: &str = "8c2909d4804da0d89e556eb155de02eaa0980670e8862f0138b49babb57152ac";
 pub const LISTING_TRACE: &str = "893c56f41bb214543d6fff2c3180f46e6130eccfc5918f928abdab39ee71f902";
-
 pub const TOGETHER_TRACE: &str = "2b8f3622c13380e0716e56d5e295a2168b0dd1be9b49c1b691e4a2f4304f377c";
 
 /// The largest value of every public parameter. The errors in `docs/scan/README.md` are of runs of these sizes.
@@ -155,11 +154,12 @@ mod tests {
     fn names_move_with_everything_that_they_are_made_of() {
         let mut all = vec![name()];
         all.extend(others().map(|(_, name)| name));
-        let made: [Made; 4] = [
+        let made: [Made; 5] = [
             (rules, TRACE),
             (rules_of_coins, COINS_TRACE),
             (rules_of_sampled, SAMPLED_TRACE),
             (rules_of_listing, LISTING_TRACE),
+            (rules_of_together, TOGETHER_TRACE),
         ];
         assert_eq!(made.len(), all.len());
         for (base, (rules, trace)) in all.iter().zip(made) {
