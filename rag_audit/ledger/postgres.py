@@ -120,6 +120,9 @@ class PostgresLedger(Ledger):
         self._db.close()
 
     def _release(self) -> None:
+        # The server notices the end of a connection a little later: a successor need not wait for that.
+        with contextlib.suppress(psycopg.Error):
+            self._execute("SELECT pg_advisory_unlock(?)", self._key)
         self._db.close()
 
     # -- opening and reading ---------------------------------------------------------------------------------

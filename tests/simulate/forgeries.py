@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_audit.formats.challenge import Challenge
 from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import SigningKey
+from rag_audit.ledger.keys import ALG_ED25519, SigningKey
 from rag_audit.ledger.note import Note, cosign_note, parse_note, sign_note
 from tests.simulate.answers import Answerer
 from tests.simulate.cases import Fault
@@ -18,6 +18,9 @@ ZERO = "00" * 32
 SAMPLED = {"mode": "sampled", "beta": "0.5", "eta": "0.3"}
 PUBLISHED = {**SAMPLED, "challenge": "published"}
 Value = dict[str, Any]
+
+STRANGER = SigningKey("verifier.example.org", ALG_ED25519, bytes(range(32)))
+"""A key under the verifier's name that no trust file has."""
 
 
 def draw(
@@ -68,7 +71,7 @@ def another_draw(value: Value, forge: Answerer) -> str:
 
 
 def by_a_stranger(value: Value, forge: Answerer) -> None:
-    value["challenges"] = [draw(value, forge, 3, key=SigningKey.generate("verifier.example.org"))]
+    value["challenges"] = [draw(value, forge, 3, key=STRANGER)]
 
 
 def stripped_of_a_drawn_proof(value: Value, forge: Answerer) -> None:
@@ -239,7 +242,7 @@ FORGERIES = [
     Fault("own-draw-over-another-ledger", "the verifier's own challenge is over another ledger", after=published(3),
           require=SAMPLED, challenge=lambda v, f: draw(v, f, 3, size=3)),
     Fault("own-draw-by-a-stranger", "the verifier's own challenge is by a key that trust.toml does not name",
-          require=SAMPLED, challenge=lambda v, f: draw(v, f, 3, key=SigningKey.generate("verifier.example.org"))),
+          require=SAMPLED, challenge=lambda v, f: draw(v, f, 3, key=STRANGER)),
     Fault("drawn-record-without-proof", "a record that the challenge draws has no proof", after=stripped_of_a_drawn_proof,
           require=PUBLISHED),
     Fault("sampled-window-in-full-mode", "proofs for a draw, where the relying party asks for all",

@@ -222,9 +222,12 @@ def test_what_an_account_holds_cannot_be_forgotten(listed: Finished, tmp_path: P
     """A provider that starts the chain again, so that its account is handed everything a second time, has a proof of
     it, but not about the ledger's commitments; and none at all for the bits under them."""
     with resumed(listed) as window:
-        record = window.state.by_slot["law-1", 2]
-        honest = window.prover.private(record)
-        assert honest.listing is not None and any(honest.listing.held), "the first list is not empty"
+        later = [r for r in window.records if r.tenant == "law" and r.i > 1]
+        found = [r for r in later if any(getattr(window.prover.private(r).listing, "held", b""))]
+        if not found:
+            pytest.skip("chance listed nothing to any account in its first answer")
+        record, honest = found[0], window.prover.private(found[0])
+        assert honest.listing is not None
         nothing = bytes(len(honest.listing.held))
 
         def job(lie: ListingPrivate) -> Any:
@@ -239,7 +242,8 @@ def test_what_an_account_holds_cannot_be_forgotten(listed: Finished, tmp_path: P
             except WitnessError:
                 continue
             forge = Forge(listed)
-            forge.proofs["law-1", 2] = {**forge.proofs["law-1", 2], "retrieve": made}
+            slot = record.account, record.i
+            forge.proofs[slot] = {**forge.proofs[slot], "retrieve": made}
             folder = tmp_path / str(len(list(tmp_path.iterdir())))
             folder.mkdir()
             verdict = forge.verify(folder, require=ACCEPTED)
