@@ -51,13 +51,17 @@ test: setup  ## the default suite: Rust and Python, small circuits
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet
 	$(BIN)/python -m pytest -m "not full" -n 2 --no-loadscope-reorder --durations=10
 
-test-full: setup $(VENV)/.frameworks $(VENV)/.fuzz $(WEB)  ## the default suite and the slow ones: large circuits, 10,000 random queries, mutations
+test-full: setup $(VENV)/.frameworks $(VENV)/.interop $(VENV)/.fuzz $(WEB)  ## the default suite and the slow ones: large circuits, 10,000 random queries, mutations
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet -- --include-ignored
 	RAG_AUDIT_PORTABLE=1 cargo test --manifest-path native/Cargo.toml --release --locked --quiet
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
 $(VENV)/.frameworks: requirements/frameworks.txt $(VENV)/.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/frameworks.txt
+	@touch $@
+
+$(VENV)/.interop: requirements/interop.txt $(VENV)/.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/interop.txt
 	@touch $@
 
 $(VENV)/.fuzz: requirements/fuzz.txt $(VENV)/.stamp
@@ -115,6 +119,8 @@ lock: $(VENV)/.stamp  ## compile requirements/*.in to requirements/*.txt with ha
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/wheels.txt requirements/wheels.in
 	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/frameworks.txt requirements/frameworks.in
+	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/interop.txt requirements/interop.in
 	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/fuzz.txt requirements/fuzz.in
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rag_audit.cli.common import PATH, emit, json_option
+from rag_audit.cli.common import PATH, emit, json_option, signing_key
 from rag_audit.formats.windowfile import WindowFile
 
 
@@ -16,18 +16,41 @@ from rag_audit.formats.windowfile import WindowFile
 @click.option(
     "--snarkjs", type=PATH, help="folder for the Groth16 proofs with keys, public inputs and commands"
 )
+@click.option("--cose", type=PATH, help="folder for a COSE Receipt (RFC 9942) of each entry; needs --key")
+@click.option("--key", type=PATH, help="the provider's secret key, with which --cose signs the ledger's root")
+@click.option(
+    "--entry",
+    "only",
+    type=click.IntRange(min=0),
+    multiple=True,
+    help="with --cose, the index of an entry to write alone; may be repeated",
+)
 @json_option
-def export(window: Path, tiles: Path | None, snarkjs: Path | None, as_json: bool) -> None:
+def export(
+    window: Path,
+    tiles: Path | None,
+    snarkjs: Path | None,
+    cose: Path | None,
+    key: Path | None,
+    only: tuple[int, ...],
+    as_json: bool,
+) -> None:
     """Write a closed WINDOW (window.json, or its folder) in formats that other tools read.
 
     Nothing is verified here. --tiles makes a folder that any static web server can publish: `checkpoint`, and hash
-    tiles and entry bundles below `tile/`. --snarkjs makes one that `sh verify.sh` checks with snarkjs alone.
+    tiles and entry bundles below `tile/`. --snarkjs makes one that `sh verify.sh` checks with snarkjs alone. --cose
+    makes one that COSE libraries read: `<index>.cose` and the entry's bytes in `<index>.entry`.
     """
+    from rag_audit.export.cose import write_cose
     from rag_audit.export.log import write_tiles
     from rag_audit.export.snarkjs import write_snarkjs
 
-    if tiles is None and snarkjs is None:
-        raise click.UsageError("give --tiles, --snarkjs, or both")
+    if tiles is None and snarkjs is None and cose is None:
+        raise click.UsageError("give --tiles, --snarkjs or --cose")
+    if (cose is None) is not (key is None):
+        raise click.UsageError("--cose and --key go together: a receipt's signature is the provider's")
+    if only and cose is None:
+        raise click.UsageError("--entry is for --cose")
     file = WindowFile.load(window)
     made: dict[str, object] = {}
     if tiles is not None:
@@ -38,4 +61,6 @@ def export(window: Path, tiles: Path | None, snarkjs: Path | None, as_json: bool
             "proofs": len(write_snarkjs(file, snarkjs)),
             "run": f"sh {snarkjs}/verify.sh",
         }
+    if cose is not None and key is not None:
+        made |= {"cose": str(cose), "receipts": len(write_cose(file, cose, signing_key(key), only=only))}
     emit(made, as_json)
