@@ -2,6 +2,8 @@
 //
 //	reader tlog-proof FILE ENTRY ORIGIN LOG-VKEY WITNESS-VKEY..   prints the index, the size and how many cosigned
 //	reader tiles FOLDER ORIGIN LOG-VKEY                           prints the size and the SHA-256 of all entries in order
+//	reader checkpoint FILE ORIGIN LOG-VKEY WITNESS-VKEY..         prints the size and who of the named signed
+//	reader grown OLD-CHECKPOINT FOLDER ORIGIN LOG-VKEY            prints both sizes, if the folder's log extends the old one
 package main
 
 import (
@@ -23,7 +25,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		log.Fatal("reader tlog-proof | tiles ..")
+		log.Fatal("reader tlog-proof | tiles | checkpoint | grown ..")
 	}
 	var err error
 	switch arguments := os.Args[2:]; {
@@ -31,12 +33,76 @@ func main() {
 		err = readProof(arguments[0], arguments[1], arguments[2], arguments[3], arguments[4:])
 	case os.Args[1] == "tiles" && len(arguments) == 3:
 		err = readTiles(arguments[0], arguments[1], arguments[2])
+	case os.Args[1] == "checkpoint" && len(arguments) >= 3:
+		err = readCheckpoint(arguments[0], arguments[1], arguments[2], arguments[3:])
+	case os.Args[1] == "grown" && len(arguments) == 4:
+		err = readGrown(arguments[0], arguments[1], arguments[2], arguments[3])
 	default:
 		err = errors.New("usage")
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
+}
+
+// open reads a checkpoint of one log, signed by its key; signatures by other keys than these are left out.
+func open(text []byte, origin, vkey string, witnesses []string) (*f_log.Checkpoint, *note.Note, error) {
+	verifier, err := note.NewVerifier(vkey)
+	if err != nil {
+		return nil, nil, err
+	}
+	var others []note.Verifier
+	for _, text := range witnesses {
+		other, err := f_note.NewVerifierForCosignatureV1(text)
+		if err != nil {
+			return nil, nil, err
+		}
+		others = append(others, other)
+	}
+	head, _, opened, err := f_log.ParseCheckpoint(text, origin, verifier, others...)
+	return head, opened, err
+}
+
+func readCheckpoint(file, origin, vkey string, witnesses []string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	head, opened, err := open(text, origin, vkey, witnesses)
+	if err != nil {
+		return err
+	}
+	line := fmt.Sprint(head.Size)
+	for _, signature := range opened.Sigs {
+		line += " " + signature.Name
+	}
+	fmt.Println(line)
+	return nil
+}
+
+// readGrown makes the consistency proof from the folder's tiles, as a client of the log would.
+func readGrown(file, root, origin, vkey string) error {
+	var heads [2]*f_log.Checkpoint
+	for i, path := range []string{file, filepath.Join(root, "checkpoint")} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if heads[i], _, err = open(text, origin, vkey, nil); err != nil {
+			return err
+		}
+	}
+	old, now := heads[0], heads[1]
+	tree := tlog.Tree{N: int64(now.Size), Hash: tlog.Hash(now.Hash)}
+	proof, err := tlog.ProveTree(tree.N, int64(old.Size), tlog.TileHashReader(tree, folder(root)))
+	if err != nil {
+		return err
+	}
+	if err := tlog.CheckTree(proof, tree.N, tree.Hash, int64(old.Size), tlog.Hash(old.Hash)); err != nil {
+		return err
+	}
+	fmt.Println(old.Size, now.Size)
+	return nil
 }
 
 func readProof(file, entryFile, origin, vkey string, witnesses []string) error {
@@ -52,19 +118,7 @@ func readProof(file, entryFile, origin, vkey string, witnesses []string) error {
 	if err != nil {
 		return err
 	}
-	verifier, err := note.NewVerifier(vkey)
-	if err != nil {
-		return err
-	}
-	var others []note.Verifier
-	for _, text := range witnesses {
-		other, err := f_note.NewVerifierForCosignatureV1(text)
-		if err != nil {
-			return err
-		}
-		others = append(others, other)
-	}
-	head, _, opened, err := f_log.ParseCheckpoint(read.Checkpoint, origin, verifier, others...)
+	head, opened, err := open(read.Checkpoint, origin, vkey, witnesses)
 	if err != nil {
 		return err
 	}
@@ -98,15 +152,11 @@ func (f folder) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 }
 
 func readTiles(root, origin, vkey string) error {
-	verifier, err := note.NewVerifier(vkey)
-	if err != nil {
-		return err
-	}
 	text, err := os.ReadFile(filepath.Join(root, "checkpoint"))
 	if err != nil {
 		return err
 	}
-	head, _, _, err := f_log.ParseCheckpoint(text, origin, verifier)
+	head, _, err := open(text, origin, vkey, nil)
 	if err != nil {
 		return err
 	}
