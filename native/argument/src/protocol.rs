@@ -179,6 +179,6 @@ mod tests {
         }
         all.sort_unstable();
         all.dedup();
-        assert_eq!(all.len(), 4);
+        assert_eq!(all.len(), 5);
     }
 }
