@@ -297,3 +297,13 @@ def test_decisions_of_another_process_are_seen_and_survive(tmp_path: Path) -> No
         kept = again.find(request.digest())
         assert kept is not None and (kept.status, kept.seq, kept.received) == ("enrolled", 5, 7)
         assert again.due("w-2", 10) == [] and path.stat().st_mode & 0o777 == 0o600
+
+
+def test_whoever_asked_first_has_the_place(tmp_path: Path) -> None:
+    names = ["b", "a", "d", "c"]  # by arrival, which neither names nor digests have to follow
+    with EnrolmentBook(tmp_path / "book.sqlite") as book:
+        requests = [request_of(account(tmp_path, name)) for name in names]
+        for now, request in enumerate(requests):
+            book.take(request, now, ["w-2"])
+        book.decide(requests, "approved")
+        assert [kept.request.account for kept in book.due("w-2", 3)] == names[:3]

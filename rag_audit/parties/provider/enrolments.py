@@ -147,8 +147,10 @@ class EnrolmentBook:
         return self._rows("(?1 IS NULL OR status = ?1) AND (?2 IS NULL OR window = ?2)", status, window)
 
     def due(self, window: str, most: int) -> list[Kept]:
-        """Approved requests whose window may be open, and which nobody has enrolled there yet."""
-        return self._rows("due AND window = ? LIMIT ?", window, most, order="")
+        """Approved requests whose window may be open and that nobody has enrolled there, as they came."""
+        return self._rows(
+            "due AND window = ?", window, most, order="ORDER BY received, account, digest LIMIT ?"
+        )
 
     # -- decisions -------------------------------------------------------------------------------------------
 
