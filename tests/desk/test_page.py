@@ -17,8 +17,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from rag_audit.browser.page import make_page
+from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import SetupError
 from tests.browser.chromium import Chromium, chromium, find_chromium
+from tests.window.forge import Forge
+from tests.window.simulator import finished_window
+from tests.window.test_checks import lied_about_positions
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -183,6 +187,30 @@ def test_a_vector_ends_as_with_the_command(desk: Desk, case: Path, tmp_path: Pat
     assert found == desk.command(tmp_path)
     if stated["expect"].get("decides") not in OF_THE_EMBEDDER:
         assert found.exit_code == stated["expect"]["exit_code"]
+
+
+def test_proofs_of_several_records_end_as_with_the_command(desk: Desk, tmp_path: Path) -> None:
+    """A window of pairs, and the same with other positions listed in one record of a pair."""
+    made = finished_window(tmp_path / "made", together=2, system="scan", norm_factor=None)
+    require = {"allow_unsafe_setup": False, "a1": "declared"}
+    trust = made.service.trust_text(made.policy, together=2, **require)
+    forge = Forge(made)
+    lied_about_positions(forge)
+    (tmp_path / "sealed").mkdir()
+    forged, held = forge.seal(tmp_path / "sealed")
+    for name, file, receipts, outcome in (
+        ("honest", made.file, made.receipts, (0, "PASS ")),
+        ("forged", forged, held, (1, "FAIL proof.valid.")),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "window.json").write_bytes(jcs(file.dump()))
+        (folder / "trust.toml").write_text(trust)
+        desk.clear()
+        desk.drop([folder / "window.json", folder / "trust.toml", *sorted(receipts.glob("*.json"))])
+        found = desk.verify()
+        assert found == desk.command(folder / "command")
+        assert (found.exit_code, found.printed[: len(outcome[1])]) == outcome
 
 
 def test_what_is_too_large_is_said_before_anything_starts(desk: Desk, tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ import pytest
 from rag_audit import _native
 from rag_audit.browser.assets import NATIVE
 from rag_audit.browser.inside import native
-from rag_audit.errors import SetupError
+from rag_audit.proofs.scan.job import RECORD as FIELDS
 from rag_audit.verify.verifier import verify_window
 from tests.desk.conftest import Process
+from tests.scan.test_together import asked, job_of, key_of, shared
 
 pytestmark = pytest.mark.usefixtures("process")
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,6 +130,39 @@ def test_a_batch_names_the_false_ones() -> None:
         found[-1] += [alone.add(records[:1]), alone.holds()]
     assert found[0] == found[1]
     assert found[0][1] is False and [i for i, _ in found[0][2]] == [1, 2, 4, 5] and found[0][-1] is True
+
+
+@pytest.mark.parametrize("gains", [(1, 8), ()], ids=["noise", "exact"])
+def test_proofs_of_several_records_and_changed_ones(gains: tuple[int, ...]) -> None:
+    """Made here, since the vectors have digests of such proofs alone."""
+    key = key_of(gains)
+    jobs = [asked(key, slot) for slot in (101, 102, 103)]
+    certificate, proof = shared(key).parse_proof(job_of(jobs).run(), field="proof").parts or (b"", b"")
+    records = [job.statement.encode(FIELDS) for job in jobs]
+    other = asked(key, 104).statement.encode(FIELDS)
+    whole = (records, certificate, proof)
+    wrong = [
+        ([other, *records[1:]], certificate, proof),
+        (records[:2], certificate, proof),
+        (records[::-1], certificate, proof),
+        ([], certificate, proof),
+        (records * 22, certificate, proof),
+        *((records, bad, proof) for bad in changed(certificate or proof, 2) if bad),
+        *((records, certificate, bad) for bad in changed(proof, 4)),
+    ]
+    unreadable = ([records[0][:-1], *records[1:]], certificate, proof)
+    both = []
+    for core in (native, _native):
+        index = core.ScanIndex(key.points, key.dimension, key.capacity)
+        of = (key.window, list(gains), key.listed, key.lo, key.hi, key.lattice)
+        batch, alone = (core.ScanTogetherBatch(index, core.ScanParameters(*of)) for _ in range(2))
+        refused = outcome(lambda batch=batch: batch.add([whole, unreadable]))
+        found = [alone.add([whole, whole]), alone.holds(), batch.add([whole, *wrong]), batch.holds()]
+        both.append([*found, batch.search([whole, *wrong]), batch.kept(), batch.CHUNK, refused])
+    assert both[0] == both[1]
+    assert both[0][:2] == [[], True] and both[0][3] is False
+    assert [i for i, _ in both[0][4]] == [*range(1, len(wrong) + 1)]
+    assert len({reason for _, reason in both[0][4]}) > 4 and both[0][7].startswith("refused: record")
 
 
 def embedded(core: Any, of: dict[str, Any]) -> tuple[Any, tuple[int, int]]:
@@ -247,8 +281,6 @@ def test_limits_and_protocols_are_the_native_ones() -> None:
     assert native._Batch.CHUNK == _native.ScanBatch.CHUNK
     for sizes in ((1, 0), (100_000, 3), (1 << 20, 3), (1 << 24, 0), (1 << 24, 1), (1 << 24, 6)):
         assert native.scan_most_together(*sizes) == _native.scan_most_together(*sizes)
-    with pytest.raises(SetupError, match="several records"):
-        native.ScanTogetherBatch(None, None)  # type: ignore[arg-type]
     for capacity in (1, 12, 1000):
         assert native.scan_held_zero(capacity) == _native.scan_held_zero(capacity)
 

@@ -2,6 +2,7 @@
 use std::sync::Arc;
 
 use ragaudit_argument::answer::{self, Parameters, Record, Slot};
+use ragaudit_argument::answers::{self, Together};
 use ragaudit_argument::batch::{Refusals, CHUNK};
 use ragaudit_argument::coalition::{verify_coalition, Blocks, CoalitionStatement};
 use ragaudit_argument::coins::{verify_coins, CoinStatement};
@@ -11,7 +12,7 @@ use ragaudit_argument::index::{IndexCommitment, Layout};
 use ragaudit_argument::listing::nothing_held;
 use ragaudit_argument::lists::{self, Chance, Constants, Rows};
 use ragaudit_argument::transcript::Hash;
-use ragaudit_argument::{protocol, verifier, Error};
+use ragaudit_argument::{protocol, together, verifier, Error};
 use ragaudit_core::field::elements;
 use ragaudit_groth16::verify::{decode_inputs, decode_proof, VerifyingKey};
 
@@ -24,6 +25,7 @@ type Embedded = (Arc<IndexCommitment>, (usize, u64));
 
 enum Batch {
     Answers(answer::Batch<Hash, Web>),
+    Together(answers::Batch<Hash, Web>),
     Lists(lists::Batch<Hash, Web>),
     Embeddings(Embedded, embed::Batch<Hash, Web>),
 }
@@ -51,7 +53,9 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
         "coalition_runs" => coalition_runs(a, out),
         "coalition_verify" => coalition_verify(a),
         "coalition_drop" => COALITIONS.with(|shelf| forget(shelf, a)),
-        "answers" => answers(a, out),
+        "answers" => answered(a, out),
+        "together" => grouped(a, out),
+        "most_together" => most_together(a, out),
         "lists" => listed(a, out),
         "embeddings" => embeddings(a, out),
         "batch_add" => batch(a, out, Step::Add),
@@ -286,9 +290,20 @@ fn coalition_verify(a: &mut Arguments) -> Outcome<()> {
     verify_coalition::<Web>(&statement, records, &pairs).map_err(text)
 }
 
-fn answers(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+fn answered(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
     let made = answer::Batch::new(of_index(a)?, of_parameters(a)?);
     BATCHES.with(|shelf| keep(shelf, Batch::Answers(made), out));
+    Ok(())
+}
+
+fn grouped(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    let made = answers::Batch::new(of_index(a)?, Together(of_parameters(a)?));
+    BATCHES.with(|shelf| keep(shelf, Batch::Together(made), out));
+    Ok(())
+}
+
+fn most_together(a: &mut Arguments, out: &mut Results) -> Outcome<()> {
+    out.integer(together::most_together(a.number()?, a.number()?) as i64);
     Ok(())
 }
 
@@ -333,6 +348,17 @@ fn batch(a: &mut Arguments, out: &mut Results, step: Step) -> Outcome<()> {
             step,
             out,
             a.list(|a| { Ok((record(a.bytes()?)?, [a.bytes()?, a.bytes()?])) })
+        ),
+        Batch::Together(batch) => step!(
+            batch,
+            step,
+            out,
+            a.list(|a| {
+                Ok(answers::Item {
+                    records: a.list(|a| record(a.bytes()?))?,
+                    parts: [a.bytes()?, a.bytes()?],
+                })
+            })
         ),
         Batch::Lists(batch) => step!(
             batch,

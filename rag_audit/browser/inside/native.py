@@ -274,20 +274,14 @@ class ScanBatch(_Batch):
 
 def scan_most_together(capacity: int, gains: int) -> int:
     """The most records that one proof may be about, of so many positions and gains."""
-    entries = capacity * max(gains, 1)
-    return min(64, max(1, (1 << 27) >> (entries - 1).bit_length()))
+    return call("most_together", capacity, gains).integer()
 
 
-class ScanTogetherBatch:
-    """Groups of records, which this core does not verify yet: their proofs are undecided in the page."""
+class ScanTogetherBatch(_Batch):
+    """Groups of one tenant's records, each with one certificate and one proof."""
 
     def __init__(self, index: ScanIndex, parameters: ScanParameters) -> None:
-        from rag_audit.errors import SetupError
-
-        raise SetupError(
-            "the page does not verify proofs of several records",
-            hint="verify this window with the command: rag-audit verify",
-        )
+        self._keep("together", index.number, parameters.number)
 
 
 class ScanListBatch(_Batch):
