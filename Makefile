@@ -69,19 +69,11 @@ $(VENV)/.fuzz: requirements/fuzz.txt $(VENV)/.stamp
 	  echo "rag-audit: atheris cannot be installed here, so parsers are not fuzzed by coverage" >&2
 	@touch $@
 
-# A measurement, and the file below bench/results that takes what it prints.
-MEASURE = measure() { echo "== bench.$$1" >&2; out=bench/results/$$2.json; mkdir -p bench/results; \
-  $(BIN)/python -m bench.$$1 $${@:3} --json > $$out && cat $$out || exit 1; }
+bench: setup  ## measurements up to 10^5 positions, as one JSON file and its tables below bench/results
+	$(BIN)/python -m bench.suite
 
-bench: setup  ## measurements, one JSON object each, below bench/results
-	@$(MEASURE); for name in core engine ledger accounting groth16 coalition batch verify service accounts; do measure $$name $$name; done; \
-	for n in 1000 10000 100000; do for gains in 1 1,8,64; do \
-	  measure scan scan-$$n-$$gains --documents $$n --gains $$gains --mechanisms; done; done; \
-	for name in recall explore estimate quantisation; do measure $$name $$name; done; measure frontier frontier
-
-bench-full: setup  ## a million positions, and Groth16 beside it where both reach: minutes, and several GB
-	@$(MEASURE); for gains in 1 1,8,64; do measure scan scan-1000000-$$gains --documents 1000000 --gains $$gains --mechanisms; done; \
-	measure verify verify-100000 --records 100000; measure beside beside; measure http http
+bench-full: setup  ## those and a million positions, Groth16 beside it, load over HTTP, recall: hours, and several GB
+	$(BIN)/python -m bench.suite --full
 
 experiments: setup  ## the paper's experiments at full size, resumed where they were interrupted
 	$(BIN)/rag-audit experiment run all --size full --jobs 2 --out experiment-results/full

@@ -9,11 +9,12 @@ import platform
 import resource
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from bench.model import Result, flat
 from rag_audit import _native
 
 GIB = 2**30
@@ -74,12 +75,14 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def machine() -> dict[str, Any]:
-    """Where and on which revision a figure was measured; `load` is the one-minute average at this moment."""
+    """Where, by which lanes and on which revision a figure was measured; `load` is the one-minute average now."""
+    lanes, products = _native.lanes()
     return {
         "cpu": _cpu(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB, 1),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "lanes": f"{lanes} residues at a time, scores by {'AVX2' if products else 'portable code'}",
         "python": platform.python_version(),
         "revision": _revision(),
         "load": round(os.getloadavg()[0], 1),
@@ -91,27 +94,14 @@ def emit(figures: Mapping[str, Any], *, as_json: bool) -> None:
 
     Names that mean the same in every measurement: documents, gains, seconds, cpu_seconds, bytes, peak_bytes, threads.
     """
-    report = {"machine": machine(), "threads": _native.threads(), **figures}
+    result = Result("", machine(), _native.threads(), figures)
     if as_json:
-        print(json.dumps(report, indent=2))
+        print(json.dumps(result.output(), indent=2))
         return
-    lines = list(_flat("", report))
+    lines = list(flat("", result.output()))
     width = max(len(name) for name, _ in lines)
     for name, value in lines:
         print(f"{name:{width}}  {f'{value:.6g}' if isinstance(value, float) else value}")
-
-
-def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
-    children: Any = None
-    if isinstance(value, Mapping):
-        children = value.items()
-    elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
-        children = enumerate(value)
-    if children is None:
-        yield prefix, value
-        return
-    for name, item in children:
-        yield from _flat(f"{prefix}.{name}" if prefix else str(name), item)
 
 
 def _cpu() -> str:

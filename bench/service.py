@@ -23,7 +23,7 @@ from rag_audit.commit.draft import Mechanism, draft_policy
 from rag_audit.encoding.canonical import Json, jcs, parse_json
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import WitnessBeacon
-from rag_audit.index.embedders import get_embedder
+from rag_audit.index.embedders import Embedder, get_embedder
 from rag_audit.index.query import OpenedQuery
 from rag_audit.ledger.keys import SigningKey
 from rag_audit.parties.account import Account
@@ -51,7 +51,15 @@ def text(rng: Random) -> str:
 
 
 def opened(
-    root: Path, documents: int, accounts: int, n: int, gains: tuple[int, ...]
+    root: Path,
+    documents: int,
+    accounts: int,
+    n: int,
+    gains: tuple[int, ...],
+    *,
+    lattice: int = 64,
+    k_max: int = 1,
+    embedder: Embedder | None = None,
 ) -> tuple[Window, SigningKey, list[Account]]:
     """An active window: provider, one witness and the accounts in this process."""
     rng, key = Random(1), SigningKey.generate("bench.example.org")
@@ -60,7 +68,7 @@ def opened(
     now = int(time.time() * 1000)
     policy = draft_policy(
         window="bench", opens_at=now + 3_600_000, closes_at=now + 7_200_000, capacities={TENANT: documents}, n=n,
-        k_max=1, eps_acc="100", accounts_max=accounts, gains=gains or (1, 8), system="scan",
+        k_max=k_max, eps_acc="100", accounts_max=accounts, gains=gains or (1, 8), lattice=lattice, system="scan",
         mechanisms=None if gains else {TENANT: Mechanism(noise=False)},
     )  # fmt: skip
     ahead = [0]
@@ -71,7 +79,7 @@ def opened(
     member = {"name": "witness", "vkey": str(witness.vkey), "commitment": witness.nonce_commitment().hex()}
     window = Window.open(
         root / "window", key=key, origin=key.name, policy=policy, roster=[a.roster_entry for a in asking],
-        documents={TENANT: [text(rng) for _ in range(documents)]}, opens_in=LEAD_MS, clock=clock,
+        documents={TENANT: [text(rng) for _ in range(documents)]}, opens_in=LEAD_MS, clock=clock, embedder=embedder,
         beacon=WitnessBeacon.parse({"source": "witnesses", "witnesses": [member]}, field="beacon"),
     )  # fmt: skip
     entry, checkpoint = jcs(window.opening.dump()), window.directory / "public" / "checkpoint-1.txt"

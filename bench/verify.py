@@ -265,6 +265,7 @@ def trust_text(
     witnesses: Sequence[SigningKey],
     independent: Sequence[tuple[str, str]],
     embedder: Embedder,
+    verifiers: Sequence[tuple[str, str]] = (),
     **changes: Any,
 ) -> str:
     """A verifier's trust file, whose limits a policy of `_policy` meets."""
@@ -287,7 +288,7 @@ def trust_text(
         vkey=str(provider.verifier),
         witnesses=[(k.name, str(k.verifier)) for k in witnesses],
         quorum=len(witnesses),
-        verifiers=[],
+        verifiers=list(verifiers),
         accounts=independent,
         circuits=[],
         noise_table=table_digest(),

@@ -73,6 +73,7 @@ def test_verification_of_large_windows() -> None:
         ("engine", "--documents 500", {"documents", "gains", "seconds"}),
         ("ledger", "--records 32 --appenders 1 4", {"bytes", "durable_records_per_second"}),
         ("accounting", "--policies 1", {"policies", "seconds"}),
+        ("embed", "--batch 2", {"tokens", "bytes", "seconds"}),
         ("groth16", "--powers 8", {"2^8", "batch"}),
         pytest.param("beside", "--documents 8 --gains 1", {"sizes"}, marks=pytest.mark.circuits),
     ],
@@ -111,6 +112,17 @@ def test_a_served_query() -> None:
     }
     assert set(value["server_ms"]) == {"all", *steps} and set(value["account_ms"]) == {"request", "accept"}
     assert sum(value["server_ms"][step] for step in steps) <= value["server_ms"]["all"]
+
+
+@pytest.mark.full
+def test_a_window_from_texts_to_verdict() -> None:
+    """Slow, since A1 is proved over the whole table."""
+    value = run("whole", "--documents", "40", "--queries", "2", "--alone", "1", "--together", "2")
+    assert value["verify"]["verdict"] == "PASS-SAMPLED" and set(value["prove"]["seconds"]) == {
+        "alone",
+        "together",
+    }
+    assert value["open"]["embedding"]["seconds"] > 0 and value["serve"]["resident_bytes"] > 0
 
 
 @pytest.mark.full

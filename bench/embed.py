@@ -1,0 +1,60 @@
+"""Proofs of claim A1 for one record: `python -m bench.embed [--words W] [--batch B] [--json]`.
+
+The default embedder's committed table, and a question of so many words. For making a proof and for verifying it alone
+and in a batch: seconds, cpu_seconds (all threads) and peak_bytes, after a proof that makes generators and tables. What
+it costs does not depend on the index.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from bench.common import Cost, by_figure, emit, measured, parser
+from bench.service import WORDS
+from rag_audit import _native as native
+from rag_audit.formats.statements import EmbedStatement
+from rag_audit.index.embedders import get_embedder
+from rag_audit.proofs.scan.embed import (
+    EmbedArgument,
+    EmbedJob,
+    EmbedKey,
+    embed_refusals,
+    parse_embed,
+    table_columns,
+)
+from rag_audit.relation.commitments import query_commitment, vector_commitment
+
+
+def main() -> None:
+    """Measure and print."""
+    options = parser(__doc__)
+    options.add_argument("--words", type=int, default=12)
+    options.add_argument("--batch", type=int, default=64)
+    options.add_argument("--threads", type=int, default=native.threads())
+    args = options.parse_args()
+    native.set_threads(args.threads)
+    embedder, rng = get_embedder(), Random(1)
+    table = embedder.table
+    assert table is not None
+    argument = EmbedArgument(embedder.limits.query, table.dimension, table.tokens, table.norm_factor)
+    key = EmbedKey(argument, table_columns(table))
+    tokens = embedder.tokenize(" ".join(rng.choice(WORDS) for _ in range(args.words)))
+    vector = embedder.embed_tokens(tokens).tolist()
+    statement = EmbedStatement(
+        ctx=5, table=key.root, hq=query_commitment(6, tokens), cq=vector_commitment(7, vector)
+    )
+    job = EmbedJob(key, statement, table.rows, tokens, 6, 7)
+    job.run()
+    costs: dict[str, Cost] = {}
+    costs["prove"], made = measured(job.run)
+    proof = parse_embed(made, argument.digest(), field="proof")
+    for step, count in (("verify", 1), ("batch", args.batch)):
+        costs[step], bad = measured(lambda n=count: embed_refusals(key, [proof] * n, [statement] * n))  # type: ignore[misc]
+        if bad:
+            raise SystemExit("a proof that was just made does not verify")
+    head = {"tokens": len(tokens), "most_tokens": argument.tokens, "batch": args.batch, "bytes": len(proof)}
+    emit({**head, **by_figure(costs)}, as_json=args.json)
+
+
+if __name__ == "__main__":
+    main()

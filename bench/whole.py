@@ -1,0 +1,259 @@
+"""One window from its texts to its verdict: `python -m bench.whole [--documents N] [--queries Q] [--json]`.
+
+The window is opened, answers queries, is closed, proved and verified, with nothing left out: keys, witness, ledger,
+documents, receipts, A1. Opening, serving, proving and verifying are processes of their own, so that each one's memory
+is its own. Synthetic texts; what embedding takes is said apart, since another embedder takes another time. `serve`
+gives the resident memory between queries, and one slot's noise drawn ahead of them.
+
+A verifier's challenge draws `--alone` plus `--together` records; the first ones are proved by themselves and the others
+in one proof, and the window has to pass in sampled mode.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from math import exp
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from bench.common import Cost, by_figure, emit, measured, parser, resident_bytes
+from bench.service import LEAD_MS, opened, text
+from bench.verify import trust_text
+from rag_audit.encoding.canonical import Json, jcs, parse_json
+from rag_audit.formats.challenge import Challenge
+from rag_audit.formats.publication import Publication
+from rag_audit.formats.publics import SlotKey
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import get_embedder
+from rag_audit.ledger.keys import SigningKey
+from rag_audit.ledger.merkle import HashTree, leaf_hash
+from rag_audit.ledger.note import sign_note
+from rag_audit.parties.account import Account
+from rag_audit.parties.provider.window import Window
+from rag_audit.parties.witness import Witness
+from rag_audit.verify.verifier import verify_window
+
+ACCOUNTS = 4
+WARM = ACCOUNTS
+DRAWS = 3
+
+
+class Embedding:
+    """An embedder that knows how long its documents took."""
+
+    def __init__(self) -> None:
+        self._embedder, self.seconds, self.cpu_seconds = get_embedder(), 0.0, 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._embedder, name)
+
+    def embed_documents(self, texts: Any, *, first: int = 0) -> Any:
+        start, cpu = time.perf_counter(), time.process_time()
+        try:
+            return self._embedder.embed_documents(texts, first=first)
+        finally:
+            self.seconds += time.perf_counter() - start
+            self.cpu_seconds += time.process_time() - cpu
+
+
+def clock() -> int:
+    """The time by which the window is open already."""
+    return int(time.time() * 1000) + LEAD_MS
+
+
+def open_window(root: str, documents: int, queries: int, gains: tuple[int, ...]) -> dict[str, Any]:
+    """Commit to everything, the beacon included."""
+    place, embedder = Path(root), Embedding()
+    each = -(-queries // ACCOUNTS) + 1 + WARM // ACCOUNTS + DRAWS
+    cost, (window, key, _) = measured(
+        lambda: opened(
+            place, documents, ACCOUNTS, each, gains, lattice=128, k_max=ACCOUNTS, embedder=embedder
+        )
+    )
+    key.save(place / "provider.skey")
+    window.shut()
+    without = Cost(cost.seconds - embedder.seconds, cost.cpu_seconds - embedder.cpu_seconds, cost.peak_bytes)
+    return {
+        **_figures(without),
+        "embedding": {"seconds": embedder.seconds, "cpu_seconds": embedder.cpu_seconds},
+        "folder_bytes": sum(p.stat().st_size for p in place.rglob("*") if p.is_file()),
+    }
+
+
+def serve(root: str, queries: int) -> dict[str, Any]:
+    """Read the window back, answer queries one after another, and close."""
+    place, rng = Path(root), Random(2)
+    key, embedder = SigningKey.load(place / "provider.skey"), get_embedder()
+    resumed, window = measured(lambda: Window.resume(place / "window", key=key, clock=clock))
+    with window:
+        asking = [Account(place / f"account-{i}") for i in range(ACCOUNTS)]
+        publication = Publication.load(window.directory / "public")
+        draws = [
+            measured(lambda i=i: window.context.drawn(SlotKey("bench", "account-0", window.policy.n - i)))[0]  # type: ignore[misc]
+            for i in range(DRAWS)
+        ]
+
+        def ask(number: int) -> Cost:
+            account = asking[number % ACCOUNTS]
+            request = account.request(publication, text(rng), embedder=embedder)
+            _drawn_ahead(window, SlotKey("bench", account.account, request.i))
+            line = request.canonical()
+            cost, reply = measured(lambda: window.handle(parse_json(line, source="request")).canonical())
+            value: Json = parse_json(reply, source="reply")
+            account.accept(publication, request, value, key.verifier, embedder=embedder)
+            return cost
+
+        window.noise_pool.prepare(SlotKey("bench", "account-0", 1))
+        for number in range(WARM):
+            ask(number)
+        costs = [ask(number) for number in range(WARM, WARM + queries)]
+        resident = resident_bytes()
+        closed, _ = measured(window.close)
+        _end(window, key, place)
+        asking[0].export_receipts(Publication.load(window.directory / "public"), place / "receipts")
+    seconds = sorted(cost.seconds for cost in costs)
+    return {
+        "resume": _figures(resumed),
+        "resident_bytes": resident,
+        "query_ms": {
+            "median": 1000 * seconds[len(seconds) // 2],
+            "slowest": 1000 * seconds[-1],
+            "cpu_median": 1000 * sorted(cost.cpu_seconds for cost in costs)[len(costs) // 2],
+        },
+        "draw": _figures(min(draws)),
+        "close": _figures(closed),
+    }
+
+
+def _drawn_ahead(window: Window, slot: SlotKey) -> None:
+    """Wait until a slot's noise is there, as between questions of people."""
+    pool = window.noise_pool
+    pool.prepare(slot)
+    while True:
+        with pool._changed:
+            if slot in pool._ready and not pool._planned and pool._drawing is None:
+                return
+        time.sleep(0.01)
+
+
+def _end(window: Window, key: SigningKey, place: Path) -> None:
+    """The witness's part at the end."""
+    witness = Witness(place / "witness", clock=clock)
+    file = WindowFile.load(window.context.layout.public.folder)
+    entries = [jcs(e) for e in file.entries]
+    tree, known = HashTree(leaf_hash(e) for e in entries), witness.last(window.opening.log)
+    assert known is not None
+    note = witness.cosign(
+        file.final_checkpoint, log_key=key.verifier, consistency=tree.consistency_path(known[0]),
+        closing=(entries[-1], tree.inclusion_path(tree.size - 1)),
+    )  # fmt: skip
+    window.admit([str(note)])
+
+
+def prove(root: str, alone: int, together: int, low_memory: bool) -> dict[str, Any]:
+    """Prove the records that a verifier's challenge draws."""
+    place, costs = Path(root), {}
+    verifier = SigningKey.generate("verifier")
+    verifier.save(place / "verifier.skey")
+    window = Window.resume(place / "window", key=SigningKey.load(place / "provider.skey"), clock=clock)
+    with window:
+        window.low_memory = low_memory
+        tree, opening = window.state.tree, window.opening
+        challenge = Challenge.new(
+            verifier, opening.origin, opening.window, tree.size, tree.root(), alone + together
+        )
+        drawn = challenge.positions([record.seq for record in window.records])
+        if alone:
+            costs["alone"], _ = measured(lambda: window.prove(drawn[:alone]))
+        if together:
+            costs["together"], _ = measured(lambda: window.prove(drawn[alone:], together=together))
+        window.answer_challenge(str(sign_note(challenge.text(), verifier)))
+    return by_figure(costs)
+
+
+def verify(root: str, challenged: int) -> dict[str, Any]:
+    """Read and verify the window as somebody else does."""
+    place, costs = Path(root), {}
+    key, witness = SigningKey.load(place / "provider.skey"), SigningKey.load(place / "witness" / "key")
+    verifier = SigningKey.load(place / "verifier.skey").verifier
+    named = [
+        (line.account, line.key)
+        for line in (Account(place / f"account-{i}").roster_entry for i in range(ACCOUNTS))
+    ]
+    # So many records show nine tenths that are bad with this probability.
+    sampled = {
+        "mode": "sampled",
+        "beta": "0.9",
+        "eta": f"{exp(-0.9 * challenged) + 1e-9:.9f}",
+        "challenge": "published",
+    }
+    trust = place / "trust.toml"
+    trust.write_text(
+        trust_text(key, [witness], named, get_embedder(), verifiers=[(verifier.name, str(verifier))],
+                   max_epsilon="100000", **sampled)
+    )  # fmt: skip
+    public = place / "window" / "public"
+    costs["read"], window = measured(lambda: WindowFile.load(public))
+    costs["verify"], verdict = measured(
+        lambda: verify_window(window, trust=trust, receipts=[place / "receipts"])
+    )
+    if not verdict.passed:
+        raise SystemExit(f"the window does not pass: {verdict.line}")
+    return {
+        **by_figure(costs),
+        "verdict": verdict.outcome,
+        "proofs_bytes": len(json.dumps(window.dump()["proofs"])),
+    }
+
+
+def _figures(cost: Cost) -> dict[str, float]:
+    return cost._asdict()
+
+
+def alone_in_a_process(work: Callable[..., dict[str, Any]], *values: Any) -> dict[str, Any]:
+    """A phase's figures, measured in a process of its own."""
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        found = pool.submit(work, *values).result()
+    print(f"bench.whole: {work.__name__}: {json.dumps(found)}", file=sys.stderr, flush=True)
+    return found
+
+
+def main() -> int:
+    """Measure and print."""
+    options = parser(__doc__)
+    options.add_argument("--documents", type=int, default=100_000)
+    options.add_argument("--queries", type=int, default=20)
+    options.add_argument("--gains", default="1,8,64")
+    options.add_argument("--alone", type=int, default=1, help="records that are proved by themselves")
+    options.add_argument("--together", type=int, default=0, help="records after these, in one proof")
+    options.add_argument("--low-memory", action="store_true")
+    options.add_argument("--folder", type=Path, help="where the window is kept; an empty or new folder")
+    args = options.parse_args()
+    gains = tuple(int(gain) for gain in args.gains.split(",") if gain)
+    with tempfile.TemporaryDirectory(dir=".", prefix=".bench-") as folder:
+        root = str(args.folder or folder)
+        Path(root).mkdir(parents=True, exist_ok=True)
+        figures = {
+            "documents": args.documents,
+            "gains": list(gains),
+            "queries": args.queries,
+            "alone": args.alone,
+            "together": args.together,
+            "open": alone_in_a_process(open_window, root, args.documents, args.queries, gains),
+            "serve": alone_in_a_process(serve, root, args.queries),
+            "prove": alone_in_a_process(prove, root, args.alone, args.together, args.low_memory),
+            "verify": alone_in_a_process(verify, root, args.alone + args.together),
+        }
+    emit(figures, as_json=args.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
