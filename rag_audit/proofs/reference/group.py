@@ -72,18 +72,6 @@ def _map(u: int) -> Point:
     raise ArithmeticError("one of three values is always a square")
 
 
-@cache
-def generator(name: str) -> Point:
-    """G/0, .., Q/0, .., H/0, U/0: hash_to_curve of the name."""
-    expanded = _expand(name.encode(), 96)
-    u, v = (int.from_bytes(expanded[i : i + 48], "big") % _P for i in (0, 48))
-    return add(_map(u), _map(v))
-
-
-def G(i: int) -> Point:
-    return generator(f"G/{i}")
-
-
 def decode(data: bytes) -> Point:
     """The point of 32 bytes.
 
@@ -93,7 +81,9 @@ def decode(data: bytes) -> Point:
     if flags & _NEUTRAL:
         if flags == _NEUTRAL and x == 0:
             return NEUTRAL
-        raise EncodingError("not a point of the curve", expected="the neutral element's one form", found=data.hex())
+        raise EncodingError(
+            "not a point of the curve", expected="the neutral element's one form", found=data.hex()
+        )
     y = _root(x**3 + 3) if x < _P else None
     if y is None:
         raise EncodingError("not a point of the curve", expected="x of a point below p", found=data.hex())
@@ -108,6 +98,18 @@ def encode(point: Point) -> bytes:
     data = bytearray(x.to_bytes(POINT_BYTES, "big"))
     data[0] |= _ODD if y % 2 else 0
     return bytes(data)
+
+
+@cache
+def generator(name: str) -> Point:
+    """G/0, .., Q/0, .., H/0, U/0: hash_to_curve of the name."""
+    expanded = _expand(name.encode(), 96)
+    u, v = (int.from_bytes(expanded[i : i + 48], "big") % _P for i in (0, 48))
+    return add(_map(u), _map(v))
+
+
+def G(i: int) -> Point:
+    return generator(f"G/{i}")
 
 
 def total(terms: Iterable[Term]) -> Point:

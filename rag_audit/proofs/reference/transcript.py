@@ -46,7 +46,7 @@ class Transcript:
     def challenge(self, label: str) -> int:
         self._absorb(CHALLENGE, label, b"")
         halves = (hashlib.sha256(self.state + bytes([CHALLENGE, i])).digest() for i in (0, 1))
-        return int.from_bytes(b"".join(halves), "big") % MODULUS
+        return int.from_bytes(b"".join(halves), "little") % MODULUS
 
 
 class Reader:
@@ -59,7 +59,9 @@ class Reader:
     def _take(self, size: int) -> bytes:
         piece = self._proof[self._at : self._at + size]
         if len(piece) != size:
-            raise EncodingError("a proof ends early", expected=f"{self._at + size} bytes", found=str(len(self._proof)))
+            raise EncodingError(
+                "a proof ends early", expected=f"{self._at + size} bytes", found=str(len(self._proof))
+            )
         self._at += size
         return piece
 
@@ -77,4 +79,6 @@ class Reader:
 
     def end(self) -> None:
         if self._at != len(self._proof):
-            raise EncodingError("a proof is too long", expected=f"{self._at} bytes", found=str(len(self._proof)))
+            raise EncodingError(
+                "a proof is too long", expected=f"{self._at} bytes", found=str(len(self._proof))
+            )
