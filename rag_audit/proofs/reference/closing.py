@@ -9,12 +9,11 @@ from rag_audit.proofs.reference.extensions import (
     HALF,
     Functional,
     dot,
-    eq_at,
     eq_table,
     log2,
     powers,
 )
-from rag_audit.proofs.reference.group import G, H, Point, Term, U, total
+from rag_audit.proofs.reference.group import G, H, Point, Term, U
 from rag_audit.proofs.reference.session import MESSAGE_VALUES, Column, Expr, Session
 from rag_audit.proofs.reference.session import total as combined
 from rag_audit.relation.field import MODULUS
@@ -29,8 +28,8 @@ class Opening:
     value: Point = None
 
 
-def close(session: Session) -> bool:
-    """Reads the end of a proof and says whether the run holds."""
+def close(session: Session) -> None:
+    """Reads the end of a proof: the session then has all equations of the run."""
     opening = _columns(session) if session.claims else None
     factors = _products(session) if session.products else None
     _constraints(session)
@@ -38,18 +37,8 @@ def close(session: Session) -> bool:
         _product(session, *factors)
     if opening is not None:
         _open(session, opening)
-    w = session.challenge("equation weight")
+    session.weight = session.challenge("equation weight")
     session.reader.end()
-    return weighed(session.equations, w) is None
-
-
-def weighed(equations: Sequence[Sequence[Term]], w: int) -> Point:
-    """The equations' sum under powers of w."""
-    scalars: dict[Point, int] = {}
-    for weight, terms in zip(powers(w, len(equations)), equations, strict=True):
-        for k, point in terms:
-            scalars[point] = (scalars.get(point, 0) + weight * k) % MODULUS
-    return total((k, point) for point, k in scalars.items())
 
 
 def _columns(session: Session) -> Opening:
@@ -84,10 +73,8 @@ def _products(session: Session) -> tuple[Point, Point, Point]:
     tau = session.challenges("products", log2(len(session.products)))
     p, claim = session.reduce("products", tau, 0, 2)
     weights = eq_table(p, len(session.products))
-    left, right, out = (
-        combined(zip(weights, (product[side] for product in session.products), strict=True))
-        for side in (1, 2, 3)
-    )
+    sides = zip(*session.products, strict=True)
+    left, right, out = (combined(zip(weights, side, strict=True)) for side in sides)
     singles = [session.single(label) for label in ("left factor", "right factor", "product")]
     session.constraint("left factor", left - singles[0])
     session.constraint("right factor", right - singles[1])
@@ -151,7 +138,9 @@ def _open(session: Session, opening: Opening) -> None:
     for i in reversed(range(len(rho))):
         left, right = reader.point("fold"), reader.point("fold")
         folds[i] = session.challenge("fold")
-        terms += [(folds[i], left), (pow(folds[i], -1, MODULUS) if folds[i] else 0, right)]
+        if not folds[i]:
+            raise ArithmeticError("a fold's challenge is 0")  # one proof in 2^254, which is false
+        terms += [(folds[i], left), (pow(folds[i], -1, MODULUS), right)]
     a = reader.scalar("inner product")
     scale = [1]
     for u in folds:
@@ -161,6 +150,3 @@ def _open(session: Session, opening: Opening) -> None:
     for x, u in zip(rho, folds, strict=True):
         functional = functional * (1 - x + u * x) % MODULUS
     session.equations.append([*terms, (-mu * a * functional, U)])
-
-
-__all__ = ["Opening", "close", "eq_at", "weighed"]

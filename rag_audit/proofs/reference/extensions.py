@@ -1,4 +1,4 @@
-"""Multilinear extensions at points of the field (docs/scan/session.md): coordinate 0 belongs to an index's lowest bit."""
+"""Multilinear extensions (docs/scan/session.md). Coordinate 0 belongs to an index's lowest bit."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The group of the scan argument: generators, encodings and sums in BN254 G1 (docs/scan/transcript.md).
 
-The curve's formulas are py_ecc's. Nothing here is fast, and nothing here has a secret.
+Plain formulas on Python integers; tests compare them with py_ecc's. Nothing here is fast, and nothing has a secret.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TypeAlias
 
-from py_ecc.optimized_bn128 import FQ, Z1, add, double, field_modulus, neg, normalize
-from py_ecc.optimized_bn128 import is_inf as is_neutral
-
 from rag_audit.errors import EncodingError
 from rag_audit.relation.field import MODULUS
 
-Point: TypeAlias = tuple[FQ, FQ, FQ]
-Term: TypeAlias = tuple[int, Point]
+Point: TypeAlias = tuple[int, int] | None
+"""Affine coordinates on y^2 = x^3 + 3; None is the neutral element."""
+Term: TypeAlias = tuple[int, Point | str]
+"""A factor, and a point or a generator's name."""
+_Jacobian: TypeAlias = tuple[int, int, int]
 
-NEUTRAL: Point = Z1
 DOMAIN = b"rag-audit/scan/v1/generators"
 POINT_BYTES = 32
-_P = field_modulus
+P = 21888242871839275222246405745257275088696311157297823662689037894645226208583
+U, H = "U/0", "H/0"
 _ODD, _NEUTRAL = 0x80, 0x40
-_WINDOW = 4
+_WINDOW = 8
+_ZERO: _Jacobian = (1, 1, 0)
 
 
 def _expand(message: bytes, length: int) -> bytes:
@@ -42,33 +43,33 @@ def _expand(message: bytes, length: int) -> bytes:
 
 def _root(x: int) -> int | None:
     """A square root modulo p, which is 3 modulo 4."""
-    root: int = pow(x, (_P + 1) // 4, _P)
-    return root if root * root % _P == x % _P else None
+    root = pow(x, (P + 1) // 4, P)
+    return root if root * root % P == x % P else None
 
 
 def _even_root(x: int) -> int:
     root = _root(x)
     if root is None:
         raise ArithmeticError("no square root")
-    return root if root % 2 == 0 else _P - root
+    return root if root % 2 == 0 else P - root
 
 
 # Shallue and van de Woestijne's map (RFC 9380, 6.6.1) for y^2 = x^3 + 3 with Z = 1.
 _C1 = 4
-_C2 = -pow(2, -1, _P) % _P
-_C3 = _even_root(-_C1 * 3 % _P)
-_C4 = -4 * _C1 * pow(3, -1, _P) % _P
+_C2 = -pow(2, -1, P) % P
+_C3 = _even_root(-_C1 * 3 % P)
+_C4 = -4 * _C1 * pow(3, -1, P) % P
 
 
 def _map(u: int) -> Point:
-    tv1 = u * u * _C1 % _P
-    tv2, tv1 = (1 + tv1) % _P, (1 - tv1) % _P
-    tv3 = pow(tv1 * tv2, -1, _P) if tv1 * tv2 % _P else 0
-    tv4 = u * tv1 * tv3 * _C3 % _P
+    tv1 = u * u * _C1 % P
+    tv2, tv1 = (1 + tv1) % P, (1 - tv1) % P
+    tv3 = pow(tv1 * tv2, -1, P) if tv1 * tv2 % P else 0
+    tv4 = u * tv1 * tv3 * _C3 % P
     for x in (_C2 - tv4, _C2 + tv4, 1 + _C4 * (tv2 * tv2 * tv3) ** 2):
         y = _root(x**3 + 3)
         if y is not None:
-            return FQ(x % _P), FQ(y if y % 2 == u % 2 else -y % _P), FQ.one()
+            return x % P, y if y % 2 == u % 2 else -y % P
     raise ArithmeticError("one of three values is always a square")
 
 
@@ -80,60 +81,97 @@ def decode(data: bytes) -> Point:
     flags, x = data[0] & 0xC0, int.from_bytes(bytes([data[0] & 0x3F]) + data[1:], "big")
     if flags & _NEUTRAL:
         if flags == _NEUTRAL and x == 0:
-            return NEUTRAL
+            return None
         raise EncodingError(
             "not a point of the curve", expected="the neutral element's one form", found=data.hex()
         )
-    y = _root(x**3 + 3) if x < _P else None
+    y = _root(x**3 + 3) if x < P else None
     if y is None:
         raise EncodingError("not a point of the curve", expected="x of a point below p", found=data.hex())
     odd = bool(flags & _ODD)
-    return FQ(x), FQ(y if y % 2 == odd else _P - y), FQ.one()
+    return x, y if y % 2 == odd else P - y
 
 
 def encode(point: Point) -> bytes:
-    if is_neutral(point):
+    if point is None:
         return bytes([_NEUTRAL]) + bytes(31)
-    x, y = (int(c) for c in normalize(point))
+    x, y = point
     data = bytearray(x.to_bytes(POINT_BYTES, "big"))
     data[0] |= _ODD if y % 2 else 0
     return bytes(data)
+
+
+def _double(a: _Jacobian) -> _Jacobian:
+    x, y, z = a
+    yy = y * y % P
+    s, m = 4 * x * yy % P, 3 * x * x % P
+    out = (m * m - 2 * s) % P
+    return out, (m * (s - out) - 8 * yy * yy) % P, 2 * y * z % P
+
+
+def _sum(a: _Jacobian, b: _Jacobian) -> _Jacobian:
+    if not a[2] or not b[2]:
+        return b if not a[2] else a
+    (x, y, z), (bx, by, bz) = a, b
+    zz, bzz = z * z % P, bz * bz % P
+    left, right = x * bzz % P, bx * zz % P
+    up, down = y * bzz * bz % P, by * zz * z % P
+    h, r = (right - left) % P, (down - up) % P
+    if not h:
+        return _ZERO if r else _double(a)
+    hh = h * h % P
+    hhh, v = h * hh % P, left * hh % P
+    out = (r * r - hhh - 2 * v) % P
+    return out, (r * (v - out) - up * hhh) % P, z * bz * h % P
+
+
+def _add(a: _Jacobian, point: Point) -> _Jacobian:
+    return a if point is None else _sum(a, (*point, 1))
+
+
+def _affine(a: _Jacobian) -> Point:
+    x, y, z = a
+    if not z:
+        return None
+    inverse = pow(z, -1, P)
+    square = inverse * inverse
+    return x * square % P, y * square * inverse % P
 
 
 @cache
 def generator(name: str) -> Point:
     """G/0, .., Q/0, .., H/0, U/0: hash_to_curve of the name."""
     expanded = _expand(name.encode(), 96)
-    u, v = (int.from_bytes(expanded[i : i + 48], "big") % _P for i in (0, 48))
-    return add(_map(u), _map(v))
+    u, v = (int.from_bytes(expanded[i : i + 48], "big") % P for i in (0, 48))
+    return _affine(_add(_add(_ZERO, _map(u)), _map(v)))
 
 
-def G(i: int) -> Point:
-    return generator(f"G/{i}")
+def G(i: int) -> str:
+    return f"G/{i}"
+
+
+def Q(i: int) -> str:
+    return f"Q/{i}"
 
 
 def total(terms: Iterable[Term]) -> Point:
-    """The sum of scalar times point, in windows of four bits."""
-    held = [(k % MODULUS, point) for k, point in terms]
-    result = NEUTRAL
+    """The sum of scalar times point, in windows of eight bits."""
+    held = [(k % MODULUS, generator(point) if isinstance(point, str) else point) for k, point in terms]
+    result = _ZERO
     for shift in range(256 - _WINDOW, -1, -_WINDOW):
         for _ in range(_WINDOW):
-            result = double(result)
-        buckets = [NEUTRAL] * (1 << _WINDOW)
+            result = _double(result)
+        buckets = [_ZERO] * (1 << _WINDOW)
         for k, point in held:
             digit = k >> shift & (1 << _WINDOW) - 1
             if digit:
-                buckets[digit] = add(buckets[digit], point)
-        running = NEUTRAL
+                buckets[digit] = _add(buckets[digit], point)
+        running = _ZERO
         for bucket in reversed(buckets[1:]):
-            running = add(running, bucket)
-            result = add(result, running)
-    return result
+            running = _sum(running, bucket)
+            result = _sum(result, running)
+    return _affine(result)
 
 
 def vanishes(terms: Iterable[Term]) -> bool:
-    return bool(is_neutral(total(terms)))
-
-
-def minus(point: Point) -> Point:
-    return neg(point)
+    return total(terms) is None

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rag_audit.proofs.reference.extensions import HALF, Functional, log2
+from rag_audit.proofs.reference.extensions import HALF, Functional, log2, powers
 from rag_audit.proofs.reference.group import Point, Term
+from rag_audit.proofs.reference.group import total as sum_of
 from rag_audit.proofs.reference.transcript import Reader
 from rag_audit.relation.field import MODULUS
 
@@ -78,10 +79,13 @@ class Session:
     messages: list[Point] = field(default_factory=list)
     singles: list[Point] = field(default_factory=list)
     constraints: list[tuple[str, Expr]] = field(default_factory=list)
-    products: list[tuple[str, Expr, Expr, Expr]] = field(default_factory=list)
+    products: list[tuple[Expr, Expr, Expr]] = field(default_factory=list)
+    product_names: list[str] = field(default_factory=list)
     claims: list[tuple[str, Functional, Pairs, Expr]] = field(default_factory=list)
     equations: list[list[Term]] = field(default_factory=list)
     """Sums of known points that have to vanish."""
+    weight: int = 0
+    """The last challenge, whose powers weigh them."""
 
     def send(self, label: str, count: int) -> list[Expr]:
         """Values that the prover sends here, 16 in a message."""
@@ -113,7 +117,8 @@ class Session:
         self.constraints.append((name, expr))
 
     def product(self, name: str, left: Expr, right: Expr, out: Expr | int) -> None:
-        self.products.append((name, left, right, total([(1, out)])))
+        self.products.append((left, right, total([(1, out)])))
+        self.product_names.append(name)
 
     def claim(self, name: str, functional: Functional, pairs: Pairs, value: Expr) -> None:
         self.claims.append((name, functional, pairs, value))
@@ -135,3 +140,11 @@ class Session:
         """The sumcheck of a plain sum."""
         share = total([(pow(HALF, variables, MODULUS), claim)])
         return self.reduce(label, [HALF] * variables, share, degree)
+
+    def holds(self) -> bool:
+        """Whether the equations vanish, in one sum under powers of the last challenge."""
+        scalars: dict[Point | str, int] = {}
+        for weight, terms in zip(powers(self.weight, len(self.equations)), self.equations, strict=True):
+            for k, point in terms:
+                scalars[point] = (scalars.get(point, 0) + weight * k) % MODULUS
+        return sum_of((k, point) for point, k in scalars.items()) is None

@@ -17,7 +17,7 @@ _BYTES = 32
 class Transcript:
     """What both parties have said so far, as 32 bytes."""
 
-    def __init__(self, name: str, watch: Callable[[int, str, bytes], None] | None = None) -> None:
+    def __init__(self, name: str, watch: Callable[[int, str, bytes, bytes], None] | None = None) -> None:
         self.state = bytes(32)
         self._watch = watch
         self._absorb(START, name, PROTOCOL)
@@ -29,9 +29,9 @@ class Transcript:
             self.state + bytes([kind]) + lengths[0] + named + lengths[1] + data
         ).digest()
         if self._watch is not None:
-            self._watch(kind, label, self.state)
+            self._watch(kind, label, data, self.state)
 
-    def bytes(self, label: str, data: bytes) -> None:
+    def raw(self, label: str, data: bytes) -> None:
         self._absorb(BYTES, label, data)
 
     def integer(self, label: str, value: int) -> None:
