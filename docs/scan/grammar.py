@@ -1,0 +1,319 @@
+"""Write docs/scan/grammar.md: what each run says, entry by entry, as the reference verifier reads it.
+
+    python docs/scan/grammar.py          write the page
+    python docs/scan/grammar.py --check  compare; exit 1 if the page is not what the reference reads
+
+The reference (`rag_audit.proofs.reference`) is given a proof of neutral points and zeros, as long as it is read, at the
+sizes of the published traces (`vectors/v2/scan`). What it hears is folded: rounds of a sumcheck, repetitions, and
+repetitions whose rounds grow by one. Numbers that differ between the sizes stand beside each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+from rag_audit.proofs.reference import noise
+from rag_audit.proofs.reference.group import Point, encode
+from rag_audit.proofs.reference.session import Session
+from rag_audit.proofs.reference.transcript import CHALLENGE, Reader, Transcript
+from rag_audit.proofs.reference.words import Seed
+
+PAGE = Path(__file__).with_suffix(".md")
+KINDS = "SBIFPC"
+TIMES = "  x #"
+LONGEST = 40
+"""Entries of the longest step that is looked for more than once."""
+
+Token = tuple[Any, ...]
+Read = Callable[[Reader], object]
+
+
+@dataclass
+class Heard:
+    """What a run says and claims, in order."""
+
+    entries: list[str] = field(default_factory=list)
+    """As the published traces have it: kind, length and label of a message, or the claim's name."""
+    tokens: list[Token] = field(default_factory=list)
+    sent: int = 0
+    """Points and scalars of the proof."""
+
+    @property
+    def digest(self) -> str:
+        """What the published traces have of the entries."""
+        return hashlib.sha256("\n".join(self.entries).encode()).hexdigest()
+
+    def message(self, kind: int, label: str, data: bytes, _state: bytes) -> None:
+        """An entry of the transcript."""
+        length = 0 if kind == CHALLENGE else len(data)
+        self.entries.append(f"{kind} {length} {label}")
+        self.tokens.append(("say", kind, length, label, False))
+
+    def claim(self, kind: str, name: str) -> None:
+        """A claim, which is not absorbed."""
+        self.entries.append(f"{kind}: {name}")
+        self.tokens.append(("claim", kind, name))
+
+
+class Blank(Reader):
+    """A proof of neutral points and zeros, as long as it is read."""
+
+    def __init__(self, transcript: Transcript, heard: Heard) -> None:
+        super().__init__(transcript, b"")
+        self._heard = heard
+
+    def _sent(self) -> None:
+        self._heard.tokens[-1] = (*self._heard.tokens[-1][:-1], True)
+        self._heard.sent += 1
+
+    def point(self, label: str) -> Point:
+        """A neutral point."""
+        self.transcript.point(label, encode(None))
+        self._sent()
+        return None
+
+    def scalar(self, label: str) -> int:
+        """Zero."""
+        self.transcript.scalar(label, 0)
+        self._sent()
+        return 0
+
+
+@contextmanager
+def _watched(heard: Heard) -> Iterator[None]:
+    """While it lasts, sessions tell what they claim, and which messages are the rounds of a sumcheck."""
+    own = {name: getattr(Session, name) for name in ("constraint", "product", "claim", "reduce")}
+
+    def claims(method: str, kind: str) -> Callable[..., None]:
+        def told(session: Session, name: str, *parts: object) -> None:
+            heard.claim(kind, name)
+            own[method](session, name, *parts)
+
+        return told
+
+    def reduce(session: Session, label: str, tau: Sequence[int], claim: object, degree: int) -> object:
+        start = len(heard.tokens)
+        made = own["reduce"](session, label, tau, claim, degree)
+        points = -(-degree // 16)
+        assert len(heard.tokens) == start + len(tau) * (points + 1)
+        heard.tokens[start:] = [("rounds", label, points, len(tau))]
+        return made
+
+    changed = {
+        "constraint": claims("constraint", "constraint"),
+        "product": claims("product", "product"),
+        "claim": claims("claim", "column claim"),
+        "reduce": reduce,
+    }
+    for name, method in changed.items():
+        setattr(Session, name, method)
+    try:
+        yield
+    finally:
+        for name, method in own.items():
+            setattr(Session, name, method)
+
+
+def hear(run: str, read: Read) -> Heard:
+    """What a run of the reference says of these public values."""
+    heard = Heard()
+    with _watched(heard):
+        read(Blank(Transcript(run, heard.message), heard))
+    return heard
+
+
+def _step(token: Token) -> tuple[Token, int] | None:
+    """Rounds without their number, and their number."""
+    return (token[:3], token[3]) if token[0] == "rounds" else None
+
+
+def _alike(first: Sequence[Token], other: Sequence[Token], times: int) -> bool:
+    """Whether these are the first ones with rounds that have grown by `times`."""
+    for a, b in zip(first, other, strict=True):
+        known, found = _step(a), _step(b)
+        if known is None or found is None:
+            if a != b:
+                return False
+        elif known[0] != found[0] or found[1] != known[1] + times:
+            return False
+    return True
+
+
+def _repeated(tokens: Sequence[Token], at: int, length: int, growing: bool) -> int:
+    """How often the next tokens follow each other."""
+    first, times = tokens[at : at + length], 1
+    if growing and not any(token[0] == "rounds" for token in first):
+        return 1
+    # A step begins with what is said, and ends with what is claimed of it.
+    if first[0][0] == "claim" and any(token[0] != "claim" for token in first):
+        return 1
+    while True:
+        other = tokens[at + times * length : at + (times + 1) * length]
+        if len(other) < length or not _alike(first, other, times * growing):
+            return times
+        times += 1
+
+
+def fold(tokens: Sequence[Token]) -> list[Token]:
+    """Repetitions as one token, those of short steps first."""
+    out = list(tokens)
+    for length in range(1, LONGEST + 1):
+        at, folded = 0, list[Token]()
+        while at < len(out):
+            for kind in ("times", "for"):
+                times = _repeated(out, at, length, kind == "for")
+                if times > (1 if kind == "times" else 2):
+                    folded.append((kind, times, tuple(out[at : at + length])))
+                    at += times * length
+                    break
+            else:
+                folded.append(out[at])
+                at += 1
+        out = folded
+    return out
+
+
+Line = tuple[str, tuple[int, ...]]
+"""A line with `#` for each of its numbers."""
+
+
+def lines(tokens: Sequence[Token], indent: str = "", grows: bool = False) -> Iterator[Line]:
+    """A grammar's lines."""
+    for token in tokens:
+        match token:
+            case ("say", kind, length, label, sent):
+                size = f" {length}" if kind == 1 else ""
+                yield f"{'>' if sent else ' '} {indent}{KINDS[kind]}{size} {label}{TIMES}", (1,)
+            case ("claim", kind, name):
+                yield f"  {indent}= {kind}: {name}{TIMES}", (1,)
+            case ("rounds", label, points, count):
+                times = f"k + {count}" if grows and count else "k" if grows else "#"
+                made = " ".join(f"P {label}," for _ in range(points))
+                yield f"> {indent}{times} x {{ {made} C {label} }}", () if grows else (count,)
+            case ("times", count, (("say", *_) | ("claim", *_) as only,)):
+                ((text, _),) = lines([only], indent)
+                yield text, (count,)
+            case ("times", count, inner):
+                yield f"  {indent}# x", (count,)
+                yield from lines(inner, indent + "    ")
+            case ("for", count, inner):
+                yield f"  {indent}for k = 0, .., #", (count - 1,)
+                yield from lines(inner, indent + "    ", grows=True)
+
+
+def merged(sizes: Sequence[Sequence[Line]]) -> Iterator[str]:
+    """The lines of several sizes, with a number for each; a `-` where a size has no such line."""
+    rows: list[tuple[str, list[tuple[int, ...] | None]]] = [(text, [numbers]) for text, numbers in sizes[0]]
+    for done, more in enumerate(sizes[1:], 1):
+        matcher = SequenceMatcher(
+            None, [text for text, _ in rows], [text for text, _ in more], autojunk=False
+        )
+        joined: list[tuple[str, list[tuple[int, ...] | None]]] = []
+        for what, a, b, c, d in matcher.get_opcodes():
+            if what == "equal":
+                joined += [
+                    (text, [*known, new[1]]) for (text, known), new in zip(rows[a:b], more[c:d], strict=True)
+                ]
+                continue
+            joined += [(text, [*known, None]) for text, known in rows[a:b]]
+            joined += [(text, [*[None] * done, numbers]) for text, numbers in more[c:d]]
+        rows = joined
+    for text, numbers in rows:
+        if text.endswith(TIMES) and set(numbers) == {(1,)}:
+            text = text.removesuffix(TIMES)
+        for k in range(text.count("#")):
+            each = ["-" if part is None else f"{part[k]:,}" for part in numbers]
+            text = text.replace("#", each[0] if len(set(each)) == 1 else " | ".join(each), 1)
+        yield text
+
+
+@dataclass(frozen=True)
+class Run:
+    """A kind of run at published sizes.
+
+    :param trace: the file of `vectors/v2/scan`
+    :param page: where its steps are explained
+    """
+
+    name: str
+    trace: str
+    page: str
+    sizes: dict[str, Read]
+    """By what the trace calls them."""
+    called: str = ""
+    """The run's name in the trace, where it is another."""
+
+    @property
+    def traced(self) -> str:
+        """The run's name in the trace."""
+        return self.called or self.name
+
+
+def _slot(capacity: int, gains: Sequence[int]) -> Read:
+    return lambda reader: noise.read(noise.Slot(bytes(32), Seed(0, 0, 0), capacity, gains), reader)
+
+
+RUNS = [
+    Run("noise certificate", "trace", "noise", {
+        "3 positions, gains 1": _slot(3, [1]),
+        "1,000 positions, gains 1, 8": _slot(1_000, [1, 8]),
+        "300,000 positions, gains 1, 8, 64": _slot(300_000, [1, 8, 64]),
+    }),
+]  # fmt: skip
+
+HEAD = """# What each run says
+
+This page is written by `python docs/scan/grammar.py` from the second verifier, which follows these pages and not the
+Rust code. A test compares it, and holds what was heard against the published traces (`vectors/v2/scan`), which the Rust
+code makes: every message and claim, in order. A line is an entry of the [transcript](transcript.md):
+
+| | entry | bytes of its data |
+|---|---|---|
+| S | the start, under the run's name | `rag-audit/scan/v1` |
+| B n | n bytes | as they are |
+| I | an integer | 8, little-endian |
+| F | a field element | 32, big-endian |
+| P | a point | 32, compressed |
+| C | a challenge | none |
+| = | a claim by its name, which is not absorbed | |
+
+What follows is the label. `>` stands before what is read from the proof, 32 bytes each; all else that has data is the
+statement. `x n` says how often in succession, `{ .. }` is a round of a [sumcheck](sumcheck.md), and `for k = 0, .., n`
+repeats with k rounds. Where sizes differ, their numbers stand beside each other in the order of the sizes.
+"""
+
+
+def page() -> str:
+    """The page's text."""
+    parts = [HEAD]
+    for run in RUNS:
+        made = {size: hear(run.name, read) for size, read in run.sizes.items()}
+        text = "\n".join(
+            line.rstrip() for line in merged([list(lines(fold(h.tokens))) for h in made.values()])
+        )
+        listed = "; ".join(
+            f"{n}: {size} ({32 * h.sent:,} bytes)" for n, (size, h) in enumerate(made.items(), 1)
+        )
+        parts.append(f"\n## {run.name}\n[How and why]({run.page}.md#in-full). Sizes and proofs: {listed}.\n")
+        parts.append(f"\n```\n{text}\n```\n")
+    return "".join(parts)
+
+
+def main() -> int:
+    """Write the page, or compare it."""
+    text = page()
+    if "--check" in sys.argv[1:]:
+        return int(PAGE.read_text(encoding="utf-8") != text)
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
