@@ -1,0 +1,100 @@
+"""Builds that anyone can repeat: the same sources, locks and tools give the same bytes, whatever folder they stand in.
+
+    python packaging/build.py web                   rag_audit/browser/native.wasm
+    python packaging/build.py wheel x86_64 dist     one wheel
+    python packaging/build.py twice x86_64          both in two clones of HEAD, and their digests compared
+
+Times in archives are those of the commit (``SOURCE_DATE_EPOCH``), and paths of this machine are written as public ones.
+Needs Cargo with the target's standard library, and for wheels maturin with Zig (``make .venv/wheels/.stamp``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+WEB = "wasm32-unknown-unknown"
+
+
+def environment(folder: Path, *flags: str) -> dict[str, str]:
+    """The variables of a build in a folder."""
+    home = os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo")
+    if any(character.isspace() for character in f"{folder}{home}"):
+        sys.exit(f"rag-audit: RUSTFLAGS cannot name a folder with a space in it: {folder}, {home}")
+    time = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=folder, capture_output=True, text=True)
+    remapped = (f"--remap-path-prefix={folder}=/rag-audit", f"--remap-path-prefix={home}=/cargo")
+    return {
+        **os.environ,
+        "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH") or time.stdout.strip() or "315532800",
+        "RUSTFLAGS": " ".join((*flags, *remapped)),
+        "MATURIN_NO_MISSING_BUILD_BACKEND_WARNING": "1",
+    }
+
+
+def web(folder: Path) -> Path:
+    """Compile the page's module, and put it where the package looks for it."""
+    subprocess.run(
+        ["cargo", "build", "--manifest-path", "native/Cargo.toml", "--release", "--locked", "--quiet",
+         "--target", WEB, "--package", "ragaudit-web"],
+        cwd=folder, env=environment(folder, "-C target-feature=+simd128"), check=True,
+    )  # fmt: skip
+    built = folder / "native/target" / WEB / "release/ragaudit_web.wasm"
+    place = folder / "rag_audit/browser/native.wasm"
+    place.write_bytes(built.read_bytes())
+    return place
+
+
+def wheel(folder: Path, cpu: str, out: Path) -> Path:
+    """Build a wheel for Linux with glibc 2.17 or newer."""
+    tools = ROOT / ".venv/wheels/bin"
+    built = environment(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    before = {path: path.stat().st_mtime_ns for path in out.glob("*.whl")}
+    subprocess.run(
+        ["maturin", "build", "--release", "--locked", "--zig", "--quiet", "--target", f"{cpu}-unknown-linux-gnu",
+         "--compatibility", "manylinux2014", "--out", str(out)],
+        cwd=folder, env={**built, "PATH": f"{tools}:{built['PATH']}"}, check=True,
+    )  # fmt: skip
+    (made,) = (path for path in out.glob(f"*{cpu}.whl") if before.get(path) != path.stat().st_mtime_ns)
+    return made
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def twice(cpu: str) -> int:
+    """Clone HEAD into two folders, whose names differ in length too, and build in each."""
+    found = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in ("one", "another-folder/below"):
+            folder = Path(scratch, name).resolve()
+            folder.parent.mkdir(exist_ok=True)
+            subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
+            made = [web(folder), wheel(folder, cpu, folder / "dist")]
+            found.append({path.name: digest(path) for path in made})
+            print(*(f"{value}  {name}" for name, value in found[-1].items()), sep="\n", flush=True)
+    print("equal" if found[0] == found[1] else "DIFFERENT")
+    return int(found[0] != found[1])
+
+
+def main(words: list[str]) -> int:
+    match words:
+        case ["web"]:
+            web(ROOT)
+        case ["wheel", cpu, out]:
+            print(wheel(ROOT, cpu, Path(out)))
+        case ["twice", cpu]:
+            return twice(cpu)
+        case _:
+            sys.exit(__doc__)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
