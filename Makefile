@@ -7,7 +7,10 @@ export RAG_AUDIT_DATA ?= ../shared/data
 # The build's backend is maturin behind a check (packaging/rag_audit_build.py), of which maturin cannot know.
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
-.PHONY: help setup native page demo test test-full bench bench-full experiments wheels lint format lock clean
+.PHONY: help setup native page demo test test-full bench bench-full experiments wheels release release-key reproduce supply lint format lock clean
+
+VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
+LOCKS := $(wildcard requirements/*.txt)
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,9 +38,7 @@ WEB := rag_audit/browser/native.wasm
 
 $(WEB): $(NATIVE_SOURCES)
 	@if command -v rustup >/dev/null; then rustup --quiet target add wasm32-unknown-unknown || exit 2; fi
-	RUSTFLAGS="-C target-feature=+simd128" cargo build --manifest-path native/Cargo.toml --release --locked --quiet \
-	  --target wasm32-unknown-unknown --package ragaudit-web
-	@cp native/target/wasm32-unknown-unknown/release/ragaudit_web.wasm $@
+	@$(PYTHON) packaging/build.py web
 
 page: setup $(WEB)  ## the verifier as one HTML file that opens no connection, below dist
 	@mkdir -p dist && $(BIN)/rag-audit page dist/verify.html
@@ -87,9 +88,30 @@ $(VENV)/wheels/.stamp: requirements/wheels.txt
 wheels: setup $(WEB) $(VENV)/wheels/.stamp  ## wheels for Linux with glibc 2.17 or newer, below dist; WHEELS=x86_64 for one alone
 	@for cpu in $(WHEELS); do \
 	  if command -v rustup >/dev/null; then rustup --quiet target add $$cpu-unknown-linux-gnu || exit 2; fi; \
-	  PATH="$(CURDIR)/$(VENV)/wheels/bin:$$PATH" maturin build --release --locked --zig --quiet \
-	    --target $$cpu-unknown-linux-gnu --compatibility manylinux2014 --out dist || exit 2; done
+	  $(BIN)/python packaging/build.py wheel $$cpu dist || exit 2; done
 	RAG_AUDIT_WHEELS=dist $(BIN)/python -m pytest -q tests/install/test_wheel.py
+
+release-key:
+	@test -n "$(KEY)" || { echo "rag-audit: make release KEY=FILE; docs/versions.md says how the key is made" >&2; exit 2; }
+
+release: release-key wheels page  ## a signed release below dist/release: wheels, page, parts list, digests; KEY=FILE names the release key
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python packaging/release.py --key "$(KEY)" --out dist/release \
+	  dist/ragaudit_zk-$(VERSION)-*.whl dist/verify.html
+
+reproduce: $(VENV)/.stamp $(VENV)/wheels/.stamp  ## build page and wheel in two clones of HEAD, and compare their digests
+	$(BIN)/python packaging/build.py twice x86_64
+
+$(VENV)/.supply: requirements/supply.txt $(VENV)/.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/supply.txt
+	@touch $@
+
+supply: $(VENV)/.supply  ## the locked packages against advisories, licences and sources: cargo deny, pip-audit, npm audit; needs a network
+	@command -v cargo-deny >/dev/null || \
+	  { echo "rag-audit: needs cargo-deny; install it: cargo install --locked cargo-deny" >&2; exit 2; }
+	cargo deny --manifest-path native/Cargo.toml --locked check
+	$(BIN)/pip-audit --strict --disable-pip --require-hashes $(foreach lock,$(LOCKS),-r $(lock))
+	npm audit --package-lock-only --prefix circuits
+	npm audit --package-lock-only --prefix rag_audit/browser/locked
 
 lint: setup  ## ruff, mypy --strict, clippy, rustfmt
 	$(BIN)/ruff check .
@@ -115,6 +137,8 @@ lock: $(VENV)/.stamp  ## compile requirements/*.in to requirements/*.txt with ha
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/interop.txt requirements/interop.in
 	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/fuzz.txt requirements/fuzz.in
+	$(VENV)/lock/bin/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --no-header --strip-extras \
+	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements/supply.txt requirements/supply.in
 
 clean:  ## remove what the other targets made in this folder (the cache stays: see rag-audit's XDG_CACHE_HOME)
 	rm -rf $(VENV) dist native/target rag_audit/_native*.so demo-window bench/results experiment-results

@@ -120,13 +120,15 @@ def rust_parts() -> tuple[list[dict[str, Any]], Graph]:
                 linked.setdefault(node["id"], set()).add(needed["pkg"])
     roots = {key for key, package in packages.items() if package["name"] in CRATES}
     shipped = closure(roots, linked)
-    refs = {key: f"pkg:cargo/{packages[key]['name']}@{packages[key]['version']}" for key in closure(roots, whole)}
+    refs = {
+        key: f"pkg:cargo/{packages[key]['name']}@{packages[key]['version']}" for key in closure(roots, whole)
+    }
     parts = []
     for key, purl in sorted(refs.items(), key=lambda item: item[1]):
         package = packages[key]
         part = {"type": "library", "bom-ref": purl, "name": package["name"], "version": package["version"],
                 "purl": purl, "scope": "required" if key in shipped else "excluded",
-                "licenses": [{"expression": package["license"].replace(" / ", " OR ").replace("/", " OR ")}]}  # fmt: skip
+                "licenses": [{"expression": re.sub(" ?/ ?", " OR ", package["license"])}]}  # fmt: skip
         checksum = sums[package["name"], package["version"]]
         if checksum:
             part["hashes"] = [{"alg": "SHA-256", "content": checksum}]
@@ -156,7 +158,8 @@ def npm_parts() -> tuple[list[dict[str, Any]], Graph]:
             if "license" in entry:
                 parts[purl]["licenses"] = [{"expression": entry["license"]}]
         for place, purl in refs.items():
-            wanted = packages[place].get("dependencies", {})
+            entry = packages[place]
+            wanted = {**entry.get("dependencies", {}), **entry.get("optionalDependencies", {})}
             edges.setdefault(purl, set()).update(
                 refs[found] for name in wanted if (found := _resolved(place, name, refs))
             )

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-SOURCES = {".py", ".pyi", ".rs", ".circom", ".toml", ".cjs"}
+SOURCES = {".py", ".pyi", ".rs", ".circom", ".toml", ".cjs", ".lock"}
 CITATION = re.compile(r'((?:docs|vectors)/[\w/-]+\.(?:md|json))(?:#([\w-]+))?`?(?:, "([^"\n]+)")?')
 SECTION = re.compile(r'((?:[\w-]+/)*[\w-]+\.md)`?(?:,| \()\s*"([^"]+)"')
 COMMENT = re.compile(r"\n[ \t]*(?://[/!]?|#|\*)?[ \t]*")
