@@ -52,7 +52,7 @@ test: setup  ## the default suite: Rust and Python, small circuits
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet
 	$(BIN)/python -m pytest -m "not full" -n 2 --no-loadscope-reorder --durations=10
 
-test-full: setup $(VENV)/.frameworks $(VENV)/.interop $(VENV)/.fuzz $(WEB)  ## the default suite and the slow ones: large circuits, 10,000 random queries, mutations
+test-full: setup $(VENV)/.frameworks $(VENV)/.interop $(VENV)/.fuzz $(VENV)/.supply $(WEB)  ## the default suite and the slow ones: large circuits, 10,000 random queries, mutations
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet -- --include-ignored
 	RAG_AUDIT_PORTABLE=1 cargo test --manifest-path native/Cargo.toml --release --locked --quiet
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
