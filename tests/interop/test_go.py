@@ -29,7 +29,7 @@ from rag_audit.formats.records import PreviousWindow
 from rag_audit.formats.trust import Trust, WitnessTrust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint
-from rag_audit.ledger.keys import VerifierKey
+from rag_audit.ledger.keys import SigningKey, VerifierKey
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import parse_note
 from rag_audit.ledger.submission import read_cosignature
@@ -42,6 +42,7 @@ from rag_audit.serving.service import Server, listen
 from rag_audit.serving.witness import Provider, WitnessApplication, WitnessService
 from rag_audit.verify.verifier import verify_window
 from tests.window.simulator import ORIGIN, QUESTIONS, Clock, Service
+from tests.window.test_cose import window_of
 from tests.window.test_export import LINE
 
 pytestmark = pytest.mark.full
@@ -278,6 +279,43 @@ def test_independent_readers_read_proofs_and_tiles(programs: Path, service: Serv
     bundle = next((tiles / "tile" / "entries").rglob("*.p/*"))
     bundle.write_bytes(bundle.read_bytes().replace(b'"closing"', b'"cloSing"'))
     assert read(programs, "tiles", tiles, log, key).startswith("refused")
+
+
+def test_growth_by_gos_tree_check_alone(programs: Path, tmp_path: Path) -> None:
+    """An earlier checkpoint of another root that the log's own key signed: every tile is the later tree's, so nothing but
+    the consistency check can refuse it."""
+    key = SigningKey("example.org/rag", 1, b"k" * 32)
+    file = window_of(key)
+    head, hashes = file.final_head(), [leaf_hash(jcs(e)) for e in file.entries]
+    tree = HashTree(hashes)
+    tiles, old = tmp_path / "tiles", tmp_path / "old"
+    write_tiles(file, tiles)
+    for root, found in ((tree.root(5), f"5 {head.size}"), (tree.root(4), "refused")):
+        old.write_text(str(Checkpoint(head.origin, 5, root).sign(key)))
+        told = read(programs, "grown", old, tiles, head.origin, key.verifier)
+        assert told.startswith(found)
+
+
+def test_our_consistency_proofs_are_gos(programs: Path, tmp_path: Path) -> None:
+    """Each pair of sizes up to 9: the hashes of our proof, and not one of them less or another."""
+    key = SigningKey("example.org/rag", 1, b"k" * 32)
+    tree = HashTree(leaf_hash(bytes([i])) for i in range(9))
+    places = {size: tmp_path / str(size) for size in range(1, 10)}
+    for size, place in places.items():
+        place.write_text(str(Checkpoint("log.example", size, tree.root(size)).sign(key)))
+
+    def told(m: int, n: int, proof: Sequence[bytes]) -> str:
+        encoded = [base64.b64encode(h).decode() for h in proof]
+        return read(programs, "consistent", places[m], places[n], "log.example", key.verifier, *encoded)
+
+    for n in places:
+        for m in range(1, n + 1):
+            proof = tree.consistency_path(m, n)
+            assert told(m, n, proof) == f"{m} {n}"
+            if proof:
+                assert told(m, n, proof[:-1]).startswith("refused")
+                assert told(m, n, [*proof[:-1], bytes(32)]).startswith("refused")
+            assert told(m, n, [*proof, bytes(32)]).startswith("refused")
 
 
 def test_the_line_limit_of_gos_reader_is_the_one_in_the_docs(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.proofs.groth16.toolchain import find_node, npm_packages
 from tests.docs.blocks import named_block
+from tests.interop.npx import pinned_npx
 
 pytestmark = pytest.mark.full
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,14 +73,6 @@ def test_go_reads_checkpoints_and_tiles(tmp_path: Path) -> None:
 
 @pytest.mark.circuits
 def test_snarkjs_reads_a_proof(tmp_path: Path) -> None:
-    """The pinned snarkjs stands in for what npx would fetch."""
-    shim = tmp_path / "bin"
-    shim.mkdir()
-    cli = npm_packages() / "snarkjs" / "build" / "cli.cjs"
-    (shim / "npx").write_text(
-        f'#!/bin/sh\ntest "$1 $2" = "--yes snarkjs@0.7.6" || exit 9\nshift 2\nexec {find_node().node} {cli} "$@"\n'
-    )
-    (shim / "npx").chmod(0o755)
-    done = run("snarkjs", tmp_path, path=shim)
+    done = run("snarkjs", tmp_path, path=pinned_npx(tmp_path / "bin"))
     assert done.returncode == 0 and "OK!" in done.stdout, done.stdout + done.stderr
     assert "proofs: 15" in done.stdout

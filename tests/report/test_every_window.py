@@ -12,6 +12,7 @@ from rag_audit.verify.report.build import report_of
 from rag_audit.verify.report.faces import face
 from rag_audit.verify.verifier import Verdict
 from tests.report.conftest import NOW
+from tests.report.schemas import complaints_of_junit, complaints_of_sarif
 from tests.report.test_faces import of_json, of_junit, of_sarif, of_text
 from tests.simulate.cases import run
 
@@ -33,6 +34,7 @@ def test_a_window_s_faces_agree(name: str) -> None:
     said = of_json(faces["json"])
     assert said.not_passed == case["expect"]["not_passed"]
     assert of_text(faces["text"]) == of_sarif(faces["sarif"]) == of_junit(faces["junit"]) == said
+    assert complaints_of_sarif(faces["sarif"]) == complaints_of_junit(faces["junit"]) == []
     assert report.line.split()[0] in faces["html"]
     assert all(line.isprintable() for text in faces.values() for line in text.split("\n"))
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -28,6 +30,8 @@ from rag_audit.proofs.groth16 import ceremony as ceremonies
 from rag_audit.proofs.groth16.circuit import Circuit, compile_circuit, compiled_anew
 from rag_audit.proofs.groth16.instance import Instance, circuit_digest
 from rag_audit.proofs.groth16.toolchain import npm_packages
+from tests.docs.blocks import named_block
+from tests.interop.npx import pinned_npx
 
 pytestmark = pytest.mark.circuits
 
@@ -187,6 +191,31 @@ def test_two_parties_make_a_ceremony(place: Place) -> None:
         ["zkey", "verify", str(compile_circuit(CIRCUIT).r1cs), "p.ptau", str(used.zkey)], cwd=place.root
     )
     assert "ZKey Ok!" in out and "party 1" in out
+
+
+@pytest.mark.full
+def test_snarkjs_s_commands_of_the_page(place: Place) -> None:
+    """docs/interop.md, as it stands there, of this circuit's key and of another's constraints."""
+    shutil.copy(ceremony(place), place.path("final.zkey"))
+    place.path("p.ptau").rename(place.path("final.ptau"))
+    commands = pinned_npx(place.path("bin"))
+
+    def read(circuit: Powers) -> subprocess.CompletedProcess[str]:
+        shutil.copy(compile_circuit(circuit).r1cs, place.path("circuit.r1cs"))
+        return subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", named_block("interop.md", "zkey")], cwd=place.root, text=True,
+            env={**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}, capture_output=True,
+            check=False, timeout=600,
+        )  # fmt: skip
+
+    refused = read(OTHER)
+    exported = place.path("verification_key.json")
+    assert refused.returncode and "ZKey Ok!" not in refused.stdout and not exported.exists()
+    done = read(CIRCUIT)
+    assert done.returncode == 0 and "ZKey Ok!" in done.stdout and "party 1" in done.stdout, done.stdout
+    told = place.ok("verify", place.path("final.zkey"), *place.policy, "--ptau", place.path("final.ptau"))
+    assert told["verification_key"]["sha256"] == hashlib.sha256(exported.read_bytes()).hexdigest()
+    assert told["r1cs"]["sha256"] == hashlib.sha256(place.path("circuit.r1cs").read_bytes()).hexdigest()
 
 
 def test_by_turns_with_snarkjs(place: Place) -> None:

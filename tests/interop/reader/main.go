@@ -4,10 +4,12 @@
 //	reader tiles FOLDER ORIGIN LOG-VKEY                           prints the size and the SHA-256 of all entries in order
 //	reader checkpoint FILE ORIGIN LOG-VKEY WITNESS-VKEY..         prints the size and who of the named signed
 //	reader grown OLD-CHECKPOINT FOLDER ORIGIN LOG-VKEY            prints both sizes, if the folder's log extends the old one
+//	reader consistent OLD-CHECKPOINT CHECKPOINT ORIGIN LOG-VKEY HASH..  the same by a proof that others made, in base64
 package main
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -25,7 +27,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		log.Fatal("reader tlog-proof | tiles | checkpoint | grown ..")
+		log.Fatal("reader tlog-proof | tiles | checkpoint | grown | consistent ..")
 	}
 	var err error
 	switch arguments := os.Args[2:]; {
@@ -37,6 +39,8 @@ func main() {
 		err = readCheckpoint(arguments[0], arguments[1], arguments[2], arguments[3:])
 	case os.Args[1] == "grown" && len(arguments) == 4:
 		err = readGrown(arguments[0], arguments[1], arguments[2], arguments[3])
+	case os.Args[1] == "consistent" && len(arguments) >= 4:
+		err = readConsistent(arguments[0], arguments[1], arguments[2], arguments[3], arguments[4:])
 	default:
 		err = errors.New("usage")
 	}
@@ -80,17 +84,29 @@ func readCheckpoint(file, origin, vkey string, witnesses []string) error {
 	return nil
 }
 
-// readGrown makes the consistency proof from the folder's tiles, as a client of the log would.
-func readGrown(file, root, origin, vkey string) error {
-	var heads [2]*f_log.Checkpoint
-	for i, path := range []string{file, filepath.Join(root, "checkpoint")} {
+// openBoth reads the checkpoints of an earlier and of a later tree.
+func openBoth(older, newer, origin, vkey string) (heads [2]*f_log.Checkpoint, err error) {
+	for i, path := range []string{older, newer} {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return err
+			return heads, err
 		}
 		if heads[i], _, err = open(text, origin, vkey, nil); err != nil {
-			return err
+			return heads, err
 		}
+	}
+	return heads, nil
+}
+
+func checkGrown(proof tlog.TreeProof, old, now *f_log.Checkpoint) error {
+	return tlog.CheckTree(proof, int64(now.Size), tlog.Hash(now.Hash), int64(old.Size), tlog.Hash(old.Hash))
+}
+
+// readGrown makes the consistency proof from the folder's tiles, as a client of the log would.
+func readGrown(file, root, origin, vkey string) error {
+	heads, err := openBoth(file, filepath.Join(root, "checkpoint"), origin, vkey)
+	if err != nil {
+		return err
 	}
 	old, now := heads[0], heads[1]
 	tree := tlog.Tree{N: int64(now.Size), Hash: tlog.Hash(now.Hash)}
@@ -98,10 +114,31 @@ func readGrown(file, root, origin, vkey string) error {
 	if err != nil {
 		return err
 	}
-	if err := tlog.CheckTree(proof, tree.N, tree.Hash, int64(old.Size), tlog.Hash(old.Hash)); err != nil {
+	if err := checkGrown(proof, old, now); err != nil {
 		return err
 	}
 	fmt.Println(old.Size, now.Size)
+	return nil
+}
+
+// readConsistent takes the consistency proof from the command line.
+func readConsistent(older, newer, origin, vkey string, hashes []string) error {
+	heads, err := openBoth(older, newer, origin, vkey)
+	if err != nil {
+		return err
+	}
+	proof := make(tlog.TreeProof, len(hashes))
+	for i, text := range hashes {
+		hash, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || len(hash) != len(proof[i]) {
+			return fmt.Errorf("not a hash in base64: %q", text)
+		}
+		proof[i] = tlog.Hash(hash)
+	}
+	if err := checkGrown(proof, heads[0], heads[1]); err != nil {
+		return err
+	}
+	fmt.Println(heads[0].Size, heads[1].Size)
 	return nil
 }
 
