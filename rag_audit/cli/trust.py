@@ -9,7 +9,6 @@ import click
 
 from rag_audit.cli.common import PATH, Group, emit, lines, say, verifier_key
 from rag_audit.cli.setup import checked_pins, dimension_option, ptau_digest_option, together_option
-from rag_audit.cli.verify import opening_entry
 from rag_audit.encoding.canonical import Json, digest_hex, read_json
 from rag_audit.encoding.durable import create_file
 from rag_audit.errors import SchemaError, SetupError, StoreError, brief
@@ -33,6 +32,7 @@ from rag_audit.proofs.scan import protocols_digest
 from rag_audit.proofs.scan.coalition import MAX_DIMENSION
 from rag_audit.relation.noise import table_digest
 from rag_audit.relation.scores import ScoreWindow
+from rag_audit.verify.drawing import opening_entry
 
 COUNT = re.compile(r"[0-9]{1,15}")
 REMARKS = {

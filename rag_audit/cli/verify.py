@@ -8,17 +8,11 @@ import click
 
 from rag_audit.cli.common import PATH, emit, json_option, patiently, say, signing_key
 from rag_audit.cli.reports import FORMATS, command_line, planned
-from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import SchemaError
-from rag_audit.formats.challenge import Challenge, sample_size
-from rag_audit.formats.records import Opening, log_origin, parse_entry
-from rag_audit.formats.trust import Trust, decimal
+from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
-from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
-from rag_audit.ledger.keys import VerifierKey
-from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import sign_note
+from rag_audit.verify.drawing import draw_challenge, number_drawn
 
 
 @click.command()
@@ -142,53 +136,8 @@ def verify(
 def challenge(window: Path, key: Path, trust: Path, out: Path, as_json: bool) -> None:
     """Draw the records to be proved, over the final checkpoint of WINDOW, and sign the draw."""
     trusted = Trust.load(trust)
-    require = trusted.require
     file = WindowFile.load(window)
-    head = _cosigned_head(trusted, file)
-    queries = sum(isinstance(e, dict) and e.get("type") == "query" for e in file.entries)
-    sample = None
-    if require.mode == "sampled":
-        beta, eta = decimal(require.beta), decimal(require.eta)
-        if beta is None or eta is None or not (0 < beta < 1 and 0 < eta < 1):
-            raise SchemaError("sampled mode needs beta and eta", field="trust.require", expected="both in (0, 1)",
-                              found=f"beta {beta}, eta {eta}")  # fmt: skip
-        sample = sample_size(beta, eta, queries)
     signer = signing_key(key)
-    drawn = Challenge.new(
-        signer, trusted.provider.origin, opening_entry(file).window, head.size, head.root, sample
-    )
+    drawn = draw_challenge(file, trusted, signer)
     replace_file(out, str(sign_note(drawn.text(), signer)).encode())
-    emit({"challenge": str(out), "records": queries if sample is None else sample}, as_json)
-
-
-def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
-    """The final checkpoint, if it can no longer change; otherwise a provider could try again after a draw over it.
-
-    :raises SignatureError: the provider did not sign the checkpoint, or the quorum is not complete
-    :raises SchemaError: the entries are not the ones under the checkpoint
-    """
-    signed = open_checkpoint(
-        file.final_checkpoint,
-        origin=log_origin(trusted.provider.origin, opening_entry(file).window),
-        log_key=VerifierKey.parse(trusted.provider.vkey, field="trust.provider.vkey"),
-        witnesses=[VerifierKey.parse(w.vkey, field=f"trust.witness.{w.name}") for w in trusted.witness],
-        field="final_checkpoint",
-    )
-    signed.quorum_time(trusted.quorum)
-    head, tree = signed.checkpoint, HashTree(leaf_hash(jcs(entry)) for entry in file.entries)
-    if (tree.size, tree.root()) != (head.size, head.root):
-        raise SchemaError(
-            "the entries are not the ones under the final checkpoint",
-            field="entries",
-            expected=f"{head.size} entries, root {head.root.hex()}",
-            found=f"{tree.size} entries, root {tree.root().hex()}",
-        )
-    return head
-
-
-def opening_entry(file: WindowFile) -> Opening:
-    """The window's opening, entry 0 of its ledger."""
-    entry = parse_entry(file.entries[0] if file.entries else None, field="entries[0]")
-    if not isinstance(entry, Opening):
-        raise SchemaError("entry 0 is not an opening", field="entries[0].type", found=entry.type)
-    return entry
+    emit({"challenge": str(out), "records": number_drawn(drawn, file)}, as_json)

@@ -1,0 +1,75 @@
+"""A verifier's draw of the records that must be proved, over a window file's final checkpoint."""
+
+from __future__ import annotations
+
+from rag_audit.encoding.canonical import jcs
+from rag_audit.errors import SchemaError
+from rag_audit.formats.challenge import Challenge, sample_size
+from rag_audit.formats.records import Opening, log_origin, parse_entry
+from rag_audit.formats.trust import Trust, decimal
+from rag_audit.formats.windowfile import WindowFile
+from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
+from rag_audit.ledger.keys import SigningKey, VerifierKey
+from rag_audit.ledger.merkle import HashTree, leaf_hash
+
+
+def draw_challenge(file: WindowFile, trusted: Trust, signer: SigningKey) -> Challenge:
+    """The challenge by a verifier's key, of as many records as its trust file asks for.
+
+    :raises SignatureError: the provider did not sign the final checkpoint, or the quorum is not complete
+    :raises SchemaError: the entries are not the ones under the checkpoint, or beta or eta is missing
+    """
+    require = trusted.require
+    head = _cosigned_head(trusted, file)
+    sample = None
+    if require.mode == "sampled":
+        beta, eta = decimal(require.beta), decimal(require.eta)
+        if beta is None or eta is None or not (0 < beta < 1 and 0 < eta < 1):
+            raise SchemaError("sampled mode needs beta and eta", field="trust.require", expected="both in (0, 1)",
+                              found=f"beta {beta}, eta {eta}")  # fmt: skip
+        sample = sample_size(beta, eta, _queries(file))
+    return Challenge.new(
+        signer, trusted.provider.origin, opening_entry(file).window, head.size, head.root, sample
+    )
+
+
+def number_drawn(drawn: Challenge, file: WindowFile) -> int:
+    """How many records a challenge draws."""
+    return _queries(file) if drawn.sample is None else drawn.sample
+
+
+def _queries(file: WindowFile) -> int:
+    return sum(isinstance(e, dict) and e.get("type") == "query" for e in file.entries)
+
+
+def _cosigned_head(trusted: Trust, file: WindowFile) -> Checkpoint:
+    """The final checkpoint, if it can no longer change; otherwise a provider could try again after a draw over it.
+
+    :raises SignatureError: the provider did not sign the checkpoint, or the quorum is not complete
+    :raises SchemaError: the entries are not the ones under the checkpoint
+    """
+    signed = open_checkpoint(
+        file.final_checkpoint,
+        origin=log_origin(trusted.provider.origin, opening_entry(file).window),
+        log_key=VerifierKey.parse(trusted.provider.vkey, field="trust.provider.vkey"),
+        witnesses=[VerifierKey.parse(w.vkey, field=f"trust.witness.{w.name}") for w in trusted.witness],
+        field="final_checkpoint",
+    )
+    signed.quorum_time(trusted.quorum)
+    head, tree = signed.checkpoint, HashTree(leaf_hash(jcs(entry)) for entry in file.entries)
+    if (tree.size, tree.root()) != (head.size, head.root):
+        raise SchemaError(
+            "the entries are not the ones under the final checkpoint",
+            field="entries",
+            expected=f"{head.size} entries, root {head.root.hex()}",
+            found=f"{tree.size} entries, root {tree.root().hex()}",
+        )
+    return head
+
+
+def opening_entry(file: WindowFile) -> Opening:
+    """The window's opening, entry 0 of its ledger."""
+    entry = parse_entry(file.entries[0] if file.entries else None, field="entries[0]")
+    if not isinstance(entry, Opening):
+        raise SchemaError("entry 0 is not an opening", field="entries[0].type", found=entry.type)
+    return entry
