@@ -34,8 +34,9 @@ from rag_audit.formats.records import (
     TenantEntry,
 )
 from rag_audit.formats.requests import Answer, Refusal, SignedRequest
+from rag_audit.formats.tiles import Tile
 from rag_audit.formats.trust import Trust
-from rag_audit.formats.windowfile import WindowFile
+from rag_audit.formats.windowfile import TiledParts, WindowFile
 from rag_audit.verify.report.model import Report
 
 HERE = Path(__file__).resolve().parent
@@ -63,8 +64,10 @@ MODELS: dict[str, type[Model]] = {
     "request": SignedRequest,
     "roster-line": RosterEntry,
     "tenant": TenantEntry,
+    "tile": Tile,
     "trust": Trust,
     "window": WindowFile,
+    "window-tiles": TiledParts,
 }
 
 

@@ -145,6 +145,22 @@ class SizeError(RagAuditError):
     """An input is larger than the stated limit of its format."""
 
 
+class MissingTile(RagAuditError):
+    """A tile that a window file names is not there."""
+
+
+class AlteredTile(RagAuditError):
+    """A tile's content is not that of its name, which is its digest."""
+
+
+class ReorderedTile(RagAuditError):
+    """A tile stands in the place of another one of its window."""
+
+
+class ForeignTile(RagAuditError):
+    """A tile is of another window."""
+
+
 class PolicyError(RagAuditError):
     """A policy is not well-formed (docs/protocol.md, "Policy")."""
 

@@ -1,25 +1,50 @@
 """window.json, the file that a verifier gets (docs/protocol.md, "window.json").
 
-One self-contained file, or a directory whose large parts are siblings named by their SHA-256.
+One self-contained file, or a directory whose large parts are siblings named by their SHA-256. Of a window above a
+stated size entries and proofs are in tiles (`tiles`), and proofs are read as they are asked for.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from rag_audit.encoding.canonical import MAX_VALUES, Json, count_values, jcs, parse_json, read_bytes, sha256
+from rag_audit.encoding.canonical import (
+    MAX_VALUES,
+    Json,
+    count_values,
+    digest_hex,
+    jcs,
+    parse_json,
+    read_bytes,
+    sha256,
+)
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import EncodingError, SchemaError, SizeError, VersionError
 from rag_audit.formats.models import Hex32, Model
+from rag_audit.formats.tiles import (
+    FOLDER,
+    EntryTile,
+    EntryTiles,
+    ProofTile,
+    ProofTiles,
+    TiledProofs,
+    read_entries,
+    write_entries,
+    write_proofs,
+)
 from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.note import parse_note
 
 MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=1"
+TILED_MEDIA_TYPE = "application/vnd.rag-audit.window+json;version=2"
+TILED_BYTES = 256 << 20
+"""A window is written in tiles once its entries and proofs have more bytes than this."""
 MAX_WINDOW_BYTES = 256 << 20
 MAX_SIBLINGS_BYTES = 1 << 30
 """The most bytes of all siblings together; one that several parts name counts for each."""
@@ -45,8 +70,8 @@ class WindowFile(Model):
     tenants: list[Json]
     verification_keys: dict[Hex32, Json]
     """verification keys by circuit digest; only a key whose digest trust.toml pins is used"""
-    proofs: dict[str, Json]
-    """proofs by the record's seq"""
+    proofs: Mapping[str, Json]
+    """proofs by the record's seq; of a window in tiles they are read as they are asked for"""
     challenges: list[str]
     certificate: Json
 
@@ -70,17 +95,38 @@ class WindowFile(Model):
         value = parse_json(data, source=path.name)
         if not isinstance(value, dict):
             raise SchemaError("the file is not a window file", field=path.name, expected="a JSON object")
-        if value.get("mediaType") != MEDIA_TYPE:
+        if value.get("mediaType") not in (MEDIA_TYPE, TILED_MEDIA_TYPE):
             raise VersionError(
                 "the window file's format is unknown",
                 field=f"{path.name}.mediaType",
-                expected=MEDIA_TYPE,
+                expected=f"{MEDIA_TYPE} or {TILED_MEDIA_TYPE}",
                 found=value.get("mediaType"),
             )
         siblings = {name: name[:64] for _, name in _named_siblings(value, path)}
         # Reading weighs the siblings first: nothing is hashed of a window that is refused for its size.
         value.update(_read_siblings(path, value))
-        return cls.parse(value, field=path.name), {path.name: sha256(data).hex()} | siblings
+        digests = {path.name: sha256(data).hex()} | siblings
+        if value["mediaType"] == MEDIA_TYPE:
+            return cls.parse(value, field=path.name), digests
+        return cls._of_tiles(value, path), digests
+
+    @classmethod
+    def _of_tiles(cls, value: dict[str, Json], path: Path) -> WindowFile:
+        """The window file whose entries and proofs are in tiles."""
+        own = {name: value.pop(name) for name in TiledParts.model_fields if name in value}
+        if not isinstance(own.get("entries"), dict):
+            raise VersionError("a window file of version 2 has its entries in tiles", field=f"{path.name}.mediaType",
+                               expected=MEDIA_TYPE, found=TILED_MEDIA_TYPE)  # fmt: skip
+        head = TiledParts.parse(own, field=path.name)
+        folder = path.parent / FOLDER
+        proofs = TiledProofs(head.proofs, folder, head.opening)
+        proofs.require()
+        entries = read_entries(head.entries, folder, head.opening)
+        if not entries or digest_hex(entries[0]) != head.opening:
+            raise SchemaError("the window's opening is not entry 0", field=f"{path.name}.opening",
+                              expected=head.opening, found=digest_hex(entries[0]) if entries else None)  # fmt: skip
+        file = cls.parse({**value, "entries": entries, "proofs": {}}, field=path.name)
+        return file.model_copy(update={"proofs": proofs})
 
     def final_head(self) -> Checkpoint:
         """The content of the final checkpoint, whose signatures are verified elsewhere.
@@ -90,21 +136,68 @@ class WindowFile(Model):
         note = parse_note(self.final_checkpoint, field="final_checkpoint")
         return Checkpoint.parse(note.text, field="final_checkpoint")
 
+    def dump(self) -> dict[str, Json]:
+        """The JSON value of the first form, with all proofs."""
+        value: dict[str, Json] = {
+            **self.model_copy(update={"proofs": {}}).model_dump(),
+            "proofs": dict(self.proofs),
+        }
+        return value
+
     def save(self, path: Path) -> None:
         """Write the file atomically, so that a reader sees either the old file or the new one.
 
-        :raises SizeError: `load` would refuse what is to be written; nothing is written then
+        :raises SizeError: `load` would refuse what is to be written; no file names what is written by then
         """
-        value = self.dump()
+        small = self._small()
+        value = (self if small else self.model_copy(update={"entries": [], "proofs": {}})).dump()
+        value["mediaType"] = MEDIA_TYPE if small else TILED_MEDIA_TYPE
         large = {key: data for key, part in value.items() if isinstance(part, list | dict)
                  and len(data := jcs(part)) > INLINE_BYTES}  # fmt: skip
         _limit(sum(map(len, large.values())), MAX_SIBLINGS_BYTES, "bytes", path, hint=_TOO_LARGE)
         _limit(sum(map(count_values, large.values())), MAX_VALUES, "JSON values", path, hint=_TOO_LARGE)
+        if not small:
+            value |= self._tiles(path.parent / FOLDER).dump()
         for key, data in large.items():
             name = f"{sha256(data).hex()}.json"
             replace_file(path.parent / name, data)
             value[key] = {"sibling": name}
         replace_file(path, jcs(value) + b"\n")
+
+    def _small(self) -> bool:
+        """Whether entries and proofs are small enough for one file. Of a large window little more is read than that."""
+        size = 0
+        for part in chain(self.entries, self.proofs.values()):
+            size += len(jcs(part))
+            if size > TILED_BYTES:
+                return False
+        return True
+
+    def _tiles(self, folder: Path) -> TiledParts:
+        """Write the tiles. The proofs are in the order in which a verifier asks for them, by tenant, whatever the order
+        of the records."""
+        opening = digest_hex(self.entries[0])
+
+        def of(seq: int) -> tuple[str, int]:
+            entry = self.entries[seq] if seq < len(self.entries) else None
+            tenant = entry.get("tenant") if isinstance(entry, dict) else None
+            return str(tenant), seq
+
+        order = sorted(map(int, self.proofs), key=of)
+        return TiledParts(
+            opening=opening,
+            entries=write_entries(self.entries, folder, opening),
+            proofs=write_proofs(self.proofs, order, folder, opening),
+        )
+
+
+class TiledParts(Model):
+    """What window.json has in place of entries and proofs, where they are in tiles."""
+
+    opening: Hex32
+    """SHA-256 over entry 0, which every tile names"""
+    entries: EntryTiles
+    proofs: ProofTiles
 
 
 def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
@@ -133,13 +226,24 @@ def _read_siblings(path: Path, value: dict[str, Json]) -> dict[str, Json]:
 
 
 def stray_siblings(path: Path) -> list[Path]:
-    """The files beside a window file that have a sibling's name and are not named by it.
+    """The files beside a window file, and in its folder of tiles, that have a sibling's name and are not named by it.
 
     :raises EncodingError: the window file cannot be read
     """
     value = parse_json(read_bytes(path, max_bytes=MAX_WINDOW_BYTES), source=path.name)
-    named = {name for _, name in _named_siblings(value, path)} if isinstance(value, dict) else set()
-    return sorted(p for p in path.parent.iterdir() if _SIBLING.match(p.name) and p.name not in named)
+    named = (
+        {path.parent / name for _, name in _named_siblings(value, path)} if isinstance(value, dict) else set()
+    )
+    folder = path.parent / FOLDER
+    if isinstance(value, dict) and value.get("mediaType") == TILED_MEDIA_TYPE:
+        value.update(_read_siblings(path, value))
+        parts = TiledParts.parse(
+            {n: value[n] for n in TiledParts.model_fields if n in value}, field=path.name
+        )
+        tiles: list[EntryTile | ProofTile] = [*parts.entries.tiles, *parts.proofs.tiles]
+        named |= {folder / f"{tile.sha256}.json" for tile in tiles}
+    beside = [*path.parent.iterdir(), *(folder.iterdir() if folder.is_dir() else ())]
+    return sorted(p for p in beside if _SIBLING.match(p.name) and p not in named)
 
 
 def _named_siblings(value: Mapping[str, Json], path: Path) -> list[tuple[str, str]]:

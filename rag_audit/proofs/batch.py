@@ -42,6 +42,21 @@ class Lazy(Sequence[T], Generic[T]):
         return self.make(places)
 
 
+def readable(items: Sequence[T], kept: Callable[[T], Item]) -> tuple[dict[int, Item], Refusals]:
+    """What is kept of each item that can be read, by its number, and the errors of the others.
+
+    :param kept: takes from an item what is needed of it later
+    """
+    read: dict[int, Item] = {}
+    bad: Refusals = {}
+    for i in range(len(items)):
+        try:
+            read[i] = kept(items[i])
+        except RagAuditError as exc:
+            bad[i] = exc
+    return read, bad
+
+
 class NativeBatch(Protocol[Item]):
     """A batch in the native core: a sum of equations that grows chunk by chunk and keeps no proof."""
 

@@ -228,6 +228,7 @@ class SharedProofs(Protocol[Key, SharedProof]):
         """The reasons why proofs do not hold for the records that carry them, by index. A record that spoils a proof is
         refused as false, the other records of that proof as undecided.
 
+        :param proofs: proofs that are read as they are needed; an error (`RagAuditError`) on reading is the outcome
         :param own: the statement of each proof's record
         :param every: the statements of all the tenant's records, which the proofs name by digest
         """

@@ -36,6 +36,7 @@ FILES: tuple[tuple[str, str, str], ...] = (
     (r"opening\.json", _JSON, ALWAYS),
     (r"window\.json", _JSON, ALWAYS),
     (r"[0-9a-f]{64}\.json", _JSON, FOREVER),
+    (r"tiles/[0-9a-f]{64}\.json", _JSON, FOREVER),
     (r"checkpoint-[1-9][0-9]{0,15}\.txt", _TEXT, ALWAYS),
     (r"notes/[A-Za-z0-9][A-Za-z0-9._@:+-]{0,200}\.txt", _TEXT, ALWAYS),
     (r"challenges/[0-9a-f]{64}\.txt", _TEXT, FOREVER),

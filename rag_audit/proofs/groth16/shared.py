@@ -11,6 +11,7 @@ from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError
 from rag_audit.formats.constants import Constants
 from rag_audit.formats.statements import ListingStatement, ManyStatement, PublicValues, Statement
+from rag_audit.proofs.batch import readable
 from rag_audit.proofs.groth16.coins import ListingInstance, SampledInstance
 from rag_audit.proofs.groth16.instance import RetrieveInstance, RetrieveManyInstance
 from rag_audit.proofs.groth16.job import ProofJob, parse_key, refusals
@@ -133,9 +134,10 @@ class Shared:
         pairing check takes.
         """
         known = {record_digest(statement): statement for statement in every}
-        carried = {(record_digest(statement), proof) for proof, statement in zip(proofs, own, strict=True)}
+        read, bad = readable(proofs, lambda proof: proof)
+        carried = {(record_digest(own[number]), proof) for number, proof in read.items()}
         # A proof is in the file once for each of its records, and is checked only once.
-        whole = [p for p in dict.fromkeys(proofs) if all(digest in known for digest in p.records)]
+        whole = [p for p in dict.fromkeys(read.values()) if all(digest in known for digest in p.records)]
         reasons: dict[ManyProof, RagAuditError] = {}
         if isinstance(self.instance, ListingInstance):
             after = Counter(cast(ListingStatement, statement).held_after for statement in every)
@@ -160,10 +162,9 @@ class Shared:
                 reasons[proof] = InvalidProof(exc.message, field=exc.field)
         wrong = refusals(key, [p.proof for p in checked], stated, engine=engine) if checked else {}
         reasons |= {checked[i]: reason for i, reason in wrong.items()}
-        bad: dict[int, RagAuditError] = {}
         whole_set = set(whole)
-        for number, (proof, statement) in enumerate(zip(proofs, own, strict=True)):
-            if record_digest(statement) not in proof.records:
+        for number, proof in read.items():
+            if record_digest(own[number]) not in proof.records:
                 bad[number] = InvalidProof("the proof is for other records")
             elif proof in reasons:
                 bad[number] = reasons[proof]

@@ -15,7 +15,7 @@ from rag_audit import _native
 from rag_audit.encoding.canonical import Json, parse_base64, parse_hex, sha256
 from rag_audit.errors import InvalidProof, RagAuditError, SchemaError, SetupError, WitnessError
 from rag_audit.formats.statements import PublicValues, Statement
-from rag_audit.proofs.batch import in_chunks
+from rag_audit.proofs.batch import in_chunks, readable
 from rag_audit.proofs.interface import MOST_TOGETHER, OpenedKey, Pins, RecordJob
 from rag_audit.proofs.scan import memory
 from rag_audit.proofs.scan.embed import EmbedKey
@@ -236,33 +236,41 @@ class Together:
         assert isinstance(key, ScanKey)
         statements = cast("Sequence[Statement]", every)
         known = {record_digest(statement): statement for statement in statements}
-        carried = {proof.digest: proof for proof in proofs if proof.parts is not None}
-        whole = [p for p in carried.values() if all(digest in known for digest in p.records)]
+        # A proof is long: it is read once for what it names, and again when its turn comes.
+        places: dict[bytes, int] = {}
+        same: dict[tuple[bytes, ...], tuple[bytes, ...]] = {}
+        read, bad = readable(
+            proofs, lambda p: (same.setdefault(p.records, p.records), p.digest, p.parts is not None)
+        )
+        for number, (_, digest, carries) in read.items():
+            if carries:
+                places[digest] = number
+        whole = [n for n in places.values() if all(digest in known for digest in read[n][0])]
 
         def group(i: int) -> tuple[list[bytes], bytes, bytes]:
-            records = [known[digest] for digest in whole[i].records]
+            proof = proofs[whole[i]]
+            records = [known[digest] for digest in proof.records]
             other = next((r for r in records if r.c_idx != key.c_idx), None)
             if other is not None:
                 raise InvalidProof(
                     "the index is of another record", field="c_idx", expected=other.c_idx, found=key.c_idx
                 )
-            certificate, proof = whole[i].parts or (b"", b"")
-            return [record.encode(RECORD) for record in records], certificate, proof
+            certificate, parts = proof.parts or (b"", b"")
+            return [record.encode(RECORD) for record in records], certificate, parts
 
         batch = _native.ScanTogetherBatch(key.index, key.parameters)
         wrong = in_chunks(batch, len(whole), group, refused)
-        reasons = {whole[i].digest: reason for i, reason in wrong.items()}
-        bad: dict[int, RagAuditError] = {}
-        for number, (proof, statement) in enumerate(zip(proofs, own, strict=True)):
-            found = carried.get(proof.digest)
-            if record_digest(cast(Statement, statement)) not in proof.records:
+        reasons = {read[whole[i]][1]: reason for i, reason in wrong.items()}
+        for number, (records, digest, _) in read.items():
+            found = places.get(digest)
+            if record_digest(cast(Statement, own[number])) not in records:
                 bad[number] = InvalidProof("the proof is for other records")
             elif found is None:
                 bad[number] = SchemaError("no record carries the proof that this one names")
-            elif found.records != proof.records:
+            elif read[found][0] != records:
                 bad[number] = InvalidProof("the proof is for other records than this one says")
-            elif proof.digest in reasons:
-                bad[number] = reasons[proof.digest]
-            elif not all(digest in known for digest in proof.records):
+            elif digest in reasons:
+                bad[number] = reasons[digest]
+            elif not all(digest in known for digest in records):
                 bad[number] = SchemaError("the proof is also for a record that the ledger does not have")
         return bad

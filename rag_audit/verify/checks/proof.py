@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
+from typing import Any
 
-from rag_audit.encoding.canonical import Json, digest_hex
+from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import ExitCode, RagAuditError, SetupError
 from rag_audit.formats.constants import STATEMENTS
 from rag_audit.formats.publics import KeptCommitment, TenantPublic, record_public, tenant_public
@@ -18,23 +19,27 @@ from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks import samples
 from rag_audit.verify.checks.challenge import required_records
 
+Given = Mapping[int, Mapping[str, int]]
+"""The statements that a record's proofs in the file are of, by its seq, and for how many records each proof is."""
+
 
 def check(case: Case) -> None:
-    """Run the group."""
+    """Run the group. The proofs are gone through once for what they are of, and again where they are verified: those of
+    a large window do not fit into memory."""
     case.figures["proofs"] = "none"
     asked = required_records(case)
-    proofs = {q.seq: _proofs_of(case, q) for q in case.queries}
+    given, unknown, unpinned = _given(case)
     if asked is not None:
         case.tallies["asked"] = len(asked)
-        _present(case, asked, proofs)
-    strangers = _strangers(case, proofs)
+        _present(case, asked, given)
+    strangers = unknown + _strangers(case, given)
     case.record("proof.records", Status.UNDECIDED if strangers else Status.PASS,
                 "proofs of query records only, for their tenants' statements",
                 strangers[:3] or "each has its record")  # fmt: skip
-    _eager(case)
+    _eager(case, unpinned)
     _chains(case)
     kept = samples.check(case)
-    valid = _valid(case, proofs, kept)
+    valid = _valid(case, given, kept)
     proved = [q for q in case.queries if (q.seq, "retrieve") in valid]
     tenants = {q.tenant for q in proved}
     systems = {p.system for p in case.policy.tenants if p.tenant in tenants}
@@ -44,13 +49,42 @@ def check(case: Case) -> None:
         _a1(case, asked, valid)
 
 
-def _present(case: Case, asked: Set[int], proofs: Mapping[int, Mapping[str, Json]]) -> None:
+def _given(case: Case) -> tuple[Given, list[str], list[int]]:
+    """What the file has proofs of; what else it has under the name of proofs; and the records whose proofs are others
+    than those that the record names."""
+    records = {str(q.seq): q for q in case.queries}
+    samples_ = {str(e.seq) for e in case.kept.values()}
+    given: dict[int, Mapping[str, int]] = {}
+    same: dict[tuple[tuple[str, int], ...], Mapping[str, int]] = {}
+    unknown, unpinned = [], []
+    for seq, value in case.file.proofs.items():
+        record = records.get(seq)
+        if record is None:
+            if seq not in samples_:
+                unknown.append(seq)
+            continue
+        if record.proof is not None and digest_hex(value) != record.proof:
+            unpinned.append(record.seq)
+        if isinstance(value, dict):
+            system = _system(case, record.tenant)
+            found = tuple((n, 1 if system is None else system.places(n, p)) for n, p in value.items())
+            given[record.seq] = same.setdefault(found, dict(found))
+    return given, sorted(unknown), sorted(unpinned)
+
+
+def _system(case: Case, tenant: str) -> ProofSystem[Any] | None:
+    """The proof system of a tenant, or None where this release knows neither."""
+    part = case.policy.tenant(tenant)
+    return None if part is None or part.system not in SYSTEMS else proof_system(part.system)
+
+
+def _present(case: Case, asked: Set[int], given: Given) -> None:
     missing = [
         (q.seq, name)
         for q in case.queries
         if q.seq in asked
         for name in _statements(case, q.tenant)
-        if name not in proofs[q.seq]
+        if name not in given.get(q.seq, ())
     ]
     short = {seq for seq, _ in missing}
     case.record(
@@ -81,21 +115,13 @@ def _statements(case: Case, tenant: str) -> list[str]:
     return [name for name in STATEMENTS if part is None or name in part.circuits]
 
 
-def _proofs_of(case: Case, record: QueryRecord) -> dict[str, Json]:
-    value = case.file.proofs.get(str(record.seq))
-    return value if isinstance(value, dict) else {}
-
-
-def _strangers(case: Case, proofs: Mapping[int, Mapping[str, Json]]) -> list[str]:
-    """The proofs that belong to no record, or to no statement of its tenant."""
-    tenants = {str(q.seq): q.tenant for q in case.queries}
-    samples_ = {str(e.seq) for e in case.kept.values()}
-    unknown = [seq for seq in sorted(case.file.proofs) if seq not in tenants and seq not in samples_]
-    return unknown + [
-        f"{seq}.{name}"
-        for seq, made in proofs.items()
-        for name in made
-        if name not in _statements(case, tenants[str(seq)])
+def _strangers(case: Case, given: Given) -> list[str]:
+    """The proofs of what is no statement of their record's tenant."""
+    return [
+        f"{q.seq}.{name}"
+        for q in case.queries
+        for name in given.get(q.seq, ())
+        if name not in _statements(case, q.tenant)
     ]
 
 
@@ -125,30 +151,22 @@ def known_manifest(case: Case) -> bool:
     return manifest_digest(part) == pin
 
 
-def _eager(case: Case) -> None:
-    pinned = [q for q in case.queries if q.proof is not None]
-    wrong = [
-        q.seq
-        for q in pinned
-        if str(q.seq) in case.file.proofs and digest_hex(case.file.proofs[str(q.seq)]) != q.proof
-    ]
+def _eager(case: Case, wrong: Sequence[int]) -> None:
+    pinned = sum(q.proof is not None for q in case.queries)
     case.report("proof.pinned", not wrong, "eager proofs are the ones that their records name",
-                f"record {wrong[0]} names other proofs" if wrong else f"{len(pinned)} eager")  # fmt: skip
+                f"record {wrong[0]} names other proofs" if wrong else f"{pinned} eager")  # fmt: skip
 
 
-def _valid(
-    case: Case, proofs: Mapping[int, Mapping[str, Json]], kept: Mapping[str, KeptCommitment | None]
-) -> set[tuple[int, str]]:
+def _valid(case: Case, given: Given, kept: Mapping[str, KeptCommitment | None]) -> set[tuple[int, str]]:
     """Verify every proof in the file by tenant and statement, and return the valid ones.
 
     :param kept: the accepted samples by tenant; None where there is none, about which no record is proved
     """
     groups: dict[str, list[QueryRecord]] = defaultdict(list)
     for record in case.queries:
-        if not proofs[record.seq]:
+        if not given.get(record.seq):
             continue
-        part = case.policy.tenant(record.tenant)
-        if part is None or part.system not in SYSTEMS or record.tenant not in case.tenants:
+        if _system(case, record.tenant) is None or record.tenant not in case.tenants:
             case.record("proof.system", Status.UNDECIDED, ", ".join(SYSTEMS), "unknown tenant or proof system",
                         f"record {record.seq}")  # fmt: skip
             continue
@@ -156,7 +174,7 @@ def _valid(
     valid: set[tuple[int, str]] = set()
     for tenant, members in sorted(groups.items()):
         for name in _statements(case, tenant):
-            proved = [(r, proofs[r.seq][name]) for r in members if name in proofs[r.seq]]
+            proved = [(r, given[r.seq][name]) for r in members if name in given[r.seq]]
             if proved:
                 valid |= {(seq, name) for seq in _verify(case, tenant, name, proved, kept)}
     return valid
@@ -166,10 +184,13 @@ def _verify(
     case: Case,
     tenant: str,
     name: str,
-    proved: Sequence[tuple[QueryRecord, Json]],
+    proved: Sequence[tuple[QueryRecord, int]],
     kept: Mapping[str, KeptCommitment | None],
 ) -> set[int]:
-    """Verify one statement's proofs of one tenant, and return the records whose proof is valid."""
+    """Verify one statement's proofs of one tenant, and return the records whose proof is valid.
+
+    :param proved: the records, each with the number of records that its proof is for
+    """
     prefix = "proof" if name == "retrieve" else f"proof.{name}"
     part = case.policy.tenant(tenant)
     assert part is not None
@@ -182,9 +203,9 @@ def _verify(
         status = Status.PASS if named == circuit else Status.UNDECIDED
         if not case.record(f"{prefix}.circuit.{tenant}", status, circuit, named, "policy.tenants"):
             return set()
-        kinds: defaultdict[int, list[tuple[QueryRecord, Json]]] = defaultdict(list)
-        for record, value in proved:
-            kinds[system.places(name, value)].append((record, value))
+        kinds: defaultdict[int, list[QueryRecord]] = defaultdict(list)
+        for record, places in proved:
+            kinds[places].append(record)
         valid: set[int] = set()
         for places, members in sorted(kinds.items()):
             valid |= _verify_kind(case, prefix, system, public, name, places, members)
@@ -199,7 +220,7 @@ def _verify_kind(
     public: TenantPublic,
     name: str,
     places: int,
-    proved: Sequence[tuple[QueryRecord, Json]],
+    proved: Sequence[QueryRecord],
 ) -> set[int]:
     """`_verify` for the proofs under one key, which are all for one record or all for the same number of records."""
 
@@ -221,41 +242,36 @@ def _verify_kind(
         case.report(f"{prefix}.key.{tenant}", True, opened.digest, opened.digest)
         case.setups.add(opened.setup or "transparent")
         with case.guarding(f"{prefix}.valid.{tenant}"):
-            bad: Refusals
+            circuit = system.circuits(public.constants)[name]
+
+            def proof(i: int) -> Any:  # what the system parses, and it alone looks into
+                seq, field = str(proved[i].seq), f"proofs.{proved[i].seq}.{name}"
+                made = case.file.proofs[seq]
+                value = made[name] if isinstance(made, dict) else None
+                if shared is not None:
+                    return shared.parse_proof(value, field=field)
+                return system.parse_proof(value, circuit, field=field)
+
+            # Proofs and statements are made as they are needed, so that no more are held than are verified at a time.
+            proofs, bad = Lazy(len(proved), proof), Refusals()
             if shared is None:
-                circuit = system.circuits(public.constants)[name]
-
-                def proof(i: int) -> bytes:
-                    record, value = proved[i]
-                    return system.parse_proof(value, circuit, field=f"proofs.{record.seq}.{name}")
-
-                # Statements are made as they are needed, so that no more are held than are verified at a time.
-                proofs = Lazy(len(proved), proof)
-                statements = Lazy(len(proved), lambda i: stated(proved[i][0]))
+                statements = Lazy(len(proved), lambda i: stated(proved[i]))
                 bad = system.refusals(key, proofs, statements, engine=case.engine)
             else:
                 every = [stated(record) for record in case.queries if record.tenant == tenant]
-                bad, read = {}, {}
-                for i, (record, value) in enumerate(proved):
-                    try:
-                        read[i] = shared.parse_proof(value, field=f"proofs.{record.seq}.{name}")
-                    except RagAuditError as exc:
-                        bad[i] = exc
-                own = [stated(proved[i][0]) for i in read]
-                refused = shared.verify(key, list(read.values()), own, every, engine=case.engine)
-                bad.update((place, refused[n]) for n, place in enumerate(read) if n in refused)
+                bad = shared.verify(key, proofs, [stated(r) for r in proved], every, engine=case.engine)
             found, at, status = f"{len(proved)} valid", None, Status.PASS
             if bad:
                 first, reason = _refusal(bad)
                 found = f"{len(bad)} invalid: {reason.name}: {reason.message}" + (
                     f" ({reason.found})" if reason.found else ""
                 )
-                at = f"record {proved[first][0].seq}"
+                at = f"record {proved[first].seq}"
                 if reason.field is not None and reason.field.startswith("proofs."):
                     at += f", {reason.field}"
                 status = Status.FAIL if reason.exit_code is ExitCode.FAIL else Status.UNDECIDED
             case.record(f"{prefix}.valid.{tenant}", status, f"{len(proved)} valid proofs", found, at)
-            return {r.seq for i, (r, _) in enumerate(proved) if i not in bad}
+            return {r.seq for i, r in enumerate(proved) if i not in bad}
     return set()
 
 
