@@ -1,71 +1,138 @@
-"""Closing a run: everything that it has claimed is proved at once (docs/scan/closing.md)."""
+"""Closing a run: everything that it has claimed is proved at once (docs/scan/closing.md, index.md, together.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from rag_audit.proofs.reference.extensions import (
-    HALF,
-    Functional,
-    dot,
-    eq_table,
-    log2,
-    powers,
-)
-from rag_audit.proofs.reference.group import G, H, Point, Term, U
-from rag_audit.proofs.reference.session import MESSAGE_VALUES, Column, Expr, Session
-from rag_audit.proofs.reference.session import total as combined
+from rag_audit.errors import InvalidProof
+from rag_audit.proofs.reference.extensions import HALF, Functional, dot, eq_table, log2, powers
+from rag_audit.proofs.reference.group import G, H, Point, Q, Term, U
+from rag_audit.proofs.reference.index import Index, Link
+from rag_audit.proofs.reference.session import MESSAGE_VALUES, Column, Expr, Session, total
 from rag_audit.relation.field import MODULUS
 
 
-@dataclass
+@dataclass(frozen=True)
+class Table:
+    """A claim about a column under a combination of a published table's columns (docs/scan/embed.md)."""
+
+    index: Index
+    weights: Sequence[int]
+    column: Column
+    value: Expr
+
+
+@dataclass(frozen=True)
 class Opening:
-    """One vector that is opened at the end: what it is made of, at which point, to which single."""
+    """A vector that is opened at the end: what it is made of, its point, and the single that holds its value."""
 
+    terms: Sequence[Term]
     point: Sequence[int]
-    terms: list[Term] = field(default_factory=list)
-    value: Point = None
+    value: Point
 
 
-def close(session: Session) -> None:
+def close(session: Session, link: Link | None = None, table: Table | None = None) -> None:
     """Reads the end of a proof: the session then has all equations of the run."""
-    opening = _columns(session) if session.claims else None
+    openings = _columns(session, link, table) if session.claims else []
     factors = _products(session) if session.products else None
     _constraints(session)
     if factors is not None:
         _product(session, *factors)
-    if opening is not None:
+    for opening in openings:
         _open(session, opening)
     session.weight = session.challenge("equation weight")
     session.reader.end()
 
 
-def _columns(session: Session) -> Opening:
-    """Step 1: all column claims become one about one value at one point."""
-    gamma = powers(session.challenge("column claims"), len(session.claims))
-    groups: dict[Functional, dict[Column, int]] = {}
-    for power, (_, functional, pairs, _) in zip(gamma, session.claims, strict=True):
+def _columns(session: Session, link: Link | None, table: Table | None) -> list[Opening]:
+    """Steps 1 and 2: all column claims become one about one value at one point."""
+    gamma = powers(session.challenge("column claims"), len(session.claims) + 1)
+    groups: dict[Functional | None, dict[Column, int]] = {}
+    parts: list[tuple[int, Expr | int]] = []
+    for power, (_, functional, pairs, value) in zip(gamma, session.claims, strict=False):
+        parts.append((power, value))
         group = groups.setdefault(functional, {})
         for column, factor in pairs:
             group[column] = (group.get(column, 0) + power * factor) % MODULUS
-    claim = combined((power, value) for power, (_, _, _, value) in zip(gamma, session.claims, strict=True))
     variables = max([session.row_bits, *(c.variables for group in groups.values() for c in group)])
-    rho, claim = session.plain("column claims", variables, claim, 2)
+    if table:
+        parts.append((gamma[-1], table.value))
+        groups[None] = {table.column: gamma[-1]}
+        variables = max(variables, log2(table.index.capacity))
+    rho, claim = session.plain("column claims", variables, total(parts), 2)
     values = session.send("columns at the point", len(groups))
-    weights = [functional.at(rho) for functional in groups]
-    session.constraint("column claims", claim - combined(zip(weights, values, strict=True)))
-    delta = powers(session.challenge("column groups"), len(groups))
-    opened = session.single("opened value")
-    session.constraint("opened value", combined(zip(delta, values, strict=True)) - opened)
-    opening = Opening(rho[: session.row_bits], value=session.singles[-1])
-    heights = eq_table(rho[session.row_bits :])
-    for power, group in zip(delta, groups.values(), strict=True):
+    known = session.reader.scalar("table") if table else 0
+    weights = [functional.at(rho) if functional else known for functional in groups]
+    session.constraint("column claims", claim - total(zip(weights, values, strict=True)))
+    delta = powers(session.challenge("column groups"), len(groups) + 1)
+    factors: dict[Column, int] = {}
+    for power, group in zip(delta, groups.values(), strict=False):
         for column, factor in group.items():
-            opening.terms += [
-                (power * factor * heights[a] % MODULUS, point) for a, point in enumerate(column.rows)
-            ]
-    return opening
+            factors[column] = (factors.get(column, 0) + power * factor) % MODULUS
+    opened = total(zip(delta, values, strict=False)) + (delta[-1] * known if table else 0)
+    apart: list[Expr] = []
+    if link and link.several:
+        apart = session.send("columns apart", len(link.scores))
+        opened -= total((factors.pop(c), s) for c, s in zip(link.scores, apart, strict=True))
+    session.constraint("opened value", opened - session.single("opened value"))
+    value, low, high = session.singles[-1], rho[: session.row_bits], rho[session.row_bits :]
+    terms: list[Term] = [
+        (factor * height, point)
+        for column, factor in factors.items()
+        for height, point in zip(eq_table(high, len(column.rows)), column.rows, strict=True)
+    ]
+    if table:
+        terms += [(delta[-1] * k, point) for k, point in table.index.at(rho, table.weights)]
+    openings = [Opening(terms, low, value)]
+    if link and link.several:
+        openings.append(_linked(session, link, rho, apart))
+    elif link:
+        singles = [_point(session, value) for _, (value,) in link.claims]
+        scores = _link(session, link, rho, [(1, link.queries[0])], singles)
+        terms.append((factors[link.scores[0]], scores))
+    return openings
+
+
+def _point(session: Session, single: Expr) -> Point:
+    (place,) = single.terms
+    return session.singles[-1 - place]
+
+
+def _linked(session: Session, link: Link, rho: Sequence[int], apart: Sequence[Expr]) -> Opening:
+    """Several queries under powers of one challenge are as one."""
+    weights = powers(session.challenge("linked records"), len(link.queries))
+    singles = []
+    for parts in (apart, *(values for _, values in link.claims)):
+        single = session.single("linked value")
+        session.constraint("linked value", total(zip(weights, parts, strict=True)) - single)
+        singles.append(session.singles[-1])
+    value, *others = singles
+    query = list(zip(weights, link.queries, strict=True))
+    scores = _link(session, link, rho, query, others)
+    return Opening([(1, scores)], rho[: link.index.row_bits], value)
+
+
+def _link(
+    session: Session, link: Link, rho: Sequence[int], query: Sequence[Term], singles: Sequence[Point]
+) -> Point:
+    """One vector stands behind the query's commitment, the scores' row and the singles; the row's commitment."""
+    reader, d = session.reader, link.index.dimension
+    scores = reader.point("scores")
+    masks = [reader.point("link") for _ in range(len(singles) + 2)]
+    e = session.challenge("link")
+    x = [reader.scalar("link") for _ in range(d + 3 + len(singles))]
+    session.equations.append(
+        [(x[j], Q(j)) for j in range(d + 1)]
+        + [(x[d + 1], H), (-1, masks[0])]
+        + [(-e * k, point) for k, point in query]
+    )
+    components = link.index.at(rho, x[:d])
+    session.equations.append([*components, (x[d + 2], H), (-e, scores), (-1, masks[1])])
+    for i, ((weights, _), single) in enumerate(zip(link.claims, singles, strict=True)):
+        response = dot(weights, x[: d + 1])
+        session.equations.append([(response, U), (x[d + 3 + i], H), (-e, single), (-1, masks[2 + i])])
+    return scores
 
 
 def _products(session: Session) -> tuple[Point, Point, Point]:
@@ -74,7 +141,7 @@ def _products(session: Session) -> tuple[Point, Point, Point]:
     p, claim = session.reduce("products", tau, 0, 2)
     weights = eq_table(p, len(session.products))
     sides = zip(*session.products, strict=True)
-    left, right, out = (combined(zip(weights, side, strict=True)) for side in sides)
+    left, right, out = (total(zip(weights, side, strict=True)) for side in sides)
     singles = [session.single(label) for label in ("left factor", "right factor", "product")]
     session.constraint("left factor", left - singles[0])
     session.constraint("right factor", right - singles[1])
@@ -86,13 +153,12 @@ def _products(session: Session) -> tuple[Point, Point, Point]:
 def _constraints(session: Session) -> None:
     """Step 4: all constraints become one about the messages' values, and that is opened."""
     z = powers(session.challenge("constraints"), len(session.constraints))
-    whole: Expr = combined((power, expr) for power, (_, expr) in zip(z, session.constraints, strict=True))
+    whole = total((power, expr) for power, (_, expr) in zip(z, session.constraints, strict=True))
     places = {place: k for place, k in whole.terms.items() if place >= 0}
     held: list[Term] = [(-whole.constant, U)]
     held += [(-k, session.singles[-1 - place]) for place, k in whole.terms.items() if place < 0]
-    width = max(log2(len(session.messages)) + 4, 4)
     point: list[int] = []
-    for _ in range(width):
+    for _ in range(max(log2(len(session.messages)), 0) + 4):
         linear, square = (session.reader.point("constraint round") for _ in range(2))
         s = session.challenge("constraint round")
         held = [(k * HALF % MODULUS, x) for k, x in held] + [(s - HALF, linear), (s * s - HALF, square)]
@@ -139,7 +205,7 @@ def _open(session: Session, opening: Opening) -> None:
         left, right = reader.point("fold"), reader.point("fold")
         folds[i] = session.challenge("fold")
         if not folds[i]:
-            raise ArithmeticError("a fold's challenge is 0")  # one proof in 2^254, which is false
+            raise InvalidProof("a fold's challenge is 0", field="proof")  # one proof in 2^254
         terms += [(folds[i], left), (pow(folds[i], -1, MODULUS), right)]
     a = reader.scalar("inner product")
     scale = [1]

@@ -77,16 +77,12 @@ class Functional:
     """W(a; c_0, .., c_(s-1); m): entry s i + o weighs eq(a, i) c_o for i < m."""
 
     point: tuple[int, ...]
-    coefficients: tuple[int, ...] = (1,)
-    count: int = -1
-
-    @property
-    def rows(self) -> int:
-        return 1 << len(self.point) if self.count < 0 else self.count
+    coefficients: tuple[int, ...]
+    count: int
 
     def at(self, p: Sequence[int]) -> int:
         """The extension at p. i's bits are read from the lowest, with the carry of s i + o as state."""
-        stride, m = len(self.coefficients), self.rows
+        stride, m = len(self.coefficients), self.count
         states = {(o, False): c % MODULUS for o, c in enumerate(self.coefficients)}
         for j in range(max(len(self.point) + 1, len(p)) + stride.bit_length() + 1):
             after: dict[tuple[int, bool], int] = {}
@@ -104,7 +100,7 @@ class Functional:
         return sum(weight for (_, less), weight in states.items() if less) % MODULUS
 
 
-def evaluation(point: Sequence[int], count: int = -1) -> Functional:
+def evaluation(point: Sequence[int], count: int | None = None) -> Functional:
     """The evaluation at a point, of a column's first `count` entries."""
-    whole = count < 0 or count == 1 << len(point)
-    return Functional(tuple(point), (1,), -1 if whole else count)
+    whole = 1 << len(point)
+    return Functional(tuple(point), (1,), whole if count is None else count)

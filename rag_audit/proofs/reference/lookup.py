@@ -34,7 +34,21 @@ class Known:
     at: Callable[[Sequence[int], int], Expr | int]
 
 
-Entry = Columns | Known
+@dataclass(frozen=True)
+class Sent:
+    """What a prover sends for it in its turn."""
+
+    send: Callable[[Session, Sequence[int], int], Expr]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a prover sends for it at the point, before the last challenge; it is noted for the link."""
+
+    note: Callable[[Sequence[int], int, Expr], None]
+
+
+Entry = Columns | Known | Sent | Asked
 
 
 def column(*columns: Column) -> Columns:
@@ -122,6 +136,8 @@ def _leaves(
     alpha: int,
     beta: int,
 ) -> None:
+    count = sum(isinstance(entry, Asked) for segment in segments for entry in segment.entries)
+    asked = iter(session.send("query lookups", count))
     kappa = session.challenge("lookup leaves")
     parts: list[tuple[int, Expr | int]] = [(1, p), (kappa, q), (-kappa, 1)]
     shares: dict[Functional, list[tuple[Column, int]]] = {}
@@ -142,6 +158,11 @@ def _leaves(
             weight = weight * beta % MODULUS
             if isinstance(entry, Columns):
                 share += [(c, -weight * factor % MODULUS) for c, factor in entry.pairs]
+            elif isinstance(entry, Asked):
+                parts.append((weight, value := next(asked)))
+                entry.note(low, segment.rows, value)
+            elif isinstance(entry, Sent):
+                parts.append((weight, entry.send(session, low, segment.rows)))
             else:
                 parts.append((weight, entry.at(low, segment.rows)))
     for functional, pairs in shares.items():

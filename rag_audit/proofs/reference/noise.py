@@ -1,4 +1,4 @@
-"""Noise certificates: a column is DGS-1 under a committed seed (docs/scan/noise.md)."""
+"""Noise certificates, of one slot or several: columns are DGS-1 under committed seeds (docs/scan/noise.md, together.md)."""
 
 from __future__ import annotations
 
@@ -6,40 +6,45 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag_audit.proofs.reference.closing import close
-from rag_audit.proofs.reference.extensions import Functional, evaluation, log2
-from rag_audit.proofs.reference.group import Point
-from rag_audit.proofs.reference.lookup import Segment, column, look_up, looked_up, public, ranges, table
-from rag_audit.proofs.reference.session import Column, Session, row_bits
-from rag_audit.proofs.reference.transcript import Reader, Transcript
-from rag_audit.proofs.reference.words import DRAWS, WORDS, Seed, seed_and_key, word_claims
+from rag_audit.proofs.reference.extensions import Functional, eq_table, evaluation, log2
+from rag_audit.proofs.reference.lookup import column, look_up, looked_up, public, ranges, table
+from rag_audit.proofs.reference.session import Column, Pairs, Session, joined, limbs, row_bits
+from rag_audit.proofs.reference.transcript import Reader
+from rag_audit.proofs.reference.words import DRAWS, Seed, Words, seed_and_key, word_claims
 from rag_audit.relation.noise import alias_table
 
+RUN, SEVERAL = "noise certificate", "noise certificates"
 ALIAS_TAG, ALIAS_BITS, BYTE, BINS = 2, 9, 256, 128
 
 
 @dataclass(frozen=True)
-class Slot:
+class Slots:
+    """What certificates are made for: one slot, or several in one run."""
+
     context: bytes
-    seed: Seed
+    seeds: Sequence[Seed]
     capacity: int
     gains: Sequence[int]
+    several: bool = False
 
     @property
-    def blocks(self) -> int:
-        return -(-self.capacity * len(self.gains) // DRAWS)
+    def run(self) -> str:
+        return SEVERAL if self.several else RUN
 
 
-def _statement(transcript: Transcript, slot: Slot) -> None:
-    transcript.raw("context", slot.context)
-    slot.seed.absorb(transcript)
-    transcript.integer("capacity", slot.capacity)
-    transcript.integer("gain count", len(slot.gains))
-    for gain in slot.gains:
-        transcript.integer("gain", gain)
+def _statement(reader: Reader, slots: Slots) -> None:
+    said = reader.transcript
+    said.raw("context", slots.context)
+    if slots.several:
+        said.integer("slot count", len(slots.seeds))
+    for seed in slots.seeds:
+        seed.absorb(said)
+    said.integer("capacity", slots.capacity)
+    said.integers("gain count", "gain", slots.gains)
     known = alias_table()
     for threshold, alias in zip(known.thresholds, known.aliases, strict=True):
-        transcript.integer("threshold", threshold)
-        transcript.integer("alias", alias)
+        said.integer("threshold", threshold)
+        said.integer("alias", alias)
 
 
 def _alias_rows() -> list[list[int]]:
@@ -53,55 +58,63 @@ def _alias_rows() -> list[list[int]]:
     return [list(part) for part in zip(*rows, strict=True)]
 
 
-def limbs(columns: Sequence[Column], shift: int = 0) -> list[tuple[Column, int]]:
-    return [(c, 1 << shift + 16 * k) for k, c in enumerate(columns)]
+@dataclass(frozen=True)
+class _Drawn:
+    """The columns of one slot."""
+
+    z: Column
+    draw: Sequence[Column]
+    """Byte, choice, threshold, value."""
+    t: Sequence[Column]
+    d: Sequence[Column]
+    words: Words
 
 
-def verify(slot: Slot, proof: bytes, transcript: Transcript | None = None) -> tuple[bool, Sequence[Point]]:
-    """Whether a certificate holds, and the commitments to the slot's noise.
-
-    :raises EncodingError: the bytes are no proof of this length
-    """
-    session, rows = read(slot, Reader(transcript or Transcript("noise certificate"), proof))
-    return session.holds(), rows
-
-
-def read(slot: Slot, reader: Reader) -> tuple[Session, Sequence[Point]]:
-    """The whole run: what it claims, and the commitments to the slot's noise."""
-    _statement(reader.transcript, slot)
-    session = Session(reader, row_bits(slot.capacity))
-    z = _claims(session, slot)
-    close(session)
-    return session, z.rows
-
-
-def _claims(session: Session, slot: Slot) -> Column:
-    draws, words = DRAWS * slot.blocks, WORDS * slot.blocks
-    entries = [slot.capacity] + [draws] * 8 + [words] * 10 + [1 << 16, 1 << ALIAS_BITS]
-    z, byte, choice, threshold, value, *rest = session.commit("noise columns", entries)
-    t, d, high, rest_high, (in_ranges, in_aliases) = rest[:2], rest[2:4], rest[4:8], rest[8:14], rest[14:]
-    key, calls = seed_and_key(session, slot.seed)
-    segments: list[Segment] = [
-        looked_up(ALIAS_TAG, [column(c) for c in (byte, choice, threshold, value)], draws),
-        ranges(in_ranges),
-        table(ALIAS_BITS, ALIAS_TAG, [public(part) for part in _alias_rows()], in_aliases),
-        *(looked_up(1, [column(c)], draws) for c in (*t, *d)),
-        *(looked_up(1, [column(c)], words) for c in (*high, *rest_high)),
-    ]
-    look_up(session, segments)
-    tau = session.challenges("choice", log2(draws))
+def read(slots: Slots, reader: Reader) -> tuple[Session, list[Column]]:
+    """The whole run: what it claims, and each slot's column of noise."""
+    _statement(reader, slots)
+    count, lanes = len(slots.seeds), log2(len(slots.seeds))
+    session = Session(reader, row_bits(slots.capacity, count))
+    words = Words.sizes(slots.capacity * len(slots.gains))
+    draws = DRAWS * words.blocks
+    entries = [slots.capacity, *[draws] * 8, *words.entries]
+    sent = session.commit("noise columns", entries * count + [1 << 16, 1 << ALIAS_BITS])
+    *own, in_ranges, in_aliases = sent
+    records = []
+    for i in range(0, len(own), len(entries)):
+        z, *columns = own[i : i + len(entries)]
+        byte, t = columns[0], columns[4:6]
+        held = words.of([(byte, 1), *limbs(t, 8)], columns[8:])
+        records.append(_Drawn(z, columns[:4], t, columns[6:8], held))
+    keys, calls = seed_and_key(session, slots.seeds)
+    look_up(
+        session,
+        [
+            *(looked_up(ALIAS_TAG, [column(c) for c in r.draw], draws) for r in records),
+            ranges(in_ranges),
+            table(ALIAS_BITS, ALIAS_TAG, [public(part) for part in _alias_rows()], in_aliases),
+            *(segment for r in records for segment in r.words.in_ranges([*r.t, *r.d])),
+        ],
+    )
+    tau = session.challenges("choice", lanes + log2(draws))
     p, claim = session.reduce("choice", tau, 0, 2)
-    at = evaluation(p)
-    c, t_value, low, distance, chosen = session.send("choice", 5)
-    session.product("choice", 2 * c - 1, t_value - low, chosen)
+    c, threshold, low, distance, chosen = session.send("choice", 5)
+    session.product("choice", 2 * c - 1, threshold - low, chosen)
     session.constraint("choice", chosen - c - distance - claim)
-    session.claim("choice", at, [(choice, 1)], c)
-    session.claim("choice", at, [(threshold, 1)], t_value)
-    session.claim("choice", at, limbs(t), low)
-    session.claim("choice", at, limbs(d), distance)
-    point = session.challenges("noise", log2(slot.capacity))
+    weights, at = eq_table(p[:lanes], count), evaluation(p[lanes:])
+    for pairs, value in (
+        ([[(r.draw[1], 1)] for r in records], c),
+        ([[(r.draw[2], 1)] for r in records], threshold),
+        ([limbs(r.t) for r in records], low),
+        ([limbs(r.d) for r in records], distance),
+    ):
+        session.claim("choice", at, joined(weights, pairs), value)
+    a = session.challenges("noise", log2(slots.capacity))
+    weights = eq_table(session.challenges("noise", lanes), count)
     (y,) = session.send("noise", 1)
-    session.claim("noise", evaluation(point), [(z, 1)], y)
-    session.claim("noise", Functional(tuple(point), tuple(slot.gains), slot.capacity), [(value, 1)], y)
-    word_claims(session, slot.blocks, [(byte, 1), *limbs(t, 8)], high, rest_high, key, calls)
-    return z
+    session.claim("noise", evaluation(a), joined(weights, [[(r.z, 1)] for r in records]), y)
+    strided = Functional(tuple(a), tuple(slots.gains), slots.capacity)
+    session.claim("noise", strided, joined(weights, [[(r.draw[3], 1)] for r in records]), y)
+    word_claims(session, [r.words for r in records], keys, calls)
+    close(session)
+    return session, [r.z for r in records]

@@ -15,7 +15,7 @@ from rag_audit.proofs.reference.transcript import Reader
 from rag_audit.relation.field import MODULUS
 
 MESSAGE_VALUES = 16
-LEAST_ROW_BITS = 10
+LEAST_ROW_BITS, LONGEST_ROW_BITS = 10, 17
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,21 @@ class Column:
 Pairs = Sequence[tuple[Column, int]]
 
 
-def row_bits(capacity: int) -> int:
+def row_bits(capacity: int, records: int = 1) -> int:
     """l: rows of all columns of a run have 2^l values."""
     n = log2(capacity)
-    return max(LEAST_ROW_BITS, -(-n // 2) + 4 + (n >= 18))
+    alone = max(LEAST_ROW_BITS, -(-n // 2) + 4 + (n >= 18))
+    return min(alone + (log2(records) + 1) // 2, max(LONGEST_ROW_BITS, alone))
+
+
+def limbs(columns: Sequence[Column], shift: int = 0, bits: int = 16) -> list[tuple[Column, int]]:
+    """The number that columns of limbs stand for, times 2^shift, the lowest limb first."""
+    return [(c, 1 << shift + bits * k) for k, c in enumerate(columns)]
+
+
+def joined(weights: Sequence[int], records: Iterable[Pairs]) -> Pairs:
+    """What records have, each under its weight."""
+    return [(c, e * factor % MODULUS) for e, pairs in zip(weights, records, strict=True) for c, factor in pairs]
 
 
 @dataclass
@@ -106,6 +117,11 @@ class Session:
 
     def column(self, rows: Sequence[Point], entries: int) -> Column:
         return Column(rows, log2(entries))
+
+    def claimed(self, name: str, functional: Functional, columns: Sequence[Column], values: Sequence[Expr]) -> None:
+        """A claim for each of several columns."""
+        for column, value in zip(columns, values, strict=True):
+            self.claim(name, functional, [(column, 1)], value)
 
     def challenge(self, label: str) -> int:
         return self.reader.transcript.challenge(label)

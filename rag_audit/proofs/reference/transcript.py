@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from rag_audit.errors import EncodingError
-from rag_audit.proofs.reference.group import POINT_BYTES, Point, decode
+from rag_audit.proofs.reference.group import POINT_BYTES, Point, decode, encode
 from rag_audit.relation.field import MODULUS
 
 PROTOCOL = b"rag-audit/scan/v1"
@@ -37,11 +37,21 @@ class Transcript:
     def integer(self, label: str, value: int) -> None:
         self._absorb(INTEGER, label, value.to_bytes(8, "little"))
 
+    def integers(self, count: str, label: str, values: Sequence[int]) -> None:
+        """How many there are, then each."""
+        self.integer(count, len(values))
+        for value in values:
+            self.integer(label, value)
+
     def scalar(self, label: str, value: int) -> None:
         self._absorb(SCALAR, label, value.to_bytes(_BYTES, "big"))
 
     def point(self, label: str, data: bytes) -> None:
         self._absorb(POINT, label, data)
+
+    def points(self, label: str, points: Iterable[Point]) -> None:
+        for point in points:
+            self.point(label, encode(point))
 
     def challenge(self, label: str) -> int:
         self._absorb(CHALLENGE, label, b"")

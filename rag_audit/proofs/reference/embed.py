@@ -1,0 +1,158 @@
+"""Proofs of A1: the query's vector is what the pinned table makes of its tokens (docs/scan/embed.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isqrt
+
+from rag_audit.proofs.reference.closing import Table, close
+from rag_audit.proofs.reference.extensions import Functional, eq_table, evaluation, log2
+from rag_audit.proofs.reference.index import NIBBLES, PACKED, Index
+from rag_audit.proofs.reference.lookup import (
+    ROW,
+    column,
+    hidden,
+    look_up,
+    looked_up,
+    mark_below,
+    public,
+    row_below,
+    table,
+)
+from rag_audit.proofs.reference.poseidon import Call, list_calls, permutations
+from rag_audit.proofs.reference.session import Column, Expr, Session, limbs, row_bits, total
+from rag_audit.proofs.reference.transcript import Reader
+from rag_audit.relation.field import MODULUS
+from rag_audit.relation.poseidon import TAG_LIST, TAG_QUERY, TAG_VECTOR, hash_elements
+
+RUN = "embed"
+TOKENS_TAG, LIMBS_TAG, STEPS_TAG = 1, 2, 3
+LIMB_BITS, STEP_BITS, TOKEN_BITS, TOKENS_PACKED, NORM_BITS = 12, 4, 15, 16, 16
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """The public values of one proof of A1; the table has a row more than the vocabulary."""
+
+    context: int
+    table: Index
+    tokens: int
+    norm_factor: int
+    hq: int
+    cq: int
+
+    @property
+    def slack(self) -> int:
+        return 2 * self.norm_factor * 7 * self.tokens
+
+    @property
+    def limbs(self) -> int:
+        most = 2 * isqrt((1 << NORM_BITS) * self.table.dimension * (7 * self.tokens) ** 2) + self.slack
+        return -(-most.bit_length() // LIMB_BITS)
+
+
+def _statement(reader: Reader, asked: Embedded) -> None:
+    said = reader.transcript
+    said.scalar("context", asked.context)
+    said.raw("table", asked.table.digest)
+    said.integer("vocabulary", asked.table.capacity - 1)
+    said.integer("dimension", asked.table.dimension)
+    said.integer("tokens", asked.tokens)
+    said.integer("norm factor", asked.norm_factor)
+    said.scalar("hq", asked.hq)
+    said.scalar("cq", asked.cq)
+
+
+def _number(values: Sequence[Expr]) -> Expr:
+    return total((1 << LIMB_BITS * k, value) for k, value in enumerate(values))
+
+
+def _query_call(tokens: Sequence[Expr], used: Sequence[Expr], salt: Expr, hq: int) -> Call:
+    """hq as one call, whose start is chosen by how many elements the list has."""
+    count = -(-len(tokens) // TOKENS_PACKED)
+    starts = [hash_elements(TAG_LIST, TAG_QUERY, 2 + k) for k in range(1, count + 1)]
+    start = total(
+        [(1, starts[0])]
+        + [(starts[k] - starts[k - 1], used[TOKENS_PACKED * k]) for k in range(1, count)]
+    )
+    packed = [
+        total((1 << TOKEN_BITS * i, t) for i, t in enumerate(tokens[at : at + TOKENS_PACKED]))
+        for at in range(0, len(tokens), TOKENS_PACKED)
+    ]
+    return Call([start, salt, total((1, u) for u in used), *packed], hq)
+
+
+def read(asked: Embedded, reader: Reader) -> Session:
+    _statement(reader, asked)
+    rows, m, most = asked.table, asked.limbs, asked.tokens
+    vocabulary, d = rows.capacity - 1, rows.dimension
+    n, c = log2(rows.capacity), log2(d)
+    session = Session(reader, row_bits(rows.capacity))
+    entries = [1 << n, *[1 << c] * (4 + 2 * m), 1 << LIMB_BITS, 1 << STEP_BITS]
+    h, e, v, a, b, *rest, in_limbs, in_steps = session.commit("embedding columns", entries)
+    lower, upper = rest[:m], rest[m:]
+    elements = -(-d // PACKED)
+    sent = session.send("query", 2 + 2 * most + 3 * m + 1 + elements)
+    salt_q, salt_c = sent[:2]
+    tokens, used, sent = sent[2 : 2 + most], sent[2 + most : 2 + 2 * most], sent[2 + 2 * most :]
+    of_root, square, packed = sent[: 3 * m], sent[3 * m], sent[3 * m + 1 :]
+    for u, after in zip(used, used[1:], strict=False):
+        session.product("used places", u, after, after)
+    shift = 8 * sum(16**i for i in range(PACKED))
+    calls = [_query_call(tokens, used, salt_q, asked.hq)]
+    calls += list_calls(session, TAG_VECTOR, [salt_c, *(x + shift for x in packed)], asked.cq)
+    w = _number(of_root[:m]) + 1
+    left, lacks = _number(of_root[m : 2 * m]), _number(of_root[2 * m :])
+    session.product("root", w, w, square)
+    session.constraint("root", left + lacks - 2 * w)
+    norm = pow(1 << NORM_BITS, -1, MODULUS) * (square + left)
+    slack = asked.slack
+    look_up(
+        session,
+        [
+            looked_up(TOKENS_TAG, [hidden(tokens), hidden(used)], most),
+            table(n, TOKENS_TAG, [row_below(vocabulary), mark_below(vocabulary)], h),
+            looked_up(STEPS_TAG, [column(v), column(a), column(b)], 1 << c),
+            table(
+                STEP_BITS,
+                STEPS_TAG,
+                [
+                    public(NIBBLES),
+                    public([slack * (x == -7) - (x <= 0) for x in NIBBLES]),
+                    public([slack * (x == 7) - (x >= 0) for x in NIBBLES]),
+                ],
+                in_steps,
+            ),
+            table(LIMB_BITS, LIMBS_TAG, [ROW], in_limbs),
+            looked_up(LIMBS_TAG, [hidden(of_root)], 3 * m),
+            *(looked_up(LIMBS_TAG, [column(limb)], 1 << c) for limb in (*lower, *upper)),
+        ],
+    )
+    point = session.challenges("components", c)
+    sums, steps, scaled = session.send("components", 3)
+    at, double = evaluation(point), 2 * asked.norm_factor
+    session.claim("components", at, [(e, 1)], sums)
+    session.claim("components", at, [(v, 1)], steps)
+    session.product("steps", w, steps, scaled)
+    below_it = [*limbs(lower, bits=LIMB_BITS), (a, -1), (e, -double)]
+    above_it = [*limbs(upper, bits=LIMB_BITS), (b, -1), (e, double)]
+    session.claim("components", at, below_it, w - 2 * scaled)
+    session.claim("components", at, above_it, w + 2 * scaled)
+    weights = eq_table(session.challenges("packed vector", log2(elements)), elements)
+    digits = tuple(weights[j // PACKED] * 16 ** (j % PACKED) % MODULUS for j in range(d))
+    session.claim(
+        "packed vector", Functional((), digits, 1), [(v, 1)], total(zip(weights, packed, strict=True))
+    )
+    _squares(session, e, c, norm)
+    permutations(session, calls)
+    close(session, table=Table(rows, eq_table(point, d), h, sums))
+    return session
+
+
+def _squares(session: Session, e: Column, variables: int, norm: Expr) -> None:
+    """The sum of all squares."""
+    p, claim = session.plain("squares", variables, norm, 2)
+    (value,) = session.send("squares", 1)
+    session.claim("squares", evaluation(p), [(e, 1)], value)
+    session.product("squares", value, value, claim)
