@@ -1,17 +1,24 @@
-"""Published proofs of the scan argument, and what tests change in them."""
+"""Published proofs of the scan argument for its second verifier, and what tests change in them."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rag_audit.proofs.reference import coalition, coins, embed, listing, noise, pairs, query
 from rag_audit.proofs.reference.group import G, Point, decode, encode, total
+from rag_audit.proofs.reference.index import Index
 from rag_audit.proofs.reference.session import Session
 from rag_audit.proofs.reference.transcript import CHALLENGE, POINT, SCALAR, Reader, Transcript
+from rag_audit.proofs.reference.words import Seed
+from rag_audit.relation.scores import ScoreWindow
 
 VECTORS = Path(__file__).parents[2] / "vectors/v2/scan"
 
@@ -22,8 +29,119 @@ def published(name: str) -> dict[str, Any]:
     return made
 
 
+@dataclass(frozen=True)
+class Golden:
+    """A published proof, and its run under a statement."""
+
+    run: str
+    statement: Any
+    read: Callable[[Any, Reader], Session]
+    part: dict[str, Any]
+
+    @property
+    def proof(self) -> bytes:
+        return base64.b64decode(self.part["proof"])
+
+    def holds(self, proof: bytes, statement: Any = None) -> bool:
+        reader = Reader(Transcript(self.run), proof)
+        return self.read(self.statement if statement is None else statement, reader).holds()
+
+
+def numbers(doc: dict[str, Any], *names: str) -> list[int]:
+    return [int(doc[name], 16) for name in names]
+
+
+def rows(text: str) -> list[Point]:
+    data = base64.b64decode(text)
+    return [decode(data[i : i + 32]) for i in range(0, len(data), 32)]
+
+
+def _digest(*parts: bytes | str) -> bytes:
+    return hashlib.sha256(b"".join(p if isinstance(p, bytes) else bytes.fromhex(p) for p in parts)).digest()
+
+
+def _noise() -> Golden:
+    doc = published("proofs")["answer"]
+    seed = Seed(*numbers(doc, "c_seed", "beacon", "slot"))
+    slots = noise.Slots(bytes.fromhex(doc["window"]), [seed], doc["capacity"], doc["gains"])
+    return Golden(noise.RUN, slots, lambda s, r: noise.read(s, r)[0], doc["certificate"])
+
+
+def _query() -> Golden:
+    doc, certificate = published("proofs")["answer"], _noise()
+    columns = [decode(certificate.proof[:32])]
+    named = (doc[name] for name in ("window", "c_seed", "beacon", "slot", "context"))
+    context = _digest(b"rag-audit/scan/v1/record", *named, _digest(certificate.proof))
+    index = Index.decode(base64.b64decode(doc["index"]), doc["dimension"], doc["capacity"])
+    window = ScoreWindow(doc["lo"], doc["hi"], doc["lattice"])
+    commitments = [tuple(numbers(doc, "cq", "htopk"))]
+    asked = query.Asked(context, index, doc["gains"], window, doc["listed"], [columns], None, commitments)
+    return Golden(query.RUN, asked, query.read, doc["query_proof"])
+
+
+def _embed() -> Golden:
+    doc = published("proofs")["embed"]
+    table = Index.decode(base64.b64decode(doc["table"]), doc["dimension"], doc["vocabulary"] + 1)
+    context, hq, cq = numbers(doc, "context", "hq", "cq")
+    asked = embed.Embedded(context, table, doc["tokens"], doc["norm_factor"], hq, cq)
+    return Golden(embed.RUN, asked, embed.read, doc)
+
+
+def _coins() -> Golden:
+    doc = published("proofs-coins")["coins"]
+    seed = Seed(*numbers(doc, "c_seed", "beacon", "slot"))
+    asked = coins.Coins(bytes.fromhex(doc["context"]), seed, doc["capacity"], doc["bound"])
+    return Golden(coins.RUN, asked, lambda s, r: coins.read(s, r)[0], doc)
+
+
+def _listing() -> Golden:
+    doc = published("proofs-listing")["listing"]
+    named = (doc[name] for name in ("window", "c_seed", "beacon", "slot", "context"))
+    index = Index.decode(base64.b64decode(doc["index"]), doc["dimension"], doc["capacity"])
+    bits = [rows(doc[name]["commitments"]) for name in ("chance", "kept", "held")]
+    cq, htopk = numbers(doc, "cq", "htopk")
+    context, after = _digest(b"rag-audit/scan/v1/list", *named), rows(doc["held_after"])
+    chance, kept, held = bits
+    asked = listing.Listed(
+        context, index, doc["threshold"], doc["most"], chance, kept, held, after, cq, htopk
+    )
+    return Golden(listing.RUN, asked, listing.read, doc)
+
+
+def _coalition() -> coalition.Coalition:
+    doc = published("proofs")["coalition"]
+    lists = (doc[name] for name in ("accounts", "tenants", "first"))
+    return coalition.Coalition(
+        bytes.fromhex(doc["context"]), doc["dimension"], [int(cq, 16) for cq in doc["cq"]], *lists,
+        tuple(doc["theta"]), tuple(doc["largest"]), doc["room"],
+    )  # fmt: skip
+
+
+def _records() -> Golden:
+    part = published("proofs")["coalition"]["records"]
+    return Golden(coalition.RUN, _coalition(), lambda s, r: coalition.read(s, r)[0], part)
+
+
+def _pairs() -> Golden:
+    before, part = _records(), published("proofs")["coalition"]["pairs"]
+    _, committed = coalition.read(before.statement, Reader(Transcript(before.run), before.proof))
+    digest = hashlib.sha256(before.proof).digest()
+    return Golden(pairs.RUN, before.statement, lambda s, r: pairs.read(s, committed, digest, 0, r), part)
+
+
+GOLDEN = {
+    "noise": _noise,
+    "query": _query,
+    "embed": _embed,
+    "coins": _coins,
+    "listing": _listing,
+    "coalition records": _records,
+    "coalition pairs": _pairs,
+}
+
+
 class Labels:
-    """What a transcript hears: kinds, labels, and four bytes of each state."""
+    """What a transcript hears: kinds, labels, data, and four bytes of each state."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[int, str, bytes]] = []
@@ -54,12 +172,11 @@ def counts(run: str, read: Callable[[Reader], Session]) -> list[str]:
     heard = Labels()
     session = read(Blank(Transcript(run, heard)))
     said = Counter(
-        f"{kind} {0 if kind == CHALLENGE else len(data) or len(label)} {label}"
-        for kind, label, data in heard.heard
+        f"{kind} {0 if kind == CHALLENGE else len(data)} {label}" for kind, label, data in heard.heard
     )
-    said.update(f"constraint: {name}" for name, *_ in session.constraints)
+    said.update(f"constraint: {name}" for name, _ in session.constraints)
     said.update(f"product: {name}" for name in session.product_names)
-    said.update(f"column claim: {name}" for name, *_ in session.claims)
+    said.update(f"column claim: {name}" for name in session.claim_names)
     return [f"{n} x {what}" for what, n in said.items()]
 
 
@@ -68,14 +185,14 @@ def traces(name: str, run: str) -> dict[str, list[str]]:
     return {r["sizes"]: r["counts"] for r in published(name)["runs"] if r["run"] == run}
 
 
-def words_by_label(verify: Callable[[Transcript], Any], run: str, proof: bytes) -> Iterator[bytes]:
+def words_by_label(golden: Golden) -> Iterator[tuple[str, bytes]]:
     """The proof with another point or scalar in the place of the last one of each label."""
-    labels = Labels()
-    verify(Transcript(run, labels))
+    labels, proof = Labels(), golden.proof
+    golden.read(golden.statement, Reader(Transcript(golden.run, labels), proof))
     words = [(kind, label, data) for kind, label, data in labels.heard if kind in (POINT, SCALAR)]
     words = words[len(words) - len(proof) // 32 :]
     assert b"".join(data for *_, data in words) == proof
-    for i in {label: i for i, (_, label, _) in enumerate(words)}.values():
+    for label, i in {label: i for i, (_, label, _) in enumerate(words)}.items():
         kind, _, old = words[i]
         new = encode(total([(1, decode(old)), (1, G(0))])) if kind == POINT else bytes(31) + b"\x01"
-        yield proof[: 32 * i] + new + proof[32 * (i + 1) :]
+        yield label, proof[: 32 * i] + new + proof[32 * (i + 1) :]

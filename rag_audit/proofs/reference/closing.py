@@ -50,7 +50,7 @@ def _columns(session: Session, link: Link | None, table: Table | None) -> list[O
     gamma = powers(session.challenge("column claims"), len(session.claims) + 1)
     groups: dict[Functional | None, dict[Column, int]] = {}
     parts: list[tuple[int, Expr | int]] = []
-    for power, (_, functional, pairs, value) in zip(gamma, session.claims, strict=False):
+    for power, (functional, pairs, value) in zip(gamma, session.claims, strict=False):
         parts.append((power, value))
         group = groups.setdefault(functional, {})
         for column, factor in pairs:
@@ -76,7 +76,7 @@ def _columns(session: Session, link: Link | None, table: Table | None) -> list[O
         apart = session.send("columns apart", len(link.scores))
         opened -= total((factors.pop(c), s) for c, s in zip(link.scores, apart, strict=True))
     session.constraint("opened value", opened - session.single("opened value"))
-    value, low, high = session.singles[-1], rho[: session.row_bits], rho[session.row_bits :]
+    single, low, high = session.singles[-1], rho[: session.row_bits], rho[session.row_bits :]
     terms: list[Term] = [
         (factor * height, point)
         for column, factor in factors.items()
@@ -84,7 +84,7 @@ def _columns(session: Session, link: Link | None, table: Table | None) -> list[O
     ]
     if table:
         terms += [(delta[-1] * k, point) for k, point in table.index.at(rho, table.weights)]
-    openings = [Opening(terms, low, value)]
+    openings = [Opening(terms, low, single)]
     if link and link.several:
         openings.append(_linked(session, link, rho, apart))
     elif link:

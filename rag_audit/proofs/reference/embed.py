@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isqrt
 
 from rag_audit.proofs.reference.closing import Table, close
@@ -73,8 +74,7 @@ def _query_call(tokens: Sequence[Expr], used: Sequence[Expr], salt: Expr, hq: in
     count = -(-len(tokens) // TOKENS_PACKED)
     starts = [hash_elements(TAG_LIST, TAG_QUERY, 2 + k) for k in range(1, count + 1)]
     start = total(
-        [(1, starts[0])]
-        + [(starts[k] - starts[k - 1], used[TOKENS_PACKED * k]) for k in range(1, count)]
+        [(1, starts[0])] + [(starts[k] - starts[k - 1], used[TOKENS_PACKED * k]) for k in range(1, count)]
     )
     packed = [
         total((1 << TOKEN_BITS * i, t) for i, t in enumerate(tokens[at : at + TOKENS_PACKED]))
@@ -97,7 +97,7 @@ def read(asked: Embedded, reader: Reader) -> Session:
     salt_q, salt_c = sent[:2]
     tokens, used, sent = sent[2 : 2 + most], sent[2 + most : 2 + 2 * most], sent[2 + 2 * most :]
     of_root, square, packed = sent[: 3 * m], sent[3 * m], sent[3 * m + 1 :]
-    for u, after in zip(used, used[1:], strict=False):
+    for u, after in pairwise(used):
         session.product("used places", u, after, after)
     shift = 8 * sum(16**i for i in range(PACKED))
     calls = [_query_call(tokens, used, salt_q, asked.hq)]
@@ -132,18 +132,16 @@ def read(asked: Embedded, reader: Reader) -> Session:
     point = session.challenges("components", c)
     sums, steps, scaled = session.send("components", 3)
     at, double = evaluation(point), 2 * asked.norm_factor
-    session.claim("components", at, [(e, 1)], sums)
-    session.claim("components", at, [(v, 1)], steps)
+    session.claim(at, [(e, 1)], sums)
+    session.claim(at, [(v, 1)], steps)
     session.product("steps", w, steps, scaled)
     below_it = [*limbs(lower, bits=LIMB_BITS), (a, -1), (e, -double)]
     above_it = [*limbs(upper, bits=LIMB_BITS), (b, -1), (e, double)]
-    session.claim("components", at, below_it, w - 2 * scaled)
-    session.claim("components", at, above_it, w + 2 * scaled)
+    session.claim(at, below_it, w - 2 * scaled)
+    session.claim(at, above_it, w + 2 * scaled)
     weights = eq_table(session.challenges("packed vector", log2(elements)), elements)
     digits = tuple(weights[j // PACKED] * 16 ** (j % PACKED) % MODULUS for j in range(d))
-    session.claim(
-        "packed vector", Functional((), digits, 1), [(v, 1)], total(zip(weights, packed, strict=True))
-    )
+    session.claim(Functional((), digits, 1), [(v, 1)], total(zip(weights, packed, strict=True)))
     _squares(session, e, c, norm)
     permutations(session, calls)
     close(session, table=Table(rows, eq_table(point, d), h, sums))
@@ -154,5 +152,5 @@ def _squares(session: Session, e: Column, variables: int, norm: Expr) -> None:
     """The sum of all squares."""
     p, claim = session.plain("squares", variables, norm, 2)
     (value,) = session.send("squares", 1)
-    session.claim("squares", evaluation(p), [(e, 1)], value)
+    session.claim(evaluation(p), [(e, 1)], value)
     session.product("squares", value, value, claim)

@@ -90,10 +90,10 @@ def read(asked: Listed, reader: Reader) -> Session:
     a = session.challenges("packed list", log2(count))
     strided = Functional(tuple(a), tuple(1 << k for k in range(PACKED_BITS)), count)
     value = total(zip(eq_table(a, count), packed, strict=True))
-    session.claim("packed list", strided, [(listed, 1)], value)
+    session.claim(strided, [(listed, 1)], value)
     places = max(n, session.row_bits)
     everywhere = evaluation([HALF] * places)
-    session.claim("packed list", everywhere, [(listed, 1)], pow(HALF, places, MODULUS) * size)
+    session.claim(everywhere, [(listed, 1)], pow(HALF, places, MODULUS) * size)
     _list(session, places, n, end, [chance, relevant, kept, before, listed, after], capacity)
     permutations(session, calls)
     close(session, link)
@@ -126,4 +126,4 @@ def _list(
     session.constraint("list", winners - listed + chi * (held + newly - after) - claim)
     inside, whole = evaluation(p, capacity), evaluation(p)
     for number, (c, value) in enumerate(zip(columns, sent[:6], strict=True)):
-        session.claim("list", whole if number == 4 else inside, [(c, 1)], value)
+        session.claim(whole if number == 4 else inside, [(c, 1)], value)

@@ -169,5 +169,5 @@ def _leaves(
         if pairs:
             (value,) = session.send("lookup columns", 1)
             parts.append((-1, value))
-            session.claim("lookup columns", functional, pairs, value)
+            session.claim(functional, pairs, value)
     session.constraint("lookup leaves", total(parts))

@@ -1,4 +1,4 @@
-"""Noise certificates, of one slot or several: columns are DGS-1 under committed seeds (docs/scan/noise.md, together.md)."""
+"""Noise certificates: columns are DGS-1 under committed seeds, of one slot or several (docs/scan/noise.md)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rag_audit.proofs.reference.closing import close
 from rag_audit.proofs.reference.extensions import Functional, eq_table, evaluation, log2
 from rag_audit.proofs.reference.lookup import column, look_up, looked_up, public, ranges, table
-from rag_audit.proofs.reference.session import Column, Pairs, Session, joined, limbs, row_bits
+from rag_audit.proofs.reference.session import Column, Session, joined, limbs, row_bits
 from rag_audit.proofs.reference.transcript import Reader
 from rag_audit.proofs.reference.words import DRAWS, Seed, Words, seed_and_key, word_claims
 from rag_audit.relation.noise import alias_table
@@ -108,13 +108,13 @@ def read(slots: Slots, reader: Reader) -> tuple[Session, list[Column]]:
         ([limbs(r.t) for r in records], low),
         ([limbs(r.d) for r in records], distance),
     ):
-        session.claim("choice", at, joined(weights, pairs), value)
+        session.claim(at, joined(weights, pairs), value)
     a = session.challenges("noise", log2(slots.capacity))
     weights = eq_table(session.challenges("noise", lanes), count)
     (y,) = session.send("noise", 1)
-    session.claim("noise", evaluation(a), joined(weights, [[(r.z, 1)] for r in records]), y)
+    session.claim(evaluation(a), joined(weights, [[(r.z, 1)] for r in records]), y)
     strided = Functional(tuple(a), tuple(slots.gains), slots.capacity)
-    session.claim("noise", strided, joined(weights, [[(r.draw[3], 1)] for r in records]), y)
+    session.claim(strided, joined(weights, [[(r.draw[3], 1)] for r in records]), y)
     word_claims(session, [r.words for r in records], keys, calls)
     close(session)
     return session, [r.z for r in records]

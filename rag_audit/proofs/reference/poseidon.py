@@ -86,6 +86,23 @@ def permutations(session: Session, calls: Sequence[Call], stream: Stream | None 
         s *= Functional(tuple(stream.records), (1,), len(stream.keys)).at(p[:lanes])
     u = sum(g * eq_at(p, first + c) for c, g in enumerate(gamma))
     weights = [s * a + u * b for a, b in zip(_transposed(f), parameters()[1][0], strict=True)]
+    p, inputs = _layers(session, p, claim, weights)
+    _inputs(session, calls, stream, p, inputs)
+
+
+def known_outputs(session: Session, outputs: Sequence[int]) -> tuple[list[int], list[Expr]]:
+    """Permutations with these words 0, and others of zeros: a point, and what the words of their inputs have there."""
+    tau = session.challenges("hash outputs", log2(len(outputs)))
+    claim = dot(eq_table(tau, len(outputs)), outputs) + (1 - below(tau, len(outputs))) * hash_elements()
+    p, held = session.reduce("hash layer", tau, claim % MODULUS, 5)
+    p, inputs = _layers(session, p, held, parameters()[1][0])
+    return p, [x - constant for x, constant in zip(inputs, parameters()[0][0], strict=True)]
+
+
+def _layers(
+    session: Session, p: list[int], claim: Expr, weights: Sequence[int]
+) -> tuple[list[int], list[Expr]]:
+    """From what weights say of the last S-boxes' outputs to the first ones' inputs, and their point."""
     inputs, fifths, _ = _boxes(session, WIDTH)
     session.constraint("hash outputs", total(zip(weights, fifths, strict=True)) - claim)
     functional = powers(session.challenge("hash functional"), WIDTH)
@@ -105,7 +122,7 @@ def permutations(session: Session, calls: Sequence[Call], stream: Stream | None 
             functional = [1, *(h * k % MODULUS for k in w[1:])]
             claim = x + h * others
         claim = _carried(functional, claim, number)
-    _inputs(session, calls, stream, p, inputs)
+    return p, inputs
 
 
 def _carried(functional: Sequence[int], after: Expr, number: int) -> Expr:

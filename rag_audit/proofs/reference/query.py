@@ -130,7 +130,7 @@ def read(asked: Asked, reader: Reader) -> Session:
     calls: list[Call] = []
     for record, elements, (cq, htopk) in zip(records, lists, asked.commitments, strict=True):
         calls += list_calls(session, TAG_VECTOR, elements, cq)
-        listed = [record.salt, asked.listed, *record.positions]
+        listed: list[Expr | int] = [record.salt, asked.listed, *record.positions]
         calls += list_calls(session, TAG_TOPK, listed, htopk)
     _lookups(session, asked, link, records, tables)
     _selection(session, asked, records, kept)
@@ -144,7 +144,8 @@ def _columns(
 ) -> tuple[list[_Record], Sequence[Column]]:
     """Columns and lists of the records, and the multiplicities of scores, ranges and nibbles."""
     capacity, k, b = asked.index.capacity, asked.listed, asked.limbs
-    noise = [session.column(rows, capacity) for rows in asked.noise] or [None] * len(link.scores)
+    noise: list[Column | None] = [session.column(rows, capacity) for rows in asked.noise]
+    noise = noise or [None] * len(link.scores)
     own = [capacity] * (2 + sampled + b)
     tables = [1 << _score_bits(asked.index.dimension), 1 << LIMB_BITS, 1 << 4]
     sent = session.commit("answer columns", own * len(noise) + tables)
@@ -156,7 +157,9 @@ def _columns(
         weighed = columns.pop(0) if sampled else None
         selected, *distance = columns
         salt, *rest = values[i * size : (i + 1) * size]
-        record = _Record(scores, step, weighed, z, selected, distance, salt, rest[:k], rest[k : 2 * k], rest[2 * k :])
+        record = _Record(
+            scores, step, weighed, z, selected, distance, salt, rest[:k], rest[k : 2 * k], rest[2 * k :]
+        )
         keys = [_key(capacity, p, y) for p, y in zip(record.positions, record.values, strict=True)]
         for j in range(k - 1):
             gap = total((1 << LIMB_BITS * x, o) for x, o in enumerate(record.order[j * b : (j + 1) * b]))
@@ -250,4 +253,4 @@ def _selection(session: Session, asked: Asked, records: Sequence[_Record], kept:
         pairs += [[(c, 1)] for c in (kept, r.step, r.weighed) if c is not None]
     session.constraint("selection", shown)
     for found, value in zip(pairs, values, strict=True):
-        session.claim("selection", at, found, value)
+        session.claim(at, found, value)

@@ -78,7 +78,9 @@ def limbs(columns: Sequence[Column], shift: int = 0, bits: int = 16) -> list[tup
 
 def joined(weights: Sequence[int], records: Iterable[Pairs]) -> Pairs:
     """What records have, each under its weight."""
-    return [(c, e * factor % MODULUS) for e, pairs in zip(weights, records, strict=True) for c, factor in pairs]
+    return [
+        (c, e * factor % MODULUS) for e, pairs in zip(weights, records, strict=True) for c, factor in pairs
+    ]
 
 
 @dataclass
@@ -92,7 +94,9 @@ class Session:
     constraints: list[tuple[str, Expr]] = field(default_factory=list)
     products: list[tuple[Expr, Expr, Expr]] = field(default_factory=list)
     product_names: list[str] = field(default_factory=list)
-    claims: list[tuple[str, Functional, Pairs, Expr]] = field(default_factory=list)
+    claims: list[tuple[Functional, Pairs, Expr]] = field(default_factory=list)
+    claim_names: list[str] = field(default_factory=list)
+    """The label that was said last before each claim, by which traces name it."""
     equations: list[list[Term]] = field(default_factory=list)
     """Sums of known points that have to vanish."""
     weight: int = 0
@@ -118,10 +122,10 @@ class Session:
     def column(self, rows: Sequence[Point], entries: int) -> Column:
         return Column(rows, log2(entries))
 
-    def claimed(self, name: str, functional: Functional, columns: Sequence[Column], values: Sequence[Expr]) -> None:
+    def claimed(self, functional: Functional, columns: Sequence[Column], values: Sequence[Expr]) -> None:
         """A claim for each of several columns."""
         for column, value in zip(columns, values, strict=True):
-            self.claim(name, functional, [(column, 1)], value)
+            self.claim(functional, [(column, 1)], value)
 
     def challenge(self, label: str) -> int:
         return self.reader.transcript.challenge(label)
@@ -136,8 +140,9 @@ class Session:
         self.products.append((left, right, total([(1, out)])))
         self.product_names.append(name)
 
-    def claim(self, name: str, functional: Functional, pairs: Pairs, value: Expr) -> None:
-        self.claims.append((name, functional, pairs, value))
+    def claim(self, functional: Functional, pairs: Pairs, value: Expr) -> None:
+        self.claims.append((functional, pairs, value))
+        self.claim_names.append(self.reader.transcript.label)
 
     def reduce(
         self, label: str, tau: Sequence[int], claim: Expr | int, degree: int

@@ -23,7 +23,7 @@ class Transcript:
         self._absorb(START, name, PROTOCOL)
 
     def _absorb(self, kind: int, label: str, data: bytes) -> None:
-        named = label.encode()
+        self.label, named = label, label.encode()
         lengths = [len(part).to_bytes(8, "little") for part in (named, data)]
         self.state = hashlib.sha256(
             self.state + bytes([kind]) + lengths[0] + named + lengths[1] + data

@@ -1,4 +1,4 @@
-"""What noise and coins share: a slot's key, and draws that are words of its stream (docs/scan/noise.md, together.md)."""
+"""What noise and coins share: a slot's key, and draws that are words of its stream (docs/scan/noise.md)."""
 
 from __future__ import annotations
 
@@ -84,10 +84,12 @@ def word_claims(
     shifts = [1 << DRAW_BITS * k for k in range(WORD_DRAWS)]
     shifts[-1] += zeta
     strided = Functional(tuple(a), tuple(shifts), words)
-    session.claim("words", strided, joined(weights, [record.draw for record in records]), d)
-    high, rest = ([limbs(x.upper[part]) for x in records] for part in (slice(HIGH_LIMBS), slice(HIGH_LIMBS, None)))
+    session.claim(strided, joined(weights, [record.draw for record in records]), d)
+    high, rest = (
+        [limbs(x.upper[part]) for x in records] for part in (slice(HIGH_LIMBS), slice(HIGH_LIMBS, None))
+    )
     for columns, value in ((high, h), (rest, r)):
-        session.claim("words", evaluation(a, words), joined(weights, columns), value)
+        session.claim(evaluation(a, words), joined(weights, columns), value)
     most = ((MODULUS >> UPPER) - 1) * below(a, words) * sum(weights) % MODULUS
     last = most - r - (1 << DRAW_BITS) * h
     value = d - zeta * last + (1 << WORD_DRAWS * DRAW_BITS) * h
