@@ -21,8 +21,8 @@ from typing import Any
 
 from rag_audit.proofs.reference import noise
 from rag_audit.proofs.reference.group import Point, encode
-from rag_audit.proofs.reference.session import Session
-from rag_audit.proofs.reference.transcript import CHALLENGE, Reader, Transcript
+from rag_audit.proofs.reference.session import Expr, Session
+from rag_audit.proofs.reference.transcript import CHALLENGE, CLAIM, Reader, Transcript
 from rag_audit.proofs.reference.words import Seed
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -51,15 +51,14 @@ class Heard:
         return hashlib.sha256("\n".join(self.entries).encode()).hexdigest()
 
     def message(self, kind: int, label: str, data: bytes, _state: bytes) -> None:
-        """An entry of the transcript."""
+        """An entry of the transcript, or a claim, which is not absorbed."""
+        if kind == CLAIM:
+            self.entries.append(label)
+            self.tokens.append(("claim", label))
+            return
         length = 0 if kind == CHALLENGE else len(data)
         self.entries.append(f"{kind} {length} {label}")
         self.tokens.append(("say", kind, length, label, False))
-
-    def claim(self, kind: str, name: str) -> None:
-        """A claim, which is not absorbed."""
-        self.entries.append(f"{kind}: {name}")
-        self.tokens.append(("claim", kind, name))
 
 
 class Blank(Reader):
@@ -88,37 +87,24 @@ class Blank(Reader):
 
 @contextmanager
 def _watched(heard: Heard) -> Iterator[None]:
-    """While it lasts, sessions tell what they claim, and which messages are the rounds of a sumcheck."""
-    own = {name: getattr(Session, name) for name in ("constraint", "product", "claim", "reduce")}
+    """While it lasts, sessions tell which messages are the rounds of a sumcheck."""
+    own = Session.reduce
 
-    def claims(method: str, kind: str) -> Callable[..., None]:
-        def told(session: Session, name: str, *parts: object) -> None:
-            heard.claim(kind, name)
-            own[method](session, name, *parts)
-
-        return told
-
-    def reduce(session: Session, label: str, tau: Sequence[int], claim: object, degree: int) -> object:
+    def reduce(
+        session: Session, label: str, tau: Sequence[int], claim: Expr | int, degree: int
+    ) -> tuple[list[int], Expr]:
         start = len(heard.tokens)
-        made = own["reduce"](session, label, tau, claim, degree)
+        made = own(session, label, tau, claim, degree)
         points = -(-degree // 16)
         assert len(heard.tokens) == start + len(tau) * (points + 1)
         heard.tokens[start:] = [("rounds", label, points, len(tau))]
         return made
 
-    changed = {
-        "constraint": claims("constraint", "constraint"),
-        "product": claims("product", "product"),
-        "claim": claims("claim", "column claim"),
-        "reduce": reduce,
-    }
-    for name, method in changed.items():
-        setattr(Session, name, method)
+    Session.reduce = reduce  # type: ignore[method-assign]
     try:
         yield
     finally:
-        for name, method in own.items():
-            setattr(Session, name, method)
+        Session.reduce = own  # type: ignore[method-assign]
 
 
 def hear(run: str, read: Read) -> Heard:
@@ -191,8 +177,8 @@ def lines(tokens: Sequence[Token], indent: str = "", grows: bool = False) -> Ite
             case ("say", kind, length, label, sent):
                 size = f" {length}" if kind == 1 else ""
                 yield f"{'>' if sent else ' '} {indent}{KINDS[kind]}{size} {label}{TIMES}", (1,)
-            case ("claim", kind, name):
-                yield f"  {indent}= {kind}: {name}{TIMES}", (1,)
+            case ("claim", name):
+                yield f"  {indent}= {name}{TIMES}", (1,)
             case ("rounds", label, points, count):
                 times = f"k + {count}" if grows and count else "k" if grows else "#"
                 made = " ".join(f"P {label}," for _ in range(points))
@@ -257,7 +243,7 @@ class Run:
 
 
 def _slot(capacity: int, gains: Sequence[int]) -> Read:
-    return lambda reader: noise.read(noise.Slot(bytes(32), Seed(0, 0, 0), capacity, gains), reader)
+    return lambda reader: noise.read(noise.Slots(bytes(32), [Seed(0, 0, 0)], capacity, gains), reader)
 
 
 RUNS = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +15,7 @@ from rag_audit.proofs.reference import coalition, coins, embed, listing, noise, 
 from rag_audit.proofs.reference.group import G, Point, decode, encode, total
 from rag_audit.proofs.reference.index import Index
 from rag_audit.proofs.reference.session import Session
-from rag_audit.proofs.reference.transcript import CHALLENGE, POINT, SCALAR, Reader, Transcript
+from rag_audit.proofs.reference.transcript import CLAIM, POINT, SCALAR, Reader, Transcript
 from rag_audit.proofs.reference.words import Seed
 from rag_audit.relation.scores import ScoreWindow
 
@@ -148,41 +147,10 @@ class Labels:
         self.states = b""
 
     def __call__(self, kind: int, label: str, data: bytes, state: bytes) -> None:
+        if kind == CLAIM:
+            return
         self.heard.append((kind, label, data))
         self.states += state[:4]
-
-
-class Blank(Reader):
-    """A proof of neutral points and zeros, as long as it is read: what a run says, whatever it holds."""
-
-    def __init__(self, transcript: Transcript) -> None:
-        super().__init__(transcript, b"")
-
-    def point(self, label: str) -> Point:
-        self.transcript.point(label, encode(None))
-        return None
-
-    def scalar(self, label: str) -> int:
-        self.transcript.scalar(label, 0)
-        return 0
-
-
-def counts(run: str, read: Callable[[Reader], Session]) -> list[str]:
-    """How often a run says what, and claims what, in the words of the published traces."""
-    heard = Labels()
-    session = read(Blank(Transcript(run, heard)))
-    said = Counter(
-        f"{kind} {0 if kind == CHALLENGE else len(data)} {label}" for kind, label, data in heard.heard
-    )
-    said.update(f"constraint: {name}" for name, _ in session.constraints)
-    said.update(f"product: {name}" for name in session.product_names)
-    said.update(f"column claim: {name}" for name in session.claim_names)
-    return [f"{n} x {what}" for what, n in said.items()]
-
-
-def traces(name: str, run: str) -> dict[str, list[str]]:
-    """The published counts of a run, by its sizes."""
-    return {r["sizes"]: r["counts"] for r in published(name)["runs"] if r["run"] == run}
 
 
 def words_by_label(golden: Golden) -> Iterator[tuple[str, bytes]]:

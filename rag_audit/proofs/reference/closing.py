@@ -8,19 +8,9 @@ from dataclasses import dataclass
 from rag_audit.errors import InvalidProof
 from rag_audit.proofs.reference.extensions import HALF, Functional, dot, eq_table, log2, powers
 from rag_audit.proofs.reference.group import G, H, Point, Q, Term, U
-from rag_audit.proofs.reference.index import Index, Link
+from rag_audit.proofs.reference.index import Link, Table
 from rag_audit.proofs.reference.session import MESSAGE_VALUES, Column, Expr, Session, total
 from rag_audit.relation.field import MODULUS
-
-
-@dataclass(frozen=True)
-class Table:
-    """A claim about a column under a combination of a published table's columns (docs/scan/embed.md)."""
-
-    index: Index
-    weights: Sequence[int]
-    column: Column
-    value: Expr
 
 
 @dataclass(frozen=True)
@@ -118,6 +108,8 @@ def _link(
 ) -> Point:
     """One vector stands behind the query's commitment, the scores' row and the singles; the row's commitment."""
     reader, d = session.reader, link.index.dimension
+    for i in range(len(singles)):
+        session.reader.transcript.claim(f"link: {i}")
     scores = reader.point("scores")
     masks = [reader.point("link") for _ in range(len(singles) + 2)]
     e = session.challenge("link")
@@ -153,7 +145,7 @@ def _products(session: Session) -> tuple[Point, Point, Point]:
 def _constraints(session: Session) -> None:
     """Step 4: all constraints become one about the messages' values, and that is opened."""
     z = powers(session.challenge("constraints"), len(session.constraints))
-    whole = total((power, expr) for power, (_, expr) in zip(z, session.constraints, strict=True))
+    whole = total((power, expr) for power, expr in zip(z, session.constraints, strict=True))
     places = {place: k for place, k in whole.terms.items() if place >= 0}
     held: list[Term] = [(-whole.constant, U)]
     held += [(-k, session.singles[-1 - place]) for place, k in whole.terms.items() if place < 0]

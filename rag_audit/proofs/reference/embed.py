@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import isqrt
 
-from rag_audit.proofs.reference.closing import Table, close
+from rag_audit.proofs.reference.closing import close
 from rag_audit.proofs.reference.extensions import Functional, eq_table, evaluation, log2
-from rag_audit.proofs.reference.index import NIBBLES, PACKED, Index
+from rag_audit.proofs.reference.index import NIBBLES, PACKED, Index, Table
 from rag_audit.proofs.reference.lookup import (
     ROW,
     column,
@@ -133,6 +133,7 @@ def read(asked: Embedded, reader: Reader) -> Session:
     sums, steps, scaled = session.send("components", 3)
     at, double = evaluation(point), 2 * asked.norm_factor
     session.claim(at, [(e, 1)], sums)
+    known = Table.claim(session, rows, eq_table(point, d), h, sums)
     session.claim(at, [(v, 1)], steps)
     session.product("steps", w, steps, scaled)
     below_it = [*limbs(lower, bits=LIMB_BITS), (a, -1), (e, -double)]
@@ -144,7 +145,7 @@ def read(asked: Embedded, reader: Reader) -> Session:
     session.claim(Functional((), digits, 1), [(v, 1)], total(zip(weights, packed, strict=True)))
     _squares(session, e, c, norm)
     permutations(session, calls)
-    close(session, table=Table(rows, eq_table(point, d), h, sums))
+    close(session, table=known)
     return session
 
 

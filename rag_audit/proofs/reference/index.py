@@ -55,6 +55,23 @@ class Index:
         ]
 
 
+@dataclass(frozen=True)
+class Table:
+    """A claim about a column under a combination of a published table's columns (docs/scan/embed.md)."""
+
+    index: Index
+    weights: Sequence[int]
+    column: Column
+    value: Expr
+
+    @classmethod
+    def claim(
+        cls, session: Session, index: Index, weights: Sequence[int], column: Column, value: Expr
+    ) -> Table:
+        session.reader.transcript.claim(f"table claim: {session.reader.transcript.label}")
+        return cls(index, weights, column, value)
+
+
 @dataclass
 class Link:
     """What a run says of one hidden query, or of several: commitments, scores, and functionals of (query, salt)."""
@@ -82,7 +99,8 @@ class Link:
         lists = [sent[i : i + 1 + len(places)] for i in range(0, len(sent), 1 + len(places))]
         weights = [[0] * d + [1]]
         weights += [[16 ** (j - own[0]) if j in own else 0 for j in range(d + 1)] for own in places]
-        self.claims += [(w, [made[k] for made in lists]) for k, w in enumerate(weights)]
+        for k, w in enumerate(weights):
+            self.claims.append((w, [made[k] for made in lists]))
         shift = 8 * sum(16**i for i in range(PACKED))
         return [[salt, *(element + shift for element in packed)] for salt, *packed in lists]
 

@@ -91,12 +91,9 @@ class Session:
     row_bits: int
     messages: list[Point] = field(default_factory=list)
     singles: list[Point] = field(default_factory=list)
-    constraints: list[tuple[str, Expr]] = field(default_factory=list)
+    constraints: list[Expr] = field(default_factory=list)
     products: list[tuple[Expr, Expr, Expr]] = field(default_factory=list)
-    product_names: list[str] = field(default_factory=list)
     claims: list[tuple[Functional, Pairs, Expr]] = field(default_factory=list)
-    claim_names: list[str] = field(default_factory=list)
-    """The label that was said last before each claim, by which traces name it."""
     equations: list[list[Term]] = field(default_factory=list)
     """Sums of known points that have to vanish."""
     weight: int = 0
@@ -134,15 +131,16 @@ class Session:
         return [self.challenge(label) for _ in range(count)]
 
     def constraint(self, name: str, expr: Expr) -> None:
-        self.constraints.append((name, expr))
+        self.reader.transcript.claim(f"constraint: {name}")
+        self.constraints.append(expr)
 
     def product(self, name: str, left: Expr, right: Expr, out: Expr | int) -> None:
+        self.reader.transcript.claim(f"product: {name}")
         self.products.append((left, right, total([(1, out)])))
-        self.product_names.append(name)
 
     def claim(self, functional: Functional, pairs: Pairs, value: Expr) -> None:
+        self.reader.transcript.claim(f"column claim: {self.reader.transcript.label}")
         self.claims.append((functional, pairs, value))
-        self.claim_names.append(self.reader.transcript.label)
 
     def reduce(
         self, label: str, tau: Sequence[int], claim: Expr | int, degree: int

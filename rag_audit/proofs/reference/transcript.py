@@ -11,6 +11,8 @@ from rag_audit.relation.field import MODULUS
 
 PROTOCOL = b"rag-audit/scan/v1"
 START, BYTES, INTEGER, SCALAR, POINT, CHALLENGE = range(6)
+CLAIM = 6
+"""What a watch hears of a claim, which is not absorbed."""
 _BYTES = 32
 
 
@@ -30,6 +32,11 @@ class Transcript:
         ).digest()
         if self._watch is not None:
             self._watch(kind, label, data, self.state)
+
+    def claim(self, name: str) -> None:
+        """Tells the watch what is claimed; nothing is absorbed."""
+        if self._watch is not None:
+            self._watch(CLAIM, name, b"", self.state)
 
     def raw(self, label: str, data: bytes) -> None:
         self._absorb(BYTES, label, data)
