@@ -27,6 +27,7 @@ from typing import Any
 from rag_audit import _native
 from rag_audit.proofs.scan.key import VERSION
 from rag_audit.relation.field import to_bytes
+from tests.campaign import made
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "groth16"))
@@ -118,7 +119,8 @@ class Campaign:
         self.targets: dict[str, Callable[[random.Random], object]] = {
             name: getattr(self, f"_{name}")
             for name in ("r1cs_file", "wtns_file", "ptau_file", "zkey_file", "groth16_proof", "groth16_key",
-                         "scan_proof", "scan_certificate", "scan_index", "scan_embed", "scan_coalition")
+                         "scan_proof", "scan_certificate", "scan_index", "scan_embed", "scan_coalition",
+                         "scan_coins", "scan_list", "scan_together", "scan_table", "signatures")
         }  # fmt: skip
         self._made = {}  # type: ignore[var-annotated]
 
@@ -216,20 +218,20 @@ class Campaign:
 
     def _answer(self) -> tuple[Any, ...]:
         if "answer" not in self._made:
-            made = self.scan["answer"]
-            points = base64.b64decode(made["index"])
-            index = _native.ScanIndex(points, made["dimension"], made["capacity"])
+            stored = self.scan["answer"]
+            points = base64.b64decode(stored["index"])
+            index = _native.ScanIndex(points, stored["dimension"], stored["capacity"])
             parameters = _native.ScanParameters(
-                bytes.fromhex(made["window"]),
-                made["gains"],
-                made["listed"],
-                made["lo"],
-                made["hi"],
-                made["lattice"],
+                bytes.fromhex(stored["window"]),
+                stored["gains"],
+                stored["listed"],
+                stored["lo"],
+                stored["hi"],
+                stored["lattice"],
             )
             names = ("c_seed", "beacon", "slot", "context", "cq", "htopk")
-            record = b"".join(bytes.fromhex(made[name]) for name in names)
-            parts = [base64.b64decode(made[name]["proof"]) for name in ("certificate", "query_proof")]
+            record = b"".join(bytes.fromhex(stored[name]) for name in names)
+            parts = [base64.b64decode(stored[name]["proof"]) for name in ("certificate", "query_proof")]
             _native.scan_verify(index, parameters, record, *parts)
             self._made["answer"] = index, parameters, record, *parts, points
         found: tuple[Any, ...] = self._made["answer"]
@@ -259,45 +261,104 @@ class Campaign:
         self._scan(1, draw)
 
     def _scan_index(self, draw: random.Random) -> None:
-        made, points = self.scan["answer"], self._answer()[-1]
+        stored, points = self.scan["answer"], self._answer()[-1]
         dimension, capacity = draw.choice(
             (
-                (made["dimension"], made["capacity"]),
+                (stored["dimension"], stored["capacity"]),
                 (0, 0),
                 (2**31, 1),
                 (1, 2**40),
-                (made["dimension"], 2**63),
+                (stored["dimension"], 2**63),
             )
         )
         _native.ScanIndex(mutated(points, draw), dimension, capacity)
 
     def _scan_embed(self, draw: random.Random) -> None:
-        made = self.scan["embed"]
+        stored = self.scan["embed"]
         if "table" not in self._made:
-            rows = bytes(v & 0xFF for v in made["rows"])
-            self._made["table"] = _native.ScanTable.commit(rows, made["dimension"])
-        statement = b"".join(bytes.fromhex(made[name]) for name in ("context", "hq", "cq"))
-        proof = mutated(base64.b64decode(made["proof"]), draw)
+            rows = bytes(v & 0xFF for v in stored["rows"])
+            self._made["table"] = _native.ScanTable.commit(rows, stored["dimension"])
+        statement = b"".join(bytes.fromhex(stored[name]) for name in ("context", "hq", "cq"))
+        proof = mutated(base64.b64decode(stored["proof"]), draw)
         _native.scan_embed_verify(
-            self._made["table"], (made["tokens"], made["norm_factor"]), statement, proof
+            self._made["table"], (stored["tokens"], stored["norm_factor"]), statement, proof
         )
-        if proof != base64.b64decode(made["proof"]):
+        if proof != base64.b64decode(stored["proof"]):
             raise Broken("a changed proof holds")
 
     def _scan_coalition(self, draw: random.Random) -> None:
-        made = self.scan["coalition"]
+        stored = self.scan["coalition"]
         statement = _native.ScanCoalition(
-            bytes.fromhex(made["context"]), made["dimension"], b"".join(map(bytes.fromhex, made["cq"])),
-            made["accounts"], made["tenants"], made["first"], tuple(made["theta"]), tuple(made["largest"]),
-            made["room"],
+            bytes.fromhex(stored["context"]), stored["dimension"], b"".join(map(bytes.fromhex, stored["cq"])),
+            stored["accounts"], stored["tenants"], stored["first"], tuple(stored["theta"]), tuple(stored["largest"]),
+            stored["room"],
         )  # fmt: skip
-        honest = [base64.b64decode(made[name]["proof"]) for name in ("records", "pairs")]
+        honest = [base64.b64decode(stored[name]["proof"]) for name in ("records", "pairs")]
         parts = list(honest)
         which = draw.randrange(2)
         parts[which] = mutated(parts[which], draw)
         statement.verify(parts[0], [parts[1]])
         if parts != honest:
             raise Broken("a changed proof holds")
+
+    def _scan_coins(self, draw: random.Random) -> None:
+        public, proof, rows, _ = made.coin(44, made.KEEP)
+        values = [public, proof]
+        which = draw.choice((0, 1, 1, 1))
+        values[which] = mutated(values[which], draw)
+        found = _native.scan_coins_verify(made.CAPACITY, made.CONTEXT, values[0], made.KEEP, values[1])
+        if values != [public, proof] or found != rows:
+            raise Broken("a changed proof holds")
+
+    def _scan_list(self, draw: random.Random) -> None:
+        listing, honest = made.listed()
+        values = list(honest)
+        which = draw.choice((0, 1, 2, 3, 4, 4, 4, 4))
+        values[which] = mutated(values[which], draw)
+        if draw.random() < 0.5:
+            _native.scan_list_verify(made.index(), listing, *values)
+            holds = True
+        else:
+            batch = _native.ScanListBatch(made.index(), listing)
+            holds = not batch.add([tuple(values)]) and batch.holds()
+        if holds and tuple(values) != honest:
+            raise Broken("a changed proof holds")
+        if not holds:
+            raise ValueError("refused in a batch")
+
+    def _scan_together(self, draw: random.Random) -> None:
+        parameters, records, *honest = made.together()
+        asked, values = list(records), list(honest)
+        if draw.random() < 0.2:
+            which = draw.randrange(len(asked))
+            asked[which] = mutated(asked[which], draw)
+        else:
+            which = draw.randrange(2)
+            values[which] = mutated(values[which], draw)
+        batch = _native.ScanTogetherBatch(made.index(), parameters)
+        holds = not batch.add([(asked, values[0], values[1])]) and batch.holds()
+        if holds and (asked, values) != (records, honest):
+            raise Broken("a changed proof holds")
+        if not holds:
+            raise ValueError("refused in a batch")
+
+    def _scan_table(self, draw: random.Random) -> None:
+        stored = self.scan["embed"]
+        points = base64.b64decode(stored["table"])
+        dimension, vocabulary = stored["dimension"], stored["vocabulary"]
+        sizes = ((dimension, vocabulary), (0, 0), (2**31, 1), (1, 2**40), (dimension, 2**63))
+        _native.ScanTable(mutated(points, draw), *draw.choice(sizes))
+
+    def _signatures(self, draw: random.Random) -> None:
+        """Of drand and of notes: points of both curves, from anyone's file."""
+        check, honest = draw.choice(made.signatures())
+        values = list(honest)
+        which = draw.randrange(len(values))
+        values[which] = mutated(values[which], draw)
+        if not check(*values):
+            raise ValueError("it does not hold")
+        if tuple(values) != honest:
+            raise Broken("a changed signature holds")
 
 
 def run(cases: int, seed: str, targets: list[str] | None = None) -> tuple[dict[str, Counter[str]], list[str]]:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 from rag_audit.errors import ExitCode
 from rag_audit.verify.verifier import Verdict
-from tests.campaign import native, verdicts
+from tests.campaign import made, native, verdicts
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED = os.environ.get("RAG_AUDIT_CAMPAIGN_SEED", "1")
@@ -116,6 +117,37 @@ def test_a_changed_proof_that_holds_is_found(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(native.Broken, match="a changed proof holds"):
         for number in range(20):
             campaign.case(f"1/groth16_proof/{number}")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("target", "place", "instead"),
+    [
+        ("scan_coins", "rag_audit._native.scan_coins_verify", lambda *_: made.coin(44, made.KEEP)[2]),
+        ("scan_list", "rag_audit._native.scan_list_verify", lambda *_: None),
+        ("scan_together", "rag_audit._native.ScanTogetherBatch", lambda *_: Gullible()),
+        ("signatures", "tests.campaign.made.signatures", lambda: [(lambda *_: True, (b"k", b"m", b"s"))]),
+    ],
+)
+def test_what_nobody_checks_is_found(
+    target: str, place: str, instead: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = native.Campaign(tmp_path)
+    made.listed(), made.together()
+    monkeypatch.setattr(place, instead)
+    with pytest.raises(native.Broken, match="holds"):
+        for number in range(20):
+            campaign.case(f"1/{target}/{number}")
+
+
+class Gullible:
+    """A batch to which everything is a proof."""
+
+    def add(self, records: list[Any]) -> list[Any]:
+        return []
+
+    def holds(self) -> bool:
+        return True
 
 
 @pytest.mark.full
