@@ -176,4 +176,33 @@ mod tests {
             assert_eq!(weight.evaluate(&at), evaluate(&table, &at));
         }
     }
+
+    /// The automaton is the extension for all points, coefficients and arguments of these sizes: both are of degree one in
+    /// every coordinate of either point and linear in the coefficients, so they agree if they do at zeros and ones.
+    #[test]
+    fn weights_agree_wherever_they_are_determined() {
+        let bit = |x: usize, k: usize| Fr::from((x >> k & 1) as u64);
+        let corner = |x: usize, n: usize| (0..n).map(|k| bit(x, k)).collect::<Vec<_>>();
+        for (bits, stride) in
+            (0..4usize).flat_map(|bits| (1..6usize).map(move |stride| (bits, stride)))
+        {
+            let variables = bits + stride.next_power_of_two().ilog2() as usize;
+            for (items, at) in (0..=1 << bits).flat_map(|i| (0..1 << bits).map(move |p| (i, p))) {
+                for o in 0..stride {
+                    let mut coefficients = vec![Fr::ZERO; stride];
+                    coefficients[o] = Fr::ONE;
+                    let point = corner(at, bits);
+                    let weight = Weight {
+                        point,
+                        coefficients,
+                        items,
+                    };
+                    for n in 0..1 << variables {
+                        let heavy = at < items && n == stride * at + o;
+                        assert_eq!(weight.evaluate(&corner(n, variables)), Fr::from(heavy));
+                    }
+                }
+            }
+        }
+    }
 }

@@ -2,11 +2,11 @@
 //!
 //! A field element x is stored by `ark-ff` as x 2^256 mod p. Here it is x 2^260 modulo p, so loading is a shift by four
 //! bits and a product is Montgomery's with radix 2^260, whose six spare bits carry the bounds of [`super`].
-use std::arch::x86_64::*;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use ark_ff::{BigInt, Fp, MontBackend, MontConfig};
 
+use super::intrinsics::*;
 use super::pick::{Words, ENTRIES};
 use super::{Integers, Lanes, Picks};
 
@@ -30,6 +30,13 @@ impl Avx512 {
             state => (state == 2).then_some(Self(())),
         }
     }
+
+    /// For lemmas: their model of the intrinsics runs on every processor.
+    #[cfg(test)]
+    #[allow(dead_code)]
+    pub(super) unsafe fn assumed() -> Self {
+        Self(())
+    }
 }
 
 /// Runs `f` as code compiled for [`Avx512`]; what is inlined into `f` is too.
@@ -44,7 +51,7 @@ pub fn vectorize<R>(_: Avx512, f: impl FnOnce() -> R) -> R {
 }
 
 /// Limbs 0 to 4 of eight lanes, each below 2^52.
-type V = [__m512i; 5];
+pub(super) type V = [__m512i; 5];
 
 const BITS: u32 = 52;
 const MASK: u64 = (1 << BITS) - 1;
@@ -73,11 +80,11 @@ const fn split(x: &[u64; 4], shift: u32) -> [u64; 5] {
 }
 
 /// Constants of one field.
-struct Of<C>(std::marker::PhantomData<C>);
+pub(super) struct Of<C>(std::marker::PhantomData<C>);
 
 impl<C: MontConfig<4>> Of<C> {
-    const P: [u64; 5] = split(&C::MODULUS.0, 0);
-    const TWO_P: [u64; 5] = split(&C::MODULUS.0, 1);
+    pub(super) const P: [u64; 5] = split(&C::MODULUS.0, 0);
+    pub(super) const TWO_P: [u64; 5] = split(&C::MODULUS.0, 1);
     const SIXTEEN_P: [u64; 5] = split(&C::MODULUS.0, 4);
     /// 2^260 - p.
     const MINUS_P: [u64; 5] = {
@@ -94,7 +101,7 @@ impl<C: MontConfig<4>> Of<C> {
     /// -1/p mod 2^52.
     const INV: u64 = C::INV & MASK;
     /// floor(2^97 / (p / 2^208 + 1)), which turns the highest limb into an estimate of the quotient by p.
-    const QUOTIENT: u64 = ((1u128 << 97) / (Self::P[4] as u128 + 1)) as u64;
+    pub(super) const QUOTIENT: u64 = ((1u128 << 97) / (Self::P[4] as u128 + 1)) as u64;
 }
 
 // SAFETY of every intrinsic below: callers hold an `Avx512`.
@@ -147,14 +154,21 @@ fn constant(x: &[u64; 5]) -> V {
     x.map(all)
 }
 
-/// x where it is below m, else x - m.
+/// x - m, whose highest limb is negative where x is below m.
 #[inline(always)]
-fn below(x: V, m: &[u64; 5]) -> V {
+pub(super) fn difference(x: V, m: &[u64; 5]) -> V {
     let mut d: V = std::array::from_fn(|i| minus(x[i], all(m[i])));
     for i in 0..4 {
         d[i + 1] = plus(d[i + 1], unsafe { _mm512_srai_epi64(d[i], BITS) });
         d[i] = masked(d[i]);
     }
+    d
+}
+
+/// x where it is below m, else x - m.
+#[inline(always)]
+pub(super) fn below(x: V, m: &[u64; 5]) -> V {
+    let d = difference(x, m);
     let borrowed = unsafe { _mm512_cmplt_epi64_mask(d[4], all(0)) };
     std::array::from_fn(|i| unsafe { _mm512_mask_mov_epi64(d[i], borrowed, x[i]) })
 }
@@ -203,7 +217,7 @@ fn halves<C: MontConfig<4>>(a: &Fp<MontBackend<C, 4>, 4>, b: &Fp<MontBackend<C, 
 
 /// The limbs of x 16 from the words of x.
 #[inline(always)]
-fn limbs(x: [__m512i; 4]) -> V {
+pub(super) fn limbs(x: [__m512i; 4]) -> V {
     // Limb i is bits 52 i - 4 .. 52 i + 48 of x.
     unsafe {
         [
@@ -221,6 +235,46 @@ fn limbs(x: [__m512i; 4]) -> V {
                 _mm512_slli_epi64(x[3], 40),
             )),
             _mm512_srli_epi64(x[3], 12),
+        ]
+    }
+}
+
+/// x / 16 modulo p: the multiple of p that clears the low bits is added first, so a value below 49 p leaves less than 4 p.
+#[inline(always)]
+pub(super) fn sixteenth<C: MontConfig<4>>(mut x: V) -> V {
+    let p = constant(&Of::<C>::P);
+    let multiple = unsafe { _mm512_and_si512(low(all(0), x[0], all(Of::<C>::INV)), all(15)) };
+    for i in 0..5 {
+        x[i] = low(x[i], multiple, p[i]);
+        if i < 4 {
+            x[i + 1] = high(x[i + 1], multiple, p[i]);
+        }
+    }
+    for i in 0..4 {
+        x[i + 1] = plus(x[i + 1], unsafe { _mm512_srli_epi64(x[i], BITS) });
+    }
+    for i in 0..4 {
+        x[i] = unsafe {
+            let (own, next) = (
+                _mm512_srli_epi64(masked(x[i]), 4),
+                _mm512_slli_epi64(x[i + 1], 48),
+            );
+            masked(_mm512_or_si512(own, next))
+        };
+    }
+    x[4] = unsafe { _mm512_srli_epi64(x[4], 4) };
+    x
+}
+
+/// The words of a value that is reduced.
+#[inline(always)]
+pub(super) fn packed(x: V) -> [__m512i; 4] {
+    unsafe {
+        [
+            _mm512_or_si512(x[0], _mm512_slli_epi64(x[1], 52)),
+            _mm512_or_si512(_mm512_srli_epi64(x[1], 12), _mm512_slli_epi64(x[2], 40)),
+            _mm512_or_si512(_mm512_srli_epi64(x[2], 24), _mm512_slli_epi64(x[3], 28)),
+            _mm512_or_si512(_mm512_srli_epi64(x[3], 36), _mm512_slli_epi64(x[4], 16)),
         ]
     }
 }
@@ -330,37 +384,9 @@ impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
 
     #[inline(always)]
     fn store(self, x: V, mut put: impl FnMut(usize, Fp<MontBackend<C, 4>, 4>)) {
-        // x / 16: the multiple of p that clears the low bits is added first, so a value below 49 p leaves less than 4 p.
-        let p = constant(&Of::<C>::P);
-        let multiple = unsafe { _mm512_and_si512(low(all(0), x[0], all(Of::<C>::INV)), all(15)) };
-        let mut x = x;
-        for i in 0..5 {
-            x[i] = low(x[i], multiple, p[i]);
-            if i < 4 {
-                x[i + 1] = high(x[i + 1], multiple, p[i]);
-            }
-        }
-        for i in 0..4 {
-            x[i + 1] = plus(x[i + 1], unsafe { _mm512_srli_epi64(x[i], BITS) });
-        }
-        for i in 0..4 {
-            x[i] = unsafe {
-                let (own, next) = (
-                    _mm512_srli_epi64(masked(x[i]), 4),
-                    _mm512_slli_epi64(x[i + 1], 48),
-                );
-                masked(_mm512_or_si512(own, next))
-            };
-        }
-        x[4] = unsafe { _mm512_srli_epi64(x[4], 4) };
-        let d = below(below(x, &Of::<C>::TWO_P), &Of::<C>::P);
+        let x = sixteenth::<C>(x);
+        let words = packed(below(below(x, &Of::<C>::TWO_P), &Of::<C>::P));
         unsafe {
-            let words = [
-                _mm512_or_si512(d[0], _mm512_slli_epi64(d[1], 52)),
-                _mm512_or_si512(_mm512_srli_epi64(d[1], 12), _mm512_slli_epi64(d[2], 40)),
-                _mm512_or_si512(_mm512_srli_epi64(d[2], 24), _mm512_slli_epi64(d[3], 28)),
-                _mm512_or_si512(_mm512_srli_epi64(d[3], 36), _mm512_slli_epi64(d[4], 16)),
-            ];
             let first = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
             let second = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
             let even = [

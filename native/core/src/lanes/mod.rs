@@ -37,6 +37,11 @@ use pick::Words;
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod intrinsics {
+    //! What `avx512.rs` calls; its lemmas compile it with a model in this place.
+    pub use std::arch::x86_64::*;
+}
 pub(crate) mod pick;
 mod portable;
 pub mod tracked;
@@ -175,5 +180,7 @@ macro_rules! dispatch {
     }};
 }
 
+#[cfg(all(test, target_arch = "x86_64"))]
+mod lemmas;
 #[cfg(test)]
 mod tests;
