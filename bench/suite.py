@@ -53,25 +53,29 @@ def _scan(documents: int, gains: str, *, full: bool = False) -> Measurement:
     return Measurement(f"scan-{documents}-{gains}", options, tiny, full)
 
 
+def _together(documents: int, count: int) -> Measurement:
+    tiny = "--documents 100 --dimension 16 --count 2 --groups 1"
+    return Measurement(f"together-{documents}-{count}", f"--documents {documents} --count {count}", tiny)
+
+
 MEASUREMENTS = (
     Measurement("core", "", "--documents 500"),
     Measurement("engine", "", "--documents 500"),
     *(_scan(documents, gains) for documents in (1000, 10_000, 30_000, 100_000) for gains in ("1", "1,8,64")),
     Measurement("batch"),
-    Measurement("together", "--count 16", "--documents 100 --dimension 16 --count 2 --groups 1"),
-    Measurement("together-4", "--count 4", "--documents 100 --dimension 16 --count 2 --groups 1"),
+    *(_together(documents, count) for documents in (10_000, 30_000, 100_000) for count in (4, 16)),
     Measurement("embed", "", "--batch 2"),
     Measurement("coalition", "", "--records 20 --accounts 10"),
     Measurement("verify", "", "--records 12"),
     Measurement("service", "--gains 1,8,64", "--documents 32 --queries 2"),
-    Measurement("whole-10000", "--documents 10000 --alone 4"),
-    Measurement("whole-100000", "--documents 100000 --alone 2", full=True),
+    *(Measurement(f"whole-{n}", f"--documents {n} --alone 3") for n in (10_000, 30_000, 100_000)),
+    Measurement("cluster", "--documents 30000 --records 8"),
     Measurement("accounts", "", "--accounts 20 --roster 50 --queries 4"),
     Measurement("ledger", "", "--records 32 --appenders 1 4"),
     Measurement("accounting", "", "--policies 1"),
     Measurement("groth16"),
     *(_scan(1_000_000, gains, full=True) for gains in ("1", "1,8,64")),
-    Measurement("whole-1000000", "--documents 1000000 --alone 2", full=True),
+    Measurement("whole-1000000", "--documents 1000000 --alone 2 --together 4 --low-memory", full=True),
     Measurement("verify-100000", "--records 100000", full=True),
     Measurement("beside", full=True),
     Measurement("http", full=True),

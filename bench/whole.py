@@ -2,8 +2,8 @@
 
 The window is opened, answers queries, is closed, proved and verified, with nothing left out: keys, witness, ledger,
 documents, receipts, A1. Opening, serving, proving and verifying are processes of their own, so that each one's memory
-is its own. Synthetic texts; what embedding takes is said apart, since another embedder takes another time. `serve`
-gives the resident memory between queries, and one slot's noise drawn ahead of them.
+is its own. The making of the synthetic texts counts to `open`; what embedding takes is said apart, since another
+embedder takes another time. `serve` gives the resident memory between queries, and one slot's noise drawn ahead.
 
 A verifier's challenge draws `--alone` plus `--together` records; the first ones are proved by themselves and the others
 in one proof, and the window has to pass in sampled mode.
@@ -12,6 +12,7 @@ in one proof, and the window has to pass in sampled mode.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import time
@@ -87,8 +88,12 @@ def open_window(root: str, documents: int, queries: int, gains: tuple[int, ...])
     }
 
 
-def serve(root: str, queries: int) -> dict[str, Any]:
-    """Read the window back, answer queries one after another, and close."""
+def serve(root: str, queries: int, niceness: int) -> dict[str, Any]:
+    """Read the window back, answer queries one after another, and close.
+
+    :param niceness: what is added to the process's own, before it has threads
+    """
+    os.nice(niceness)
     place, rng = Path(root), Random(2)
     key, embedder = SigningKey.load(place / "provider.skey"), get_embedder()
     resumed, window = measured(lambda: Window.resume(place / "window", key=key, clock=clock))
@@ -116,7 +121,7 @@ def serve(root: str, queries: int) -> dict[str, Any]:
         costs = [ask(number) for number in range(WARM, WARM + queries)]
         resident = resident_bytes()
         closed, _ = measured(window.close)
-        _end(window, key, place)
+        witnessed, _ = measured(lambda: _end(window, key, place))
         asking[0].export_receipts(Publication.load(window.directory / "public"), place / "receipts")
     seconds = sorted(cost.seconds for cost in costs)
     return {
@@ -129,6 +134,7 @@ def serve(root: str, queries: int) -> dict[str, Any]:
         },
         "draw": _figures(min(draws)),
         "close": _figures(closed),
+        "witness": _figures(witnessed),
     }
 
 
@@ -144,7 +150,7 @@ def _drawn_ahead(window: Window, slot: SlotKey) -> None:
 
 
 def _end(window: Window, key: SigningKey, place: Path) -> None:
-    """The witness's part at the end."""
+    """The witness's part at the end: it reads the window, cosigns, and the provider takes the cosignature."""
     witness = Witness(place / "witness", clock=clock)
     file = WindowFile.load(window.context.layout.public.folder)
     entries = [jcs(e) for e in file.entries]
@@ -170,8 +176,10 @@ def prove(root: str, alone: int, together: int, low_memory: bool) -> dict[str, A
             verifier, opening.origin, opening.window, tree.size, tree.root(), alone + together
         )
         drawn = challenge.positions([record.seq for record in window.records])
-        if alone:
-            costs["alone"], _ = measured(lambda: window.prove(drawn[:alone]))
+        if alone:  # the first one finds no generators and tables
+            costs["first"], _ = measured(lambda: window.prove(drawn[:1]))
+        if alone > 1:
+            costs["alone"], _ = measured(lambda: window.prove(drawn[1:alone]))
         if together:
             costs["together"], _ = measured(lambda: window.prove(drawn[alone:], together=together))
         window.answer_challenge(str(sign_note(challenge.text(), verifier)))
@@ -234,6 +242,7 @@ def main() -> int:
     options.add_argument("--alone", type=int, default=1, help="records that are proved by themselves")
     options.add_argument("--together", type=int, default=0, help="records after these, in one proof")
     options.add_argument("--low-memory", action="store_true")
+    options.add_argument("--serve-nice", type=int, default=0, help="added to the serving process's niceness")
     options.add_argument("--folder", type=Path, help="where the window is kept; an empty or new folder")
     args = options.parse_args()
     gains = tuple(int(gain) for gain in args.gains.split(",") if gain)
@@ -247,7 +256,7 @@ def main() -> int:
             "alone": args.alone,
             "together": args.together,
             "open": alone_in_a_process(open_window, root, args.documents, args.queries, gains),
-            "serve": alone_in_a_process(serve, root, args.queries),
+            "serve": alone_in_a_process(serve, root, args.queries, args.serve_nice),
             "prove": alone_in_a_process(prove, root, args.alone, args.together, args.low_memory),
             "verify": alone_in_a_process(verify, root, args.alone + args.together),
         }

@@ -1,0 +1,108 @@
+"""Proving on a local Dask cluster: `python -m bench.cluster [--documents N] [--records R] [--workers W] [--json]`.
+
+A window of synthetic texts answers R queries; then its records are proved by W workers of one thread each, sealed as on
+other machines. The processor time is of all workers and of the provider's process while the command runs, after each
+worker has loaded the package and made a proof of each kind. Dask's processes use some while they do nothing, in
+proportion to the clock, and so to what else the machine does: that is measured first, and `of_jobs` goes without it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+
+from bench.common import emit, measured, parser
+from bench.service import opened, text
+from rag_audit.encoding.canonical import parse_json
+from rag_audit.formats.publication import Publication
+from rag_audit.index.embedders import get_embedder
+from rag_audit.proofs.executors import KEY_VARIABLE, SealedExecutor, new_worker_key, worker_key
+
+ACCOUNTS = 4
+IDLE_S = 5.0
+
+
+def process_seconds() -> float:
+    """The processor time that this process has used, all threads."""
+    return time.process_time()
+
+
+def main() -> int:
+    """Measure and print."""
+    options = parser(__doc__)
+    options.add_argument("--documents", type=int, default=30_000)
+    options.add_argument("--records", type=int, default=8)
+    options.add_argument("--workers", type=int, default=2)
+    options.add_argument("--gains", default="1,8,64")
+    options.add_argument("--together", type=int, help="records in one proof")
+    args = options.parse_args()
+    gains = tuple(int(gain) for gain in args.gains.split(","))
+    from distributed import Client, LocalCluster
+
+    with tempfile.TemporaryDirectory(dir=".", prefix=".bench-") as folder:
+        root, rng, embedder = Path(folder), Random(2), get_embedder()
+        new_worker_key(root / "worker.key")
+        os.environ[KEY_VARIABLE] = str(root / "worker.key")
+        warm = 2 * args.workers * (args.together or 1)
+        asked = args.records + warm
+        window, key, asking = opened(
+            root, args.documents, ACCOUNTS, -(-asked // ACCOUNTS) + 1, gains, lattice=128, k_max=ACCOUNTS
+        )
+        with (
+            window,
+            LocalCluster(
+                n_workers=args.workers, threads_per_worker=1, processes=True, dashboard_address=None
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            publication = Publication.load(window.directory / "public")
+            for number in range(asked):
+                account = asking[number % ACCOUNTS]
+                request = account.request(publication, text(rng), embedder=embedder)
+                reply = window.handle(parse_json(request.canonical(), source="request")).canonical()
+                account.accept(
+                    publication, request, parse_json(reply, source="reply"), key.verifier, embedder=embedder
+                )
+            window.noise_pool.close()
+            executor = SealedExecutor(client.get_executor(pure=False), worker_key())
+            seqs = [record.seq for record in window.records]
+            first, _ = measured(lambda: window.prove(seqs[:warm], together=args.together, executor=executor))
+
+            def used() -> float:
+                return sum(client.run(process_seconds).values())
+
+            before = used()
+            nothing, _ = measured(lambda: time.sleep(IDLE_S))
+            idle = (used() - before + nothing.cpu_seconds) / nothing.seconds
+            before = used()
+            cost, made = measured(
+                lambda: window.prove(seqs[warm:], together=args.together, executor=executor)
+            )
+            workers = used() - before
+        if made < args.records:
+            raise SystemExit(f"{made} of {args.records} records were proved")
+    figures = {
+        "documents": args.documents,
+        "gains": list(gains),
+        "records": args.records,
+        "workers": args.workers,
+        "together": args.together or 1,
+        "warming_seconds": first.seconds,
+        "prove": {
+            "seconds": cost.seconds,
+            "cpu_seconds": workers + cost.cpu_seconds,
+            "of_provider": cost.cpu_seconds,
+            "idle_per_second": idle,
+            "of_jobs": workers + cost.cpu_seconds - idle * cost.seconds,
+        },
+    }
+    emit(figures, as_json=args.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,320 @@
+"""A cost model: what each step takes as a function of public sizes, fitted to a report of `bench.suite`.
+
+A term is a sum of features with coefficients that are not negative, found by least squares of relative errors;
+`FEATURES` has the features, and `observations` says from which measurements each term is fitted. Costs are processor
+seconds of one record, position or window on the report's machine, where nothing else is said, for vectors of 256
+components. `python -m bench.costs REPORT --out FILE` fits a model and says how far each term is from what it was fitted
+to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log2, sqrt
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bench.model import Report, ReportError, Result, table
+
+FORMAT = "rag-audit-costs/1"
+MODELS = Path(__file__).parent / "models"
+Sizes: TypeAlias = Mapping[str, float]
+"""What a cost depends on: n positions, g gains, q records in one proof, count records in one batch."""
+Observation: TypeAlias = tuple[dict[str, float], float]
+
+FEATURES = {
+    "1": lambda s: 1.0,
+    "n": lambda s: s["n"],
+    "ng": lambda s: s["n"] * s["g"],
+    "root": lambda s: sqrt(s["n"] * max(s["g"], 1)),
+    "log": lambda s: log2(s["n"]),
+    "1/q": lambda s: 1 / s["q"],
+    "count": lambda s: s["count"],
+    "count root": lambda s: s["count"] * sqrt(s["n"] * max(s["g"], 1)),
+}
+TERMS = {
+    "index": ("1", "n"),  # committing to a tenant's index
+    "certificate": ("1", "n", "ng"),
+    "query proof": ("1", "n"),
+    "kept": ("1", "n"),  # the coin certificate of a sampled tenant, once a window
+    "sampled proof": ("1", "n"),
+    "together": ("1", "1/q", "ng"),  # certificate and query proof of one record of q in one proof
+    "together bytes": ("1", "1/q"),
+    "together verify": ("1", "1/q"),
+    "verify": ("1", "root", "count", "count root"),  # a batch of count records
+    "verify sampled": ("1", "root", "count", "count root"),
+    "bytes": ("1", "log", "root"),  # of certificate and query proof
+    "bytes sampled": ("1", "log", "root"),
+    "a1": ("1",),
+    "a1 verify": ("1",),
+    "a1 bytes": ("1",),
+    "besides": ("1",),  # what proving a window's record takes beside its proofs, noise and scores
+    "first": ("1", "n", "ng"),  # a process's first record, for which it makes generators and tables
+    "draw": ("1", "ng"),  # one slot's noise
+    "query": ("1", "n"),  # answering, the noise drawn ahead
+    "texts": ("1", "n"),  # opening a window: all but embedding and the index commitment
+    "resume": ("1", "n"),
+    "resident": ("1", "n"),  # bytes of the serving process, without drawn noise
+    "witness": ("1",),  # of one window, one witness
+    "entry": ("1",),  # verifying a record, proof aside
+    "entry bytes": ("1",),
+    "appends": ("1",),  # durable appends a second of one ledger
+}
+
+
+@dataclass(frozen=True)
+class Term:
+    """One cost.
+
+    :param worst: the largest relative error at the points that it was fitted to
+    :param largest: the largest n among them; beyond it the model extrapolates
+    """
+
+    features: tuple[str, ...]
+    coefficients: tuple[float, ...]
+    worst: float
+    points: int
+    largest: float
+
+    def at(self, **sizes: float) -> float:
+        """The cost at these sizes."""
+        return sum(c * FEATURES[f](sizes) for f, c in zip(self.features, self.coefficients, strict=True) if c)
+
+
+@dataclass(frozen=True)
+class Model:
+    """All terms, and where they come from."""
+
+    machine: Mapping[str, Any]
+    made: str
+    terms: Mapping[str, Term]
+
+    def __getitem__(self, name: str) -> Term:
+        if name not in self.terms:
+            raise ReportError(f"the model has no term {name!r}: its report lacks the measurement")
+        return self.terms[name]
+
+    def dumps(self) -> str:
+        terms = {name: vars(term) for name, term in self.terms.items()}
+        value = {"format": FORMAT, "made": self.made, "machine": dict(self.machine), "terms": terms}
+        return json.dumps(value, indent=1) + "\n"
+
+    @classmethod
+    def load(cls, path: Path) -> Model:
+        """Read a model file.
+
+        :raises ReportError: the file cannot be read, or is none
+        """
+        try:
+            value = json.loads(path.read_text("utf-8"))
+            if value["format"] != FORMAT:
+                raise ReportError(f"{path}: expected format {FORMAT}, found {value['format']}")
+            terms = {
+                name: Term(
+                    tuple(t["features"]), tuple(t["coefficients"]), t["worst"], t["points"], t["largest"]
+                )
+                for name, t in value["terms"].items()
+            }
+            return cls(value["machine"], value["made"], terms)
+        except OSError as exc:
+            raise ReportError(f"{path}: cannot be read: {exc.strerror}") from exc
+        except (ValueError, KeyError, TypeError) as exc:
+            raise ReportError(f"{path}: not a cost model: {exc}") from exc
+
+
+def observations(report: Report) -> dict[str, list[Observation]]:
+    """What a report says of each term: sizes and the measured value."""
+    found: defaultdict[str, list[Observation]] = defaultdict(list)
+    for result in report.results:
+        kind, figures = result.name.partition("-")[0], result.figures
+        if kind in _READERS:
+            for term, sizes, value in _READERS[kind](figures, result):
+                found[term].append((sizes, value))
+    committed = [(s["n"], value) for s, value in found["index"]]
+    if committed:  # what opening takes beside it
+        index = fit(TERMS["index"], found["index"])
+        found["texts"] = [(s, value - index.at(**s)) for s, value in found["texts"]]
+    return dict(found)
+
+
+def _scan(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
+    cpu, size = figures["cpu_seconds"], figures["bytes"]
+    at = {"n": float(figures["documents"]), "g": float(len(figures["gains"]))}
+    exact = {**at, "g": 0.0}
+    made = [
+        ("index", at, cpu["index"]),
+        ("certificate", at, cpu["certificate"]),
+        ("query proof", at, cpu["query_proof"]),
+        ("verify", {**at, "count": 1.0}, cpu["verify"]),
+        ("verify", {**at, "count": float(figures["batch"])}, cpu["batch"]),
+        ("bytes", at, float(size["proofs"])),
+    ]
+    if "kept" in cpu:
+        made += [
+            ("kept", exact, cpu["kept"]),
+            ("sampled proof", exact, cpu["sampled"]),
+            ("verify sampled", {**exact, "count": 1.0}, cpu["sampled_verify"]),
+            ("verify sampled", {**exact, "count": float(figures["batch"])}, cpu["sampled_batch"]),
+            ("bytes sampled", exact, float(size["sampled"])),
+        ]
+    return made
+
+
+def _together(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
+    gains = float(len(figures["gains"].split(",")))
+    at = {"q": float(figures["count"]), "n": float(figures["documents"]), "g": gains}
+    return [
+        ("together", at, figures["prove_cpu_together"]),
+        ("together bytes", at, figures["bytes_together"] / figures["bytes_alone"]),
+        ("together verify", at, figures["verify_cpu_together"] / figures["verify_cpu_alone"]),
+    ]
+
+
+def _embed(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
+    cpu = figures["cpu_seconds"]
+    return [
+        ("a1", {}, cpu["prove"]),
+        ("a1 verify", {}, cpu["batch"] / figures["batch"]),
+        ("a1 bytes", {}, float(figures["bytes"])),
+    ]
+
+
+def _whole(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
+    at = {"n": float(figures["documents"]), "g": float(len(figures["gains"]))}
+    served, proved = figures["serve"], figures["prove"]["cpu_seconds"]
+    return [
+        ("texts", at, figures["open"]["cpu_seconds"]),
+        ("resume", at, served["resume"]["cpu_seconds"]),
+        ("resident", at, float(served["resident_bytes"])),
+        ("query", at, served["query_ms"]["cpu_median"] / 1000),
+        ("draw", at, served["draw"]["cpu_seconds"]),
+        ("first", at, proved["first"]),
+        *([("record", at, proved["alone"] / (figures["alone"] - 1))] if "alone" in proved else []),
+        ("witness", at, served["witness"]["cpu_seconds"]),
+    ]
+
+
+def _verify(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
+    made: list[tuple[str, dict[str, float], float]] = []
+    for records, window in figures["windows"].items():
+        cpu = window["cpu_seconds"]
+        made += [
+            ("entry", {}, (cpu["read"] + cpu["verify"]) / int(records)),
+            ("entry bytes", {}, window["bytes"] / int(records)),
+        ]
+    return made[-2:]  # of the largest, where what a window costs at all counts least
+
+
+def _ledger(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
+    rates = figures["durable_records_per_second"]
+    return [("appends", {}, float(max(rates.values())))]
+
+
+_READERS = {
+    "scan": _scan,
+    "together": _together,
+    "embed": _embed,
+    "whole": _whole,
+    "verify": _verify,
+    "ledger": _ledger,
+}
+
+
+_OF_A_RECORD = ("certificate", "query proof", "a1", "draw", "query")
+
+
+def fit(features: Sequence[str], points: Sequence[Observation]) -> Term:
+    """Least squares of relative errors with coefficients that are not negative: of all sets of features with such a
+    solution the one that comes nearest, by exhaustion, as there are few.
+
+    :raises ReportError: there are no points
+    """
+    if not points:
+        raise ReportError("a term has nothing that it could be fitted to")
+    values = np.array([value for _, value in points])
+    rows = np.array([[FEATURES[f](sizes) for f in features] for sizes, _ in points]) / values[:, None]
+    ones, best, least = np.ones(len(points)), np.zeros(len(features)), float("inf")
+    for size in range(1, min(len(features), len(points)) + 1):
+        for chosen in itertools.combinations(range(len(features)), size):
+            part = rows[:, list(chosen)]
+            scale = np.linalg.norm(part, axis=0)
+            solved = np.linalg.lstsq(part / scale, ones, rcond=None)[0] / scale
+            error = float(np.sum((part @ solved - ones) ** 2))
+            if solved.min() >= 0 and error < least * (1 - 1e-9):
+                least, best = error, np.zeros(len(features))
+                best[list(chosen)] = solved
+    worst = float(np.max(np.abs(rows @ best - 1)))
+    largest = max(sizes.get("n", 0.0) for sizes, _ in points)
+    return Term(tuple(features), tuple(map(float, best)), worst, len(points), largest)
+
+
+def fit_all(report: Report) -> Model:
+    """A model of everything that the report has measurements for.
+
+    :raises ReportError: it has none
+    """
+    found = observations(report)
+    records = found.pop("record", [])
+    terms = {name: fit(features, found[name]) for name, features in TERMS.items() if found.get(name)}
+    if records and set(_OF_A_RECORD) <= set(terms):
+        # A mean, as it is a small difference of large figures.
+        left = [value - sum(terms[name].at(**s) for name in _OF_A_RECORD) for s, value in records]
+        mean = max(0.0, float(np.mean(left)))
+        worst = max(abs(part - mean) / value for part, (_, value) in zip(left, records, strict=True))
+        terms["besides"] = Term(("1",), (mean,), worst, len(left), max(s["n"] for s, _ in records))
+    if not terms:
+        raise ReportError("the report has no measurement that a cost could be fitted to")
+    return Model(report.results[0].machine, report.made, terms)
+
+
+def default_model() -> Path:
+    """The newest model in bench/models.
+
+    :raises ReportError: there is none
+    """
+    paths = sorted(p for p in MODELS.glob("*.json") if not p.name.startswith("runs"))
+    if not paths:
+        raise ReportError(f"{MODELS}: no model; fit one: python -m bench.costs bench.json --out FILE")
+    return paths[-1]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Fit, write and say how good the fit is."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("report", type=Path, help="bench.json")
+    options.add_argument("--out", type=Path, help="the model file")
+    options.add_argument(
+        "--most", type=float, metavar="N", help="leave out measurements at more than N positions"
+    )
+    args = options.parse_args(arguments)
+    try:
+        report = Report.load(args.report)
+        if args.most:
+            report.results = [r for r in report.results if r.figures.get("documents", 0) <= args.most]
+        model = fit_all(report)
+    except ReportError as exc:
+        print(f"bench: {exc}", file=sys.stderr)
+        return 2
+    if args.out:
+        args.out.write_text(model.dumps(), "utf-8")
+    rows = [
+        [name, str(term.points), f"{100 * term.worst:.0f} %",
+         " + ".join(f"{c:.3g} {f}" for f, c in zip(term.features, term.coefficients, strict=True) if c)]
+        for name, term in model.terms.items()
+    ]  # fmt: skip
+    print("\n".join(table(["term", "points", "worst error", "fitted"], rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

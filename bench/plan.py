@@ -1,0 +1,351 @@
+"""What a service needs: `python -m bench.plan --positions N --tenants T --accounts A --queries-a-day Q ..`
+
+From a cost model (`bench.costs`) of one machine: cores to prove in full and in sampled mode, bytes a day, memory and
+cores of the serving processes, what verifying takes, and the ledger's and witnesses' work. Positions are of all tenants
+together, and tenants are alike. Tenants above `--shard` positions are cut into shards, for which docs/scale.md has the
+protocol; all else is what the program does today. `--check REPORT` says what the model makes of runs that were measured
+(`whole-..` and `cluster` of a report), beside what they took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from bench.costs import Model, default_model
+from bench.model import Report, ReportError, shown, table
+from rag_audit.proofs.interface import MOST_TOGETHER
+from rag_audit.proofs.scan import memory
+
+DAY = 86_400
+BASE64 = 4 / 3
+READY = 256
+"""The most slots whose noise a process holds drawn."""
+MOST_POSITIONS = 1 << 24
+"""A tenant's, or a shard's: the argument proves no larger index."""
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Service:
+    """What is asked for.
+
+    :param positions: of all tenants together
+    :param gains: of the noise; 0 for tenants that are sampled instead
+    :param sampled: records that a challenge draws of a window, of which each tenant group has one a day
+    :param together: records in one proof
+    :param shard: the most positions of one index
+    :param memory_gib: of one serving machine
+    :param busy: the share of a core that work may fill
+    :param peak: queries in the busiest second over those of an average one
+    """
+
+    positions: int
+    tenants: int
+    accounts: int
+    queries_a_day: int
+    gains: int = 3
+    sampled: int | None = None
+    together: int = 1
+    shard: int = 1 << 20
+    memory_gib: float = 24.0
+    busy: float = 0.7
+    peak: float = 3.0
+    listed: int = 5
+
+    def check(self) -> None:
+        """:raises ReportError: a number is out of range, or the records of one proof are too many"""
+        for name, least in (("positions", 1), ("tenants", 1), ("accounts", 1), ("queries_a_day", 1), ("together", 1),
+                            ("shard", 1), ("gains", 0)):  # fmt: skip
+            if getattr(self, name) < least:
+                raise ReportError(
+                    f"--{name.replace('_', '-')}: expected at least {least}, found {getattr(self, name)}"
+                )
+        if self.sampled is not None and not 1 <= self.sampled <= self.queries_a_day:
+            raise ReportError(f"--sampled: expected 1..{self.queries_a_day}, found {self.sampled}")
+        if not 0 < self.busy <= 1 or self.peak < 1 or self.memory_gib <= 0:
+            raise ReportError("--busy is in (0, 1], --peak at least 1, --memory above 0")
+        if self.positions < self.tenants:
+            raise ReportError(
+                f"--positions: expected one for each of {self.tenants} tenants, found {self.positions}"
+            )
+        if self.shard > MOST_POSITIONS:
+            raise ReportError(f"--shard: expected at most {MOST_POSITIONS} positions, found {self.shard}")
+        if self.together > MOST_TOGETHER:
+            raise ReportError(f"--together: expected at most {MOST_TOGETHER} records, found {self.together}")
+        if self.together > 1 and not self.gains:
+            raise ReportError("--together: tenants that are sampled have no proofs of several records yet")
+
+    @property
+    def of_tenant(self) -> int:
+        """Positions of one tenant."""
+        return ceil(self.positions / self.tenants)
+
+    @property
+    def shards(self) -> int:
+        """Shards of one tenant."""
+        return ceil(self.of_tenant / self.shard)
+
+    @property
+    def of_shard(self) -> int:
+        return ceil(self.of_tenant / self.shards)
+
+
+def record_cost(model: Model, service: Service, together: int) -> float:
+    """Processor seconds to prove one record: all its shards, A1 and, where there are several shards, the merge."""
+    n, g, shards = service.of_shard, service.gains, service.shards
+    if not g:
+        own = model["sampled proof"].at(n=n)
+    elif together > 1:
+        own = model["together"].at(n=n, g=g, q=together)
+    else:
+        own = model["certificate"].at(n=n, g=g) + model["query proof"].at(n=n)
+    own += model["query"].at(n=n) + (model["draw"].at(n=n, g=g) if g else 0.0)
+    return (
+        shards * own + model["a1"].at() + model["besides"].at() + (merge_cost(model) if shards > 1 else 0.0)
+    )
+
+
+def merge_cost(model: Model) -> float:
+    """A merge is a query proof over the smallest table that the argument has."""
+    return model["query proof"].at(n=1024)
+
+
+def record_bytes(model: Model, service: Service, together: int) -> float:
+    """Bytes of one record's proofs as they stand in a window file."""
+    n, g = service.of_shard, service.gains
+    own = model["bytes"].at(n=n, g=g) if g else model["bytes sampled"].at(n=n, g=0)
+    if together > 1:
+        own *= model["together bytes"].at(q=together)
+    merged = model["bytes sampled"].at(n=1024, g=0) if service.shards > 1 else 0.0
+    return BASE64 * (service.shards * own + model["a1 bytes"].at() + merged)
+
+
+def verify_cost(model: Model, service: Service, records: int, together: int) -> float:
+    """Processor seconds to verify the proofs of so many records, a batch for each tenant."""
+    n, g, tenants = service.of_shard, service.gains, min(service.tenants, records)
+    each = ceil(records / tenants)
+    term = model["verify"] if g else model["verify sampled"]
+    own = term.at(n=n, g=g, count=each) / each
+    if together > 1:
+        own *= model["together verify"].at(q=together)
+    merged = model["verify sampled"].at(n=1024, g=0, count=each) / each if service.shards > 1 else 0.0
+    return records * (service.shards * own + model["a1 verify"].at() + merged)
+
+
+def plan(model: Model, service: Service) -> dict[str, dict[str, float]]:
+    """What the service needs, by topic; seconds are the machine's of the model, by processor."""
+    service.check()
+    queries, busy = service.queries_a_day, service.busy
+    modes = {"full": queries} | ({} if service.sampled is None else {"sampled": service.sampled})
+    once = 0.0 if service.gains else service.tenants * service.shards * model["kept"].at(n=service.of_shard)
+    proving, made, verified = {}, {}, {}
+    for mode, records in modes.items():
+        together = service.together
+        seconds = records * record_cost(model, service, together) + once
+        proving[f"{mode}: processor seconds a record"] = record_cost(model, service, together)
+        proving[f"{mode}: cores"] = seconds / DAY / busy
+        made[f"{mode}: proofs"] = records * record_bytes(model, service, together)
+        checked = verify_cost(model, service, records, together)
+        verified[f"{mode}: processor seconds for proofs"] = checked
+        verified[f"{mode}: cores to verify a day in an hour"] = (
+            (checked + queries * model["entry"].at()) / 3600 / busy
+        )
+    made["entries"] = queries * model["entry bytes"].at()
+    verified["processor seconds for entries"] = queries * model["entry"].at()
+    serving = _serving(model, service)
+    rate = queries / DAY
+    return {
+        "tenant": {"positions": service.of_tenant, "shards": service.shards, "positions of a shard": service.of_shard},
+        "proving": proving | _proving_memory(service),
+        "bytes a day": made,
+        "serving": serving,
+        "opening": {
+            "processor seconds, embedding aside": service.tenants * service.shards
+            * (model["index"].at(n=service.of_shard) + model["texts"].at(n=service.of_shard)),
+        },
+        "verifying": verified,
+        "ledger and witnesses": {
+            "appends a second, at the peak": rate * service.peak,
+            "ledgers, at what one appends": ceil(rate * service.peak / model["appends"].at()),
+            "processor seconds of a witness a window": model["witness"].at(),
+            "accounts of one tenant": ceil(service.accounts / service.tenants),
+        },
+    }  # fmt: skip
+
+
+def _serving(model: Model, service: Service) -> dict[str, float]:
+    """Memory and cores of the processes that answer."""
+    n, indices = service.of_shard, service.tenants * service.shards
+    drawn = 4 * n * min(READY, max(2, ceil(2 * service.accounts / service.tenants))) if service.gains else 0
+    base = model["resident"].at(n=0.0)
+    own = model["resident"].at(n=n) - base + drawn
+    room = service.memory_gib * GIB * service.busy - base
+    fit = int(room // own)
+    if fit < 1:
+        raise ReportError(
+            f"one index and its drawn noise take {own / GIB:.1f} GiB to serve, and a machine has room for "
+            f"{max(room, 0) / GIB:.1f}: a --shard below {n:,}, or more --memory"
+        )
+    rate = service.queries_a_day / DAY * service.peak
+    draws = model["draw"].at(n=n, g=service.gains) * service.shards if service.gains else 0.0
+    each = model["query"].at(n=n) * service.shards
+    return {
+        "bytes of one index and its drawn noise": own,
+        "indices that one machine holds": fit,
+        "bytes in all": indices * own + base * ceil(indices / fit),
+        "machines, by memory": ceil(indices / fit),
+        "processor seconds of a query": each,
+        "processor seconds of its noise": draws,
+        "cores, at the peak": rate * (each + draws) / service.busy,
+    }
+
+
+def _proving_memory(service: Service) -> dict[str, float]:
+    """Bytes of one job, as the program computes them before it starts."""
+    n, gains = service.of_shard, [1] * service.gains
+    if service.together > 1:
+        needed = [memory.together_bytes(n, gains, service.together, low_memory=low) for low in (False, True)]
+    else:
+        needed = [memory.query_proof_bytes(n, low_memory=low) for low in (False, True)]
+        if gains:
+            certified = [memory.certificate_bytes(n, gains, low_memory=low) for low in (False, True)]
+            needed = [max(pair) for pair in zip(needed, certified, strict=True)]
+    return {"bytes of a job": needed[0], "bytes of a job, in low memory": needed[1]}
+
+
+def check(model: Model, report: Report) -> Iterator[tuple[str, str, float, float]]:
+    """Runs that were measured: (measurement, figure, predicted, measured)."""
+    for result in report.results:
+        kind = result.name.partition("-")[0]
+        if kind not in ("whole", "cluster"):
+            continue
+        figures = result.figures
+        n, g = float(figures["documents"]), float(len(figures["gains"]))
+        service = Service(int(n), 1, 1, 1000, gains=int(g), shard=MOST_POSITIONS)
+        one = record_cost(model, service, 1)
+        if kind == "cluster":
+            yield (
+                result.name,
+                "prove, idle processes aside, processor seconds",
+                figures["records"] * one,
+                figures["prove"]["of_jobs"],
+            )
+            continue
+        opened, served, proved = figures["open"], figures["serve"], figures["prove"]["cpu_seconds"]
+        own = model["index"].at(n=n) + model["texts"].at(n=n)
+        yield result.name, "open, embedding aside, processor seconds", own, opened["cpu_seconds"]
+        yield (
+            result.name,
+            "read back, processor seconds",
+            model["resume"].at(n=n),
+            served["resume"]["cpu_seconds"],
+        )
+        yield (
+            result.name,
+            "resident while serving, bytes",
+            model["resident"].at(n=n),
+            served["resident_bytes"],
+        )
+        yield (
+            result.name,
+            "query, processor seconds",
+            model["query"].at(n=n),
+            served["query_ms"]["cpu_median"] / 1000,
+        )
+        yield (
+            result.name,
+            "noise of a slot, processor seconds",
+            model["draw"].at(n=n, g=g),
+            served["draw"]["cpu_seconds"],
+        )
+        if "alone" in proved:
+            yield result.name, "prove alone, processor seconds", (figures["alone"] - 1) * one, proved["alone"]
+        if "together" in proved:
+            count = figures["together"]
+            joined = count * record_cost(model, service, count)
+            yield result.name, f"prove {count} together, processor seconds", joined, proved["together"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Plan, or check, and print."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name in ("positions", "tenants", "accounts", "queries-a-day"):
+        options.add_argument(f"--{name}", type=int)
+    options.add_argument(
+        "--gains", type=int, default=3, help="gains of the noise; 0 for sampled tenants without it"
+    )
+    options.add_argument(
+        "--sampled", type=int, metavar="S", help="records that a verifier's challenges draw a day"
+    )
+    options.add_argument("--together", type=int, default=1, metavar="Q", help="records in one proof")
+    options.add_argument(
+        "--shard", type=int, default=1 << 20, metavar="N", help="the most positions of one index"
+    )
+    options.add_argument("--memory", type=float, default=24.0, metavar="GIB", help="of one serving machine")
+    options.add_argument(
+        "--busy", type=float, default=0.7, help="the share of a core and of memory that work may fill"
+    )
+    options.add_argument(
+        "--peak", type=float, default=3.0, help="queries in the busiest second, over the average"
+    )
+    options.add_argument("--model", type=Path, help="a file of bench.costs; the newest of bench/models")
+    options.add_argument(
+        "--check", type=Path, metavar="REPORT", help="say what was predicted of measured runs"
+    )
+    options.add_argument("--json", action="store_true", help="print one JSON object")
+    args = options.parse_args(arguments)
+    try:
+        model = Model.load(args.model or default_model())
+        if args.check:
+            return _print_check(model, Report.load(args.check))
+        named = (args.positions, args.tenants, args.accounts, args.queries_a_day)
+        if None in named:
+            options.error("--positions, --tenants, --accounts and --queries-a-day are needed")
+        service = Service(
+            *named, args.gains, args.sampled, args.together, args.shard, args.memory, args.busy, args.peak
+        )
+        found = plan(model, service)
+    except ReportError as exc:
+        print(f"bench: {exc}", file=sys.stderr)
+        return 2
+    if args.json:
+        print(json.dumps({"model": {"made": model.made, "machine": dict(model.machine)}, **found}, indent=1))
+        return 0
+    print(f"On cores of {model.machine.get('cpu')}, measured {model.made}.\n")
+    rows = [[topic, name, shown(value)] for topic, part in found.items() for name, value in part.items()]
+    print("\n".join(table(["", "figure", "value"], rows)))
+    for name in _beyond(model, service):
+        print(
+            f"\nbench: {name} is extrapolated from at most {model[name].largest:,.0f} positions",
+            file=sys.stderr,
+        )
+    return 0
+
+
+def _beyond(model: Model, service: Service) -> list[str]:
+    wanted = ("certificate", "query proof", "resident") if service.gains else ("sampled proof", "resident")
+    return [name for name in wanted if model[name].largest < service.of_shard]
+
+
+def _print_check(model: Model, report: Report) -> int:
+    rows: list[list[str]] = []
+    found: list[tuple[str, str, Any, Any]] = list(check(model, report))
+    for name, figure, predicted, measured in found:
+        rows.append([name, figure, shown(predicted), shown(measured), f"{predicted / measured:.2f}"])
+    if not rows:
+        raise ReportError("the report has no whole-.. or cluster measurement")
+    print("\n".join(table(["run", "figure", "predicted", "measured", "predicted / measured"], rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
