@@ -12,7 +12,7 @@ use super::{pick, Integers, Lanes, Picks, BOUND, LOADED, PRODUCTS, STORED, SUM};
 use model::{__m512i, bounds, form, input, interval, power, product, solved, suppose, Form};
 
 #[path = "../avx512.rs"]
-#[allow(dead_code, unused_unsafe)]
+#[allow(dead_code, unused_unsafe, clippy::duplicate_mod)]
 mod avx512;
 mod model;
 use model as intrinsics;
