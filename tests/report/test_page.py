@@ -20,6 +20,7 @@ from rag_audit.relation.coins import COIN_RANGE
 from rag_audit.verify.page import curves, render, words
 from rag_audit.verify.page.evidence import GROUPS
 from rag_audit.verify.page.markup import Html, join, tag
+from rag_audit.verify.page.record import _in_order
 from rag_audit.verify.page.study import study
 from rag_audit.verify.report.model import Report
 from rag_audit.verify.report.parts import InputFile
@@ -307,6 +308,39 @@ def test_sampling_and_none_say_that_there_is_no_epsilon(reports: dict[str, Repor
     bare = Page(render(reports["PASS-INTEGRITY"])).text
     assert "There is no epsilon: answers are exact" in bare and "There is no ceiling" in bare
     assert "Any privacy of law and medicine" in bare
+
+
+def test_a_pass_is_not_taken_for_protection(reports: dict[str, Report]) -> None:
+    """A weak figure says so beside the verdict, and what rests on one party's keys says that where it is called proved."""
+    report = reports["PASS"]
+    weak, one_party = (
+        "It does not say that this protects much",
+        "if the one party that made their keys forged none",
+    )
+    html = render(report)
+    assert weak in html and one_party in html
+    figures = report.figures.model_copy(update={"eps": "9.5", "setup": "ceremony"})
+    better = render(report.model_copy(update={"figures": figures}))
+    assert weak not in better and one_party not in better
+    assert weak not in render(reports["UNMET"])
+
+
+def test_the_end_is_cosigned_after_what_it_ends(reports: dict[str, Report]) -> None:
+    """Of which witnesses give the second alone."""
+    report = reports["PASS"]
+    places = [e.kind for e in _in_order(report.timeline.events)]
+    assert places.index("last-query") < places.index("closing") < places.index("final-quorum")
+    assert places.index("opening-quorum") < places.index("beacon") < places.index("opens")
+    end = next(e for e in report.timeline.events if e.kind == "final-quorum")
+    closing = next(e for e in report.timeline.events if e.kind == "closing")
+    assert end.at is not None and closing.at is not None and end.at < closing.at
+    html = render(report)
+    assert html.index("in the same second") > html.index("the provider closed the ledger")
+    # What is a whole second earlier stays so.
+    earlier = [
+        e.model_copy(update={"at": closing.at - 1600}) if e is end else e for e in report.timeline.events
+    ]
+    assert [e.kind for e in _in_order(earlier)].index("final-quorum") < places.index("closing")
 
 
 def test_parameters_that_the_accountant_refuses_leave_charts_out(reports: dict[str, Report]) -> None:

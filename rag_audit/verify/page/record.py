@@ -17,6 +17,8 @@ CLIP = 300
 MOST_PARTS = 12
 NUMBERED = ("opens", "beacon", "first-query", "last-query", "closing", "closes")
 """The instants that the picture of a window's queries may mark."""
+ROUNDED = "final-quorum"
+"""The instant that is rounded down to a second in which others may lie before it."""
 
 
 def timeline(report: Report) -> Html:
@@ -27,6 +29,8 @@ def timeline(report: Report) -> Html:
     before: int | None = None
     for event in _in_order(t.events)[:MOST_ROWS]:
         after = "" if event.at is None or before is None else _elapsed(event.at - before)
+        if event.kind == ROUNDED and event.at is not None and before is not None and event.at <= before:
+            after = "in the same second"
         rows.append([clip(event.words, CLIP), "not dated" if event.at is None else instant(event.at), after])
         before = event.at if event.at is not None else before
     late = (
@@ -56,10 +60,11 @@ def timeline(report: Report) -> Html:
 
 
 def _in_order(events: list[Event]) -> list[Event]:
-    """The dated ones by their time, each undated one after the one that it stood after."""
+    """The dated ones by their time, each undated one after the one that it stood after. Witnesses date in seconds:
+    that of the end comes after all that the ledger dates within it, since they cosigned its end."""
     last, keyed = 0, []
     for place, event in enumerate(events):
-        last = last if event.at is None else event.at
+        last = last if event.at is None else event.at + (999 if event.kind == ROUNDED else 0)
         keyed.append((last, place, event))
     return [event for _, _, event in sorted(keyed, key=lambda item: item[:2])]
 

@@ -34,7 +34,12 @@ INTRODUCTION = (
     "This service answers questions with passages from documents that others must not see as a whole. The report is"
     " about one period of it, a window. It says how much the answers of that window can reveal about which documents"
     " are there, and what of that was checked from published files and signed receipts, without a look at"
-    " the documents."
+    " the documents. The reader is whoever made this report: the keys that count and the limits that have to be"
+    " kept are those of the reader's own trust file."
+)
+WEAK = (
+    "A pass says that the provider kept to its policy and the policy to the reader's limits. It does not say that this"
+    " protects much: by the epsilon below it does not."
 )
 CLIP = 600
 
@@ -68,6 +73,7 @@ def verdict(report: Report) -> Html:
         tag("h2", tag("span", "Verdict: ", class_="quiet"), report.outcome),
         tag("p", meaning, class_="lead"),
         tag("p", clip(report.sentence, CLIP)),
+        tag("p", WEAK) if _weak(report) else None,
         tag(
             "p",
             "These figures are what the window's policy promises. This verification did not establish that"
@@ -98,6 +104,13 @@ def verdict(report: Report) -> Html:
         id="verdict",
         class_=f"verdict {colour}",
     )
+
+
+def _weak(report: Report) -> bool:
+    """Whether a pass could be read as more than it says: a finite epsilon that is called weak."""
+    eps = report.figures.eps
+    passed = OUTCOMES[report.outcome][0] == "pass"
+    return passed and eps not in (None, "inf") and words.strength(float(eps or 0)).startswith("weak")
 
 
 def figures(report: Report) -> Iterator[tuple[str, str, str]]:
@@ -206,6 +219,8 @@ def proved(report: Report) -> Iterator[str]:
         )
     else:
         yield f"Each of the {counted(c.records, 'answer')} in the window's public record, the ledger, {made}."
+    if f.setup == "unsafe":
+        yield "This, and all else that rests on proofs, holds only if the one party that made their keys forged none."
     source, unless = "a public beacon (drand)", "the beacon's"
     if v.beacon.source == "witnesses":
         source, unless = f"the witnesses {words.some(v.beacon.witnesses)}", "all of these witnesses'"
@@ -340,7 +355,7 @@ def next_steps(report: Report) -> Html:
                     tag(
                         "li",
                         clip(words.sentence(w.words), CLIP),
-                        ". ",
+                        " ",
                         tag("em", "Better: "),
                         clip(w.better, CLIP),
                         ".",

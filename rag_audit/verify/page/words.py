@@ -87,8 +87,8 @@ def some(names: Sequence[str], most: int = 4) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital at its beginning."""
-    return text[:1].upper() + text[1:]
+    """The text with a capital at its beginning and a full stop at its end."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def share_text(value: float) -> str:
