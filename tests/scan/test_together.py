@@ -16,12 +16,19 @@ from rag_audit.errors import (
     MemoryLimitError,
     RagAuditError,
     SchemaError,
+    SetupError,
     WitnessError,
 )
 from rag_audit.formats.statements import Statement
 from rag_audit.proofs.scan import CertificateJob, ProofJob, ScanKey, commit_index, memory
 from rag_audit.proofs.scan.key import TOGETHER_PROTOCOL
-from rag_audit.proofs.scan.together import Together, TogetherJob, most_together, record_digest
+from rag_audit.proofs.scan.together import (
+    Together,
+    TogetherJob,
+    most_together,
+    opened_points,
+    record_digest,
+)
 from rag_audit.relation.commitments import noise_key, seed_commitment, topk_commitment, vector_commitment
 from rag_audit.relation.noise import draw
 from rag_audit.relation.scores import ScoreWindow, dot
@@ -51,6 +58,11 @@ def asked(key: ScanKey, slot: int) -> ProofJob:
     return ProofJob(
         key, statement, certificate, drawn, int32(scores), int8(vector), 7, 8, positions, BLINDING_KEY
     )
+
+
+def other_index() -> ScanKey:
+    """The key of a tenant with the same documents in another order."""
+    return key_of((1, 8), ROWS[::-1])
 
 
 def job_of(jobs: list[ProofJob]) -> TogetherJob:
@@ -125,6 +137,25 @@ def test_a_false_proof_is_false_for_its_records_alone(made: Made) -> None:
         value["proof_digest"] = digest
     refused = made.refused(values)
     assert list(refused) == [0, 1, 2] and all(isinstance(r, EncodingError) for r in refused.values())
+
+
+def test_a_proof_over_the_index_of_another_record_is_refused(made: Made) -> None:
+    statements = [dataclasses.replace(made.statements[0], c_idx=other_index().c_idx), *made.statements[1:]]
+    refused = made.refused(statements=statements)
+    assert list(refused) == [0, 1, 2]
+    assert {reason.message for reason in refused.values()} == {"the index is of another record"}
+
+
+def test_the_published_points_are_those_of_the_opening(made: Made) -> None:
+    of, digest = shared(made.key), made.key.digest.hex()
+    assert opened_points(of.published_keys(), digest, of.key).key == made.key
+    with pytest.raises(SetupError, match="no commitment of this digest"):
+        opened_points({}, digest, of.key)
+    others = shared(other_index()).published_keys()
+    with pytest.raises(SetupError, match="no commitment of this digest"):
+        opened_points(others, digest, of.key)
+    with pytest.raises(InvalidProof, match="the commitment is not the opening's"):
+        opened_points({digest: next(iter(others.values()))}, digest, of.key)
 
 
 def test_a_record_names_the_proof_that_is_for_it(made: Made) -> None:
