@@ -441,12 +441,14 @@ def test_questions_that_are_written_down_block_nothing(
     def run(*words: str) -> Result:
         return CliRunner().invoke(main, ["query", *words])
 
+    before = account.receipts(served.publication)
     for text in ("What is fever?", "What is asthma?", "What is aspirin?"):
         done = run(text, *given, "--later")
         assert done.exit_code == 0 and Path(done.stdout.strip()).stat().st_mode & 0o077 == 0
     assert run("", *given, "--later").exit_code == 2
-    assert account.receipts(served.publication) == []
-    assert run("What lowers blood sugar?", *told).exit_code == 0  # its number is 1
+    assert account.receipts(served.publication) == before
+    assert run("What lowers blood sugar?", *told).exit_code == 0  # its number is the next, and not the fourth
+    asked = len(account.receipts(served.publication))  # with what another test may have left unanswered
 
     ask = Account.ask
 
@@ -465,8 +467,8 @@ def test_questions_that_are_written_down_block_nothing(
     ]
     assert [text for _, text in Questions(account.directory, served.publication)] == ["What is asthma?"]
     assert run("--prepared", *told).exit_code == 0
-    assert [k.query for k in account.receipts(served.publication)][1:] == [
-        "What is fever?", "What is aspirin?", "What is asthma?",
+    assert [k.query for k in account.receipts(served.publication)][asked - 1 :] == [
+        "What lowers blood sugar?", "What is fever?", "What is aspirin?", "What is asthma?",
     ]  # fmt: skip
     assert json.loads(run("--prepared", *told).stdout) == {"answers": []}
     for wrong in (["x", "--prepared"], [], ["x", "--later", "--prepared"]):
