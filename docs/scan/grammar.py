@@ -10,7 +10,6 @@ repetitions whose rounds grow by one. Numbers that differ between the sizes stan
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,15 +18,20 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from rag_audit.proofs.reference import noise
+from rag_audit.proofs.reference import coalition, coins, embed, listing, noise, pairs, query
+from rag_audit.proofs.reference.extensions import log2
 from rag_audit.proofs.reference.group import Point, encode
-from rag_audit.proofs.reference.session import Expr, Session
+from rag_audit.proofs.reference.index import Index
+from rag_audit.proofs.reference.session import Expr, Session, row_bits
 from rag_audit.proofs.reference.transcript import CHALLENGE, CLAIM, Reader, Transcript
 from rag_audit.proofs.reference.words import Seed
+from rag_audit.relation.scores import ScoreWindow
 
 PAGE = Path(__file__).with_suffix(".md")
 KINDS = "SBIFPC"
 TIMES = "  x #"
+CLOSES = f"{CHALLENGE} 0 column claims"
+"""The entry that begins a run's end."""
 LONGEST = 40
 """Entries of the longest step that is looked for more than once."""
 
@@ -44,11 +48,6 @@ class Heard:
     tokens: list[Token] = field(default_factory=list)
     sent: int = 0
     """Points and scalars of the proof."""
-
-    @property
-    def digest(self) -> str:
-        """What the published traces have of the entries."""
-        return hashlib.sha256("\n".join(self.entries).encode()).hexdigest()
 
     def message(self, kind: int, label: str, data: bytes, _state: bytes) -> None:
         """An entry of the transcript, or a claim, which is not absorbed."""
@@ -69,7 +68,8 @@ class Blank(Reader):
         self._heard = heard
 
     def _sent(self) -> None:
-        self._heard.tokens[-1] = (*self._heard.tokens[-1][:-1], True)
+        if self._heard.tokens:
+            self._heard.tokens[-1] = (*self._heard.tokens[-1][:-1], True)
         self._heard.sent += 1
 
     def point(self, label: str) -> Point:
@@ -236,21 +236,149 @@ class Run:
     called: str = ""
     """The run's name in the trace, where it is another."""
 
+    after: str = ""
+    """A run that its trace begins with, up to where that one is closed."""
+
     @property
     def traced(self) -> str:
         """The run's name in the trace."""
         return self.called or self.name
 
+    def entries(self, size: str) -> list[str]:
+        """What the published trace of this size has."""
+        before: list[str] = []
+        if self.after:
+            (first,) = (run for run in RUNS if run.name == self.after)
+            (of,) = (read for other, read in first.sizes.items() if size.endswith(other))
+            before = hear(first.name, of).entries
+            before = before[: before.index(CLOSES)]
+        return before + hear(self.name, self.sizes[size]).entries
 
-def _slot(capacity: int, gains: Sequence[int]) -> Read:
-    return lambda reader: noise.read(noise.Slots(bytes(32), [Seed(0, 0, 0)], capacity, gains), reader)
+
+def _index(capacity: int, dimension: int) -> Index:
+    rows = (capacity - 1 >> row_bits(capacity)) + 1
+    return Index(capacity, dimension, [None] * (dimension * rows), bytes(32))
+
+
+def _rows(capacity: int, records: int = 1) -> list[Point]:
+    return [None] * ((capacity - 1 >> row_bits(capacity, records)) + 1)
+
+
+def _slots(count: int, capacity: int, gains: Sequence[int], *, several: bool = True) -> Read:
+    slots = noise.Slots(bytes(32), [Seed(0, 0, 0)] * count, capacity, gains, several)
+    return lambda reader: noise.read(slots, reader)
+
+
+def _queries(
+    sizes: tuple[int, int, int], gains: Sequence[int], records: int = 0, *, kept: bool = False
+) -> Read:
+    """One record, or so many in one run."""
+    capacity, dimension, listed = sizes
+    count = records or 1
+    asked = query.Asked(
+        bytes(32),
+        _index(capacity, dimension),
+        gains,
+        ScoreWindow(10, 90, 1 << 24),
+        listed,
+        [_rows(capacity, count)] * count if gains else [],
+        _rows(capacity) if kept else None,
+        [(0, 0)] * count,
+        records > 0,
+    )
+    return lambda reader: query.read(asked, reader)
+
+
+def _coins(capacity: int) -> Read:
+    return lambda reader: coins.read(coins.Coins(bytes(32), Seed(0, 0, 0), capacity, 1), reader)
+
+
+def _list(capacity: int, dimension: int, most: int) -> Read:
+    rows = _rows(capacity)
+    listed = listing.Listed(bytes(32), _index(capacity, dimension), 1, most, rows, rows, rows, rows, 0, 0)
+    return lambda reader: listing.read(listed, reader)
+
+
+def _embedded(tokens: int, vocabulary: int, dimension: int, norm_factor: int) -> Read:
+    embedded = embed.Embedded(0, _index(vocabulary + 1, dimension), tokens, norm_factor, 0, 0)
+    return lambda reader: embed.read(embedded, reader)
+
+
+def coalition_of(records: int, dimension: int) -> coalition.Coalition:
+    """A window of so many records, each compared with all before it."""
+    most = range(records)
+    return coalition.Coalition(
+        bytes(32),
+        dimension,
+        [0] * records,
+        most,
+        [account % 64 for account in most],
+        [0] * records,
+        (4, 5),
+        (1, 1),
+        min(max(1, log2(records)), 11),
+    )
+
+
+def _records(records: int, dimension: int) -> Read:
+    return lambda reader: coalition.read(coalition_of(records, dimension), reader)
+
+
+def _pairs(records: int, dimension: int) -> Read:
+    asked, heard = coalition_of(records, dimension), Heard()
+    _, committed = coalition.read(asked, Blank(Transcript(coalition.RUN, heard.message), heard))
+    return lambda reader: pairs.read(asked, committed, bytes(32), 0, reader)
 
 
 RUNS = [
     Run("noise certificate", "trace", "noise", {
-        "3 positions, gains 1": _slot(3, [1]),
-        "1,000 positions, gains 1, 8": _slot(1_000, [1, 8]),
-        "300,000 positions, gains 1, 8, 64": _slot(300_000, [1, 8, 64]),
+        "3 positions, gains 1": _slots(1, 3, [1], several=False),
+        "1,000 positions, gains 1, 8": _slots(1, 1_000, [1, 8], several=False),
+        "300,000 positions, gains 1, 8, 64": _slots(1, 300_000, [1, 8, 64], several=False),
+    }),
+    Run("query", "trace", "query", {
+        "3 positions of 2, 2 listed, gains 1": _queries((3, 2, 2), [1]),
+        "1,000 positions of 256, 5 listed, gains 1, 8": _queries((1_000, 256, 5), [1, 8]),
+        "300,000 positions of 70, 10 listed, gains 1, 8, 64": _queries((300_000, 70, 10), [1, 8, 64]),
+    }),
+    Run("sampled query", "trace-sampled", "query", {
+        "3 positions of 2, 2 listed, kept": _queries((3, 2, 2), [], kept=True),
+        "1,000 positions of 256, 5 listed": _queries((1_000, 256, 5), []),
+        "1,000 positions of 256, 5 listed, kept, gains 1, 8": _queries((1_000, 256, 5), [1, 8], kept=True),
+        "300,000 positions of 70, 10 listed, kept": _queries((300_000, 70, 10), [], kept=True),
+    }),
+    Run("coin certificate", "trace-coins", "coins", {
+        "3 positions": _coins(3),
+        "1,000 positions": _coins(1_000),
+        "300,000 positions": _coins(300_000),
+    }),
+    Run("listing", "trace-listing", "listing", {
+        "3 positions of 2, at most 2 listed": _list(3, 2, 2),
+        "1,000 positions of 256, at most 5 listed": _list(1_000, 256, 5),
+        "300,000 positions of 70, at most 10 listed": _list(300_000, 70, 10),
+    }, called="list"),
+    Run("embed", "trace", "embed", {
+        "2 tokens of 8, 3 components, A 8,145": _embedded(2, 8, 3, 8_145),
+        "64 tokens of 32,000, 256 components, A 8,145": _embedded(64, 32_000, 256, 8_145),
+    }),
+    Run("coalition records", "trace", "coalition", {
+        "2 records of 3": _records(2, 3),
+        "600 records of 256": _records(600, 256),
+    }),
+    Run("coalition pairs", "trace", "coalition", {
+        "1 pair of blocks, 2 records of 3": _pairs(2, 3),
+        "6 pairs of blocks, 600 records of 256": _pairs(600, 256),
+    }, after="coalition records"),
+    Run("noise certificates", "trace-together", "together", {
+        "1 slot of 3 positions, gains 1": _slots(1, 3, [1]),
+        "3 slots of 1,000 positions, gains 1, 8": _slots(3, 1_000, [1, 8]),
+        "16 slots of 100,000 positions, gains 1, 8, 64": _slots(16, 100_000, [1, 8, 64]),
+    }),
+    Run("queries", "trace-together", "together", {
+        "1 record of 3 positions of 2, 2 listed, gains 1": _queries((3, 2, 2), [1], 1),
+        "3 records of 1,000 positions of 256, 5 listed": _queries((1_000, 256, 5), [], 3),
+        "16 records of 100,000 positions of 256, 5 listed, gains 1, 8, 64": _queries((100_000, 256, 5), [1, 8, 64], 16),
+        "5 records of 1,000 positions of 70, 10 listed, gains 1, 8": _queries((1_000, 70, 10), [1, 8], 5),
     }),
 ]  # fmt: skip
 

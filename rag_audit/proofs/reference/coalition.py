@@ -155,7 +155,14 @@ def read(asked: Coalition, reader: Reader) -> tuple[Session, Committed]:
     statement(reader, asked)
     session, (r, k, a, t, u) = Session(reader, asked.row_bits), (asked.r, asked.k, asked.a, asked.t, asked.u)
     dots, count = log2(asked.reach + 1), len(asked.cq)
-    entries = [1 << r + k, SALT_LIMBS * count, *[1 << r] * u, *[1 << a] * a, 1 << u, *[1 << 2 * u] * 4]
+    entries = [
+        1 << r + k,
+        1 << log2(SALT_LIMBS * count),
+        *[1 << r] * u,
+        *[1 << a] * a,
+        1 << u,
+        *[1 << 2 * u] * 4,
+    ]
     entries += [1 << a, 1 << a + t, 1 << 16, 1 << dots, 1 << NIBBLE_BITS]
     vectors, salts, *rest = session.commit("records", entries)
     classes, labels, rest = rest[:u], rest[u : u + a], rest[u + a :]
