@@ -27,10 +27,10 @@ from rag_audit.verify.drawing import draw_challenge, number_drawn
 )
 @click.option(
     "--engine",
-    type=click.Choice(["native", "py_ecc", "snarkjs"]),
+    type=click.Choice(["native", "py_ecc", "snarkjs", "reference"]),
     default="native",
     show_default=True,
-    help="what decides about Groth16 proofs",
+    help="what decides about proofs; reference: the slow second verifier of the scan argument, for Groth16 py_ecc",
 )
 @click.option(
     "--challenge",

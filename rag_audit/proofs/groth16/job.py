@@ -335,7 +335,7 @@ def _refused(
 
 
 def _engine(name: str) -> Callable[[str, bytes, bytes], bool]:
-    if name == "py_ecc":
+    if name in ("py_ecc", "reference"):
         from rag_audit.proofs.groth16 import pyecc
 
         return pyecc.verify

@@ -13,6 +13,7 @@ from rag_audit.errors import InvalidProof, PolicyError, SchemaError, SetupError,
 from rag_audit.proofs.coalition import CoalitionPrivate, CoalitionStatement, CoalitionSystem
 from rag_audit.proofs.executors import run_jobs
 from rag_audit.proofs.interface import OpenedKey, Pins
+from rag_audit.proofs.scan import reference
 from rag_audit.proofs.scan.key import COALITION_PROTOCOL
 from rag_audit.proofs.scan.release import check_pin
 from rag_audit.relation.field import to_bytes
@@ -28,7 +29,7 @@ _FIELDS = ("system", "circuit", "room", "records", "pairs")
 class ScanCoalition:
     """Coalition proofs by the scan argument (`CoalitionSystem`)."""
 
-    ENGINES: tuple[str, ...] = ("native",)
+    ENGINES: tuple[str, ...] = ("native", "reference")
 
     def digest(self, *, records: int, dimension: int, theta: tuple[int, int]) -> str:
         """The digest of the protocol, which is the same for all windows.
@@ -108,7 +109,7 @@ class ScanCoalition:
         """Return if the coalition proof proves the statement.
 
         :param key: None, since this system has no keys
-        :param engine: "native", the only engine
+        :param engine: "native", or "reference", the second verifier
         :raises InvalidProof: the proof does not prove it; `found` has the reason
         :raises SchemaError: the proof has other fields, is of another system or protocol, or comes with a key
         :raises EncodingError: the proof is not canonical
@@ -137,7 +138,10 @@ class ScanCoalition:
         records = parse_base64(certificate["records"], field="certificate.records")
         runs = [parse_base64(run, field=f"certificate.pairs[{i}]") for i, run in enumerate(pairs)]
         try:
-            _native_statement(statement, room).verify(records, runs)
+            if engine == reference.ENGINE:
+                reference.verify_coalition(statement, room, records, runs)
+            else:
+                _native_statement(statement, room).verify(records, runs)
         except (ValueError, OverflowError) as exc:
             raise InvalidProof(
                 "the coalition proof does not verify", field="certificate", found=str(exc)

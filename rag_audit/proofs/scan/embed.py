@@ -15,7 +15,7 @@ from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import EncodingError, InvalidProof, PolicyError, WitnessError
 from rag_audit.formats.publics import StaticTable
 from rag_audit.formats.statements import EmbedStatement
-from rag_audit.proofs.batch import Refusals, in_chunks
+from rag_audit.proofs.batch import NativeBatch, Refusals, in_chunks
 from rag_audit.proofs.scan.key import ARGUMENT, VERSION
 from rag_audit.proofs.scan.verify import parse_parts, refused
 from rag_audit.relation.field import digest_to_field, to_bytes
@@ -217,8 +217,13 @@ def verify_embed(key: EmbedKey, proof: bytes, statement: EmbedStatement) -> None
         raise refused(exc) from exc
 
 
-def embed_refusals(key: EmbedKey, proofs: Sequence[bytes], statements: Sequence[EmbedStatement]) -> Refusals:
-    """The reasons why proofs do not hold, by number. Both arguments are read in chunks, twice if a proof is false."""
+def embed_refusals(
+    key: EmbedKey,
+    proofs: Sequence[bytes],
+    statements: Sequence[EmbedStatement],
+    batch: NativeBatch[tuple[bytes, bytes]] | None = None,
+) -> Refusals:
+    """As `proofs.scan.verify.refusals`, for proofs of A1."""
     root = key.root
 
     def record(i: int) -> tuple[bytes, bytes]:
@@ -231,7 +236,8 @@ def embed_refusals(key: EmbedKey, proofs: Sequence[bytes], statements: Sequence[
 
     if len(proofs) != len(statements):
         raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
-    return in_chunks(_native.ScanEmbedBatch(key.table, key.parameters), len(proofs), record, refused)
+    decides = batch or _native.ScanEmbedBatch(key.table, key.parameters)
+    return in_chunks(decides, len(proofs), record, refused)
 
 
 def verify_embed_batch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rag_audit import _native
@@ -110,8 +111,17 @@ def kept_digest(rows: bytes, capacity: int) -> str:
     return rows_digest(b"rag-audit/scan/kept/v1", capacity, rows)
 
 
-def open_kept(kept: KeptPublic, digest: str, value: Json, *, field: str) -> KeptCommitment:
+def open_kept(
+    kept: KeptPublic,
+    digest: str,
+    value: Json,
+    *,
+    field: str,
+    rows_of: Callable[[int, bytes, bytes, int, bytes], bytes] = _native.scan_coins_verify,
+) -> KeptCommitment:
     """The commitment that the ledger names, if the proof from a file holds and is of it.
+
+    :param rows_of: what decides, the native core or the second verifier
 
     :raises SchemaError: the proof has other fields, or is of another system or protocol
     :raises EncodingError: the proof is not canonical
@@ -120,7 +130,7 @@ def open_kept(kept: KeptPublic, digest: str, value: Json, *, field: str) -> Kept
     [proof] = parse_parts(value, ("proof",), COINS_PROTOCOL, what="a proof of kept positions", field=field)
     capacity = kept.tenant.constants.capacity
     try:
-        rows = _native.scan_coins_verify(capacity, context_of(kept), slot_of(kept), kept.keep, proof)
+        rows = rows_of(capacity, context_of(kept), slot_of(kept), kept.keep, proof)
     except ValueError as exc:
         raise refused(exc) from exc
     if (found := kept_digest(rows, capacity)) != digest:

@@ -15,7 +15,7 @@ from rag_audit.encoding.parts import joined, separated
 from rag_audit.errors import EncodingError, InvalidProof, WitnessError
 from rag_audit.formats.publics import SlotPublic
 from rag_audit.formats.statements import ListedStatement
-from rag_audit.proofs.batch import Refusals, in_chunks
+from rag_audit.proofs.batch import NativeBatch, Refusals, in_chunks
 from rag_audit.proofs.scan import memory
 from rag_audit.proofs.scan.job import RECORD, NoiseCertificate
 from rag_audit.proofs.scan.kept import certify_coins, rows_digest, slot_of
@@ -187,8 +187,13 @@ def parse_list_proof(value: Json, *, field: str) -> bytes:
     return joined(parse_parts(value, PARTS, LISTING_PROTOCOL, what="a proof of a list", field=field))
 
 
-def list_refusals(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[ListedStatement]) -> Refusals:
-    """The reasons why proofs do not hold, by number. Both arguments are read in chunks, twice if a proof is false."""
+def list_refusals(
+    key: ScanKey,
+    proofs: Sequence[bytes],
+    statements: Sequence[ListedStatement],
+    batch: NativeBatch[tuple[bytes, bytes, bytes, bytes, bytes]] | None = None,
+) -> Refusals:
+    """As `proofs.scan.verify.refusals`, for records of listing tenants."""
     zero = held_digest(key.capacity, _native.scan_held_zero(key.capacity))
 
     def record(i: int) -> tuple[bytes, bytes, bytes, bytes, bytes]:
@@ -213,8 +218,8 @@ def list_refusals(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Li
 
     if len(proofs) != len(statements):
         raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
-    batch = _native.ScanListBatch(key.index, constants_of(key))
-    return in_chunks(batch, len(proofs), record, refused)
+    decides = batch or _native.ScanListBatch(key.index, constants_of(key))
+    return in_chunks(decides, len(proofs), record, refused)
 
 
 def _chance(key: ScanKey) -> int:

@@ -25,7 +25,7 @@ from rag_audit.proofs.interface import (
     RecordJob,
     RecordPrivate,
 )
-from rag_audit.proofs.scan import embed
+from rag_audit.proofs.scan import embed, reference
 from rag_audit.proofs.scan.embed import EmbedArgument, EmbedJob, EmbedKey, table_columns
 from rag_audit.proofs.scan.job import CertificateJob, NoiseCertificate, ProofJob
 from rag_audit.proofs.scan.kept import KeptJob, open_kept
@@ -43,6 +43,7 @@ from rag_audit.proofs.scan.key import (
 from rag_audit.proofs.scan.listing import (
     ChanceJob,
     ListJob,
+    coins_context,
     held_digest,
     held_rows,
     list_refusals,
@@ -68,7 +69,7 @@ class Scan:
     """The proof system of the scan argument (`ProofSystem`)."""
 
     TABLE_ARTEFACT = TABLE_ARTEFACT
-    ENGINES: tuple[str, ...] = ("native",)
+    ENGINES: tuple[str, ...] = ("native", "reference")
 
     def check_constants(self, constants: Constants) -> None:
         """See `ProofSystem.check_constants`."""
@@ -213,7 +214,11 @@ class Scan:
     ) -> OpenedKept:
         """See `ProofSystem.open_kept`."""
         check_pin(pins, sampled=True)
-        return OpenedKept(open_kept(kept, digest, proof, field=field), None)
+        if engine == reference.ENGINE:
+            made = open_kept(kept, digest, proof, field=field, rows_of=reference.kept_rows)
+        else:
+            made = open_kept(kept, digest, proof, field=field)
+        return OpenedKept(made, None)
 
     def published_keys(self, name: str, tenant: TenantPublic) -> dict[str, Json]:
         """See `ProofSystem.published_keys`."""
@@ -250,12 +255,16 @@ class Scan:
         *,
         engine: str = "native",
     ) -> Refusals:
-        """See `ProofSystem.refusals`; `engine` names a verifier of Groth16 proofs, while scan proofs have only one."""
+        """See `ProofSystem.refusals`; "reference" is the second verifier, any other engine the native one."""
+        second = engine == reference.ENGINE
         if isinstance(key, EmbedKey):
-            return embed.embed_refusals(key, proofs, cast("Sequence[EmbedStatement]", statements))
+            batch = reference.embeddings(key) if second else None
+            return embed.embed_refusals(key, proofs, cast("Sequence[EmbedStatement]", statements), batch)
         if key.chance is not None:
-            return list_refusals(key, proofs, cast("Sequence[ListedStatement]", statements))
-        return refusals(key, proofs, cast("Sequence[Statement]", statements))
+            lists = reference.lists(key, coins_context(key)) if second else None
+            return list_refusals(key, proofs, cast("Sequence[ListedStatement]", statements), lists)
+        records = reference.records(key) if second else None
+        return refusals(key, proofs, cast("Sequence[Statement]", statements), records)
 
     def places(self, name: str, value: Json) -> int:
         """See `ProofSystem.places`: a proof for several records lists them."""

@@ -15,9 +15,9 @@ from rag_audit import _native
 from rag_audit.encoding.canonical import Json, parse_base64, parse_hex, sha256
 from rag_audit.errors import InvalidProof, RagAuditError, SchemaError, SetupError, WitnessError
 from rag_audit.formats.statements import PublicValues, Statement
-from rag_audit.proofs.batch import in_chunks, readable
+from rag_audit.proofs.batch import NativeBatch, in_chunks, readable
 from rag_audit.proofs.interface import MOST_TOGETHER, OpenedKey, Pins, RecordJob
-from rag_audit.proofs.scan import memory
+from rag_audit.proofs.scan import memory, reference
 from rag_audit.proofs.scan.embed import EmbedKey
 from rag_audit.proofs.scan.job import RECORD, CertificateJob, ProofJob
 from rag_audit.proofs.scan.key import TOGETHER_PROTOCOL, ScanKey, parse_points, points_json
@@ -232,7 +232,7 @@ class Together:
         *,
         engine: str = "native",
     ) -> dict[int, RagAuditError]:
-        """See `SharedProofs.verify`; scan proofs have one engine."""
+        """See `SharedProofs.verify`; engines are those of `Scan.refusals`."""
         assert isinstance(key, ScanKey)
         statements = cast("Sequence[Statement]", every)
         known = {record_digest(statement): statement for statement in statements}
@@ -258,7 +258,11 @@ class Together:
             certificate, parts = proof.parts or (b"", b"")
             return [record.encode(RECORD) for record in records], certificate, parts
 
-        batch = _native.ScanTogetherBatch(key.index, key.parameters)
+        batch: NativeBatch[tuple[list[bytes], bytes, bytes]]
+        if engine == reference.ENGINE:
+            batch = reference.together(key)
+        else:
+            batch = _native.ScanTogetherBatch(key.index, key.parameters)
         wrong = in_chunks(batch, len(whole), group, refused)
         reasons = {read[whole[i]][1]: reason for i, reason in wrong.items()}
         for number, (records, digest, _) in read.items():

@@ -8,7 +8,7 @@ from rag_audit import _native
 from rag_audit.encoding.canonical import Json, parse_base64
 from rag_audit.errors import EncodingError, InvalidProof, RagAuditError, SchemaError
 from rag_audit.formats.statements import Statement
-from rag_audit.proofs.batch import Refusals, in_chunks
+from rag_audit.proofs.batch import NativeBatch, Refusals, in_chunks
 from rag_audit.proofs.scan.job import RECORD
 from rag_audit.proofs.scan.key import ScanKey
 
@@ -83,8 +83,16 @@ def verify(key: ScanKey, proof: bytes, statement: Statement) -> None:
         raise refused(exc) from exc
 
 
-def refusals(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Statement]) -> Refusals:
-    """The reasons why proofs do not hold, by number. Both arguments are read in chunks, twice if a proof is false."""
+def refusals(
+    key: ScanKey,
+    proofs: Sequence[bytes],
+    statements: Sequence[Statement],
+    batch: NativeBatch[tuple[bytes, bytes, bytes]] | None = None,
+) -> Refusals:
+    """The reasons why proofs do not hold, by number. Both arguments are read in chunks, twice if a proof is false.
+
+    :param batch: what decides, if not the native core
+    """
     c_idx = key.c_idx
 
     def record(i: int) -> tuple[bytes, bytes, bytes]:
@@ -97,8 +105,8 @@ def refusals(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Stateme
 
     if len(proofs) != len(statements):
         raise ValueError(f"{len(proofs)} proofs of {len(statements)} statements")
-    batch = _native.ScanBatch(key.index, key.parameters)
-    return in_chunks(batch, len(proofs), record, refused)
+    decides = batch or _native.ScanBatch(key.index, key.parameters)
+    return in_chunks(decides, len(proofs), record, refused)
 
 
 def verify_batch(key: ScanKey, proofs: Sequence[bytes], statements: Sequence[Statement]) -> list[int]:
