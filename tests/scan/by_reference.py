@@ -1,0 +1,20 @@
+"""A plugin of pytest (`-p tests.scan.by_reference`): the second verifier decides wherever a test names no engine."""
+
+from __future__ import annotations
+
+from rag_audit.proofs.scan.coalition import ScanCoalition
+from rag_audit.proofs.scan.reference import ENGINE
+from rag_audit.proofs.scan.system import Scan, verify_batch
+from rag_audit.proofs.scan.together import Together
+from rag_audit.verify.verifier import verify_window
+
+for decides in (
+    verify_window,
+    verify_batch,
+    Scan.refusals,
+    Scan.open_kept,
+    Together.verify,
+    ScanCoalition.verify,
+):
+    assert decides.__kwdefaults__["engine"] == "native"
+    decides.__kwdefaults__["engine"] = ENGINE
