@@ -126,3 +126,31 @@ def test_a_proof_with_a_changed_word_of_any_label_is_refused(name: str) -> None:
     golden = GOLDEN[name]()
     for label, changed in words_by_label(golden):
         assert not golden.holds(changed), label
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("noise", {"capacity": (1 << 24) + 1}),
+        ("noise", {"gains": [2]}),
+        ("noise", {"gains": [1, 9]}),
+        ("noise", {"seeds": []}),
+        ("query", {"listed": 13}),
+        ("query", {"noise": []}),
+        ("query", {"commitments": []}),
+        ("query", {"kept": []}),
+        ("coins", {"bound": 1 << 40}),
+        ("listing", {"threshold": 49 * 3 + 1}),
+        ("listing", {"most": 0}),
+        ("listing", {"before": []}),
+        ("embed", {"tokens": 209}),
+        ("embed", {"norm_factor": 0}),
+        ("coalition records", {"theta": (5, 5)}),
+        ("coalition records", {"first": [0, 2, 0, 0]}),
+        ("coalition records", {"largest": (4, 1)}),
+    ],
+)
+def test_public_values_out_of_range_are_refused(name: str, change: dict[str, Any]) -> None:
+    statement = GOLDEN[name]().statement
+    with pytest.raises(EncodingError, match="out of range"):
+        dataclasses.replace(statement, **change)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from rag_audit.errors import EncodingError
 from rag_audit.proofs.reference.closing import close
 from rag_audit.proofs.reference.extensions import (
     HALF,
@@ -20,6 +19,7 @@ from rag_audit.proofs.reference.extensions import (
     powers,
 )
 from rag_audit.proofs.reference.index import NIBBLE_BITS, NIBBLES_TAG, PACKED, nibbles
+from rag_audit.proofs.reference.limits import require
 from rag_audit.proofs.reference.lookup import (
     RANGE_TAG,
     ROW,
@@ -74,12 +74,10 @@ class Coalition:
             "first": all(0 <= i <= j for j, i in enumerate(self.first)),
             "theta": 0 < p < q <= MOST_THETA,
             "largest": all(1 <= c <= accounts for c in self.largest),
-            "class variables": min(most, 9) <= self.u <= min(most, 11),
+            "class_variables": min(most, 9) <= self.u <= min(most, 11),
         }
         rules["tenants"] = rules["accounts"] and self.a + self.t <= MOST_LABEL_BITS
-        for name, held in rules.items():
-            if not held:
-                raise EncodingError("a public value of the coalition proof is out of range", field=name)
+        require(**rules)
 
     @property
     def r(self) -> int:

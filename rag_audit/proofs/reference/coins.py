@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rag_audit.proofs.reference import limits
 from rag_audit.proofs.reference.closing import close
 from rag_audit.proofs.reference.extensions import below, evaluation, log2
 from rag_audit.proofs.reference.lookup import column, look_up, looked_up, public, ranges, table
 from rag_audit.proofs.reference.session import Column, Session, limbs, row_bits
 from rag_audit.proofs.reference.transcript import Reader
-from rag_audit.proofs.reference.words import DRAWS, Seed, Words, seed_and_key, word_claims
+from rag_audit.proofs.reference.words import DRAW_BITS, DRAWS, Seed, Words, seed_and_key, word_claims
 
 RUN = "coin certificate"
 BYTES_TAG, BYTES_BITS, BYTE = 2, 9, 256
@@ -21,6 +22,9 @@ class Coins:
     seed: Seed
     capacity: int
     bound: int
+
+    def __post_init__(self) -> None:
+        limits.require(capacity=limits.positions(self.capacity), bound=1 <= self.bound < 1 << DRAW_BITS)
 
 
 def read(coins: Coins, reader: Reader) -> tuple[Session, Column]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import isqrt
 
+from rag_audit.proofs.reference import limits
 from rag_audit.proofs.reference.closing import close
 from rag_audit.proofs.reference.extensions import Functional, eq_table, evaluation, log2
 from rag_audit.proofs.reference.index import NIBBLES, PACKED, Index, Table
@@ -29,6 +30,7 @@ from rag_audit.relation.poseidon import TAG_LIST, TAG_QUERY, TAG_VECTOR, hash_el
 
 RUN = "embed"
 TOKENS_TAG, LIMBS_TAG, STEPS_TAG = 1, 2, 3
+MOST_TOKENS, MOST_WORDS, MOST_FACTOR = 208, 1 << 15, 1 << 20
 LIMB_BITS, STEP_BITS, TOKEN_BITS, TOKENS_PACKED, NORM_BITS = 12, 4, 15, 16, 16
 
 
@@ -42,6 +44,14 @@ class Embedded:
     norm_factor: int
     hq: int
     cq: int
+
+    def __post_init__(self) -> None:
+        limits.require(
+            tokens=1 <= self.tokens <= MOST_TOKENS,
+            vocabulary=2 <= self.table.capacity <= MOST_WORDS + 1,
+            dimension=limits.components(self.table.dimension),
+            norm_factor=1 <= self.norm_factor <= MOST_FACTOR,
+        )
 
     @property
     def slack(self) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rag_audit.proofs.reference import limits
 from rag_audit.proofs.reference.closing import close
 from rag_audit.proofs.reference.extensions import HALF, Functional, eq_table, evaluation, log2
 from rag_audit.proofs.reference.group import Point
 from rag_audit.proofs.reference.index import Index, Link, nibbles
 from rag_audit.proofs.reference.lookup import column, look_up, looked_up
 from rag_audit.proofs.reference.poseidon import list_calls, permutations
-from rag_audit.proofs.reference.query import SCORES_TAG, score_table
+from rag_audit.proofs.reference.query import REACH, SCORES_TAG, score_table
 from rag_audit.proofs.reference.session import Column, Expr, Session, row_bits, total
 from rag_audit.proofs.reference.transcript import Reader
 from rag_audit.relation.field import MODULUS
@@ -35,6 +36,17 @@ class Listed:
     after: Sequence[Point]
     cq: int
     htopk: int
+
+    def __post_init__(self) -> None:
+        capacity, dimension = self.index.capacity, self.index.dimension
+        rows = (capacity - 1 >> row_bits(capacity)) + 1
+        limits.require(
+            capacity=limits.positions(capacity),
+            dimension=limits.components(dimension),
+            threshold=1 <= self.threshold <= REACH * dimension,
+            most=limits.listed(self.most, capacity),
+            rows=all(len(each) == rows for each in (self.chance, self.kept, self.before, self.after)),
+        )
 
 
 def _statement(reader: Reader, asked: Listed) -> None:

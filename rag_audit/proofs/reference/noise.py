@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rag_audit.proofs.reference import limits
 from rag_audit.proofs.reference.closing import close
 from rag_audit.proofs.reference.extensions import Functional, eq_table, evaluation, log2
 from rag_audit.proofs.reference.lookup import column, look_up, looked_up, public, ranges, table
@@ -26,6 +27,12 @@ class Slots:
     capacity: int
     gains: Sequence[int]
     several: bool = False
+
+    def __post_init__(self) -> None:
+        count = len(self.seeds)
+        limits.require(capacity=limits.positions(self.capacity), gains=limits.noised(self.gains))
+        most = limits.together(count, self.capacity, self.gains) if self.several else count == 1
+        limits.require(slots=most)
 
     @property
     def run(self) -> str:

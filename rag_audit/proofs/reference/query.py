@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rag_audit.proofs.reference import limits
 from rag_audit.proofs.reference.closing import close
 from rag_audit.proofs.reference.extensions import below, eq_table, evaluation, log2, numbers
 from rag_audit.proofs.reference.group import Point
@@ -40,7 +41,7 @@ from rag_audit.relation.scores import ScoreWindow
 
 RUN, SAMPLED, SEVERAL = "query", "sampled query", "queries"
 SCORES_TAG, OWN_TAG, OWN_TAGS, LIMB_BITS, LARGEST = 2, 4, 1 << 10, 16, 254
-REACH = 49
+REACH, MOST_SCORE = 49, 1 << 31
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,22 @@ class Asked:
     commitments: Sequence[tuple[int, int]]
     """cq and htopk of each record."""
     several: bool = False
+
+    def __post_init__(self) -> None:
+        index, count = self.index, len(self.commitments)
+        rows = (index.capacity - 1 >> row_bits(index.capacity, count)) + 1
+        noised = count if self.gains else 0
+        several = limits.together(count, index.capacity, self.gains) and self.kept is None
+        limits.require(
+            capacity=limits.positions(index.capacity),
+            dimension=limits.components(index.dimension),
+            gains=not self.gains or limits.noised(self.gains),
+            listed=limits.listed(self.listed, index.capacity),
+            hi=self.window.hi < MOST_SCORE,
+            records=several if self.several else count == 1,
+            noise=[len(column) for column in self.noise] == [rows] * noised,
+            kept=self.kept is None or len(self.kept) == rows,
+        )
 
     @property
     def run(self) -> str:
