@@ -166,3 +166,20 @@ def test_many_accounts() -> None:
     assert set(value["seconds"]) == steps | {"read window", "verify"}
     assert set(value["roster"]["seconds"]) == {"write", "read", "check", "commit", "places", "one more"}
     assert value["bytes"]["opening.json"] > 0 and value["bytes"]["window"] > 0
+
+
+@pytest.mark.full
+def test_a_window_of_many_records() -> None:
+    value = run("window", "--records", "20")
+    steps = {
+        "open",
+        "answers",
+        "resume",
+        "close",
+        "export",
+        "challenge",
+        "prove, all stored",
+        "read window",
+        "verify",
+    }
+    assert all(set(value["windows"]["20"][name]) == steps for name in COST)

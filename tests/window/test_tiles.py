@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from rag_audit.errors import (
 )
 from rag_audit.formats.tiles import TiledProofs
 from rag_audit.formats.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, WindowFile, stray_siblings
+from rag_audit.parties.provider.window import Window
 from tests.window.simulator import Finished
 
 OTHER = "00" * 32
@@ -213,3 +215,23 @@ def test_a_value_that_no_tile_holds_is_not_written(
     with pytest.raises(SizeError, match="larger than a tile"):
         finished.file.save(tmp_path / "window.json")
     assert not (tmp_path / "window.json").exists()
+
+
+def test_a_provider_writes_tiles_without_holding_every_proof(
+    finished: Finished, tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "window"
+    shutil.copytree(finished.window, folder)
+    with Window.resume(folder, key=finished.service.key, clock=finished.service.clock) as window:
+        reads: list[int] = []
+        proofs = window.publisher.proofs
+        monkeypatch.setattr(
+            window.publisher, "proofs", lambda record: reads.append(record.seq) or proofs(record)
+        )
+        window.export()
+    read = WindowFile.load(folder / "public")
+    assert read.mediaType == TILED_MEDIA_TYPE and dict(read.proofs) == finished.file.proofs
+    assert read.verification_keys == finished.file.verification_keys
+    # Once for the keys; then again for the size, as far as it takes to see that it is large, and for order and tiles.
+    assert max(reads.count(seq) for seq in set(reads)) > 1
+    assert finished.verify(read).passed

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
 from rag_audit.commit.stored import fix_keys
-from rag_audit.encoding.canonical import Json, digest_hex, read_json
+from rag_audit.encoding.canonical import Json, digest_hex, jcs, read_json
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import StoreError, WindowStateError
+from rag_audit.formats import windowfile
 from rag_audit.formats.constants import KEPT
 from rag_audit.formats.manifest import as_json
 from rag_audit.formats.models import FieldHex, Model
@@ -39,6 +40,44 @@ class CoalitionProof(Model):
     def load(cls, path: Path) -> CoalitionProof:
         """Read the file."""
         return cls.parse(read_json(path, max_bytes=MAX_COALITION_BYTES), field=path.name)
+
+
+class StoredProofs(Mapping[str, Json]):
+    """The proofs that exist, by the `seq` of their entry. `by_entry` is gone through once first; those of large windows
+    are then not in memory, but read again whenever they are asked for.
+    """
+
+    def __init__(
+        self, entries: Iterable[Entry], made: Callable[[QueryRecord | KeptEntry], dict[str, Json]]
+    ) -> None:
+        self._made = made
+        self._entries = {str(e.seq): e for e in entries if isinstance(e, QueryRecord | KeptEntry)}
+        self._kept: dict[str, dict[str, Json]] | None = {}
+
+    def by_entry(self) -> Iterator[tuple[QueryRecord | KeptEntry, dict[str, Json]]]:
+        """Each entry that has proofs, with them."""
+        size = 0
+        for seq, entry in list(self._entries.items()):
+            if not (made := self._made(entry)):
+                del self._entries[seq]
+                continue
+            if self._kept is not None:
+                self._kept[seq] = made
+                size += len(jcs(made))
+                if size > windowfile.TILED_BYTES:
+                    self._kept = None
+            yield entry, made
+
+    def __getitem__(self, seq: str) -> Json:
+        if self._kept is not None:
+            return self._kept[seq]
+        return self._made(self._entries[seq])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
 
 class Publisher:
@@ -172,16 +211,11 @@ class Publisher:
         context, state = self._context, self._context.state
         with state.changed:
             entries = state.entries[:size]
-        proofs: dict[str, dict[str, Json]] = {}
-        for entry in entries:
-            if isinstance(entry, QueryRecord) and (made := self.proofs(entry)):
-                proofs[str(entry.seq)] = made
-            if isinstance(entry, KeptEntry) and (kept := self.kept_proof(entry)) is not None:
-                proofs[str(entry.seq)] = {KEPT: kept}
+        proofs = StoredProofs(entries, self._made)
         certificate = self._coalition_proof(entries[-1] if isinstance(entries[-1], Closing) else None)
         challenges = sorted(p.read_text() for p in self._public.challenges.glob("*.txt"))
         final = self._public.checkpoint(len(entries))
-        return WindowFile(
+        file = WindowFile(
             mediaType=MEDIA_TYPE,
             entries=[e.dump() for e in entries],
             opening_checkpoint=self._public.checkpoint(1).read_text(),
@@ -190,23 +224,31 @@ class Publisher:
             embedder=as_json(context.commitment.manifest),
             roster=[r.dump() for r in context.commitment.roster],
             tenants=[t.entry.dump() for t in context.commitment.tenants.values()],
-            verification_keys=self._keys(entries, proofs, certified=certificate is not None),
-            proofs={**proofs},
+            verification_keys=self._keys(self._kinds(proofs), certified=certificate is not None),
+            proofs={},
             challenges=challenges,
             certificate=certificate,
         )
+        return file.model_copy(update={"proofs": proofs})
 
-    def _keys(
-        self, entries: Iterable[Entry], proofs: Mapping[str, dict[str, Json]], *, certified: bool
-    ) -> dict[str, Json]:
+    def _made(self, entry: QueryRecord | KeptEntry) -> dict[str, Json]:
+        """The proofs of an entry that exist, by statement."""
+        if isinstance(entry, QueryRecord):
+            return self.proofs(entry)
+        kept = self.kept_proof(entry)
+        return {} if kept is None else {KEPT: kept}
+
+    def _kinds(self, proofs: StoredProofs) -> set[tuple[str, str, int]]:
+        """Tenant, statement and number of records of every proof."""
+        return {
+            (entry.tenant, name, self._context.system(entry.tenant).places(name, proof))
+            for entry, made in proofs.by_entry()
+            for name, proof in made.items()
+        }
+
+    def _keys(self, kinds: Iterable[tuple[str, str, int]], *, certified: bool) -> dict[str, Json]:
         """The verification keys of all proofs in the file, which are fixed for the window from now on."""
         context = self._context
-        kinds = {
-            (r.tenant, name, context.system(r.tenant).places(name, proof))
-            for r in entries
-            if isinstance(r, QueryRecord | KeptEntry)
-            for name, proof in proofs.get(str(r.seq), {}).items()
-        }
         keys: dict[str, Json] = {}
         for tenant, name, places in sorted(kinds):
             system, public = context.system(tenant), context.public(tenant)
