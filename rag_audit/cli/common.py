@@ -195,6 +195,25 @@ def progress(what: str) -> Callable[[int, int], None]:
     return show
 
 
+def estimated(what: str) -> Callable[[int, int], None]:
+    """`progress` with the time that is left, at the speed so far; work that is done at once shows nothing."""
+    started = shown = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        left = (now - started) * (total - done) / max(1, done)
+        line = f"{printable(what)} {done}/{total}  {now - started:.0f} s, about {left:.0f} s left"
+        if sys.stderr.isatty():
+            if now - started >= SILENT_S:
+                click.echo(f"\r{line:70}", err=True, nl=done == total)
+        elif now - shown >= LOGGED_EVERY_S:
+            shown = now
+            say(line)
+
+    return show
+
+
 @contextmanager
 def patiently(what: str) -> Iterator[Callable[[], None]]:
     """Say on stderr that the block is at work, with the time that it took so far: on a terminal after two seconds and

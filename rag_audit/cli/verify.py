@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import click
 
-from rag_audit.cli.common import PATH, emit, json_option, patiently, say, signing_key
+from rag_audit.cli.common import PATH, emit, estimated, json_option, patiently, say, signing_key
 from rag_audit.cli.reports import FORMATS, command_line, planned
+from rag_audit.encoding.canonical import digest_hex
 from rag_audit.encoding.durable import replace_file
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.note import sign_note
+from rag_audit.proofs.checking import Checking
 from rag_audit.verify.drawing import draw_challenge, number_drawn
 
 
@@ -49,6 +54,13 @@ from rag_audit.verify.drawing import draw_challenge, number_drawn
     type=PATH,
     help="the provider's attacks.json (`rag-audit attack run`), shown beside the verdict, which it does not change",
 )
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,
+              help="processes that verify proofs; the native verifier uses every core by itself")  # fmt: skip
+@click.option("--executor", "address",
+              help="verify proofs on a cluster, which then decides: dask://host:port or ray://host:port,"
+              " with RAG_AUDIT_WORKER_KEY set")  # fmt: skip
+@click.option("--no-cache", is_flag=True,
+              help="verify every proof of a large window, those too that an earlier run found valid")  # fmt: skip
 @click.option("--offline", is_flag=True, default=True, help="no network (the default, and the only mode)")
 @click.option("--checks", is_flag=True, help="show every check and every figure, of a window that passed too")
 @click.option(
@@ -80,6 +92,9 @@ def verify(
     allow_unsafe_setup: bool,
     model: Path | None,
     attacks: Path | None,
+    jobs: int,
+    address: str | None,
+    no_cache: bool,
     offline: bool,
     checks: bool,
     formats: tuple[str, ...],
@@ -103,7 +118,12 @@ def verify(
         *(p for p in (attacks, sign_key) if p is not None),
     ]
     plan = planned(formats, outputs, as_json=as_json, sign_key=sign_key, inputs=given)
-    with patiently("verifying"):
+    with (
+        patiently("verifying") as quiet,
+        checking_of(
+            jobs, address, remember=not no_cache, progress=after(quiet, estimated("verifying proofs"))
+        ) as checking,
+    ):
         verdict = verify_window(
             window,
             trust=trust,
@@ -115,6 +135,7 @@ def verify(
             allow_unsafe_setup=allow_unsafe_setup,
             model=model,
             attacks=attacks,
+            checking=checking,
         )
     plan.write(
         verdict, checks=checks, command=command_line(ctx, window, trust, receipts, previous, challenges)
@@ -125,6 +146,47 @@ def verify(
                 f"WARNING: a lower bound lies above the certified epsilon, so one of the two is wrong: {above}"
             )
     ctx.exit(int(verdict.exit_code))
+
+
+LARGE = 1000
+"""The proofs of a window with more records than this that has proofs are remembered."""
+
+
+@contextmanager
+def checking_of(
+    jobs: int, address: str | None, *, remember: bool, progress: Callable[[int, int], None]
+) -> Iterator[Callable[[WindowFile], Checking]]:
+    """How a window's proofs are verified, as the command's options say."""
+    with ExitStack() as stack:
+        executor = None
+        if jobs > 1 or address is not None:
+            from rag_audit.proofs.executors import open_executor
+
+            executor = stack.enter_context(open_executor(address, workers=jobs))
+
+        def made(file: WindowFile) -> Checking:
+            remembered = None
+            if remember and len(file.proofs) > LARGE and sys.platform != "emscripten":  # a page keeps nothing
+                from rag_audit.proofs.remembered import VerifiedProofs
+
+                remembered = VerifiedProofs(digest_hex(file.entries[0]), elsewhere=address is not None)
+                if remembered.damaged:
+                    say(
+                        f"WARNING: {remembered.damaged} lines of the cache are not its own, and were left out"
+                    )
+            return Checking(executor=executor, remembered=remembered, progress=progress)
+
+        yield made
+
+
+def after(quiet: Callable[[], None], shown: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    """A progress that first ends what was shown before it."""
+
+    def show(done: int, total: int) -> None:
+        quiet()
+        shown(done, total)
+
+    return show
 
 
 @click.command()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar, overload
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, overload
 
 from rag_audit.errors import RagAuditError
 
 T = TypeVar("T")
 Item = TypeVar("Item")
+Given = TypeVar("Given", contravariant=True)
 Refusals = dict[int, RagAuditError]
 """The reasons why proofs do not hold, by the proof's number: `InvalidProof` for a false proof, another error (exit
 code 2) for bytes that are no proof at all or cannot be read."""
@@ -40,6 +41,26 @@ class Lazy(Sequence[T], Generic[T]):
         if isinstance(places, range):
             return Lazy(len(places), lambda i: self.make(places[i]))
         return self.make(places)
+
+
+class Checker(Protocol[Given]):
+    """What verifies proofs by themselves. It is picklable, and holds nothing secret."""
+
+    @property
+    def slow(self) -> bool:
+        """Whether one proof takes seconds."""
+
+    def refusals(self, items: Sequence[Given], /) -> Refusals:
+        """The reasons why proofs do not hold, by number; an error on reading an item is its outcome."""
+
+
+def at_once(checker: Checker[Item], items: Sequence[Item]) -> Refusals:
+    """Verify proofs as they are, in this process."""
+    return checker.refusals(items)
+
+
+Check = Callable[[Checker[Any], Sequence[Any]], Refusals]
+"""How items are verified: `at_once`, or `proofs.checking.Checking`."""
 
 
 def readable(items: Sequence[T], kept: Callable[[T], Item]) -> tuple[dict[int, Item], Refusals]:

@@ -18,6 +18,7 @@ from rag_audit.errors import RagAuditError, VersionError
 from rag_audit.formats.constants import Constants
 from rag_audit.formats.publics import KeptCommitment, KeptPublic, RecordPublic, SlotPublic, TenantPublic
 from rag_audit.formats.statements import PublicValues
+from rag_audit.proofs.batch import Check, at_once
 
 if TYPE_CHECKING:
     import numpy as np
@@ -224,6 +225,7 @@ class SharedProofs(Protocol[Key, SharedProof]):
         every: Sequence[PublicValues],
         *,
         engine: str,
+        check: Check = at_once,
     ) -> dict[int, RagAuditError]:
         """The reasons why proofs do not hold for the records that carry them, by index. A record that spoils a proof is
         refused as false, the other records of that proof as undecided.
@@ -231,6 +233,7 @@ class SharedProofs(Protocol[Key, SharedProof]):
         :param proofs: proofs that are read as they are needed; an error (`RagAuditError`) on reading is the outcome
         :param own: the statement of each proof's record
         :param every: the statements of all the tenant's records, which the proofs name by digest
+        :param check: how proofs are verified once it is known of which records they are
         """
 
 

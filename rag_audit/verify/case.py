@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NotRequired, TypedDict
 
-from rag_audit.errors import ExitCode, RagAuditError
+from rag_audit.errors import ExecutorError, ExitCode, RagAuditError, StoreError
 from rag_audit.formats.challenge import Challenge
 from rag_audit.formats.manifest import Manifest
 from rag_audit.formats.policy import Policy
@@ -30,6 +30,7 @@ from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint
 from rag_audit.ledger.merkle import HashTree
+from rag_audit.proofs.checking import Checking
 from rag_audit.verify.figures import Figures
 
 
@@ -146,6 +147,8 @@ class Findings:
         """Turn a named error in the block into this check's outcome, so that one bad part does not hide others."""
         try:
             yield
+        except (ExecutorError, StoreError):
+            raise  # these say nothing about the window
         except RagAuditError as exc:
             status = Status.FAIL if exc.exit_code is ExitCode.FAIL else Status.UNDECIDED
             expected = exc.expected if exc.expected is not None else "well-formed"
@@ -184,6 +187,8 @@ class Case(Findings):
     """the public values of each record by its seq, which cost a slot and a context each"""
     signed: dict[str, SignedCheckpoint] = field(default_factory=dict)
     """the checkpoints that the provider signed, by the check that opened each, for the report"""
+    checking: Checking = field(default_factory=Checking)
+    """how proofs are verified: in one process or several, and with what is remembered"""
     drawn: dict[int, int] = field(default_factory=dict)
     """when the beacon that an entry names was drawn, in ms, by the entry's index, for the report"""
     tallies: dict[str, int] = field(default_factory=dict)

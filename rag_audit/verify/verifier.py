@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +19,7 @@ from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder, re_executable
 from rag_audit.ledger.merkle import HashTree, leaf_hash
+from rag_audit.proofs.checking import Checking
 from rag_audit.verify.case import Case, Check, CheckJson, NamedChallenge, ReceiptFile, worst
 from rag_audit.verify.checks import bound, coalition, ledger, opening, proof, receipt
 from rag_audit.verify.checks import trust as trust_checks
@@ -180,6 +181,7 @@ def verify_window(
     challenges: Sequence[Path] = (),
     model: Path | None = None,
     attacks: Path | None = None,
+    checking: Callable[[WindowFile], Checking] | None = None,
 ) -> Verdict:
     """Verify a window as a third party that trusts nothing but `trust`.
 
@@ -190,6 +192,7 @@ def verify_window(
     :param allow_unsafe_setup: accept one-party keys, which the verdict then states
     :param challenges: notes that the verifier drew itself, which must be answered whatever others the window has
     :param model: the folder of the embedder's files, if it has any, to re-execute A1 on disclosed queries
+    :param checking: makes how the window's proofs are verified, if not in this process and all of them
     :param attacks: what `rag-audit attack run` measured, attacks.json, to be shown beside the verdict
     :raises MeasurementError: the attacks are not on this window or its policy (exit code 3)
     :raises RagAuditError: the window, the trust file, the attacks or a challenge of the verifier's own cannot be read
@@ -208,6 +211,8 @@ def verify_window(
         digest = sha256(read_bytes(attacks, max_bytes=MAX_ATTACKS_BYTES)).hex()
         inputs.add("attacks", printable_name(attacks), digest)
         measured = measured_of(run, case.policy, case.opening_digest, field=printable_name(attacks))
+    if checking is not None:
+        case.checking = checking(file)
     case.unread, case.challenges, case.max_epsilon_asked = unread, own, max_epsilon is not None
     case.figures["allowed"] = allowed
     embedder, notes = _embedder(case, model)
@@ -333,6 +338,11 @@ def _verdict(case: Case, notes: list[str], inputs: Inputs) -> Verdict:
             *notes,
             "the challenge is the window file's: of several that were drawn, the provider may have published the one"
             " that it liked, and eta is the chance for a single one; --challenge names the verifier's own",
+        ]
+    if case.checking.known:
+        notes = [
+            *notes,
+            f"{case.checking.known} proofs were verified by an earlier run of this user and not again (--no-cache)",
         ]
     limit = case.policy.tokens.query
     notes = [

@@ -19,6 +19,8 @@ from rag_audit.encoding.canonical import jcs
 from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.parties.provider.window import Window
+from rag_audit.proofs.checking import Checking
+from rag_audit.proofs.executors import open_executor
 from tests.executors.conftest import ROOT, Cluster
 from tests.window.simulator import QUESTIONS, Finished, Service
 
@@ -114,3 +116,10 @@ def test_a_window_proved_on_a_cluster_through_an_interruption_and_a_lost_worker(
     verdict = Finished(service, directory, file, policy, receipts).verify(require={"a1": "proved"})
     assert verdict.passed, verdict.deciding
     assert verdict.figures["proved"] == len(QUESTIONS) * each
+
+    # And verified there, by workers who then decide.
+    with open_executor(cluster.address) as executor:
+        elsewhere = Finished(service, directory, file, policy, receipts).verify(
+            require={"a1": "proved"}, checking=lambda _: Checking(executor=executor)
+        )
+    assert elsewhere.checks == verdict.checks

@@ -58,6 +58,7 @@ def test_a_file_that_is_replaced_has_another_tag(served: Served) -> None:
         ("tile/entries/000.p/1", "public, max-age=60"),
         ("challenges/" + "a" * 64 + ".txt", "public, max-age=31536000, immutable"),
         ("b" * 64 + ".json", "public, max-age=31536000, immutable"),
+        ("tiles/" + "c" * 64 + ".json", "public, max-age=31536000, immutable"),
         ("notes/cosign-1-w1.txt", "no-cache"),
     ],
 )
@@ -65,7 +66,7 @@ def test_a_window_s_own_address_is_kept_for_as_long_as_it_stays_true(
     served: Served, name: str, kept: str
 ) -> None:
     path = served.window.directory / "public" / name
-    if not path.exists() and not name.startswith(("tile", "checkpoint")):
+    if not path.exists() and not name.startswith(("tile/", "checkpoint")):
         path.parent.mkdir(exist_ok=True)
         path.write_text("content")
     lasting, current = served.get(f"/windows/w-1/{name}"), served.get(f"/public/{name}")

@@ -11,10 +11,11 @@ from rag_audit.encoding.canonical import Json, digest_hex
 from rag_audit.errors import InvalidProof, PolicyError, RagAuditError, SchemaError, SetupError
 from rag_audit.formats.constants import Constants
 from rag_audit.formats.statements import ListingStatement, ManyStatement, PublicValues, Statement
-from rag_audit.proofs.batch import readable
+from rag_audit.proofs.batch import Check, at_once, readable
+from rag_audit.proofs.checking import OwnProofs
 from rag_audit.proofs.groth16.coins import ListingInstance, SampledInstance
 from rag_audit.proofs.groth16.instance import RetrieveInstance, RetrieveManyInstance
-from rag_audit.proofs.groth16.job import ProofJob, parse_key, refusals
+from rag_audit.proofs.groth16.job import ProofJob, parse_key
 from rag_audit.proofs.groth16.keys import VerificationKey, proving_key
 from rag_audit.proofs.groth16.listing import ListingJob, ListingManyJob
 from rag_audit.proofs.groth16.many import ManyProof, RetrieveManyJob, parse_many_proof, record_digest
@@ -129,6 +130,7 @@ class Shared:
         every: Sequence[PublicValues],
         *,
         engine: str = "native",
+        check: Check = at_once,
     ) -> dict[int, RagAuditError]:
         """See `SharedProofs.verify`. The names in a proof only select among statements rebuilt here, whose values the
         pairing check takes.
@@ -160,7 +162,8 @@ class Shared:
                 if not self.chained:
                     raise
                 reasons[proof] = InvalidProof(exc.message, field=exc.field)
-        wrong = refusals(key, [p.proof for p in checked], stated, engine=engine) if checked else {}
+        pairs = [(proof.proof, statement) for proof, statement in zip(checked, stated, strict=True)]
+        wrong = check(OwnProofs("groth16", key, engine), pairs) if pairs else {}
         reasons |= {checked[i]: reason for i, reason in wrong.items()}
         whole_set = set(whole)
         for number, proof in read.items():

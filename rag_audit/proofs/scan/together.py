@@ -15,7 +15,7 @@ from rag_audit import _native
 from rag_audit.encoding.canonical import Json, parse_base64, parse_hex, sha256
 from rag_audit.errors import InvalidProof, RagAuditError, SchemaError, SetupError, WitnessError
 from rag_audit.formats.statements import PublicValues, Statement
-from rag_audit.proofs.batch import NativeBatch, in_chunks, readable
+from rag_audit.proofs.batch import Check, Lazy, NativeBatch, Refusals, at_once, in_chunks, readable
 from rag_audit.proofs.interface import MOST_TOGETHER, OpenedKey, Pins, RecordJob
 from rag_audit.proofs.scan import memory, reference
 from rag_audit.proofs.scan.embed import EmbedKey
@@ -182,6 +182,28 @@ def opened_points(
 
 
 @dataclass(frozen=True)
+class Groups:
+    """What verifies proofs with the statements of their records (`batch.Checker`)."""
+
+    key: ScanKey
+    engine: str
+
+    @property
+    def slow(self) -> bool:
+        """See `Checker.slow`."""
+        return self.engine == reference.ENGINE
+
+    def refusals(self, items: Sequence[tuple[list[bytes], bytes, bytes]], /) -> Refusals:
+        """See `Checker.refusals`."""
+        batch: NativeBatch[tuple[list[bytes], bytes, bytes]]
+        if self.slow:
+            batch = reference.together(self.key)
+        else:
+            batch = _native.ScanTogetherBatch(self.key.index, self.key.parameters)
+        return in_chunks(batch, len(items), items.__getitem__, refused)
+
+
+@dataclass(frozen=True)
 class Together:
     """Proofs of `retrieve` for several records of one tenant (`SharedProofs`).
 
@@ -231,6 +253,7 @@ class Together:
         every: Sequence[PublicValues],
         *,
         engine: str = "native",
+        check: Check = at_once,
     ) -> dict[int, RagAuditError]:
         """See `SharedProofs.verify`; engines are those of `Scan.refusals`."""
         assert isinstance(key, ScanKey)
@@ -258,12 +281,7 @@ class Together:
             certificate, parts = proof.parts or (b"", b"")
             return [record.encode(RECORD) for record in records], certificate, parts
 
-        batch: NativeBatch[tuple[list[bytes], bytes, bytes]]
-        if engine == reference.ENGINE:
-            batch = reference.together(key)
-        else:
-            batch = _native.ScanTogetherBatch(key.index, key.parameters)
-        wrong = in_chunks(batch, len(whole), group, refused)
+        wrong = check(Groups(key, engine), Lazy(len(whole), group))
         reasons = {read[whole[i]][1]: reason for i, reason in wrong.items()}
         for number, (records, digest, _) in read.items():
             found = places.get(digest)

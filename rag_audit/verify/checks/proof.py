@@ -14,6 +14,7 @@ from rag_audit.formats.records import QueryRecord
 from rag_audit.formats.statements import PublicValues
 from rag_audit.index.embedders import manifest_digest, public_manifest
 from rag_audit.proofs.batch import Lazy, Refusals
+from rag_audit.proofs.checking import OwnProofs
 from rag_audit.proofs.interface import SYSTEMS, Key, ProofSystem, proof_system
 from rag_audit.verify.case import Case, Status
 from rag_audit.verify.checks import samples
@@ -39,6 +40,7 @@ def check(case: Case) -> None:
     _eager(case, unpinned)
     _chains(case)
     kept = samples.check(case)
+    case.checking.expect(sum(map(len, given.values())))
     valid = _valid(case, given, kept)
     proved = [q for q in case.queries if (q.seq, "retrieve") in valid]
     tenants = {q.tenant for q in proved}
@@ -256,10 +258,21 @@ def _verify_kind(
             proofs, bad = Lazy(len(proved), proof), Refusals()
             if shared is None:
                 statements = Lazy(len(proved), lambda i: stated(proved[i]))
-                bad = system.refusals(key, proofs, statements, engine=case.engine)
+
+                def pair(i: int) -> tuple[bytes, PublicValues]:
+                    statement = statements[i]
+                    return proofs[i], statement
+
+                with case.checking.of(len(proved)):
+                    checker = OwnProofs(_system_name(case, tenant), key, case.engine)
+                    bad = case.checking(checker, Lazy(len(proved), pair))
             else:
-                every = [stated(record) for record in case.queries if record.tenant == tenant]
-                bad = shared.verify(key, proofs, [stated(r) for r in proved], every, engine=case.engine)
+                every, own = (
+                    [stated(r) for r in case.queries if r.tenant == tenant],
+                    [stated(r) for r in proved],
+                )
+                with case.checking.of(len(proved)):
+                    bad = shared.verify(key, proofs, own, every, engine=case.engine, check=case.checking)
             found, at, status = f"{len(proved)} valid", None, Status.PASS
             if bad:
                 first, reason = _refusal(bad)
@@ -273,6 +286,12 @@ def _verify_kind(
             case.record(f"{prefix}.valid.{tenant}", status, f"{len(proved)} valid proofs", found, at)
             return {r.seq for i, r in enumerate(proved) if i not in bad}
     return set()
+
+
+def _system_name(case: Case, tenant: str) -> str:
+    part = case.policy.tenant(tenant)
+    assert part is not None
+    return part.system
 
 
 def _refusal(bad: Mapping[int, RagAuditError]) -> tuple[int, RagAuditError]:

@@ -1,0 +1,129 @@
+"""The proofs of a window that were verified before, in the user's cache.
+
+A line is the SHA-256 of a proof with everything that its verification depends on (`proofs.checking`), with a MAC under
+a key in the same folder. The MAC finds lines that are damaged, cut short or copied from another user's cache. It stops
+nobody who can write as this user: such a person can read the key, and could as well replace this program
+(docs/security.md, "What a verifier remembers").
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from rag_audit import __version__, _native
+from rag_audit.encoding.cache import cache_dir
+from rag_audit.encoding.durable import create_private, read_private
+from rag_audit.encoding.lock import locked
+from rag_audit.errors import StoreError
+
+FOLDER = "verified"
+FILES = 64
+"""How many windows are remembered; of more, those that were verified longest ago are forgotten."""
+MAX_BYTES = 256 << 20
+"""A larger file is begun anew."""
+_DIGEST = 32
+_LINE = 2 * _DIGEST
+_KEY = "key"
+
+
+class VerifiedProofs:
+    """The proofs of one window that are known to be valid.
+
+    :param window: SHA-256 over the window's entry 0, in hexadecimal
+    :param elsewhere: whether what other machines found valid counts; it never does for who verifies here alone
+    :raises SetupError: the cache is not this user's alone
+    :raises StoreError: it cannot be written
+    """
+
+    def __init__(self, window: str, *, elsewhere: bool = False) -> None:
+        folder = cache_dir(FOLDER)
+        with locked(folder / ".lock"):
+            self._key = _key_of(folder)
+            self._path = folder / f"{window}.log"
+            _forget(folder, self._path)
+        self._where = b"elsewhere" if elsewhere else b"here"
+        self._counts = {self._where, b"here"}
+        self.damaged = 0
+        """how many lines were left out, since they are not this cache's"""
+        self._known = self._read()
+
+    def name(self, checker: bytes, item: bytes) -> bytes:
+        """The digest of a proof with everything that its verification depends on: program, key and statement.
+
+        :param checker: fingerprint of what verifies, which has the key
+        :param item: fingerprint of proof and statement
+        """
+        return hashlib.sha256(_program() + checker + item).digest()
+
+    def __contains__(self, name: bytes) -> bool:
+        return name in self._known
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def add(self, names: Iterable[bytes]) -> None:
+        """Remember valid proofs. What cannot be written is verified again another time.
+
+        :param names: 32 bytes each
+        """
+        new = [name for name in names if name not in self._known]
+        self._known |= set(new)
+        try:
+            with open(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as log:
+                log.write(b"".join(name + self._mac(name, self._where) for name in new))
+        except OSError as exc:
+            raise StoreError("cannot be written", field=str(self._path), found=exc.strerror,
+                             hint="--no-cache verifies without it") from exc  # fmt: skip
+
+    def _read(self) -> set[bytes]:
+        known: set[bytes] = set()
+        if not self._path.exists() or self._path.stat().st_size > MAX_BYTES:
+            self._path.unlink(missing_ok=True)
+            return known
+        data = read_private(self._path, max_bytes=MAX_BYTES)
+        for start in range(0, len(data) - _LINE + 1, _LINE):
+            name, mac = data[start : start + _DIGEST], data[start + _DIGEST : start + _LINE]
+            if any(hmac.compare_digest(mac, self._mac(name, where)) for where in self._counts):
+                known.add(name)
+            elif not hmac.compare_digest(mac, self._mac(name, b"elsewhere")):
+                self.damaged += 1
+        if len(data) % _LINE:  # an interrupted write: what follows would stand at another place
+            with open(self._path, "r+b") as log:
+                log.truncate(len(data) - len(data) % _LINE)
+        return known
+
+    def _mac(self, name: bytes, where: bytes) -> bytes:
+        return hmac.digest(self._key, where + b"\0" + name, "sha256")
+
+
+def _key_of(folder: Path) -> bytes:
+    path = folder / _KEY
+    if not path.exists():
+        create_private(path, secrets.token_bytes(_DIGEST))
+    return read_private(path, max_bytes=_DIGEST)
+
+
+def _forget(folder: Path, own: Path) -> None:
+    """Remove the files of the windows that were verified longest ago."""
+    logs = sorted(
+        (p for p in folder.glob("*.log") if p != own), key=lambda p: p.stat().st_mtime, reverse=True
+    )
+    for path in logs[FILES - 1 :]:
+        path.unlink(missing_ok=True)
+
+
+@lru_cache(maxsize=1)
+def _program() -> bytes:
+    """Digest of the program that verifies: its release, its native core, and the Python of the proof systems, so that
+    nothing is remembered beyond a change of what found it valid."""
+    digest = hashlib.sha256(__version__.encode())
+    native = Path(str(_native.__file__))
+    for path in (native, *sorted(Path(__file__).parent.rglob("*.py"))):
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.digest()
