@@ -7,7 +7,7 @@ export RAG_AUDIT_DATA ?= ../shared/data
 # The build's backend is maturin behind a check (packaging/rag_audit_build.py), of which maturin cannot know.
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
-.PHONY: help setup native page demo test test-full bench bench-full experiments wheels release release-key reproduce supply lint format lock clean
+.PHONY: help setup native page demo test test-full bench bench-full experiments wheels release release-key reproduce supply memory sanitised interpreted lint format lock clean
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 LOCKS := $(wildcard requirements/*.txt)
@@ -56,6 +56,29 @@ test-full: setup $(VENV)/.frameworks $(VENV)/.interop $(VENV)/.fuzz $(VENV)/.sup
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet -- --include-ignored
 	RAG_AUDIT_PORTABLE=1 cargo test --manifest-path native/Cargo.toml --release --locked --quiet
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+	$(MAKE) --no-print-directory memory
+
+NIGHTLY ?= nightly
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+MEMORY = cargo +$(NIGHTLY) $(1) --manifest-path native/Cargo.toml --locked --quiet --target-dir native/target/$(NIGHTLY) \
+  --target $(HOST) --lib
+
+memory:  ## the core's unsafe lanes under the address sanitiser and in Miri, the relation in Miri; needs Rust's nightly with Miri
+	@if rustup run $(NIGHTLY) cargo miri --version >/dev/null 2>&1; then $(MAKE) --no-print-directory sanitised interpreted; else \
+	  echo "rag-audit: NOT RUN: address sanitiser and Miri; rustup toolchain install nightly --component miri rust-src" >&2; fi
+
+sanitised:
+	RUSTFLAGS="-Z sanitizer=address" $(call MEMORY,test) --package ragaudit-core
+	RAG_AUDIT_PORTABLE=1 RUSTFLAGS="-Z sanitizer=address" $(call MEMORY,test) --package ragaudit-core
+
+# Miri interprets, so it runs what is small: int4 products and pairs with AVX2, which it knows, and the plain arithmetic.
+# crossbeam's epochs, beneath rayon, keep to Tree Borrows only, and hide pointers in integers.
+interpreted: export MIRIFLAGS := -Zmiri-tree-borrows -Zmiri-permissive-provenance -Zmiri-ignore-leaks -Zmiri-disable-isolation
+interpreted: export RAYON_NUM_THREADS := 1
+interpreted:
+	RUSTFLAGS="$(if $(findstring x86_64,$(HOST)),-C target-feature=+avx2)" $(call MEMORY,miri test) --package ragaudit-core -- \
+	  --skip extreme --skip rows_are int4:: pairs::
+	$(call MEMORY,miri test) --package ragaudit-relation -- --skip masses
 
 $(VENV)/.frameworks: requirements/frameworks.txt $(VENV)/.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/frameworks.txt
@@ -108,7 +131,7 @@ $(VENV)/.supply: requirements/supply.txt $(VENV)/.stamp
 supply: $(VENV)/.supply  ## the locked packages against advisories, licences and sources: cargo deny, pip-audit, npm audit; needs a network
 	@command -v cargo-deny >/dev/null || \
 	  { echo "rag-audit: needs cargo-deny; install it: cargo install --locked cargo-deny" >&2; exit 2; }
-	cargo deny --manifest-path native/Cargo.toml --locked check
+	cargo deny --manifest-path native/Cargo.toml --config native/deny.toml --locked check
 	$(BIN)/pip-audit --strict --disable-pip --require-hashes $(foreach lock,$(LOCKS),-r $(lock))
 	npm audit --package-lock-only --prefix circuits
 	npm audit --package-lock-only --prefix rag_audit/browser/locked

@@ -395,6 +395,9 @@ mod tests {
     #[test]
     fn all_kernels_agree_with_the_definition() {
         for dimension in [1, 2, 31, 63, 64, 65, 256, 384, 1000, MAX_DIMENSION] {
+            if cfg!(miri) && dimension > 65 {
+                break; // what is interpreted takes long
+            }
             for count in [0, 1, 3, 4, 5, 9] {
                 let rows = components(count * dimension, 1);
                 let query = components(dimension, 2);

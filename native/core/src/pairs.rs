@@ -420,6 +420,9 @@ mod tests {
         let mut g = Generator(1);
         let mut joined = 0;
         for (count, dimension) in [(1, 3), (2, 1), (7, 4), (130, 5), (600, 6), (300, 33)] {
+            if cfg!(miri) && count > 7 {
+                break; // what is interpreted takes long
+            }
             let rows = g.components(count * dimension);
             for tau in [1, 3, 100, count] {
                 let first: Vec<u32> = (0..count).map(|j| j.saturating_sub(tau) as u32).collect();
@@ -431,13 +434,16 @@ mod tests {
                 }
             }
         }
-        assert!(joined > 1000);
+        assert!(joined > if cfg!(miri) { 20 } else { 1000 });
     }
 
     #[test]
     fn both_kernels_agree() {
         let mut g = Generator(2);
         for stride in [32, 64, 256, 4096] {
+            if cfg!(miri) && stride > 64 {
+                break;
+            }
             let left: Vec<u8> = (0..LEFT * stride).map(|_| (g.next() % 16) as u8).collect();
             let right = g.components(RIGHT * stride);
             assert_eq!(
