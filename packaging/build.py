@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,18 +55,27 @@ def wheel(folder: Path, cpu: str, out: Path) -> Path:
     tools = ROOT / ".venv/wheels/bin"
     built = environment(folder)
     out.mkdir(parents=True, exist_ok=True)
+    parts = folder / "native/target/sbom.cdx.json"
+    parts.parent.mkdir(exist_ok=True)
+    with parts.open("wb") as file:
+        subprocess.run([sys.executable, "packaging/sbom.py"], cwd=folder, env=built, stdout=file, check=True)
     before = {path: path.stat().st_mtime_ns for path in out.glob("*.whl")}
     subprocess.run(
         ["maturin", "build", "--release", "--locked", "--zig", "--quiet", "--target", f"{cpu}-unknown-linux-gnu",
-         "--compatibility", "manylinux2014", "--out", str(out)],
+         "--compatibility", "manylinux2014", "--sbom-include", str(parts), "--out", str(out)],
         cwd=folder, env={**built, "PATH": f"{tools}:{built['PATH']}"}, check=True,
     )  # fmt: skip
     (made,) = (path for path in out.glob(f"*{cpu}.whl") if before.get(path) != path.stat().st_mtime_ns)
     return made
 
 
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def digests(path: Path) -> dict[str, str]:
+    """SHA-256 of a file, and of the members of a wheel, which say where two wheels differ."""
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()}
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as archive:
+            found |= {name: hashlib.sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
+    return found
 
 
 def twice(cpu: str) -> int:
@@ -77,10 +87,11 @@ def twice(cpu: str) -> int:
             folder.parent.mkdir(exist_ok=True)
             subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
             made = [web(folder), wheel(folder, cpu, folder / "dist")]
-            found.append({path.name: digest(path) for path in made})
-            print(*(f"{value}  {name}" for name, value in found[-1].items()), sep="\n", flush=True)
-    print("equal" if found[0] == found[1] else "DIFFERENT")
-    return int(found[0] != found[1])
+            found.append(digests(made[0]) | digests(made[1]))
+            print(*(f"{found[-1][path.name]}  {path.name}" for path in made), sep="\n", flush=True)
+    different = [name for name in sorted({*found[0], *found[1]}) if found[0].get(name) != found[1].get(name)]
+    print("DIFFERENT:" if different else "equal", *different)
+    return int(bool(different))
 
 
 def main(words: list[str]) -> int:

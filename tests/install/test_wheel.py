@@ -91,6 +91,11 @@ def test_a_built_wheel_is_for_the_machine_that_its_name_says(path: Path) -> None
     assert "-cp311-abi3-" in path.name and "manylinux_2_17_" in path.name
     with zipfile.ZipFile(path) as archive:
         core = archive.read("rag_audit/_native.abi3.so")
+        parts = {name for name in archive.namelist() if "/sboms/" in name}
+        places = [name for name in archive.namelist()
+                  if any(str(place).encode() in archive.read(name) for place in (ROOT, Path.home()))]  # fmt: skip
+    assert places == [], "they name folders of this machine"
+    assert {name.rpartition("/")[2] for name in parts} == {"sbom.cdx.json"}
     cpu = next(cpu for cpu in MACHINES if path.name.endswith(f"{cpu}.whl"))
     assert int.from_bytes(core[18:20], "little") == MACHINES[cpu]
     wanted = {tuple(map(int, v.split(b"."))) for v in _glibc(core)}
