@@ -34,7 +34,7 @@ from rag_audit.formats.records import (
     TenantEntry,
 )
 from rag_audit.formats.requests import Answer, Refusal, SignedRequest
-from rag_audit.formats.tiles import Tile
+from rag_audit.formats.tiles import ReceiptTiles, Tile
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import TiledParts, WindowFile
 from rag_audit.verify.report.model import Report
@@ -59,6 +59,7 @@ MODELS: dict[str, type[Model]] = {
     "query": QueryRecord,
     "query-listing": ListingRecord,
     "receipt-body": SignedReceiptBody,
+    "receipts": ReceiptTiles,
     "refusal": Refusal,
     "report": Report,
     "request": SignedRequest,

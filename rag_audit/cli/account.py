@@ -17,7 +17,7 @@ import click
 from rag_audit.cli.common import PATH, SOCKET, Group, client_of, emit, json_option, say, verifier_key
 from rag_audit.cli.enrolling import approve, request, status
 from rag_audit.cli.options import model_option, whole_number
-from rag_audit.encoding.canonical import Json, jcs, parse_json, read_bytes, read_json
+from rag_audit.encoding.canonical import Json, digest_hex, jcs, parse_json, read_bytes, read_json
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import NotSent, RequestRefused, SetupError
 from rag_audit.errors.printable import printable, printable_text
@@ -30,6 +30,7 @@ from rag_audit.parties.account import Account, check_receipt, embedder_of
 from rag_audit.parties.prepared import Questions
 from rag_audit.parties.roster import MAX_ROSTER_BYTES, add_to_roster, parse_lines
 from rag_audit.parties.tokens import tokens_beyond
+from rag_audit.verify.inputs import pack_receipts
 
 if TYPE_CHECKING:
     from rag_audit.client.sync import Client
@@ -296,6 +297,19 @@ def receipt_verify(file: Path, public: Path, provider: str, as_json: bool) -> No
         text = CountersignedReceipt.parse(read_json(file, max_bytes=1 << 20), field=file.name).receipt
     check_receipt(text, Publication.load(public), verifier_key(provider, field="--provider"))
     emit({"receipt": "valid", "file": str(file)}, as_json, f"valid: {file}")
+
+
+@receipt.command("pack")
+@click.argument("receipts", type=PATH, nargs=-1, required=True)
+@click.option(
+    "--window", type=PATH, required=True, help="the window that they are of: window.json or its folder"
+)
+@click.option("--out", type=PATH, required=True, help="folder for receipts.json and its tiles")
+@json_option
+def receipt_pack(receipts: tuple[Path, ...], window: Path, out: Path, as_json: bool) -> None:
+    """Put many countersigned RECEIPTS, files or folders, into tiles, which `verify --receipts` reads as they are."""
+    path, count = pack_receipts(receipts, out, digest_hex(WindowFile.load(window).entries[0]))
+    emit({"receipts": count, "written": str(path)}, as_json, f"{count} receipts in {path}")
 
 
 @receipt.command("check")

@@ -22,6 +22,7 @@ from rag_audit.errors import (
     AlteredTile,
     ForeignTile,
     MissingTile,
+    RagAuditError,
     ReorderedTile,
     SchemaError,
     SizeError,
@@ -42,7 +43,9 @@ MAX_ENTRIES_BYTES = 1 << 30
 _AT_HAND = 2
 """How many tiles of proofs stay in memory."""
 
-PartName = Literal["entries", "proofs"]
+RECEIPTS = "application/vnd.rag-audit.receipts+json;version=1"
+
+PartName = Literal["entries", "proofs", "receipts"]
 
 
 class EntryTile(Model):
@@ -73,6 +76,15 @@ class ProofTiles(Model):
     tiles: Annotated[list[ProofTile], Field(max_length=MAX_TILES)]
 
 
+class ReceiptTiles(Model):
+    """receipts.json: countersigned receipts of one window in tiles, as a verifier collects them."""
+
+    mediaType: str
+    opening: Hex32
+    """SHA-256 over entry 0 of the window"""
+    tiles: Annotated[list[EntryTile], Field(max_length=MAX_TILES)]
+
+
 class Tile(Model):
     """A tile's content."""
 
@@ -83,7 +95,7 @@ class Tile(Model):
     number: Count
     """its place among the tiles of its part, from 0"""
     values: list[Json]
-    """entries, or pairs of a `seq` and its proofs"""
+    """entries, pairs of a `seq` and its proofs, or pairs of a name and a receipt"""
 
 
 @dataclass(frozen=True)
@@ -241,6 +253,32 @@ class TiledProofs(Mapping[str, Json]):
         return values
 
 
+def read_receipts(value: Json, path: Path) -> Iterator[tuple[str, Json] | RagAuditError]:
+    """The receipts of a receipts.json with their names, a tile at a time; of a tile that cannot be read its error, as
+    one that is lost must not keep the others from being judged.
+
+    :param value: the file's value
+    :raises SchemaError: the file has other fields
+    """
+    index = ReceiptTiles.parse(value, field=path.name)
+    part = Part("receipts", path.parent / FOLDER, index.opening, [tile.sha256 for tile in index.tiles])
+    for number, tile in enumerate(index.tiles):
+        field = f"receipts.tiles[{number}]"
+        try:
+            values = part.read(number)
+            if len(values) != tile.count:
+                raise SchemaError("a tile has another number of receipts", field=field,
+                                  expected=tile.count, found=len(values))  # fmt: skip
+        except RagAuditError as exc:
+            yield exc
+            continue
+        for place, pair in enumerate(values):
+            if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str):
+                yield pair[0], pair[1]
+            else:
+                yield SchemaError("the value is no receipt with its name", field=f"{field}[{place}]")
+
+
 # -- writing -------------------------------------------------------------------------------------------------
 
 
@@ -267,6 +305,19 @@ def write_proofs(proofs: Mapping[str, Json], order: Iterable[int], folder: Path,
         tiles.append(ProofTile(sha256=digest, seqs=seqs[start : start + count]))
         start += count
     return ProofTiles(tiles=tiles)
+
+
+def write_receipts(receipts: Iterable[tuple[str, Json]], folder: Path, opening: str) -> Path:
+    """Write receipts.json and its tiles, as `write_entries`.
+
+    :param receipts: names and receipts
+    """
+    values: Iterator[Json] = ([name, receipt] for name, receipt in receipts)
+    made = [EntryTile(sha256=digest, count=count)
+            for digest, count in _written("receipts", values, folder / FOLDER, opening)]  # fmt: skip
+    path = folder / "receipts.json"
+    replace_file(path, ReceiptTiles(mediaType=RECEIPTS, opening=opening, tiles=made).canonical())
+    return path
 
 
 def _written(part: PartName, values: Iterable[Json], folder: Path, opening: str) -> Iterator[tuple[str, int]]:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rag_audit.encoding.canonical import bounded_text, parse_json, read_bytes, sha256
+from rag_audit.encoding.canonical import Json, bounded_text, parse_json, read_bytes, sha256
 from rag_audit.errors import EncodingError, RagAuditError
 from rag_audit.formats.challenge import Challenge
 from rag_audit.formats.records import CountersignedReceipt
+from rag_audit.formats.tiles import RECEIPTS, read_receipts, write_receipts
 from rag_audit.formats.trust import MAX_TRUST_BYTES, Trust
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.ledger.note import MAX_NOTE_BYTES
@@ -89,10 +90,42 @@ def load_receipts(paths: Sequence[Path], inputs: Inputs | None = None) -> tuple[
                 if inputs is not None:
                     inputs.receipts.append((name, sha256(data).hex()))
                 value = parse_json(data, source=str(file))
+                if isinstance(value, dict) and value.get("mediaType") == RECEIPTS:
+                    _from_tiles(value, file, receipts, unread)
+                    continue
                 receipts.append(ReceiptFile(name, CountersignedReceipt.parse(value, field=name)))
             except RagAuditError as exc:
                 unread.append(f"{name}: {exc}")
     return receipts, unread
+
+
+def _from_tiles(value: Json, file: Path, receipts: list[ReceiptFile], unread: list[str]) -> None:
+    """Add the receipts of a receipts.json, whose digest stands for theirs."""
+    for found in read_receipts(value, file):
+        if isinstance(found, RagAuditError):
+            unread.append(f"{printable_name(file)}: {found.name}: {found}")
+            continue
+        name = f"{printable_name(file)}/{found[0]}"
+        try:
+            receipts.append(ReceiptFile(name, CountersignedReceipt.parse(found[1], field=name)))
+        except RagAuditError as exc:
+            unread.append(f"{name}: {exc}")
+
+
+def pack_receipts(paths: Sequence[Path], folder: Path, opening: str) -> tuple[Path, int]:
+    """Write countersigned receipts of files and folders into tiles, for a verifier who has many.
+
+    :param opening: SHA-256 over entry 0 of their window
+    :returns: receipts.json, and how many it has
+    :raises EncodingError: a file is no receipt; nothing names what was written by then
+    :raises StoreError: the folder cannot be written
+    """
+    receipts, unread = load_receipts(paths)
+    if unread:
+        raise EncodingError("a file is no countersigned receipt", field="receipts", found=unread[0])
+    folder.mkdir(parents=True, exist_ok=True)
+    pairs = ((r.name, r.receipt.dump()) for r in receipts)
+    return write_receipts(pairs, folder, opening), len(receipts)
 
 
 def _regular(path: Path) -> Path:

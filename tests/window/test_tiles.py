@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from rag_audit.cli import main
 from rag_audit.encoding.canonical import jcs, sha256
 from rag_audit.errors import (
     AlteredTile,
+    EncodingError,
     ExitCode,
     ForeignTile,
     MissingTile,
@@ -25,6 +28,7 @@ from rag_audit.errors import (
 from rag_audit.formats.tiles import TiledProofs
 from rag_audit.formats.windowfile import MEDIA_TYPE, TILED_MEDIA_TYPE, WindowFile, stray_siblings
 from rag_audit.parties.provider.window import Window
+from rag_audit.verify.inputs import pack_receipts
 from tests.window.simulator import Finished
 
 OTHER = "00" * 32
@@ -235,3 +239,65 @@ def test_a_provider_writes_tiles_without_holding_every_proof(
     # Once for the keys; then again for the size, as far as it takes to see that it is large, and for order and tiles.
     assert max(reads.count(seq) for seq in set(reads)) > 1
     assert finished.verify(read).passed
+
+
+# -- receipts ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def packed(finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The window's receipts in tiles of one each."""
+    monkeypatch.setattr("rag_audit.formats.tiles.TILE_BYTES", 1)
+    words = ["receipt", "pack", str(finished.receipts), "--window", str(finished.window / "public"), "--out"]
+    done = CliRunner().invoke(main, [*words, str(tmp_path / "packed"), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output)["receipts"] == len(list(finished.receipts.iterdir()))
+    return tmp_path / "packed"
+
+
+def test_receipts_in_tiles_count_as_they_do_alone(finished: Finished, packed: Path) -> None:
+    alone = finished.verify()
+    for given in (packed, packed / "receipts.json"):
+        verdict = finished.verify(receipts=[given])
+        assert verdict.passed and verdict.line == alone.line
+    assert len(list((packed / "tiles").iterdir())) == len(list(finished.receipts.iterdir())) > 1
+
+
+def receipts_changed(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    value = json.loads((folder / "receipts.json").read_bytes())
+    change(value)
+    (folder / "receipts.json").write_bytes(jcs(value))
+
+
+def first_tile(folder: Path) -> Path:
+    value = json.loads((folder / "receipts.json").read_bytes())
+    return folder / "tiles" / f"{value['tiles'][0]['sha256']}.json"
+
+
+LOST: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing": (lambda f: first_tile(f).unlink(), "MissingTile"),
+    "altered": (lambda f: first_tile(f).write_bytes(b"{}"), "AlteredTile"),
+    "reordered": (lambda f: receipts_changed(f, lambda v: v["tiles"].append(v["tiles"][0])), "ReorderedTile"),
+    "of another window": (lambda f: receipts_changed(f, lambda v: v.update(opening=OTHER)), "ForeignTile"),
+    "of another number": (
+        lambda f: receipts_changed(f, lambda v: v["tiles"][0].update(count=5)),
+        "SchemaError",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "error"), LOST.values(), ids=LOST.keys())
+def test_a_tile_of_receipts_that_is_lost_is_a_complaint(
+    change: Callable[[Path], object], error: str, finished: Finished, packed: Path
+) -> None:
+    change(packed)
+    verdict = finished.verify(receipts=[packed])
+    found = next(c for c in verdict.checks if c.id == "receipt.accepted")
+    assert verdict.exit_code is not ExitCode.PASS and error in found.found
+
+
+def test_what_is_no_receipt_is_not_packed(finished: Finished, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(EncodingError, match="no countersigned receipt"):
+        pack_receipts([finished.receipts, tmp_path], tmp_path / "out", OTHER)
+    assert not (tmp_path / "out").exists()
