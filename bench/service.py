@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -60,6 +60,8 @@ def opened(
     lattice: int = 64,
     k_max: int = 1,
     embedder: Embedder | None = None,
+    texts: Sequence[str] | None = None,
+    lead_ms: int = LEAD_MS,
 ) -> tuple[Window, SigningKey, list[Account]]:
     """An active window: provider, one witness and the accounts in this process."""
     rng, key = Random(1), SigningKey.generate("bench.example.org")
@@ -79,7 +81,8 @@ def opened(
     member = {"name": "witness", "vkey": str(witness.vkey), "commitment": witness.nonce_commitment().hex()}
     window = Window.open(
         root / "window", key=key, origin=key.name, policy=policy, roster=[a.roster_entry for a in asking],
-        documents={TENANT: [text(rng) for _ in range(documents)]}, opens_in=LEAD_MS, clock=clock, embedder=embedder,
+        documents={TENANT: texts or [text(rng) for _ in range(documents)]}, opens_in=lead_ms, clock=clock,
+        embedder=embedder,
         beacon=WitnessBeacon.parse({"source": "witnesses", "witnesses": [member]}, field="beacon"),
     )  # fmt: skip
     entry, checkpoint = jcs(window.opening.dump()), window.directory / "public" / "checkpoint-1.txt"
@@ -88,7 +91,7 @@ def opened(
         checkpoint.read_text(), entry, log_key=key.verifier, witnesses=[witness.vkey], quorum=1
     )
     window.admit([str(reveal)])
-    ahead.append(LEAD_MS)  # nobody waits for the opening
+    ahead.append(lead_ms)  # nobody waits for the opening
     return window, key, asking
 
 

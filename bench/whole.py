@@ -2,8 +2,8 @@
 
 The window is opened, answers queries, is closed, proved and verified, with nothing left out: keys, witness, ledger,
 documents, receipts, A1. Opening, serving, proving and verifying are processes of their own, so that each one's memory
-is its own. The making of the synthetic texts counts to `open`; what embedding takes is said apart, since another
-embedder takes another time. `serve` gives the resident memory between queries, and one slot's noise drawn ahead.
+is its own. Texts are synthetic; what embedding them takes is said apart, since another embedder takes another time.
+`serve` gives the resident memory between queries, and one slot's noise drawn ahead.
 
 A verifier's challenge draws `--alone` plus `--together` records; the first ones are proved by themselves and the others
 in one proof, and the window has to pass in sampled mode.
@@ -24,8 +24,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
+
 from bench.common import Cost, by_figure, emit, measured, parser, resident_bytes
-from bench.service import LEAD_MS, opened, text
+from bench.service import opened, text
 from bench.verify import trust_text
 from rag_audit.encoding.canonical import Json, jcs, parse_json
 from rag_audit.formats.challenge import Challenge
@@ -44,13 +46,16 @@ from rag_audit.verify.verifier import verify_window
 ACCOUNTS = 4
 WARM = ACCOUNTS
 DRAWS = 3
+LEAD_MS = 3_600_000
+"""From everything dated to the opening: between them 10^6 texts are stored, and the machine may be busy."""
 
 
 class Embedding:
-    """An embedder that knows how long its documents took."""
+    """An embedder that knows how long its documents took, and embeds none twice."""
 
     def __init__(self) -> None:
         self._embedder, self.seconds, self.cpu_seconds = get_embedder(), 0.0, 0.0
+        self._known: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._embedder, name)
@@ -58,7 +63,11 @@ class Embedding:
     def embed_documents(self, texts: Any, *, first: int = 0) -> Any:
         start, cpu = time.perf_counter(), time.process_time()
         try:
-            return self._embedder.embed_documents(texts, first=first)
+            missing = list(dict.fromkeys(text for text in texts if text not in self._known))
+            if missing:
+                vectors = self._embedder.embed_documents(missing, first=first)
+                self._known |= zip(missing, vectors, strict=True)
+            return np.stack([self._known[text] for text in texts])
         finally:
             self.seconds += time.perf_counter() - start
             self.cpu_seconds += time.process_time() - cpu
@@ -69,13 +78,26 @@ def clock() -> int:
     return int(time.time() * 1000) + LEAD_MS
 
 
-def open_window(root: str, documents: int, queries: int, gains: tuple[int, ...]) -> dict[str, Any]:
+def open_window(
+    root: str, documents: int, distinct: int, queries: int, gains: tuple[int, ...]
+) -> dict[str, Any]:
     """Commit to everything, the beacon included."""
-    place, embedder = Path(root), Embedding()
+    place, embedder, rng = Path(root), Embedding(), Random(1)
+    different = [text(rng) for _ in range(min(distinct, documents))]
+    texts = [different[number % len(different)] for number in range(documents)]
     each = -(-queries // ACCOUNTS) + 1 + WARM // ACCOUNTS + DRAWS
     cost, (window, key, _) = measured(
         lambda: opened(
-            place, documents, ACCOUNTS, each, gains, lattice=128, k_max=ACCOUNTS, embedder=embedder
+            place,
+            documents,
+            ACCOUNTS,
+            each,
+            gains,
+            lattice=128,
+            k_max=ACCOUNTS,
+            embedder=embedder,
+            texts=texts,
+            lead_ms=LEAD_MS,
         )
     )
     key.save(place / "provider.skey")
@@ -237,6 +259,7 @@ def main() -> int:
     """Measure and print."""
     options = parser(__doc__)
     options.add_argument("--documents", type=int, default=100_000)
+    options.add_argument("--distinct", type=int, help="different texts, each embedded once; all")
     options.add_argument("--queries", type=int, default=20)
     options.add_argument("--gains", default="1,8,64")
     options.add_argument("--alone", type=int, default=1, help="records that are proved by themselves")
@@ -251,11 +274,14 @@ def main() -> int:
         Path(root).mkdir(parents=True, exist_ok=True)
         figures = {
             "documents": args.documents,
+            "distinct": args.distinct or args.documents,
             "gains": list(gains),
             "queries": args.queries,
             "alone": args.alone,
             "together": args.together,
-            "open": alone_in_a_process(open_window, root, args.documents, args.queries, gains),
+            "open": alone_in_a_process(
+                open_window, root, args.documents, args.distinct or args.documents, args.queries, gains
+            ),
             "serve": alone_in_a_process(serve, root, args.queries, args.serve_nice),
             "prove": alone_in_a_process(prove, root, args.alone, args.together, args.low_memory),
             "verify": alone_in_a_process(verify, root, args.alone + args.together),

@@ -67,9 +67,11 @@ class NoisePool:
         with self._changed:
             self._plan(slot, range(self._depth))
 
-    def get(self, slot: SlotKey) -> Drawn:
+    def get(self, slot: SlotKey, *, follow: bool = True) -> Drawn:
         """Return the slot's noise, and plan the draws of the account's next slots.
 
+        :param follow: whether these are planned now, or by the caller (`follow`) once the query is answered: a draw
+            runs on all threads, the query's too
         :raises WindowStateError: the pool is closed
         """
         with self._changed:
@@ -86,10 +88,16 @@ class NoisePool:
             else:
                 self.counts.ready += 1
             behind = self.counts.behind
-            self._plan(slot, range(1, self._depth + 1))
+            if follow:
+                self._plan(slot, range(1, self._depth + 1))
         if late and behind & (behind - 1) == 0:
             log.warning("noise falls behind: %d slots were requested before they were drawn", behind)
         return self._draw(slot) if noise is None else noise
+
+    def follow(self, slot: SlotKey) -> None:
+        """Plan the draws of the account's slots after this one."""
+        with self._changed:
+            self._plan(slot, range(1, self._depth + 1))
 
     def close(self) -> None:
         """Stop the thread after the draw in progress and forget all drawn noise."""

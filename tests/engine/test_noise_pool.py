@@ -172,3 +172,14 @@ def test_many_threads_get_each_slots_own_noise() -> None:
 def test_useless_sizes_are_refused(depth: int, max_ready: int) -> None:
     with pytest.raises(ValueError, match="depth"):
         NoisePool(Sampler(), depth=depth, limit=5, max_ready=max_ready)
+
+
+def test_slots_that_follow_wait_until_the_caller_asks() -> None:
+    sampler = Sampler()
+    with NoisePool(sampler, depth=2, limit=10) as pool:
+        pool.get(slot(1), follow=False)
+        pool.prepare(slot(1, "b"))
+        sampler.wait_for(slot(1, "b"), slot(2, "b"))
+        assert not {slot(2), slot(3)} & {drawn for drawn, _ in sampler.drawn}
+        pool.follow(slot(1))
+        sampler.wait_for(slot(2), slot(3))

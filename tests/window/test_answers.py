@@ -10,7 +10,8 @@ from rag_audit.encoding.canonical import MAX_DEPTH, Json
 from rag_audit.errors import EncodingError, InvalidProof, PolicyError, SchemaError, SizeError
 from rag_audit.formats.passage import MAX_METADATA_BYTES, MAX_METADATA_VALUES, Passage
 from rag_audit.formats.publication import Publication
-from rag_audit.formats.requests import Answer
+from rag_audit.formats.requests import Answer, Refusal
+from rag_audit.parties.provider.turns import Turn
 from tests.window.simulator import QUESTIONS, TEXTS, Service
 
 Documents = list[dict[str, Any]]
@@ -153,3 +154,25 @@ def test_metadata_that_cannot_be_committed_to_is_refused() -> None:
     for stored in ('{"b": 1}', "{}", "[1]", '{"b":1,"a":1}'):
         with pytest.raises(SchemaError):
             Passage.stored("a", stored, field="document")
+
+
+def test_noise_of_the_next_slots_is_drawn_once_a_query_is_answered(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A draw takes all threads, which the query's scores would share with it. What is refused plans no draw."""
+    window = service.open()
+    publication = Publication.load(window.directory / "public")
+    pool, append, drawn = window.noise_pool, window.answers._append, []
+
+    def watched(turn: Turn) -> None:
+        drawn.append(bool(pool._planned or pool._ready or pool._drawing))
+        append(turn)
+
+    monkeypatch.setattr(window.answers, "_append", watched)
+    request = service.accounts["law-1"].request(publication, QUESTIONS["law"][0])
+    assert isinstance(window.handle({**request.dump(), "i": 7}), Refusal)
+    assert not (pool._planned or pool._ready or pool._drawing)
+    assert isinstance(window.handle(request.dump()), Answer)
+    assert drawn == [False]
+    with pool._changed:
+        assert pool._changed.wait_for(lambda: {slot.i for slot in pool._ready} == {2, 3}, 20)

@@ -17,12 +17,11 @@ from rag_audit.attest.certificates import CertificateStore
 from rag_audit.attest.release import Release
 from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, Json
 from rag_audit.errors import RagAuditError, RequestRefused, SchemaError
-from rag_audit.formats.publics import SlotKey
 from rag_audit.formats.receipts import make_receipt, signed_head
 from rag_audit.formats.records import DocumentOpening, QueryRecord
 from rag_audit.formats.requests import Answer, DescribedDocument, Refusal, SignedRequest
 from rag_audit.index.engine import Int8Array, Int32Array
-from rag_audit.index.noise_pool import NoisePool
+from rag_audit.index.noise_pool import Drawn, NoisePool
 from rag_audit.index.query import OpenedQuery, commit_all
 from rag_audit.ledger.note import Note
 from rag_audit.parties.provider.context import Context
@@ -164,6 +163,9 @@ class Answers:
                 each(turns, lambda turn: self._hold(turn, arrived))
             # Nothing that was computed from a slot leaves before its append is durable.
             each(turns, self._append, self._appended, self._finish)
+        for turn in turns:
+            if turn.drawn:
+                self._noise.follow(turn.slot)
         found = [turn.outcome for turn in turns]
         assert all(outcome is not None for outcome in found)
         return cast("list[Answer | Exception]", found)
@@ -194,7 +196,7 @@ class Answers:
                 turn.positions = self._listed(turn)
             else:
                 answering.vector_of(turn.asked)
-                scored[turn.request.tenant].append((turn, self._noise_of(turn.slot)))
+                scored[turn.request.tenant].append((turn, self._noise_of(turn)))
 
         each(turns, prepare)
         for name, found in scored.items():
@@ -292,17 +294,22 @@ class Answers:
         tenant, rules = context.commitment.tenants[slot.tenant], context.policy.rules_by_name(slot.tenant)
         kept = self._keeper.bits(slot.tenant)
         assert rules.listing is not None and kept is not None  # listing tenants sample
-        held, chance = self._holder.before(slot), cast(Int8Array, self._noise.get(slot))
+        held, chance = self._holder.before(slot), cast(Int8Array, self._drawn(turn))
         return answering.select_list(
             turn.asked, tenant=tenant, rules=rules.listing, kept=kept, held=held, chance=chance
         )
 
-    def _noise_of(self, slot: SlotKey) -> Int32Array:
+    def _noise_of(self, turn: Turn) -> Int32Array:
         """The slot's noise, drawn ahead where the tenant has any."""
-        context = self._context
+        context, slot = self._context, turn.slot
         if not context.policy.rules_by_name(slot.tenant).gains:
             return context.noise(slot)  # which is none
-        return cast(Int32Array, self._noise.get(slot))
+        return cast(Int32Array, self._drawn(turn))
+
+    def _drawn(self, turn: Turn) -> Drawn:
+        """What is drawn for the slot. The account's next slots are drawn once this query is answered."""
+        turn.drawn = True
+        return self._noise.get(turn.slot, follow=False)
 
     def _check_turn(self, request: SignedRequest) -> None:
         """Check that a request is its account's next, and that the account's slots have a beacon."""

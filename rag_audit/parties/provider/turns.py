@@ -19,6 +19,8 @@ class Turn:
 
     request: SignedRequest = field(repr=False)
     asked: OpenedQuery = field(repr=False)
+    drawn: bool = False
+    """whether what is drawn for its slot was taken from the pool"""
     positions: tuple[int, ...] = field(default=(), repr=False)
     htopk: str | None = None
     documents: Sequence[DocumentOpening] = field(default=(), repr=False)
