@@ -47,6 +47,7 @@ TERMS = {
     "kept": ("1", "n"),  # the coin certificate of a sampled tenant, once a window
     "sampled proof": ("1", "n"),
     "together": ("1", "1/q", "ng"),  # certificate and query proof of one record of q in one proof
+    "low memory": ("1",),  # proving together in low memory, over proving together as usual
     "together bytes": ("1", "1/q"),
     "together verify": ("1", "1/q"),
     "verify": ("1", "root", "count", "count root"),  # a batch of count records
@@ -138,6 +139,9 @@ def observations(report: Report) -> dict[str, list[Observation]]:
         if kind in _READERS:
             for term, sizes, value in _READERS[kind](figures, result):
                 found[term].append((sizes, value))
+    usual = {tuple(s.items()): value for s, value in found.pop("together over alone", [])}
+    slow = [(tuple(s.items()), value) for s, value in found.pop("low over alone", [])]
+    found["low memory"] = [({}, value / usual[sizes]) for sizes, value in slow if sizes in usual]
     committed = [(s["n"], value) for s, value in found["index"]]
     if committed:  # what opening takes beside it
         index = fit(TERMS["index"], found["index"])
@@ -171,7 +175,11 @@ def _scan(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[st
 def _together(figures: Mapping[str, Any], result: Result) -> list[tuple[str, dict[str, float], float]]:
     gains = float(len(figures["gains"].split(",")))
     at = {"q": float(figures["count"]), "n": float(figures["documents"]), "g": gains}
+    ratio = figures["prove_cpu_together"] / figures["prove_cpu_alone"]
+    if figures.get("low_memory"):
+        return [("low over alone", at, ratio)]
     return [
+        ("together over alone", at, ratio),
         ("together", at, figures["prove_cpu_together"]),
         ("together bytes", at, figures["bytes_together"] / figures["bytes_alone"]),
         ("together verify", at, figures["verify_cpu_together"] / figures["verify_cpu_alone"]),

@@ -97,13 +97,16 @@ class Service:
         return ceil(self.of_tenant / self.shards)
 
 
-def record_cost(model: Model, service: Service, together: int) -> float:
-    """Processor seconds to prove one record: all its shards, A1 and, where there are several shards, the merge."""
+def record_cost(model: Model, service: Service, together: int, *, low_memory: bool = False) -> float:
+    """Processor seconds to prove one record: all its shards, A1 and, where there are several shards, the merge.
+
+    :param low_memory: whether a proof of several records is made in low memory
+    """
     n, g, shards = service.of_shard, service.gains, service.shards
     if not g:
         own = model["sampled proof"].at(n=n)
     elif together > 1:
-        own = model["together"].at(n=n, g=g, q=together)
+        own = model["together"].at(n=n, g=g, q=together) * (model["low memory"].at() if low_memory else 1.0)
     else:
         own = model["certificate"].at(n=n, g=g) + model["query proof"].at(n=n)
     own += model["query"].at(n=n) + (model["draw"].at(n=n, g=g) if g else 0.0)
@@ -269,7 +272,8 @@ def check(model: Model, report: Report) -> Iterator[tuple[str, str, float, float
             yield result.name, "prove alone, processor seconds", (figures["alone"] - 1) * one, proved["alone"]
         if "together" in proved:
             count = figures["together"]
-            joined = count * record_cost(model, service, count)
+            low = "--low-memory" in result.command
+            joined = count * record_cost(model, service, count, low_memory=low)
             yield result.name, f"prove {count} together, processor seconds", joined, proved["together"]
 
 

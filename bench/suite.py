@@ -64,6 +64,7 @@ MEASUREMENTS = (
     *(_scan(documents, gains) for documents in (1000, 10_000, 30_000, 100_000) for gains in ("1", "1,8,64")),
     Measurement("batch"),
     *(_together(documents, count) for documents in (10_000, 30_000, 100_000) for count in (4, 16)),
+    Measurement("together-low", "--documents 30000 --count 4 --low-memory"),
     Measurement("embed", "", "--batch 2"),
     Measurement("coalition", "", "--records 20 --accounts 10"),
     Measurement("verify", "", "--records 12"),

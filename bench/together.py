@@ -67,6 +67,7 @@ def main() -> None:
             "documents": args.documents,
             "gains": args.gains,
             "count": count,
+            "low_memory": args.low_memory,
             "bytes_alone": len(wire),
             "bytes_together": sum(map(len, proof.parts)) / count,
             "prove_cpu_alone": made_certificate.cpu_seconds + made_query.cpu_seconds,
