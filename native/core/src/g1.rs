@@ -180,7 +180,7 @@ fn operands<L: Lanes<Fq>, T>(
 
 /// A factor that nobody knows. The time of an inversion depends on what is inverted; a product with this is uniform
 /// whatever the other factor is.
-fn blind() -> Fq {
+pub(crate) fn blind() -> Fq {
     thread_local! {
         // Keys from the operating system, one pair a thread; a counter under them.
         static KEYED: (RandomState, Cell<u64>) = (RandomState::new(), const { Cell::new(0) });

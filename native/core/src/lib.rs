@@ -16,6 +16,7 @@ pub mod noise;
 pub mod pairs;
 pub mod poseidon;
 pub mod selection;
+pub mod sums;
 pub mod table;
 pub mod threads;
 

@@ -5,13 +5,14 @@
 use ark_bn254::{Fq, Fq2, Fr, G1Affine, G2Affine};
 use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
 use ark_ec::AffineRepr;
-use ark_ff::{BigInt, Field, PrimeField, Zero};
+use ark_ff::{BigInt, PrimeField, Zero};
+use ragaudit_core::sums::{self, Point};
 use rayon::prelude::*;
 
 #[cfg(feature = "prover")]
 use crate::binfile::{ReadAt, Section, Sections};
 #[cfg(feature = "prover")]
-use crate::error::{malformed, Error, Result};
+use crate::error::{malformed, Result};
 
 /// Limbs from 32 little-endian bytes.
 pub fn limbs(b: &[u8]) -> BigInt<4> {
@@ -52,7 +53,7 @@ pub fn scalar_from_be(b: &[u8]) -> Option<Fr> {
 }
 
 /// A coordinate of a curve point: a field element that can be read from and written to both byte forms.
-pub trait Coordinate: Field {
+pub trait Coordinate: sums::Coordinate {
     const SIZE: usize;
     /// From Montgomery limbs; `None` where a limb vector is not below the modulus.
     fn from_montgomery(b: &[u8]) -> Option<Self>;
@@ -220,6 +221,19 @@ pub fn le64(b: &[u8]) -> u64 {
         .fold(0, |acc, &byte| acc << 8 | u64::from(byte))
 }
 
+/// The point with both coordinates 0 for infinity.
+pub fn to_plain<P: Group>(p: &Affine<P>) -> Point<P::BaseField> {
+    let (x, y) = p.xy().unwrap_or_default();
+    Point { x, y }
+}
+
+pub fn from_plain<P: Group>(p: &Point<P::BaseField>) -> Affine<P> {
+    if p.is_neutral() {
+        return Affine::zero();
+    }
+    Affine::new_unchecked(p.x, p.y)
+}
+
 const CHUNK_POINTS: usize = 1 << 12;
 
 /// Read `count` points at `section.offset + skip`, checked to be on the curve, in parallel.
@@ -231,6 +245,19 @@ pub fn read_points<P: Group, R: ReadAt>(
     count: usize,
     what: &str,
 ) -> Result<Vec<Affine<P>>> {
+    let points = read_plain::<P, R>(file, section, skip, count, what)?;
+    Ok(points.par_iter().map(from_plain).collect())
+}
+
+/// The same in the form in which sums are made.
+#[cfg(feature = "prover")]
+pub fn read_plain<P: Group, R: ReadAt>(
+    file: &Sections<R>,
+    section: Section,
+    skip: u64,
+    count: usize,
+    what: &str,
+) -> Result<Vec<Point<P::BaseField>>> {
     let bytes = (count as u64).checked_mul(P::POINT as u64);
     if bytes
         .and_then(|b| b.checked_add(skip))
@@ -238,21 +265,29 @@ pub fn read_points<P: Group, R: ReadAt>(
     {
         return malformed(file.place(what), "the section is too short");
     }
-    let mut points = vec![Affine::<P>::zero(); count];
+    let mut points = vec![Point::default(); count];
     points
         .par_chunks_mut(CHUNK_POINTS)
         .enumerate()
         .try_for_each(|(i, chunk)| {
             let first = i * CHUNK_POINTS;
+            let refused = |j: usize, reason: &str| {
+                malformed(file.place(&format!("{what}[{}]", first + j)), reason)
+            };
             let mut raw = vec![0u8; chunk.len() * P::POINT];
             file.read(section.offset + skip + (first * P::POINT) as u64, &mut raw)?;
+            let coordinate = |b| <P::BaseField as Coordinate>::from_montgomery(b);
             for (j, (point, b)) in chunk.iter_mut().zip(raw.chunks_exact(P::POINT)).enumerate() {
-                *point = point_from_montgomery(b).map_err(|reason| Error::Malformed {
-                    place: file.place(&format!("{what}[{}]", first + j)),
-                    reason: reason.into(),
-                })?;
+                let (x, y) = b.split_at(P::POINT / 2);
+                let (Some(x), Some(y)) = (coordinate(x), coordinate(y)) else {
+                    return refused(j, "a coordinate is not below the modulus");
+                };
+                *point = Point { x, y };
             }
-            Ok(())
+            match sums::Coordinate::off_curve(chunk, &P::COEFF_B) {
+                Some(j) => refused(j, "the point is not on the curve"),
+                None => Ok(()),
+            }
         })?;
     Ok(points)
 }

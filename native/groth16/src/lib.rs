@@ -1,7 +1,8 @@
 //! Groth16 over BN254 in the file formats of circom and snarkjs.
 //!
 //! Reading is strict (sizes, primes, canonical elements, points on the curve, sections once, nothing trailing)
-//! and answers errors that name the place; it never panics. The field and curve arithmetic is arkworks'.
+//! and answers errors that name the place; it never panics. Long sums and transforms are on the lanes of ragaudit-core, all
+//! other arithmetic is arkworks'.
 pub mod affine;
 #[cfg(feature = "prover")]
 pub mod combine;
@@ -11,6 +12,8 @@ pub mod binfile;
 #[cfg(feature = "prover")]
 pub mod ceremony;
 mod error;
+#[cfg(feature = "prover")]
+mod fft;
 pub mod field;
 pub mod msm;
 pub mod proof;

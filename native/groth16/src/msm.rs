@@ -1,4 +1,4 @@
-//! Multi-scalar multiplication: Pippenger's buckets with signed windows, the buckets summed in affine form.
+//! Multi-scalar multiplication: Pippenger's buckets with signed windows, all sums of points in affine form on lanes.
 //!
 //! Scalars above r/2 are negated with their point, so that small negative values are as cheap as small
 //! positive ones: a digit that is zero costs nothing, and neither does a point at infinity.
@@ -6,11 +6,12 @@ use ark_bn254::Fr;
 use ark_ec::short_weierstrass::{Affine, Projective};
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{AdditiveGroup, BigInt, BigInteger, PrimeField, Zero};
+use ragaudit_core::sums::{Coordinate, Point};
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
-use crate::affine::{add_assign, segment_sums, BATCH};
-use crate::field::Group;
+use crate::affine::{add_assign, BATCH};
+use crate::field::{from_plain, to_plain, Group};
 
 /// |scalar| < 2^253 after the sign is split off; two bits more for the carry of the signed digits.
 const BITS: usize = 255;
@@ -23,8 +24,8 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// The window width is the one with the fewest multiplications: 6 for each non-zero digit, 28 for each
-    /// bucket. Circuits have many bits among their wires, so the lengths of the scalars matter.
+    /// The window width is the one with the fewest additions: one for each non-zero digit, two for each bucket, and
+    /// what a window takes besides. Circuits have many bits among their wires, so the lengths of the scalars matter.
     pub fn new(scalars: &[BigInt<4>]) -> Self {
         let mut lengths = [0usize; 257];
         for scalar in scalars {
@@ -36,9 +37,9 @@ impl Digits {
                 .enumerate()
                 .map(|(bits, n)| bits.div_ceil(width) * n)
                 .sum();
-            6 * digits + 28 * (BITS.div_ceil(width) << (width - 1))
+            digits + BITS.div_ceil(width) * ((2 << (width - 1)) + 500)
         };
-        Self::with_width(scalars, (3..=15).min_by_key(|&c| cost(c)).unwrap_or(3))
+        Self::with_width(scalars, (3..=16).min_by_key(|&c| cost(c)).unwrap_or(3))
     }
 
     pub fn with_width(scalars: &[BigInt<4>], width: usize) -> Self {
@@ -105,11 +106,15 @@ pub fn recode(scalar: &BigInt<4>, width: usize, mut digit: impl FnMut(usize, i16
     }
 }
 
-/// Points whose bucket sums are formed together: what fits the second-level cache.
-const BLOCK_POINTS: usize = 1 << 13;
+/// Points whose bucket sums are formed together: what fits the second-level cache once pairs are added.
+const BLOCK_POINTS: usize = 1 << 14;
 
 /// sum_i scalar_(skip + i) base_i: the digits of the scalars are shared by several sets of bases.
-pub fn msm_digits<P: Group>(bases: &[Affine<P>], digits: &Digits, skip: usize) -> Projective<P> {
+pub fn msm_plain<P: Group>(
+    bases: &[Point<P::BaseField>],
+    digits: &Digits,
+    skip: usize,
+) -> Projective<P> {
     let count = bases.len().min(digits.count.saturating_sub(skip));
     let sums: Vec<Projective<P>> = digits
         .windows
@@ -127,14 +132,23 @@ pub fn msm_digits<P: Group>(bases: &[Affine<P>], digits: &Digits, skip: usize) -
         })
 }
 
+pub fn msm_digits<P: Group>(bases: &[Affine<P>], digits: &Digits, skip: usize) -> Projective<P> {
+    let plain: Vec<_> = bases.par_iter().map(to_plain).collect();
+    msm_plain(&plain, digits, skip)
+}
+
 /// sum_i scalar_i base_i for plain integers below the group order.
 pub fn msm<P: Group>(bases: &[Affine<P>], scalars: &[BigInt<4>]) -> Projective<P> {
     msm_digits(bases, &Digits::new(scalars), 0)
 }
 
-fn window_sum<P: Group>(bases: &[Affine<P>], digits: &[i16], width: usize) -> Projective<P> {
+fn window_sum<P: Group>(
+    bases: &[Point<P::BaseField>],
+    digits: &[i16],
+    width: usize,
+) -> Projective<P> {
     let buckets = 1usize << (width - 1);
-    let live = |base: &Affine<P>, digit: i16| digit != 0 && !base.is_zero();
+    let live = |base: &Point<P::BaseField>, digit: i16| digit != 0 && !base.is_neutral();
     let mut ends = vec![0u32; buckets + 1];
     for (base, &digit) in bases.iter().zip(digits) {
         if live(base, digit) {
@@ -157,8 +171,9 @@ fn window_sum<P: Group>(bases: &[Affine<P>], digits: &[i16], width: usize) -> Pr
             *slot += 1;
         }
     }
-    let mut sums = Vec::with_capacity(buckets);
-    let mut scratch = Vec::new();
+    let mut sums = Vec::with_capacity(buckets + 1);
+    sums.push(Point::default());
+    let (mut points, mut spare) = (Vec::new(), Vec::new());
     let (mut bucket, mut first) = (0, 0);
     while bucket < buckets {
         let (from, begin) = (bucket, first);
@@ -169,26 +184,49 @@ fn window_sum<P: Group>(bases: &[Affine<P>], digits: &[i16], width: usize) -> Pr
                 break;
             }
         }
-        let points = order[begin..first]
-            .iter()
-            .map(|&entry| {
-                let base = bases[(entry >> 1) as usize];
-                if entry & 1 == 1 {
-                    -base
-                } else {
-                    base
-                }
-            })
-            .collect();
-        sums.extend(segment_sums(points, &lengths[from..bucket], &mut scratch));
+        points.clear();
+        let terms = order[begin..first].iter();
+        points.extend(terms.map(|entry| bases[(entry >> 1) as usize].signed(entry & 1)));
+        Coordinate::segment_sums(&mut points, &mut spare, &lengths[from..bucket]);
+        sums.extend_from_slice(&points);
     }
-    // sum_b b * bucket_b by running sums from the top.
-    let (mut running, mut total) = (Projective::<P>::zero(), Projective::zero());
-    for sum in sums.iter().rev() {
-        running += sum;
-        total += running;
+    weigh(&sums)
+}
+
+/// sum of k times the k-th point, from 0. With k = side a + b it is side times the weighed sums of the rows a and that
+/// of the columns b, which are sums without weights.
+fn weigh<P: Group>(points: &[Point<P::BaseField>]) -> Projective<P> {
+    if points.len() < 24 {
+        let (mut running, mut total) = (Projective::<P>::zero(), Projective::zero());
+        for point in points.iter().skip(1).rev() {
+            running += from_plain::<P>(point);
+            total += running;
+        }
+        return total;
     }
-    total
+    let bits = (points.len().ilog2() / 2) as usize;
+    let side = 1usize << bits;
+    let rows = points.len().div_ceil(side);
+    let (mut list, mut lengths) = (Vec::with_capacity(2 * points.len()), Vec::new());
+    let mut end = 0;
+    let mut segment = |own: &mut dyn Iterator<Item = &Point<P::BaseField>>| {
+        list.extend(own.filter(|p| !p.is_neutral()));
+        lengths.push((list.len() - end) as u32);
+        end = list.len();
+    };
+    for row in points.chunks(side) {
+        segment(&mut row.iter());
+    }
+    for column in 0..side {
+        segment(&mut points.iter().skip(column).step_by(side));
+    }
+    Coordinate::segment_sums(&mut list, &mut Vec::new(), &lengths);
+    let (by_row, by_column) = list.split_at(rows);
+    let mut total = weigh(by_row);
+    for _ in 0..bits {
+        total = total + total;
+    }
+    total + weigh(by_column)
 }
 
 /// Multiples of one base: `table[w][d - 1]` = d 2^(width w) base.

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use ark_bn254::{g1, g2, Fr};
 use ark_ec::CurveGroup;
-use ark_ff::{FftField, PrimeField, Zero};
+use ark_ff::{BigInt, FftField, PrimeField, Zero};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-use rayon::prelude::*;
 
-use crate::binfile::{le32, Section};
+use crate::binfile::le32;
 use crate::error::{malformed, Error, Result};
+use crate::fft;
 use crate::field::limbs;
-use crate::msm::{msm, msm_digits, Digits};
+use crate::msm::{msm_plain, Digits};
 use crate::proof::Proof;
 use crate::r1cs::Witness;
 use crate::transcript::random_scalar;
@@ -33,14 +33,18 @@ pub fn prove(zkey: &Path, witness: &Witness) -> Result<Proof> {
         )));
     }
     let quotient = quotient(&key, witness)?;
-    let h_sum = msm(&key.points::<g1::Config>(9)?, &quotient);
+    let h_sum = msm_plain::<g1::Config>(
+        &key.plain_points::<g1::Config>(9)?,
+        &Digits::new(&quotient),
+        0,
+    );
     drop(quotient);
 
     let digits = Digits::new(&witness.0);
-    let a_sum = msm_digits(&key.points::<g1::Config>(5)?, &digits, 0);
-    let b1_sum = msm_digits(&key.points::<g1::Config>(6)?, &digits, 0);
-    let b2_sum = msm_digits(&key.points::<g2::Config>(7)?, &digits, 0);
-    let c_sum = msm_digits(&key.points::<g1::Config>(8)?, &digits, h.public + 1);
+    let a_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(5)?, &digits, 0);
+    let b1_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(6)?, &digits, 0);
+    let b2_sum = msm_plain::<g2::Config>(&key.plain_points::<g2::Config>(7)?, &digits, 0);
+    let c_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(8)?, &digits, h.public + 1);
 
     let (r, s) = (random_scalar()?, random_scalar()?);
     let a = a_sum + h.alpha1 + h.delta1 * r;
@@ -65,15 +69,13 @@ pub fn prove(zkey: &Path, witness: &Witness) -> Result<Proof> {
 }
 
 /// (A B - C) on the odd points of the doubled domain, as plain integers.
-fn quotient(key: &KeyFile, witness: &Witness) -> Result<Vec<ark_ff::BigInt<4>>> {
+fn quotient(key: &KeyFile, witness: &Witness) -> Result<Vec<BigInt<4>>> {
+    let [mut a, mut b] = products(key, witness)?;
+    if a.len() >= fft::LEAST {
+        return Ok(fft::quotient(&a, &b));
+    }
     let n = key.header.domain;
-    let section = key.file.section(4)?;
-    let (a, b) = rayon::join(
-        || product(key, section, witness, 0),
-        || product(key, section, witness, 1),
-    );
-    let (mut a, mut b) = (a?, b?);
-    let mut c: Vec<Fr> = a.par_iter().zip(&b).map(|(a, b)| *a * b).collect();
+    let mut c: Vec<Fr> = a.iter().zip(&b).map(|(a, b)| *a * b).collect();
     let Some(domain) = Radix2EvaluationDomain::<Fr>::new(n) else {
         return malformed(key.file.place("header"), "the domain is too large");
     };
@@ -84,16 +86,14 @@ fn quotient(key: &KeyFile, witness: &Witness) -> Result<Vec<ark_ff::BigInt<4>>> 
         domain.ifft_in_place(values);
         odd.fft_in_place(values);
     }
-    Ok(a.into_par_iter()
-        .zip(b)
-        .zip(c)
-        .map(|((a, b), c)| (a * b - c).into_bigint())
-        .collect())
+    let all = a.into_iter().zip(b).zip(c);
+    Ok(all.map(|((a, b), c)| (a * b - c).into_bigint()).collect())
 }
 
-/// The values of A w (matrix 0) or B w (matrix 1) on the domain.
-fn product(key: &KeyFile, section: Section, witness: &Witness, matrix: u32) -> Result<Vec<Fr>> {
-    const RUN: u64 = (1 << 14) * COEFFICIENT as u64;
+/// The values of A w and of B w on the domain.
+fn products(key: &KeyFile, witness: &Witness) -> Result<[Vec<Fr>; 2]> {
+    const RUN: u64 = (1 << 12) * COEFFICIENT as u64;
+    let section = key.file.section(4)?;
     let place = || key.file.place("section 4");
     let mut head = [0u8; 4];
     if section.size < 4 {
@@ -103,7 +103,7 @@ fn product(key: &KeyFile, section: Section, witness: &Witness, matrix: u32) -> R
     if section.size != 4 + u64::from(le32(&head)) * COEFFICIENT as u64 {
         return malformed(place(), "the section's size does not match its count");
     }
-    let mut out = vec![Fr::zero(); key.header.domain];
+    let mut out = [0, 1].map(|_| vec![Fr::zero(); key.header.domain]);
     let mut raw = Vec::new();
     let mut at = 4;
     while at < section.size {
@@ -112,12 +112,9 @@ fn product(key: &KeyFile, section: Section, witness: &Witness, matrix: u32) -> R
         at += raw.len() as u64;
         for entry in raw.chunks_exact(COEFFICIENT) {
             let kind = le32(&entry[..4]);
-            if kind > 1 {
+            let Some(out) = out.get_mut(kind as usize) else {
                 return malformed(place(), format!("expected matrix 0 or 1, found {kind}"));
-            }
-            if kind != matrix {
-                continue;
-            }
+            };
             let (row, wire) = (le32(&entry[4..8]) as usize, le32(&entry[8..12]) as usize);
             let value = limbs(&entry[12..]);
             if row >= out.len() || wire >= witness.0.len() || value >= Fr::MODULUS {

@@ -10,6 +10,7 @@ use ark_bn254::{g1, g2, Fq, Fr, G1Affine, G2Affine};
 use ark_ec::short_weierstrass::Affine;
 use ark_ec::AffineRepr;
 use ark_ff::{Field, One, PrimeField, Zero};
+use ragaudit_core::sums::Point;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -19,7 +20,7 @@ use crate::combine::{Actions, Columns};
 use crate::error::{malformed, Error, Result};
 use crate::field::{
     encode, g1_be, g2_be, limbs_to_le, point_from_montgomery, point_to_be, point_to_montgomery,
-    read_points, Group,
+    read_plain, read_points, Group,
 };
 use crate::msm::FixedBase;
 use crate::ptau::{self, lagrange_at, powers, PowersOfTau, Secrets};
@@ -125,6 +126,13 @@ impl KeyFile {
         let section = self.file.section(id)?;
         let count = (section.size / P::POINT as u64) as usize;
         read_points(&self.file, section, 0, count, &format!("section {id}"))
+    }
+
+    /// All points of a section, in the form in which sums are made.
+    pub fn plain_points<P: Group>(&self, id: u32) -> Result<Vec<Point<P::BaseField>>> {
+        let section = self.file.section(id)?;
+        let count = (section.size / P::POINT as u64) as usize;
+        read_plain::<P, _>(&self.file, section, 0, count, &format!("section {id}"))
     }
 }
 

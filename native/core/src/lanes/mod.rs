@@ -44,6 +44,7 @@ mod intrinsics {
 }
 pub(crate) mod pick;
 mod portable;
+pub mod quadratic;
 pub mod tracked;
 
 #[cfg(target_arch = "x86_64")]
