@@ -7,12 +7,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from rag_audit import _native
+from rag_audit.cli import main
 from rag_audit.errors import EncodingError, InvalidProof
 from rag_audit.proofs.batch import in_chunks
+from rag_audit.proofs.scan import reference
+from rag_audit.proofs.scan.embed import EmbedKey, parse_embed
+from rag_audit.proofs.scan.key import ScanKey, commit_index
 from rag_audit.proofs.scan.reference import FALSE, Batch
-from rag_audit.proofs.scan.verify import refused
+from rag_audit.proofs.scan.system import SYSTEM
+from rag_audit.proofs.scan.verify import MALFORMED, refused
+from tests.scan import test_embed
+from tests.scan.test_sampled import BOUND, DIMENSION, KEY, LISTED, SCORES, SEED, WINDOW, N, Tenant, slot
 from tests.simulate.cases import expected, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,3 +65,62 @@ def test_lies_are_found_by_the_same_checks_where_it_decides(module: str) -> None
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.scan.by_reference", module]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3600, check=False)
     assert done.returncode == 0, done.stdout[-4000:]
+
+
+def mangled(proof: bytes) -> list[bytes]:
+    """The proof, one that is false, and one that is too short."""
+    return [proof, proof[:-1] + bytes([proof[-1] ^ 1]), proof[:-32]]
+
+
+@pytest.mark.full
+def test_proofs_of_a1_have_the_native_core_s_outcomes() -> None:
+    key = EmbedKey.commit(test_embed.rows(), test_embed.SMALL)
+    tokens = test_embed.TOKENS[0]
+    made = test_embed.job(key, tokens).run()
+    proofs = mangled(parse_embed(made, test_embed.SMALL.digest(), field="proof"))
+    statements = [test_embed.statement(key, tokens)] * 3 + [test_embed.statement(key, tokens, ctx=34)]
+    found = [
+        SYSTEM.refusals(key, [*proofs, proofs[0]], statements, engine=engine)
+        for engine in ("native", "reference")
+    ]
+    native, second = ({i: type(reason) for i, reason in bad.items()} for bad in found)
+    assert second == native == {1: InvalidProof, 2: EncodingError, 3: InvalidProof}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("sampled", "gains"), [(False, ()), (True, ()), (True, (1, 8))])
+def test_records_of_sampled_tenants_have_the_native_core_s_outcomes(
+    sampled: bool, gains: tuple[int, ...]
+) -> None:
+    rows = np.random.default_rng(5).integers(-7, 8, (N, DIMENSION), dtype=np.int8)
+    points = commit_index(rows.tobytes(), DIMENSION, N, KEY)
+    index = _native.ScanIndex(points, DIMENSION, N)
+    kept = _native.scan_coins_certify(N, WINDOW, slot(7), SEED, BOUND, False)
+    tenant = Tenant(index, rows, kept if sampled else None, gains)
+    record = tenant.record(1)
+    key = ScanKey(points, DIMENSION, N, WINDOW, gains, LISTED, *SCORES, kept[1] if sampled else None)
+    items = [(record.elements, record.certificate, proof) for proof in mangled(record.proof)]
+    items.append((record.elements[:-1] + b"\x09", record.certificate, record.proof))
+    found = []
+    for batch in (_native.ScanBatch(index, record.parameters), reference.records(key)):
+        malformed = [i for i, _ in batch.add(items)]
+        found.append((malformed, batch.holds(), [i for i, _ in batch.search(items)]))
+    assert found[0][:2] == found[1][:2] == ([2], False)
+    assert {1, 3} <= set(found[0][2]) and found[1][2] == [1, 3]
+    if sampled:
+        context = (N, WINDOW, slot(7), BOUND)
+        assert reference.kept_rows(*context, kept[0]) == kept[1]
+        with pytest.raises(ValueError, match=FALSE):
+            reference.kept_rows(*context, mangled(kept[0])[1])
+        with pytest.raises(ValueError, match=MALFORMED):
+            reference.kept_rows(*context, mangled(kept[0])[2])
+
+
+@pytest.mark.full
+def test_the_command_takes_it() -> None:
+    folder = WINDOWS / "scan-proof-changed"
+    case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
+    words = ["verify", folder / case["window"], "--trust", folder / case["trust"], "--engine", "reference"]
+    done = CliRunner().invoke(main, list(map(str, words)))
+    assert done.exit_code == case["expect"]["exit_code"]
+    assert case["expect"]["decides"] in done.output
