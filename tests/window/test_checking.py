@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import ExecutorError, ExitCode, SetupError
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.proofs import checking, remembered
+from rag_audit.proofs.batch import Refusals
 from rag_audit.proofs.checking import Checking, fingerprint
 from rag_audit.proofs.remembered import VerifiedProofs
 from rag_audit.verify.verifier import Verdict
@@ -145,24 +147,28 @@ def test_a_false_proof_is_not_remembered(finished: Finished, tmp_path: Path) -> 
     assert first.added == len(again) < proofs_of(finished) and again.added == 0
 
 
-PARTS: dict[str, Callable[[dict[str, Any]], object]] = {
-    "proof": lambda parts: parts.update(proof=b"other"),
-    "statement": lambda parts: parts.update(statement=(1, 3)),
-    "key": lambda parts: parts.update(key=b"other"),
-}
+@dataclass(frozen=True)
+class Content:
+    """A checker to whom every proof is valid."""
+
+    key: bytes
+    slow: bool = False
+
+    def refusals(self, items: Sequence[Any], /) -> Refusals:
+        return {}
 
 
-@pytest.mark.parametrize("change", PARTS.values(), ids=PARTS.keys())
-def test_what_is_remembered_is_bound_to_its_parts(change: Callable[[dict[str, Any]], object]) -> None:
-    def name(parts: dict[str, Any]) -> bytes:
-        item = fingerprint((parts["proof"], parts["statement"]))
-        return VerifiedProofs(WINDOW).name(fingerprint(parts["key"]), item)
+def test_what_is_remembered_is_bound_to_its_parts() -> None:
+    def verified_now(key: bytes, proof: bytes, statement: tuple[int, ...]) -> bool:
+        made = Counted()
+        assert Checking(remembered=made)(Content(key), [(proof, statement)]) == {}
+        return made.added == 1
 
-    parts: dict[str, Any] = {"proof": b"proof", "statement": (1, 2), "key": b"key"}
-    before = name(parts)
-    assert name(parts) == before
-    change(parts)
-    assert name(parts) != before
+    assert verified_now(b"key", b"proof", (1, 2)) and not verified_now(b"key", b"proof", (1, 2))
+    assert verified_now(b"other", b"proof", (1, 2))
+    assert verified_now(b"key", b"other", (1, 2))
+    assert verified_now(b"key", b"proof", (1, 3))
+    assert not verified_now(b"key", b"proof", (1, 2))
 
 
 def test_another_program_remembers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
