@@ -48,9 +48,21 @@ def test_sums_are_those_of_py_ecc() -> None:
 
 def test_points_have_one_encoding() -> None:
     assert encode(decode(encode(None))) == encode(None)
-    for bad in (b"\xc0" + bytes(31), b"\x40" + bytes(30) + b"\x01", b"\x3f" + b"\xff" * 31):
+    one, beyond = (1).to_bytes(32, "big"), (P + 1).to_bytes(32, "big")
+    assert decode(one) in ((1, 2), (1, P - 2)) and decode(b"\x80" + one[1:]) != decode(one)
+    off_the_curve = bytes(31) + b"\x04"
+    for bad in (b"\xc0" + bytes(31), b"\x40" + bytes(30) + b"\x01", beyond, off_the_curve):
         with pytest.raises(EncodingError):
             decode(bad)
+
+
+def test_scalars_have_one_encoding() -> None:
+    def read(value: int) -> int:
+        return Reader(Transcript("a run"), value.to_bytes(32, "big")).scalar("a scalar")
+
+    assert read(MODULUS - 1) == MODULUS - 1
+    with pytest.raises(EncodingError):
+        read(MODULUS)
 
 
 @pytest.mark.parametrize("m", [0, 1, 5, 8])
@@ -82,7 +94,7 @@ def test_a_published_proof_is_accepted_through_every_published_state(name: str) 
     assert transcript.state.hex() == golden.part["last_state"]
 
 
-@pytest.mark.parametrize("change", [lambda p: p[:-32], lambda p: p + bytes(32)])
+@pytest.mark.parametrize("change", [lambda p: p[:-32], lambda p: p[:100], lambda p: p + bytes(32)])
 def test_a_proof_has_one_length(change: Any) -> None:
     golden = GOLDEN["coins"]()
     with pytest.raises(EncodingError):

@@ -67,6 +67,14 @@ def test_lies_are_found_by_the_same_checks_where_it_decides(module: str) -> None
     assert done.returncode == 0, done.stdout[-4000:]
 
 
+def test_a_tenant_without_noise_has_no_certificate() -> None:
+    points = commit_index(bytes(6), 2, 3, bytes(32))
+    key = ScanKey(points, 2, 3, bytes(32), (), 1, *SCORES)
+    record = (bytes(32 * 6), b"a certificate", b"")
+    assert reference.records(key).add([record])[0][1].startswith(MALFORMED)
+    assert "without noise" in reference.records(key).add([record])[0][1]
+
+
 def mangled(proof: bytes) -> list[bytes]:
     """The proof, one that is false, and one that is too short."""
     return [proof, proof[:-1] + bytes([proof[-1] ^ 1]), proof[:-32]]
