@@ -1,4 +1,4 @@
-"""What public values a statement may have (docs/scan/transcript.md, "Refusals before the first byte")."""
+"""What public values a statement may have (docs/scan/transcript.md)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def components(dimension: int) -> bool:
 
 
 def noised(gains: Sequence[int]) -> bool:
-    """From one gain to six, the first 1, and each of the others one to eight times the one before."""
-    steps = all(a <= b <= MOST_RATIO * a for a, b in pairwise(gains))
+    """From one gain to six, the first 1, and each of the others from 1 to eight times the one before."""
+    steps = all(1 <= b <= MOST_RATIO * a for a, b in pairwise(gains))
     return 1 <= len(gains) <= MOST_GAINS and gains[0] == 1 and steps
 
 

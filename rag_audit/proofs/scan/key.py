@@ -106,11 +106,10 @@ class ScanKey:
         """
         return _decoded(self.points, self.dimension, self.capacity)
 
-    @cached_property
-    def parameters(self) -> _native.ScanParameters:
-        """The other constants in native form.
+    def check(self) -> None:
+        """Return if no other constant is out of range.
 
-        :raises EncodingError: a constant is out of range, or the score window is beyond every score
+        :raises EncodingError: one is, or the score window is beyond every score
         """
         try:
             if self.gains:
@@ -125,6 +124,14 @@ class ScanKey:
             raise EncodingError(
                 "the policy's constants are refused", field="listed", expected=f"1..{most}", found=self.listed
             )
+
+    @cached_property
+    def parameters(self) -> _native.ScanParameters:
+        """The other constants in native form.
+
+        :raises EncodingError: as `check`
+        """
+        self.check()
         try:
             return _native.ScanParameters(
                 self.window, list(self.gains), self.listed, self.lo, self.hi, self.lattice, self.kept

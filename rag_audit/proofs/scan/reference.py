@@ -103,6 +103,7 @@ def _noise(
 
 def records(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes]]:
     """Records of a tenant: public values, noise certificate, query proof."""
+    key.check()
     index, window = Index.decode(key.points, key.dimension, key.capacity), _window(key)
     kept = None if key.kept is None else _rows(key.kept, key.capacity)
 
@@ -121,6 +122,7 @@ def records(key: ScanKey) -> Batch[tuple[bytes, bytes, bytes]]:
 
 def together(key: ScanKey) -> Batch[tuple[list[bytes], bytes, bytes]]:
     """Groups of a tenant's records: each one's public values, noise certificate, query proof."""
+    key.check()
     index, window = Index.decode(key.points, key.dimension, key.capacity), _window(key)
 
     def check(group: tuple[list[bytes], bytes, bytes]) -> bool:
