@@ -55,6 +55,7 @@ __all__ = [
     "scan_coins_verify",
     "scan_embed_prove",
     "scan_embed_verify",
+    "scan_generators",
     "scan_held_rows",
     "scan_held_zero",
     "scan_limits",
@@ -501,6 +502,9 @@ def scan_protocol() -> bytes:
 
 def scan_protocols() -> dict[str, bytes]:
     """Digests of the runs that not every policy asks for, made in the same way, by the run's name."""
+
+def scan_generators() -> bytes:
+    """The first generators as a table, 64 bytes each (x, y, big-endian), which a page takes instead of hashing them."""
 
 def scan_limits() -> dict[str, int]:
     """The largest value of every public parameter, by name."""

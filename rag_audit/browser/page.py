@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Template
 
 import rag_audit
-from rag_audit import __version__
+from rag_audit import __version__, _native
 from rag_audit.browser.assets import RUNTIME, assets_folder, native_module
 from rag_audit.proofs.groth16.toolchain import circuits_dir
 
@@ -41,6 +41,7 @@ def make_page() -> bytes:
     lock = json.loads(parts.pop("pyodide-lock.json"))
     parts["lock.json"] = json.dumps({"info": lock["info"], "packages": {}}).encode()
     parts["native.wasm"] = native_module()
+    parts["generators.bin"] = _native.scan_generators()
     parts["site.zip"] = _site(folder / "packages")
     style, script, worker = (_face(name) for name in ("desk.css", "desk.js", "worker.js"))
     for name, value in (("MAX_CAPACITY", MAX_CAPACITY), ("MAX_BYTES", MAX_BYTES)):

@@ -1,5 +1,5 @@
 //! BN254 G1: generators with unknown relations, canonical encodings.
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 
 use ark_bn254::Fq;
 pub use ark_bn254::{Fr, G1Affine, G1Projective};
@@ -233,45 +233,56 @@ const HASHED: usize = 128;
 /// A family of generators that grows when a longer prefix is asked for.
 struct Family {
     name: &'static str,
-    points: RwLock<Arc<Vec<G1Affine>>>,
+    points: LazyLock<RwLock<Arc<Vec<G1Affine>>>>,
 }
 
 impl Family {
+    const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            points: LazyLock::new(RwLock::default),
+        }
+    }
+
+    /// Puts a prefix in the place of a shorter one.
+    fn keep(&self, points: Vec<G1Affine>) -> Arc<Vec<G1Affine>> {
+        let mut known = self.points.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < points.len() {
+            *known = Arc::new(points);
+        }
+        Arc::clone(&known)
+    }
+
     fn prefix<E: Engine>(&self, count: usize) -> Arc<Vec<G1Affine>> {
-        let lock = |e| std::sync::PoisonError::into_inner(e);
-        let known = Arc::clone(&self.points.read().unwrap_or_else(lock));
+        let lock = self.points.read();
+        let known = Arc::clone(&lock.unwrap_or_else(PoisonError::into_inner));
         if known.len() >= count {
             return known;
         }
         // Made outside the lock: a waiting pool thread could otherwise steal a task that wants the lock.
         let more = generators::<E>(self.name, known.len()..count);
-        let grown = Arc::new([known.as_slice(), &more].concat());
-        *self
-            .points
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::clone(&grown);
-        grown
+        self.keep([known.as_slice(), &more].concat())
     }
 }
 
+/// The families by name, as far as they were made.
+static VECTOR: Family = Family::new("G");
+static QUERY: Family = Family::new("Q");
+
 /// G_0, G_1, ..: what vectors are committed with; at least `count` of them.
 pub fn vector_generators<E: Engine>(count: usize) -> Arc<Vec<G1Affine>> {
-    static FAMILY: OnceLock<Family> = OnceLock::new();
-    let new = || Family {
-        name: "G",
-        points: RwLock::default(),
-    };
-    FAMILY.get_or_init(new).prefix::<E>(count)
+    VECTOR.prefix::<E>(count)
 }
 
 /// Q_0, Q_1, ..: what a hidden query is committed with.
 pub fn query_generators<E: Engine>(count: usize) -> Arc<Vec<G1Affine>> {
-    static FAMILY: OnceLock<Family> = OnceLock::new();
-    let new = || Family {
-        name: "Q",
-        points: RwLock::default(),
-    };
-    FAMILY.get_or_init(new).prefix::<E>(count)
+    QUERY.prefix::<E>(count)
+}
+
+/// Takes the beginnings of both families from whoever has compared them with what the hash gives.
+pub(crate) fn know(vector: Vec<G1Affine>, query: Vec<G1Affine>) {
+    VECTOR.keep(vector);
+    QUERY.keep(query);
 }
 
 /// Messages in one commitment of round messages.

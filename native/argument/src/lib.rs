@@ -33,6 +33,7 @@ pub mod nibbles;
 pub mod noise;
 pub mod numbers;
 pub mod poseidon;
+pub mod prepared;
 pub mod protocol;
 pub mod prover;
 

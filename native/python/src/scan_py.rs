@@ -11,7 +11,7 @@ use ragaudit_scan::coalition::{
 };
 use ragaudit_scan::coins::{coin_column, prove_coins, verify_coins, CoinStatement};
 use ragaudit_scan::embed::{prove_embed, verify_embed, EmbedStatement, Query};
-use ragaudit_scan::group::{decode_points, encode_point};
+use ragaudit_scan::group::{decode_points, encode_point, prepared_generators};
 use ragaudit_scan::index::{
     commit_components, commit_index, commit_table, decode_index, IndexCommitment, IndexKey,
 };
@@ -31,6 +31,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(scan_protocol, m)?)?;
     m.add_function(wrap_pyfunction!(scan_protocols, m)?)?;
     m.add_function(wrap_pyfunction!(scan_limits, m)?)?;
+    m.add_function(wrap_pyfunction!(scan_generators, m)?)?;
     m.add_function(wrap_pyfunction!(scan_certify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_coins_certify, m)?)?;
     m.add_function(wrap_pyfunction!(scan_coins_verify, m)?)?;
@@ -60,6 +61,13 @@ fn scan_protocols(py: Python<'_>) -> BTreeMap<&'static str, Bound<'_, PyBytes>> 
 #[pyfunction]
 fn scan_limits() -> BTreeMap<&'static str, u64> {
     protocol::limits().into()
+}
+
+/// The first generators as a table, which a page takes instead of hashing them.
+#[pyfunction]
+fn scan_generators(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
+    let table = guard(py, || Ok::<_, Error>(prepared_generators()))?;
+    Ok(PyBytes::new(py, &table))
 }
 
 pub(crate) fn array(bytes: &[u8], field: &str) -> Result<[u8; 32]> {

@@ -34,6 +34,11 @@ pub fn query_generators(count: usize) -> Arc<Vec<G1Affine>> {
     ragaudit_argument::group::query_generators::<Fast>(count)
 }
 
+/// As [`ragaudit_argument::prepared::table`].
+pub fn prepared_generators() -> Vec<u8> {
+    ragaudit_argument::prepared::table::<Fast>()
+}
+
 /// Multiples of one point by table, by the same steps whatever the factor is.
 pub struct FixedBase {
     pub point: G1Affine,
@@ -127,6 +132,25 @@ mod tests {
 
     fn rng() -> impl ark_std::rand::Rng {
         ark_std::test_rng()
+    }
+
+    #[test]
+    fn prepared_generators_are_the_hashed_ones_and_no_others() {
+        use ragaudit_argument::prepared::{read, take, QUERY, VECTOR};
+        let table = prepared_generators();
+        let points = read(&table).unwrap();
+        assert_eq!(points[..VECTOR], vector_generators(VECTOR)[..VECTOR]);
+        assert_eq!(points[VECTOR..], query_generators(QUERY)[..QUERY]);
+        assert_eq!(take(&table), Ok(()));
+        let mut other = table.clone();
+        other[64] ^= 1;
+        for wrong in [&other, &table[1..], &[]] {
+            let refused = take(wrong).unwrap_err().to_string();
+            assert!(
+                refused.starts_with("generators: expected 56f48d95"),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use ragaudit_argument::index::{IndexCommitment, Layout};
 use ragaudit_argument::listing::nothing_held;
 use ragaudit_argument::lists::{self, Chance, Constants, Rows};
 use ragaudit_argument::transcript::Hash;
-use ragaudit_argument::{protocol, together, verifier, Error};
+use ragaudit_argument::{prepared, protocol, together, verifier, Error};
 use ragaudit_core::field::elements;
 use ragaudit_groth16::verify::{decode_inputs, decode_proof, VerifyingKey};
 
@@ -90,6 +90,7 @@ pub fn run(name: &str, a: &mut Arguments, out: &mut Results) -> Option<Outcome<(
             });
             Ok(())
         }
+        "generators" => generators(a),
         "groth16_verify" => groth16_verify(a, out),
         "groth16_verify_batch" => groth16_verify_batch(a, out),
         _ => return None,
@@ -106,6 +107,11 @@ fn invalid<T>(field: &str, expected: &str, found: usize) -> Outcome<T> {
         expected: expected.to_owned(),
         found: format!("{found} bytes"),
     }))
+}
+
+/// Takes the prepared ones, which then are not hashed.
+fn generators(a: &mut Arguments) -> Outcome<()> {
+    prepared::take(a.bytes()?).map_err(text)
 }
 
 fn points(bytes: &[u8]) -> Outcome<Vec<G1Affine>> {

@@ -8,7 +8,7 @@ const OUTCOMES = { 0: "pass", 1: "a check is proven false", 2: "malformed or mis
 const by = (id) => document.getElementById(id);
 const dropped = []; // {name, folder, bytes, role}
 const kept = new Map(); // what a link saves
-let worker, waiting, busy = false;
+let worker, started, waiting, busy = false;
 
 function text(bytes) {
   return new TextDecoder().decode(bytes);
@@ -76,6 +76,7 @@ function show() {
   }
   by("list").hidden = !dropped.length;
   look();
+  if (dropped.length) begin();
 }
 
 // Says before it starts what is missing, and what is too large for a page.
@@ -98,9 +99,17 @@ function tenants(file) {
   return Array.isArray(found) ? found.filter((tenant) => tenant && typeof tenant === "object") : [];
 }
 
+// Of a large window: its entries and proofs stand in files of their own, in the folder `tiles`.
+function tiles(file) {
+  const value = json(file.bytes) || {};
+  const listed = ["entries", "proofs"].flatMap((part) => (value[part] && value[part].tiles) || []);
+  return listed.filter((tile) => tile && typeof tile === "object");
+}
+
 function size(file) {
   const value = json(file.bytes);
-  const proofs = value && value.proofs && typeof value.proofs === "object" ? Object.keys(value.proofs).length : 0;
+  const tiled = tiles(file).flatMap((tile) => tile.seqs || []).length;
+  const proofs = tiled || (value && value.proofs && typeof value.proofs === "object" ? Object.keys(value.proofs).length : 0);
   const largest = Math.max(0, ...tenants(file).map((tenant) => Number(tenant.capacity) || 0));
   return ` The largest index has ${largest.toLocaleString("en")} positions; ${proofs.toLocaleString("en")} records carry proofs.`;
 }
@@ -121,9 +130,12 @@ function laid() {
   const of = (role) => dropped.filter((file) => file.role === role);
   const put = (path, file) => files.push({ path, bytes: file.bytes });
   const parts = of("part"), window = of("window")[0], trust = of("trust")[0];
-  const beside = (folder) => parts.forEach((part) => put(`${folder}/${part.name}`, part));
+  const beside = (folder, file) => {
+    const named = new Set(tiles(file).map((tile) => `${tile.sha256}.json`));
+    parts.forEach((part) => put(`${folder}/${named.has(part.name) ? "tiles/" : ""}${part.name}`, part));
+  };
   put(`window/${window.name}`, window);
-  beside("window");
+  beside("window", window);
   put(`trust/${trust.name}`, trust);
   options.push(`window/${window.name}`, "--trust", `trust/${trust.name}`);
   const receipts = of("receipt"), names = new Set();
@@ -137,7 +149,7 @@ function laid() {
   if (receipts.length) options.push("--receipts", "receipts");
   of("previous").forEach((file, i) => {
     put(`previous-${i}/${file.name}`, file);
-    beside(`previous-${i}`);
+    beside(`previous-${i}`, file);
     options.push("--previous", `previous-${i}/${file.name}`);
   });
   of("challenge").forEach((file, i) => {
@@ -175,6 +187,14 @@ async function start() {
   await ask({ kind: "start", parts });
 }
 
+// Python starts while the reader is still choosing files. What goes wrong with it is said once it is needed.
+function begin() {
+  if (started) return started;
+  started = start();
+  started.then(() => busy || (by("progress").textContent = ""), () => {});
+  return started;
+}
+
 async function unpacked(content) {
   const bytes = Uint8Array.from(atob(content), (c) => c.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
@@ -184,20 +204,18 @@ async function verify() {
   busy = true;
   look();
   by("result").hidden = true;
-  const started = performance.now();
-  const clock = setInterval(() => (by("verify").title = `${Math.round((performance.now() - started) / 1000)} s`), 1000);
+  const pressed = performance.now();
+  const clock = setInterval(() => (by("verify").title = `${Math.round((performance.now() - pressed) / 1000)} s`), 1000);
   try {
-    if (!worker) {
-      by("progress").textContent = "unpacking the page";
-      await start();
-    }
+    by("progress").textContent = "unpacking the page";
+    await begin();
     by("progress").textContent = "verifying";
     tell(await ask({ kind: "verify", ...laid() }));
-    by("progress").textContent = `done in ${((performance.now() - started) / 1000).toFixed(1)} s`;
+    by("progress").textContent = `done in ${((performance.now() - pressed) / 1000).toFixed(1)} s`;
   } catch (error) {
     // Whatever stopped it, there is no verdict, and a new worker for the next try.
     if (worker) worker.terminate();
-    worker = undefined;
+    worker = started = undefined;
     tell({ exit_code: 70, stdout: "", stderr: `The page could not finish: ${error.message}` });
     by("progress").textContent = "";
   } finally {
