@@ -214,6 +214,29 @@ def test_proofs_of_several_records_end_as_with_the_command(desk: Desk, tmp_path:
         assert (found.exit_code, found.printed[: len(outcome[1])]) == outcome
 
 
+def test_a_window_in_tiles_ends_as_with_the_command(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tiles lie in their folder for the command, wherever their reader had them."""
+    monkeypatch.setattr("rag_audit.formats.windowfile.TILED_BYTES", 1000)
+    monkeypatch.setattr("rag_audit.formats.tiles.TILE_BYTES", 2000)
+    WindowFile.load(EXAMPLES).save(tmp_path / "window.json")
+    tiles = sorted((tmp_path / "tiles").iterdir())
+    assert len(tiles) > 4
+    desk.clear()
+    desk.drop([tmp_path / "window.json", EXAMPLES / "trust.toml", *tiles])
+    assert desk.value("document.getElementById('ahead').textContent").endswith("; 7 records carry proofs.")
+    found = desk.verify()
+    assert found == desk.command(tmp_path / "command")
+    assert found.exit_code == 3 and found.printed.startswith("UNMET receipt.independent")
+    # One of them missing has the command's own name.
+    desk.clear()
+    desk.drop([tmp_path / "window.json", EXAMPLES / "trust.toml", *tiles[1:]])
+    found = desk.verify()
+    assert found == desk.command(tmp_path / "missing")
+    assert found.exit_code == 2 and "tile" in found.printed
+
+
 def test_what_is_too_large_is_said_before_anything_starts(desk: Desk, tmp_path: Path) -> None:
     window = json.loads((EXAMPLES / "window.json").read_text())
     window["policy"]["tenants"][0]["capacity"] = (1 << 20) + 1
