@@ -80,12 +80,17 @@ def digests(path: Path) -> dict[str, str]:
 
 def twice(cpu: str) -> int:
     """Clone HEAD into two folders, whose names differ in length too, and build in each."""
-    found = []
+    found: list[dict[str, str]] = []
+    revision = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     with tempfile.TemporaryDirectory() as scratch:
         for name in ("one", "another-folder/below"):
             folder = Path(scratch, name).resolve()
             folder.parent.mkdir(exist_ok=True)
-            subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
+            subprocess.run(["git", "clone", "--quiet", "--no-checkout", str(ROOT), str(folder)], check=True)
+            # HEAD may have moved on while the first one was built.
+            subprocess.run(["git", "checkout", "--quiet", revision.strip()], cwd=folder, check=True)
             made = [web(folder), wheel(folder, cpu, folder / "dist")]
             found.append(digests(made[0]) | digests(made[1]))
             print(*(f"{found[-1][path.name]}  {path.name}" for path in made), sep="\n", flush=True)

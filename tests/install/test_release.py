@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -240,3 +241,42 @@ def test_a_build_names_no_folder_of_its_machine(
     assert made["SOURCE_DATE_EPOCH"] == committed.stdout.strip()
     with pytest.raises(SystemExit, match="space"):
         tools["build"].environment(tmp_path / "a folder")
+
+
+@pytest.mark.parametrize("leaks", [False, True])
+def test_two_builds_of_one_revision_are_compared_by_their_parts(
+    leaks: bool,
+    tools: dict[str, ModuleType],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Also where a commit comes between them."""
+    build, repository = tools["build"], tmp_path / "repository"
+
+    def git(*words: str) -> None:
+        told = ["-c", "user.name=x", "-c", "user.email=x", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", *told, *words], cwd=repository, check=True, capture_output=True)
+
+    def web(folder: Path) -> Path:
+        git("commit", "--allow-empty", "-m", "later")
+        (folder / "native.wasm").write_bytes(b"page")
+        return folder / "native.wasm"
+
+    def wheel(folder: Path, cpu: str, out: Path) -> Path:
+        path = folder / f"x-{cpu}.whl"
+        head = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, check=True
+        ).stdout
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(zipfile.ZipInfo("head"), head)
+            archive.writestr(zipfile.ZipInfo("core"), str(folder) if leaks else "core")
+        return path
+
+    repository.mkdir()
+    git("init", "--quiet")
+    git("commit", "--allow-empty", "-m", "first")
+    for name, value in (("ROOT", repository), ("web", web), ("wheel", wheel)):
+        monkeypatch.setattr(build, name, value)
+    assert build.twice("x86_64") == leaks
+    assert capsys.readouterr().out.splitlines()[-1] == ("DIFFERENT: core x-x86_64.whl" if leaks else "equal")
