@@ -4,7 +4,7 @@
 const MAX_CAPACITY = /*MAX_CAPACITY*/ 0;
 const MAX_BYTES = /*MAX_BYTES*/ 0;
 const ROLES = { window: "the window", part: "a part of a window", trust: "the trust file", receipt: "a receipt", previous: "an earlier window", challenge: "a challenge of your own", none: "nothing: left out" };
-const OUTCOMES = { 0: "pass", 1: "a check is proven false", 2: "malformed or missing input: no decision", 3: "sound, and less than the trust file asks for", 70: "a fault of this program, which says nothing about the window" };
+const OUTCOMES = { 0: "every check passed, and the limits of your trust file are kept; what that is worth stands under privacy", 1: "a check is proven false", 2: "malformed or missing input: no decision", 3: "sound, and less than the trust file asks for", 70: "a fault of this program, which says nothing about the window" };
 const by = (id) => document.getElementById(id);
 const dropped = []; // {name, folder, bytes, role}
 const kept = new Map(); // what a link saves
