@@ -171,7 +171,3 @@ def total(terms: Iterable[Term]) -> Point:
             running = _sum(running, bucket)
             result = _sum(result, running)
     return _affine(result)
-
-
-def vanishes(terms: Iterable[Term]) -> bool:
-    return total(terms) is None
