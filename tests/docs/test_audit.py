@@ -93,3 +93,12 @@ def test_commands_are_there(page: str) -> None:
 )  # fmt: skip
 def test_a_command_that_is_none_is_seen(command: str) -> None:
     assert _unknown(command) is not None
+
+
+def test_unsafe_code_stands_where_the_page_says() -> None:
+    paragraph = PAGE.partition("**Unsafe code**")[2].partition("\n\n")[0]
+    places = re.findall(r"`(native/[\w/.]+?(?:\.rs|src/lanes/))`", paragraph)
+    files = _git("grep", "-lE", r"\bunsafe (\{|fn|impl|extern)", "--", "native/*.rs").split()
+    assert len(places) >= 4 and all((ROOT / place).exists() for place in places)
+    assert [file for file in files if not any(file.startswith(place) for place in places)] == []
+    assert [place for place in places if not any(file.startswith(place) for file in files)] == []
