@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -13,10 +16,41 @@ from bench.http import Server, check, send_all, sign
 from rag_audit.cli.settings import store_settings
 from rag_audit.formats.publication import Publication
 from rag_audit.parties.account import embedder_of
+from tests.cli import forked
 from tests.cli.forked import CLOCK
 from tests.window.simulator import Service
 
 ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class ForkedServer(Server):
+    """The same command in processes that are forked from one that has imported everything: many starts cost little."""
+
+    starts: int = 0
+    child: BaseProcess | None = None
+
+    def start(self) -> None:
+        self.starts += 1
+        streams = self.folder.parent / f"start-{self.starts}"
+        streams.mkdir()
+        (streams / "in").touch()
+        arguments = ["serve", str(self.folder), "--http", f"127.0.0.1:{self.port}", *self.options]
+        self.child = forked.start(arguments, ROOT, streams, self.environment)
+        said = streams / "err"
+        while not (said.exists() and "listening on http://" in said.read_text()):
+            assert self.child.is_alive(), said.read_text()
+            time.sleep(0.02)
+        line = next(line for line in said.read_text().splitlines() if "listening on http://" in line)
+        self.port = int(line.rpartition(":")[2])
+
+    def _end(self, number: signal.Signals) -> int:
+        assert self.child is not None and self.child.pid is not None
+        os.kill(self.child.pid, number)
+        self.child.join()
+        code = self.child.exitcode
+        assert code is not None
+        return code
 
 
 @pytest.mark.parametrize(("each", "kills"), [(6, 1), pytest.param(60, 200, marks=pytest.mark.full)])
@@ -38,7 +72,7 @@ def test_kills_under_load_lose_nothing_and_use_no_slot_twice(
     }
     publication = Publication.load(folder / "public")
     tickets = sign(list(parties.accounts.values()), publication, embedder_of(publication), {}, each)
-    server = Server(folder, environment)
+    server = Server(folder, environment) if kills == 1 else ForkedServer(folder, environment)
     server.start()
     try:
         found = asyncio.run(send_all(server, tickets, rate=0, kills=kills))
