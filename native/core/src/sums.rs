@@ -369,7 +369,7 @@ mod tests {
         let p: Affine<g1::Config> = points(3)[0];
         for (signs, sum) in [
             (&[0, 0][..], p + p),
-            (&[0, 1], (p - p).into()),
+            (&[0, 1], p - p),
             (&[0, 0, 0, 1, 1, 1, 0], p.into()),
         ] {
             let mut list: Vec<_> = signs.iter().map(|s| plain(&p).signed(*s)).collect();

@@ -93,6 +93,10 @@ fn differences<L: Lanes<Fr>>(l: L, a: &[L::V], b: &[L::V], c: &[L::V], out: &mut
     }
 }
 
+type Quarters<'a, L> = [&'a mut [<L as Lanes<Fr>>::V]; 4];
+/// Those of the first layer for either half of its pairs, and those of the second.
+type Roots<'a, L> = [&'a [<L as Lanes<Fr>>::V]; 3];
+
 /// What the transforms multiply by.
 struct Tables<L: Lanes<Fr>> {
     log: u32,
@@ -231,11 +235,7 @@ impl<L: Lanes<Fr>> Tables<L> {
     }
 
     #[inline(always)]
-    fn quarters<'a>(
-        &'a self,
-        block: &'a mut [L::V],
-        k: usize,
-    ) -> ([&'a mut [L::V]; 4], [&'a [L::V]; 3]) {
+    fn quarters<'a>(&'a self, block: &'a mut [L::V], k: usize) -> (Quarters<'a, L>, Roots<'a, L>) {
         let quarter = block.len() / 4;
         let (low, high) = block.split_at_mut(2 * quarter);
         let (a, b) = low.split_at_mut(quarter);
