@@ -117,12 +117,21 @@ def test_a_served_query() -> None:
 @pytest.mark.full
 def test_a_window_from_texts_to_verdict() -> None:
     """Slow, since A1 is proved over the whole table."""
-    value = run("whole", "--documents", "40", "--queries", "2", "--alone", "1", "--together", "2")
+    value = run("whole", "--documents", "40", "--queries", "2", "--alone", "2", "--together", "2")
     assert value["verify"]["verdict"] == "PASS-SAMPLED" and set(value["prove"]["seconds"]) == {
+        "first",
         "alone",
         "together",
     }
     assert value["open"]["embedding"]["seconds"] > 0 and value["serve"]["resident_bytes"] > 0
+
+
+@pytest.mark.full
+def test_proving_on_a_local_cluster() -> None:
+    """Slow, since each worker loads the package."""
+    value = run("cluster", "--documents", "40", "--records", "2")
+    assert value["prove"]["cpu_seconds"] > value["prove"]["of_jobs"] > 0
+    assert value["prove"]["idle_per_second"] > 0 and value["workers"] == 2
 
 
 @pytest.mark.full
