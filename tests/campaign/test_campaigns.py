@@ -15,7 +15,7 @@ import pytest
 
 from rag_audit.errors import ExitCode
 from rag_audit.verify.verifier import Verdict
-from tests.campaign import made, native, verdicts
+from tests.campaign import checks, made, native, verdicts
 
 ROOT = Path(__file__).resolve().parents[2]
 SEED = os.environ.get("RAG_AUDIT_CAMPAIGN_SEED", "1")
@@ -161,3 +161,25 @@ def test_a_parser_is_fuzzed_by_coverage(parser: str, tmp_path: Path) -> None:
     found = "\n".join(line for line in done.stderr.splitlines() if not line.startswith("#"))
     assert done.returncode == 0, f"{found}\n{[p.read_bytes() for p in tmp_path.iterdir()]}"
     assert "Done" in done.stderr
+
+
+def test_the_verifiers_checks_are_found() -> None:
+    found = checks.all_checks(ROOT / "native")
+    by_file = {str(check.path.relative_to(checks.SOURCES)): check for check in found}
+    assert len(found) >= 80 and {"query.rs", "noise.rs", "lookup.rs", "poseidon.rs", "words.rs"} <= set(
+        by_file
+    )
+    for check in found:
+        text = (ROOT / "native" / check.path).read_text()
+        assert text[check.start : check.end] == check.text
+        assert check.put == "Ok(())" or (
+            check.put == f"if false {{ {check.text} }}" and check.text.endswith(";")
+        )
+
+
+@pytest.mark.full
+def test_checks_that_are_taken_out_are_missed() -> None:
+    """A sample; `python -m tests.campaign.checks --all` takes hours."""
+    command = [sys.executable, "-m", "tests.campaign.checks", "--checks", "4", "--seed", SEED]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "4 checks taken out, 0 of them" in done.stdout, done.stdout + done.stderr
