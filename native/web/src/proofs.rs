@@ -1,13 +1,18 @@
 //! The verifiers of both proof systems, as the Python module's bindings call them (`native/python`).
+use std::hint::black_box;
+use std::iter::successors;
 use std::sync::Arc;
 
+use ark_bn254::Fr;
+use ark_ff::Field;
 use ragaudit_argument::answer::{self, Parameters, Record, Slot};
 use ragaudit_argument::answers::{self, Together};
 use ragaudit_argument::batch::{Refusals, CHUNK};
 use ragaudit_argument::coalition::{verify_coalition, Blocks, CoalitionStatement};
 use ragaudit_argument::coins::{verify_coins, CoinStatement};
 use ragaudit_argument::embed::{self, verify_embed, EmbedStatement, OfTable};
-use ragaudit_argument::group::{decode_points, encode_point, G1Affine};
+use ragaudit_argument::engine::Engine;
+use ragaudit_argument::group::{decode_points, encode_point, vector_generators, G1Affine};
 use ragaudit_argument::index::{IndexCommitment, Layout};
 use ragaudit_argument::listing::nothing_held;
 use ragaudit_argument::lists::{self, Chance, Constants, Rows};
@@ -19,6 +24,10 @@ use ragaudit_groth16::verify::{decode_inputs, decode_proof, VerifyingKey};
 use crate::engine::Web;
 use crate::objects::{find, forget, keep, shelf, Shelf};
 use crate::wire::{Arguments, Outcome, Results};
+
+/// Points that are summed and points that are decoded ahead of the first proof.
+const SUMMED: usize = 2048;
+const DECODED: usize = 256;
 
 type Verifier<'p> = verifier::Verifier<'p, Hash, Web>;
 type Embedded = (Arc<IndexCommitment>, (usize, u64));
@@ -111,7 +120,22 @@ fn invalid<T>(field: &str, expected: &str, found: usize) -> Outcome<T> {
 
 /// Takes the prepared ones, which then are not hashed.
 fn generators(a: &mut Arguments) -> Outcome<()> {
-    prepared::take(a.bytes()?).map_err(text)
+    prepared::take(a.bytes()?).map_err(text)?;
+    exercise();
+    Ok(())
+}
+
+/// Sums and decodes points for nothing. A browser compiles again, on a thread of its own, what it finds running for long:
+/// it is to do so while the reader chooses files, not in the first proof.
+fn exercise() {
+    let points = &vector_generators::<Web>(SUMMED)[..SUMMED];
+    let first = Web::hash(&[Fr::ONE]);
+    let scalars: Vec<Fr> = successors(Some(first), |x| Some(x.square() + first))
+        .take(SUMMED)
+        .collect();
+    black_box(Web::msm(points, &scalars));
+    let bytes: Vec<u8> = points[..DECODED].iter().flat_map(encode_point).collect();
+    black_box(decode_points::<Web>(&bytes)).expect("generators");
 }
 
 fn points(bytes: &[u8]) -> Outcome<Vec<G1Affine>> {
