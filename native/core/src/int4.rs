@@ -270,6 +270,12 @@ mod avx2 {
     }
 }
 
+/// Whether the processor has AVX-512 with VNNI.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_vnni() -> bool {
+    avx512::detected()
+}
+
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
     use std::arch::x86_64::*;

@@ -19,6 +19,8 @@ pub mod selection;
 pub mod sums;
 pub mod table;
 pub mod threads;
+#[cfg(feature = "count")]
+pub mod timing;
 
 mod limbs;
 

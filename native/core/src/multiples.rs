@@ -309,11 +309,15 @@ impl SmallMultiples {
 pub fn read_all(tables: &[SmallMultiples], digits: &[u8], out: &mut Vec<G1Affine>) {
     #[cfg(feature = "count")]
     crate::count::add(&crate::count::READS, tables.len() * SMALL_ENTRIES);
-    dispatch!(_l => {
-        for (table, digit) in tables.iter().zip(digits) {
-            out.push(table.read(*digit));
-        }
-    });
+    dispatch!(l => Lanes::<Fq>::run(
+        l,
+        #[inline(always)]
+        || {
+            for (table, digit) in tables.iter().zip(digits) {
+                out.push(table.read(*digit));
+            }
+        },
+    ));
 }
 
 /// -P where the mask is all ones, P where it is 0; P is not neutral.

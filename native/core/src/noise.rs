@@ -12,6 +12,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::dispatch;
 use crate::field::Fr;
+use crate::lanes::Lanes;
 use crate::limbs::{from_field, to_integer};
 use crate::poseidon::{permute_all, State, WIDTH};
 use crate::Error;
@@ -84,7 +85,11 @@ fn draw_blocks(kappa: &Fr, first: usize, out: &mut [i8]) {
                 (*head, *bits) = draw;
             }
         }
-        dispatch!(_l => select(&heads, &bits, out));
+        dispatch!(l => Lanes::<Fr>::run(
+            l,
+            #[inline(always)]
+            || select(&heads, &bits, out),
+        ));
     }
     words_of_all.zeroize();
     heads.zeroize();
@@ -108,7 +113,11 @@ pub fn table_rows(heads: &[u8]) -> Vec<[u32; 2]> {
         let mut all = [0u8; DRAWS_PER_BLOCK];
         all[..run.len()].copy_from_slice(run);
         let bins = all.map(|head| u32::from(head & 0x7f));
-        let [thresholds, aliases] = dispatch!(_l => scan(&bins));
+        let [thresholds, aliases] = dispatch!(l => Lanes::<Fr>::run(
+            l,
+            #[inline(always)]
+            || scan(&bins),
+        ));
         let rows = thresholds.into_iter().zip(aliases);
         out.extend(rows.map(|(t, a)| [t, a]).take(run.len()));
     }

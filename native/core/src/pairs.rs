@@ -8,6 +8,9 @@ use rayon::prelude::*;
 use crate::int4::{check_components, check_shape, NIBBLE_OFFSET};
 use crate::Error;
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
 /// Largest denominator of a threshold.
 pub const MAX_DENOMINATOR: u64 = 1000;
 
@@ -20,6 +23,10 @@ const CHUNK: usize = 256;
 /// Pairs of one kernel call: `LEFT` rows with `RIGHT` earlier ones.
 const LEFT: usize = 2;
 const RIGHT: usize = 4;
+/// Earlier rows begin at a multiple of what any kernel takes of them.
+const ALIGNED: usize = 16;
+/// Rows that a kernel may read behind the last.
+const BEHIND: usize = 16 + 8;
 
 /// The cosine threshold p/q.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +66,18 @@ pub fn joining_pairs(
     first: &[u32],
     threshold: Threshold,
 ) -> Result<Vec<(u32, u32)>, Error> {
+    joining(rows, dimension, accounts, first, threshold, true)
+}
+
+/// `wide` allows the kernel of AVX-512.
+fn joining(
+    rows: &[i8],
+    dimension: usize,
+    accounts: &[u32],
+    first: &[u32],
+    threshold: Threshold,
+    wide: bool,
+) -> Result<Vec<(u32, u32)>, Error> {
     check_shape("rows", rows.len(), dimension)?;
     check_components("rows", rows)?;
     let count = rows.len() / dimension;
@@ -86,8 +105,10 @@ pub fn joining_pairs(
         let found = (nodes - 1).to_string();
         return Err(Error::invalid("accounts", expected, found));
     }
+    let vectors = Vectors::new(rows, dimension);
     let search = Search {
-        vectors: Vectors::new(rows, dimension),
+        wide: wide.then(|| vectors.wide(threshold)).flatten(),
+        vectors,
         accounts,
         first,
         threshold,
@@ -107,8 +128,17 @@ pub fn joining_pairs(
     Ok(pairs)
 }
 
+#[cfg(target_arch = "x86_64")]
+use avx512::Wide;
+
+/// No such kernel.
+#[cfg(not(target_arch = "x86_64"))]
+enum Wide {}
+
 struct Search<'a> {
     vectors: Vectors,
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    wide: Option<Wide>,
     accounts: &'a [u32],
     first: &'a [u32],
     threshold: Threshold,
@@ -122,7 +152,7 @@ impl Search<'_> {
             .iter()
             .min()
             .map_or(0, |&f| f as usize);
-        let from = lowest / RIGHT * RIGHT;
+        let from = lowest / ALIGNED * ALIGNED;
         (from..rows.end)
             .into_par_iter()
             .step_by(CHUNK)
@@ -144,6 +174,10 @@ impl Search<'_> {
         earlier: std::ops::Range<usize>,
         labels: &[u32],
     ) -> Vec<(u32, u32)> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(wide) = &self.wide {
+            return self.chunk_wide(wide, later, earlier, labels);
+        }
         let (kernel, stride) = (kernel(), self.vectors.stride);
         let mut found = Vec::new();
         for i in earlier.step_by(RIGHT) {
@@ -153,7 +187,35 @@ impl Search<'_> {
                 for (a, dots) in dots.iter().enumerate() {
                     let j = later.start + pair * LEFT + a;
                     for (b, dot) in dots.iter().enumerate() {
-                        self.consider(j, i + b, later.end, *dot, labels, &mut found);
+                        // The kernel multiplied components raised by 8; rows of padding lie beyond the last one.
+                        let sum = self.vectors.sums.get(i + b).copied().unwrap_or_default();
+                        let product = dot - i32::from(NIBBLE_OFFSET) * sum;
+                        self.consider(j, i + b, later.end, product, labels, &mut found);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn chunk_wide(
+        &self,
+        wide: &Wide,
+        later: std::ops::Range<usize>,
+        earlier: std::ops::Range<usize>,
+        labels: &[u32],
+    ) -> Vec<(u32, u32)> {
+        let mut found = Vec::new();
+        for i in earlier.step_by(avx512::RIGHT) {
+            for j in later.clone().step_by(avx512::LEFT) {
+                let near = wide.near(&self.vectors.components, j, i / avx512::RIGHT);
+                for (a, mut mask) in near.masks.into_iter().enumerate() {
+                    while mask != 0 {
+                        let b = mask.trailing_zeros() as usize;
+                        mask &= mask - 1;
+                        let product = near.products[a][b];
+                        self.consider(j + a, i + b, later.end, product, labels, &mut found);
                     }
                 }
             }
@@ -172,14 +234,7 @@ impl Search<'_> {
         found: &mut Vec<(u32, u32)>,
     ) {
         let v = &self.vectors;
-        // The kernel multiplied components raised by 8; rows of padding lie beyond the last one.
-        let near = i < j
-            && j < end
-            && self.threshold.admits(
-                product - i32::from(NIBBLE_OFFSET) * v.sums[i],
-                v.norms[i],
-                v.norms[j],
-            );
+        let near = i < j && j < end && self.threshold.admits(product, v.norms[i], v.norms[j]);
         if near && i >= self.first[j] as usize {
             let label = |row: usize| labels[self.accounts[row] as usize];
             if label(i) != label(j) {
@@ -189,7 +244,7 @@ impl Search<'_> {
     }
 }
 
-/// Signed components, each row padded with zeros to `stride`, `RIGHT` rows of zeros behind the last.
+/// Signed components, each row padded with zeros to `stride`, at least `BEHIND` rows of zeros behind the last.
 struct Vectors {
     stride: usize,
     components: Vec<i8>,
@@ -201,7 +256,7 @@ impl Vectors {
     fn new(rows: &[i8], dimension: usize) -> Self {
         let stride = dimension.div_ceil(LANES) * LANES;
         let count = rows.len() / dimension;
-        let mut components = vec![0; (count + RIGHT) * stride];
+        let mut components = vec![0; (count + BEHIND) * stride];
         for (padded, row) in components
             .chunks_exact_mut(stride)
             .zip(rows.chunks_exact(dimension))
@@ -220,6 +275,22 @@ impl Vectors {
             sums: rows.chunks_exact(dimension).map(sum).collect(),
             norms: rows.chunks_exact(dimension).map(norm).collect(),
         }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn wide(&self, threshold: Threshold) -> Option<Wide> {
+        Wide::new(
+            &self.components,
+            self.stride,
+            &self.norms,
+            &self.sums,
+            threshold,
+        )
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn wide(&self, _: Threshold) -> Option<Wide> {
+        None
     }
 
     /// These rows raised by 8 to unsigned bytes, one more if their number is odd.
@@ -410,9 +481,12 @@ mod tests {
         theta: (u64, u64),
     ) -> usize {
         let threshold = Threshold::new(theta.0, theta.1).unwrap();
-        let found = joining_pairs(rows, dimension, accounts, first, threshold).unwrap();
-        assert_eq!(found, expected(rows, dimension, accounts, first, theta));
-        found.len()
+        let expected = expected(rows, dimension, accounts, first, theta);
+        for wide in [false, true] {
+            let found = joining(rows, dimension, accounts, first, threshold, wide).unwrap();
+            assert_eq!(found, expected, "wide: {wide}");
+        }
+        expected.len()
     }
 
     #[test]

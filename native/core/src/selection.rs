@@ -62,10 +62,8 @@ pub fn top_k(
         return Err(Error::invalid("kept", "bytes 0 and 1", "another byte"));
     }
     let queries: Vec<_> = asked.iter().map(|one| one.query).collect();
-    let mut ranks: Vec<Vec<Rank>> = asked.iter().map(|_| Vec::new()).collect();
-    let mut start = 0;
-    for run in runs {
-        let of_run = |number: usize, row: usize, scores: &[i32]| {
+    let of_run = |(start, run): (usize, &&PackedIndex)| {
+        let best_of = |number: usize, row: usize, scores: &[i32]| {
             let (first, noise) = (start + row, asked[number].noise);
             let values = (first..).zip(scores).map(|(i, score)| {
                 // By the same steps whether it is kept; the window starts at 0 or above, so that 0 is the lattice's 0.
@@ -74,12 +72,21 @@ pub fn top_k(
             });
             best(first, values, k)
         };
-        for of_queries in run.map_scores(&queries, of_run)? {
-            for (ranks, found) in ranks.iter_mut().zip(of_queries) {
-                ranks.extend(found);
-            }
+        run.map_scores(&queries, best_of)
+    };
+    let mut end = 0;
+    let mut start = |run: &PackedIndex| {
+        end += run.rows();
+        end - run.rows()
+    };
+    let placed: Vec<_> = runs.iter().map(|run| (start(run), run)).collect();
+    // All runs at once: threads that wait for each other after each run lose more than it takes, where others work too.
+    let found: Result<Vec<_>, Error> = placed.into_par_iter().map(of_run).collect();
+    let mut ranks: Vec<Vec<Rank>> = asked.iter().map(|_| Vec::new()).collect();
+    for of_queries in found?.into_iter().flatten() {
+        for (ranks, found) in ranks.iter_mut().zip(of_queries) {
+            ranks.extend(found);
         }
-        start += run.rows();
     }
     Ok(ranks.into_iter().map(|ranks| first(ranks, k)).collect())
 }

@@ -136,6 +136,11 @@ fn add_pairs<F: Field<BasePrimeField = Fq>, L: Lanes<F>>(
     let mut special = [0u8; BLOCK];
     let one = l.splat(&F::ONE);
     for block in pairs.chunks(BLOCK) {
+        #[cfg(feature = "count")]
+        {
+            crate::count::add(&crate::count::ADDITIONS, block.len());
+            crate::count::add(&crate::count::INVERSIONS, 1);
+        }
         before.clear();
         let mut products = [one; CHAINS];
         for (v, pairs) in block.chunks(L::N).enumerate() {
@@ -147,6 +152,11 @@ fn add_pairs<F: Field<BasePrimeField = Fq>, L: Lanes<F>>(
                 };
                 flags |= u8::from(!chord) << i;
             }
+            #[cfg(feature = "count")]
+            crate::count::add(
+                &crate::count::SPECIAL,
+                (0..pairs.len()).filter(|i| flags >> i & 1 == 1).count(),
+            );
             special[v] = flags;
             let product = &mut products[v % CHAINS];
             before.push(*product);
@@ -323,11 +333,10 @@ mod tests {
         all
     }
 
-    fn segments_of<P: SWCurveConfig>(lengths: &[u32])
+    fn segments_of<P, L>(l: L, lengths: &[u32])
     where
-        P::BaseField: Coordinate,
-        Portable: Lanes<P::BaseField>,
-        <Tracked as Extend>::Extended: Lanes<Fq2>,
+        P: SWCurveConfig<BaseField: Coordinate>,
+        L: Lanes<P::BaseField>,
     {
         let total = lengths.iter().sum::<u32>() as usize;
         let all = points::<P>(total);
@@ -344,7 +353,7 @@ mod tests {
         Coordinate::segment_sums(&mut found, &mut Vec::new(), lengths);
         assert!(found == expected, "{lengths:?}");
         let mut found = list;
-        segments(Portable, &mut found, &mut Vec::new(), lengths);
+        segments(l, &mut found, &mut Vec::new(), lengths);
         assert!(found == expected, "{lengths:?}");
     }
 
@@ -362,8 +371,8 @@ mod tests {
             &[5, 17, 0, 100, 1, 37, 37, 0],
             &many,
         ] {
-            segments_of::<g1::Config>(lengths);
-            segments_of::<g2::Config>(lengths);
+            segments_of::<g1::Config, _>(Portable, lengths);
+            segments_of::<g2::Config, _>(Portable.extended(), lengths);
         }
         // Two that are equal, two that are opposite and sums that meet both: P + P + P - P - P - P.
         let p: Affine<g1::Config> = points(3)[0];
@@ -391,7 +400,12 @@ mod tests {
         let all: Vec<_> = points::<g2::Config>(42).iter().map(plain).collect();
         let (mut found, mut expected) = (all.clone(), all.clone());
         segments(Tracked.extended(), &mut found, &mut Vec::new(), &lengths);
-        segments(Portable, &mut expected, &mut Vec::new(), &lengths);
+        segments(
+            Portable.extended(),
+            &mut expected,
+            &mut Vec::new(),
+            &lengths,
+        );
         assert_eq!(found, expected);
         assert_eq!(
             off_curve(Tracked.extended(), &all, &g2::Config::COEFF_B),

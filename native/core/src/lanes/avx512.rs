@@ -443,25 +443,42 @@ impl<C: MontConfig<4>> Lanes<Fp<MontBackend<C, 4>, 4>> for Avx512 {
                 _mm512_set_epi64(15, 11, 7, 3, 13, 9, 5, 1),
             ]
         };
-        picks.map(|pick| {
-            std::array::from_fn(|i| unsafe { _mm512_permutex2var_epi64(a[i], pick, b[i]) })
-        })
+        // Closures would not have the instructions that the caller has, where they are not inlined.
+        let mut out = [a, b];
+        for (out, pick) in out.iter_mut().zip(&picks) {
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = unsafe { _mm512_permutex2var_epi64(a[i], *pick, b[i]) };
+            }
+        }
+        out
     }
 
     #[inline(always)]
     fn add(self, a: V, b: V) -> V {
-        carried(std::array::from_fn(|i| plus(a[i], b[i])))
+        let mut out = a;
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = plus(*out, b[i]);
+        }
+        carried(out)
     }
 
     #[inline(always)]
     fn sub(self, a: V, b: V) -> V {
         let shift = constant(&Of::<C>::SIXTEEN_P);
-        carried(std::array::from_fn(|i| minus(plus(a[i], shift[i]), b[i])))
+        let mut out = a;
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = minus(plus(*out, shift[i]), b[i]);
+        }
+        carried(out)
     }
 
     #[inline(always)]
     fn shl<const K: u32>(self, a: V) -> V {
-        carried(a.map(|x| unsafe { _mm512_slli_epi64(x, K) }))
+        let mut out = a;
+        for out in &mut out {
+            *out = unsafe { _mm512_slli_epi64(*out, K) };
+        }
+        carried(out)
     }
 
     #[inline(always)]

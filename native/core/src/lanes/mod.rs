@@ -36,6 +36,8 @@
 use pick::Words;
 
 #[cfg(target_arch = "x86_64")]
+mod adx;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod intrinsics {
@@ -150,6 +152,24 @@ pub trait Picks<F>: Lanes<F> {
     fn pick(self, words: &Words, digits: &[u8]) -> Self::V;
     /// -x in the lanes whose digit stands for a negative number; below 16 p, for x below 16 p.
     fn signed(self, x: Self::V, digits: &[u8]) -> Self::V;
+}
+
+/// Runs `f` as code compiled for AVX2 where the processor has it; what is inlined into `f` is too. For what goes over
+/// tables under masks where there are no wider lanes: compilers make vectors of it.
+#[inline(always)]
+pub fn widely<R>(f: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi2")]
+        fn run<R>(f: impl FnOnce() -> R) -> R {
+            f()
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+            // SAFETY: the processor has both features.
+            return unsafe { run(f) };
+        }
+    }
+    f()
 }
 
 /// `dispatch!(l => kernel(l, ..))`: the call with the widest [`Lanes`](crate::lanes::Lanes) of this processor as `l`, or

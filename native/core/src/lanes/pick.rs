@@ -1,6 +1,8 @@
 //! Reading one entry of a table of multiples without telling which: what all lanes agree on.
 use std::hint::black_box;
 
+use super::widely;
+
 /// Bits of a digit.
 pub const DIGIT: usize = 8;
 /// Entries of a table.
@@ -32,14 +34,20 @@ pub(crate) fn masks<const N: usize>(place: u64) -> [u64; N] {
 #[inline(always)]
 pub(crate) fn scan(words: &Words, digit: u8) -> [u64; 4] {
     let place = place(digit);
-    let masks = masks::<ENTRIES>(place);
-    let mut out = [0u64; 4];
-    for (out, word) in out.iter_mut().zip(words) {
-        for (entry, mask) in word.iter().zip(&masks) {
-            *out |= entry & mask;
-        }
-    }
-    out
+    widely(
+        #[inline(always)]
+        || {
+            let masks = masks::<ENTRIES>(place);
+            let mut out = [0u64; 4];
+            // A mask serves all words of its entry.
+            for (j, mask) in masks.iter().enumerate() {
+                for (out, word) in out.iter_mut().zip(words) {
+                    *out |= word[j] & mask;
+                }
+            }
+            out
+        },
+    )
 }
 
 /// All ones where the digit stands for a negative number.

@@ -27,13 +27,12 @@ impl Extend for super::Avx512 {
     }
 }
 
-/// ark's own products are better than four of its products in Fq.
 impl Extend for Portable {
-    type Extended = Self;
+    type Extended = Quadratic<Self>;
 
     #[inline(always)]
-    fn extended(self) -> Self {
-        self
+    fn extended(self) -> Quadratic<Self> {
+        Quadratic(self)
     }
 }
 
@@ -107,7 +106,14 @@ impl<L: Lanes<Fq>> Lanes<Fq2> for Quadratic<L> {
     /// For b below 16 p: below p + a (b + 16 p) / 84 p, or p + 2 a b / 84 p where that is more.
     #[inline(always)]
     fn mul(self, a: [L::V; 2], b: [L::V; 2]) -> [L::V; 2] {
-        self.reduce(self.mac(self.wide(), a, b))
+        if L::N > 1 {
+            return self.reduce(self.mac(self.wide(), a, b));
+        }
+        // Where sums are not reduced once but after each product, three products take less than four.
+        let l = self.0;
+        let (real, imaginary) = (l.mul(a[0], b[0]), l.mul(a[1], b[1]));
+        let both = l.mul(l.add(a[0], a[1]), l.add(b[0], b[1]));
+        [l.sub(real, imaginary), l.sub(l.sub(both, real), imaginary)]
     }
 
     /// For a below 16 p: below p + 2 a (a + 16 p) / 84 p.

@@ -3,6 +3,8 @@ use ark_ff::{
     AdditiveGroup, BigInt, BigInteger, Field, Fp, MontBackend, MontConfig, PrimeField, UniformRand,
 };
 
+use ark_std::rand::RngCore;
+
 use super::tracked::Tracked;
 use super::*;
 
@@ -23,7 +25,31 @@ fn samples<C: MontConfig<4>>(count: usize) -> Vec<Of<C>> {
         BigInt([1 << 51, 1 << 51, 0, 0]),
     ];
     let mut out: Vec<Of<C>> = words.map(Fp::new_unchecked).to_vec();
+    // Where words and limbs of 52 bits end, of the stored form and of the number.
+    for bit in [52, 63, 64, 104, 128, 156, 192, 208, 252, 253] {
+        let mut word = BigInt::one();
+        word <<= bit;
+        out.push(Fp::new_unchecked(word));
+        word.sub_with_borrow(&BigInt::one());
+        out.push(Fp::new_unchecked(word));
+        out.extend([Of::<C>::from(word), -Of::<C>::from(word)]);
+    }
+    let known = out.len();
     out.extend((0..count).map(|_| Of::<C>::rand(&mut rng)));
+    // Words at their ends beside random ones, in all mixtures.
+    while out.len() < known + 2 * count {
+        let mut word = || match rng.next_u64() % 6 {
+            0 => 0,
+            1 => u64::MAX,
+            2 => 1 << 63,
+            3 => 1 << (rng.next_u64() % 64),
+            _ => rng.next_u64(),
+        };
+        let number = BigInt([word(), word(), word(), word() % (below.0[3] + 1)]);
+        if number <= below {
+            out.push(Fp::new_unchecked(number));
+        }
+    }
     out
 }
 
@@ -100,6 +126,47 @@ fn agree<C: MontConfig<4>>() {
 fn lanes_agree_with_the_field() {
     agree::<ark_bn254::FrConfig>();
     agree::<ark_bn254::FqConfig>();
+}
+
+/// The products by the processor's own instructions and by plain ones, of values up to twice the modulus.
+fn products_agree<C: MontConfig<4>>() {
+    let mut words: Vec<[u64; 4]> = samples::<C>(40).iter().map(|x| x.0 .0).collect();
+    let doubled: Vec<[u64; 4]> = (words.iter())
+        .map(|x| {
+            let mut x = BigInt(*x);
+            x.add_with_carry(&C::MODULUS);
+            x.0
+        })
+        .collect();
+    words.extend(doubled);
+    for a in &words {
+        for b in &words {
+            let found = portable::plain_product::<C>(a, b);
+            let mut twice = C::MODULUS;
+            twice.mul2();
+            assert!(BigInt(found) < twice);
+            let residue = |x: &[u64; 4]| {
+                let mut x = BigInt(*x);
+                if x >= C::MODULUS {
+                    x.sub_with_borrow(&C::MODULUS);
+                }
+                Of::<C>::new_unchecked(x)
+            };
+            assert_eq!(residue(&found), residue(a) * residue(b));
+            #[cfg(target_arch = "x86_64")]
+            if !cfg!(miri) && adx::detected() {
+                // SAFETY: the processor has the instructions.
+                let own = unsafe { adx::product(a, b, &C::MODULUS.0, C::INV) };
+                assert_eq!(own, found);
+            }
+        }
+    }
+}
+
+#[test]
+fn products_of_one_residue_agree() {
+    products_agree::<ark_bn254::FrConfig>();
+    products_agree::<ark_bn254::FqConfig>();
 }
 
 /// Sums of integers' multiples, at the largest bounds.

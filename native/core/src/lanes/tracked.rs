@@ -1,8 +1,8 @@
 //! Lanes that carry the bound of every value and panic where a kernel breaks one. For tests.
-use ark_ff::{Field, Fp, MontBackend, MontConfig};
+use ark_ff::{BigInt, Field, Fp, MontBackend, MontConfig};
 
-use super::pick::Words;
-use super::{Integers, Lanes, Picks, Portable, BOUND, LOADED, PRODUCTS, STORED, SUM};
+use super::pick::{negative, scan, Words};
+use super::{Integers, Lanes, Picks, BOUND, LOADED, PRODUCTS, STORED, SUM};
 
 /// As many lanes as [`Avx512`](super::Avx512) has, so that kernels take the same path.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +140,7 @@ impl<F: Field> Integers<F> for Tracked {
 
 impl<C: MontConfig<4>> Picks<Fp<MontBackend<C, 4>, 4>> for Tracked {
     fn pick(self, words: &Words, digits: &[u8]) -> Value<Fp<MontBackend<C, 4>, 4>> {
-        let one = |i: usize| Portable.pick(words, &digits[i..]);
+        let one = |i: usize| Fp::new_unchecked(BigInt(scan(words, digits[i])));
         value(std::array::from_fn(one), LOADED)
     }
 
@@ -150,7 +150,10 @@ impl<C: MontConfig<4>> Picks<Fp<MontBackend<C, 4>, 4>> for Tracked {
         digits: &[u8],
     ) -> Value<Fp<MontBackend<C, 4>, 4>> {
         assert!(x.1 <= LOADED, "a subtrahend of up to {} p", x.1);
-        let one = |i: usize| Portable.signed(x.0[i], &digits[i..]);
+        let one = |i: usize| match negative(digits[i]) {
+            0 => x.0[i],
+            _ => -x.0[i],
+        };
         value(std::array::from_fn(one), LOADED)
     }
 }
