@@ -4,7 +4,7 @@
     python docs/scan/grammar.py --check  compare; exit 1 if the page is not what the reference reads
 
 The reference (`rag_audit.proofs.reference`) is given a proof of neutral points and zeros, as long as it is read, at the
-sizes of the published traces (`vectors/v2/scan`). What it hears is folded: rounds of a sumcheck, repetitions, and
+sizes of the published traces (`vectors/v3/scan`). What it hears is folded: rounds of a sumcheck, repetitions, and
 repetitions whose rounds grow by one. Numbers that differ between the sizes stand beside each other.
 """
 
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_audit.proofs.reference import coalition, coins, embed, listing, noise, pairs, query
+from rag_audit.proofs.reference.digits import Digit
 from rag_audit.proofs.reference.extensions import log2
 from rag_audit.proofs.reference.group import Point, encode
 from rag_audit.proofs.reference.index import Index
@@ -88,23 +89,33 @@ class Blank(Reader):
 @contextmanager
 def _watched(heard: Heard) -> Iterator[None]:
     """While it lasts, sessions tell which messages are the rounds of a sumcheck."""
-    own = Session.reduce
+    own, own_digits = Session.reduce, Session.reduce_digits
+
+    def rounds(start: int, label: str, points: int, count: int) -> None:
+        assert len(heard.tokens) == start + count * (points + 1)
+        heard.tokens[start:] = [("rounds", label, points, count)]
 
     def reduce(
         session: Session, label: str, tau: Sequence[int], claim: Expr | int, degree: int
     ) -> tuple[list[int], Expr]:
         start = len(heard.tokens)
         made = own(session, label, tau, claim, degree)
-        points = -(-degree // 16)
-        assert len(heard.tokens) == start + len(tau) * (points + 1)
-        heard.tokens[start:] = [("rounds", label, points, len(tau))]
+        rounds(start, label, -(-degree // 16), len(tau))
         return made
 
-    Session.reduce = reduce  # type: ignore[method-assign]
+    def reduce_digits(
+        session: Session, label: str, weights: Sequence[Digit], claim: Expr | int, degree: int
+    ) -> tuple[list[Digit], Expr]:
+        start = len(heard.tokens)
+        made = own_digits(session, label, weights, claim, degree)
+        rounds(start, label, 1, len(weights))
+        return made
+
+    Session.reduce, Session.reduce_digits = reduce, reduce_digits  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Session.reduce = own  # type: ignore[method-assign]
+        Session.reduce, Session.reduce_digits = own, own_digits  # type: ignore[method-assign]
 
 
 def hear(run: str, read: Read) -> Heard:
@@ -224,7 +235,7 @@ def merged(sizes: Sequence[Sequence[Line]]) -> Iterator[str]:
 class Run:
     """A kind of run at published sizes.
 
-    :param trace: the file of `vectors/v2/scan`
+    :param trace: the file of `vectors/v3/scan`
     :param page: where its steps are explained
     """
 
@@ -385,12 +396,12 @@ RUNS = [
 HEAD = """# What each run says
 
 This page is written by `python docs/scan/grammar.py` from the second verifier, which follows these pages and not the
-Rust code. A test compares it, and holds what was heard against the published traces (`vectors/v2/scan`), which the Rust
+Rust code. A test compares it, and holds what was heard against the published traces (`vectors/v3/scan`), which the Rust
 code makes: every message and claim, in order. A line is an entry of the [transcript](transcript.md):
 
 | | entry | bytes of its data |
 |---|---|---|
-| S | the start, under the run's name | `rag-audit/scan/v1` |
+| S | the start, under the run's name | `rag-audit/scan/v2` |
 | B n | n bytes | as they are |
 | I | an integer | 8, little-endian |
 | F | a field element | 32, big-endian |
@@ -399,8 +410,9 @@ code makes: every message and claim, in order. A line is an entry of the [transc
 | = | a claim by its name, which is not absorbed | |
 
 What follows is the label. `>` stands before what is read from the proof, 32 bytes each; all else that has data is the
-statement. `x n` says how often in succession, `{ .. }` is a round of a [sumcheck](sumcheck.md), and `for k = 0, .., n`
-repeats with k rounds. Where sizes differ, their numbers stand beside each other in the order of the sizes.
+statement. `x n` says how often in succession, `{ .. }` is a round of a [sumcheck](sumcheck.md), over a variable or a
+digit, and `for k = 0, .., n` repeats with k rounds. Where sizes differ, their numbers stand beside each other in the
+order of the sizes.
 """
 
 

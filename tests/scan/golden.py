@@ -19,7 +19,7 @@ from rag_audit.proofs.reference.transcript import CLAIM, POINT, SCALAR, Reader, 
 from rag_audit.proofs.reference.words import Seed
 from rag_audit.relation.scores import ScoreWindow
 
-VECTORS = Path(__file__).parents[2] / "vectors/v2/scan"
+VECTORS = Path(__file__).parents[2] / "vectors/v3/scan"
 
 
 @cache

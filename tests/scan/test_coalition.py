@@ -109,7 +109,7 @@ def test_certificates_are_for_their_statement_only(
 ) -> None:
     with pytest.raises(InvalidProof) as caught:
         SYSTEM.verify(CHANGES[what](case).statement, certificate, key=None)
-    assert "equations" in str(caught.value.found) or "labels" in str(caught.value.found)
+    assert "equation" in str(caught.value.found) or "labels" in str(caught.value.found)
 
 
 LIES: dict[str, Callable[[Window], Window]] = {

@@ -168,7 +168,7 @@ def test_the_runs_of_their_own_have_names_of_their_own() -> None:
     assert {"coins", "sampled"} <= set(names)
     assert len({_native.scan_protocol(), *names.values()}) == len(names) + 1
     assert (VERSION, names["coins"].hex(), names["sampled"].hex()) == (
-        2,
-        "c323412748be3f3db1d27f214a4d789d6ee0c6c4822556733d30d3f66babf1a8",
-        "ae16ae140d1b4447d1b7f5baa3d1aa8c33aa6eaf16ac9b6cdea08f6cee0a6a72",
+        3,
+        "d3496e001a23b232a2eef158e5f9255823c2a5f525e21596fb9e66a85a1e19cb",
+        "d1dc9989c020382bdd4476d6a486a5dd33e3ea1fb87b448a7a9a47c4b92708fc",
     )

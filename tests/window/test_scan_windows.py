@@ -52,6 +52,8 @@ from tests.window.standins import taken_as_valid
 FAIL, UNDECIDED = ExitCode.FAIL, ExitCode.MALFORMED
 SLOT = ("law-1", 2)
 ZERO = "00" * 32
+FORMER = json.loads((Path(__file__).parents[1] / "scan/former.json").read_text())
+"""What the version before this one named and proved."""
 
 
 def test_a_scan_window_needs_no_setup(scanned: Finished) -> None:
@@ -398,14 +400,14 @@ CHEATS = [
     Cheat("scalar of a proof not canonical", rewritten(lambda d: d[:-32] + NOT_CANONICAL), exit_code=UNDECIDED),
     Cheat("one bit of a point", rewritten(lambda d: bytes([d[0] ^ 0x80]) + d[1:])),
     Cheat("one bit of the last scalar", rewritten(lambda d: d[:-1] + bytes([d[-1] ^ 1]))),
-    Cheat("proof of another version", field_of("protocol", ZERO), exit_code=UNDECIDED),
+    Cheat("proof of another version", field_of("protocol", FORMER["protocol"]), exit_code=UNDECIDED),
     Cheat("proof of another system", field_of("system", "groth16"), exit_code=UNDECIDED),
     Cheat("proof that is not base64", field_of("proof", "%%%"), exit_code=UNDECIDED),
     Cheat("proof without its certificate", lambda f: f.proofs[SLOT]["retrieve"].pop("certificate"),
           exit_code=UNDECIDED),
     Cheat("a record without proof", lambda f: f.proofs.pop(SLOT), "proof.present", UNDECIDED),
     Cheat("the policy names a protocol of another version",
-          lambda f: f.policy["tenants"][0]["circuits"].update(retrieve=ZERO), "proof.circuit.law", UNDECIDED,
+          lambda f: f.policy["tenants"][0]["circuits"].update(retrieve=FORMER["protocol"]), "proof.circuit.law", UNDECIDED,
           proofs=False),
     Cheat("another tenant's index commitment", exchanged_indices, "proof.key.law", proofs=False,
           also=("proof.key.medicine",)),
@@ -615,6 +617,24 @@ def test_the_commands_choose_low_memory(service: Service, monkeypatch: pytest.Mo
         assert done.exit_code == 0, done.output
     CliRunner().invoke(main, ["serve", str(directory), "--stdio", *option], input="{}\n")
     assert chosen == [low] * 3
+
+
+def test_the_command_limits_the_memory_of_drawn_noise(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with service.open(system="scan") as window:
+        directory = window.directory
+    service.key.save(service.root / "key")
+    (directory / "settings.json").write_bytes(jcs({"key": str(service.root / "key")}))
+    chosen = []
+    monkeypatch.setattr(
+        Window,
+        "handle",
+        lambda self, *_, **__: chosen.append(self.noise_pool.max_bytes) or Refusal.model_construct(),
+    )
+    for option in ([], ["--noise-memory", "7"]):
+        CliRunner().invoke(main, ["serve", str(directory), "--stdio", *option], input="{}\n")
+    assert chosen == [1 << 30, 7 << 20]
 
 
 def test_a_service_keeps_certificates_ahead_beside_its_queries(service: Service) -> None:

@@ -16,6 +16,7 @@ pub mod claims;
 pub mod closing;
 pub mod coalition;
 pub mod coins;
+pub mod digits;
 pub mod embed;
 pub mod engine;
 pub mod equation;

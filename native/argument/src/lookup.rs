@@ -2,6 +2,7 @@
 use ark_ff::{AdditiveGroup, Field};
 
 use crate::channel::Channel;
+use crate::digits::{from_the_top, of_coordinate, regroup, Digit};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::expr::{Expr, Var};
@@ -11,7 +12,18 @@ use crate::numbers::log2_ceil;
 use crate::prover::{Leaves, Tree};
 pub use crate::segments::{Count, Entry, Segment};
 use crate::session::{ColumnId, Session};
-use crate::sumcheck::reduce;
+use crate::sumcheck::reduce_digits;
+
+/// Variables of a round in a layer's highest variables; below those each has a round.
+pub const DIGIT: usize = 3;
+/// How many these are, at most; and so many of the leaves' variables are never among them.
+pub const TOP: usize = 12;
+pub const BELOW: usize = 9;
+
+/// How many they are in a tree of this depth.
+pub fn top_variables(depth: usize) -> usize {
+    TOP.min(depth.saturating_sub(BELOW))
+}
 
 /// What the link has to show of the query: weights of its components and what they give. Or what the caller has to
 /// show of derived values: a point and what they extend to there.
@@ -194,13 +206,25 @@ fn fractional_sum<C: Channel>(
     session.constrain_product("lookup root", vars[0].into(), vars[1].into(), 1u64.into());
 
     let (mut p, mut q) = (Expr::zero(), Expr::from(vars[0]));
-    let mut point: Vec<Fr> = Vec::new();
+    let mut point: Vec<Digit> = Vec::new();
+    let mut drawn: Vec<Fr> = Vec::new();
     for height in (0..depth).rev() {
-        // g = mu p + q makes mu (p0 q1 + p1 q0) + 2 q0 q1 = g0 q1 + g1 q0, summed under eq of the point.
+        // g = mu p + q makes mu (p0 q1 + p1 q0) + 2 q0 q1 = g0 q1 + g1 q0, summed as the point's digits weigh it.
         let mu = session.challenge("lookup layer");
         let claim = Expr::combination([(&p, mu), (&q, Fr::from(2u8))]);
-        let sums = tree.as_mut().map(|tree| tree.descend(height, mu, &point));
-        let reduced = reduce(session, "lookup layer", &point, claim, 2, sums)?;
+        let variables = depth - 1 - height;
+        let apart = variables.saturating_sub(top_variables(depth));
+        // The point that the leaves are claimed at has coordinates only.
+        let (digits, weighed) = if height == 0 {
+            let (digits, weighed) = point.split_at(apart);
+            (digits.to_vec(), weighed)
+        } else {
+            let top = from_the_top(variables - apart, DIGIT);
+            (regroup(&point, &[vec![1; apart], top].concat()), &[][..])
+        };
+        let digits = [&digits[..], weighed];
+        let sums = tree.as_mut().map(|tree| tree.descend(height, mu, digits));
+        let reduced = reduce_digits(session, "lookup layer", digits, claim, 2, sums)?;
         let inverse = mu.inverse().unwrap_or(Fr::ZERO);
         let values = reduced.finals.map(|f| {
             let p = |g: Fr, q: Fr| (g - q) * inverse;
@@ -212,11 +236,13 @@ fn fractional_sum<C: Channel>(
         let g = |p: &Expr, q: &Expr| Expr::combination([(p, mu), (q, Fr::ONE)]);
         session.constrain_product("lookup layer", g(&p0, &q0), q1.clone(), first.clone());
         session.constrain_product("lookup layer", g(&p1, &q1), q0.clone(), second.clone());
-        session.constrain("lookup layer", reduced.claim - first - second);
+        let sum = (first + second) * reduced.weight;
+        session.constrain("lookup layer", reduced.claim - sum);
         let rho = session.challenge("lookup children");
         let join = |low: &Expr, high: &Expr| Expr::combination([(low, Fr::ONE - rho), (high, rho)]);
         (p, q) = (join(&p0, &p1), join(&q0, &q1));
-        point = [&[rho], &reduced.point[..]].concat();
+        point = [&[of_coordinate(rho)], &reduced.digits[..]].concat();
+        drawn = [&[rho], &reduced.point[..]].concat();
     }
-    Ok((point, p, q))
+    Ok((drawn, p, q))
 }

@@ -6,6 +6,7 @@ use ragaudit_relation::dgs::{block_state, TAG_NOISE_BLOCK};
 use ragaudit_relation::poseidon::{round_parameters, Matrix, State, LIST_RUN, TAG_LIST, WIDTH};
 
 use crate::channel::Channel;
+use crate::digits::{all_variables, from_the_top, of_point, regroup, Digit};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::expr::{Expr, Var};
@@ -14,11 +15,14 @@ use crate::mle::{eq_at, eq_table, prefix, prefix_numbers, Weight};
 use crate::numbers::log2_ceil;
 use crate::prover::{Blocks, Boxes, Known};
 use crate::session::Session;
-use crate::sumcheck::{plain, reduce};
+use crate::sumcheck::{plain, reduce, reduce_digits};
 
 pub mod rounds;
 
 use rounds::{is_partial, LAST};
+
+/// Variables of a round between the outputs and the inputs.
+pub const DIGIT: usize = 2;
 
 /// Words of a noise block that carry draws, as a power of two.
 pub const WORD_VARIABLES: usize = 4;
@@ -215,7 +219,7 @@ pub fn permutations<C: Channel>(
         combination(&sent.fifths, &factors) - reduced.claim,
     );
 
-    let (point, inputs) = descend(session, boxes, point, sent.inputs)?;
+    let (point, inputs) = descend(session, boxes, of_point(&point), sent.inputs)?;
 
     // Inputs: every word of the first state, linear in what the caller holds.
     let mut states: [Expr; WIDTH] = from_fn(|_| Expr::zero());
@@ -241,26 +245,30 @@ pub fn permutations<C: Channel>(
     Ok(())
 }
 
-/// From the S-box inputs of the last round at `point` to those of the first: the point and the values there.
+/// From the S-box inputs of the last round at `point` to those of the first: a point of coordinates and the values there.
 fn descend<C: Channel>(
     session: &mut Session<C>,
     mut boxes: Option<Box<dyn Boxes>>,
-    mut point: Vec<Fr>,
+    mut point: Vec<Digit>,
     mut inputs: Vec<Var>,
 ) -> Result<(Vec<Fr>, Vec<Var>)> {
     let (constants, matrix) = round_parameters();
+    let sizes = from_the_top(all_variables(&point), DIGIT);
+    let mut drawn = Vec::new();
     // What is carried down is a functional of the state that enters a round, and its value.
     let mut carried = below(session, &inputs, &constants[LAST]);
     // The factor of what words 1..16 have of it, from one partial round to the next.
     let mut running: Option<Fr> = None;
     for number in (0..LAST).rev() {
         let weights = transposed_times(matrix, &carried.0);
+        let grouped = regroup(&point, &sizes);
         if is_partial(number) {
             // <weights, y> = w_0 x_0^5 + L: only L's values are needed of the words 1..16.
             let sums = boxes
                 .as_mut()
-                .map(|boxes| boxes.partial(number, &carried.0, running, weights[0], &point));
-            let reduced = reduce(session, "hash layer", &point, carried.1, 5, sums)?;
+                .map(|boxes| boxes.partial(number, &carried.0, running, weights[0], &grouped));
+            let digits = [&grouped[..], &[]];
+            let reduced = reduce_digits(session, "hash layer", digits, carried.1, 5, sums)?;
             let sent = powers(session, reduced.finals.as_deref(), 1, 1)?;
             let fifth_power = Expr::from(sent.fifths[0]) * weights[0];
             session.constrain(
@@ -274,23 +282,26 @@ fn descend<C: Channel>(
             let claim =
                 Expr::from(sent.inputs[0]) + Expr::from(sent.extra[0]) * gamma - shift.into();
             running = Some(gamma);
-            (point, carried) = (reduced.point, (functional, claim));
+            (point, carried) = (reduced.digits, (functional, claim));
         } else {
+            // The inputs are claimed at a point of coordinates.
+            let digits = match number {
+                0 => [&[], &grouped[..]],
+                _ => [&grouped[..], &[]],
+            };
             let sums = boxes
                 .as_ref()
-                .map(|boxes| boxes.full(number, weights, &point));
-            let reduced = reduce(session, "hash layer", &point, carried.1, 5, sums)?;
+                .map(|boxes| boxes.full(number, weights, digits));
+            let reduced = reduce_digits(session, "hash layer", digits, carried.1, 5, sums)?;
             let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
-            session.constrain(
-                "hash layer",
-                combination(&sent.fifths, &weights) - reduced.claim,
-            );
-            point = reduced.point;
+            let sum = combination(&sent.fifths, &weights) * reduced.weight;
+            session.constrain("hash layer", sum - reduced.claim);
+            (point, drawn) = (reduced.digits, reduced.point);
             inputs = sent.inputs;
             carried = below(session, &inputs, &constants[number]);
         }
     }
-    Ok((point, inputs))
+    Ok((drawn, inputs))
 }
 
 /// Hashes of at most 16 elements with published outputs and inputs that the caller binds. The states (0, inputs, 0, ..)
@@ -320,14 +331,18 @@ pub fn hashes<C: Channel>(
     let mut first = zeros;
     first[0] = Fr::ONE;
     let weights = transposed_times(matrix, &first);
-    let sums = boxes.as_ref().map(|boxes| boxes.full(LAST, weights, &tau));
-    let reduced = reduce(session, "hash layer", &tau, claim.into(), 5, sums)?;
+    let grouped = regroup(&of_point(&tau), &from_the_top(variables, DIGIT));
+    let digits = [&grouped[..], &[]];
+    let sums = boxes
+        .as_ref()
+        .map(|boxes| boxes.full(LAST, weights, digits));
+    let reduced = reduce_digits(session, "hash layer", digits, claim.into(), 5, sums)?;
     let sent = powers(session, reduced.finals.as_deref(), WIDTH, 0)?;
     session.constrain(
         "hash outputs",
         combination(&sent.fifths, &weights) - reduced.claim,
     );
-    let (point, inputs) = descend(session, boxes, reduced.point, sent.inputs)?;
+    let (point, inputs) = descend(session, boxes, reduced.digits, sent.inputs)?;
     let words = inputs.into_iter().zip(&constants[0]);
     Ok((
         point,

@@ -3,6 +3,7 @@
 use ragaudit_relation::poseidon::{State, WIDTH as WORDS};
 
 use crate::claims::{Bound, Column, ColumnId, Opening};
+use crate::digits::Digit;
 use crate::expr::{Expr, Var};
 use crate::gates::Gate;
 use crate::group::{Fr, G1Affine, G1Projective};
@@ -197,19 +198,19 @@ impl<'s> Known<'s> {
     }
 }
 
-/// What a prover knows when a round of a sumcheck begins: (1 - t) q(0) + t q(1) = claim.
+/// What a prover knows when a round of a sumcheck begins: sum over the digit's values k of weight_k q(k) = claim.
 pub struct Round<'r> {
     pub known: Known<'r>,
     pub claim: &'r Expr,
-    pub t: Fr,
+    pub digit: &'r Digit,
 }
 
 /// Tables that are summed, round by round.
 pub trait Sums {
-    /// c_1, .., c_degree of the round's polynomial.
+    /// c_1, c_2, .. of the round's polynomial.
     fn coefficients(&mut self, round: &Round) -> Vec<Fr>;
 
-    /// Binds the lowest variable.
+    /// Binds the lowest variable, or the lowest digit.
     fn bind(&mut self, r: Fr);
 
     /// The tables at the point, once all variables are bound.
@@ -221,8 +222,8 @@ pub trait Tree {
     /// The root's denominator.
     fn root(&mut self) -> Fr;
 
-    /// The sums of the next layer down, at mu.
-    fn descend(&mut self, height: usize, mu: Fr, tau: &[Fr]) -> Box<dyn Sums + '_>;
+    /// The sums of the next layer down, at mu, as [`crate::sumcheck::reduce_digits`] asks for them.
+    fn descend(&mut self, height: usize, mu: Fr, digits: [&[Digit]; 2]) -> Box<dyn Sums + '_>;
 }
 
 /// The blocks of a stream, record by record within each block: how each weighs in the sum of the outputs.
@@ -246,8 +247,9 @@ pub trait Boxes {
         factors: &[[Fr; WORDS]; 2],
     ) -> Box<dyn Sums + '_>;
 
-    /// Those of a full round under these factors.
-    fn full(&self, round: usize, factors: [Fr; WORDS], tau: &[Fr]) -> Box<dyn Sums + '_>;
+    /// Those of a full round under these factors. See [`crate::sumcheck::reduce_digits`].
+    fn full(&self, round: usize, factors: [Fr; WORDS], digits: [&[Digit]; 2])
+        -> Box<dyn Sums + '_>;
 
     /// Those of a partial round, whose S-box has this factor, with what the words 1..16 have of the functional above it.
     /// `gamma` is the factor of that of the round above, if that is partial.
@@ -257,7 +259,7 @@ pub trait Boxes {
         above: &[Fr; WORDS],
         gamma: Option<Fr>,
         factor: Fr,
-        tau: &[Fr],
+        digits: &[Digit],
     ) -> Box<dyn Sums + '_>;
 }
 

@@ -2,6 +2,7 @@
 use ark_ff::Field;
 
 use crate::channel::Channel;
+use crate::digits::{all_variables, extended, lagrange, moments, of_coordinate, variables, Digit};
 use crate::error::Result;
 use crate::expr::Expr;
 pub use crate::gates::Gate;
@@ -32,27 +33,94 @@ pub fn reduce<C: Channel>(
 ) -> Result<Reduced> {
     let mut point = Vec::with_capacity(tau.len());
     for t in tau {
-        let coefficients = sums.as_mut().zip(session.known()).map(|(sums, known)| {
-            let (claim, t) = (&claim, *t);
-            sums.coefficients(&Round { known, claim, t })
-        });
-        let vars = session.send(label, degree, coefficients.as_deref())?;
-        let r = session.challenge(label);
-        let mut power = Fr::ONE;
-        for var in vars {
-            power *= r;
-            claim.add_term(var, power - t);
-        }
-        point.push(r);
-        if let Some(sums) = &mut sums {
-            sums.bind(r);
-        }
+        let digit = of_coordinate(*t);
+        point.push(round(
+            session, label, &digit, &mut claim, degree, &mut sums,
+        )?);
     }
     Ok(Reduced {
         point,
         claim,
         finals: sums.map(|sums| sums.finals()),
     })
+}
+
+/// What a sumcheck over digits leaves to be shown: weight gate(tables at the new digits) = claim.
+pub struct ReducedDigits {
+    pub digits: Vec<Digit>,
+    /// What was drawn, a digit each.
+    pub point: Vec<Fr>,
+    pub weight: Fr,
+    pub claim: Expr,
+    /// The tables at the digits, for the prover.
+    pub finals: Option<Vec<Fr>>,
+}
+
+/// Reduces sum over x of (what the digits weigh x) gate(tables(x)) = claim to one list of digits, a digit a round.
+///
+/// The digits of `weighed`, above the others, become coordinates: what they weigh is a factor of the gate, whose degree is
+/// one more then, and what that factor extends to is the weight that is left.
+pub fn reduce_digits<C: Channel>(
+    session: &mut Session<C>,
+    label: &str,
+    [digits, weighed]: [&[Digit]; 2],
+    mut claim: Expr,
+    degree: usize,
+    mut sums: Option<Box<dyn Sums + '_>>,
+) -> Result<ReducedDigits> {
+    let (mut new, mut point) = (Vec::new(), Vec::new());
+    for digit in digits {
+        let s = round(session, label, digit, &mut claim, degree, &mut sums)?;
+        new.push(lagrange(variables(digit), s));
+        point.push(s);
+    }
+    let (halves, mut claim) = plain(all_variables(weighed), claim);
+    for half in &halves {
+        let half = of_coordinate(*half);
+        let s = round(session, label, &half, &mut claim, degree + 1, &mut sums)?;
+        new.push(of_coordinate(s));
+        point.push(s);
+    }
+    Ok(ReducedDigits {
+        weight: extended(weighed, &point[digits.len()..]),
+        digits: new,
+        point,
+        claim,
+        finals: sums.map(|sums| sums.finals()),
+    })
+}
+
+/// One round: q with sum over the digit's values k of weight_k q(k) = claim, whose tables are of degree 2^v - 1 in the digit.
+/// What is left out of what is sent is its constant coefficient, so that claim' = claim + sum of c_j (s^j - sum of weight_k
+/// k^j).
+fn round<C: Channel>(
+    session: &mut Session<C>,
+    label: &str,
+    digit: &Digit,
+    claim: &mut Expr,
+    degree: usize,
+    sums: &mut Option<Box<dyn Sums + '_>>,
+) -> Result<Fr> {
+    let count = degree * (digit.len() - 1);
+    let coefficients = sums.as_mut().zip(session.known()).map(|(sums, known)| {
+        let claim = &*claim;
+        sums.coefficients(&Round {
+            known,
+            claim,
+            digit,
+        })
+    });
+    let vars = session.send(label, count, coefficients.as_deref())?;
+    let s = session.challenge(label);
+    let mut power = Fr::ONE;
+    for (var, moment) in vars.into_iter().zip(moments(digit)) {
+        power *= s;
+        claim.add_term(var, power - moment);
+    }
+    if let Some(sums) = sums {
+        sums.bind(s);
+    }
+    Ok(s)
 }
 
 /// The same for a gate of the given degree over tables.

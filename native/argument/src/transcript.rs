@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::group::{encode_point, encode_scalar, Fr, G1Affine};
 
-const DOMAIN: &[u8] = b"rag-audit/scan/v1";
+const DOMAIN: &[u8] = b"rag-audit/scan/v2";
 
 /// What stands before a message, so that bytes of one kind cannot be read as another.
 #[derive(Clone, Copy, PartialEq, Eq)]

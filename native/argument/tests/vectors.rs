@@ -1,9 +1,11 @@
-//! The published proofs in `vectors/v2/scan`, by the verifier alone: no prover, no lanes, no threads.
+//! The published proofs in `vectors/v3/scan`, by the verifier alone: no prover, no lanes, no threads.
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ragaudit_argument::answer::{self, Parameters, Record, Slot};
 use ragaudit_argument::batch::verify_all;
+use ragaudit_argument::coalition::statement::{Blocks, CoalitionStatement};
+use ragaudit_argument::coalition::verify_coalition;
 use ragaudit_argument::coins::{verify_coins, CoinStatement};
 use ragaudit_argument::embed::{verify_embed, EmbedStatement, OfTable};
 use ragaudit_argument::engine::Plain;
@@ -16,9 +18,13 @@ use ragaudit_argument::Error;
 /// A part of a file of vectors, from an object's name on.
 struct Part(String);
 
+fn digits(text: &str) -> [u8; 32] {
+    std::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).expect("hexadecimal"))
+}
+
 impl Part {
     fn file(name: &str) -> Self {
-        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../vectors/v2/scan");
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../vectors/v3/scan");
         Self(std::fs::read_to_string(folder.join(name)).expect("published vectors"))
     }
 
@@ -41,19 +47,27 @@ impl Part {
         digits.parse().ok().expect(name)
     }
 
-    fn list(&self, name: &str) -> Vec<u32> {
+    fn items(&self, name: &str) -> impl Iterator<Item = &str> {
         let inside = self.after(name).split(['[', ']']).nth(1).expect(name);
-        let one = |x: &str| x.trim().parse().expect(name);
-        inside.split(',').map(one).collect()
+        inside.split(',').map(str::trim)
+    }
+
+    fn list<T: std::str::FromStr>(&self, name: &str) -> Vec<T> {
+        let one = |x: &str| x.parse().ok().expect(name);
+        self.items(name).map(one).collect()
     }
 
     fn hex(&self, name: &str) -> [u8; 32] {
-        let text = self.text(name);
-        std::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).expect(name))
+        digits(self.text(name))
     }
 
     fn element(&self, name: &str) -> Fr {
         decode_scalar(&self.hex(name)).expect(name)
+    }
+
+    fn elements(&self, name: &str) -> Vec<Fr> {
+        let one = |text: &str| decode_scalar(&digits(text.trim_matches('"'))).expect(name);
+        self.items(name).map(one).collect()
     }
 
     /// Base64.
@@ -193,4 +207,32 @@ fn published_coins_verify() {
     other.bound += 1;
     let refused = verify_coins::<Verifier>(&other, &proof).map(|column| column.rows);
     assert_eq!(refused, Err(Error::Rejected));
+}
+
+#[test]
+fn a_published_coalition_verifies() {
+    let part = Part::file("proofs.json").object("coalition");
+    let pair = |name: &str| part.list(name).try_into().expect("two numbers");
+    let statement = CoalitionStatement {
+        context: part.hex("context"),
+        dimension: part.number("dimension"),
+        cq: part.elements("cq"),
+        accounts: part.list("accounts"),
+        tenants: part.list("tenants"),
+        first: part.list("first"),
+        theta: pair("theta"),
+        largest: pair("largest"),
+        class_variables: part.number("room"),
+        blocks: Blocks::SHIPPED,
+    };
+    let [records, pairs] = ["records", "pairs"].map(|name| part.object(name).bytes("proof"));
+    verify_coalition::<Plain>(&statement, &records, &[&pairs]).unwrap();
+    let mut other = statement.clone();
+    other.largest[1] -= 1;
+    let refused = verify_coalition::<Plain>(&other, &records, &[&pairs]);
+    assert_eq!(refused, Err(Error::Rejected));
+    let cut = verify_coalition::<Plain>(&statement, &records, &[&pairs[32..]]);
+    assert!(matches!(cut, Err(Error::Malformed { .. })), "{cut:?}");
+    let more = verify_coalition::<Plain>(&statement, &records, &[&pairs, &pairs]);
+    assert!(matches!(more, Err(Error::Invalid { .. })), "{more:?}");
 }

@@ -30,11 +30,11 @@ fn values(label: &str, of: &dyn Fn(&str) -> u64) -> u64 {
         "elements" => 16,
         "blocks" => 63,
         // Rounds, with the coordinates of eq before them.
-        "hash layer" => 6,
+        "hash layer" => 15,
+        "lookup layer" => 14,
         "selection" => 3,
         "list" => 5,
-        "lookup layer"
-        | "choice"
+        "choice"
         | "coins below the bound"
         | "products"
         | "squares"

@@ -1,4 +1,4 @@
-//! Known answers in `vectors/v2/scan`: the trace of every kind of run, proofs under fixed nonces with the transcript's
+//! Known answers in `vectors/v3/scan`: the trace of every kind of run, proofs under fixed nonces with the transcript's
 //! states, and the generators. `vectors/scan.py` writes them by running these tests.
 use std::collections::BTreeMap;
 use std::fmt::Write;

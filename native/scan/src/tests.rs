@@ -10,12 +10,15 @@ use crate::expr::Expr;
 use crate::group::Fr;
 use crate::lookup::{lookups, Count, Entry, Segment};
 use crate::mle::{eq_table, Weight};
-use crate::numbers::from_small;
+use crate::numbers::{from_small, half};
+use crate::prover::polynomials::coefficients;
 use crate::prover::Prover;
 use crate::session::Session;
 use crate::small;
-use crate::sumcheck::{plain, sumcheck, Gate};
+use crate::sumcheck::{plain, reduce_digits, sumcheck, Gate};
 use crate::transcript::Transcript;
+use ragaudit_argument::digits::{lagrange, of_point, regroup, table, variables, Digit};
+use ragaudit_argument::prover::{Round, Sums};
 
 /// Runs a protocol as a prover that refuses nothing.
 pub(crate) fn prove_anyway(
@@ -44,6 +47,105 @@ fn accepted(
 ) -> bool {
     let proof = prove_anyway(row_variables, &protocol).unwrap();
     check(row_variables, &proof, &protocol).is_ok_and(|equation| equation.holds::<Fast>(&[]))
+}
+
+/// A product of two tables, summed over digits by the definition.
+struct Defined {
+    tables: [Vec<Fr>; 2],
+    /// The digits that are not bound, and the table that multiplies the gate once they are.
+    left: Vec<Digit>,
+    weighed: Option<Vec<Fr>>,
+}
+
+impl Defined {
+    /// The tables at a value of the lowest digit.
+    fn bound(table: &[Fr], variables: usize, s: Fr) -> Vec<Fr> {
+        let factors = lagrange(variables, s);
+        let dot = |run: &[Fr]| run.iter().zip(&factors).map(|(v, f)| *v * f).sum();
+        table.chunks(1 << variables).map(dot).collect()
+    }
+
+    fn variables(&self) -> usize {
+        self.left.first().map_or(1, variables)
+    }
+}
+
+impl Sums for Defined {
+    fn coefficients(&mut self, _: &Round) -> Vec<Fr> {
+        let v = self.variables();
+        let of_digits = !self.left.is_empty();
+        let degree = if of_digits { 2 } else { 3 } * ((1 << v) - 1);
+        let at = |node: u64| {
+            let all = self.tables.iter().chain(&self.weighed);
+            let tables: Vec<Vec<Fr>> = all.map(|t| Self::bound(t, v, node.into())).collect();
+            let above = self.left.get(1..).unwrap_or_default();
+            let weights = table(above);
+            let each = half().pow([u64::from(tables[0].len().trailing_zeros())]);
+            let term = |x: usize| {
+                let product = tables[0][x] * tables[1][x];
+                match (of_digits, &self.weighed) {
+                    (true, Some(w)) => product * weights[x % weights.len()] * w[x / weights.len()],
+                    (true, None) => product * weights[x],
+                    _ => product * tables[2][x] * each,
+                }
+            };
+            (0..tables[0].len()).map(term).sum::<Fr>()
+        };
+        coefficients(&(0..=degree as u64).map(at).collect::<Vec<Fr>>())
+    }
+
+    fn bind(&mut self, s: Fr) {
+        let v = self.variables();
+        let of_digits = !self.left.is_empty();
+        let weighed = self.weighed.iter_mut().filter(|_| !of_digits);
+        let tables = self.tables.iter_mut().chain(weighed);
+        tables.for_each(|t| *t = Self::bound(t, v, s));
+        if of_digits {
+            self.left.remove(0);
+        }
+    }
+
+    fn finals(&self) -> Vec<Fr> {
+        self.tables.iter().map(|t| t[0]).collect()
+    }
+}
+
+/// A sum of products that digits of one to three variables weigh, some of which become coordinates.
+#[test]
+fn sums_over_digits() {
+    let run = |lie: u64| {
+        accepted(4, |session, prover| {
+            let all = random(2 * 64);
+            let tables = [all[..64].to_vec(), all[64..].to_vec()];
+            let digits = regroup(&of_point(&session.challenges("point", 6)), &[1, 2, 3]);
+            for (kept, drawn) in [(3, 3), (2, 5), (0, 6)] {
+                let (digits, weighed) = digits.split_at(kept);
+                let places = table(&[digits, weighed].concat());
+                let products = tables[0].iter().zip(&tables[1]);
+                let terms = products.zip(&places).map(|((a, b), w)| *a * b * w);
+                let sum = terms.sum::<Fr>() + Fr::from(lie);
+                let claim = session.send("sum", 1, prover.then_some(&[sum]))?[0];
+                let sums = Defined {
+                    tables: tables.clone(),
+                    left: digits.to_vec(),
+                    weighed: (!weighed.is_empty()).then(|| table(weighed)),
+                };
+                let sums = prover.then(|| Box::new(sums) as Box<dyn Sums>);
+                let both = [digits, weighed];
+                let reduced = reduce_digits(session, "digits", both, claim.into(), 2, sums)?;
+                assert_eq!(reduced.point.len(), drawn);
+                let weights = table(&reduced.digits);
+                let at = |t: &Vec<Fr>| t.iter().zip(&weights).map(|(v, w)| *v * w).sum::<Fr>();
+                let finals = tables.each_ref().map(at);
+                assert!(reduced.finals.is_none_or(|found| found == finals));
+                let product = finals[0] * finals[1];
+                session.constrain("digits", reduced.claim - (product * reduced.weight).into());
+            }
+            Ok(())
+        })
+    };
+    assert!(run(0));
+    assert!(!run(1), "a sum that is another");
 }
 
 fn random(count: usize) -> Vec<Fr> {

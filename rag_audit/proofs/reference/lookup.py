@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rag_audit.proofs.reference.digits import Digit, extension, from_the_top, of, regroup
 from rag_audit.proofs.reference.extensions import (
     Functional,
     below,
@@ -17,6 +18,8 @@ from rag_audit.proofs.reference.extensions import (
 from rag_audit.proofs.reference.session import Column, Expr, Pairs, Session, total
 from rag_audit.relation.field import MODULUS
 
+MOST_SEVERAL, LEAST_ALONE, TOGETHER = 12, 9, 3
+"""Of a tree's variables: how many at most are bound together, how many at least are not, and how many at once."""
 RANGE_TAG, RANGE_BITS = 1, 16
 
 
@@ -113,18 +116,28 @@ def look_up(session: Session, named: Sequence[Segment]) -> None:
     alpha, beta = session.challenge("lookup alpha"), session.challenge("lookup beta")
     q, inverse = session.send("lookup root", 2)
     session.product("lookup root", q, inverse, 1)
-    p, point = Expr(), list[int]()
-    for _ in range(depth):
+    join = 0
+    several = max(0, min(MOST_SEVERAL, depth - LEAST_ALONE))
+    p, known, point = Expr(), list[Digit](), list[int]()
+    for k in range(depth):
         mu = session.challenge("lookup layer")
-        r, claim = session.reduce("lookup layer", point, mu * p + 2 * q, 2)
+        alone, scale = max(k - several, 0), 1
+        if k < depth - 1:
+            sizes = [1] * alone + from_the_top(min(k, several), TOGETHER)
+            known, claim = session.reduce_digits("lookup layer", regroup(known, sizes), mu * p + 2 * q, 2)
+        else:
+            low, claim = session.reduce_digits("lookup layer", known[:alone], mu * p + 2 * q, 2)
+            high, claim = session.plain("lookup layer", k - alone, claim, 3)
+            scale = extension(known[alone:], high)
+            point = [*(x for _, x in low), *high]
         p0, p1, q0, q1, f0, f1 = session.send("lookup children", 6)
         session.product("lookup layer", mu * p0 + q0, q1, f0)
         session.product("lookup layer", mu * p1 + q1, q0, f1)
-        session.constraint("lookup layer", claim - f0 - f1)
+        session.constraint("lookup layer", claim - scale * (f0 + f1))
         join = session.challenge("lookup children")
         p, q = ((1 - join) * a + join * b for a, b in ((p0, p1), (q0, q1)))
-        point = [join, *r]
-    _leaves(session, segments, point, p, q, alpha, beta)
+        known = [*of([join]), *known]
+    _leaves(session, segments, [join, *point][:depth], p, q, alpha, beta)
 
 
 def _leaves(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rag_audit.proofs.reference.digits import Digit, extension, from_the_top, of, regroup, variables
 from rag_audit.proofs.reference.extensions import (
     Functional,
     below,
@@ -75,10 +76,10 @@ def permutations(session: Session, calls: Sequence[Call], stream: Stream | None 
     """The stream's words, and each call's output."""
     lanes = len(stream.records) if stream else 0
     first = stream.blocks << lanes if stream else 0
-    variables = log2(first + len(calls))
+    size = log2(first + len(calls))
     gamma = powers(session.challenge("hash outputs"), len(calls) + 1)[1:]
     claim = total(zip(gamma, (call.output for call in calls), strict=True))
-    p, claim = session.plain("hash layer", variables, claim + stream.value if stream else claim, 6)
+    p, claim = session.plain("hash layer", size, claim + stream.value if stream else claim, 6)
     f, s = [0] * WIDTH, 0
     if stream:
         f = [0, *eq_table(stream.words)]
@@ -86,7 +87,7 @@ def permutations(session: Session, calls: Sequence[Call], stream: Stream | None 
         s *= Functional(tuple(stream.records), (1,), len(stream.keys)).at(p[:lanes])
     u = sum(g * eq_at(p, first + c) for c, g in enumerate(gamma))
     weights = [s * a + u * b for a, b in zip(_transposed(f), parameters()[1][0], strict=True)]
-    p, inputs = _layers(session, p, claim, weights)
+    p, inputs = _layers(session, of(p), claim, weights)
     _inputs(session, calls, stream, p, inputs)
 
 
@@ -94,25 +95,36 @@ def known_outputs(session: Session, outputs: Sequence[int]) -> tuple[list[int], 
     """Permutations with these words 0, and others of zeros: a point, and what the words of their inputs have there."""
     tau = session.challenges("hash outputs", log2(len(outputs)))
     claim = dot(eq_table(tau, len(outputs)), outputs) + (1 - below(tau, len(outputs))) * hash_elements()
-    p, held = session.reduce("hash layer", tau, claim % MODULUS, 5)
-    p, inputs = _layers(session, p, held, parameters()[1][0])
+    held_at, held = session.reduce_digits("hash layer", _paired(of(tau)), claim % MODULUS, 5)
+    p, inputs = _layers(session, held_at, held, parameters()[1][0])
     return p, [x - constant for x, constant in zip(inputs, parameters()[0][0], strict=True)]
 
 
+def _paired(p: Sequence[Digit]) -> list[Digit]:
+    """Two variables a digit; of an odd number the lowest is alone."""
+    return regroup(p, from_the_top(sum(map(variables, p)), 2))
+
+
 def _layers(
-    session: Session, p: list[int], claim: Expr, weights: Sequence[int]
+    session: Session, p: list[Digit], claim: Expr, weights: Sequence[int]
 ) -> tuple[list[int], list[Expr]]:
     """From what weights say of the last S-boxes' outputs to the first ones' inputs, and their point."""
     inputs, fifths, _ = _boxes(session, WIDTH)
     session.constraint("hash outputs", total(zip(weights, fifths, strict=True)) - claim)
     functional = powers(session.challenge("hash functional"), WIDTH)
     claim = _carried(functional, total(zip(functional, inputs, strict=True)), LAST)
+    point: list[int] = []
     for number in reversed(range(LAST)):
         w = _transposed(functional)
-        p, claim = session.reduce("hash layer", p, claim, 5)
+        scale = 1
+        if number:
+            p, claim = session.reduce_digits("hash layer", _paired(p), claim, 5)
+        else:
+            point, claim = session.plain("hash layer", sum(map(variables, p)), claim, 6)
+            scale = extension(p, point)
         if number in FULL:
             inputs, fifths, _ = _boxes(session, WIDTH)
-            session.constraint("hash layer", total(zip(w, fifths, strict=True)) - claim)
+            session.constraint("hash layer", scale * total(zip(w, fifths, strict=True)) - claim)
             functional = powers(session.challenge("hash functional"), WIDTH)
             claim = total(zip(functional, inputs, strict=True))
         else:
@@ -122,7 +134,7 @@ def _layers(
             functional = [1, *(h * k % MODULUS for k in w[1:])]
             claim = x + h * others
         claim = _carried(functional, claim, number)
-    return p, inputs
+    return point, inputs
 
 
 def _carried(functional: Sequence[int], after: Expr, number: int) -> Expr:

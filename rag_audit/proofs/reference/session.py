@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from rag_audit.proofs.reference import digits
+from rag_audit.proofs.reference.digits import Digit
 from rag_audit.proofs.reference.extensions import HALF, Functional, log2, powers
 from rag_audit.proofs.reference.group import Point, Term
 from rag_audit.proofs.reference.group import total as sum_of
@@ -154,6 +156,19 @@ class Session:
             parts += [(pow(s, k, MODULUS) - t, c) for k, c in enumerate(sent, 1)]
             point.append(s)
         return point, total(parts)
+
+    def reduce_digits(
+        self, label: str, weights: Sequence[Digit], claim: Expr | int, degree: int
+    ) -> tuple[list[Digit], Expr]:
+        """As `reduce`, over digits: the new digits, and what g has at them."""
+        made: list[Digit] = []
+        parts: list[tuple[int, Expr | int]] = [(1, claim)]
+        for digit in weights:
+            sent = self.send(label, degree * (len(digit) - 1))
+            s = self.challenge(label)
+            parts += [(pow(s, j, MODULUS) - digits.moment(digit, j), c) for j, c in enumerate(sent, 1)]
+            made.append(digits.bound(len(digit), s))
+        return made, total(parts)
 
     def plain(self, label: str, variables: int, claim: Expr | int, degree: int) -> tuple[list[int], Expr]:
         """The sumcheck of a plain sum."""

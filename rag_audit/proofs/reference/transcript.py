@@ -9,7 +9,7 @@ from rag_audit.errors import EncodingError
 from rag_audit.proofs.reference.group import POINT_BYTES, Point, decode, encode
 from rag_audit.relation.field import MODULUS
 
-PROTOCOL = b"rag-audit/scan/v1"
+PROTOCOL = b"rag-audit/scan/v2"
 START, BYTES, INTEGER, SCALAR, POINT, CHALLENGE = range(6)
 CLAIM = 6
 """What a watch hears of a claim, which is not absorbed."""

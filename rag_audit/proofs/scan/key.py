@@ -15,7 +15,7 @@ from rag_audit.relation.field import digest_to_field
 from rag_audit.relation.noise import check_gains
 from rag_audit.relation.scores import ScoreWindow
 
-VERSION = 2
+VERSION = 3
 """The version of the vectors that hold the argument's trace and proofs."""
 ARGUMENT = _native.scan_protocol().hex()
 """The digest of the rules on which both parties have to agree: layout, limits, and the labels and lengths of every kind

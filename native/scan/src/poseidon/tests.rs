@@ -3,7 +3,7 @@ use crate::cheat::Cheat;
 use crate::engine::Fast;
 use crate::expr::Expr;
 use crate::group::Fr;
-use crate::prover::boxes::TASK;
+use crate::prover::digits::TASK;
 use crate::session::Session;
 use crate::tests::{check, prove_anyway};
 use ark_ff::AdditiveGroup;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use ark_ff::{AdditiveGroup, Field};
+use ragaudit_argument::digits::{all_variables, table, Digit};
 use ragaudit_argument::poseidon::rounds::{is_partial, HALF, LAST};
 use ragaudit_argument::prover::{Blocks, Round, Sums};
 use ragaudit_core::dispatch;
@@ -16,9 +17,9 @@ use zeroize::Zeroize;
 
 use crate::group::Fr;
 use crate::mle::Weights;
-
-/// Permutations, or pairs of them, of one task.
-pub(crate) const TASK: usize = 1 << 9;
+use crate::numbers::half;
+use crate::prover::digits::{self, prefix, whole, NODES, QUAD, TASK};
+use crate::prover::polynomials::coefficients;
 
 pub(crate) fn fifth(x: Fr) -> Fr {
     x.square().square() * x
@@ -52,8 +53,8 @@ impl Boxes {
         let mut rest = vec![Fr::ZERO; SBOXES];
         let mut places: Vec<&mut [Fr]> = rest.iter_mut().map(std::slice::from_mut).collect();
         sbox_inputs(&[[Fr::ZERO; WIDTH]], &mut places);
-        // Nothing stored lacks its partner in the first round.
-        let stored = count.next_multiple_of(2).min(1 << variables);
+        // Nothing stored lacks its partners in the first round.
+        let stored = count.next_multiple_of(QUAD).min(1 << variables);
         let mut columns = vec![vec![Fr::ZERO; stored]; SBOXES];
         let mut tasks: Vec<Vec<&mut [Fr]>> = Vec::new();
         tasks.resize_with(stored.div_ceil(TASK), || Vec::with_capacity(SBOXES));
@@ -110,18 +111,34 @@ impl ragaudit_argument::prover::Boxes for Boxes {
                 Part::masked(0, on_blocks, factors[0].to_vec()),
                 Part::masked(count, calls.to_vec(), factors[1].to_vec()),
             ],
-            linear: None,
         };
         layer.sums(tau, 6)
     }
 
-    fn full(&self, round: usize, factors: [Fr; WIDTH], tau: &[Fr]) -> Box<dyn Sums + '_> {
+    fn full(
+        &self,
+        round: usize,
+        factors: [Fr; WIDTH],
+        [digits, weighed]: [&[Digit]; 2],
+    ) -> Box<dyn Sums + '_> {
+        let mut boxes = self.tables(round);
+        if weighed.is_empty() {
+            return Box::new(OfDigits {
+                boxes,
+                factors: factors.to_vec(),
+                linear: None,
+                left: digits.to_vec(),
+            });
+        }
+        // What the digits weigh is not 0 where nothing is stored.
+        let weights = table(weighed);
+        let tables = boxes.iter_mut();
+        tables.for_each(|t| t.values.to_mut().resize(weights.len(), t.rest));
         let layer = Layer {
-            boxes: self.tables(round),
-            parts: vec![Part::new(factors.to_vec())],
-            linear: None,
+            boxes,
+            parts: vec![Part::masked(0, weights, factors.to_vec())],
         };
-        layer.sums(tau, 5)
+        layer.sums(&vec![half(); all_variables(weighed)], 6)
     }
 
     fn partial(
@@ -130,7 +147,7 @@ impl ragaudit_argument::prover::Boxes for Boxes {
         above: &[Fr; WIDTH],
         gamma: Option<Fr>,
         factor: Fr,
-        tau: &[Fr],
+        digits: &[Digit],
     ) -> Box<dyn Sums + '_> {
         // <weights, y> = w_0 x_0^5 + L: only L's values are needed of the words 1..16.
         let running = self.linear.take().zip(gamma);
@@ -145,12 +162,12 @@ impl ragaudit_argument::prover::Boxes for Boxes {
         let linear = combine(&terms, -shift, &self.tables(round)[0], -factor);
         drop(terms);
         self.linear = Some(linear);
-        let layer = Layer {
+        Box::new(OfDigits {
             boxes: self.tables(round),
-            parts: vec![Part::new(vec![factor])],
+            factors: vec![factor],
             linear: self.linear.as_ref().map(Table::borrowed),
-        };
-        layer.sums(tau, 5)
+            left: digits.to_vec(),
+        })
     }
 }
 
@@ -170,8 +187,14 @@ impl Table<'_> {
 
     /// Gives the last value a partner.
     pub(crate) fn pair_up(&mut self) {
-        if self.values.len() % 2 == 1 {
-            self.values.to_mut().push(self.rest);
+        self.fill_up(2);
+    }
+
+    /// Gives the last values what they lack of a digit of m values.
+    pub(crate) fn fill_up(&mut self, m: usize) {
+        let length = self.values.len().next_multiple_of(m);
+        if length > self.values.len() {
+            self.values.to_mut().resize(length, self.rest);
         }
     }
 
@@ -192,43 +215,37 @@ impl Table<'_> {
 /// The factors of a sum of fifth powers, times a mask that is 0 outside its values.
 pub(crate) struct Part<'a> {
     pub(crate) factors: Vec<Fr>,
-    pub(crate) mask: Option<(usize, Table<'a>)>,
+    /// Where the mask's values stand, and they.
+    pub(crate) first: usize,
+    pub(crate) mask: Table<'a>,
 }
 
 impl Part<'_> {
-    pub(crate) fn new(factors: Vec<Fr>) -> Self {
-        Self {
-            factors,
-            mask: None,
-        }
-    }
-
     /// The mask's values stand at `first` and after it.
     pub(crate) fn masked(first: usize, mask: Vec<Fr>, factors: Vec<Fr>) -> Self {
         let rest = Fr::ZERO;
         let values = Cow::Owned(mask);
+        let mask = Table { values, rest };
         Self {
             factors,
-            mask: Some((first, Table { values, rest })),
+            first,
+            mask,
         }
     }
 
     pub(crate) fn pair_up(&mut self) {
-        if let Some((first, mask)) = &mut self.mask {
-            if *first % 2 == 1 {
-                *first -= 1;
-                mask.values.to_mut().insert(0, Fr::ZERO);
-            }
-            mask.pair_up();
+        if self.first % 2 == 1 {
+            self.first -= 1;
+            self.mask.values.to_mut().insert(0, Fr::ZERO);
         }
+        self.mask.pair_up();
     }
 }
 
-/// The gate of a layer over the blocks: sum over parts of mask sum_i factors_i boxes_i^5, plus the linear table.
+/// The gate of a layer over the blocks, variable by variable: sum over parts of mask sum_i factors_i boxes_i^5.
 pub(crate) struct Layer<'a> {
     pub(crate) boxes: Vec<Table<'a>>,
     pub(crate) parts: Vec<Part<'a>>,
-    pub(crate) linear: Option<Table<'a>>,
 }
 
 impl<'a> Layer<'a> {
@@ -241,32 +258,15 @@ impl<'a> Layer<'a> {
         })
     }
 
-    /// c_1, .., c_degree of the round polynomial. Outside the stored values all steps are 0.
+    /// c_1, .., c_degree of the round polynomial.
     fn coefficients(&mut self, weights: &Weights, degree: usize) -> Vec<Fr> {
-        self.boxes
-            .iter_mut()
-            .chain(&mut self.linear)
-            .for_each(Table::pair_up);
+        self.boxes.iter_mut().for_each(Table::pair_up);
         self.parts.iter_mut().for_each(Part::pair_up);
-        let pairs = self.boxes[0].values.len() / 2;
-        let flat = (pairs <= TASK).then(|| weights.prefix(pairs));
-        let size = flat.as_ref().map_or(weights.low.len(), |_| TASK);
-        let weights_of = |chunk: usize| match &flat {
-            Some(flat) => (&flat[..], Fr::ONE),
-            None => (&weights.low[..], weights.high[chunk]),
-        };
         let mut out = vec![Fr::ZERO; degree + 1];
-        for Part { factors, mask } in &self.parts {
+        for part in &self.parts {
             let binomials = BINOMIALS.map(Fr::from);
-            let Some((first, mask)) = mask else {
-                let sums = fifth_sums::<false>(&self.boxes, factors, 0..pairs, size, weights_of);
-                for k in 1..=5 {
-                    out[k] += binomials[k] * sums[k];
-                }
-                continue;
-            };
-            let first = first / 2;
-            let range = first..first + mask.values.len() / 2;
+            let first = part.first / 2;
+            let range = first..first + part.mask.values.len() / 2;
             let eq = |x: usize| {
                 let size = weights.low.len();
                 weights.low[x % size] * weights.high[x / size]
@@ -277,39 +277,101 @@ impl<'a> Layer<'a> {
                     false => eq(first + x) * pair[0],
                     true => eq(first + x) * (pair[1] - pair[0]),
                 };
-                let masked: Vec<Fr> = mask.values.par_chunks(2).enumerate().map(pair).collect();
-                let of_chunk = |chunk: usize| (&masked[chunk * TASK..], Fr::ONE);
-                let sums = fifth_sums::<true>(&self.boxes, factors, range.clone(), TASK, of_chunk);
+                let pairs = part.mask.values.par_chunks(2).enumerate();
+                let masked: Vec<Fr> = pairs.map(pair).collect();
+                let of_chunk = |chunk: usize| &masked[chunk * TASK..];
+                let (factors, range) = (&part.factors, range.clone());
+                let sums = fifth_sums::<true>(&self.boxes, factors, range, of_chunk);
                 for k in 1 - shift..=5 {
                     out[k + shift] += binomials[k] * sums[k];
                 }
             }
-        }
-        if let Some(linear) = &self.linear {
-            let chunks = linear.values.par_chunks(2 * size).enumerate();
-            let step = |(chunk, pairs): (usize, &[Fr])| {
-                let (low, outer) = weights_of(chunk);
-                step_sum(pairs, &low[..pairs.len() / 2]) * outer
-            };
-            out[1] += chunks.map(step).sum::<Fr>();
         }
         out.remove(0);
         out
     }
 
     pub(crate) fn bind(&mut self, r: Fr) {
-        let masks = self.parts.iter_mut().filter_map(|p| p.mask.as_mut());
-        let masks = masks.map(|(first, mask)| {
-            *first /= 2;
-            mask
+        let masks = self.parts.iter_mut().map(|part| {
+            part.first /= 2;
+            &mut part.mask
         });
-        let tables: Vec<&mut Table> = self
-            .boxes
-            .iter_mut()
-            .chain(&mut self.linear)
-            .chain(masks)
-            .collect();
+        let tables: Vec<&mut Table> = self.boxes.iter_mut().chain(masks).collect();
         tables.into_par_iter().for_each(|table| table.bind(r));
+    }
+}
+
+/// A layer digit by digit: sum_i factors_i boxes_i^5, plus the linear table. Where nothing is stored the summand is the same
+/// at all of a digit's values, and adds to the constant coefficient alone.
+struct OfDigits<'a> {
+    boxes: Vec<Table<'a>>,
+    factors: Vec<Fr>,
+    linear: Option<Table<'a>>,
+    /// The digits that are not bound.
+    left: Vec<Digit>,
+}
+
+impl OfDigits<'_> {
+    /// Of the fifth powers, for the digit of four values.
+    fn of_quads(&self, weights: &[Fr]) -> Vec<Fr> {
+        let chunks = weights.len().div_ceil(TASK);
+        let task = |i: usize| {
+            let (column, chunk) = (i / chunks, i % chunks);
+            let weights = &weights[chunk * TASK..weights.len().min((chunk + 1) * TASK)];
+            let values = &self.boxes[column].values[QUAD * chunk * TASK..];
+            let factor = self.factors[column];
+            digits::fifth_sums(&values[..QUAD * weights.len()], weights).map(|s| s * factor)
+        };
+        let tasks = (0..self.boxes.len() * chunks).into_par_iter();
+        let sums = tasks
+            .with_min_len(TASK / weights.len().clamp(1, TASK))
+            .map(task);
+        let zeros = || [Fr::ZERO; NODES];
+        coefficients(&sums.reduce(zeros, |a, b| from_fn(|k| a[k] + b[k])))
+    }
+}
+
+impl Sums for OfDigits<'_> {
+    fn coefficients(&mut self, round: &Round) -> Vec<Fr> {
+        let m = round.digit.len();
+        let tables = self.boxes.iter_mut().chain(&mut self.linear);
+        tables.for_each(|table| table.fill_up(m));
+        let count = self.boxes[0].values.len() / m;
+        let weights = prefix(&self.left[1..], count);
+        let mut out = if m == QUAD {
+            self.of_quads(&weights)
+        } else {
+            let of_chunk = |chunk: usize| &weights[chunk * TASK..];
+            let sums = fifth_sums::<false>(&self.boxes, &self.factors, 0..count, of_chunk);
+            (1..=5).map(|k| Fr::from(BINOMIALS[k]) * sums[k]).collect()
+        };
+        if let Some(linear) = &self.linear {
+            let tasks = linear.values.par_chunks(m * TASK);
+            let sums = tasks
+                .zip(weights.par_chunks(TASK))
+                .map(|(values, weights)| digits::value_sums(values, weights, m));
+            let sums = sums.reduce(
+                || vec![Fr::ZERO; m],
+                |a, b| a.iter().zip(b).map(|(a, b)| *a + b).collect(),
+            );
+            let own = coefficients(&sums);
+            out.iter_mut().zip(own).for_each(|(c, own)| *c += own);
+        }
+        out
+    }
+
+    fn bind(&mut self, s: Fr) {
+        let digit = self.left.remove(0);
+        let tables: Vec<&mut Table> = self.boxes.iter_mut().chain(&mut self.linear).collect();
+        let bound = |table: &mut Table| {
+            table.values = Cow::Owned(digits::bind(&table.values, &digit, s));
+        };
+        tables.into_par_iter().for_each(bound);
+    }
+
+    fn finals(&self) -> Vec<Fr> {
+        let tables = self.boxes.iter().chain(&self.linear);
+        tables.map(Table::first).collect()
     }
 }
 
@@ -330,8 +392,7 @@ impl Sums for OfLayer<'_> {
     }
 
     fn finals(&self) -> Vec<Fr> {
-        let tables = self.layer.boxes.iter().chain(&self.layer.linear);
-        tables.map(Table::first).collect()
+        self.layer.boxes.iter().map(Table::first).collect()
     }
 }
 
@@ -339,27 +400,23 @@ impl Sums for OfLayer<'_> {
 pub(crate) const BINOMIALS: [u64; 6] = [1, 5, 10, 10, 5, 1];
 
 /// For k = 0..5, the sum over columns i and pairs (a, a + d) of weight factors_i a^(5-k) d^k; without k = 0 unless ALL.
-/// Chunk c of `size` pairs weighs as `weights(c)` says, with a common factor.
+/// Chunk c of [`TASK`] pairs weighs as `weights(c)` says.
 pub(crate) fn fifth_sums<'a, const ALL: bool>(
     boxes: &[Table],
     factors: &[Fr],
     pairs: Range<usize>,
-    size: usize,
-    weights: impl Fn(usize) -> (&'a [Fr], Fr) + Sync,
+    weights: impl Fn(usize) -> &'a [Fr] + Sync,
 ) -> [Fr; 6] {
-    let chunks = pairs.len().div_ceil(size);
+    let chunks = pairs.len().div_ceil(TASK);
     let task = |i: usize| {
         let (column, chunk) = (i / chunks, i % chunks);
-        let from = pairs.start + chunk * size;
-        let to = pairs.end.min(from + size);
-        let (low, outer) = weights(chunk);
+        let from = pairs.start + chunk * TASK;
+        let to = pairs.end.min(from + TASK);
         let run = &boxes[column].values[2 * from..2 * to];
-        let factor = factors[column] * outer;
-        power_sums::<ALL>(run, &low[..to - from]).map(|s| s * factor)
+        power_sums::<ALL>(run, &weights(chunk)[..to - from]).map(|s| s * factors[column])
     };
     (0..boxes.len() * chunks)
         .into_par_iter()
-        .with_min_len((TASK / size).max(1))
         .map(task)
         .reduce(|| [Fr::ZERO; 6], |a, b| from_fn(|k| a[k] + b[k]))
 }
@@ -372,12 +429,6 @@ pub(crate) fn power_sums<const ALL: bool>(pairs: &[Fr], weights: &[Fr]) -> [Fr; 
         let rest = power_sums_lanes::<_, ALL>(Portable, &pairs[2 * whole..], &weights[whole..]);
         from_fn(|k| sums[k] + rest[k])
     })
-}
-
-/// As many of `count` as fill all lanes.
-#[inline(always)]
-pub(crate) fn whole<L: Lanes<Fr>>(_: L, count: usize) -> usize {
-    count - count % L::N
 }
 
 /// At most [`TASK`] pairs. A product is below 7.1 p * 3.1 p, or 7.1 p * 1.3 p at k = 0.
@@ -411,25 +462,6 @@ pub(crate) fn power_sums_lanes<L: Lanes<Fr>, const ALL: bool>(
         *out = l.sum(l.reduce(sum));
     }
     out
-}
-
-/// The sum of the pairs' weighted steps; at most [`TASK`] pairs.
-pub(crate) fn step_sum(pairs: &[Fr], weights: &[Fr]) -> Fr {
-    dispatch!(l => {
-        let whole = whole(l, weights.len());
-        step_sum_lanes(l, &pairs[..2 * whole], &weights[..whole])
-            + step_sum_lanes(Portable, &pairs[2 * whole..], &weights[whole..])
-    })
-}
-
-#[inline(always)]
-pub(crate) fn step_sum_lanes<L: Lanes<Fr>>(l: L, pairs: &[Fr], weights: &[Fr]) -> Fr {
-    let mut sum = l.wide();
-    for (pairs, weights) in pairs.chunks_exact(2 * L::N).zip(weights.chunks_exact(L::N)) {
-        let (a, b) = (l.load(|i| &pairs[2 * i]), l.load(|i| &pairs[2 * i + 1]));
-        sum = l.mac(sum, l.load(|i| &weights[i]), l.weak(l.sub(b, a)));
-    }
-    l.sum(l.reduce(sum))
 }
 
 /// a + r (b - a) of each pair.

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use crate::expr::Expr;
 use crate::group::Fr;
+use crate::lookup::top_variables;
 use crate::mle::fold;
 use crate::numbers::half;
 use crate::prover::rounds::{weight_runs, Kernel, Product, Rounds, Source, Weighing};
@@ -16,7 +17,7 @@ use crate::prover::Known;
 use crate::segments::{Count, Entry, Segment};
 use crate::small;
 
-/// Leaves in blocks of this many, as a power of two. A block in which nothing counts is not stored.
+/// Leaves in blocks of this many at most, as a power of two. A block in which nothing counts is not stored.
 pub(crate) const BLOCK: usize = 10;
 
 /// Blocks of leaves that provers make at a time where not all are kept.
@@ -54,7 +55,8 @@ impl<'a> Leaves<'a> {
             depth,
             challenges,
         } = leaves;
-        let bits = BLOCK.min(depth);
+        // The highest variables, which are bound several at a time, number blocks.
+        let bits = BLOCK.min(depth - top_variables(depth));
         let size = 1 << bits;
         // Rows that fill blocks with numerators 1, and all other rows by the block they stand in.
         let full = |s: &Segment| match s.count {

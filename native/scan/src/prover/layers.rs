@@ -1,16 +1,19 @@
 //! The layers of a lookup's tree on the prover's side, from the leaves up, and the sums of each: `docs/scan/lookup.md`.
 use ark_ff::{AdditiveGroup, Field};
+use ragaudit_argument::digits::{all_variables, of_coordinate, table, Digit};
 use ragaudit_argument::prover::{Round, Sums, Tree};
 use ragaudit_core::dispatch;
 use ragaudit_core::lanes::Lanes;
 
 use crate::group::Fr;
-use crate::mle::{eq_table, Weights};
+use crate::lookup::BELOW;
+use crate::numbers::half;
+use crate::prover::digits::{bind, gate_sums};
 use crate::prover::fractions::{
-    above, nodes, spread, weighed, Again, Apart, Cross, Layer, Leaves, Stored, BLOCK, NOT_KEPT, RUN,
+    above, nodes, spread, Again, Apart, Cross, Layer, Leaves, Stored, NOT_KEPT, RUN,
 };
-use crate::prover::polynomials::of_degree_two;
-use crate::prover::rounds::Rounds;
+use crate::prover::polynomials::{coefficients, of_degree_two};
+use crate::prover::rounds::Kernel;
 use crate::prover::sums::at_zero;
 use crate::prover::Known;
 
@@ -32,7 +35,7 @@ impl<'a> Layers<'a> {
         low_memory: Option<usize>,
     ) -> Self {
         let (mut layers, mut kept) = (Vec::new(), 0);
-        if let Some(size) = low_memory.filter(|_| leaves.bits == BLOCK) {
+        if let Some(size) = low_memory.filter(|_| leaves.bits >= BELOW) {
             kept = NOT_KEPT;
             let mut lowest = Layer::default();
             let [p, q] = leaves.sizes().map(|n| n >> kept);
@@ -72,34 +75,44 @@ impl Tree for Layers<'_> {
     }
 
     /// The layer is let go.
-    fn descend(&mut self, height: usize, mu: Fr, tau: &[Fr]) -> Box<dyn Sums + '_> {
+    fn descend(&mut self, height: usize, mu: Fr, digits: [&[Digit]; 2]) -> Box<dyn Sums + '_> {
         let stored = match self.layers.pop() {
             Some(layer) => Stored::Kept(layer),
             None => Stored::Again(&self.leaves, height),
         };
         let leaves = &self.leaves;
-        dispatch!(l => Box::new(OfLayer::new(l, leaves, stored, mu, tau, self.size)))
+        dispatch!(l => Box::new(OfLayer::new(l, leaves, stored, mu, digits, self.size)))
     }
 }
 
-/// The nodes of all blocks, and eq of what is left of the point.
-type Whole<L> = (Rounds<L, Vec<Vec<Fr>>, Cross>, Weights);
-
-/// sum over x of eq(tau, x) (g(2x) q(2x+1) + g(2x+1) q(2x)).
+/// sum over x of (what the digits weigh x) (g(2x) q(2x+1) + g(2x+1) q(2x)).
 struct OfLayer<'l, L: Lanes<Fr>> {
     l: L,
     leaves: &'l Leaves<'l>,
-    tau: Vec<Fr>,
-    /// Variables within a block; those above them number the blocks.
+    /// The digits of the rounds over digits, and of the rounds over coordinates above them.
+    digits: Vec<Digit>,
+    weighed: Vec<Digit>,
+    /// Variables within a block, each a digit; those above them number the blocks.
     within: usize,
     point: Vec<Fr>,
     /// What holds the layer: as long as its blocks stand apart, kept or made again; as soon as each is down to one node,
     /// all together.
     apart: Option<Apart<L>>,
     again: Option<Again<'l>>,
-    whole: Option<Whole<L>>,
-    /// Tables that are not summed yet.
-    all: Option<Vec<Vec<Fr>>>,
+    whole: Option<Vec<Vec<Fr>>>,
+}
+
+/// What multiplies the gate of [`Cross`], as one table more in front of its own.
+struct Masked;
+
+impl Kernel for Masked {
+    type Tables<V: Copy> = [V; 5];
+    type Nodes<W: Copy> = [W; 3];
+
+    #[inline(always)]
+    fn at<L: Lanes<Fr>>(&self, l: L, constants: &[L::V], t: &[L::V]) -> L::V {
+        l.mul(t[0], Cross.at(l, constants, &t[1..]))
+    }
 }
 
 impl<'l, L: Lanes<Fr>> OfLayer<'l, L> {
@@ -108,33 +121,34 @@ impl<'l, L: Lanes<Fr>> OfLayer<'l, L> {
         leaves: &'l Leaves<'l>,
         stored: Stored<'l>,
         mu: Fr,
-        tau: &[Fr],
+        [digits, weighed]: [&[Digit]; 2],
         size: usize,
     ) -> Self {
         let of_blocks = leaves.of.trailing_zeros() as usize;
-        let within = tau.len().saturating_sub(of_blocks);
+        let all = [digits, weighed].concat();
+        let within = all_variables(&all).saturating_sub(of_blocks);
         let mut sums = Self {
             l,
             leaves,
-            tau: tau.to_vec(),
+            digits: digits.to_vec(),
+            weighed: weighed.to_vec(),
             within,
-            point: Vec::with_capacity(tau.len()),
+            point: Vec::with_capacity(all.len()),
             apart: None,
             again: None,
             whole: None,
-            all: None,
         };
         let weigh = || {
-            let weights = eq_table(&tau[within..]);
+            let weights = table(&all[within..]);
             let outer: Vec<Fr> = leaves.blocks.iter().map(|b| weights[*b]).collect();
-            (eq_table(&tau[1..within]), outer)
+            (table(&all[1..within]), outer)
         };
         match stored {
             Stored::Kept(layer) if within > 0 => {
                 let (inner, outer) = weigh();
                 sums.apart = Some(Apart::new(l, layer, mu, inner, outer, within));
             }
-            Stored::Kept(layer) => sums.all = Some(sums.placed(nodes(&layer, mu))),
+            Stored::Kept(layer) => sums.whole = Some(sums.placed(nodes(&layer, mu))),
             Stored::Again(leaves, height) => {
                 let (inner, outer) = weigh();
                 sums.again = Some(Again {
@@ -154,60 +168,77 @@ impl<'l, L: Lanes<Fr>> OfLayer<'l, L> {
     /// Nodes of the stored blocks in the places of all.
     fn placed(&self, nodes: Vec<Vec<Fr>>) -> Vec<Vec<Fr>> {
         let Leaves { blocks, of, .. } = self.leaves;
-        if self.tau.len() < of.trailing_zeros() as usize {
+        let variables = all_variables(&self.digits) + all_variables(&self.weighed);
+        if variables < of.trailing_zeros() as usize {
             return nodes;
         }
         let place = |entries: &Vec<Fr>| spread(entries, blocks, *of, Fr::ONE);
         nodes.iter().map(place).collect()
     }
 
-    fn sums(&mut self, known: &Known) -> [Fr; 2] {
+    /// A round within the blocks, at 1 and 2.
+    fn apart(&mut self, known: &Known) -> [Fr; 2] {
         if let Some(apart) = &mut self.apart {
             return apart.sums();
-        }
-        if let Some((rounds, weights)) = &mut self.whole {
-            let sums = weighed(self.l, rounds, &weights.low, &weights.high);
-            weights.bind();
-            return [sums[0], sums[1]];
         }
         let again = self.again.as_ref().expect("what holds the layer");
         let (sums, bound) = again.sums(self.l, known, &self.point);
         self.apart = bound;
         sums
     }
+
+    /// A round over all blocks, at 1, 2, ..
+    fn whole(&mut self, digit: &Digit) -> Vec<Fr> {
+        if let Some(apart) = self.apart.take() {
+            self.whole = Some(self.placed(apart.nodes()));
+        }
+        let (i, m) = (self.point.len(), digit.len());
+        if i == self.digits.len() {
+            // From here on what the digits weigh is a table like the others.
+            let tables = self.whole.iter_mut();
+            tables.for_each(|tables| tables.insert(0, table(&self.weighed)));
+        }
+        let tables = self.whole.as_deref().expect("what holds the layer");
+        let count = tables[0].len() / m;
+        if i < self.digits.len() {
+            let above = [&self.digits[i + 1..], &self.weighed[..]].concat();
+            return gate_sums(&Cross, tables, &table(&above), m, 2 * (m - 1));
+        }
+        let each = half().pow([u64::from(count.trailing_zeros())]);
+        gate_sums(&Masked, tables, &vec![each; count], m, 3)
+    }
 }
 
 impl<L: Lanes<Fr>> Sums for OfLayer<'_, L> {
     fn coefficients(&mut self, round: &Round) -> Vec<Fr> {
-        let i = self.point.len();
-        if i == self.within {
-            let nodes = self.apart.take().map(|apart| self.placed(apart.nodes()));
-            self.whole = nodes.or(self.all.take()).map(|tables| {
-                let weights = Weights::new(&self.tau[i + 1..]);
-                (Rounds::new(self.l, Cross, 2, tables), weights)
-            });
+        if self.point.len() < self.within {
+            let [one, two] = self.apart(&round.known);
+            return of_degree_two(at_zero(round, &[one, two]), one, two).to_vec();
         }
-        let [one, two] = self.sums(&round.known);
-        of_degree_two(at_zero(round, one), one, two).to_vec()
+        let mut values = self.whole(round.digit);
+        values.insert(0, at_zero(round, &values));
+        coefficients(&values)
     }
 
-    fn bind(&mut self, r: Fr) {
-        self.point.push(r);
+    fn bind(&mut self, s: Fr) {
+        let i = self.point.len();
+        self.point.push(s);
         if let Some(apart) = &mut self.apart {
-            apart.bind(r);
+            apart.bind(s);
         }
-        if let Some((rounds, _)) = &mut self.whole {
-            rounds.bind(r);
+        if let Some(tables) = &mut self.whole {
+            let half = of_coordinate(half());
+            let digit = self.digits.get(i).unwrap_or(&half);
+            tables.iter_mut().for_each(|t| *t = bind(t, digit, s));
         }
     }
 
     /// g and q of the two children.
     fn finals(&self) -> Vec<Fr> {
-        let nodes = match (&self.apart, &self.whole) {
-            (Some(apart), _) => self.placed(apart.nodes()),
-            (_, Some((rounds, _))) => rounds.values(),
-            _ => self.all.clone().expect("what holds the layer"),
-        };
-        nodes.iter().map(|t| t[0]).collect()
+        let apart = self.apart.as_ref().map(|apart| self.placed(apart.nodes()));
+        let nodes = apart.as_ref().or(self.whole.as_ref());
+        let nodes = nodes.expect("what holds the layer");
+        let first = nodes.len() - 4;
+        nodes[first..].iter().map(|t| t[0]).collect()
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod boxes;
 pub(crate) mod channel;
 pub(crate) mod columns;
+pub(crate) mod digits;
 pub(crate) mod forms;
 pub(crate) mod fractions;
 pub(crate) mod gates;

@@ -1,8 +1,18 @@
 //! Coefficients of the prover's round polynomials, from their values.
+use std::sync::OnceLock;
+
 use ark_ff::{AdditiveGroup, Field};
 
 use crate::group::Fr;
 use crate::numbers::half;
+
+/// c_1, c_2, .. of a polynomial, from its values at 0, 1, ..
+pub(crate) fn coefficients(values: &[Fr]) -> Vec<Fr> {
+    static ROWS: [OnceLock<Vec<Vec<Fr>>>; 17] = [const { OnceLock::new() }; 17];
+    let rows = ROWS[values.len()].get_or_init(|| interpolation(values.len() - 1));
+    let dot = |row: &Vec<Fr>| row.iter().zip(values).map(|(a, b)| *a * b).sum();
+    rows[1..].iter().map(dot).collect()
+}
 
 /// Rows of the inverse of the Vandermonde matrix of 0..=degree: values to coefficients.
 pub(crate) fn interpolation(degree: usize) -> Vec<Vec<Fr>> {

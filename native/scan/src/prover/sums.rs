@@ -7,15 +7,19 @@ use ragaudit_core::lanes::Lanes;
 use crate::group::Fr;
 use crate::mle::Weights;
 use crate::numbers::half;
-use crate::prover::polynomials::{interpolation, of_degree_two};
+use crate::prover::polynomials::{coefficients, of_degree_two};
 use crate::prover::rounds::{weight_runs, Kernel, Rounds, Weighing};
 use crate::prover::weighted::{Factor, Weighted};
 
-/// q(0) of the round polynomial q without eq's factor, from q(1) and the claim (1 - t) q(0) + t q(1). (t = 1, once in r,
+/// q(0) of the round polynomial q, from its values at 1, 2, .. and what the claim says of it. (A weight of 0, once in r,
 /// would leave it open.)
-pub(crate) fn at_zero(round: &Round, one: Fr) -> Fr {
+pub(crate) fn at_zero(round: &Round, others: &[Fr]) -> Fr {
+    let [first, weights @ ..] = &round.digit[..] else {
+        unreachable!("a digit has values")
+    };
+    let rest: Fr = weights.iter().zip(others).map(|(w, q)| *w * q).sum();
     let value = round.known.value(round.claim);
-    (value - round.t * one) * (Fr::ONE - round.t).inverse().unwrap_or_default()
+    (value - rest) * first.inverse().unwrap_or_default()
 }
 
 /// Of a gate over tables.
@@ -29,7 +33,6 @@ pub(crate) fn of_gate<'g>(
         l,
         rounds: Rounds::new(l, gate, degree, tables),
         weights: Weights::new(tau.get(1..).unwrap_or_default()),
-        to_coefficients: interpolation(degree),
     }))
 }
 
@@ -37,7 +40,6 @@ struct OfGate<L: Lanes<Fr>, G> {
     l: L,
     rounds: Rounds<L, Vec<Vec<Fr>>, G>,
     weights: Weights,
-    to_coefficients: Vec<Vec<Fr>>,
 }
 
 impl<L: Lanes<Fr>, G: Kernel> Sums for OfGate<L, G> {
@@ -48,9 +50,8 @@ impl<L: Lanes<Fr>, G: Kernel> Sums for OfGate<L, G> {
             outer: Some(&self.weights.high),
         });
         self.weights.bind();
-        values.insert(0, at_zero(round, values[0]));
-        let dot = |row: &Vec<Fr>| row.iter().zip(&values).map(|(a, b)| *a * b).sum();
-        self.to_coefficients[1..].iter().map(dot).collect()
+        values.insert(0, at_zero(round, &values));
+        coefficients(&values)
     }
 
     fn bind(&mut self, r: Fr) {
@@ -87,7 +88,7 @@ impl<L: Lanes<Fr>> Sums for OfProducts<L> {
             one += sums[0] * scale;
             two += sums[1] * scale;
         }
-        of_degree_two(at_zero(round, one), one, two).to_vec()
+        of_degree_two(at_zero(round, &[one, two]), one, two).to_vec()
     }
 
     fn bind(&mut self, r: Fr) {
