@@ -261,9 +261,10 @@ def groth16_verification_key(zkey_path: _Path) -> str:
 def r1cs_unsatisfied(r1cs_path: _Path, witness: bytes, limit: int = 16) -> list[int]:
     """Indices of the constraints that the content of a .wtns file breaks, ascending, at most `limit`."""
 
-def groth16_prove(zkey_path: _Path, witness: bytes) -> bytes:
+def groth16_prove(zkey_path: _Path, witness: bytes, r1cs_path: _Path | None = None) -> bytes:
     """Proof for the content of a .wtns file, 256 bytes in EIP-197 order:
-    A.x A.y | B.x1 B.x0 B.y1 B.y0 | C.x C.y, 32 bytes big-endian each.
+    A.x A.y | B.x1 B.x0 B.y1 B.y0 | C.x C.y, 32 bytes big-endian each. The constraints say how long values can be;
+    without them each is taken to be as long as the field's, which costs time and changes nothing else.
     """
 
 def groth16_verify(vk_json: str, proof: bytes, inputs: bytes) -> bool:

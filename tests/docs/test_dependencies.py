@@ -50,6 +50,18 @@ def test_crates_are_locked_by_digest_from_one_registry() -> None:
     ] == []
 
 
+def test_fuzzing_has_the_core_s_crates_and_libfuzzer() -> None:
+    core, fuzz = (
+        {(crate["name"], crate["version"], crate["checksum"]) for crate in lock if "source" in crate}
+        for lock in (tomllib.loads((ROOT / path / "Cargo.lock").read_text())["package"]
+                     for path in ("native", "native/fuzz"))
+    )  # fmt: skip
+    assert {name for name, _, _ in fuzz - core} == {
+        *("libfuzzer-sys", "arbitrary"),
+        *("jobserver", "getrandom", "r-efi"),  # with which its C++ is compiled
+    }
+
+
 @pytest.mark.parametrize("lock", sorted((ROOT / "requirements").glob("*.txt")), ids=lambda path: path.name)
 def test_python_packages_are_locked_by_digest(lock: Path) -> None:
     blocks = re.split(r"\n(?=[a-zA-Z])", lock.read_text())

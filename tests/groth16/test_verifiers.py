@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from conftest import Setup, encode
@@ -16,7 +17,8 @@ from systems import off_subgroup, random_system
 
 from rag_audit import _native
 from rag_audit.errors import EncodingError
-from rag_audit.proofs.groth16 import pairing, pyecc, snarkjs
+from rag_audit.proofs.groth16 import job, pairing, pyecc, snarkjs
+from rag_audit.proofs.groth16.keys import VerificationKey
 from rag_audit.proofs.groth16.py_ecc_import import import_py_ecc
 from rag_audit.relation.field import MODULUS
 
@@ -332,6 +334,20 @@ def test_batch_malformed_is_named_and_hides_no_false_one(setup: Setup) -> None:
     ]
     with pytest.raises(ValueError, match="expected 5 lists, one for each proof, found 4"):
         _native.groth16_verify_batch(setup.vk, proofs, inputs[:4])
+
+
+def test_an_engine_s_malformed_proof_hides_no_false_one(setup: Setup) -> None:
+    """One by one as well: `refusals` names each, with any engine."""
+    outside = setup.proof[:64] + off_subgroup() + setup.proof[192:]
+    wrong = encode([v ^ 1 for v in setup.system.inputs()])
+    key = cast(VerificationKey, SimpleNamespace(snarkjs=setup.vk))
+    for engine in ("native", "py_ecc"):
+        found = dict(job._refused(key, [outside, setup.proof], [setup.inputs, wrong], engine))
+        assert found.keys() == {0, 1} and found[1] is None
+        assert "not in the subgroup of order r" in str(found[0])
+    no_key = cast(VerificationKey, SimpleNamespace(snarkjs=setup.vk.replace("groth16", "other")))
+    with pytest.raises(EncodingError, match="not a Groth16 key"):
+        job._refused(no_key, [outside], [setup.inputs], "py_ecc")
 
 
 def test_keys_with_the_same_text_prefix_are_not_confused(setup: Setup, tmp_path: Any) -> None:

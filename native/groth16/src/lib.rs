@@ -15,6 +15,8 @@ mod error;
 #[cfg(feature = "prover")]
 mod fft;
 pub mod field;
+#[cfg(feature = "prover")]
+pub mod hidden;
 pub mod msm;
 pub mod proof;
 #[cfg(feature = "prover")]
@@ -32,6 +34,8 @@ pub mod transcript;
 #[cfg(feature = "prover")]
 mod unreduced;
 pub mod verify;
+#[cfg(feature = "prover")]
+pub mod widths;
 #[cfg(feature = "prover")]
 pub mod zkey;
 

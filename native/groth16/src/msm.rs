@@ -1,4 +1,5 @@
-//! Multi-scalar multiplication: Pippenger's buckets with signed windows, all sums of points in affine form on lanes.
+//! Multi-scalar multiplication by public scalars: Pippenger's buckets with signed windows, all sums of points in affine form
+//! on lanes. How long it takes depends on the scalars; those of a prover are for [`crate::hidden`].
 //!
 //! Scalars above r/2 are negated with their point, so that small negative values are as cheap as small
 //! positive ones: a digit that is zero costs nothing, and neither does a point at infinity.
@@ -195,7 +196,7 @@ fn window_sum<P: Group>(
 
 /// sum of k times the k-th point, from 0. With k = side a + b it is side times the weighed sums of the rows a and that
 /// of the columns b, which are sums without weights.
-fn weigh<P: Group>(points: &[Point<P::BaseField>]) -> Projective<P> {
+pub(crate) fn weigh<P: Group>(points: &[Point<P::BaseField>]) -> Projective<P> {
     if points.len() < 24 {
         let (mut running, mut total) = (Projective::<P>::zero(), Projective::zero());
         for point in points.iter().skip(1).rev() {

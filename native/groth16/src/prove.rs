@@ -8,21 +8,25 @@ use ark_bn254::{g1, g2, Fr};
 use ark_ec::CurveGroup;
 use ark_ff::{BigInt, FftField, PrimeField, Zero};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use zeroize::Zeroizing;
 
 use crate::binfile::le32;
 use crate::error::{malformed, Error, Result};
 use crate::fft;
 use crate::field::limbs;
-use crate::msm::{msm_plain, Digits};
+use crate::hidden::{msm_plain, Digits};
 use crate::proof::Proof;
 use crate::r1cs::Witness;
 use crate::transcript::random_scalar;
 use crate::verify::VerifyingKey;
+use crate::widths::Widths;
 use crate::zkey::{KeyFile, COEFFICIENT};
 
 /// Prove that `witness` satisfies the circuit of the key, with fresh randomness. The proof is verified before
 /// it is handed out: a witness that does not satisfy the circuit ends in an error, not in a bad proof.
-pub fn prove(zkey: &Path, witness: &Witness) -> Result<Proof> {
+///
+/// `widths` says how long the wires' values can be; the work depends on it and on nothing that is secret.
+pub fn prove(zkey: &Path, witness: &Witness, widths: Option<&Widths>) -> Result<Proof> {
     let key = KeyFile::open(zkey)?;
     let h = &key.header;
     if witness.0.len() != h.wires {
@@ -32,15 +36,23 @@ pub fn prove(zkey: &Path, witness: &Witness) -> Result<Proof> {
             h.wires
         )));
     }
+    if let Some(other) = widths.map(|w| w.0.len()).filter(|n| *n != h.wires) {
+        return Err(Error::Mismatch(format!(
+            "the constraints have {other} wires, but the key has {}",
+            h.wires
+        )));
+    }
+    let whole = |values: &[BigInt<4>]| {
+        Digits::new(values, &Widths::whole(values.len())).expect("values are below the group order")
+    };
     let quotient = quotient(&key, witness)?;
-    let h_sum = msm_plain::<g1::Config>(
-        &key.plain_points::<g1::Config>(9)?,
-        &Digits::new(&quotient),
-        0,
-    );
+    let h_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(9)?, &whole(&quotient), 0);
     drop(quotient);
 
-    let digits = Digits::new(&witness.0);
+    // A witness of which a value is longer than the constraints allow does not satisfy them.
+    let digits = widths
+        .and_then(|widths| Digits::new(&witness.0, widths))
+        .unwrap_or_else(|| whole(&witness.0));
     let a_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(5)?, &digits, 0);
     let b1_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(6)?, &digits, 0);
     let b2_sum = msm_plain::<g2::Config>(&key.plain_points::<g2::Config>(7)?, &digits, 0);
@@ -69,13 +81,14 @@ pub fn prove(zkey: &Path, witness: &Witness) -> Result<Proof> {
 }
 
 /// (A B - C) on the odd points of the doubled domain, as plain integers.
-fn quotient(key: &KeyFile, witness: &Witness) -> Result<Vec<BigInt<4>>> {
+fn quotient(key: &KeyFile, witness: &Witness) -> Result<Zeroizing<Vec<BigInt<4>>>> {
     let [mut a, mut b] = products(key, witness)?;
     if a.len() >= fft::LEAST {
-        return Ok(fft::quotient(&a, &b));
+        return Ok(Zeroizing::new(fft::quotient(&a, &b)));
     }
     let n = key.header.domain;
-    let mut c: Vec<Fr> = a.iter().zip(&b).map(|(a, b)| *a * b).collect();
+    let products = a.iter().zip(b.iter()).map(|(a, b)| *a * b);
+    let mut c: Zeroizing<Vec<Fr>> = Zeroizing::new(products.collect());
     let Some(domain) = Radix2EvaluationDomain::<Fr>::new(n) else {
         return malformed(key.file.place("header"), "the domain is too large");
     };
@@ -83,15 +96,16 @@ fn quotient(key: &KeyFile, witness: &Witness) -> Result<Vec<BigInt<4>>> {
         .get_coset(Fr::get_root_of_unity(2 * n as u64).expect("at most 2^28"))
         .expect("the root is not zero");
     for values in [&mut a, &mut b, &mut c] {
-        domain.ifft_in_place(values);
-        odd.fft_in_place(values);
+        domain.ifft_in_place(&mut **values);
+        odd.fft_in_place(&mut **values);
     }
-    let all = a.into_iter().zip(b).zip(c);
-    Ok(all.map(|((a, b), c)| (a * b - c).into_bigint()).collect())
+    let all = a.iter().zip(b.iter()).zip(c.iter());
+    let differences = all.map(|((a, b), c)| (*a * b - c).into_bigint());
+    Ok(Zeroizing::new(differences.collect()))
 }
 
 /// The values of A w and of B w on the domain.
-fn products(key: &KeyFile, witness: &Witness) -> Result<[Vec<Fr>; 2]> {
+fn products(key: &KeyFile, witness: &Witness) -> Result<[Zeroizing<Vec<Fr>>; 2]> {
     const RUN: u64 = (1 << 12) * COEFFICIENT as u64;
     let section = key.file.section(4)?;
     let place = || key.file.place("section 4");
@@ -103,7 +117,7 @@ fn products(key: &KeyFile, witness: &Witness) -> Result<[Vec<Fr>; 2]> {
     if section.size != 4 + u64::from(le32(&head)) * COEFFICIENT as u64 {
         return malformed(place(), "the section's size does not match its count");
     }
-    let mut out = [0, 1].map(|_| vec![Fr::zero(); key.header.domain]);
+    let mut out = [0, 1].map(|_| Zeroizing::new(vec![Fr::zero(); key.header.domain]));
     let mut raw = Vec::new();
     let mut at = 4;
     while at < section.size {

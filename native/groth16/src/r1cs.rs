@@ -27,6 +27,11 @@ impl Matrix {
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         &self.entries[start..self.ends[i]]
     }
+    #[cfg(test)]
+    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = (u32, u32)>) {
+        self.entries.extend(row);
+        self.ends.push(self.entries.len());
+    }
     pub fn len(&self) -> usize {
         self.entries.len()
     }

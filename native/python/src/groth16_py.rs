@@ -8,6 +8,7 @@ use ragaudit_groth16::prove::prove;
 use ragaudit_groth16::r1cs::{R1cs, Witness};
 use ragaudit_groth16::transcript::{Beacon, Parameters};
 use ragaudit_groth16::verify::{decode_inputs, decode_proof, key_json, VerifyingKey};
+use ragaudit_groth16::widths::Widths;
 use ragaudit_groth16::zkey::KeyFile;
 use ragaudit_groth16::{ptau, zkey, Error, Result};
 
@@ -192,14 +193,19 @@ fn r1cs_unsatisfied(
     })
 }
 
-/// Prove: A.x A.y | B.x1 B.x0 B.y1 B.y0 | C.x C.y, 32 bytes big-endian each.
+/// Prove: A.x A.y | B.x1 B.x0 B.y1 B.y0 | C.x C.y, 32 bytes big-endian each. The constraints say how long values can be.
 #[pyfunction]
+#[pyo3(signature = (zkey_path, witness, r1cs_path = None))]
 fn groth16_prove<'py>(
     py: Python<'py>,
     zkey_path: PathBuf,
     witness: &[u8],
+    r1cs_path: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let proof = guard(py, || prove(&zkey_path, &Witness::parse(witness)?))?;
+    let proof = guard(py, || {
+        let widths = r1cs_path.map(|path| Widths::read(&path)).transpose()?;
+        prove(&zkey_path, &Witness::parse(witness)?, widths.as_deref())
+    })?;
     Ok(PyBytes::new(py, &proof.to_bytes()))
 }
 

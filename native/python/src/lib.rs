@@ -9,6 +9,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use ragaudit_core::threads;
+use ragaudit_wiping::{Stacks, Wiping};
 
 mod batch_py;
 mod core_py;
@@ -19,6 +20,10 @@ mod ledger_py;
 mod listing_py;
 mod scan_py;
 mod together_py;
+
+/// What is computed here is computed on secrets: nothing of it stays in memory that was given back.
+#[global_allocator]
+static MEMORY: Wiping = Wiping;
 
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -40,7 +45,12 @@ where
     T: Send,
     E: Error + Send + 'static,
 {
-    let run = || threads::run(|| catch_unwind(AssertUnwindSafe(work)));
+    let run = || {
+        threads::run(|| {
+            let _stacks = Stacks;
+            catch_unwind(AssertUnwindSafe(work))
+        })
+    };
     match py.detach(run) {
         Ok(outcome) => settle(outcome),
         Err(e) => Err(PyRuntimeError::new_err(e.to_string())),

@@ -179,9 +179,10 @@ def prove(
             found=f"vk {keys.vk_digest}",
             hint="copy the circuit's cache folder here from the machine that published the key",
         )
-    witness = compute_witness(compile_circuit(instance), inputs)
+    circuit = compile_circuit(instance)
+    witness = compute_witness(circuit, inputs)
     try:
-        proof = _native.groth16_prove(str(keys.zkey), witness)
+        proof = _native.groth16_prove(str(keys.zkey), witness, circuit.r1cs)
     except (ValueError, OSError) as exc:
         raise SetupError("the prover failed", field=str(keys.zkey), found=str(exc)) from exc
     # The proving key has a verification key of its own, which may differ from the one that verifiers are given.
@@ -324,12 +325,15 @@ def _refused(
         except ValueError as exc:
             raise EncodingError("the verifier refuses the key", field=engine, found=str(exc)) from exc
     check = _engine(engine)
+    from rag_audit.proofs.groth16.pyecc import check_key  # which every other engine's parser is
+
+    check_key(key.snarkjs)
     bad: list[tuple[int, str | None]] = []
     for i, (proof, values) in enumerate(zip(proofs, inputs, strict=True)):
         try:
             if not check(key.snarkjs, proof, values):
                 bad.append((i, None))
-        except ValueError as exc:
+        except EncodingError as exc:
             bad.append((i, str(exc)))
     return bad
 

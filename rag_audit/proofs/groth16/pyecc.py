@@ -96,6 +96,14 @@ def parse(vk_json: str, proof: bytes, inputs: bytes) -> Parsed:
     return Parsed(key, *_proof(proof), values)
 
 
+def check_key(vk_json: str) -> None:
+    """Refuse a key that no proof can be verified with.
+
+    :raises EncodingError: as `parse`, for the key alone
+    """
+    _key(vk_json)
+
+
 @lru_cache(maxsize=64)
 def _key(vk_json: str) -> Key:
     """A key by its text, whose checks take a third of a verification; a window has a few keys and many proofs."""

@@ -1,0 +1,236 @@
+use super::*;
+use ark_bn254::{g1, g2};
+use ark_ec::{AffineRepr, ScalarMul};
+use ark_ff::UniformRand;
+use ark_std::rand::rngs::StdRng;
+use ark_std::rand::{Rng, SeedableRng};
+use ragaudit_core::count;
+use ragaudit_core::timing::{alone, leak, STEADY, UNSTEADY};
+
+use crate::field::from_plain;
+
+/// Multiples of a random point, as bases of a key are: among them equal, opposite and neutral ones if asked.
+fn bases<P: Group>(count: usize, odd_ones: bool) -> Vec<Point<P::BaseField>> {
+    let mut rng = StdRng::seed_from_u64(5);
+    let factors: Vec<Fr> = (0..count).map(|_| Fr::rand(&mut rng)).collect();
+    let point = Projective::<P>::rand(&mut rng);
+    let mut all = point.batch_mul(&factors);
+    for i in (0..count).filter(|_| odd_ones) {
+        match i % 7 {
+            3 => all[i] = all[i - 1],
+            4 => all[i] = -all[i - 1],
+            5 => all[i] = Affine::zero(),
+            _ => {}
+        }
+    }
+    all.iter().map(to_plain).collect()
+}
+
+/// Lengths as circuits have them: mostly bits, some numbers, and what hashes make.
+fn widths(count: usize) -> Widths {
+    let of = |i: usize| match i % 16 {
+        0..8 => 1,
+        8 => 5,
+        9 => 16,
+        10 => 41,
+        11 => 130,
+        _ => WHOLE,
+    };
+    Widths((0..count).map(of).collect())
+}
+
+/// Scalars within their widths: zeros, ones, the largest magnitudes, their negatives, such of which most are zero, random ones.
+fn scalars(widths: &Widths, class: usize, rng: &mut StdRng) -> Vec<BigInt<4>> {
+    let two = |bits: u8| Fr::from(2u8).pow([u64::from(bits)]);
+    let half = Fr::from_bigint(Fr::MODULUS_MINUS_ONE_DIV_TWO).expect("below r");
+    let of = |bits: &u8| {
+        let most = if *bits == WHOLE {
+            half
+        } else {
+            two(*bits) - Fr::ONE
+        };
+        let value = match class {
+            0 => Fr::ZERO,
+            1 => Fr::ONE,
+            2 => most,
+            3 => -most,
+            4 if rng.gen_range(0..20) > 0 => Fr::ZERO,
+            _ => {
+                let mut words = Fr::rand(rng).into_bigint().0;
+                for (i, word) in words.iter_mut().enumerate() {
+                    let own = usize::from(*bits).saturating_sub(64 * i);
+                    *word &= if own < 64 { (1 << own) - 1 } else { u64::MAX };
+                }
+                let value = Fr::from_bigint(BigInt(words)).unwrap_or(half);
+                if rng.gen() {
+                    value
+                } else {
+                    -value
+                }
+            }
+        };
+        value.into_bigint()
+    };
+    widths.0.iter().map(of).collect()
+}
+
+fn rng() -> StdRng {
+    StdRng::seed_from_u64(9)
+}
+
+fn agrees<P: Group>(count: usize, skip: usize) {
+    let widths = widths(count);
+    let bases = bases::<P>(count - skip, true);
+    for class in 0..6 {
+        let scalars = scalars(&widths, class, &mut rng());
+        let terms = bases.iter().zip(&scalars[skip..]);
+        let expected: Projective<P> = terms
+            .map(|(p, k)| from_plain::<P>(p) * Fr::from_bigint(*k).expect("below r"))
+            .sum();
+        let digits = Digits::new(&scalars, &widths).expect("within their widths");
+        assert_eq!(
+            msm_plain::<P>(&bases, &digits, skip),
+            expected,
+            "{count} {class}"
+        );
+        // As where buckets are longer than a block.
+        let pieces = sum_in_blocks::<P>(&bases, &digits, skip, 16);
+        assert_eq!(pieces, expected, "{count} {class}");
+        let whole = Digits::new(&scalars, &Widths::whole(count)).expect("scalars");
+        assert_eq!(
+            msm_plain::<P>(&bases, &whole, skip),
+            expected,
+            "{count} {class}"
+        );
+    }
+}
+
+#[test]
+fn sums_are_those_of_the_scalars() {
+    agrees::<g1::Config>(1, 0);
+    agrees::<g1::Config>(40, 3);
+    agrees::<g1::Config>(700, 11);
+    agrees::<g2::Config>(60, 2);
+}
+
+/// Every way to cut, so that no digit's place or carry depends on the one that is cheapest here.
+#[test]
+fn digits_make_the_scalar() {
+    for bits in [1u8, 2, 5, 12, 63, 64, 65, 128, 252, WHOLE] {
+        let widths = Widths(vec![bits; 12]);
+        for width in 3..=WIDEST {
+            for class in [2, 3, 4, 5] {
+                for scalar in scalars(&widths, class, &mut rng()) {
+                    let count = digits_of(bits, width);
+                    let x = plus(&split(&scalar), &raise(count, width));
+                    let mut sum = Fr::zero();
+                    for w in 0..count {
+                        let digit = digit(&x, w * width, width, w + 1 == count);
+                        assert!(digit.unsigned_abs() <= 1 << (width - 1));
+                        sum += Fr::from(i64::from(digit)) * Fr::from(2u8).pow([(w * width) as u64]);
+                    }
+                    assert_eq!(sum.into_bigint(), scalar, "{bits} bits by {width}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_longer_scalar_is_refused() {
+    let widths = Widths(vec![WHOLE, 1, 12, 64, 200]);
+    let two = |k: u64| Fr::from(2u8).pow([k]);
+    let most = [
+        -Fr::ONE,
+        -Fr::ONE,
+        two(12) - Fr::ONE,
+        -(two(64) - Fr::ONE),
+        two(200) - Fr::ONE,
+    ];
+    let digits = |scalars: &[Fr; 5]| Digits::new(&scalars.map(|x| x.into_bigint()), &widths);
+    assert!(digits(&most).is_some());
+    for (i, bits) in [(1, 1), (2, 12), (3, 64), (4, 200)] {
+        for longer in [two(bits), -two(bits), two(251)] {
+            let mut scalars = most;
+            scalars[i] = longer;
+            assert!(digits(&scalars).is_none(), "{i}");
+        }
+    }
+}
+
+/// Additions of a sum over scalars of these widths, on one thread.
+fn work<P: Group>(bases: &[Point<P::BaseField>], widths: &Widths, class: usize) -> [usize; 2] {
+    let scalars = scalars(widths, class, &mut rng());
+    alone(|| {
+        let digits = Digits::new(&scalars, widths).expect("within their widths");
+        count::take();
+        let _ = msm_plain::<P>(bases, &digits, 7);
+        let [additions, _, special, _] = count::take();
+        [additions, special]
+    })
+}
+
+#[test]
+fn work_does_not_depend_on_scalars() {
+    let widths = widths(600);
+    fn same<P: Group>(widths: &Widths, bases: &[Point<P::BaseField>]) -> usize {
+        let counts: Vec<_> = (0..6)
+            .map(|class| work::<P>(bases, widths, class))
+            .collect();
+        assert!(counts.iter().all(|c| *c == counts[0]), "{counts:?}");
+        // The buckets' first points are doubled, which is public.
+        assert!(counts[0][1] < 16, "{counts:?}");
+        counts[0][0]
+    }
+    let mut of_g1 = bases::<g1::Config>(593, false);
+    let all = same::<g1::Config>(&widths, &of_g1);
+    // A key's neutral points are left out, whatever is to be multiplied with them.
+    of_g1[20..40].fill(Point::default());
+    assert!(same::<g1::Config>(&widths, &of_g1) < all);
+    same::<g2::Config>(&widths, &bases::<g2::Config>(593, false));
+}
+
+/// Measurements of each class.
+const SAMPLES: usize = 80;
+/// Scalars of a sum: enough that inversions, of which there are more where additions group less evenly, do not matter.
+const SCALARS: usize = 20_000;
+
+/// Sums with random values and with such of which most are zero: all, or those that are shorter than the field's, since hashes
+/// make the others, and these look random in every witness. The sums of public scalars have to be found.
+#[test]
+#[ignore = "a minute, and about time"]
+fn time_depends_little_on_scalars() {
+    let widths = widths(SCALARS);
+    let bases = bases::<g1::Config>(SCALARS, false);
+    let hidden = |scalars: &Vec<BigInt<4>>| {
+        let digits = Digits::new(scalars, &widths).expect("within their widths");
+        msm_plain::<g1::Config>(&bases, &digits, 0)
+    };
+    let public = |scalars: &Vec<BigInt<4>>| {
+        let digits = crate::msm::Digits::new(scalars);
+        crate::msm::msm_plain::<g1::Config>(&bases, &digits, 0)
+    };
+    let all = |random: bool, rng: &mut StdRng| scalars(&widths, if random { 5 } else { 4 }, rng);
+    let short = |random: bool, rng: &mut StdRng| {
+        let mut values = scalars(&widths, 5, rng);
+        let others = all(random, rng);
+        for ((value, other), bits) in values.iter_mut().zip(others).zip(&widths.0) {
+            if *bits < WHOLE {
+                *value = other;
+            }
+        }
+        values
+    };
+    let of_short = [leak(SAMPLES, short, hidden), leak(SAMPLES, short, public)];
+    let of_all = [leak(SAMPLES, all, hidden), leak(SAMPLES, all, public)];
+    println!(
+        "|t| and difference of means, hidden and public: short {of_short:.4?}, all {of_all:.4?}"
+    );
+    for [hidden, public] in [of_short, of_all] {
+        assert!(
+            hidden[0] < STEADY && hidden[0] < public[0],
+            "{hidden:?} {public:?}"
+        );
+    }
+    assert!(of_all[1][0] > UNSTEADY, "{of_all:?}");
+}

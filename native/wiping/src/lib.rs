@@ -1,0 +1,130 @@
+//! Memory that is overwritten before it is given back: secrets leave nothing in what others allocate after them.
+//!
+//! Not every value that a proof is made of can be wiped by its owner: vectors grow and leave what they held behind,
+//! libraries clone, threads hand each other boxes. So whoever makes proofs allocates through [`Wiping`].
+use std::alloc::{GlobalAlloc, Layout, System};
+
+/// Has the stacks of the thread pool that it is dropped on overwritten, after a panic too. Nobody waits for it: a thread that
+/// works for others does it when it is free.
+pub struct Stacks;
+
+impl Drop for Stacks {
+    fn drop(&mut self) {
+        rayon::spawn_broadcast(|_| wipe_stack());
+    }
+}
+
+/// How much of a thread's stack is overwritten, of the 2 MiB that it has: more than any computation here uses.
+const STACK: usize = 1 << 18;
+
+#[inline(never)]
+fn wipe_stack() {
+    let mut area = [0u8; STACK];
+    std::hint::black_box(&mut area);
+}
+
+/// The system's allocator; what is given back holds zeros.
+pub struct Wiping;
+
+// SAFETY: every request goes to the system's allocator with the layout that it came with; blocks are the caller's until
+// they are given back.
+unsafe impl GlobalAlloc for Wiping {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        System.alloc(layout)
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        System.alloc_zeroed(layout)
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        wipe(block, layout.size());
+        System.dealloc(block, layout);
+    }
+
+    /// Never in place by the system, which might leave a copy behind.
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let moved = System.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+        if !moved.is_null() {
+            std::ptr::copy_nonoverlapping(block, moved, size.min(layout.size()));
+            self.dealloc(block, layout);
+        }
+        moved
+    }
+}
+
+/// Zeros that no optimisation leaves out: afterwards nothing is known of the block.
+#[inline(never)]
+unsafe fn wipe(block: *mut u8, size: usize) {
+    let (before, pages) = dropped(block, size);
+    std::ptr::write_bytes(block, 0, before);
+    std::ptr::write_bytes(block.add(before + pages), 0, size - before - pages);
+    std::hint::black_box(block);
+}
+
+/// Where in a large block the whole pages are that the kernel has taken back: the bytes before them, and theirs. They read as
+/// zeros from now on, and are seldom read again, since the C library returns large blocks to the kernel anyway.
+#[cfg(target_os = "linux")]
+unsafe fn dropped(block: *mut u8, size: usize) -> (usize, usize) {
+    const LARGE: usize = 1 << 25;
+    /// No kernel's pages are larger.
+    const PAGE: usize = 1 << 16;
+    if size < LARGE {
+        return (0, 0);
+    }
+    let before = block.align_offset(PAGE);
+    let pages = (size - before) / PAGE * PAGE;
+    match libc::madvise(block.add(before).cast(), pages, libc::MADV_DONTNEED) {
+        0 => (before, pages),
+        _ => (0, 0),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+unsafe fn dropped(_: *mut u8, _: usize) -> (usize, usize) {
+    (0, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks below and above the size from which pages are dropped, at and beside their borders.
+    #[test]
+    fn blocks_are_overwritten() {
+        for size in [
+            0usize,
+            1,
+            4095,
+            1 << 20,
+            (1 << 25) - 1,
+            1 << 25,
+            (1 << 25) + 70_001,
+        ] {
+            let mut block = vec![0xa5u8; size + 2];
+            // SAFETY: the bytes but the first and the last, which are the vector's.
+            unsafe { wipe(block.as_mut_ptr().add(1), size) };
+            assert!(block[1..=size].iter().all(|b| *b == 0), "{size}");
+            assert_eq!((block[0], block[size + 1]), (0xa5, 0xa5));
+        }
+    }
+
+    #[test]
+    fn grown_blocks_keep_what_they_held() {
+        let layout = Layout::from_size_align(100, 64).unwrap();
+        // SAFETY: the block is used within its sizes, and given back once.
+        unsafe {
+            let block = Wiping.alloc(layout);
+            block.write_bytes(7, 100);
+            let grown = Wiping.realloc(block, layout, 5000);
+            assert!(grown.addr().is_multiple_of(64));
+            assert!(std::slice::from_raw_parts(grown, 100)
+                .iter()
+                .all(|b| *b == 7));
+            let layout = Layout::from_size_align(5000, 64).unwrap();
+            let less = Wiping.realloc(grown, layout, 10);
+            assert!(std::slice::from_raw_parts(less, 10).iter().all(|b| *b == 7));
+            Wiping.dealloc(less, Layout::from_size_align(10, 64).unwrap());
+        }
+    }
+}
