@@ -56,11 +56,16 @@ def store_settings(directory: Path, key: Path, model: Path | None) -> Path:
     return directory
 
 
-def resume(directory: Path, *, low_memory: bool = False) -> Window:
-    """Resume the window in a folder with the key that it was opened with."""
+def resume(directory: Path, *, low_memory: bool = False, noise_mib: int | None = None) -> Window:
+    """Resume the window in a folder with the key that it was opened with.
+
+    :param noise_mib: MiB that noise drawn ahead may take, if it is given
+    """
     settings = settings_of(directory)
     with patiently("reading the window back"):
         key = signing_key(Path(settings.key))
         window = Window.resume(directory, key=key, model=settings.model_folder)
     window.low_memory = low_memory
+    if noise_mib is not None:
+        window.noise_pool.max_bytes = noise_mib << 20
     return window

@@ -25,6 +25,7 @@ from rag_audit.cli.settings import resume, settings_of
 from rag_audit.commit.stored import forget
 from rag_audit.encoding.canonical import read_text
 from rag_audit.formats.layout import Layout
+from rag_audit.index.noise_pool import READY_BYTES
 from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.parties.provider.enrolments import EnrolmentBook, Intake
 from rag_audit.parties.provider.service import (
@@ -81,6 +82,14 @@ low_memory_option = click.option(
 )
 @low_memory_option
 @click.option(
+    "--noise-memory",
+    "noise_mib",
+    type=click.IntRange(1, 1 << 20),
+    default=READY_BYTES >> 20,
+    show_default=True,
+    help="MiB that noise drawn ahead may take, with 4 bytes a position for each slot; at most 256 slots",
+)
+@click.option(
     "--enrolments", type=PATH, help="with --http: keep accounts' requests for a roster line in this book"
 )
 @click.option(
@@ -97,6 +106,7 @@ def serve(
     ahead: int,
     period: float | None,
     low_memory: bool,
+    noise_mib: int = READY_BYTES >> 20,
     http: str | None = None,
     enrolments: Path | None = None,
     coming: tuple[str, ...] = (),
@@ -111,7 +121,7 @@ def serve(
     try:
         with (
             stopped_by_signal(),
-            resume(directory, low_memory=low_memory) as window,
+            resume(directory, low_memory=low_memory, noise_mib=noise_mib) as window,
             certifying(window, ahead, say),
         ):
             window.release.period_s = period

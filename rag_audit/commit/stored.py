@@ -258,15 +258,15 @@ def draw_seed(directory: Path, window_secrets: WindowSecrets) -> WindowSecrets:
 
 
 def store_texts(directory: Path, tenants: Mapping[str, CommittedTenant]) -> None:
-    """Store the tenants' texts by position beside their indices."""
+    """Store the tenants' texts by position beside their indices. An earlier attempt may have stored other tenants'."""
     with DocumentStore(Layout(directory).documents) as documents:
+        documents.keep(tenants)
         for name, tenant in tenants.items():
             documents.replace(name, tenant.documents_at)
 
 
 def store_commitment(directory: Path, commitment: Commitment, witnesses: Sequence[VerifierKey]) -> None:
-    """Store the rest of a commitment beside its indices: the texts, and the documents behind the opening."""
-    store_texts(directory, commitment.tenants)
+    """Store the rest of a commitment beside its indices and texts: the documents behind the opening."""
     write_stored(
         directory,
         StoredCommitment(

@@ -282,14 +282,18 @@ def read_receipts(value: Json, path: Path) -> Iterator[tuple[str, Json] | RagAud
 # -- writing -------------------------------------------------------------------------------------------------
 
 
-def write_entries(entries: Iterable[Json], folder: Path, opening: str) -> EntryTiles:
+def write_entries(
+    entries: Iterable[Json], folder: Path, opening: str, *, number: int = 0, tile_bytes: int | None = None
+) -> EntryTiles:
     """Write the tiles of a ledger's entries, as far as they are not there.
 
+    :param number: how many tiles come before, with the entries before these
+    :param tile_bytes: in place of `TILE_BYTES`, if it is given
     :raises StoreError: a tile cannot be written
     :raises SizeError: a single entry is larger than a tile may be
     """
     made = [EntryTile(sha256=digest, count=count)
-            for digest, count in _written("entries", entries, folder, opening)]  # fmt: skip
+            for digest, count in _written("entries", entries, folder, opening, number, tile_bytes)]  # fmt: skip
     return EntryTiles(tiles=made)
 
 
@@ -320,13 +324,20 @@ def write_receipts(receipts: Iterable[tuple[str, Json]], folder: Path, opening: 
     return path
 
 
-def _written(part: PartName, values: Iterable[Json], folder: Path, opening: str) -> Iterator[tuple[str, int]]:
+def _written(
+    part: PartName,
+    values: Iterable[Json],
+    folder: Path,
+    opening: str,
+    number: int = 0,
+    tile_bytes: int | None = None,
+) -> Iterator[tuple[str, int]]:
     """Write tiles, and yield the digest of each and how many values it has."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as exc:
         raise StoreError("cannot be written", field=str(folder), found=exc.strerror or str(exc)) from exc
-    number = size = 0
+    size = 0
     waiting: list[Json] = []
 
     def finished() -> tuple[str, int]:
@@ -344,7 +355,7 @@ def _written(part: PartName, values: Iterable[Json], folder: Path, opening: str)
     for value in values:
         waiting.append(value)
         size += len(jcs(value))
-        if size >= TILE_BYTES:
+        if size >= (tile_bytes or TILE_BYTES):
             yield finished()
             number, size, waiting = number + 1, 0, []
     if waiting:

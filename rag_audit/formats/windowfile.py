@@ -144,12 +144,13 @@ class WindowFile(Model):
         }
         return value
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, tiles: TiledParts | None = None) -> None:
         """Write the file atomically, so that a reader sees either the old file or the new one.
 
+        :param tiles: entries and proofs, if they are in tiles already; the file's own are then empty
         :raises SizeError: `load` would refuse what is to be written; no file names what is written by then
         """
-        small = self._small()
+        small = tiles is None and self._small()
         value = (self if small else self.model_copy(update={"entries": [], "proofs": {}})).dump()
         value["mediaType"] = MEDIA_TYPE if small else TILED_MEDIA_TYPE
         large = {key: data for key, part in value.items() if isinstance(part, list | dict)
@@ -157,7 +158,7 @@ class WindowFile(Model):
         _limit(sum(map(len, large.values())), MAX_SIBLINGS_BYTES, "bytes", path, hint=_TOO_LARGE)
         _limit(sum(map(count_values, large.values())), MAX_VALUES, "JSON values", path, hint=_TOO_LARGE)
         if not small:
-            value |= self._tiles(path.parent / FOLDER).dump()
+            value |= (tiles or self._tiles(path.parent / FOLDER)).dump()
         for key, data in large.items():
             name = f"{sha256(data).hex()}.json"
             replace_file(path.parent / name, data)

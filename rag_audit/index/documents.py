@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -73,6 +73,11 @@ class DocumentStore:
                 )
         except (sqlite3.Error, UnicodeEncodeError) as exc:
             raise self._error("the documents cannot be stored", exc) from exc
+
+    def keep(self, tenants: Collection[str]) -> None:
+        """Delete the documents of all tenants but these."""
+        for tenant in set(self.tenants()) - set(tenants):
+            self.replace(tenant, {})
 
     def passages(self, tenant: str) -> dict[int, Passage]:
         """All documents of a tenant by position."""

@@ -20,6 +20,10 @@ Drawn: TypeAlias = Int32Array | Int8Array
 """What is drawn for a slot: its noise, or the coins of a listing tenant."""
 
 
+READY_BYTES = 1 << 30
+"""The most bytes of all drawn slots together, unless a provider sets another number: 256 slots at 10^6 positions."""
+
+
 @dataclass
 class NoiseCounts:
     """Counts of how the requested slots were served."""
@@ -41,11 +45,18 @@ class NoisePool:
     :param draw: the function that gives a slot's noise, a pure function of the slot
     :param depth: slots kept ready for each account
     :param limit: n of the policy, beyond which no slot exists
-    :param max_ready: the most drawn slots that are held, oldest dropped first; each takes 4 bytes a position
+    :param max_ready: the most drawn slots that are held, oldest dropped first
+    :param max_bytes: the most bytes that they take together (`max_bytes`)
     """
 
     def __init__(
-        self, draw: Callable[[SlotKey], Drawn], *, depth: int = 2, limit: int, max_ready: int = 256
+        self,
+        draw: Callable[[SlotKey], Drawn],
+        *,
+        depth: int = 2,
+        limit: int,
+        max_ready: int = 256,
+        max_bytes: int = READY_BYTES,
     ) -> None:
         if depth < 1 or max_ready < depth:
             raise ValueError("the depth must be at least 1 and at most max_ready")
@@ -53,6 +64,8 @@ class NoisePool:
         self._depth = depth
         self._limit = limit
         self._max_ready = max_ready
+        self._max_bytes = max_bytes
+        self._bytes = self._largest = 0
         self._changed = threading.Condition()
         self._planned: OrderedDict[SlotKey, None] = OrderedDict()
         self._ready: OrderedDict[SlotKey, Drawn] = OrderedDict()
@@ -80,7 +93,7 @@ class NoisePool:
             late = slot in self._planned or slot == self._drawing
             self._planned.pop(slot, None)
             self._changed.wait_for(lambda: self._drawing != slot)
-            noise = self._ready.pop(slot, None)
+            noise = self._taken(slot)
             if late:
                 self.counts.behind += 1
             elif noise is None:
@@ -94,6 +107,23 @@ class NoisePool:
             log.warning("noise falls behind: %d slots were requested before they were drawn", behind)
         return self._draw(slot) if noise is None else noise
 
+    @property
+    def max_bytes(self) -> int:
+        """The most bytes that drawn slots take together, oldest dropped first: noise takes 4 a position, coins one. A
+        single slot is held whatever its size. It may be set at any time."""
+        return self._max_bytes
+
+    @max_bytes.setter
+    def max_bytes(self, value: int) -> None:
+        with self._changed:
+            self._max_bytes = value
+            self._shrink()
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes that drawn slots take at the moment."""
+        return self._bytes
+
     def follow(self, slot: SlotKey) -> None:
         """Plan the draws of the account's slots after this one."""
         with self._changed:
@@ -105,6 +135,7 @@ class NoisePool:
             self._closed = True
             self._planned.clear()
             self._ready.clear()
+            self._bytes = 0
             self._changed.notify_all()
         self._thread.join()
 
@@ -122,7 +153,7 @@ class NoisePool:
             known = later in self._planned or later in self._ready or later == self._drawing
             if later.i <= self._limit and not known and not self._closed:
                 self._planned[later] = None
-        while len(self._planned) > self._max_ready:
+        while len(self._planned) > self._most():
             self._planned.popitem(last=False)
         self._changed.notify_all()
 
@@ -143,6 +174,22 @@ class NoisePool:
                 self._drawing = None
                 if noise is not None and not self._closed:
                     self._ready[slot] = noise
-                    if len(self._ready) > self._max_ready:
-                        self._ready.popitem(last=False)
+                    self._bytes += noise.nbytes
+                    self._largest = max(self._largest, noise.nbytes)
+                    self._shrink()
                 self._changed.notify_all()
+
+    def _taken(self, slot: SlotKey) -> Drawn | None:
+        noise = self._ready.pop(slot, None)
+        if noise is not None:
+            self._bytes -= noise.nbytes
+        return noise
+
+    def _most(self) -> int:
+        """How many slots can be held: to draw more would cost the others, and the time."""
+        fitting = self._max_bytes // self._largest if self._largest else self._max_ready
+        return max(1, min(self._max_ready, fitting))
+
+    def _shrink(self) -> None:
+        while len(self._ready) > self._max_ready or (len(self._ready) > 1 and self._bytes > self._max_bytes):
+            self._taken(next(iter(self._ready)))

@@ -121,6 +121,37 @@ def test_memory_is_bounded_and_evicted_slots_are_drawn_again() -> None:
         assert pool.counts.cold >= 8
 
 
+def test_memory_is_bounded_in_bytes_however_large_a_slot_is() -> None:
+    sampler = Sampler()
+    each = spelled(slot(1)).nbytes
+    with NoisePool(sampler, depth=1, limit=10, max_bytes=4 * each) as pool:
+        accounts = [f"{n:03}" for n in range(12)]
+        for account in accounts:
+            pool.prepare(slot(1, account))
+            sampler.wait_for(slot(1, account))
+        pool.prepare(slot(1, "last"))
+        sampler.wait_for(slot(1, "last"))  # what was drawn before it is held, or was dropped for it
+        assert 0 < pool.held_bytes <= 4 * each
+        pool.max_bytes = each - 1
+        assert pool.held_bytes in (0, each)
+        for account in accounts:
+            assert pool.get(slot(1, account), follow=False).tolist() == spelled(slot(1, account)).tolist()
+        assert pool.counts.cold >= 8
+
+
+def test_no_more_slots_are_planned_than_can_be_held() -> None:
+    sampler = Sampler()
+    each = spelled(slot(1)).nbytes
+    with NoisePool(sampler, depth=1, limit=10, max_bytes=2 * each) as pool:
+        pool.prepare(slot(1))
+        sampler.wait_for(slot(1))
+        sampler.gate.clear()
+        for account in [f"{n:03}" for n in range(12)]:
+            pool.prepare(slot(1, account))
+        assert len(pool._planned) <= 2
+        sampler.gate.set()
+
+
 def test_error_while_drawing_ahead_reaches_the_caller_of_get(caplog: pytest.LogCaptureFixture) -> None:
     attempts = []
 

@@ -58,7 +58,7 @@ def test_a_window_is_served_proved_and_verified_though_vectors_cannot_be_made_ag
             return json.loads(window.handle(json.loads(request.canonical())).canonical())
 
         before = len(server.seen)
-        answer = asker.ask(publication, question, service.key.verifier, send, embedder=known)
+        asker.ask(publication, question, service.key.verifier, send, embedder=known)
         assert len(server.seen) == before + 1, "the account itself asks no endpoint"
         once = window.context.state.records[0]
 
@@ -74,7 +74,6 @@ def test_a_window_is_served_proved_and_verified_though_vectors_cannot_be_made_ag
         before = len(server.seen)
         window = Window.resume(window.directory, key=service.key, model=place, clock=service.clock)
         assert window.context.state.records[0] == once
-        assert answer.documents
         service.finish(window)
         window.prove()
         window.shut()

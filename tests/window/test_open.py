@@ -16,7 +16,9 @@ import pytest
 
 from rag_audit.commit.commitment import WindowSecrets
 from rag_audit.errors import PolicyError, StoreError, WindowStateError
+from rag_audit.formats.passage import passage
 from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.documents import DocumentStore
 from rag_audit.parties.provider.window import Window
 from rag_audit.proofs.scan.store import RUN
 from rag_audit.verify.verifier import verify_window
@@ -189,6 +191,33 @@ def test_a_window_is_dated_once_it_is_prepared(service: Service) -> None:
         assert window.opening.c_policy == window.policy.digest()
         service.cosign_opening(window)
         assert window.status == "active"
+
+
+def test_a_window_is_dated_once_its_texts_are_stored(service: Service) -> None:
+    """Storing a million texts takes longer than witnesses may have to cosign the opening."""
+    clock, path = service.clock, service.root / "window" / "documents.sqlite"
+    stored: dict[int, list[str]] = {}
+
+    def looking() -> int:
+        clock.advance(1)
+        if path.exists():
+            with DocumentStore(path) as documents:
+                stored[clock()] = sorted(documents.tenants())
+        return clock()
+
+    service.clock = looking  # type: ignore[assignment]
+    with service.commit(opens_in=30_000) as window:
+        assert stored[window.opening.opens_at - 30_000] == sorted(TEXTS)
+
+
+def test_texts_of_an_attempt_that_was_given_up_do_not_stay(service: Service) -> None:
+    with pytest.raises(PolicyError, match="committed before it opens"):
+        service.commit(progress=hours_a_step(service))
+    path = service.root / "window" / "documents.sqlite"
+    with DocumentStore(path) as documents:
+        documents.replace("another", {0: passage("A text of a tenant that the policy no longer has.")})
+    with service.commit(opens_in=30_000), DocumentStore(path) as documents:
+        assert sorted(documents.tenants()) == sorted(TEXTS)
 
 
 def test_a_window_that_took_longer_than_its_date_is_not_opened_and_goes_on_with_another(

@@ -13,6 +13,7 @@ from rag_audit.commit.stored import (
     draw_seed,
     load_commitment,
     store_commitment,
+    store_texts,
     unfinished,
 )
 from rag_audit.errors import PolicyError, StoreError, WindowStateError
@@ -91,6 +92,8 @@ def begin(
             "the folder already holds a window", field=str(folder), hint="use Window.resume"
         )
     window_secrets, tenants = commit_tenants(folder, policy, manifest, documents, embedder, progress)
+    store_texts(folder, tenants)
+    # All that takes long is done by now, so that a date counted from here leaves the witnesses their time.
     if opens_in is not None:
         policy = policy.moved(clock() + opens_in)
         check_policy(policy, embedder.dimension)

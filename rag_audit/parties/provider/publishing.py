@@ -21,6 +21,7 @@ from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
 from rag_audit.ledger.checkpoint import Checkpoint, SignedCheckpoint, open_checkpoint
 from rag_audit.ledger.note import Note, merge_signatures, parse_note
 from rag_audit.parties.provider.context import Context
+from rag_audit.parties.provider.growing import GrowingFile
 from rag_audit.proofs.coalition import coalition_system
 
 MAX_PROOF_BYTES = 1 << 20
@@ -89,6 +90,7 @@ class Publisher:
         self._context = context
         self._public = context.layout.public
         self._writing = threading.RLock()
+        self._growing = GrowingFile(self._public.window)
 
     # -- checkpoints -----------------------------------------------------------------------------------------
 
@@ -182,11 +184,17 @@ class Publisher:
                 replace_file(self._public.opening, self._publication().canonical())
 
     def publish_enrolments(self, size: int) -> None:
-        """Publish the checkpoint that ends with an enrolment, and the window file as it stood then: witnesses read its
-        entries to see that the ledger only grew, and what they reveal over. What was appended since is not part of it.
+        """Publish the checkpoint that ends with an enrolment, and the entries as they stood then: witnesses read them
+        to see that the ledger only grew, and what they reveal over. What was appended since is not part of it.
         """
+        state = self._context.state
         with self._writing:  # the checkpoint last: without it, a crash is noticed
-            self._window_file(size).save(self._public.window)
+            if (
+                size > self._growing.size and not state.ended
+            ):  # else a later file is published, or about to be
+                with state.changed:
+                    entries = state.entries[:size]
+                self._growing.save(self._head(size), entries)
             self.publish_checkpoint(size)
 
     def _publication(self) -> Publication:
@@ -207,29 +215,40 @@ class Publisher:
             self._window_file().save(path)
         return path
 
-    def _window_file(self, size: int | None = None) -> WindowFile:
-        context, state = self._context, self._context.state
+    def _window_file(self) -> WindowFile:
+        state = self._context.state
         with state.changed:
-            entries = state.entries[:size]
+            entries = list(state.entries)
         proofs = StoredProofs(entries, self._made)
         certificate = self._coalition_proof(entries[-1] if isinstance(entries[-1], Closing) else None)
-        challenges = sorted(p.read_text() for p in self._public.challenges.glob("*.txt"))
-        final = self._public.checkpoint(len(entries))
-        file = WindowFile(
+        head = self._head(len(entries))
+        return head.model_copy(
+            update={
+                "entries": [e.dump() for e in entries],
+                "verification_keys": self._keys(self._kinds(proofs), certified=certificate is not None),
+                "proofs": proofs,
+                "challenges": sorted(p.read_text() for p in self._public.challenges.glob("*.txt")),
+                "certificate": certificate,
+            }
+        )
+
+    def _head(self, size: int) -> WindowFile:
+        """The window file of the first `size` entries, but for these and for all that is proved."""
+        context, final = self._context, self._public.checkpoint(size)
+        return WindowFile(
             mediaType=MEDIA_TYPE,
-            entries=[e.dump() for e in entries],
+            entries=[],
             opening_checkpoint=self._public.checkpoint(1).read_text(),
-            final_checkpoint=final.read_text() if final.exists() else self.checkpoint(len(entries)),
+            final_checkpoint=final.read_text() if final.exists() else self.checkpoint(size),
             policy=context.policy.dump(),
             embedder=as_json(context.commitment.manifest),
             roster=[r.dump() for r in context.commitment.roster],
             tenants=[t.entry.dump() for t in context.commitment.tenants.values()],
-            verification_keys=self._keys(self._kinds(proofs), certified=certificate is not None),
+            verification_keys={},
             proofs={},
-            challenges=challenges,
-            certificate=certificate,
+            challenges=[],
+            certificate=None,
         )
-        return file.model_copy(update={"proofs": proofs})
 
     def _made(self, entry: QueryRecord | KeptEntry) -> dict[str, Json]:
         """The proofs of an entry that exist, by statement."""

@@ -141,7 +141,8 @@ class Acts:
     def resume(self, place: Place) -> Window:
         """Read a window back."""
         window = Window.resume(place.folder, key=self.key, model=self.config.model, clock=self._clock)
-        window.low_memory = self.config.told.serve.low_memory
+        serve = self.config.told.serve
+        window.low_memory, window.noise_pool.max_bytes = serve.low_memory, serve.noise_mib << 20
         return window
 
     # -- its end ---------------------------------------------------------------------------------------------

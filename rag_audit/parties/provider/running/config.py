@@ -17,6 +17,7 @@ from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
 from rag_audit.index.chunks import MAX_CHUNK, Cutting
 from rag_audit.index.embedders import DEFAULT_EMBEDDER, Embedder, get_embedder
+from rag_audit.index.noise_pool import READY_BYTES
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.place import SQLITE
 from rag_audit.parties.provider.submitting import Remote
@@ -112,12 +113,14 @@ class Serve(Model):
     :param http: host and port, as `serve --http`
     :param ahead: noise certificates made ahead for each account, as `serve --ahead`
     :param low_memory: as `serve --low-memory`
+    :param noise_mib: MiB of noise drawn ahead in each window, as `serve --noise-memory`
     """
 
     socket: Annotated[str, Field(min_length=1)] | None = None
     http: Annotated[str, Field(min_length=1)] | None = None
     ahead: Count = 0
     low_memory: bool = False
+    noise_mib: Annotated[int, Field(ge=1, le=1 << 20)] = READY_BYTES >> 20
 
     @model_validator(mode="after")
     def _somewhere(self) -> Serve:
