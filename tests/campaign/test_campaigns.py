@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import subprocess
 import sys
@@ -165,21 +166,22 @@ def test_a_parser_is_fuzzed_by_coverage(parser: str, tmp_path: Path) -> None:
 
 def test_the_verifiers_checks_are_found() -> None:
     found = checks.all_checks(ROOT / "native")
-    by_file = {str(check.path.relative_to(checks.SOURCES)): check for check in found}
-    assert len(found) >= 80 and {"query.rs", "noise.rs", "lookup.rs", "poseidon.rs", "words.rs"} <= set(
-        by_file
-    )
+    files = {str(check.path.relative_to(checks.SOURCES)) for check in found}
+    assert len(found) >= 150 and {"query.rs", "noise.rs", "lookup.rs", "poseidon.rs", "verifier.rs"} <= files
+    kinds = ("constrain(", "constrain_product(", "claim(", "equations.", "return Err(", "check_", ".ok_or(",
+             ".holds::<", "== G1Projective::ZERO")  # fmt: skip
+    assert [kind for kind in kinds if not any(kind in check.text for check in found)] == []
     for check in found:
         text = (ROOT / "native" / check.path).read_text()
         assert text[check.start : check.end] == check.text
-        assert check.put == "Ok(())" or (
-            check.put == f"if false {{ {check.text} }}" and check.text.endswith(";")
-        )
+        assert check.put.count(checks.OUT) == 1 and check.text in check.put
+    for check, following in itertools.pairwise(found):
+        assert check.path != following.path or check.end <= following.start
 
 
 @pytest.mark.full
 def test_checks_that_are_taken_out_are_missed() -> None:
-    """A sample; `python -m tests.campaign.checks --all` takes hours."""
-    command = [sys.executable, "-m", "tests.campaign.checks", "--checks", "4", "--seed", SEED]
+    """A sample; `python -m tests.campaign.checks --all` takes out each."""
+    command = [sys.executable, "-m", "tests.campaign.checks", "--checks", "12", "--seed", SEED]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "4 checks taken out, 0 of them" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "12 checks taken out, 0 of them" in done.stdout, done.stdout + done.stderr

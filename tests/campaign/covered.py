@@ -1,0 +1,135 @@
+"""The parsers of the core under libFuzzer, which follows the branches that an input takes (`native/fuzz`).
+
+    python -m tests.campaign.covered --seconds 60          every target, so long each
+    python -m tests.campaign.covered --only zkey FILE      one input again
+
+Each target starts from valid files and proofs, and from what earlier runs found to reach further. An input that makes a
+parser panic or overflow, take more than half a gigabyte at once or more than twenty seconds ends the run: it is kept, and
+named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rag_audit import _native
+from rag_audit.proofs.scan.key import VERSION
+from rag_audit.relation.field import to_bytes
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "groth16"))
+from systems import random_system  # noqa: E402, of a folder that is no package
+
+FUZZ = ROOT / "native" / "fuzz"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "rag-audit"
+TARGET = CACHE / "fuzz-target"
+LONGEST = {"proof": 1 << 16, "certificate": 1 << 15, "ptau": 1 << 15}
+"""Bytes of an input; other targets have 16 KB."""
+LIMITS = ("-rss_limit_mb=2048", "-malloc_limit_mb=512", "-timeout=20", "-print_final_stats=1")
+TARGETS = ("proof", "certificate", "index", "zkey", "ptau", "r1cs", "wtns", "groth16")
+
+
+def built() -> Path:
+    """The program, whose crates of our own are instrumented; it needs a compiler of C++ for libFuzzer."""
+    command = ["cargo", "build", "--release", "--locked", "--quiet"]
+    environment = os.environ | {"RUSTC_WRAPPER": str(FUZZ / "covered"), "CARGO_TARGET_DIR": str(TARGET)}
+    subprocess.run(command, cwd=FUZZ, env=environment, check=True)
+    return TARGET / "release" / "parsers"
+
+
+def seeds(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Valid inputs, each with its target."""
+    system = random_system(3)
+    r1cs, ptau, zkey = (folder / name for name in ("c.r1cs", "p.ptau", "k.zkey"))
+    r1cs.write_bytes(system.r1cs())
+    _native.ptau_new(4, ptau)
+    _native.groth16_setup(r1cs, ptau, zkey)
+    proof = _native.groth16_prove(zkey, system.wtns())
+    yield from ((path.suffix[1:], path.read_bytes()) for path in (r1cs, ptau, zkey))
+    yield "wtns", system.wtns()
+    yield "groth16", _native.groth16_verification_key(zkey).encode()
+    yield "groth16", proof + b"".join(map(to_bytes, system.inputs()))
+
+    def published(name: str) -> dict[str, object]:
+        vectors = ROOT / "vectors" / f"v{VERSION}" / "scan" / f"{name}.json"
+        read: dict[str, object] = json.loads(vectors.read_text())
+        return read
+
+    def proof_in(part: object, *path: str) -> bytes:
+        for name in (*path, "proof"):
+            assert isinstance(part, dict)
+            part = part[name]
+        return base64.b64decode(str(part))
+
+    all_proofs, answer = published("proofs"), published("proofs")["answer"]
+    assert isinstance(answer, dict)
+    yield "proof", b"\0" + proof_in(answer, "query_proof")
+    yield "proof", b"\1" + proof_in(all_proofs, "embed")
+    yield "proof", b"\2" + proof_in(published("proofs-listing"), "listing")
+    records, pairs = (proof_in(all_proofs, "coalition", name) for name in ("records", "pairs"))
+    yield "proof", b"\3" + len(records).to_bytes(3, "big") + records + pairs
+    yield "certificate", b"\0" + proof_in(answer, "certificate")
+    yield "certificate", b"\1" + proof_in(published("proofs-coins"), "coins")
+    sizes = b"".join(answer[name].to_bytes(3, "big") for name in ("dimension", "capacity"))
+    yield "index", sizes + base64.b64decode(answer["index"])
+
+
+def run(program: Path, target: str, words: list[str]) -> tuple[int, str]:
+    """libFuzzer's exit code and what it said."""
+    environment = os.environ | {"RAG_AUDIT_FUZZ": target}
+    done = subprocess.run(
+        [program, *words], env=environment, capture_output=True, text=True, errors="replace", check=False
+    )
+    return done.returncode, done.stderr
+
+
+def fuzzed(program: Path, target: str, seconds: int) -> bool:
+    """Run a target, and say what it found: whether nothing."""
+    corpus, found = CACHE / "fuzz" / target, CACHE / "fuzz-found"
+    found.mkdir(parents=True, exist_ok=True)
+    words = [str(corpus), f"-max_total_time={seconds}", f"-max_len={LONGEST.get(target, 1 << 14)}",
+             f"-artifact_prefix={found}/{target}-", *LIMITS]  # fmt: skip
+    code, said = run(program, target, words)
+    stats = {line.split()[0].removeprefix("stat::").rstrip(":"): line.split()[1]
+             for line in said.splitlines() if line.startswith("stat::")}  # fmt: skip
+    inputs = len(list(corpus.iterdir()))
+    print(f"{target}: {stats.get('number_of_executed_units', 'no')} cases, {inputs} kept inputs, "
+          f"{stats.get('peak_rss_mb', '?')} MB: {'nothing found' if code == 0 else 'FOUND'}", flush=True)  # fmt: skip
+    if code:
+        print("\n".join(line for line in said.splitlines() if not line.startswith(("#", "INFO"))), flush=True)
+    return code == 0
+
+
+def main() -> int:
+    """The command. Its exit code is 1 where something was found."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=int, default=60, help="how long each target runs")
+    parser.add_argument("--only", choices=TARGETS, help="one target alone")
+    parser.add_argument("input", nargs="*", help="run these inputs of one target again, and no others")
+    asked = parser.parse_args()
+    program = built()
+    if asked.input:
+        code, said = run(program, asked.only, asked.input)
+        print(said)
+        return code
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (target, data) in enumerate(seeds(Path(folder))):
+            path = CACHE / "fuzz" / target / f"valid-{number}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    targets = [asked.only] if asked.only else TARGETS
+    return 0 if all([fuzzed(program, target, asked.seconds) for target in targets]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
