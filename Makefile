@@ -7,7 +7,7 @@ export RAG_AUDIT_DATA ?= ../shared/data
 # The build's backend is maturin behind a check (packaging/rag_audit_build.py), of which maturin cannot know.
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
-.PHONY: help setup native page demo test test-full bench bench-full experiments wheels release release-key reproduce supply memory sanitised interpreted lint format lock clean
+.PHONY: help setup native page demo test test-full bench bench-full experiments wheels release release-key reproduce supply memory fuzz sanitised interpreted lint format lock clean
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 LOCKS := $(wildcard requirements/*.txt)
@@ -24,7 +24,7 @@ $(VENV)/.stamp: requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 
-NATIVE_SOURCES := $(shell find native -name '*.rs' -o -name 'Cargo.*' | grep -v /target/)
+NATIVE_SOURCES := $(shell find native -name '*.rs' -o -name 'Cargo.*' | grep -v -e /target/ -e ^native/fuzz/)
 
 $(VENV)/.native: $(VENV)/.stamp pyproject.toml $(NATIVE_SOURCES)
 	@command -v cargo >/dev/null || \
@@ -56,7 +56,7 @@ test-full: setup $(VENV)/.frameworks $(VENV)/.interop $(VENV)/.fuzz $(VENV)/.sup
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet -- --include-ignored
 	RAG_AUDIT_PORTABLE=1 cargo test --manifest-path native/Cargo.toml --release --locked --quiet
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
-	$(MAKE) --no-print-directory memory
+	$(MAKE) --no-print-directory memory fuzz
 
 NIGHTLY ?= nightly
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -79,6 +79,12 @@ interpreted:
 	RUSTFLAGS="$(if $(findstring x86_64,$(HOST)),-C target-feature=+avx2)" $(call MEMORY,miri test) --package ragaudit-core -- \
 	  --skip extreme --skip rows_are int4:: pairs::
 	$(call MEMORY,miri test) --package ragaudit-relation -- --skip masses --skip known_answers
+
+FUZZED ?= 60
+
+fuzz: setup  ## the core's parsers under libFuzzer, FUZZED=60 seconds each; needs a compiler of C++
+	@if command -v c++ >/dev/null; then $(BIN)/python -m tests.campaign.covered --seconds $(FUZZED); else \
+	  echo "rag-audit: NOT RUN: libFuzzer over the core's parsers; it needs c++" >&2; fi
 
 $(VENV)/.frameworks: requirements/frameworks.txt $(VENV)/.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/frameworks.txt

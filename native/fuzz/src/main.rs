@@ -1,0 +1,261 @@
+//! What the core parses, fed by libFuzzer: `make fuzz`. RAG_AUDIT_FUZZ names the target.
+//!
+//! Whatever the bytes, a parser takes them or refuses them by an error; libFuzzer ends with the bytes that make one panic,
+//! overflow, take more memory than they are worth, or never return. Proofs are read to their end under statements that are
+//! not theirs, since a verifier decides at the end alone.
+#![no_main]
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use ark_bn254::{g1, g2, Fr};
+use libfuzzer_sys::fuzz_target;
+use ragaudit_argument::coalition::statement::{Blocks, CoalitionStatement};
+use ragaudit_argument::coalition::verify_coalition;
+use ragaudit_argument::coins::{check_coins, CoinStatement};
+use ragaudit_argument::embed::{check_embed, EmbedStatement};
+use ragaudit_argument::engine::Plain;
+use ragaudit_argument::group::{vector_generators, G1Affine};
+use ragaudit_argument::index::{IndexCommitment, Layout};
+use ragaudit_argument::listing::{check_listing, ListingStatement};
+use ragaudit_argument::noise::{check_slots, SlotsStatement};
+use ragaudit_argument::query::{check_query, QueryStatement};
+use ragaudit_argument::verifier::Verifier;
+use ragaudit_groth16::ptau::PowersOfTau;
+use ragaudit_groth16::r1cs::{R1cs, Witness};
+use ragaudit_groth16::verify::{decode_inputs, decode_proof, VerifyingKey};
+use ragaudit_groth16::zkey::{Key, KeyFile};
+
+type Target = fn(&[u8]);
+
+const TARGETS: [(&str, Target); 8] = [
+    ("proof", proof),
+    ("certificate", certificate),
+    ("index", index_file),
+    ("zkey", zkey),
+    ("ptau", ptau),
+    ("r1cs", r1cs),
+    ("wtns", wtns),
+    ("groth16", groth16),
+];
+
+fn target() -> Target {
+    let name = std::env::var("RAG_AUDIT_FUZZ").expect("RAG_AUDIT_FUZZ names the target");
+    let found = TARGETS.iter().find(|(known, _)| *known == name);
+    found
+        .unwrap_or_else(|| panic!("no target is named {name}"))
+        .1
+}
+
+fuzz_target!(|data: &[u8]| {
+    static TARGET: OnceLock<Target> = OnceLock::new();
+    TARGET.get_or_init(target)(data);
+});
+
+// Statements as large as those of the published proofs (`proofs*.json` of the vectors), with other values.
+const CONTEXT: [u8; 32] = [9; 32];
+
+fn number(bytes: &[u8]) -> usize {
+    bytes.iter().fold(0, |all, b| all << 8 | usize::from(*b))
+}
+
+fn element(i: u64) -> Fr {
+    Fr::from(i)
+}
+
+fn points(count: usize) -> Vec<G1Affine> {
+    vector_generators::<Plain>(count)[..count].to_vec()
+}
+
+fn index(dimension: usize, capacity: usize) -> IndexCommitment {
+    let layout = Layout::new(capacity).expect("a capacity");
+    let points = points(dimension * layout.rows());
+    IndexCommitment {
+        layout,
+        dimension,
+        points,
+    }
+}
+
+/// The first byte says of which run.
+fn proof(data: &[u8]) {
+    let Some((run, data)) = data.split_first() else {
+        return;
+    };
+    match run % 4 {
+        0 => {
+            let (index, rows) = (index(3, 12), points(1));
+            let statement = QueryStatement {
+                context: CONTEXT,
+                index: &index,
+                noise: &rows,
+                kept: None,
+                gains: vec![1, 8],
+                cq: element(1),
+                htopk: element(2),
+                listed: 2,
+                lo: 5,
+                hi: 60,
+                lattice: 32,
+            };
+            let _ = check_query::<Verifier>(&statement, data);
+        }
+        1 => {
+            let table = index(3, 10);
+            let statement = EmbedStatement {
+                context: element(3),
+                table: &table,
+                tokens: 4,
+                norm_factor: 8145,
+                hq: element(1),
+                cq: element(2),
+            };
+            let _ = check_embed::<Verifier>(&statement, data);
+        }
+        2 => {
+            let (index, rows) = (index(3, 14), points(1));
+            let statement = ListingStatement {
+                context: CONTEXT,
+                index: &index,
+                chance: &rows,
+                kept: &rows,
+                held: &rows,
+                after: &rows,
+                cq: element(1),
+                htopk: element(2),
+                threshold: 20,
+                most: 3,
+            };
+            let _ = check_listing::<Verifier>(&statement, data);
+        }
+        _ => {
+            let statement = CoalitionStatement {
+                context: CONTEXT,
+                dimension: 6,
+                cq: (1..=4).map(element).collect(),
+                accounts: vec![0, 1, 2, 0],
+                tenants: vec![0, 0, 1],
+                first: vec![0; 4],
+                theta: [4, 5],
+                largest: [2, 2],
+                class_variables: 2,
+                blocks: Blocks::SHIPPED,
+            };
+            // How long the run over records is, in three bytes; it, and the one over pairs.
+            let Some((length, data)) = data.split_at_checked(3) else {
+                return;
+            };
+            let (records, pairs) = data.split_at(number(length).min(data.len()));
+            let found = verify_coalition::<Plain>(&statement, records, &[pairs]);
+            assert!(found.is_err(), "a proof of a false statement");
+        }
+    }
+}
+
+/// Of noise, or of coins.
+fn certificate(data: &[u8]) {
+    let Some((run, data)) = data.split_first() else {
+        return;
+    };
+    let [c_seed, beacon, slot] = [1, 2, 3].map(element);
+    match run % 2 {
+        0 => {
+            let statement = SlotsStatement {
+                context: CONTEXT,
+                slots: vec![[c_seed, beacon, slot]],
+                capacity: 12,
+                gains: vec![1, 8],
+            };
+            let _ = check_slots::<Verifier>(&statement, data);
+        }
+        _ => {
+            let statement = CoinStatement {
+                context: CONTEXT,
+                c_seed,
+                beacon,
+                slot,
+                capacity: 12,
+                bound: 1 << 39,
+            };
+            let _ = check_coins::<Verifier>(&statement, data);
+        }
+    }
+}
+
+/// Dimension and capacity, three bytes each, then the points.
+fn index_file(data: &[u8]) {
+    let Some((head, points)) = data.split_at_checked(6) else {
+        return;
+    };
+    let (dimension, capacity) = (number(&head[..3]), number(&head[3..]));
+    if let Ok(index) = IndexCommitment::decode::<Plain>(points, dimension, capacity) {
+        assert_eq!(index.encode(), points, "two encodings of one index");
+    }
+}
+
+/// A file of those bytes, which readers open by its path.
+fn file(data: &[u8]) -> (File, PathBuf) {
+    let path = std::env::temp_dir().join(format!("rag-audit-fuzz-{}", std::process::id()));
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(true);
+    let mut file = options.open(&path).expect("a file");
+    std::fs::remove_file(&path).expect("the file");
+    file.write_all(data).expect("room");
+    file.rewind().expect("a file");
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    (file, path)
+}
+
+fn zkey(data: &[u8]) {
+    let (_kept, path) = file(data);
+    let Ok(key) = KeyFile::open(&path) else {
+        return;
+    };
+    let _ = key.contributions();
+    let _ = VerifyingKey::of(&key);
+    for id in [3, 5, 6, 8, 9] {
+        let _ = key.points::<g1::Config>(id);
+        let _ = key.plain_points::<g1::Config>(id);
+    }
+    let _ = key.points::<g2::Config>(7);
+    // What is read as a whole has every section checked.
+    let _ = Key::read(&path);
+}
+
+fn ptau(data: &[u8]) {
+    let (_kept, path) = file(data);
+    let Ok(powers) = PowersOfTau::open(&path) else {
+        return;
+    };
+    let n = 1 << powers.power;
+    let _ = powers.points::<g1::Config>(2, 0, 2 * n - 1);
+    let _ = powers.points::<g2::Config>(3, 0, n);
+    for id in [12, 14, 15] {
+        let _ = powers.lagrange::<g1::Config>(id, n);
+    }
+    let _ = powers.lagrange::<g2::Config>(13, n);
+}
+
+fn r1cs(data: &[u8]) {
+    let (_kept, path) = file(data);
+    let _ = R1cs::read(&path);
+}
+
+fn wtns(data: &[u8]) {
+    let _ = Witness::parse(data);
+}
+
+/// A verification key's text, or a proof and public inputs.
+fn groth16(data: &[u8]) {
+    match std::str::from_utf8(data) {
+        Ok(text) if text.starts_with('{') => {
+            let _ = VerifyingKey::parse(text);
+        }
+        _ => {
+            let (proof, inputs) = data.split_at(data.len().min(256));
+            let _ = (decode_proof(proof), decode_inputs(inputs));
+        }
+    }
+}
