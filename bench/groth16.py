@@ -62,9 +62,9 @@ def chain(constraints: int) -> tuple[bytes, bytes, list[int]]:
     return r1cs, wtns, values[1 : 1 + PUBLIC]
 
 
-def prove_alone(zkey: str, wtns: bytes) -> tuple[Cost, bytes]:
+def prove_alone(zkey: str, wtns: bytes, r1cs: str) -> tuple[Cost, bytes]:
     """A proof in a process of its own, whose memory is this proof's alone."""
-    return measured(lambda: _native.groth16_prove(zkey, wtns))
+    return measured(lambda: _native.groth16_prove(zkey, wtns, r1cs))
 
 
 def measure(power: int, folder: Path, *, ceremony: bool, snarkjs: bool) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def measure(power: int, folder: Path, *, ceremony: bool, snarkjs: bool) -> dict[
             lambda: _native.groth16_setup(paths["r1cs"], paths["ptau"], paths["zkey"])
         )
     with get_context("spawn").Pool(1) as pool:
-        costs["prove"], proof = pool.apply(prove_alone, (str(paths["zkey"]), wtns))
+        costs["prove"], proof = pool.apply(prove_alone, (str(paths["zkey"]), wtns, str(paths["r1cs"])))
     vk = _native.groth16_verification_key(paths["zkey"])
     encoded = b"".join(map(to_bytes, inputs))
     assert _native.groth16_verify(vk, proof, encoded)

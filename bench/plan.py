@@ -20,13 +20,14 @@ from typing import Any
 
 from bench.costs import Model, default_model
 from bench.model import Report, ReportError, shown, table
+from rag_audit.index.noise_pool import READY_BYTES
 from rag_audit.proofs.interface import MOST_TOGETHER
 from rag_audit.proofs.scan import memory
 
 DAY = 86_400
 BASE64 = 4 / 3
 READY = 256
-"""The most slots whose noise a process holds drawn."""
+"""The most slots whose noise a process holds drawn, as far as `Service.noise_mib` allows."""
 MOST_POSITIONS = 1 << 24
 """A tenant's, or a shard's: the argument proves no larger index."""
 GIB = 1 << 30
@@ -42,6 +43,7 @@ class Service:
     :param together: records in one proof
     :param shard: the most positions of one index
     :param memory_gib: of one serving machine
+    :param noise_mib: the most memory of noise drawn ahead, as `serve --noise-memory`
     :param busy: the share of a core that work may fill
     :param peak: queries in the busiest second over those of an average one
     """
@@ -58,11 +60,12 @@ class Service:
     busy: float = 0.7
     peak: float = 3.0
     listed: int = 5
+    noise_mib: int = READY_BYTES >> 20
 
     def check(self) -> None:
         """:raises ReportError: a number is out of range, or the records of one proof are too many"""
         for name, least in (("positions", 1), ("tenants", 1), ("accounts", 1), ("queries_a_day", 1), ("together", 1),
-                            ("shard", 1), ("gains", 0)):  # fmt: skip
+                            ("shard", 1), ("gains", 0), ("noise_mib", 1)):  # fmt: skip
             if getattr(self, name) < least:
                 raise ReportError(
                     f"--{name.replace('_', '-')}: expected at least {least}, found {getattr(self, name)}"
@@ -186,7 +189,9 @@ def plan(model: Model, service: Service) -> dict[str, dict[str, float]]:
 def _serving(model: Model, service: Service) -> dict[str, float]:
     """Memory and cores of the processes that answer."""
     n, indices = service.of_shard, service.tenants * service.shards
-    drawn = 4 * n * min(READY, max(2, ceil(2 * service.accounts / service.tenants))) if service.gains else 0
+    slot = 4 * n if service.gains else 0
+    wanted = slot * min(READY, max(2, ceil(2 * service.accounts / service.tenants)))
+    drawn = max(slot, min(wanted, service.noise_mib << 20))  # one slot is held whatever its size
     base = model["resident"].at(n=0.0)
     own = model["resident"].at(n=n) - base + drawn
     room = service.memory_gib * GIB * service.busy - base
@@ -296,6 +301,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options.add_argument("--memory", type=float, default=24.0, metavar="GIB", help="of one serving machine")
     options.add_argument(
+        "--noise-memory", type=int, default=READY_BYTES >> 20, metavar="MIB", help="of noise drawn ahead"
+    )
+    options.add_argument(
         "--busy", type=float, default=0.7, help="the share of a core and of memory that work may fill"
     )
     options.add_argument(
@@ -315,8 +323,9 @@ def main(arguments: list[str] | None = None) -> int:
         if None in named:
             options.error("--positions, --tenants, --accounts and --queries-a-day are needed")
         service = Service(
-            *named, args.gains, args.sampled, args.together, args.shard, args.memory, args.busy, args.peak
-        )
+            *named, args.gains, args.sampled, args.together, args.shard, args.memory, args.busy, args.peak,
+            noise_mib=args.noise_memory,
+        )  # fmt: skip
         found = plan(model, service)
     except ReportError as exc:
         print(f"bench: {exc}", file=sys.stderr)

@@ -29,15 +29,15 @@ from rag_audit.proofs.groth16.toolchain import find_node, npm_packages
 HERE = Path(__file__).parent / "provers"
 
 
-def native(zkey: Path, wtns: Path) -> dict[str, Any]:
+def native(zkey: Path, wtns: Path, r1cs: Path) -> dict[str, Any]:
     """The second of two proofs, in a process of its own."""
     with get_context("spawn").Pool(1) as pool:
-        return pool.apply(_native_twice, (str(zkey), wtns.read_bytes()))
+        return pool.apply(_native_twice, (str(zkey), wtns.read_bytes(), str(r1cs)))
 
 
-def _native_twice(zkey: str, wtns: bytes) -> dict[str, Any]:
-    _native.groth16_prove(zkey, wtns)
-    cost, _ = measured(lambda: _native.groth16_prove(zkey, wtns))
+def _native_twice(zkey: str, wtns: bytes, r1cs: str) -> dict[str, Any]:
+    _native.groth16_prove(zkey, wtns, r1cs)
+    cost, _ = measured(lambda: _native.groth16_prove(zkey, wtns, r1cs))
     return cost._asdict()
 
 
@@ -101,7 +101,7 @@ def main() -> None:
             paths["r1cs"].write_bytes(r1cs)
             paths["wtns"].write_bytes(wtns)
             _native.groth16_setup_one_party(paths["r1cs"], paths["zkey"])
-            runs = {"native": native(paths["zkey"], paths["wtns"])}
+            runs = {"native": native(paths["zkey"], paths["wtns"], paths["r1cs"])}
             if not missing["arkworks, taceo"]:
                 for which in ("taceo", "arkworks"):
                     runs[which] = report(rust, which, paths["r1cs"], paths["wtns"])

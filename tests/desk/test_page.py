@@ -248,19 +248,6 @@ def test_what_is_too_large_is_said_before_anything_starts(desk: Desk, tmp_path: 
     assert desk.value("document.getElementById('verify').disabled")
 
 
-def test_a_window_in_tiles_is_one_for_the_command(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A page has no folders, and says which file is missing."""
-    monkeypatch.setattr("rag_audit.formats.windowfile.TILED_BYTES", 1)
-    WindowFile.load(EXAMPLES / "window.json").save(tmp_path / "window.json")
-    desk.clear()
-    desk.drop([tmp_path / "window.json", EXAMPLES / "trust.toml", *sorted((tmp_path / "tiles").iterdir())])
-    found = desk.verify()
-    assert found.exit_code == 2 and "MissingTile" in found.printed
-    assert found == desk.command(tmp_path / "command")
-
-
 def test_names_from_files_are_never_markup(desk: Desk, tmp_path: Path) -> None:
     hostile = tmp_path / "<img src=x onerror=document.title='caught'>.json"
     hostile.write_text("{}")

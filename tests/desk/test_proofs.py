@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def vectors(name: str) -> dict[str, Any]:
-    read: dict[str, Any] = json.loads((ROOT / "vectors/v2/scan" / name).read_text())
+    read: dict[str, Any] = json.loads((ROOT / "vectors/v3/scan" / name).read_text())
     return read
 
 
