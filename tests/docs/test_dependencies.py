@@ -87,3 +87,13 @@ def test_allowed_licences_are_those_of_the_page() -> None:
         "MIT",
         "Unicode-3.0",
     }
+
+
+def test_what_is_installed_into_one_environment_agrees() -> None:
+    """The Makefile installs these locks beside each other, and the last one would replace what another has locked."""
+    versions: dict[str, set[str]] = {}
+    for name in ("dev", "frameworks", "interop", "fuzz", "supply"):
+        text = (ROOT / "requirements" / f"{name}.txt").read_text()
+        for package, version in re.findall(r"^([\w.-]+)==([\w.]+)", text, re.M):
+            versions.setdefault(re.sub(r"[-_.]+", "-", package).lower(), set()).add(version)
+    assert len(versions) > 100 and {name: v for name, v in versions.items() if len(v) > 1} == {}
