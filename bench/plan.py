@@ -20,14 +20,12 @@ from typing import Any
 
 from bench.costs import Model, default_model
 from bench.model import Report, ReportError, shown, table
-from rag_audit.index.noise_pool import READY_BYTES
+from rag_audit.index.noise_pool import READY_BYTES, READY_SLOTS
 from rag_audit.proofs.interface import MOST_TOGETHER
 from rag_audit.proofs.scan import memory
 
 DAY = 86_400
 BASE64 = 4 / 3
-READY = 256
-"""The most slots whose noise a process holds drawn, as far as `Service.noise_mib` allows."""
 MOST_POSITIONS = 1 << 24
 """A tenant's, or a shard's: the argument proves no larger index."""
 GIB = 1 << 30
@@ -190,7 +188,7 @@ def _serving(model: Model, service: Service) -> dict[str, float]:
     """Memory and cores of the processes that answer."""
     n, indices = service.of_shard, service.tenants * service.shards
     slot = 4 * n if service.gains else 0
-    wanted = slot * min(READY, max(2, ceil(2 * service.accounts / service.tenants)))
+    wanted = slot * min(READY_SLOTS, max(2, ceil(2 * service.accounts / service.tenants)))
     drawn = max(slot, min(wanted, service.noise_mib << 20))  # one slot is held whatever its size
     base = model["resident"].at(n=0.0)
     own = model["resident"].at(n=n) - base + drawn

@@ -25,7 +25,7 @@ from rag_audit.cli.settings import resume, settings_of
 from rag_audit.commit.stored import forget
 from rag_audit.encoding.canonical import read_text
 from rag_audit.formats.layout import Layout
-from rag_audit.index.noise_pool import READY_BYTES
+from rag_audit.index.noise_pool import READY_BYTES, READY_SLOTS
 from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.parties.provider.enrolments import EnrolmentBook, Intake
 from rag_audit.parties.provider.service import (
@@ -87,7 +87,7 @@ low_memory_option = click.option(
     type=click.IntRange(1, 1 << 20),
     default=READY_BYTES >> 20,
     show_default=True,
-    help="MiB that noise drawn ahead may take, with 4 bytes a position for each slot; at most 256 slots",
+    help=f"MiB that noise drawn ahead may take, with 4 bytes a position for each slot; at most {READY_SLOTS} slots",
 )
 @click.option(
     "--enrolments", type=PATH, help="with --http: keep accounts' requests for a roster line in this book"

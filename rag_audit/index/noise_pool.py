@@ -22,6 +22,8 @@ Drawn: TypeAlias = Int32Array | Int8Array
 
 READY_BYTES = 1 << 30
 """The most bytes of all drawn slots together, unless a provider sets another number: 256 slots at 10^6 positions."""
+READY_SLOTS = 256
+"""The most drawn slots, however small they are."""
 
 
 @dataclass
@@ -55,7 +57,7 @@ class NoisePool:
         *,
         depth: int = 2,
         limit: int,
-        max_ready: int = 256,
+        max_ready: int = READY_SLOTS,
         max_bytes: int = READY_BYTES,
     ) -> None:
         if depth < 1 or max_ready < depth:

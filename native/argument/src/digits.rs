@@ -115,18 +115,13 @@ fn scales(variables: usize) -> Vec<Fr> {
 
 /// sum over the digit's values k of weight_k k^j, for j = 1, 2, ..
 pub fn moments(digit: &Digit) -> impl Iterator<Item = Fr> {
-    // Each step multiplies by k, which is a sum of few.
     let mut powers: Vec<Fr> = digit[1..].to_vec();
-    let mut first = true;
     std::iter::from_fn(move || {
-        if !std::mem::take(&mut first) {
-            powers
-                .iter_mut()
-                .enumerate()
-                .for_each(|(k, x)| *x = times(*x, k + 1));
+        // Each step multiplies by k, which is a sum of few.
+        for (x, k) in powers.iter_mut().zip(1..) {
+            *x = times(*x, k);
         }
-        let own = powers.iter().enumerate();
-        Some(own.map(|(k, x)| times(*x, k + 1)).sum())
+        Some(powers.iter().sum())
     })
 }
 

@@ -4,7 +4,7 @@
 //! too, which is thrown away, and each bucket starts with a point, so that none is empty. What the scalars still decide is
 //! which bucket a point goes to: the addresses that are written, and with them how additions group.
 use ark_bn254::Fr;
-use ark_ec::short_weierstrass::{Affine, Projective};
+use ark_ec::short_weierstrass::Projective;
 use ark_ec::CurveGroup;
 use ark_ff::{AdditiveGroup, BigInt, Field, PrimeField, Zero};
 use ragaudit_core::sums::{Coordinate, Point};
@@ -245,11 +245,6 @@ fn sum_in_blocks<P: Group>(
         total += sum;
     }
     total + short - first::<P>() * surplus
-}
-
-pub fn msm_digits<P: Group>(bases: &[Affine<P>], digits: &Digits, skip: usize) -> Projective<P> {
-    let plain: Vec<_> = bases.par_iter().map(to_plain).collect();
-    msm_plain(&plain, digits, skip)
 }
 
 fn first<P: Group>() -> Projective<P> {

@@ -1,5 +1,6 @@
 use super::*;
 use ark_bn254::{g1, g2};
+use ark_ec::short_weierstrass::Affine;
 use ark_ec::{AffineRepr, ScalarMul};
 use ark_ff::UniformRand;
 use ark_std::rand::rngs::StdRng;

@@ -1,6 +1,6 @@
 //! The lower layers, each with a prover that lies in the way the layer is there to catch.
 use crate::engine::Fast;
-use ark_ff::{AdditiveGroup, Field, UniformRand};
+use ark_ff::{AdditiveGroup, BigInt, Field, UniformRand};
 
 use crate::cheat::{caught_by, Cheat, Told};
 use crate::claims::Bound;
@@ -19,6 +19,15 @@ use crate::sumcheck::{plain, reduce_digits, sumcheck, Gate};
 use crate::transcript::Transcript;
 use ragaudit_argument::digits::{lagrange, of_point, regroup, table, variables, Digit};
 use ragaudit_argument::prover::{Round, Sums};
+
+/// Extreme residues and random ones.
+pub(crate) fn residues(count: usize) -> Vec<Fr> {
+    let mut rng = ark_std::test_rng();
+    let extreme = [Fr::ZERO, -Fr::ONE, Fr::new_unchecked(BigInt::one())];
+    let mut out: Vec<Fr> = extreme.repeat(count / 12);
+    out.resize_with(count, || Fr::rand(&mut rng));
+    out
+}
 
 /// Runs a protocol as a prover that refuses nothing.
 pub(crate) fn prove_anyway(

@@ -4,6 +4,7 @@ use ark_ff::{AdditiveGroup, BigInteger, Field, PrimeField, UniformRand};
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::{Rng, SeedableRng};
 use ragaudit_core::count;
+use ragaudit_core::timing::{alone, leak, STEADY, UNSTEADY};
 
 use crate::claims::Bound;
 use crate::group::{
@@ -13,12 +14,6 @@ use crate::link::commit_query;
 use crate::prover::Prover;
 use crate::session::Session;
 use crate::transcript::Transcript;
-
-/// Runs on one thread, so that its counts and its processor time are those of the work.
-fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-    pool.expect("a thread").install(work)
-}
 
 fn rng() -> StdRng {
     StdRng::seed_from_u64(1)
@@ -101,74 +96,8 @@ fn work_does_not_depend_on_secrets() {
     );
 }
 
-/// Processor time of this thread, in nanoseconds.
-fn processor_time() -> f64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the pointer is to a timespec of our own.
-    let done = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
-    assert_eq!(done, 0);
-    now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
-}
-
-/// Welch's statistic of two samples.
-fn welch(samples: &[Vec<f64>; 2]) -> f64 {
-    let of = |sample: &Vec<f64>| {
-        let n = sample.len() as f64;
-        let mean = sample.iter().sum::<f64>() / n;
-        let variance = sample.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        (mean, variance / n)
-    };
-    let [(a, of_a), (b, of_b)] = [of(&samples[0]), of(&samples[1])];
-    (a - b) / (of_a + of_b).sqrt()
-}
-
 /// Measurements of each class.
 const SAMPLES: usize = 500;
-/// What a steady function stays below, however busy the machine is. Chance alone gives 5 once in a million times.
-const STEADY: f64 = 20.0;
-/// What one that depends on its input exceeds.
-const UNSTEADY: f64 = 60.0;
-
-/// The largest |t| between the times for the two classes of inputs, taken in random order, over what remains when the
-/// slowest half, quarter and tenth of all are left out, which other work has disturbed.
-fn leak<I: Send>(
-    inputs: impl Fn(bool, &mut StdRng) -> I + Sync,
-    work: impl Fn(&I) -> G1Projective + Sync,
-) -> f64 {
-    let mut times: Vec<(f64, bool)> = Vec::with_capacity(2 * SAMPLES);
-    alone(|| {
-        let mut rng = StdRng::seed_from_u64(2);
-        for k in 0..2 * SAMPLES + 20 {
-            let random = rng.gen();
-            let input = inputs(random, &mut rng);
-            let start = processor_time();
-            let _ = std::hint::black_box(work(std::hint::black_box(&input)));
-            // The first ones make tables.
-            if k >= 20 {
-                times.push((processor_time() - start, random));
-            }
-        }
-    });
-    times.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let cropped = |kept: f64| {
-        let mut samples = [Vec::new(), Vec::new()];
-        for (time, random) in &times[..(times.len() as f64 * kept) as usize] {
-            samples[usize::from(*random)].push(*time);
-        }
-        match samples.iter().all(|s| s.len() > 1) {
-            true => welch(&samples).abs(),
-            // All that is left is of one class.
-            false => f64::INFINITY,
-        }
-    };
-    [0.5, 0.75, 0.9]
-        .map(cropped)
-        .into_iter()
-        .fold(0.0, f64::max)
-}
 
 /// As fixed multiples were before: a byte at a time, zero bytes left out.
 fn multiple_by_bytes(windows: &[Vec<G1Affine>], x: &Fr) -> G1Projective {
@@ -208,7 +137,7 @@ fn time_does_not_depend_on_secrets() {
             blindings: &[Fr::from(u64::MAX)],
             bound: Bound::Unsigned(16),
         };
-        crate::prover::columns::commit(&[secret], entries)[0][0].into()
+        crate::prover::columns::commit(&[secret], entries)[0][0]
     };
     let generators = vector_generators(entries);
     let scalars = |random: bool, rng: &mut StdRng| -> Vec<Fr> {
@@ -230,34 +159,37 @@ fn time_does_not_depend_on_secrets() {
         }
     };
     let steady = [
-        ("column", leak(column, commit)),
-        ("message", leak(scalars, message)),
+        ("column", leak(SAMPLES, column, commit)),
+        ("message", leak(SAMPLES, scalars, message)),
         (
             "query",
-            leak(query, |(q, salt)| commit_query(q, salt, &blinding)),
+            leak(SAMPLES, query, |(q, salt)| commit_query(q, salt, &blinding)),
         ),
     ];
     let unsteady = [
         (
             "column",
-            leak(column, |v| small_msm(&generators[..entries], v)),
+            leak(SAMPLES, column, |v| small_msm(&generators[..entries], v)),
         ),
         (
             "message",
-            leak(scalars, |values| {
+            leak(SAMPLES, scalars, |values| {
                 let each = values.iter().map(|x| multiple_by_bytes(&before, x));
-                each.sum()
+                each.sum::<G1Projective>()
             }),
         ),
         (
             "query",
-            leak(query, |(q, salt)| {
+            leak(SAMPLES, query, |(q, salt)| {
                 let values: Vec<i64> = q.iter().map(|v| i64::from(*v)).collect();
                 small_msm(&generators[..64], &values) + generators[64] * salt
             }),
         ),
     ];
-    println!("|t| now {steady:.1?}, before {unsteady:.1?}");
-    assert!(steady.iter().all(|(_, t)| *t < STEADY), "{steady:?}");
-    assert!(unsteady.iter().all(|(_, t)| *t > UNSTEADY), "{unsteady:?}");
+    println!("|t| and the difference of means now {steady:.1?}, before {unsteady:.1?}");
+    assert!(steady.iter().all(|(_, [t, _])| *t < STEADY), "{steady:?}");
+    assert!(
+        unsteady.iter().all(|(_, [t, _])| *t > UNSTEADY),
+        "{unsteady:?}"
+    );
 }

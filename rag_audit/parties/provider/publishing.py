@@ -189,9 +189,8 @@ class Publisher:
         """
         state = self._context.state
         with self._writing:  # the checkpoint last: without it, a crash is noticed
-            if (
-                size > self._growing.size and not state.ended
-            ):  # else a later file is published, or about to be
+            # Otherwise a later file is published, or about to be.
+            if size > self._growing.size and not state.ended:
                 with state.changed:
                     entries = state.entries[:size]
                 self._growing.save(self._head(size), entries)

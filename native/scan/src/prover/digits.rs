@@ -260,18 +260,9 @@ mod tests {
     use super::*;
     use crate::prover::fractions::Cross;
     use crate::prover::rounds::Product;
-    use ark_ff::{BigInt, UniformRand};
+    use crate::tests::residues;
     use ragaudit_argument::digits::{of_point, regroup, table};
     use ragaudit_core::lanes::tracked::Tracked;
-
-    /// Extreme residues and random ones.
-    fn residues(count: usize) -> Vec<Fr> {
-        let mut rng = ark_std::test_rng();
-        let extreme = [Fr::ZERO, -Fr::ONE, Fr::new_unchecked(BigInt::one())];
-        let mut out: Vec<Fr> = extreme.repeat(count / 12);
-        out.resize_with(count, || Fr::rand(&mut rng));
-        out
-    }
 
     /// The polynomial through the values of a digit, at a node.
     fn through(values: &[Fr], node: usize) -> Fr {

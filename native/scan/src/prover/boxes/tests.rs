@@ -1,15 +1,6 @@
 use super::*;
-use ark_ff::{BigInt, UniformRand};
+use crate::tests::residues;
 use ragaudit_core::lanes::tracked::Tracked;
-
-/// Extreme residues and random ones.
-fn residues(count: usize) -> Vec<Fr> {
-    let mut rng = ark_std::test_rng();
-    let extreme = [Fr::ZERO, -Fr::ONE, Fr::new_unchecked(BigInt::one())];
-    let mut out: Vec<Fr> = extreme.repeat(count / 12);
-    out.resize_with(count, || Fr::rand(&mut rng));
-    out
-}
 
 #[test]
 fn kernels_agree_with_the_field_within_their_bounds() {
