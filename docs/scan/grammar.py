@@ -18,14 +18,14 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from rag_audit.proofs.reference import coalition, coins, embed, listing, noise, pairs, query
+from rag_audit.proofs.reference import coalition, coins, embed, listing, noise, query
 from rag_audit.proofs.reference.digits import Digit
 from rag_audit.proofs.reference.extensions import log2
 from rag_audit.proofs.reference.group import Point, encode
 from rag_audit.proofs.reference.index import Index
+from rag_audit.proofs.reference.noise import Seed
 from rag_audit.proofs.reference.session import Expr, Session, row_bits
 from rag_audit.proofs.reference.transcript import CHALLENGE, CLAIM, Reader, Transcript
-from rag_audit.proofs.reference.words import Seed
 from rag_audit.relation.scores import ScoreWindow
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -89,33 +89,23 @@ class Blank(Reader):
 @contextmanager
 def _watched(heard: Heard) -> Iterator[None]:
     """While it lasts, sessions tell which messages are the rounds of a sumcheck."""
-    own, own_digits = Session.reduce, Session.reduce_digits
-
-    def rounds(start: int, label: str, points: int, count: int) -> None:
-        assert len(heard.tokens) == start + count * (points + 1)
-        heard.tokens[start:] = [("rounds", label, points, count)]
-
-    def reduce(
-        session: Session, label: str, tau: Sequence[int], claim: Expr | int, degree: int
-    ) -> tuple[list[int], Expr]:
-        start = len(heard.tokens)
-        made = own(session, label, tau, claim, degree)
-        rounds(start, label, -(-degree // 16), len(tau))
-        return made
+    own = Session.reduce_digits
 
     def reduce_digits(
         session: Session, label: str, weights: Sequence[Digit], claim: Expr | int, degree: int
     ) -> tuple[list[Digit], Expr]:
         start = len(heard.tokens)
-        made = own_digits(session, label, weights, claim, degree)
-        rounds(start, label, 1, len(weights))
+        made = own(session, label, weights, claim, degree)
+        points = max((-(-degree * (len(digit) - 1) // 16) for digit in weights), default=1)
+        assert len(heard.tokens) == start + len(weights) * (points + 1)
+        heard.tokens[start:] = [("rounds", label, points, len(weights))]
         return made
 
-    Session.reduce, Session.reduce_digits = reduce, reduce_digits  # type: ignore[method-assign]
+    Session.reduce_digits = reduce_digits  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Session.reduce, Session.reduce_digits = own, own_digits  # type: ignore[method-assign]
+        Session.reduce_digits = own  # type: ignore[method-assign]
 
 
 def hear(run: str, read: Read) -> Heard:
@@ -338,7 +328,7 @@ def _records(records: int, dimension: int) -> Read:
 def _pairs(records: int, dimension: int) -> Read:
     asked, heard = coalition_of(records, dimension), Heard()
     _, committed = coalition.read(asked, Blank(Transcript(coalition.RUN, heard.message), heard))
-    return lambda reader: pairs.read(asked, committed, bytes(32), 0, reader)
+    return lambda reader: coalition.read_pairs(asked, committed, bytes(32), 0, reader)
 
 
 RUNS = [

@@ -11,12 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rag_audit.proofs.reference import coalition, coins, embed, listing, noise, pairs, query
+from rag_audit.proofs.reference import coalition, coins, embed, listing, noise, query
 from rag_audit.proofs.reference.group import G, Point, decode, encode, total
 from rag_audit.proofs.reference.index import Index
+from rag_audit.proofs.reference.noise import Seed
 from rag_audit.proofs.reference.session import Session
 from rag_audit.proofs.reference.transcript import CLAIM, POINT, SCALAR, Reader, Transcript
-from rag_audit.proofs.reference.words import Seed
 from rag_audit.relation.scores import ScoreWindow
 
 VECTORS = Path(__file__).parents[2] / "vectors/v3/scan"
@@ -125,7 +125,9 @@ def _pairs() -> Golden:
     before, part = _records(), published("proofs")["coalition"]["pairs"]
     _, committed = coalition.read(before.statement, Reader(Transcript(before.run), before.proof))
     digest = hashlib.sha256(before.proof).digest()
-    return Golden(pairs.RUN, before.statement, lambda s, r: pairs.read(s, committed, digest, 0, r), part)
+    return Golden(
+        coalition.PAIRS, before.statement, lambda s, r: coalition.read_pairs(s, committed, digest, 0, r), part
+    )
 
 
 GOLDEN = {

@@ -78,22 +78,18 @@ def _columns(session: Session, link: Link | None, table: Table | None) -> list[O
     if link and link.several:
         openings.append(_linked(session, link, rho, apart))
     elif link:
-        singles = [_point(session, value) for _, (value,) in link.claims]
+        places = [place for _, (value,) in link.functionals() for place in value.terms]
+        singles = [session.singles[-1 - place] for place in places]
         scores = _link(session, link, rho, [(1, link.queries[0])], singles)
         terms.append((factors[link.scores[0]], scores))
     return openings
-
-
-def _point(session: Session, single: Expr) -> Point:
-    (place,) = single.terms
-    return session.singles[-1 - place]
 
 
 def _linked(session: Session, link: Link, rho: Sequence[int], apart: Sequence[Expr]) -> Opening:
     """Several queries under powers of one challenge are as one."""
     weights = powers(session.challenge("linked records"), len(link.queries))
     singles = []
-    for parts in (apart, *(values for _, values in link.claims)):
+    for parts in (apart, *(values for _, values in link.functionals())):
         single = session.single("linked value")
         session.constraint("linked value", total(zip(weights, parts, strict=True)) - single)
         singles.append(session.singles[-1])
@@ -109,7 +105,7 @@ def _link(
     """One vector stands behind the query's commitment, the scores' row and the singles; the row's commitment."""
     reader, d = session.reader, link.index.dimension
     for i in range(len(singles)):
-        session.reader.transcript.claim(f"link: {i}")
+        reader.transcript.claim(f"link: {i}")
     scores = reader.point("scores")
     masks = [reader.point("link") for _ in range(len(singles) + 2)]
     e = session.challenge("link")
@@ -121,7 +117,7 @@ def _link(
     )
     components = link.index.at(rho, x[:d])
     session.equations.append([*components, (x[d + 2], H), (-e, scores), (-1, masks[1])])
-    for i, ((weights, _), single) in enumerate(zip(link.claims, singles, strict=True)):
+    for i, ((weights, _), single) in enumerate(zip(link.functionals(), singles, strict=True)):
         response = dot(weights, x[: d + 1])
         session.equations.append([(response, U), (x[d + 3 + i], H), (-e, single), (-1, masks[2 + i])])
     return scores

@@ -13,31 +13,23 @@ from rag_audit.proofs.reference.extensions import (
     below,
     dot,
     eq,
+    eq_at,
     eq_table,
     evaluation,
     log2,
     powers,
 )
-from rag_audit.proofs.reference.index import NIBBLE_BITS, NIBBLES_TAG, PACKED, nibbles
+from rag_audit.proofs.reference.index import NIBBLES, NIBBLES_TAG, PACKED, nibbles
 from rag_audit.proofs.reference.limits import require
-from rag_audit.proofs.reference.lookup import (
-    RANGE_TAG,
-    ROW,
-    column,
-    look_up,
-    looked_up,
-    public,
-    ranges,
-    table,
-)
+from rag_audit.proofs.reference.lookup import RANGE, Said, Segment, in_range, look_up, ranges
 from rag_audit.proofs.reference.poseidon import known_outputs
 from rag_audit.proofs.reference.session import Column, Expr, Session, limbs, total
 from rag_audit.proofs.reference.transcript import Reader
 from rag_audit.relation.field import MODULUS
 from rag_audit.relation.poseidon import TAG_LIST, TAG_VECTOR, hash_elements
 
-RUN = "coalition records"
-BOUNDS_TAG = 2
+RUN, PAIRS = "coalition records", "coalition pairs"
+BOUNDS_TAG, DISTANCES_TAG = 2, 4
 SALT_LIMBS, SALT_BITS, BLOCK_BITS, PAIRS_A_RUN, REACH = 5, 52, 8, 63, 49
 MOST_RECORDS, MOST_DIMENSION, MOST_THETA, MOST_LABEL_BITS = 65_535, 882, 1000, 22
 
@@ -76,32 +68,23 @@ class Coalition:
             "largest": all(1 <= c <= accounts for c in self.largest),
             "class_variables": min(most, 9) <= self.u <= min(most, 11),
         }
-        rules["tenants"] = rules["accounts"] and self.a + self.t <= MOST_LABEL_BITS
+        rules["tenants"] = rules["accounts"] and sum(self.sizes[2:]) <= MOST_LABEL_BITS
         require(**rules)
 
     @property
-    def r(self) -> int:
-        return _variables(len(self.cq))
-
-    @property
-    def k(self) -> int:
-        return _variables(self.dimension)
-
-    @property
-    def a(self) -> int:
-        return _variables(len(self.tenants))
-
-    @property
-    def t(self) -> int:
-        return log2(max(self.tenants) + 1)
+    def sizes(self) -> tuple[int, int, int, int]:
+        """r, k, a, t: variables of records, components, accounts and tenants."""
+        r, k, a = (_variables(count) for count in (len(self.cq), self.dimension, len(self.tenants)))
+        return r, k, a, log2(max(self.tenants) + 1)
 
     @property
     def s(self) -> int:
-        return min(BLOCK_BITS, self.r)
+        return min(BLOCK_BITS, self.sizes[0])
 
     @property
     def row_bits(self) -> int:
-        return -(-max(self.r + self.k, 2 * self.u) // 2) + 3
+        r, k, *_ = self.sizes
+        return -(-max(r + k, 2 * self.u) // 2) + 3
 
     @property
     def reach(self) -> int:
@@ -123,20 +106,17 @@ class Coalition:
 def statement(reader: Reader, asked: Coalition) -> None:
     said = reader.transcript
     said.raw("context", asked.context)
-    said.integer("dimension", asked.dimension)
-    said.integer("records", len(asked.cq))
-    said.integer("accounts", len(asked.tenants))
+    (p, q), (largest, largest_in_tenant) = asked.theta, asked.largest
+    said.integers(
+        ("dimension", asked.dimension), ("records", len(asked.cq)), ("accounts", len(asked.tenants))
+    )
     for cq, account, first in zip(asked.cq, asked.accounts, asked.first, strict=True):
         said.scalar("cq", cq)
-        said.integer("account", account)
-        said.integer("first", first)
-    for tenant in asked.tenants:
-        said.integer("tenant", tenant)
-    for label, value in zip(
-        ("p", "q", "largest", "largest in a tenant"), (*asked.theta, *asked.largest), strict=True
-    ):
-        said.integer(label, value)
-    said.integer("class variables", asked.u)
+        said.integers(("account", account), ("first", first))
+    said.integers(*(("tenant", tenant) for tenant in asked.tenants), ("p", p), ("q", q))
+    said.integers(
+        ("largest", largest), ("largest in a tenant", largest_in_tenant), ("class variables", asked.u)
+    )
 
 
 @dataclass(frozen=True)
@@ -151,7 +131,7 @@ class Committed:
 
 def read(asked: Coalition, reader: Reader) -> tuple[Session, Committed]:
     statement(reader, asked)
-    session, (r, k, a, t, u) = Session(reader, asked.row_bits), (asked.r, asked.k, asked.a, asked.t, asked.u)
+    session, (r, k, a, t), u = Session(reader, asked.row_bits), asked.sizes, asked.u
     dots, count = log2(asked.reach + 1), len(asked.cq)
     entries = [
         1 << r + k,
@@ -161,7 +141,7 @@ def read(asked: Coalition, reader: Reader) -> tuple[Session, Committed]:
         1 << u,
         *[1 << 2 * u] * 4,
     ]
-    entries += [1 << a, 1 << a + t, 1 << 16, 1 << dots, 1 << NIBBLE_BITS]
+    entries += [1 << a, 1 << a + t, RANGE, 1 << dots, len(NIBBLES)]
     vectors, salts, *rest = session.commit("records", entries)
     classes, labels, rest = rest[:u], rest[u : u + a], rest[u + a :]
     norms, thresholds, bounds, *slack = rest[:5]
@@ -171,14 +151,14 @@ def read(asked: Coalition, reader: Reader) -> tuple[Session, Committed]:
     look_up(
         session,
         [
-            looked_up(NIBBLES_TAG, [column(vectors)], 1 << r + k),
+            Segment(NIBBLES_TAG, [vectors], 1 << r + k),
             nibbles(in_nibbles),
-            looked_up(BOUNDS_TAG, [column(thresholds), column(bounds)], 1 << 2 * u),
-            table(dots, BOUNDS_TAG, [ROW, public(bound)], in_bounds),
+            Segment(BOUNDS_TAG, [thresholds, bounds], 1 << 2 * u),
+            Segment(BOUNDS_TAG, [range(1 << dots), bound], 1 << dots, in_bounds),
             ranges(in_ranges),
-            looked_up(RANGE_TAG, [column(lack)], 1 << a),
-            looked_up(RANGE_TAG, [column(lack_of_tenants)], 1 << a + t),
-            *(looked_up(RANGE_TAG, [column(limb)], 1 << 2 * u) for limb in slack),
+            in_range(lack, 1 << a),
+            in_range(lack_of_tenants, 1 << a + t),
+            *(in_range(limb, 1 << 2 * u) for limb in slack),
         ],
     )
     y = session.challenges("thresholds", 2 * u)
@@ -209,17 +189,18 @@ def _norms(
     session: Session, asked: Coalition, vectors: Column, norms: Column, classes: Sequence[Column]
 ) -> None:
     """The squares of a record's components sum to the norm of its class."""
-    tau = session.challenges("norms", asked.r)
+    r, k, *_ = asked.sizes
+    tau = session.challenges("norms", r)
     (whole,) = session.send("norms", 1)
-    share = pow(HALF, asked.k, MODULUS) * whole
-    p, claim = session.reduce("norms", [HALF] * asked.k + tau, share, 2)
+    share = pow(HALF, k, MODULUS) * whole
+    p, claim = session.reduce("norms", [HALF] * k + tau, share, 2)
     value, square = session.send("component", 2)
     session.product("component", value, value, square)
     session.constraint("norms", claim - square)
     session.claim(evaluation(p), [(vectors, 1)], value)
     p, (norm, found) = sum_of_products(session, "norms of classes", asked.u, whole)
     session.claim(evaluation(p), [(norms, 1)], norm)
-    numbers(session, classes, asked.r, [(eq_table(tau, len(asked.cq)), p, found)], proved=True)
+    numbers(session, classes, r, [(eq_table(tau, len(asked.cq)), p, found)], proved=True)
 
 
 def _openings(session: Session, asked: Coalition, vectors: Column, salts: Column) -> None:
@@ -236,7 +217,7 @@ def _openings(session: Session, asked: Coalition, vectors: Column, salts: Column
     strided = Functional(tuple(p), tuple(1 << SALT_BITS * x for x in range(SALT_LIMBS)), count)
     session.claim(strided, [(salts, 1)], words[2])
     eta = session.challenge("elements")
-    places = [range(i, min(i + PACKED, stop)) for start, stop in ((0, d), (d, 1 << asked.k))
+    places = [range(i, min(i + PACKED, stop)) for start, stop in ((0, d), (d, 1 << asked.sizes[1]))
               for i in range(start, stop, PACKED)]  # fmt: skip
     weights = powers(eta, len(places))
     digits = tuple(
@@ -286,4 +267,77 @@ def numbers(
             before = after
         parts.append((c * dot(weights, at[: len(weights)]), before))
     session.constraint("numbers", total(parts))
-    session.claimed(evaluation(p), bits, held)
+    for column, value in zip(bits, held, strict=True):
+        session.claim(evaluation(p), [(column, 1)], value)
+
+
+def read_pairs(
+    asked: Coalition, committed: Committed, records_digest: bytes, number: int, reader: Reader
+) -> Session:
+    """One run over pairs, `number` from 0, behind the run over records whose proof has this digest."""
+    statement(reader, asked)
+    reader.transcript.raw("records", records_digest)
+    reader.transcript.integer("run", number)
+    session, s, (r, k, a, _) = Session(reader, asked.row_bits), asked.s, asked.sizes
+    distances = 1 << log2(4 * asked.reach + 1)
+    (counted,) = session.commit("pairs", [distances])
+    pairs = asked.blocks[number * PAIRS_A_RUN : (number + 1) * PAIRS_A_RUN]
+    said = [Said(lambda session: session.send("derived entry", 1)[0]) for _ in pairs]
+    looked_up = [Segment(DISTANCES_TAG, [entry], 1 << 2 * s) for entry in said]
+    look_up(session, [Segment(DISTANCES_TAG, [range(distances)], distances, counted), *looked_up])
+    earlier, later = said[0].point[:s], said[0].point[s:]
+    rho = powers(session.challenge("blocks"), len(pairs))
+    of_thresholds, of_products, of_labels = session.send("pairs", 3)
+    outside = [
+        (weight, entry.value - asked.reach * (1 - _compared(asked, *pair, earlier, later)))
+        for weight, pair, entry in zip(rho, pairs, said, strict=True)
+    ]
+    session.constraint("pairs", of_thresholds - of_products + asked.reach * of_labels - total(outside))
+
+    def bilinear(inner: int, value: Expr) -> tuple[Sequence[int], list[tuple[list[int], Expr]]]:
+        """Of a weighted sum over pairs of X times Y the inner point, and of both the records' point and the value."""
+        p, (left, right) = sum_of_products(session, "earlier records", inner + r - s, value)
+        inside, at = p[:inner], p[inner:]
+        row = [0] * (1 << r - s)
+        for (i, j), weight in zip(pairs, rho, strict=True):
+            row[j] = (row[j] + eq_at(at, i) * weight) % MODULUS
+        outside, claim = session.plain("later records", r - s, right, 2)
+        (found,) = session.send("later records", 1)
+        session.constraint("later records", dot(row, eq_table(outside)) * found - claim)
+        return inside, [([*earlier, *at], left), ([*later, *outside], found)]
+
+    inner, both = bilinear(k, of_products)
+    for records, value in both:
+        session.claim(evaluation([*inner, *records]), [(committed.vectors, 1)], value)
+    inner, both = bilinear(a, of_labels)
+    terms = [(_by_account(asked, eq_table(records)), inner, value) for records, value in both]
+    numbers(session, committed.labels, a, terms, proved=False)
+    p, (threshold, classes) = sum_of_products(session, "thresholds of pairs", 2 * asked.u, of_thresholds)
+    session.claim(evaluation(p), [(committed.thresholds, 1)], threshold)
+    _, both = bilinear(0, classes)
+    halves = p[: asked.u], p[asked.u :]
+    terms = [(eq_table(records), half, value) for half, (records, value) in zip(halves, both, strict=True)]
+    numbers(session, committed.classes, r, terms, proved=False)
+    close(session)
+    return session
+
+
+def _by_account(asked: Coalition, weights: Sequence[int]) -> list[int]:
+    """For each account the sum of its records' weights."""
+    found = [0] * len(asked.tenants)
+    for account, weight in zip(asked.accounts, weights, strict=False):
+        found[account] = (found[account] + weight) % MODULUS
+    return found
+
+
+def _compared(
+    asked: Coalition, i_block: int, j_block: int, earlier: Sequence[int], later: Sequence[int]
+) -> int:
+    """The sum of eq over the records of two blocks that are compared."""
+    size = 1 << asked.s
+    x, y = eq_table(earlier), eq_table(later)
+    start, found = i_block * size, 0
+    for j in range(j_block * size, min((j_block + 1) * size, len(asked.cq))):
+        inside = range(max(asked.first[j], start), min(j, start + size))
+        found += y[j - j_block * size] * sum(x[i - start] for i in inside)
+    return found % MODULUS

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from rag_audit.proofs.reference import limits
 from rag_audit.proofs.reference.closing import close
 from rag_audit.proofs.reference.extensions import below, evaluation, log2
-from rag_audit.proofs.reference.lookup import column, look_up, looked_up, public, ranges, table
+from rag_audit.proofs.reference.lookup import RANGE, Segment, look_up, ranges
+from rag_audit.proofs.reference.noise import DRAW_BITS, DRAWS, Seed, Words, seed_and_key, sizes, word_claims
 from rag_audit.proofs.reference.session import Column, Session, limbs, row_bits
 from rag_audit.proofs.reference.transcript import Reader
-from rag_audit.proofs.reference.words import DRAW_BITS, DRAWS, Seed, Words, seed_and_key, word_claims
 
 RUN = "coin certificate"
-BYTES_TAG, BYTES_BITS, BYTE = 2, 9, 256
+BYTES_TAG, BYTES_ROWS, BYTE = 2, 512, 256
 
 
 @dataclass(frozen=True)
@@ -31,22 +31,21 @@ def read(coins: Coins, reader: Reader) -> tuple[Session, Column]:
     """The whole run: what it claims, and the column of bits."""
     reader.transcript.raw("context", coins.context)
     coins.seed.absorb(reader.transcript)
-    reader.transcript.integer("capacity", coins.capacity)
-    reader.transcript.integer("bound", coins.bound)
-    session, words = Session(reader, row_bits(coins.capacity)), Words.sizes(coins.capacity)
-    draws, (high, low) = DRAWS * words.blocks, divmod(coins.bound, BYTE)
-    entries = [coins.capacity, *[draws] * 7, *words.entries, 1 << 16, 1 << BYTES_BITS]
+    reader.transcript.integers(("capacity", coins.capacity), ("bound", coins.bound))
+    session, (blocks, upper) = Session(reader, row_bits(coins.capacity)), sizes(coins.capacity)
+    draws, (high, low) = DRAWS * blocks, divmod(coins.bound, BYTE)
+    entries = [coins.capacity, *[draws] * 7, *upper, RANGE, BYTES_ROWS]
     b, byte, coin, smaller, *rest, in_ranges, in_bytes = session.commit("coin columns", entries)
     t, d = rest[:2], rest[2:4]
-    words = words.of([(byte, 1), *limbs(t, 8)], rest[4:])
+    words = Words(blocks, [(byte, 1), *limbs(t, 8)], rest[4:])
     keys, calls = seed_and_key(session, [coins.seed])
-    rows = [(x % BYTE, x // BYTE, int(x % BYTE < low)) for x in range(1 << BYTES_BITS)]
+    rows = [(x % BYTE, x // BYTE, int(x % BYTE < low)) for x in range(BYTES_ROWS)]
     look_up(
         session,
         [
-            looked_up(BYTES_TAG, [column(c) for c in (byte, coin, smaller)], draws),
+            Segment(BYTES_TAG, [byte, coin, smaller], draws),
             ranges(in_ranges),
-            table(BYTES_BITS, BYTES_TAG, [public(part) for part in zip(*rows, strict=True)], in_bytes),
+            Segment(BYTES_TAG, list(zip(*rows, strict=True)), BYTES_ROWS, in_bytes),
             *words.in_ranges([*t, *d]),
         ],
     )

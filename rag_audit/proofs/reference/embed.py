@@ -11,17 +11,7 @@ from rag_audit.proofs.reference import limits
 from rag_audit.proofs.reference.closing import close
 from rag_audit.proofs.reference.extensions import Functional, eq_table, evaluation, log2
 from rag_audit.proofs.reference.index import NIBBLES, PACKED, Index, Table
-from rag_audit.proofs.reference.lookup import (
-    ROW,
-    column,
-    hidden,
-    look_up,
-    looked_up,
-    mark_below,
-    public,
-    row_below,
-    table,
-)
+from rag_audit.proofs.reference.lookup import Segment, look_up
 from rag_audit.proofs.reference.poseidon import Call, list_calls, permutations
 from rag_audit.proofs.reference.session import Column, Expr, Session, limbs, row_bits, total
 from rag_audit.proofs.reference.transcript import Reader
@@ -31,7 +21,7 @@ from rag_audit.relation.poseidon import TAG_LIST, TAG_QUERY, TAG_VECTOR, hash_el
 RUN = "embed"
 TOKENS_TAG, LIMBS_TAG, STEPS_TAG = 1, 2, 3
 MOST_TOKENS, MOST_WORDS, MOST_FACTOR = 208, 1 << 15, 1 << 20
-LIMB_BITS, STEP_BITS, TOKEN_BITS, TOKENS_PACKED, NORM_BITS = 12, 4, 15, 16, 16
+LIMB_BITS, TOKEN_BITS, TOKENS_PACKED, NORM_BITS = 12, 15, 16, 16
 
 
 @dataclass(frozen=True)
@@ -67,12 +57,9 @@ def _statement(reader: Reader, asked: Embedded) -> None:
     said = reader.transcript
     said.scalar("context", asked.context)
     said.raw("table", asked.table.digest)
-    said.integer("vocabulary", asked.table.capacity - 1)
-    said.integer("dimension", asked.table.dimension)
-    said.integer("tokens", asked.tokens)
-    said.integer("norm factor", asked.norm_factor)
-    said.scalar("hq", asked.hq)
-    said.scalar("cq", asked.cq)
+    said.integers(("vocabulary", asked.table.capacity - 1), ("dimension", asked.table.dimension))
+    said.integers(("tokens", asked.tokens), ("norm factor", asked.norm_factor))
+    said.scalars(("hq", asked.hq), ("cq", asked.cq))
 
 
 def _number(values: Sequence[Expr]) -> Expr:
@@ -99,7 +86,7 @@ def read(asked: Embedded, reader: Reader) -> Session:
     vocabulary, d = rows.capacity - 1, rows.dimension
     n, c = log2(rows.capacity), log2(d)
     session = Session(reader, row_bits(rows.capacity))
-    entries = [1 << n, *[1 << c] * (4 + 2 * m), 1 << LIMB_BITS, 1 << STEP_BITS]
+    entries = [1 << n, *[1 << c] * (4 + 2 * m), 1 << LIMB_BITS, len(NIBBLES)]
     h, e, v, a, b, *rest, in_limbs, in_steps = session.commit("embedding columns", entries)
     lower, upper = rest[:m], rest[m:]
     elements = -(-d // PACKED)
@@ -118,25 +105,18 @@ def read(asked: Embedded, reader: Reader) -> Session:
     session.constraint("root", left + lacks - 2 * w)
     norm = pow(1 << NORM_BITS, -1, MODULUS) * (square + left)
     slack = asked.slack
+    low = [slack * (x == -7) - (x <= 0) for x in NIBBLES]
+    high = [slack * (x == 7) - (x >= 0) for x in NIBBLES]
     look_up(
         session,
         [
-            looked_up(TOKENS_TAG, [hidden(tokens), hidden(used)], most),
-            table(n, TOKENS_TAG, [row_below(vocabulary), mark_below(vocabulary)], h),
-            looked_up(STEPS_TAG, [column(v), column(a), column(b)], 1 << c),
-            table(
-                STEP_BITS,
-                STEPS_TAG,
-                [
-                    public(NIBBLES),
-                    public([slack * (x == -7) - (x <= 0) for x in NIBBLES]),
-                    public([slack * (x == 7) - (x >= 0) for x in NIBBLES]),
-                ],
-                in_steps,
-            ),
-            table(LIMB_BITS, LIMBS_TAG, [ROW], in_limbs),
-            looked_up(LIMBS_TAG, [hidden(of_root)], 3 * m),
-            *(looked_up(LIMBS_TAG, [column(limb)], 1 << c) for limb in (*lower, *upper)),
+            Segment(TOKENS_TAG, [tokens, used], most),
+            Segment(TOKENS_TAG, [range(vocabulary), [1] * vocabulary], 1 << n, h),
+            Segment(STEPS_TAG, [v, a, b], 1 << c),
+            Segment(STEPS_TAG, [NIBBLES, low, high], len(NIBBLES), in_steps),
+            Segment(LIMBS_TAG, [range(1 << LIMB_BITS)], 1 << LIMB_BITS, in_limbs),
+            Segment(LIMBS_TAG, [of_root], 3 * m),
+            *(Segment(LIMBS_TAG, [limb], 1 << c) for limb in (*lower, *upper)),
         ],
     )
     point = session.challenges("components", c)

@@ -32,13 +32,11 @@ def _expand(message: bytes, length: int) -> bytes:
     """expand_message_xmd of RFC 9380 with SHA-256."""
     suffix = DOMAIN + bytes([len(DOMAIN)])
     first = hashlib.sha256(bytes(64) + message + length.to_bytes(2, "big") + b"\0" + suffix).digest()
-    block = hashlib.sha256(first + b"\x01" + suffix).digest()
-    blocks = [block]
-    for i in range(2, -(-length // 32) + 1):
-        mixed = bytes(a ^ b for a, b in zip(first, block, strict=True))
-        block = hashlib.sha256(mixed + bytes([i]) + suffix).digest()
-        blocks.append(block)
-    return b"".join(blocks)[:length]
+    blocks = [bytes(32)]
+    for i in range(-(-length // 32)):
+        mixed = bytes(a ^ b for a, b in zip(first, blocks[-1], strict=True))
+        blocks.append(hashlib.sha256(mixed + bytes([i + 1]) + suffix).digest())
+    return b"".join(blocks[1:])[:length]
 
 
 def _root(x: int) -> int | None:
@@ -47,17 +45,10 @@ def _root(x: int) -> int | None:
     return root if root * root % P == x % P else None
 
 
-def _even_root(x: int) -> int:
-    root = _root(x)
-    if root is None:
-        raise ArithmeticError("no square root")
-    return root if root % 2 == 0 else P - root
-
-
 # Shallue and van de Woestijne's map (RFC 9380, 6.6.1) for y^2 = x^3 + 3 with Z = 1.
 _C1 = 4
 _C2 = -pow(2, -1, P) % P
-_C3 = _even_root(-_C1 * 3 % P)
+_C3 = 8815841940592487685674414971303048083897117035520822607866  # the even root of -12
 _C4 = -4 * _C1 * pow(3, -1, P) % P
 
 
@@ -79,15 +70,11 @@ def decode(data: bytes) -> Point:
     :raises EncodingError: the bytes are not the one encoding of a point
     """
     flags, x = data[0] & 0xC0, int.from_bytes(bytes([data[0] & 0x3F]) + data[1:], "big")
-    if flags & _NEUTRAL:
-        if flags == _NEUTRAL and x == 0:
-            return None
-        raise EncodingError(
-            "not a point of the curve", expected="the neutral element's one form", found=data.hex()
-        )
-    y = _root(x**3 + 3) if x < P else None
+    if flags == _NEUTRAL and x == 0:
+        return None
+    y = _root(x**3 + 3) if x < P and not flags & _NEUTRAL else None
     if y is None:
-        raise EncodingError("not a point of the curve", expected="x of a point below p", found=data.hex())
+        raise EncodingError("not a point of the curve", expected="its one form", found=data.hex())
     odd = bool(flags & _ODD)
     return x, y if y % 2 == odd else P - y
 
@@ -96,9 +83,7 @@ def encode(point: Point) -> bytes:
     if point is None:
         return bytes([_NEUTRAL]) + bytes(31)
     x, y = point
-    data = bytearray(x.to_bytes(POINT_BYTES, "big"))
-    data[0] |= _ODD if y % 2 else 0
-    return bytes(data)
+    return (x | (_ODD * (y % 2)) << 8 * POINT_BYTES - 8).to_bytes(POINT_BYTES, "big")
 
 
 def _double(a: _Jacobian) -> _Jacobian:
@@ -125,8 +110,8 @@ def _sum(a: _Jacobian, b: _Jacobian) -> _Jacobian:
     return out, (r * (v - out) - up * hhh) % P, z * bz * h % P
 
 
-def _add(a: _Jacobian, point: Point) -> _Jacobian:
-    return a if point is None else _sum(a, (*point, 1))
+def _jacobian(point: Point) -> _Jacobian:
+    return _ZERO if point is None else (*point, 1)
 
 
 def _affine(a: _Jacobian) -> Point:
@@ -143,7 +128,7 @@ def generator(name: str) -> Point:
     """G/0, .., Q/0, .., H/0, U/0: hash_to_curve of the name."""
     expanded = _expand(name.encode(), 96)
     u, v = (int.from_bytes(expanded[i : i + 48], "big") % P for i in (0, 48))
-    return _affine(_add(_add(_ZERO, _map(u)), _map(v)))
+    return _affine(_sum(_jacobian(_map(u)), _jacobian(_map(v))))
 
 
 def G(i: int) -> str:
@@ -156,7 +141,7 @@ def Q(i: int) -> str:
 
 def total(terms: Iterable[Term]) -> Point:
     """The sum of scalar times point, in windows of eight bits."""
-    held = [(k % MODULUS, generator(point) if isinstance(point, str) else point) for k, point in terms]
+    held = [(k % MODULUS, _jacobian(generator(p) if isinstance(p, str) else p)) for k, p in terms]
     result = _ZERO
     for shift in range(256 - _WINDOW, -1, -_WINDOW):
         for _ in range(_WINDOW):
@@ -165,7 +150,7 @@ def total(terms: Iterable[Term]) -> Point:
         for k, point in held:
             digit = k >> shift & (1 << _WINDOW) - 1
             if digit:
-                buckets[digit] = _add(buckets[digit], point)
+                buckets[digit] = _sum(buckets[digit], point)
         running = _ZERO
         for bucket in reversed(buckets[1:]):
             running = _sum(running, bucket)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from rag_audit.errors import EncodingError
 from rag_audit.proofs.reference.extensions import eq_table, log2
 from rag_audit.proofs.reference.group import POINT_BYTES, Point, decode
-from rag_audit.proofs.reference.lookup import Asked, Entry, Segment, Sent, looked_up, public, table
+from rag_audit.proofs.reference.lookup import Said, Segment
 from rag_audit.proofs.reference.session import Column, Expr, Session, row_bits
 
-NIBBLES_TAG, NIBBLE_BITS, PACKED = 3, 4, 63
-NIBBLES = [min(row - 7, 7) for row in range(1 << NIBBLE_BITS)]
+NIBBLES_TAG, PACKED = 3, 63
+NIBBLES = [min(row - 7, 7) for row in range(16)]
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,11 @@ class Link:
     index: Index
     queries: Sequence[Point]
     scores: Sequence[Column]
-    several: bool = False
+    several: bool
     claims: list[tuple[list[int], list[Expr]]] = field(default_factory=list)
     """Weights of the components and the salt, and the value of each query, which alone is a single."""
+    said: list[Said] = field(default_factory=list)
+    """What each query's components are looked up by."""
 
     @classmethod
     def read(cls, session: Session, index: Index, queries: int, *, several: bool) -> Link:
@@ -105,24 +107,16 @@ class Link:
         return [[salt, *(element + shift for element in packed)] for salt, *packed in lists]
 
     def components(self) -> list[Segment]:
-        """Segments that look up each query's components; what they extend to is one functional more."""
-        d = self.index.dimension
-        values: list[Expr] = []
+        """Segments that look up each query's components."""
+        say = None if self.several else (lambda session: session.single("query lookup"))
+        self.said += [Said(say) for _ in self.queries]
+        return [Segment(NIBBLES_TAG, [said], 1 << log2(self.index.dimension)) for said in self.said]
 
-        def note(point: Sequence[int], rows: int, value: Expr) -> None:
-            values.append(value)
-            if len(values) == len(self.queries):
-                weights = eq_table(point, min(rows, d))
-                self.claims.append((weights + [0] * (d + 1 - len(weights)), values))
-
-        def single(session: Session, point: Sequence[int], rows: int) -> Expr:
-            value = session.single("query lookup")
-            note(point, rows, value)
-            return value
-
-        entry: Entry = Asked(note) if self.several else Sent(single)
-        return [looked_up(NIBBLES_TAG, [entry], 1 << log2(d)) for _ in self.queries]
+    def functionals(self) -> list[tuple[list[int], list[Expr]]]:
+        """The claims, last what the components extend to where they are looked up."""
+        weights = eq_table(self.said[0].point, self.index.dimension)
+        return [*self.claims, ([*weights, 0], [said.value for said in self.said])]
 
 
 def nibbles(multiplicities: Column) -> Segment:
-    return table(NIBBLE_BITS, NIBBLES_TAG, [public(NIBBLES)], multiplicities)
+    return Segment(NIBBLES_TAG, [NIBBLES], len(NIBBLES), multiplicities)

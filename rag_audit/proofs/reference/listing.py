@@ -9,10 +9,10 @@ from rag_audit.proofs.reference import limits
 from rag_audit.proofs.reference.closing import close
 from rag_audit.proofs.reference.extensions import HALF, Functional, eq_table, evaluation, log2
 from rag_audit.proofs.reference.group import Point
-from rag_audit.proofs.reference.index import Index, Link, nibbles
-from rag_audit.proofs.reference.lookup import column, look_up, looked_up
+from rag_audit.proofs.reference.index import NIBBLES, Index, Link, nibbles
+from rag_audit.proofs.reference.lookup import Segment, look_up
 from rag_audit.proofs.reference.poseidon import list_calls, permutations
-from rag_audit.proofs.reference.query import REACH, SCORES_TAG, score_table
+from rag_audit.proofs.reference.query import REACH, SCORES_TAG, score_rows, score_table
 from rag_audit.proofs.reference.session import Column, Expr, Session, row_bits, total
 from rag_audit.proofs.reference.transcript import Reader
 from rag_audit.relation.field import MODULUS
@@ -45,28 +45,24 @@ class Listed:
             dimension=limits.components(dimension),
             threshold=1 <= self.threshold <= REACH * dimension,
             most=limits.listed(self.most, capacity),
-            rows=all(len(each) == rows for each in (self.chance, self.kept, self.before, self.after)),
+            rows=all(len(column) == rows for column in self.columns),
         )
+
+    @property
+    def columns(self) -> tuple[Sequence[Point], ...]:
+        return self.chance, self.kept, self.before, self.after
 
 
 def _statement(reader: Reader, asked: Listed) -> None:
     said = reader.transcript
     said.raw("context", asked.context)
     said.raw("index", asked.index.digest)
-    said.integer("capacity", asked.index.capacity)
-    said.integer("dimension", asked.index.dimension)
-    said.integer("threshold", asked.threshold)
-    said.integer("most", asked.most)
-    for label, rows in (
-        ("chance", asked.chance),
-        ("kept", asked.kept),
-        ("held before", asked.before),
-        ("held after", asked.after),
-    ):
+    said.integers(("capacity", asked.index.capacity), ("dimension", asked.index.dimension))
+    said.integers(("threshold", asked.threshold), ("most", asked.most))
+    for label, rows in zip(("chance", "kept", "held before", "held after"), asked.columns, strict=True):
         said.integer("rows", len(rows))
         said.points(label, rows)
-    said.scalar("cq", asked.cq)
-    said.scalar("htopk", asked.htopk)
+    said.scalars(("cq", asked.cq), ("htopk", asked.htopk))
 
 
 def read(asked: Listed, reader: Reader) -> Session:
@@ -74,10 +70,8 @@ def read(asked: Listed, reader: Reader) -> Session:
     index, capacity = asked.index, asked.index.capacity
     session, n = Session(reader, row_bits(capacity)), log2(capacity)
     link = Link.read(session, index, 1, several=False)
-    chance, kept, before, after = (
-        session.column(rows, capacity) for rows in (asked.chance, asked.kept, asked.before, asked.after)
-    )
-    entries = [capacity, capacity, 1 << log2(98 * index.dimension + 1), 1 << 4]
+    chance, kept, before, after = (session.column(rows, capacity) for rows in asked.columns)
+    entries = [capacity, capacity, score_rows(index.dimension), len(NIBBLES)]
     relevant, listed, of_scores, of_nibbles = session.commit("list columns", entries)
     count, spare = -(-capacity // PACKED_BITS), log2(asked.most + 1)
     salt, *sent = session.send("list", 2 + count + n + spare)
@@ -93,7 +87,7 @@ def read(asked: Listed, reader: Reader) -> Session:
     look_up(
         session,
         [
-            looked_up(SCORES_TAG, [column(link.scores[0]), column(relevant)], capacity),
+            Segment(SCORES_TAG, [link.scores[0], relevant], capacity),
             score_table(index.dimension, lambda s: int(s >= asked.threshold), of_scores),
             *link.components(),
             nibbles(of_nibbles),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rag_audit.proofs.reference.digits import Digit, extension, from_the_top, of, regroup
 from rag_audit.proofs.reference.extensions import (
@@ -20,7 +20,7 @@ from rag_audit.relation.field import MODULUS
 
 MOST_SEVERAL, LEAST_ALONE, TOGETHER = 12, 9, 3
 """Of a tree's variables: how many at most are bound together, how many at least are not, and how many at once."""
-RANGE_TAG, RANGE_BITS = 1, 16
+RANGE_TAG, RANGE = 1, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -30,93 +30,55 @@ class Columns:
     pairs: Pairs
 
 
-@dataclass(frozen=True)
-class Known:
-    """What rows hold that both parties know: the extension at a point, over the rows that count."""
+@dataclass
+class Said:
+    """An entry whose extension the prover says: before the last challenge, or by `say` in its turn."""
 
-    at: Callable[[Sequence[int], int], Expr | int]
-
-
-@dataclass(frozen=True)
-class Sent:
-    """What a prover sends for it in its turn."""
-
-    send: Callable[[Session, Sequence[int], int], Expr]
+    say: Callable[[Session], Expr] | None = None
+    point: Sequence[int] = ()
+    """Where it is said, once the lookup is read, and what."""
+    value: Expr = field(default_factory=Expr)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a prover sends for it at the point, before the last challenge; it is noted for the link."""
-
-    note: Callable[[Sequence[int], int, Expr], None]
-
-
-Entry = Columns | Known | Sent | Asked
-
-
-def column(*columns: Column) -> Columns:
-    return Columns([(c, 1) for c in columns])
-
-
-def public(values: Sequence[int]) -> Known:
-    def at(point: Sequence[int], rows: int) -> int:
-        weights = eq_table(point, min(rows, len(values)))
-        return sum(w * v for w, v in zip(weights, values, strict=False)) % MODULUS
-
-    return Known(at)
-
-
-def hidden(values: Sequence[Expr]) -> Known:
-    def at(point: Sequence[int], rows: int) -> Expr:
-        return total(zip(eq_table(point, min(rows, len(values))), values, strict=False))
-
-    return Known(at)
-
-
-ROW = Known(numbers)
-
-
-def row_below(m: int) -> Known:
-    return Known(lambda point, rows: numbers(point, min(rows, m)))
-
-
-def mark_below(m: int) -> Known:
-    return Known(lambda point, rows: below(point, min(rows, m)))
+Entry = Column | Columns | Said | Sequence[int | Expr] | Sequence[int] | Sequence[Expr]
+"""Values are known to both parties, by rows; rows behind them have 0. A range is the rows' own numbers."""
 
 
 @dataclass(frozen=True)
 class Segment:
     """Tuples that are looked up, or with a column of multiplicities the table that they are rows of."""
 
-    variables: int
     tag: int
     entries: Sequence[Entry]
     rows: int
     multiplicities: Column | None = None
 
+    @property
+    def variables(self) -> int:
+        return log2(self.rows)
 
-def looked_up(tag: int, entries: Sequence[Entry], rows: int, variables: int | None = None) -> Segment:
-    return Segment(log2(rows) if variables is None else variables, tag, entries, rows)
 
-
-def table(
-    variables: int, tag: int, entries: Sequence[Entry], multiplicities: Column, rows: int = -1
-) -> Segment:
-    return Segment(variables, tag, entries, 1 << variables if rows < 0 else rows, multiplicities)
+def in_range(column: Entry, rows: int) -> Segment:
+    return Segment(RANGE_TAG, [column], rows)
 
 
 def ranges(multiplicities: Column) -> Segment:
     """The table of 0..2^16 - 1."""
-    return table(RANGE_BITS, RANGE_TAG, [ROW], multiplicities)
+    return Segment(RANGE_TAG, [range(RANGE)], RANGE, multiplicities)
 
 
-def look_up(session: Session, named: Sequence[Segment]) -> None:
-    segments = sorted(named, key=lambda segment: -segment.variables)
-    depth = log2(sum(1 << segment.variables for segment in segments))
-    alpha, beta = session.challenge("lookup alpha"), session.challenge("lookup beta")
+def _known(values: Sequence[int | Expr], point: Sequence[int], rows: int) -> Expr | int:
+    """What values extend to, over the rows that count."""
+    rows = min(rows, len(values))
+    if isinstance(values, range):
+        return numbers(point, rows)
+    return total(zip(eq_table(point, rows), values, strict=False))
+
+
+def _tree(session: Session, depth: int) -> tuple[list[int], Expr, Expr]:
+    """From the root to the leaves: a point, and what numerators and denominators have there."""
     q, inverse = session.send("lookup root", 2)
     session.product("lookup root", q, inverse, 1)
-    join = 0
     several = max(0, min(MOST_SEVERAL, depth - LEAST_ALONE))
     p, known, point = Expr(), list[Digit](), list[int]()
     for k in range(depth):
@@ -137,20 +99,16 @@ def look_up(session: Session, named: Sequence[Segment]) -> None:
         join = session.challenge("lookup children")
         p, q = ((1 - join) * a + join * b for a, b in ((p0, p1), (q0, q1)))
         known = [*of([join]), *known]
-    _leaves(session, segments, [join, *point][:depth], p, q, alpha, beta)
+    return [*(x for _, x in known[:1]), *point], p, q
 
 
-def _leaves(
-    session: Session,
-    segments: Sequence[Segment],
-    point: Sequence[int],
-    p: Expr,
-    q: Expr,
-    alpha: int,
-    beta: int,
-) -> None:
-    count = sum(isinstance(entry, Asked) for segment in segments for entry in segment.entries)
-    asked = iter(session.send("query lookups", count))
+def look_up(session: Session, named: Sequence[Segment]) -> None:
+    segments = sorted(named, key=lambda segment: -segment.variables)
+    alpha, beta = session.challenge("lookup alpha"), session.challenge("lookup beta")
+    point, p, q = _tree(session, log2(sum(1 << segment.variables for segment in segments)))
+    asked = [e for segment in segments for e in segment.entries if isinstance(e, Said) and e.say is None]
+    for said, value in zip(asked, session.send("query lookups", len(asked)), strict=True):
+        said.value = value
     kappa = session.challenge("lookup leaves")
     parts: list[tuple[int, Expr | int]] = [(1, p), (kappa, q), (-kappa, 1)]
     shares: dict[Functional, list[tuple[Column, int]]] = {}
@@ -169,15 +127,15 @@ def _leaves(
         weight = kappa * place
         for entry in segment.entries:
             weight = weight * beta % MODULUS
-            if isinstance(entry, Columns):
+            if isinstance(entry, Column):
+                share.append((entry, -weight % MODULUS))
+            elif isinstance(entry, Columns):
                 share += [(c, -weight * factor % MODULUS) for c, factor in entry.pairs]
-            elif isinstance(entry, Asked):
-                parts.append((weight, value := next(asked)))
-                entry.note(low, segment.rows, value)
-            elif isinstance(entry, Sent):
-                parts.append((weight, entry.send(session, low, segment.rows)))
+            elif isinstance(entry, Said):
+                entry.point, entry.value = low, entry.say(session) if entry.say else entry.value
+                parts.append((weight, entry.value))
             else:
-                parts.append((weight, entry.at(low, segment.rows)))
+                parts.append((weight, _known(entry, low, segment.rows)))
     for functional, pairs in shares.items():
         if pairs:
             (value,) = session.send("lookup columns", 1)

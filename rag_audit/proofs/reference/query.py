@@ -10,31 +10,10 @@ from rag_audit.proofs.reference import limits
 from rag_audit.proofs.reference.closing import close
 from rag_audit.proofs.reference.extensions import below, eq_table, evaluation, log2, numbers
 from rag_audit.proofs.reference.group import Point
-from rag_audit.proofs.reference.index import Index, Link, nibbles
-from rag_audit.proofs.reference.lookup import (
-    RANGE_TAG,
-    ROW,
-    Columns,
-    Segment,
-    column,
-    hidden,
-    look_up,
-    looked_up,
-    public,
-    ranges,
-    table,
-)
+from rag_audit.proofs.reference.index import NIBBLES, Index, Link, nibbles
+from rag_audit.proofs.reference.lookup import RANGE, Columns, Segment, in_range, look_up, ranges
 from rag_audit.proofs.reference.poseidon import Call, list_calls, permutations
-from rag_audit.proofs.reference.session import (
-    Column,
-    Expr,
-    Pairs,
-    Session,
-    joined,
-    limbs,
-    row_bits,
-    total,
-)
+from rag_audit.proofs.reference.session import Column, Expr, Pairs, Session, joined, limbs, row_bits, total
 from rag_audit.proofs.reference.transcript import Reader
 from rag_audit.relation.poseidon import TAG_TOPK, TAG_VECTOR
 from rag_audit.relation.scores import ScoreWindow
@@ -115,15 +94,11 @@ def _statement(reader: Reader, asked: Asked) -> None:
     said, index, window = reader.transcript, asked.index, asked.window
     said.raw("context", asked.context)
     said.raw("index", index.digest)
-    said.integer("capacity", index.capacity)
-    said.integer("dimension", index.dimension)
-    said.integers("gain count", "gain", asked.gains)
-    for label, value in (("lo", window.lo), ("hi", window.hi), ("lattice", window.lattice)):
-        said.integer(label, value)
-    said.integer("listed", asked.listed)
+    said.integers(("capacity", index.capacity), ("dimension", index.dimension))
+    said.integers(("gain count", len(asked.gains)), *(("gain", gain) for gain in asked.gains))
+    said.integers(("lo", window.lo), ("hi", window.hi), ("lattice", window.lattice), ("listed", asked.listed))
     if asked.several:
-        said.integer("record count", len(asked.commitments))
-        said.integer("noise columns", len(asked.noise))
+        said.integers(("record count", len(asked.commitments)), ("noise columns", len(asked.noise)))
     else:
         said.integer("noise rows", sum(map(len, asked.noise)))
     for rows in asked.noise:
@@ -132,8 +107,7 @@ def _statement(reader: Reader, asked: Asked) -> None:
         said.integer("kept columns", asked.kept is not None)
         said.points("kept", asked.kept or [])
     for cq, htopk in asked.commitments:
-        said.scalar("cq", cq)
-        said.scalar("htopk", htopk)
+        said.scalars(("cq", cq), ("htopk", htopk))
 
 
 def read(asked: Asked, reader: Reader) -> Session:
@@ -164,7 +138,7 @@ def _columns(
     noise: list[Column | None] = [session.column(rows, capacity) for rows in asked.noise]
     noise = noise or [None] * len(link.scores)
     own = [capacity] * (2 + sampled + b)
-    tables = [1 << _score_bits(asked.index.dimension), 1 << LIMB_BITS, 1 << 4]
+    tables = [score_rows(asked.index.dimension), RANGE, len(NIBBLES)]
     sent = session.commit("answer columns", own * len(noise) + tables)
     size = 1 + 2 * k + (k - 1) * b
     values = session.send("listed", size * len(noise))
@@ -191,52 +165,39 @@ def _key(capacity: int, position: Expr, value: Expr) -> Expr:
     return places * value - position + (places - 1)
 
 
-def _score_bits(dimension: int) -> int:
-    return log2(2 * REACH * dimension + 1)
+def score_rows(dimension: int) -> int:
+    return 1 << log2(2 * REACH * dimension + 1)
 
 
 def score_table(dimension: int, steps: Callable[[int], int], multiplicities: Column) -> Segment:
     """Every score from -49 d to 49 d, and what stands beside it."""
-    bits, most = _score_bits(dimension), REACH * dimension
-    scores = [min(row - most, most) for row in range(1 << bits)]
-    return table(bits, SCORES_TAG, [public(scores), public([steps(s) for s in scores])], multiplicities)
+    rows, most = score_rows(dimension), REACH * dimension
+    scores = [min(row - most, most) for row in range(rows)]
+    return Segment(SCORES_TAG, [scores, [steps(score) for score in scores]], rows, multiplicities)
 
 
 def _lookups(
     session: Session, asked: Asked, link: Link, records: Sequence[_Record], tables: Sequence[Column]
 ) -> None:
     index, k = asked.index, asked.listed
-    n, capacity = log2(index.capacity), index.capacity
-    of_scores, in_ranges, of_nibbles = tables
-    components = link.components()
-    common = {
-        "scores": score_table(index.dimension, asked.window.quantise, of_scores),
-        "nibbles": nibbles(of_nibbles),
-        "ranges": ranges(in_ranges),
-    }
-
-    def scores(r: _Record) -> Segment:
-        return looked_up(SCORES_TAG, [column(r.scores), column(r.step)], capacity)
-
-    def own(r: _Record, number: int) -> list[Segment]:
+    capacity, (of_scores, in_ranges, of_nibbles) = index.capacity, tables
+    known = [
+        score_table(index.dimension, asked.window.quantise, of_scores),
+        nibbles(of_nibbles),
+        ranges(in_ranges),
+    ]
+    named = known if asked.several else []
+    for number, (r, components) in enumerate(zip(records, link.components(), strict=True)):
         tag = OWN_TAGS + number if asked.several else OWN_TAG
-        return [
-            table(n, tag, [ROW, Columns(r.noised)], r.selected, capacity),
-            looked_up(tag, [hidden(r.positions), hidden(r.values)], k),
+        scores = Segment(SCORES_TAG, [r.scores, r.step], capacity)
+        own = [
+            Segment(tag, [range(capacity), Columns(r.noised)], capacity, r.selected),
+            Segment(tag, [r.positions, r.values], k),
         ]
-
-    def in_range(r: _Record) -> list[Segment]:
-        made = [looked_up(RANGE_TAG, [column(d)], capacity) for d in r.distance]
-        return made + [looked_up(RANGE_TAG, [hidden(r.order)], len(r.order))] * (k > 1)
-
-    if asked.several:
-        named = [common["scores"], common["nibbles"], common["ranges"]]
-        for number, (r, component) in enumerate(zip(records, components, strict=True)):
-            named += [scores(r), *own(r, number), component, *in_range(r)]
-    else:
-        (r,) = records
-        named = [scores(r), common["scores"], *own(r, 0), *components, common["nibbles"], common["ranges"]]
-        named += in_range(r)
+        named += (
+            [scores, *own, components] if asked.several else [scores, known[0], *own, components, *known[1:]]
+        )
+        named += [in_range(d, capacity) for d in r.distance] + [in_range(r.order, len(r.order))] * (k > 1)
     look_up(session, named)
 
 

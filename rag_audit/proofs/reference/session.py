@@ -121,11 +121,6 @@ class Session:
     def column(self, rows: Sequence[Point], entries: int) -> Column:
         return Column(rows, log2(entries))
 
-    def claimed(self, functional: Functional, columns: Sequence[Column], values: Sequence[Expr]) -> None:
-        """A claim for each of several columns."""
-        for column, value in zip(columns, values, strict=True):
-            self.claim(functional, [(column, 1)], value)
-
     def challenge(self, label: str) -> int:
         return self.reader.transcript.challenge(label)
 
@@ -148,14 +143,8 @@ class Session:
         self, label: str, tau: Sequence[int], claim: Expr | int, degree: int
     ) -> tuple[list[int], Expr]:
         """The sumcheck of eq(tau, x) g(x): its point, and what g has there (docs/scan/sumcheck.md)."""
-        point: list[int] = []
-        parts: list[tuple[int, Expr | int]] = [(1, claim)]
-        for t in tau:
-            sent = self.send(label, degree)
-            s = self.challenge(label)
-            parts += [(pow(s, k, MODULUS) - t, c) for k, c in enumerate(sent, 1)]
-            point.append(s)
-        return point, total(parts)
+        made, value = self.reduce_digits(label, digits.of(tau), claim, degree)
+        return [s for _, s in made], value
 
     def reduce_digits(
         self, label: str, weights: Sequence[Digit], claim: Expr | int, degree: int

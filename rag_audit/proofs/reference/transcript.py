@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from rag_audit.errors import EncodingError
 from rag_audit.proofs.reference.group import POINT_BYTES, Point, decode, encode
@@ -44,14 +44,16 @@ class Transcript:
     def integer(self, label: str, value: int) -> None:
         self._absorb(INTEGER, label, value.to_bytes(8, "little"))
 
-    def integers(self, count: str, label: str, values: Sequence[int]) -> None:
-        """How many there are, then each."""
-        self.integer(count, len(values))
-        for value in values:
-            self.integer(label, value)
-
     def scalar(self, label: str, value: int) -> None:
         self._absorb(SCALAR, label, value.to_bytes(_BYTES, "big"))
+
+    def integers(self, *named: tuple[str, int]) -> None:
+        for label, value in named:
+            self.integer(label, value)
+
+    def scalars(self, *named: tuple[str, int]) -> None:
+        for label, value in named:
+            self.scalar(label, value)
 
     def point(self, label: str, data: bytes) -> None:
         self._absorb(POINT, label, data)

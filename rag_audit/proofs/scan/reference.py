@@ -11,12 +11,12 @@ from typing import ClassVar, Generic, TypeVar
 
 from rag_audit.errors import EncodingError, RagAuditError
 from rag_audit.proofs.coalition import CoalitionStatement
-from rag_audit.proofs.reference import coalition, coins, embed, listing, noise, pairs, query
+from rag_audit.proofs.reference import coalition, coins, embed, listing, noise, query
 from rag_audit.proofs.reference.group import Point, encode
 from rag_audit.proofs.reference.index import Index
+from rag_audit.proofs.reference.noise import Seed
 from rag_audit.proofs.reference.session import Session
 from rag_audit.proofs.reference.transcript import Reader, Transcript
-from rag_audit.proofs.reference.words import Seed
 from rag_audit.proofs.scan.embed import EmbedKey
 from rag_audit.proofs.scan.key import ScanKey
 from rag_audit.proofs.scan.verify import MALFORMED
@@ -208,7 +208,7 @@ def verify_coalition(statement: CoalitionStatement, room: int, records: bytes, r
         session, committed = coalition.read(asked, _read(coalition.RUN, records))
         digest = _digest(records)
         others = [
-            pairs.read(asked, committed, digest, number, _read(pairs.RUN, proof))
+            coalition.read_pairs(asked, committed, digest, number, _read(coalition.PAIRS, proof))
             for number, proof in enumerate(runs)
         ]
     except RagAuditError as exc:
