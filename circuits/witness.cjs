@@ -73,13 +73,20 @@ async function main() {
     request.fill(0);
     const instance = first || (await build(code));
     first = null;
+    const exports = instance.instance.exports;
+    // Of no further use, but V8 clears nothing. The inputs' text stays, since strings cannot be overwritten.
+    const wipe = () => new Uint8Array(exports.memory.buffer).fill(0);
     try {
       await instance._doCalculateWitness(inputs, 0);
     } catch (error) {
+      wipe();
       answer(3, Buffer.from(String(error.message)));
       continue;
     }
-    answer(0, wtns(instance.instance.exports));
+    const file = wtns(exports);
+    wipe();
+    answer(0, file);
+    file.fill(0);
   }
 }
 

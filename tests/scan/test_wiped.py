@@ -1,88 +1,397 @@
-"""What a proof leaves in the memory of its process, as its parent reads it."""
+"""What proofs of the scan argument leave in the memory of their process: nothing of what they were made from."""
 
 from __future__ import annotations
 
-import re
+import pickle
+import random
 import struct
-import subprocess
 import sys
-import time
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
-from rag_audit.relation import commitments, noise
-from rag_audit.relation.field import MODULUS
+from rag_audit.formats.statements import Statement
+from rag_audit.index.embedders import wordllama
+from rag_audit.proofs.scan import CertificateJob, ProofJob, ScanKey, commit_index
+from rag_audit.relation import coins, noise
+from rag_audit.relation.commitments import (
+    list_commitment,
+    noise_key,
+    query_commitment,
+    seed_commitment,
+    topk_commitment,
+    vector_commitment,
+)
+from rag_audit.relation.field import MODULUS, to_bytes
+from rag_audit.relation.scores import ScoreWindow, dot
+from rag_audit.relation.selection import top_k
+from tests.scan.left import Child, bits, column, counted, element, left_behind
 
-CAPACITY, GAINS, S0, S1, BEACON, SLOT = 600, (1, 8), 3**150, 5**100, 7, 9
-MARK = bytes(range(7, 71))
-"""What the child keeps, so that a reader that sees nothing is noticed."""
-RUN = 24
-"""Successive values that are looked for: no chance makes so many."""
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads another process's memory under /proc"),
+]
 
-CHILD = f"""
-import sys
-from rag_audit.proofs.scan import CertificateJob, ScanKey, commit_index
-from rag_audit.relation.commitments import seed_commitment
-mark = bytes(range(7, 71))
-rows = bytes({CAPACITY * 16})
-points = commit_index(rows, 16, {CAPACITY}, bytes(32))
-key = ScanKey(points, 16, {CAPACITY}, bytes(32), {GAINS}, 5, 20, 160, 64)
-CertificateJob(key, seed_commitment({S0}, {S1}), {BEACON}, {SLOT}, {S0}, {S1}).run()
-print("made", flush=True)
-sys.stdin.read()
-"""
+CAPACITY, DIMENSION, LISTED, GAINS = 600, 64, 24, (1, 8)
+S0, S1, BEACON, SLOT = 3**150, 5**100, 7, 9
+KEEP = 1 << 39
+LO, HI, LATTICE = 20, 160, 64
+WINDOW, CONTEXT = bytes([4] * 32), bytes([5] * 32)
 
 
-def _montgomery(x: int) -> bytes:
-    return (x * 2**256 % MODULUS).to_bytes(32, "little")
+def elements(*values: int) -> bytes:
+    return b"".join(map(to_bytes, values))
 
 
-def _secrets() -> dict[str, bytes]:
-    """What only native code has of the seed and of what is drawn with it, in the forms that it has there."""
-    kappa = commitments.noise_key(S0, S1, BEACON, SLOT)
+def packed(values: Sequence[int], width: str) -> bytes:
+    return struct.pack(f"<{len(values)}{width}", *values)
+
+
+def slot_bytes(slot: int) -> bytes:
+    return elements(seed_commitment(S0, S1), BEACON, slot)
+
+
+def secrets_of_seed(slot: int) -> dict[str, bytes]:
+    key = noise_key(S0, S1, BEACON, slot)
+    return element("s0", S0) | element("s1", S1) | element("kappa", key)
+
+
+def secret_noise(slot: int) -> dict[str, bytes]:
+    """What only native code has of the noise and of the draws that it is made of; int32 noise is handed on to Python."""
+    kappa = noise_key(S0, S1, BEACON, slot)
     z = noise.draw(kappa, CAPACITY, GAINS)
     x = noise.draw(kappa, CAPACITY * len(GAINS), (1,))
-    places = {"the first": 0, "the last": CAPACITY - RUN}
-    return {
-        "s0": _montgomery(S0),
-        "s1": _montgomery(S1),
-        "kappa": _montgomery(kappa),
-        **{f"{name} noise": struct.pack(f"<{RUN}q", *z[at : at + RUN]) for name, at in places.items()},
-        **{f"{name} draws": struct.pack(f"<{RUN}q", *x[at : at + RUN]) for name, at in places.items()},
-        "draws in bytes": struct.pack("<64b", *x[:64]),
-    }
+    return column("noise", z) | column("draws", x, "b")
 
 
-def _memory(pid: int) -> list[bytes]:
-    """What a process can read and write, mapping by mapping."""
-    found = []
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-            match = re.match(r"(\w+)-(\w+) rw\S+ \S+ \S+ \S+ *(.*)", line)
-            if match is None or match[3].startswith(("/dev", "[v")):
-                continue
-            start, end = int(match[1], 16), int(match[2], 16)
-            memory.seek(start)
-            found.append(memory.read(end - start))
+def secret_coins(slot: int) -> dict[str, bytes]:
+    kappa = noise_key(S0, S1, BEACON, slot)
+    drawn = coins.uniforms(kappa, CAPACITY)
+    own = [int(d < KEEP) for d in drawn]
+    parts = {"heads": [d & 255 for d in drawn], "low limbs": [d >> 8 & 0xFFFF for d in drawn]}
+    parts["high limbs"] = [d >> 24 for d in drawn]
+    found = bits("coins", own)
+    for name, values in parts.items():
+        found |= column(name, values, "I")
     return found
 
 
-@pytest.mark.full
-@pytest.mark.skipif(sys.platform != "linux", reason="reads another process's memory under /proc")
+def blindings(name: str, data: bytes) -> dict[str, bytes]:
+    values = [int.from_bytes(data[i : i + 32], "big") for i in range(0, len(data), 32)]
+    return {key: form for i, x in enumerate(values) for key, form in element(f"{name} {i}", x).items()}
+
+
+CERTIFICATE = f"""
+index = _native.ScanIndex.commit(bytes({CAPACITY * 16}), 16, {CAPACITY}, bytes(32))
+parameters = _native.ScanParameters(bytes(32), {list(GAINS)}, 5, 20, 160, 64)
+_, _, blindings = _native.scan_certify(index, parameters, take(), take(), False)
+give(keep(blindings))
+"""
+
+
 def test_a_certificate_leaves_neither_seed_nor_noise_in_memory() -> None:
-    secrets = {"mark": MARK, **_secrets()}
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdout is not None and child.stdout.readline() == "made\n"
-        # Threads overwrite their stacks as soon as they are free, for which nobody waits.
-        for _ in range(20):
-            memory = _memory(child.pid)
-            count = {name: sum(held.count(secret) for held in memory) for name, secret in secrets.items()}
-            assert count.pop("mark") > 0
-            if not any(count.values()):
-                break
-            time.sleep(0.5)
-        child.communicate()
-    assert count == {name: 0 for name in count}
+    with Child(CERTIFICATE) as child:
+        child.hand(slot_bytes(SLOT), elements(S0, S1))
+        made = child.get()
+        child.wait()
+        assert (
+            counted(child.pid, secrets_of_seed(SLOT) | secret_noise(SLOT) | blindings("blinding", made)) == {}
+        )
+
+
+COINS = f"""
+_, _, blindings = _native.scan_coins_certify({CAPACITY}, {CONTEXT!r}, take(), take(), {KEEP}, False)
+give(keep(blindings))
+"""
+
+
+def test_a_coin_certificate_leaves_neither_seed_nor_coins_in_memory() -> None:
+    with Child(COINS) as child:
+        child.hand(slot_bytes(SLOT), elements(S0, S1))
+        made = child.get()
+        child.wait()
+        assert (
+            counted(child.pid, secrets_of_seed(SLOT) | secret_coins(SLOT) | blindings("blinding", made)) == {}
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A record with everything that its proof is made from."""
+
+    slot: int
+    rows: list[list[int]]
+    vector: list[int]
+    scores: list[int]
+    noise: list[int]
+    kept: list[int]
+    positions: list[int]
+    salts: tuple[int, int]
+    key: bytes
+
+    @classmethod
+    def of(cls, slot: int, *, sampled: bool) -> Asked:
+        rows_rng, own = random.Random(1), random.Random(slot)
+        rows = [[rows_rng.randint(-7, 7) for _ in range(DIMENSION)] for _ in range(CAPACITY)]
+        vector = [own.randint(-7, 7) for _ in range(DIMENSION)]
+        scores = [dot(vector, row) for row in rows]
+        kappa = noise_key(S0, S1, BEACON, slot)
+        z = noise.draw(kappa, CAPACITY, GAINS)
+        kept = [1] * CAPACITY
+        if sampled:
+            kept = [int(c) for c in coins.coins(noise_key(S0, S1, BEACON, 1), CAPACITY, KEEP)]
+        window = ScoreWindow(LO, HI, LATTICE)
+        y = [k * window.quantise(s) + n for s, n, k in zip(scores, z, kept, strict=True)]
+        salts = (own.randrange(MODULUS), own.randrange(MODULUS))
+        return cls(slot, rows, vector, scores, z, kept, top_k(y, LISTED), salts, rows_rng.randbytes(32))
+
+    @property
+    def public(self) -> bytes:
+        cq, htopk = (
+            vector_commitment(self.salts[0], self.vector),
+            topk_commitment(self.salts[1], self.positions),
+        )
+        return slot_bytes(self.slot) + elements(5, cq, htopk)
+
+    @property
+    def handed(self) -> list[bytes]:
+        """Public values, scores, query, its salt, positions, their salt."""
+        return [
+            self.public,
+            packed(self.scores, "i"),
+            packed(self.vector, "b"),
+            elements(self.salts[0]),
+            packed(self.positions, "i"),
+            elements(self.salts[1]),
+        ]
+
+    @property
+    def secrets(self) -> dict[str, bytes]:
+        window = ScoreWindow(LO, HI, LATTICE)
+        return (
+            column("query", self.vector, "b")
+            | column("scores", self.scores)
+            | column("scores on the lattice", [window.quantise(s) for s in self.scores])
+            | column("positions", self.positions)
+            | element("salt of the query", self.salts[0])
+            | element("salt of the list", self.salts[1])
+            | secret_noise(self.slot)
+        )
+
+    @property
+    def of_the_index(self) -> dict[str, bytes]:
+        """Rows as they are handed over, components as they are committed, and the blindings' key."""
+        found = {"key of the index": self.key}
+        for j in (0, DIMENSION - 1):
+            found |= column(f"component {j}", [row[j] for row in self.rows], "b")
+        for i in (0, CAPACITY - 1):
+            found |= column(f"row {i}", self.rows[i], "b")
+        return found
+
+    @property
+    def entries(self) -> bytes:
+        return packed([v for row in self.rows for v in row], "b")
+
+
+INDEX = f"""
+key = take()
+index = _native.ScanIndex.commit(take(), {DIMENSION}, {CAPACITY}, key)
+"""
+
+QUERY = (
+    INDEX
+    + f"""
+slot, seed = take(), take()
+_, rows, openings = _native.scan_coins_certify({CAPACITY}, {CONTEXT!r}, slot, seed, {KEEP}, False)
+parameters = _native.ScanParameters({WINDOW!r}, {list(GAINS)}, {LISTED}, {LO}, {HI}, {LATTICE}, rows)
+certificate = _native.scan_certify(index, parameters, take(), seed, False)
+public, scores, vector, salt_c, positions, salt_k, noise, kept = (take() for _ in range(8))
+_native.scan_prove(
+    index, parameters, public, certificate, noise, scores, (vector, salt_c), (positions, salt_k), key, False,
+    (kept, openings),
+)
+give(keep(openings) + keep(certificate[2]))
+del certificate
+"""
+)
+
+
+def test_a_query_proof_leaves_neither_query_nor_scores_nor_index_in_memory() -> None:
+    asked = Asked.of(SLOT, sampled=True)
+    with Child(QUERY) as child:
+        child.hand(asked.key, asked.entries, slot_bytes(1), elements(S0, S1), slot_bytes(SLOT))
+        child.hand(*asked.handed, packed(asked.noise, "i"), bytes(asked.kept))
+        made = child.get()
+        child.wait()
+        secrets = asked.secrets | asked.of_the_index | secrets_of_seed(SLOT) | secret_coins(1)
+        assert counted(child.pid, secrets | blindings("blinding", made)) == {}
+
+
+TOGETHER = (
+    INDEX
+    + f"""
+parameters = _native.ScanParameters({WINDOW!r}, {list(GAINS)}, {LISTED}, {LO}, {HI}, {LATTICE})
+records = []
+for _ in range(2):
+    seed, public, scores, vector, salt_c, positions, salt_k = (take() for _ in range(7))
+    records.append((public, seed, scores, (vector, salt_c), (positions, salt_k)))
+_native.scan_prove_together(index, parameters, records, key, False)
+"""
+)
+
+
+def test_a_proof_of_several_records_leaves_nothing_of_any_in_memory() -> None:
+    both = [Asked.of(slot, sampled=False) for slot in (SLOT, SLOT + 1)]
+    handed = [part for asked in both for part in (elements(S0, S1), *asked.handed)]
+    secrets = dict(both[0].of_the_index)
+    for asked in both:
+        found = asked.secrets | secrets_of_seed(asked.slot)
+        secrets |= {f"{name} of slot {asked.slot}": form for name, form in found.items()}
+    assert left_behind(TOGETHER, [both[0].key, both[0].entries, *handed], secrets) == {}
+
+
+MOST = 40
+LIST = (
+    INDEX
+    + f"""
+seed, kept, slots = take(), take(), (take(), take())
+(_, kept_rows, kept_openings), (_, rows, openings) = (
+    _native.scan_coins_certify({CAPACITY}, {CONTEXT!r}, slot, seed, {KEEP}, False) for slot in slots
+)
+keep(kept_openings), keep(openings)
+listing = _native.ScanListing({WINDOW!r}, kept_rows, 30, {MOST})
+public, scores, vector, salt_c, salt_k, chance, before, opening, after = (take() for _ in range(9))
+held_rows = _native.scan_held_rows({CAPACITY}, before, opening)
+_native.scan_list_prove(
+    index, listing, public, (rows, chance, openings), (kept, kept_openings), (held_rows, before, opening),
+    after, scores, (vector, salt_c), salt_k, key, False,
+)
+give(keep(kept_openings + openings))
+"""
+)
+
+
+def test_a_list_leaves_neither_query_nor_bits_in_memory() -> None:
+    asked = Asked.of(SLOT, sampled=True)
+    chance = [int(c) for c in coins.coins(noise_key(S0, S1, BEACON, SLOT), CAPACITY, KEEP)]
+    rng = random.Random(3)
+    held = [rng.randrange(2) for _ in chance]
+    relevant = [s >= 30 for s in asked.scores]
+    winning = coins.winners(relevant, *([bool(b) for b in x] for x in (asked.kept, held, chance)))
+    listed = coins.first_winners(winning, MOST)
+    after = [int(h or b) for h, b in zip(held, listed, strict=True)]
+    openings = (rng.randrange(MODULUS), rng.randrange(MODULUS))
+    salt_c, salt_k = asked.salts
+    commitments = (vector_commitment(salt_c, asked.vector), list_commitment(salt_k, listed))
+    handed = [
+        *(slot_bytes(SLOT) + elements(5, *commitments), packed(asked.scores, "i"), packed(asked.vector, "b")),
+        *(elements(salt_c), elements(salt_k), bytes(chance), bytes(held)),
+        *(elements(x) for x in openings),
+    ]
+    secrets = asked.secrets | asked.of_the_index | secrets_of_seed(1) | secrets_of_seed(SLOT)
+    secrets |= bits("held before", held) | bits("held after", after) | bits("relevant", relevant)
+    secrets |= element("opening before", openings[0]) | element("opening after", openings[1])
+    with Child(LIST) as child:
+        child.hand(
+            asked.key, asked.entries, elements(S0, S1), bytes(asked.kept), slot_bytes(1), slot_bytes(SLOT)
+        )
+        child.hand(*handed)
+        made = child.get()
+        child.wait()
+        secrets |= secret_coins(1) | {f"{k} (list)": v for k, v in secret_coins(SLOT).items()}
+        assert counted(child.pid, secrets | blindings("blinding", made)) == {}
+
+
+VOCABULARY, TOKENS = 500, 40
+EMBED = f"""
+rows = os.read(0, int.from_bytes(os.read(0, 8), "little"))
+table = _native.ScanTable.commit(rows, {DIMENSION})
+statement, tokens, salts = take(), take(), take()
+_native.scan_embed_prove(table, ({TOKENS}, 8145), statement, rows, tokens, salts)
+"""
+
+
+def test_a_proof_of_an_embedding_leaves_neither_tokens_nor_vector_in_memory() -> None:
+    rng = random.Random(4)
+    rows = [[rng.randint(-7, 7) for _ in range(DIMENSION)] for _ in range(VOCABULARY)]
+    tokens = [rng.randrange(VOCABULARY) for _ in range(TOKENS - 10)]
+    salts = [rng.randrange(MODULUS) for _ in range(2)]
+    sums = np.array([rows[t] for t in tokens], dtype=np.int64).sum(axis=0)
+    vector = [int(v) for v in wordllama.normalise(sums, field="query")]
+    statement = elements(5, query_commitment(salts[0], tokens), vector_commitment(salts[1], vector))
+    handed = [packed([v for row in rows for v in row], "b"), statement, packed(tokens, "I"), elements(*salts)]
+    secrets = column("tokens", tokens, "I") | column("vector", vector, "b")
+    secrets |= column("sums of rows", [int(v) for v in sums])
+    secrets |= element("salt of the tokens", salts[0]) | element("salt of the vector", salts[1])
+    assert left_behind(EMBED, handed, secrets) == {}
+
+
+COALITION = f"""
+public, accounts, tenants, first = take(), [0, 0, 1, 1], [0, 0], [0, 0, 0, 0]
+vectors, salts = take(), take()
+room = _native.ScanCoalition.room(vectors, {DIMENSION})
+statement = _native.ScanCoalition({CONTEXT!r}, {DIMENSION}, public, accounts, tenants, first, (1, 2), (2, 2), room)
+witness = (vectors, salts, [0, 1])
+records, openings = statement.prove_records(witness)
+for run in range(statement.runs()):
+    statement.prove_pairs(witness, records, openings, run)
+give(keep(openings))
+"""
+
+
+def test_a_coalition_proof_leaves_no_query_in_memory() -> None:
+    rng = random.Random(6)
+    vectors = [[rng.randint(-7, 7) for _ in range(DIMENSION)] for _ in range(4)]
+    salts = [rng.randrange(MODULUS) for _ in vectors]
+    public = elements(*(vector_commitment(s, v) for s, v in zip(salts, vectors, strict=True)))
+    secrets = {}
+    for i, (salt, vector) in enumerate(zip(salts, vectors, strict=True)):
+        secrets |= column(f"query {i}", vector, "b") | element(f"salt {i}", salt)
+    with Child(COALITION) as child:
+        child.hand(public, packed([x for v in vectors for x in v], "b"), elements(*salts))
+        made = child.get()
+        child.wait()
+        assert counted(child.pid, secrets | blindings("blinding", made)) == {}
+
+
+JOB = """
+import gc, pickle
+job = pickle.loads(take())
+job.run()
+del job
+gc.collect()
+"""
+
+
+def test_python_overwrites_what_it_gives_back_where_it_is_asked_to() -> None:
+    """By itself it does not: a job's secrets stay after it. docs/security.md says so, and names the setting."""
+    asked = Asked.of(SLOT, sampled=False)
+    points = commit_index(asked.entries, DIMENSION, CAPACITY, asked.key)
+    key = ScanKey(points, DIMENSION, CAPACITY, WINDOW, GAINS, LISTED, LO, HI, LATTICE)
+    seed = seed_commitment(S0, S1)
+    salt_c, salt_k = asked.salts
+    cq, htopk = vector_commitment(salt_c, asked.vector), topk_commitment(salt_k, asked.positions)
+    job = ProofJob(
+        key,
+        Statement(5, seed, BEACON, SLOT, key.c_idx, cq, htopk),
+        CertificateJob(key, seed, BEACON, SLOT, S0, S1),
+        packed(asked.noise, "i"),
+        packed(asked.scores, "i"),
+        packed(asked.vector, "b"),
+        salt_c,
+        salt_k,
+        asked.positions,
+        asked.key,
+    )
+    secrets = asked.secrets | {"key of the index": asked.key}
+    secrets |= {f"{name} as handed on": to_bytes(x) for name, x in (("s0", S0), ("s1", S1), ("salt", salt_c))}
+    found = {}
+    for setting in ("debug", "default"):
+        with Child(JOB, {"PYTHONMALLOC": setting}) as child:
+            child.hand(pickle.dumps(job))
+            child.wait()
+            found[setting] = counted(child.pid, secrets, tries=3)
+    assert found["debug"] == {}
+    assert "key of the index" in found["default"]

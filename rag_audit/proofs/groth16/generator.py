@@ -1,8 +1,8 @@
 """Witness generators: one node process for each circuit, kept for the next record.
 
 Starting node and compiling a circuit's code takes longer than most assignments; a kept process does it once.
-Inputs are secret: they pass through a pipe and never touch a disk or a command line. The process holds the last
-assignment in its memory until the next one, or until this process ends.
+Inputs are secret: they pass through a pipe and never touch a disk or a command line. The process overwrites an
+assignment once it has answered; the inputs' text stays in its memory until V8 takes its place, or it ends.
 """
 
 from __future__ import annotations
