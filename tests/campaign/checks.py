@@ -212,6 +212,22 @@ def uncompiled(native: Path, numbered: dict[int, Check]) -> set[int]:
     return found
 
 
+def compiled(numbered: dict[int, Check]) -> tuple[Path, dict[int, Check]]:
+    """A copy that compiles, and the checks in it. What did not compile the last time is left out at once."""
+    kept, sources_of = BASE / "uncompiled", hashlib.sha256()
+    for path in sorted({check.path for check in numbered.values()}):
+        sources_of.update((ROOT / "native" / path).read_bytes())
+    digest, *needed = kept.read_text().split() if kept.exists() else [""]
+    left_out = {int(number) for number in needed} if digest == sources_of.hexdigest() else set()
+    while True:
+        numbered = {number: check for number, check in numbered.items() if number not in left_out}
+        native = copied(numbered)
+        if not (more := uncompiled(native, numbered)):
+            kept.write_text(" ".join([sources_of.hexdigest(), *map(str, sorted(left_out))]))
+            return native, numbered
+        left_out |= more
+
+
 def programs(native: Path, package: str) -> list[Program]:
     """The tests of a package, built."""
     tests = ("--lib",) if package == "ragaudit-scan" else ("--lib", "--tests")
@@ -235,14 +251,18 @@ def failing(program: Program, name: str, environment: dict[str, str]) -> str | N
     return name if done.returncode == FAILED else f"{name} ends with {done.returncode}"
 
 
-def names_of(program: Program) -> list[str]:
-    """The tests of a program, those that make many proofs last."""
+def names_of(program: Program, rooms: set[str]) -> list[str]:
+    """The tests of a program, those that make many proofs last, and before others those of the checks' own modules."""
     listed, ignored = (
         re.findall(r"^(\S+): test$", subprocess.run([program[0], "--list", *more], stdout=subprocess.PIPE, text=True,
                                                     check=True).stdout, re.MULTILINE)
         for more in ([], ["--ignored"])
     )  # fmt: skip
-    return sorted(set(listed) - set(ignored), key=lambda name: any(word in name for word in LONG))
+
+    def order(name: str) -> tuple[bool, bool, str]:
+        return any(word in name for word in LONG), name.split("::")[0] not in rooms, name
+
+    return sorted(set(listed) - set(ignored), key=order)
 
 
 def reached(program: Program, name: str) -> set[int]:
@@ -265,7 +285,8 @@ def taken_out(native: Path, left: dict[int, Check], packages: Sequence[str] = PA
     left, come_by = dict(left), dict.fromkeys(left, 0)
     for package in packages:
         for program in programs(native, package) if left else ():
-            for name in names_of(program):
+            rooms = {check.path.relative_to(SOURCES).parts[0].removesuffix(".rs") for check in left.values()}
+            for name in names_of(program, rooms):
                 for number in sorted(reached(program, name) & left.keys()):
                     come_by[number] += 1
                     if (by := failing(program, name, {"RAG_AUDIT_DROPPED": str(number)})) is not None:
@@ -285,19 +306,16 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the checks")
     parser.add_argument("--all", action="store_true", help="take out each of them")
     parser.add_argument("--checks", type=int, default=12, help="how many of them")
-    parser.add_argument("--only", default="", help="those whose line contains this")
+    parser.add_argument("--only", nargs="+", default=[""], help="those whose line contains one of these")
     parser.add_argument("--verifier", action="store_true", help="by the tests of the verifier alone")
     parser.add_argument("--seed", default="1", help="another seed takes others")
     asked = parser.parse_args()
     numbered = dict(enumerate(all_checks(ROOT / "native"), 1))
-    found = [number for number, check in numbered.items() if asked.only in str(check)]
+    found = [number for number, check in numbered.items() if any(word in str(check) for word in asked.only)]
     if asked.list:
         print("\n".join(f"{number} {numbered[number]}" for number in found))
         return 0
-    native = copied(numbered)
-    while needed := uncompiled(native, numbered):
-        numbered = {number: check for number, check in numbered.items() if number not in needed}
-        native = copied(numbered)
+    native, numbered = compiled(numbered)
     found = [number for number in found if number in numbered]
     if not asked.all and len(found) > asked.checks:
         found = sorted(random.Random(asked.seed).sample(found, asked.checks))

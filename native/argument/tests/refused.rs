@@ -16,6 +16,7 @@ use ragaudit_argument::group::{bases, Fr};
 use ragaudit_argument::index::{IndexCommitment, Layout};
 use ragaudit_argument::mle::Weight;
 use ragaudit_argument::noise::{verify_noise, NoiseStatement, SlotsStatement};
+use ragaudit_argument::queries::{verify_queries, QueriesStatement};
 use ragaudit_argument::query::{verify_query, QueryStatement};
 use ragaudit_argument::session::Session;
 use ragaudit_argument::transcript::{Hash, Kind, Oracle, State, Transcript};
@@ -128,6 +129,18 @@ fn a_proof_of_words_proves_nothing() {
         cq: Fr::ONE,
     };
     proves_nothing(&|proof| verify_embed::<Verifier>(&embed, proof));
+    let answers = QueriesStatement {
+        context: CONTEXT,
+        index: &index,
+        noise: &[],
+        gains: Vec::new(),
+        records: vec![[Fr::ONE; 2]; 2],
+        listed: 2,
+        lo: 5,
+        hi: 60,
+        lattice: 32,
+    };
+    proves_nothing(&|proof| verify_queries::<Verifier>(&answers, proof));
 }
 
 /// SHA-256, but that one challenge is 0.
