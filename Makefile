@@ -63,12 +63,12 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 MEMORY = cargo +$(NIGHTLY) $(1) --manifest-path native/Cargo.toml --locked --quiet --target-dir native/target/$(NIGHTLY) \
   --target $(HOST) --lib
 
-memory:  ## the core's unsafe lanes under the address sanitiser and in Miri, the relation in Miri; needs Rust's nightly with Miri
+memory:  ## the core's unsafe lanes and the allocator under the address sanitiser and in Miri, the relation in Miri; needs Rust's nightly with Miri
 	@if rustup run $(NIGHTLY) cargo miri --version >/dev/null 2>&1; then $(MAKE) --no-print-directory sanitised interpreted; else \
 	  echo "rag-audit: NOT RUN: address sanitiser and Miri; rustup toolchain install nightly --component miri rust-src" >&2; fi
 
 sanitised:
-	RUSTFLAGS="-Z sanitizer=address" $(call MEMORY,test) --package ragaudit-core
+	RUSTFLAGS="-Z sanitizer=address" $(call MEMORY,test) --package ragaudit-core --package ragaudit-wiping
 	RAG_AUDIT_PORTABLE=1 RUSTFLAGS="-Z sanitizer=address" $(call MEMORY,test) --package ragaudit-core
 
 # Miri interprets, so it runs what is small: int4 products and pairs with AVX2, which it knows, and the plain arithmetic.
@@ -78,6 +78,7 @@ interpreted: export RAYON_NUM_THREADS := 1
 interpreted:
 	RUSTFLAGS="$(if $(findstring x86_64,$(HOST)),-C target-feature=+avx2)" $(call MEMORY,miri test) --package ragaudit-core -- \
 	  --skip extreme --skip rows_are int4:: pairs::
+	$(call MEMORY,miri test) --package ragaudit-wiping
 	$(call MEMORY,miri test) --package ragaudit-relation -- --skip masses --skip known_answers
 
 FUZZED ?= 60

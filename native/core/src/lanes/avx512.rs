@@ -157,7 +157,10 @@ fn constant(x: &[u64; 5]) -> V {
 /// x - m, whose highest limb is negative where x is below m.
 #[inline(always)]
 pub(super) fn difference(x: V, m: &[u64; 5]) -> V {
-    let mut d: V = std::array::from_fn(|i| minus(x[i], all(m[i])));
+    let mut d = x;
+    for (d, m) in d.iter_mut().zip(m) {
+        *d = minus(*d, all(*m));
+    }
     for i in 0..4 {
         d[i + 1] = plus(d[i + 1], unsafe { _mm512_srai_epi64(d[i], BITS) });
         d[i] = masked(d[i]);
@@ -170,7 +173,11 @@ pub(super) fn difference(x: V, m: &[u64; 5]) -> V {
 pub(super) fn below(x: V, m: &[u64; 5]) -> V {
     let d = difference(x, m);
     let borrowed = unsafe { _mm512_cmplt_epi64_mask(d[4], all(0)) };
-    std::array::from_fn(|i| unsafe { _mm512_mask_mov_epi64(d[i], borrowed, x[i]) })
+    let mut out = d;
+    for (out, x) in out.iter_mut().zip(&x) {
+        *out = unsafe { _mm512_mask_mov_epi64(*out, borrowed, *x) };
+    }
+    out
 }
 
 #[inline(always)]
