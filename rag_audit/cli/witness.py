@@ -12,14 +12,17 @@ from rag_audit.encoding.canonical import Json, jcs, read_bytes, read_json, read_
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.formats.chain import ClosedWindow
+from rag_audit.formats.ending import entry_type
 from rag_audit.formats.layout import PublicFolder
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES, Publication
 from rag_audit.formats.trust import Trust
 from rag_audit.formats.windowfile import WindowFile
+from rag_audit.ledger.checkpoint import Checkpoint
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.merkle import HashTree, leaf_hash
 from rag_audit.ledger.note import MAX_NOTE_BYTES, Note, merge_signatures, parse_note, verify_note
 from rag_audit.parties.witness import Witness
+from rag_audit.parties.witness_reading import LogReader
 
 
 @click.group(cls=Group)
@@ -62,9 +65,13 @@ def _trusted(path: Path, origin: str) -> tuple[VerifierKey, list[VerifierKey], i
 
 
 def _notes(public: Path, text: str, keys: Sequence[VerifierKey]) -> Note:
-    """A checkpoint with every cosignature from the files beside it, except notes that no known key has signed."""
+    """A checkpoint with what known witnesses have left beside it, except notes that no known key has signed."""
     notes = [parse_note(text)]
-    for path in sorted((public / "notes").glob("*.txt")):
+    size = Checkpoint.parse(notes[0].text).size
+    # By name: an open window has notes for each of its enrolments.
+    for path in sorted({PublicFolder(public).note("cosign", size, key.name) for key in keys}):
+        if not path.exists():
+            continue
         try:
             other = parse_note(read_bytes(path, max_bytes=MAX_NOTE_BYTES), field=path.name)
             if other.text == notes[0].text:
@@ -95,26 +102,27 @@ def cosign(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     opening = window.parsed_opening()
     log_key, _, _ = _trusted(trust, opening.origin)
     if (public / "window.json").exists():
-        file = WindowFile.load(public)
-        entries = [jcs(e) for e in file.entries]
-        tree = HashTree(leaf_hash(e) for e in entries)
         last = member.last(opening.log)
         if last is None:
             raise SetupError("this witness has not cosigned the opening", field="log", found=opening.log)
-        size = file.final_head().size
+        reader = LogReader(directory, opening.log)
+        end = reader.read(public / "window.json", since=last[0])
+        tree, size = end.tree, end.size
         if size > tree.size or last[0] > size:
             raise SetupError(
                 "the checkpoint does not fit the entries", field="window.json", expected=size, found=tree.size
             )
-        end, closing = file.entries[-1], None
-        if isinstance(end, dict) and end.get("type") == "closing":
-            closing = (entries[-1], tree.inclusion_path(size - 1, size))
+        closing = None
+        if entry_type(end.last) == "closing":
+            closing = (end.last, tree.inclusion_path(size - 1, size))
         note = member.cosign(
-            file.final_checkpoint,
+            end.checkpoint,
             log_key=log_key,
             consistency=tree.consistency_path(last[0], size),
             closing=closing,
         )
+        if closing is not None:
+            reader.forget()
     else:
         text = read_text(public / "checkpoint-1.txt", max_bytes=MAX_NOTE_BYTES)
         note = member.cosign_opening(text, jcs(window.opening), log_key=log_key)
@@ -169,22 +177,20 @@ def beacon(directory: Path, public: Path, trust: Path, as_json: bool) -> None:
     member = Witness(directory)
     window = Publication.load(public)
     log_key, witnesses, quorum = _trusted(trust, window.parsed_opening().origin)
-    text, entry, index, path = _named(public, window)
+    text, entry, index, path = _named(directory, public, window)
     merged = _notes(public, text, (log_key, *witnesses))
     reveal = member.reveal(merged, entry, log_key=log_key, witnesses=witnesses, quorum=quorum,
                            index=index, path=path)  # fmt: skip
     _leave(PublicFolder(public).note("beacon", index + 1, member.vkey.name), reveal, as_json)
 
 
-def _named(public: Path, window: Publication) -> tuple[str, bytes, int, Sequence[bytes]]:
+def _named(directory: Path, public: Path, window: Publication) -> tuple[str, bytes, int, Sequence[bytes]]:
     """The entry that waits for a beacon: checkpoint, entry, index and inclusion path."""
     if (public / "window.json").exists():
-        file = WindowFile.load(public)
-        last = file.entries[-1] if file.entries else None
-        if isinstance(last, dict) and last.get("type") == "enrolment":
-            index = len(file.entries) - 1
-            tree = HashTree(leaf_hash(jcs(e)) for e in file.entries)
-            return file.final_checkpoint, jcs(last), index, tree.inclusion_path(index, index + 1)
+        end = LogReader(directory, window.parsed_opening().log).read(public / "window.json")
+        if entry_type(end.last) == "enrolment":
+            index = end.tree.size - 1
+            return end.checkpoint, end.last, index, end.tree.inclusion_path(index)
     return read_text(public / "checkpoint-1.txt", max_bytes=MAX_NOTE_BYTES), jcs(window.opening), 0, ()
 
 

@@ -112,12 +112,12 @@ class Part:
     opening: str
     digests: Sequence[str]
 
-    def require(self) -> None:
-        """Check that every tile is there, before any is read.
+    def require(self, first: int = 0) -> None:
+        """Check that every tile is there, from a number on, before any is read.
 
         :raises MissingTile: one is not; the first ones are named
         """
-        lost = [digest for digest in self.digests if not self._path(digest).exists()]
+        lost = [digest for digest in self.digests[first:] if not self._path(digest).exists()]
         if lost:
             raise MissingTile(
                 f"{len(lost)} of {len(self.digests)} tiles are missing", field=self.name,
@@ -161,18 +161,19 @@ class Part:
         return self.folder / f"{digest}.json"
 
 
-def read_entries(tiles: EntryTiles, folder: Path, opening: str) -> list[Json]:
+def read_entries(tiles: EntryTiles, folder: Path, opening: str, first: int = 0) -> list[Json]:
     """The ledger's entries.
 
+    :param first: how many tiles are left out, with the entries in them
     :raises SizeError: they are more than memory is meant for
     :raises SchemaError: a tile has another number of entries than it is said to have
     :raises RagAuditError: as `Part.read`
     """
     part = Part("entries", folder, opening, [tile.sha256 for tile in tiles.tiles])
-    part.require()
+    part.require(first)
     entries: list[Json] = []
     total = values = 0
-    for number, tile in enumerate(tiles.tiles):
+    for number, tile in enumerate(tiles.tiles[first:], first):
         made = part.read(number)
         if len(made) != tile.count:
             raise SchemaError("a tile has another number of entries", field=f"entries.tiles[{number}]",

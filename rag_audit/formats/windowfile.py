@@ -7,7 +7,7 @@ stated size entries and proofs are in tiles (`tiles`), and proofs are read as th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -91,6 +91,27 @@ class WindowFile(Model):
     def load_with_digests(cls, path: Path) -> tuple[WindowFile, dict[str, str]]:
         """`load`, with the SHA-256 of each file that was read by its name, `window.json`'s own first."""
         path = path / "window.json" if path.is_dir() else path
+        value, digests = cls._read(path)
+        if value["mediaType"] == MEDIA_TYPE:
+            return cls.parse(value, field=path.name), digests
+        return cls._of_tiles(value, path)[0], digests
+
+    @classmethod
+    def load_after(
+        cls, path: Path, known: Callable[[TiledParts], int]
+    ) -> tuple[WindowFile, TiledParts | None]:
+        """`load` for a reader of a growing ledger, without the entries in tiles that it has read before.
+
+        :param known: says of how many of the first tiles the entries are left out
+        :returns: the file, and what it names in tiles, or None if it has no tiles and therefore all entries
+        """
+        value, _ = cls._read(path)
+        if value["mediaType"] == MEDIA_TYPE:
+            return cls.parse(value, field=path.name), None
+        return cls._of_tiles(value, path, known)
+
+    @classmethod
+    def _read(cls, path: Path) -> tuple[dict[str, Json], dict[str, str]]:
         data = read_bytes(path, max_bytes=MAX_WINDOW_BYTES)
         value = parse_json(data, source=path.name)
         if not isinstance(value, dict):
@@ -105,13 +126,12 @@ class WindowFile(Model):
         siblings = {name: name[:64] for _, name in _named_siblings(value, path)}
         # Reading weighs the siblings first: nothing is hashed of a window that is refused for its size.
         value.update(_read_siblings(path, value))
-        digests = {path.name: sha256(data).hex()} | siblings
-        if value["mediaType"] == MEDIA_TYPE:
-            return cls.parse(value, field=path.name), digests
-        return cls._of_tiles(value, path), digests
+        return value, {path.name: sha256(data).hex()} | siblings
 
     @classmethod
-    def _of_tiles(cls, value: dict[str, Json], path: Path) -> WindowFile:
+    def _of_tiles(
+        cls, value: dict[str, Json], path: Path, known: Callable[[TiledParts], int] = lambda _: 0
+    ) -> tuple[WindowFile, TiledParts]:
         """The window file whose entries and proofs are in tiles."""
         own = {name: value.pop(name) for name in TiledParts.model_fields if name in value}
         if not isinstance(own.get("entries"), dict):
@@ -121,12 +141,13 @@ class WindowFile(Model):
         folder = path.parent / FOLDER
         proofs = TiledProofs(head.proofs, folder, head.opening)
         proofs.require()
-        entries = read_entries(head.entries, folder, head.opening)
-        if not entries or digest_hex(entries[0]) != head.opening:
+        first = known(head)
+        entries = read_entries(head.entries, folder, head.opening, first)
+        if not first and (not entries or digest_hex(entries[0]) != head.opening):
             raise SchemaError("the window's opening is not entry 0", field=f"{path.name}.opening",
                               expected=head.opening, found=digest_hex(entries[0]) if entries else None)  # fmt: skip
         file = cls.parse({**value, "entries": entries, "proofs": {}}, field=path.name)
-        return file.model_copy(update={"proofs": proofs})
+        return file.model_copy(update={"proofs": proofs}), head
 
     def final_head(self) -> Checkpoint:
         """The content of the final checkpoint, whose signatures are verified elsewhere.

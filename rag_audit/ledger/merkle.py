@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from rag_audit import _native
 from rag_audit.errors import EncodingError
@@ -34,28 +35,57 @@ def root_of(leaf_hashes: Iterable[bytes]) -> bytes:
     return HashTree(leaf_hashes).root()
 
 
+@dataclass(frozen=True)
+class Peaks:
+    """The first leaves of a list by the fewest hashes that a longer tree needs of them.
+
+    :param size: how many leaves
+    :param roots: the roots of the complete subtrees that they make up, from the left; one for each 1 in binary
+    :raises EncodingError: there are more or fewer roots, or one is not 32 bytes
+    """
+
+    size: int = 0
+    roots: tuple[bytes, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (
+            self.size < 0
+            or len(self.roots) != self.size.bit_count()
+            or any(len(root) != HASH_SIZE for root in self.roots)
+        ):
+            raise EncodingError("not the peaks of a tree", expected=f"roots for {self.size} leaves")
+
+
 class HashTree:
     """The tree of a list that does not grow. It costs one hash a leaf; a root or path then costs O(log n) hashes.
 
-    :param leaf_hashes: the hashes of all leaves
+    :param leaf_hashes: the hashes of all leaves, or of those after `before`
+    :param before: first leaves that are not at hand; what asks for one of them, or for a root among them, is refused
     :raises EncodingError: a leaf hash is not 32 bytes
     """
 
-    def __init__(self, leaf_hashes: Iterable[bytes]) -> None:
-        level = list(leaf_hashes)
+    def __init__(self, leaf_hashes: Iterable[bytes], before: Peaks = Peaks()) -> None:
+        level, height, peaks = list(leaf_hashes), 0, list(before.roots)
         wrong = next((leaf for leaf in level if len(leaf) != HASH_SIZE), None)
         if wrong is not None:
             raise EncodingError("not a leaf hash", expected=f"{HASH_SIZE} bytes", found=f"{len(wrong)} bytes")
-        self._levels = [level]
-        """for each level h, the roots of the complete subtrees of 2^h leaves, from the left"""
-        while len(level) > 1:
-            level = [node_hash(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+        self._size, self._before = before.size + len(level), before.size
+        self._levels: list[list[bytes]] = []
+        """for each level h, the roots of the complete subtrees of 2^h leaves, from the last peak or the first leaf at
+        hand on"""
+        while True:
+            if before.size >> height & 1:
+                level = [peaks.pop(), *level]
             self._levels.append(level)
+            if len(level) < 2 and not peaks:
+                break
+            level = [node_hash(a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
+            height += 1
 
     @property
     def size(self) -> int:
         """Number of leaves."""
-        return len(self._levels[0])
+        return self._size
 
     def leaf(self, index: int) -> bytes:
         """The leaf hash at an index.
@@ -64,7 +94,19 @@ class HashTree:
         """
         if not 0 <= index < self.size:
             raise EncodingError("outside the tree", field="index", expected=f"below {self.size}", found=index)
-        return self._levels[0][index]
+        return self._node(0, index)
+
+    def peaks(self, size: int) -> Peaks:
+        """The peaks of the first `size` leaves.
+
+        :raises EncodingError: there are fewer leaves
+        """
+        roots, low = [], 0
+        for height in reversed(range(self._within(size).bit_length())):
+            if size >> height & 1:
+                roots.append(self._node(height, low >> height))
+                low += 1 << height
+        return Peaks(size, tuple(roots))
 
     def root(self, size: int | None = None) -> bytes:
         """MTH(D[size]) of RFC 9162, 2.1.1: the root of the first `size` leaves (of all of them if None).
@@ -86,7 +128,7 @@ class HashTree:
             beside = (index >> height) ^ 1
             first = beside << height
             if first + width <= n:
-                path.append(self._levels[height][beside])
+                path.append(self._node(height, beside))
             elif first < n:  # the last subtree is not complete
                 path.append(self._hash(first, n))
             height += 1
@@ -118,9 +160,18 @@ class HashTree:
         n = high - low
         if n & (n - 1) == 0:
             height = n.bit_length() - 1
-            return self._levels[height][low >> height]
+            return self._node(height, low >> height)
         middle = low + _split(n)
         return node_hash(self._hash(low, middle), self._hash(middle, high))
+
+    def _node(self, height: int, index: int) -> bytes:
+        """The root of a complete subtree of 2^height leaves."""
+        # A level begins at an even index, with a peak if there is one.
+        place = index - (self._before >> height & ~1)
+        if place < 0:
+            raise EncodingError("before the leaves at hand", field="index", expected=f"from {self._before} on",
+                                found=index << height)  # fmt: skip
+        return self._levels[height][place]
 
     def _within(self, size: int | None) -> int:
         n = self.size if size is None else size

@@ -38,6 +38,7 @@ from rag_audit.parties.witness_rules import (
     count_of,
     parse_canonical,
     require,
+    without_oldest,
 )
 
 __all__ = ["Witness", "WitnessRefused"]
@@ -288,10 +289,10 @@ class Witness:
         return None if known is None else (known.size, bytes.fromhex(known.root))
 
     def spent(self, log: str, commitment: str = "") -> bool:
-        """Whether a log's window is closed, or the nonce under a commitment (64 hex digits) is revealed."""
+        """Whether a log's window is closed, or the nonce under a commitment (64 hex digits) is revealed or gone."""
         with self._locked() as state:
             known, nonce = state.logs.get(log), state.nonces.get(commitment)
-        return (known is not None and known.closed) or (nonce is not None and nonce.revealed is not None)
+        return bool(known and known.closed) or (commitment != "" and not (nonce and nonce.revealed is None))
 
     def reveal(
         self,
@@ -307,7 +308,7 @@ class Witness:
         """Reveal the nonce that an opening or enrolment names, signed over a cosigned root that contains it.
 
         The quorum must be complete and the checkpoint the last one that this witness cosigned. A nonce is
-        revealed over one root only; another call for that root returns the same note.
+        revealed over one root only; another call for that root returns the same note, unless `KEPT_REVEALS` followed.
 
         :param entry: the opening's or enrolment's canonical bytes
         :param index: its place in the ledger; an opening's checkpoint has size 1
@@ -363,7 +364,7 @@ class Witness:
             if done is None:
                 done = bind(state, signed, quorum_time, self._clock())
                 entries = {**state.nonces, commitment: nonce.model_copy(update={"revealed": done})}
-                self._write(state.model_copy(update={"nonces": entries}))
+                self._write(state.model_copy(update={"nonces": without_oldest(entries, done)}))
         require(
             (log_origin(done.origin, done.window), done.size, done.root) == (log, head.size, head.root.hex()),
             "the nonce was revealed over another root",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -16,6 +16,9 @@ from rag_audit.formats.records import MAX_ENTRY_BYTES, Closing, Entry, Opening, 
 from rag_audit.ledger.checkpoint import CLOCK_LEEWAY_SECONDS, Checkpoint, SignedCheckpoint
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.ledger.merkle import leaf_hash, verify_inclusion
+
+KEPT_REVEALS = 16
+"""How many of the last reveals in a log can be asked for again, by a provider that lost the answer."""
 
 
 class WitnessRefused(RagAuditError):
@@ -153,6 +156,18 @@ def parse_canonical(entry: bytes) -> Entry:
     record = parse_entry(value, field="entry")
     require(jcs(value) == entry, "the entry is not canonical JSON", "entry")
     return record
+
+
+def without_oldest(nonces: Mapping[Hex32, Nonce], done: Revealed) -> dict[Hex32, Nonce]:
+    """A witness's nonces without those that were revealed long ago in the same log.
+
+    One that is gone is never revealed again. Without this, each enrolment of a window would make the next one dearer.
+    """
+    made = {commitment: nonce.revealed for commitment, nonce in nonces.items()}
+    same = [(r.size, commitment) for commitment, r in made.items()
+            if r is not None and (r.origin, r.window) == (done.origin, done.window)]  # fmt: skip
+    gone = {commitment for _, commitment in sorted(same)[:-KEPT_REVEALS]}
+    return {commitment: nonce for commitment, nonce in nonces.items() if commitment not in gone}
 
 
 def require(condition: bool, message: str, field: str, expected: object = None, found: object = None) -> None:

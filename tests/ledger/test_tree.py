@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rag_audit.errors import EncodingError
 from rag_audit.ledger import merkle
-from rag_audit.ledger.merkle import HashTree
+from rag_audit.ledger.merkle import HashTree, Peaks
 from rag_audit.ledger.tree import MerkleTree
 
 # The eight entries and the roots of every prefix, as in certificate-transparency's merkletree tests.
@@ -297,3 +297,52 @@ def test_the_providers_tree_and_the_verifiers_agree(n: int, data: st.DataObject)
     assert ours.consistency_path(m, size) == theirs.consistency_path(m, size)
     if m < size:
         assert ours.inclusion_path(m, size) == theirs.inclusion_path(m, size)
+
+
+def same_or_refused(ours: HashTree, theirs: HashTree, what: str, *args: int) -> bool:
+    """Whether a tree gives what a whole one gives; else it has to refuse."""
+    try:
+        found = getattr(ours, what)(*args)
+    except EncodingError:
+        return False
+    assert found == getattr(theirs, what)(*args)
+    return True
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 8, 21, 33])
+def test_a_tree_without_its_first_leaves_says_what_the_whole_one_says(n: int) -> None:
+    """Of what lies behind them. Of these leaves it says the same or nothing."""
+    leaves = numbered(n)
+    whole = HashTree(leaves)
+    for b in range(n + 1):
+        later = HashTree(leaves[b:], whole.peaks(b))
+        assert later.size == n
+        for size in range(n + 1):
+            assert same_or_refused(later, whole, "root", size) or size < b
+            assert same_or_refused(later, whole, "peaks", size) or size < b
+            for at in range(size):
+                assert same_or_refused(later, whole, "inclusion_path", at, size) or at < b
+                assert same_or_refused(later, whole, "leaf", at) or at < b
+            for m in range(size + 1):
+                assert same_or_refused(later, whole, "consistency_path", m, size) or m < b
+
+
+@pytest.mark.parametrize("before", [0, 1, 65_535, 65_536, 99_999, 100_000])
+def test_a_hundred_thousand_leaves_of_which_some_are_not_at_hand(before: int) -> None:
+    leaves = numbered(100_000)
+    whole = HashTree(leaves)
+    later = HashTree(leaves[before:], whole.peaks(before))
+    assert later.root() == whole.root() and later.peaks(100_000) == whole.peaks(100_000)
+    assert later.consistency_path(before) == whole.consistency_path(before)
+    if before < 100_000:
+        assert later.inclusion_path(before) == whole.inclusion_path(before)
+        assert later.inclusion_path(99_999) == whole.inclusion_path(99_999)
+
+
+@pytest.mark.parametrize(
+    ("size", "roots"),
+    [(-1, ()), (0, (bytes(32),)), (1, ()), (3, (bytes(32),)), (4, (bytes(32), bytes(32))), (1, (bytes(31),))],
+)
+def test_peaks_that_no_tree_has_are_refused(size: int, roots: tuple[bytes, ...]) -> None:
+    with pytest.raises(EncodingError):
+        Peaks(size, roots)

@@ -12,16 +12,17 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from rag_audit.beacon.values import Reveal, members_of
 from rag_audit.encoding.canonical import Json, jcs, parse_json, read_bytes, read_text
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import EncodingError, RagAuditError, SetupError, SizeError
+from rag_audit.formats.ending import entry_type, read_ending
 from rag_audit.formats.layout import PublicFolder
 from rag_audit.formats.publication import Publication
-from rag_audit.formats.records import BeaconSource, WitnessBeacon
+from rag_audit.formats.records import BeaconSource, Entry, WitnessBeacon
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.formats.witnessing import CLOSING, NONCE, OPENING, REVEAL, NonceRequest
 from rag_audit.ledger.checkpoint import Checkpoint, open_checkpoint
@@ -35,6 +36,7 @@ from rag_audit.ledger.submission import (
     parse_size,
     read_cosignature,
 )
+from rag_audit.ledger.tree import MerkleTree
 
 MAX_ANSWER_BYTES = MAX_NOTE_BYTES + 4096
 MAX_TRIES = 4
@@ -160,16 +162,46 @@ def fetch_nonce(remote: Remote, origin: str, window: str, key: SigningKey) -> Wi
     return beacon
 
 
+_Tree = HashTree | MerkleTree
+
+
+class Held(Protocol):
+    """A ledger in memory, at least as long as what is published of it."""
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """All entries in order."""
+
+    @property
+    def tree(self) -> MerkleTree:
+        """Their tree."""
+
+
+@dataclass(frozen=True)
+class _Log:
+    """What is published of a log: its checkpoint's note and size, a tree that has as many leaves, the last entry."""
+
+    checkpoint: str
+    size: int
+    tree: _Tree
+    last: bytes
+
+
 class Submitting:
     """What one window's public folder lacks of a witness.
 
     :param public: the public folder
     :param log_key: the provider's key
     :param known: the keys of all witnesses, whose cosignatures in the folder count
+    :param held: the ledger, where it is in memory: then the folder's entries are not read, whose number grows
     """
 
-    def __init__(self, public: Path, log_key: VerifierKey, known: Sequence[VerifierKey]) -> None:
+    def __init__(
+        self, public: Path, log_key: VerifierKey, known: Sequence[VerifierKey], held: Held | None = None
+    ) -> None:
         self._public, self._log_key, self._known = PublicFolder(public), log_key, known
+        self._held = held
+        self._read: tuple[object, _Log] | None = None
 
     def cosign(self, remote: Remote) -> Path | None:
         """Ask for the cosignature that is missing, on the end if there is one, else on the opening.
@@ -179,16 +211,16 @@ class Submitting:
         :raises WitnessSaidNo: it refuses, or knows another history than the folder has
         :raises SignatureError: its cosignature is missing or wrong
         """
-        file = WindowFile.load(self._public.folder) if self._public.window.exists() else None
-        text = file.final_checkpoint if file else self._text(1)
-        note = parse_note(text)
+        log = self._log()
+        note = parse_note(log.checkpoint if log else self._text(1))
         size = Checkpoint.parse(note.text).size
         path = self._public.note("cosign", size, remote.key.name)
         if path.exists() or any((s.name, s.key_id) == (remote.key.name, remote.key.key_id)
                                 for s in note.signatures):  # fmt: skip
             return None
-        if file is not None:
-            lines = self._extend(remote, note, file.entries)
+        if log is not None:
+            closing = None if remote.plain or entry_type(log.last) != "closing" else log.last
+            lines = self._follow(remote, note, log.tree, 1, closing)
         elif remote.plain:
             lines = self._follow(remote, note, HashTree([leaf_hash(self._opening())]), 0)
         else:
@@ -205,13 +237,11 @@ class Submitting:
         :raises WitnessDown: the witness does not answer
         :raises WitnessSaidNo: it refuses
         """
-        entry, index, tree = jcs(Publication.load(self._public.folder).opening), 0, None
-        if self._public.window.exists():
-            entries = [jcs(e) for e in WindowFile.load(self._public.folder).entries]
-            if not entries or _type(entries[-1]) != "enrolment":
+        entry, index, log = self._opening(), 0, self._log()
+        if log is not None:
+            if entry_type(log.last) != "enrolment":
                 return None
-            entry, index = entries[-1], len(entries) - 1
-            tree = HashTree(leaf_hash(e) for e in entries)
+            entry, index = log.last, log.size - 1
         value = parse_json(entry, source="entry")
         named = WitnessBeacon.parse(value["beacon"], field="beacon") if (
             isinstance(value, dict) and _source(value) == "witnesses"
@@ -226,8 +256,8 @@ class Submitting:
         signed = open_checkpoint(note, origin=origin, log_key=self._log_key, witnesses=self._known)
         if len({k.public for k in signed.cosignatures}) < quorum:
             return None
-        proof = [] if tree is None else [h.hex() for h in tree.inclusion_path(index)]
-        body = jcs({"checkpoint": str(note), "entry": value, "index": index, "path": list(proof)})
+        proof: list[Json] = [] if log is None else [h.hex() for h in log.tree.inclusion_path(index, log.size)]
+        body = jcs({"checkpoint": str(note), "entry": value, "index": index, "path": proof})
         revealed = parse_note(
             _taken(remote, REVEAL, _ask(remote, REVEAL, body, "application/json")), field=remote.key.name
         )
@@ -242,36 +272,58 @@ class Submitting:
             )
         return self._leave(path, revealed)
 
-    def _extend(self, remote: Remote, note: Note, entries: Sequence[Json]) -> bytes:
-        data = [jcs(e) for e in entries]
-        tree = HashTree(leaf_hash(e) for e in data)
-        size = Checkpoint.parse(note.text).size
-        if tree.size != size:
-            raise EncodingError(
-                "the checkpoint is not of the entries", field="window.json", expected=size, found=tree.size
-            )
-        closing = None if remote.plain or _type(data[-1]) != "closing" else entries[-1]
-        return self._follow(remote, note, tree, 1, closing)
+    def _log(self) -> _Log | None:
+        """The log that window.json has, if there is one.
 
-    def _follow(self, remote: Remote, note: Note, tree: HashTree, old: int, closing: Json = None) -> bytes:
+        :raises EncodingError: it is not the one of its checkpoint
+        """
+        path = self._public.window
+        if not path.exists():
+            return None
+        made = path.stat()
+        version = (made.st_ino, made.st_mtime_ns, made.st_size)
+        if self._read is None or self._read[0] != version:
+            self._read = version, self._read_log(path)
+        return self._read[1]
+
+    def _read_log(self, path: Path) -> _Log:
+        if self._held is None:
+            end = read_ending(path)
+            log = _Log(end.checkpoint, end.size, end.tree, end.last)
+        else:
+            file, _ = WindowFile.load_after(path, lambda parts: len(parts.entries.tiles))
+            size, entries = file.final_head().size, self._held.entries
+            last = entries[min(size, len(entries)) - 1]
+            log = _Log(file.final_checkpoint, size, self._held.tree, last.canonical())
+        head = Checkpoint.parse(parse_note(log.checkpoint).text)
+        if log.tree.size < head.size or log.tree.root(head.size) != head.root:
+            raise EncodingError("the checkpoint is not of the entries", field="window.json", expected=head.size,
+                                found=log.tree.size)  # fmt: skip
+        return log
+
+    def _follow(
+        self, remote: Remote, note: Note, tree: _Tree, old: int, closing: bytes | None = None
+    ) -> bytes:
         """Submit a checkpoint, from whatever size the witness says that it knows."""
         path = ADD_CHECKPOINT if closing is None else CLOSING
+        size = Checkpoint.parse(note.text).size
         for _ in range(MAX_TRIES):
-            proof = tree.consistency_path(old) if old else []
+            proof = tree.consistency_path(old, size) if old else []
             body, kind = str(Submission(old, proof, note)).encode(), "text/plain"
             if closing is not None:
-                last = [h.hex() for h in tree.inclusion_path(tree.size - 1)]
-                body = jcs({"submission": body.decode(), "closing": closing, "path": list(last)})
+                last: list[Json] = [h.hex() for h in tree.inclusion_path(size - 1, size)]
+                value = parse_json(closing, source="entry")
+                body = jcs({"submission": body.decode(), "closing": value, "path": last})
                 kind = "application/json"
             reply = _ask(remote, path, body, kind)
             if reply.status != 409 or reply.kind != SIZE_TYPE:
                 return _taken(remote, path, reply)
             known = parse_size(reply.body, field=remote.key.name)
-            if known > tree.size or known == old:
+            if known > size or known == old:
                 raise WitnessSaidNo(
                     "the witness cosigned another history of this log",
                     field=remote.key.name,
-                    expected=f"a tree of at most {tree.size} entries that ours extends",
+                    expected=f"a tree of at most {size} entries that ours extends",
                     found=f"size {known}",
                 )
             old = known
@@ -286,7 +338,10 @@ class Submitting:
     def _merged(self, size: int) -> Note:
         """A checkpoint with every cosignature that lies in the folder and verifies."""
         notes = [parse_note(self._text(size))]
-        for path in sorted(self._public.notes.glob(f"cosign-{size}-*.txt")):
+        # By name: an open window has notes for each of its enrolments.
+        for path in sorted({self._public.note("cosign", size, key.name) for key in self._known}):
+            if not path.exists():
+                continue
             try:
                 other = parse_note(read_bytes(path, max_bytes=MAX_NOTE_BYTES), field=path.name)
                 if other.text == notes[0].text:
@@ -300,11 +355,6 @@ class Submitting:
         path.parent.mkdir(exist_ok=True)
         replace_file(path, str(note).encode())
         return path
-
-
-def _type(entry: bytes) -> Json:
-    value = parse_json(entry, source="entry")
-    return value.get("type") if isinstance(value, dict) else None
 
 
 def _source(value: dict[str, Json]) -> Json:

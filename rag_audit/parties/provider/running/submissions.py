@@ -112,7 +112,7 @@ class Submissions:
 
     def _both(self, window: Window, remote: Remote) -> None:
         public = window.context.layout.public.folder
-        asked = Submitting(public, self._key.verifier, window.witnesses)
+        asked = Submitting(public, self._key.verifier, window.witnesses, held=window.state)
         if asked.cosign(remote) is None:
             asked.reveal(remote, len(window.witnesses))
 

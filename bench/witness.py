@@ -1,0 +1,163 @@
+"""What one more enrolment costs a witness: `python -m bench.witness --accounts 1000 10000 [--json]`.
+
+A window is open, so many accounts have joined it one after the other, and this witness has cosigned and revealed for
+each. Then a few more join, and each time the witness runs `witness cosign` and `witness beacon` over the published
+files, whose processor time is measured, in one process that has the package loaded.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from bench.common import Cost, by_figure, emit, measured, parser
+from rag_audit.beacon.values import nonce_commitment
+from rag_audit.cli import main as command
+from rag_audit.encoding.canonical import digest_hex, read_json
+from rag_audit.encoding.durable import PRIVATE_MODE, replace_file
+from rag_audit.formats.publication import PUBLICATION, Publication
+from rag_audit.formats.records import BeaconEntry, Enrolment, Entry, Opening, log_origin
+from rag_audit.formats.trust import Require, trust_template
+from rag_audit.formats.windowfile import MEDIA_TYPE, WindowFile
+from rag_audit.ledger.checkpoint import Checkpoint
+from rag_audit.ledger.keys import SigningKey
+from rag_audit.ledger.merkle import leaf_hash
+from rag_audit.ledger.tree import MerkleTree
+from rag_audit.parties.provider.growing import GrowingFile
+from rag_audit.parties.witness import Witness
+from rag_audit.parties.witness_rules import Nonce, Revealed, State
+
+ORIGIN, WINDOW = "bench.example/rag", "w-1"
+ZERO = "00" * 32
+STRICT = {"max_epsilon": "60", "max_delta": "1e-5", "min_k_max": 2, "max_theta": "0.8", "min_tau": 0,
+          "max_K_share": "0.25",
+          "max_abandoned": 0, "max_score_hi": 810, "min_score_width": 709, "a1": "re-executed",
+          "coalition": "not-checked", "min_receipts": 1, "allow_unsafe_setup": False}  # fmt: skip
+
+
+class Bench:
+    """A provider's public folder, as far as a witness reads it, and one witness."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.public = root, root / "public"
+        self.public.mkdir()
+        self.key = SigningKey.generate(ORIGIN)
+        self.witness = Witness.init(root / "witness", "witness")
+        self.now = int(time.time() * 1000)
+        opening = {
+            "type": "opening", "v": 1, "origin": ORIGIN, "window": WINDOW, "opens_at": self.now + 3_600_000,
+            "closes_at": self.now + 7_200_000, "previous": None, "c_emb": ZERO, "c_seed": ZERO, "c_policy": ZERO,
+            "beacon": {"source": "drand", "chain": ZERO, "round": 1}, "roster": {"root": ZERO, "count": 0},
+            "tenants": {"root": ZERO, "count": 0}, "ledger": ZERO,
+        }  # fmt: skip
+        self.opening = Opening.parse(opening, field="opening")
+        self.entries: list[Entry] = []
+        self.tree = MerkleTree()
+        self.growing = GrowingFile(self.public / "window.json")
+        publication = Publication(mediaType=PUBLICATION, opening=self.opening.dump(), policy={}, embedder={}, roster=[],
+                                  tenants=[])  # fmt: skip
+        replace_file(self.public / "opening.json", publication.canonical())
+        trust = trust_template(
+            origin=ORIGIN, vkey=str(self.key.verifier), witnesses=[("witness", str(self.witness.vkey))], quorum=1,
+            verifiers=[], accounts=[], circuits=[], noise_table=ZERO, embedder={}, manifest=ZERO, scan=ZERO,
+            require=Require.parse(STRICT, field="require"),
+        )  # fmt: skip
+        (root / "trust.toml").write_text(trust)
+        self._append(self.opening)
+        (self.public / "checkpoint-1.txt").write_text(self._checkpoint())
+
+    def run(self, joined: int, more: int) -> dict[str, Cost]:
+        """Costs of the two commands, summed over the last enrolments."""
+        self._command("cosign")
+        for number in range(joined):
+            self._join(number, ZERO)
+        self._past()
+        total = {"cosign": Cost(0, 0, 0), "beacon": Cost(0, 0, 0)}
+        for number in range(more + 1):
+            self._join(joined + number, self.witness.nonce_commitment().hex(), publish=True)
+            for step in total:
+                cost, _ = measured(lambda step=step: self._command(step))  # type: ignore[misc]
+                if number:  # the first one reads everything, in any case
+                    total[step] = Cost(*map(sum, zip(total[step], cost, strict=True)))
+        return {step: Cost(*(figure / more for figure in cost)) for step, cost in total.items()}
+
+    def _join(self, number: int, commitment: str, *, publish: bool = False) -> None:
+        member = {"name": "witness", "vkey": str(self.witness.vkey), "commitment": commitment}
+        at = len(self.entries)
+        line = {"type": "enrolment", "v": 1, "seq": at, "ts": self.now, "account": f"account-{number}", "tenant": "law",
+                "key": digest_hex(number), "custody": "account",
+                "beacon": {"source": "witnesses", "witnesses": [member]}}  # fmt: skip
+        self._append(Enrolment.parse(line, field="enrolment"))
+        if publish:
+            self._publish()
+        note = self._checkpoint()
+        drawn = {"type": "beacon", "v": 1, "seq": at + 1, "entry": at, "source": "witnesses", "value": ZERO,
+                 "notes": [note], "checkpoint": note}  # fmt: skip
+        self._append(BeaconEntry.parse(drawn, field="beacon"))
+
+    def _past(self) -> None:
+        """What the witness has of the enrolments before: its state, and its notes in the folder."""
+        log, nonces, size = log_origin(ORIGIN, WINDOW), {}, len(self.entries)
+        path = self.root / "witness/state.json"
+        state = State.parse(read_json(path, max_bytes=1 << 20), field="state")
+        for at in range(1, size, 2):
+            done = Revealed(
+                origin=ORIGIN, window=WINDOW, size=at + 1, root=self.tree.root(at + 1).hex(), ts=self.now
+            )
+            nonce = leaf_hash(at.to_bytes(8, "big"))
+            nonces[nonce_commitment(nonce).hex()] = Nonce(nonce=nonce.hex(), revealed=done)
+            for kind in ("cosign", "beacon"):
+                (self.public / "notes" / f"{kind}-{at + 1}-witness.txt").write_text(self._checkpoint(at + 1))
+        last = state.logs[log].model_copy(update={"size": size, "root": self.tree.root(size).hex()})
+        state = state.model_copy(update={"logs": {log: last}, "nonces": nonces})
+        replace_file(path, state.canonical(), mode=PRIVATE_MODE)
+        self._publish()
+
+    def _append(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.tree.append(leaf_hash(entry.canonical()))
+
+    def _checkpoint(self, size: int | None = None) -> str:
+        n = len(self.entries) if size is None else size
+        return str(Checkpoint(log_origin(ORIGIN, WINDOW), n, self.tree.root(n)).sign(self.key))
+
+    def _publish(self) -> None:
+        head = WindowFile(
+            mediaType=MEDIA_TYPE, entries=[], opening_checkpoint="", final_checkpoint=self._checkpoint(), policy={},
+            embedder={}, roster=[], tenants=[], verification_keys={}, proofs={}, challenges=[], certificate=None,
+        )  # fmt: skip
+        self.growing.save(head, self.entries)
+
+    def _command(self, name: str) -> None:
+        words = [
+            "witness",
+            name,
+            str(self.root / "witness"),
+            str(self.public),
+            "--trust",
+            str(self.root / "trust.toml"),
+        ]
+        done = CliRunner().invoke(command, words)
+        if done.exit_code:
+            raise SystemExit(done.output)
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--accounts", type=int, nargs="+", default=[1000], help="how many joined before")
+    options.add_argument("--more", type=int, default=10, help="how many join while it is measured")
+    given = options.parse_args()
+    results: dict[str, Any] = {}
+    for accounts in given.accounts:
+        with tempfile.TemporaryDirectory() as root:
+            costs = Bench(Path(root)).run(accounts, given.more)
+        results[str(accounts)] = by_figure(costs)
+    emit({"accounts": given.accounts, "an_enrolment": results}, as_json=given.json)
+
+
+if __name__ == "__main__":
+    main()
