@@ -50,6 +50,8 @@ def collect(artefacts: Sequence[Path], out: Path) -> list[Path]:
     """Copy what is released into an empty folder, with the parts list beside it."""
     if not any(path.suffix == ".whl" for path in artefacts):
         sys.exit("rag-audit: a release has a wheel at least")
+    if missing := [str(path) for path in artefacts if not path.is_file()]:
+        sys.exit(f"rag-audit: no such file: {', '.join(missing)}")
     if out.exists():
         shutil.rmtree(out)
     out.mkdir(parents=True)

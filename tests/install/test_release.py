@@ -194,6 +194,15 @@ def test_a_file_beside_the_signed_ones_is_seen(
     assert not tools["release"].holds(released, signers(keys, "own", tmp_path))
 
 
+def test_a_file_that_is_missing_leaves_the_release_before(
+    released: Path, keys: Path, tools: dict[str, ModuleType]
+) -> None:
+    wheel = next(released.glob("*.whl"))
+    with pytest.raises(SystemExit, match=r"no such file: .*page\.html"):
+        tools["release"].release([wheel, released / "page.html"], keys / "own", released)
+    assert (released / "SHA256SUMS.sig").exists() and wheel.exists()
+
+
 @pytest.mark.parametrize(
     ("key", "mode", "says"),
     [

@@ -133,7 +133,7 @@ fn exercise() {
     let scalars: Vec<Fr> = successors(Some(first), |x| Some(x.square() + first))
         .take(SUMMED)
         .collect();
-    black_box(Web::msm(points, &scalars));
+    let _ = black_box(Web::msm(points, &scalars));
     let bytes: Vec<u8> = points[..DECODED].iter().flat_map(encode_point).collect();
     black_box(decode_points::<Web>(&bytes)).expect("generators");
 }
