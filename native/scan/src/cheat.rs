@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::rc::Rc;
 
+use ark_ff::Field;
 use ragaudit_argument::prover::{Folds, Knows};
 
 use crate::channel::{Channel, Mask, Proves, Verifies};
 use crate::engine::Fast;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
-use crate::group::{query_generators, tables, vector_generators, Fr, G1Affine, G1Projective};
+use crate::group::{
+    query_generators, tables, vector_generators, Fr, G1Affine, G1Projective, WIDTH,
+};
 use crate::prover::Prover;
 use crate::secrets::Nonces;
 use crate::transcript::{Hash, Kind, Oracle, State, Transcript};
@@ -37,6 +40,8 @@ pub(crate) struct Log {
     pub(crate) messages: Vec<String>,
     pub(crate) points: Vec<String>,
     pub(crate) challenges: Vec<String>,
+    /// What the oracle answered, by label.
+    pub(crate) answers: Vec<(String, Fr)>,
     pub(crate) claims: Vec<String>,
     /// Of all transcripts of the run, one after another: kind, label and length of each message, and claims by name.
     pub(crate) trace: Vec<String>,
@@ -48,6 +53,8 @@ thread_local! {
     /// Proofs of this thread draw the same nonces, so that two ways to the same proof can be compared.
     pub(crate) static REPEATED: Cell<bool> = const { Cell::new(false) };
     static RUN: RefCell<Option<(Without, Log)>> = const { RefCell::new(None) };
+    /// Values that this thread's provers say falsely: the number of the message's point, the place, what is added.
+    static FALSE: RefCell<Vec<(usize, usize, Fr)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs a prover or a verifier of this thread.
@@ -80,6 +87,16 @@ pub(crate) fn claimed(kind: &str, name: Option<&dyn Display>) -> bool {
     claimed.unwrap_or(true)
 }
 
+/// What is added to the values of the message that is sent last.
+fn falsified() -> Vec<(usize, Fr)> {
+    let last = with_run(|_, log| log.points.len()).unwrap_or_default();
+    let of_last = |all: &Vec<(usize, usize, Fr)>| {
+        let all = all.iter().filter(|(n, ..)| n + 1 == last);
+        all.map(|(_, place, more)| (*place, *more)).collect()
+    };
+    FALSE.with_borrow(of_last)
+}
+
 /// A point as the thread's run sends it.
 fn sent(label: &str, point: G1Projective) -> G1Projective {
     let sent = with_run(|without, log| {
@@ -89,7 +106,9 @@ fn sent(label: &str, point: G1Projective) -> G1Projective {
             _ => point,
         }
     });
-    sent.unwrap_or(point)
+    let more = falsified().into_iter();
+    let more = more.map(|(place, more)| tables().g[place].point * more);
+    more.fold(sent.unwrap_or(point), |sum, more| sum + more)
 }
 
 /// An oracle of which the thread's run keeps what it hears, and that answers what it was told to.
@@ -151,7 +170,9 @@ impl Oracle for Told {
         let programmed = programmed.iter().find(|(at, _)| at == state);
         let predicted = || self.predicted.iter().find(|(known, _)| *known == label);
         let told = programmed.map(|p| p.1).or_else(|| predicted().map(|p| p.1));
-        told.unwrap_or_else(|| Hash.answer(state, label))
+        let answer = told.unwrap_or_else(|| Hash.answer(state, label));
+        with_run(|_, log| log.answers.push((label.to_owned(), answer)));
+        answer
     }
 }
 
@@ -228,7 +249,15 @@ impl Channel for Cheat<'_> {
         make: impl FnOnce(&mut dyn Knows) -> G1Projective,
     ) -> Result<G1Affine> {
         match self {
-            Self::Prover(prover) => prover.commitment(label, |s| sent(label, make(s))),
+            Self::Prover(prover) => {
+                let point = prover.commitment(label, |s| sent(label, make(s)))?;
+                let values = &mut prover.secrets.values;
+                for (place, more) in falsified() {
+                    let first = values.len() - WIDTH;
+                    values[first + place] += more;
+                }
+                Ok(point)
+            }
             Self::Verifier(verifier) => verifier.commitment(label, make),
         }
     }
@@ -373,4 +402,41 @@ pub(crate) fn caught_by(claim: &str, lie: impl Fn() -> bool) {
     );
     let (accepted, _) = run(Without::Claim(claim.to_owned()), &lie);
     assert!(accepted, "refused without the claim {claim} too");
+}
+
+/// What the oracle answered under a label, in order.
+pub(crate) fn answers(log: &Log, label: &str) -> Vec<Fr> {
+    let of_label = log.answers.iter().filter(|(other, _)| other == label);
+    of_label.map(|(_, answer)| *answer).collect()
+}
+
+/// Holds that a sumcheck with a false end is refused, and passes where neither party makes the claim. The prover says a
+/// false coefficient in the last round, and makes up for it by the value at `place` of the last message of `label`,
+/// which `factor` multiplies in the constraint behind the sumcheck.
+pub(crate) fn end_is_held_by(
+    claim: &str,
+    [rounds, label]: [&str; 2],
+    place: usize,
+    factor: impl Fn(&Log) -> Fr,
+    prove: impl Fn() -> Vec<u8>,
+    verify: impl Fn(&[u8]) -> Verdict,
+) {
+    let last = |log: &Log, label: &str| log.points.iter().rposition(|point| point == label);
+    REPEATED.set(true);
+    let (_, log) = run(Without::Nothing, &prove);
+    let (end, made_up) = (last(&log, rounds), last(&log, label));
+    let round = end.expect("the message behind the rounds") - 1;
+    assert_eq!(log.points[round], rounds);
+    let first = (round, 0, Fr::ONE);
+    FALSE.set(vec![first]);
+    let (_, log) = run(Without::Nothing, &prove);
+    // tau, then each round's challenge.
+    let of_rounds = answers(&log, rounds);
+    let (tau, at) = of_rounds.split_at(of_rounds.len() / 2);
+    let error = *at.last().expect("a round") - *tau.last().expect("a round");
+    let more = error / factor(&log);
+    FALSE.set(vec![first, (made_up.expect("a message"), place, more)]);
+    caught_by(claim, || verify(&prove()).is_ok());
+    FALSE.set(Vec::new());
+    REPEATED.set(false);
 }

@@ -4,11 +4,13 @@ use crate::answer::{Parameters, Record, Slot};
 use crate::answers::{self, Item, Together};
 use crate::batch::verify_all;
 use crate::cheat::{
-    caught_by, every_point_is_opened, no_claim_is_skipped, nothing_is_forgotten, Cheat, REPEATED,
+    answers as said, caught_by, end_is_held_by, every_point_is_opened, no_claim_is_skipped,
+    nothing_is_forgotten, Cheat, Log, REPEATED,
 };
 use crate::engine::Fast;
 use crate::group::{vector_generators, Fr};
 use crate::index::{commit_index, IndexCommitment, Layout, MAX_DIMENSION};
+use crate::mle::{eq_table, prefix};
 use crate::mutations::refused;
 use crate::noise::tests::MOST_GAINS;
 use crate::noise::{noise_key, prove_slots_as, Certificates, Seed, SlotsStatement};
@@ -16,7 +18,7 @@ use crate::query::MAX_LISTED;
 use crate::simulator::Simulates;
 use crate::together::{MAX_ENTRIES, MAX_TOGETHER};
 use crate::transcript::Hash;
-use ark_ff::Field;
+use ark_ff::{AdditiveGroup, Field};
 use ragaudit_argument::answers::{queries_statement, slots_statement};
 use ragaudit_argument::noise::{certify_slots, check_slots as check_slots_as};
 use ragaudit_argument::queries::check_queries as check_as;
@@ -491,6 +493,41 @@ fn one_false_record_spoils_the_proof() {
         let mut other = small();
         change(&mut other);
         assert!(!other.forged(&noise, |_| ()));
+    }
+}
+
+/// Whoever ends the selection's sumcheck in a false value says another one in the message behind it: the product with the
+/// marks, the marks' squares, and the columns' values are held by a claim each.
+#[test]
+fn the_selection_ends_in_the_columns_values() {
+    let case = small();
+    let noise = case.certificates().noise;
+    let rows = rows_of(&noise);
+    let statement = case.queries(&rows);
+    let within = |log: &Log| {
+        let of_rounds = said(log, "selection");
+        let point = &of_rounds[of_rounds.len() / 2..];
+        let (record, place) = point.split_at(2);
+        let every: Fr = eq_table(record)[..3].iter().sum();
+        prefix(place, 12) * every
+    };
+    type Factor<'a> = &'a dyn Fn(&Log) -> Fr;
+    let claims: [(&str, usize, Factor); 3] = [
+        ("product: selection", 3, &|log| within(log).double()),
+        ("product: selected rows", 4, &|log| {
+            said(log, "selected rows")[0]
+        }),
+        ("column claim: selection", 2, &|log| -within(log)),
+    ];
+    for (claim, place, factor) in claims {
+        end_is_held_by(
+            claim,
+            ["selection"; 2],
+            place,
+            factor,
+            || prove_as::<Cheat>(&statement, &case.answers, &noise, &case.key, false).unwrap(),
+            |proof| verify_as(&statement, proof),
+        );
     }
 }
 

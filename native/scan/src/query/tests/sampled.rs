@@ -1,9 +1,11 @@
 //! Answers of sampled tenants, and of those without noise.
 use super::*;
+use crate::cheat::{answers as said, end_is_held_by, Log};
 use crate::engine::Fast;
 use crate::group::Fr;
+use crate::mle::prefix;
 use crate::simulator::Simulates;
-use ark_ff::Field;
+use ark_ff::{AdditiveGroup, Field};
 
 /// Kept or not, with several gains, one or none; at the borders of blocks of draws and of rows.
 fn sampled_cases() -> Vec<Case> {
@@ -39,6 +41,42 @@ fn sampled_answers_verify() {
         let [kept, anew] = [false, true].map(prove);
         REPEATED.set(false);
         assert!(kept == anew, "in low memory another proof");
+    }
+}
+
+/// Whoever ends the selection's sumcheck in a false value says another one in a message behind it: products and columns'
+/// values are held by a claim each.
+#[test]
+fn the_selection_ends_in_the_columns_values() {
+    let case = sampled([30, 37, 3, 4], &[1, 8]);
+    let statement = case.statement();
+    let within = |log: &Log| {
+        let of_rounds = said(log, "selection");
+        prefix(&of_rounds[of_rounds.len() / 2..], 37)
+    };
+    let chi = |log: &Log| said(log, "selected rows")[0];
+    type Factor<'a> = &'a dyn Fn(&Log) -> Fr;
+    let claims: [(&str, &str, usize, Factor); 4] = [
+        ("product: selection", "selection", 3, &|log| {
+            within(log).double()
+        }),
+        ("product: selected rows", "selection", 4, &chi),
+        ("product: kept rows", "kept rows", 3, &|log| {
+            chi(log).square()
+        }),
+        ("column claim: kept rows", "kept rows", 2, &|log| {
+            -chi(log).square()
+        }),
+    ];
+    for (claim, label, place, factor) in claims {
+        end_is_held_by(
+            claim,
+            ["selection", label],
+            place,
+            factor,
+            || prove_query(&statement, &case.answer, case.certified(), &case.key, false).unwrap(),
+            |proof| verify_query(&statement, proof),
+        );
     }
 }
 
