@@ -23,6 +23,23 @@ impl<F: Field> Point<F> {
     }
 }
 
+impl<F> Point<F> {
+    /// Has the processor fetch the point from memory while other work is done.
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+            const LINE: usize = 64;
+            let start = std::ptr::from_ref(self).cast::<i8>();
+            for line in (0..size_of::<Self>()).step_by(LINE) {
+                // SAFETY: every processor of this kind has the instruction, and it reads nothing: it is a hint.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line)) };
+            }
+        }
+    }
+}
+
 impl<F: Coordinate> Point<F> {
     /// The negative where `negative` is 1, the point itself where it is 0, without a branch.
     #[inline(always)]

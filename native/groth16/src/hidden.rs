@@ -1,8 +1,9 @@
 //! Sums of multiples by secret scalars: as many additions of points whatever the scalars are, given how long they can be.
 //!
-//! Buckets are those of [`crate::msm`], but each value has the digits of its public width, a digit that is zero has a bucket
-//! too, which is thrown away, and each bucket starts with a point, so that none is empty. What the scalars still decide is
-//! which bucket a point goes to: the addresses that are written, and with them how additions group.
+//! Buckets are those of [`crate::msm`], but each value has the digits of its public width, or both of its
+//! [`halves`](crate::halves) have theirs if it is longer, a digit that is zero has a bucket too, which is thrown away, and
+//! each bucket starts with a point, so that none is empty. What the scalars still decide is which bucket a point goes to:
+//! the addresses that are written, and with them how additions group.
 use ark_bn254::Fr;
 use ark_ec::short_weierstrass::Projective;
 use ark_ec::CurveGroup;
@@ -12,13 +13,20 @@ use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::field::{to_plain, Group};
+use crate::halves::{halves, Halved, HALF};
 use crate::msm::weigh;
-use crate::widths::{Widths, WHOLE};
+use crate::widths::Widths;
 
 /// Points whose bucket sums are formed together: what fits the second-level cache once pairs are added.
 const BLOCK: usize = 1 << 14;
-/// The widest digits: what a 16-bit integer with a sign holds.
-const WIDEST: usize = 15;
+/// Bits of all digits of a half: those of its magnitude, and its sign.
+const BITS: usize = HALF as usize + 1;
+/// The fewest windows, and the most: digits of at most 15 bits, which a 16-bit integer with a sign holds, and of at least 3.
+const WINDOWS: [usize; 2] = [9, 42];
+/// How many points ahead of its use a point is fetched: they come from all over memory.
+const AHEAD: usize = 16;
+/// The place of a base that is not there, or is neutral.
+const NOWHERE: u32 = u32::MAX;
 /// The point that a bucket starts with is a multiple of the generator's by this, and by the bucket's number.
 const START: u64 = 0x7261_675f_6175_6469;
 
@@ -33,67 +41,69 @@ struct Window {
 
 /// Signed digits of many secret scalars.
 pub struct Digits {
-    /// The longest scalars first.
+    /// How many scalars there are: number i after them is the second half of scalar i, if that is long.
+    scalars: usize,
+    /// Scalars and halves, the longest first.
     order: Vec<u32>,
     windows: Vec<Window>,
 }
 
-/// How scalars are cut: those of at most `short` bits into one digit, the others into digits of `width` bits.
+/// How values of at most [`HALF`] bits are cut: those of at most `short` bits into one digit, the others into digits of
+/// `windows` windows, whose widths differ by one at most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cut {
     short: usize,
-    width: usize,
+    windows: usize,
 }
 
 impl Cut {
-    /// That with the fewest additions: one for each digit and three for each bucket, and what a window takes besides.
-    fn of(widths: &Widths) -> Self {
-        // For each length, how many scalars are at least as long.
-        let mut longer = [0usize; WHOLE as usize + 2];
-        for bits in &widths.0 {
+    /// That with the fewest additions: one for each digit and two for each bucket, and what a window takes besides.
+    fn of(bits: &[u8]) -> Self {
+        // For each length, how many values are at least as long.
+        let mut longer = [0usize; BITS + 1];
+        for bits in bits {
             longer[usize::from(*bits)] += 1;
         }
-        for bits in (0..longer.len() - 1).rev() {
+        for bits in (0..BITS).rev() {
             longer[bits] += longer[bits + 1];
         }
         let window = |count: usize, width: usize| match count {
             0 => 0,
-            _ => count + 3 * (1 << (width - 1)) + 500,
+            _ => count + (2 << (width - 1)) + 500,
         };
         let cost = |cut: &Self| {
-            // Digit w is there from w width bits on.
-            let digits = (0..digits_of(WHOLE, cut.width))
-                .map(|w| window(longer[(w * cut.width).max(cut.short + 1)], cut.width));
-            let short = widths.0.len() - longer[cut.short + 1];
+            // A window has the values that reach it.
+            let digits = (0..cut.windows)
+                .map(|w| window(longer[cut.shift(w).max(cut.short + 1)], cut.width(w)));
+            let short = bits.len() - longer[cut.short + 1];
             window(short, cut.short + 1) + digits.sum::<usize>()
         };
-        let cuts = (0..12).flat_map(|short| (3..=WIDEST).map(move |width| Self { short, width }));
+        let [fewest, most] = WINDOWS;
+        let cuts =
+            (0..12).flat_map(|short| (fewest..=most).map(move |windows| Self { short, windows }));
         cuts.min_by_key(cost).expect("there are some")
     }
-}
 
-/// Signed digits of a magnitude, of which the last takes what is left and has room for the carry.
-fn digits_of(bits: u8, width: usize) -> usize {
-    (usize::from(bits) + 1).div_ceil(width)
-}
-
-/// 2^(width - 1) in each digit but the last: with it added, a digit is what stands there less 2^(width - 1).
-fn raise(digits: usize, width: usize) -> [u64; 4] {
-    let mut words = [0; 4];
-    for w in 1..digits {
-        let bit = w * width - 1;
-        words[bit / 64] |= 1 << (bit % 64);
+    /// The lowest bit of a window.
+    fn shift(&self, w: usize) -> usize {
+        w * BITS / self.windows
     }
-    words
-}
 
-fn plus(a: &[u64; 4], b: &[u64; 4]) -> [u64; 4] {
-    let mut carry = 0;
-    std::array::from_fn(|i| {
-        let sum = u128::from(a[i]) + u128::from(b[i]) + carry;
-        carry = sum >> 64;
-        sum as u64
-    })
+    fn width(&self, w: usize) -> usize {
+        self.shift(w + 1) - self.shift(w)
+    }
+
+    /// Signed digits of a value, of which the last takes what is left and has room for the sign and the carry.
+    fn digits(&self, bits: u8) -> usize {
+        (1..self.windows)
+            .find(|w| self.shift(*w) > usize::from(bits))
+            .unwrap_or(self.windows)
+    }
+
+    /// Half of what each digit but the last can be: with it added, a digit is what stands there less that half.
+    fn raise(&self, digits: usize) -> i128 {
+        (1..digits).map(|w| 1 << (self.shift(w) - 1)).sum()
+    }
 }
 
 /// The magnitude below half of the group order, with the sign in its highest bit, by the same steps whatever the scalar is.
@@ -117,46 +127,81 @@ fn split(scalar: &BigInt<4>) -> [u64; 4] {
 
 const SIGN: u64 = 1 << 63;
 
+/// What a scalar is cut from, and what is beyond its width: the scalar itself and 0, or its halves.
+fn parts(scalar: &BigInt<4>, bits: u8) -> ([i128; 2], u64) {
+    let words = split(scalar);
+    let parts = match bits > HALF {
+        true => halves(scalar),
+        false => {
+            let magnitude = i128::from(words[0]) | i128::from(words[1]) << 64;
+            let negative = -i128::from(words[3] >> 63);
+            [(magnitude ^ negative) - negative, 0]
+        }
+    };
+    (parts, beyond(&words, bits))
+}
+
 impl Digits {
     /// None if a scalar is longer than its width.
     pub fn new(scalars: &[BigInt<4>], widths: &Widths) -> Option<Self> {
-        let cut = Cut::of(widths);
-        let mut order: Vec<u32> = (0..scalars.len() as u32).collect();
-        order.sort_by_key(|i| std::cmp::Reverse(widths.0[*i as usize]));
-        let bits: Vec<u8> = order.iter().map(|i| widths.0[*i as usize]).collect();
-        let long = bits.partition_point(|bits| usize::from(*bits) > cut.short);
-        let raises: Vec<[u64; 4]> = (0..=WHOLE)
-            .map(|bits| match usize::from(bits) > cut.short {
-                true => raise(digits_of(bits, cut.width), cut.width),
-                false => [0; 4],
-            })
-            .collect();
-        let mut raised = Zeroizing::new(vec![[0u64; 4]; scalars.len()]);
-        let longer = raised
+        let mut cut_from = Zeroizing::new(vec![[0i128; 2]; scalars.len()]);
+        let longer = cut_from
             .par_iter_mut()
-            .zip(order.par_iter().zip(&bits))
+            .zip(scalars.par_iter().zip(&widths.0))
             .with_min_len(1 << 10)
-            .map(|(out, (i, bits))| {
-                let words = split(&scalars[*i as usize]);
-                *out = plus(&words, &raises[usize::from(*bits)]);
-                beyond(&words, *bits)
+            .map(|(out, (scalar, bits))| {
+                let beyond;
+                (*out, beyond) = parts(scalar, *bits);
+                beyond
             })
             .reduce(|| 0, |a, b| a | b);
         if longer != 0 {
             return None;
         }
-        let count = |w: usize| bits[..long].partition_point(|b| digits_of(*b, cut.width) > w);
-        let mut shapes: Vec<(usize, usize, usize, usize)> = (0..digits_of(WHOLE, cut.width))
-            .map(|w| (0, count(w), w * cut.width, cut.width))
+        let count = scalars.len();
+        let length = |i: u32| match (i as usize).checked_sub(count) {
+            None => widths.0[i as usize].min(HALF),
+            Some(_) => HALF,
+        };
+        let long = (0..count).filter(|i| widths.0[*i] > HALF);
+        let mut order: Vec<u32> = (0..count)
+            .chain(long.map(|i| count + i))
+            .map(|i| i as u32)
+            .collect();
+        order.sort_by_key(|i| std::cmp::Reverse(length(*i)));
+        let bits: Vec<u8> = order.iter().map(|i| length(*i)).collect();
+        let cut = Cut::of(&bits);
+        let long = bits.partition_point(|bits| usize::from(*bits) > cut.short);
+        let raises: Vec<i128> = (0..=HALF)
+            .map(|bits| match usize::from(bits) > cut.short {
+                true => cut.raise(cut.digits(bits)),
+                false => 0,
+            })
+            .collect();
+        let mut raised = Zeroizing::new(vec![0i128; order.len()]);
+        raised
+            .par_iter_mut()
+            .zip(order.par_iter().zip(&bits))
+            .with_min_len(1 << 10)
+            .for_each(|(out, (i, bits))| {
+                let part = match (*i as usize).checked_sub(count) {
+                    None => cut_from[*i as usize][0],
+                    Some(i) => cut_from[i][1],
+                };
+                *out = part + raises[usize::from(*bits)];
+            });
+        let reach = |w: usize| bits[..long].partition_point(|b| cut.digits(*b) > w);
+        let mut shapes: Vec<(usize, usize, usize, usize)> = (0..cut.windows)
+            .map(|w| (0, reach(w), cut.shift(w), cut.width(w)))
             .collect();
         shapes.push((long, order.len(), 0, cut.short + 1));
         let windows = shapes
             .into_par_iter()
             .filter(|(from, to, ..)| from < to)
             .map(|(from, to, shift, width)| {
-                let of = |(x, bits): (&[u64; 4], &u8)| {
+                let of = |(x, bits): (&i128, &u8)| {
                     let last = usize::from(*bits) < shift + width || from == long;
-                    digit(x, shift, width, last)
+                    digit(*x, shift, width, last)
                 };
                 let run = raised[from..to].iter().zip(&bits[from..to]);
                 Window {
@@ -167,7 +212,32 @@ impl Digits {
                 }
             })
             .collect();
-        Some(Self { order, windows })
+        Some(Self {
+            scalars: count,
+            order,
+            windows,
+        })
+    }
+
+    /// Where each value's base stands among `bases` and, after them, their images; scalar `skip` has the first.
+    fn places<F: Coordinate>(&self, bases: &[Point<F>], skip: usize) -> Vec<u32> {
+        let place = |i: &u32| {
+            let (scalar, first) = match (*i as usize).checked_sub(self.scalars) {
+                None => (*i as usize, 0),
+                Some(scalar) => (scalar, bases.len()),
+            };
+            // Which bases there are is public.
+            let own = scalar.wrapping_sub(skip);
+            match bases.get(own).is_some_and(|base| !base.is_neutral()) {
+                true => (first + own) as u32,
+                false => NOWHERE,
+            }
+        };
+        self.order
+            .par_iter()
+            .with_min_len(1 << 12)
+            .map(place)
+            .collect()
     }
 }
 
@@ -185,25 +255,18 @@ fn beyond(words: &[u64; 4], bits: u8) -> u64 {
     rest
 }
 
-/// The digit that stands at `shift` of a raised magnitude, with the scalar's sign.
-fn digit(x: &[u64; 4], shift: usize, width: usize, last: bool) -> i16 {
-    let word = |i: usize| match i {
-        3 => x[3] & !SIGN,
-        _ => x.get(i).copied().unwrap_or(0),
-    };
-    let (limb, bit) = (shift / 64, shift % 64);
-    let pair = u128::from(word(limb + 1)) << 64 | u128::from(word(limb));
-    let here = (pair >> bit) as u64;
+/// The digit that stands at `shift` of a raised value.
+fn digit(x: i128, shift: usize, width: usize, last: bool) -> i16 {
+    let here = (x >> shift) as i64;
     let digit = match last {
-        true => here as i64,
-        false => (here & ((1 << width) - 1)) as i64 - (1 << (width - 1)),
+        true => here,
+        false => (here & ((1 << width) - 1)) - (1 << (width - 1)),
     };
-    let negative = -((x[3] >> 63) as i64);
-    ((digit ^ negative) - negative) as i16
+    digit as i16
 }
 
 /// sum_i scalar_(skip + i) base_i: the digits of the scalars are shared by several sets of bases.
-pub fn msm_plain<P: Group>(
+pub fn msm_plain<P: Halved>(
     bases: &[Point<P::BaseField>],
     digits: &Digits,
     skip: usize,
@@ -211,7 +274,7 @@ pub fn msm_plain<P: Group>(
     sum_in_blocks(bases, digits, skip, BLOCK)
 }
 
-fn sum_in_blocks<P: Group>(
+fn sum_in_blocks<P: Halved>(
     bases: &[Point<P::BaseField>],
     digits: &Digits,
     skip: usize,
@@ -219,11 +282,17 @@ fn sum_in_blocks<P: Group>(
 ) -> Projective<P> {
     let widest = digits.windows.iter().map(|w| w.width).max().unwrap_or(1);
     let starts = starts::<P>((1 << (widest - 1)) + 1);
+    let places = digits.places(bases, skip);
+    let images = match digits.order.len() > digits.scalars {
+        true => P::with_images(bases),
+        false => Vec::new(),
+    };
+    let bases = if images.is_empty() { bases } else { &images };
     let sums: Vec<Projective<P>> = digits
         .windows
         .par_iter()
         .with_max_len(1)
-        .map(|window| window_sum(bases, &digits.order, window, skip, &starts, block))
+        .map(|window| window_sum::<P>(bases, &places, window, &starts, block))
         .collect();
     // Those of the long scalars from the highest down, and that of the short ones.
     let (mut total, mut short) = (Projective::zero(), Projective::zero());
@@ -268,23 +337,17 @@ fn starts<P: Group>(count: usize) -> Vec<Point<P::BaseField>> {
 /// sum of digit times base, and what the buckets start with.
 fn window_sum<P: Group>(
     bases: &[Point<P::BaseField>],
-    order: &[u32],
+    places: &[u32],
     window: &Window,
-    skip: usize,
     starts: &[Point<P::BaseField>],
     block: usize,
 ) -> Projective<P> {
     // The place of 0 too.
     let buckets = (1usize << (window.width - 1)) + 1;
-    let wires = &order[window.from..][..window.digits.len()];
-    // Which bases there are is public.
-    let live = |wire: u32| {
-        let place = (wire as usize).wrapping_sub(skip);
-        bases.get(place).is_some_and(|base| !base.is_neutral())
-    };
+    let places = &places[window.from..][..window.digits.len()];
     let entries = || {
-        let pairs = wires.iter().zip(window.digits.iter());
-        pairs.filter(|(wire, _)| live(**wire))
+        let pairs = places.iter().zip(window.digits.iter());
+        pairs.filter(|(place, _)| **place != NOWHERE)
     };
     let mut lengths = vec![1u32; buckets];
     for (_, digit) in entries() {
@@ -298,45 +361,44 @@ fn window_sum<P: Group>(
     }
     // Counting sort: the place of each base by bucket, its sign in the lowest bit.
     let mut sorted = Zeroizing::new(vec![0u32; total as usize]);
-    for (wire, digit) in entries() {
+    for (place, digit) in entries() {
         let slot = &mut next[usize::from(digit.unsigned_abs())];
-        sorted[*slot as usize] = (wire - skip as u32) << 1 | u32::from(digit.to_le_bytes()[1] >> 7);
+        sorted[*slot as usize] = place << 1 | u32::from(digit.to_le_bytes()[1] >> 7);
         *slot += 1;
     }
     let mut sums = Vec::with_capacity(buckets);
     let (mut points, mut spare) = (Vec::new(), Vec::new());
     let (mut bucket, mut at) = (0, 0);
-    let base = |entry: &u32| bases[(entry >> 1) as usize].signed(entry & 1);
+    let base = |i: usize| {
+        if let Some(later) = sorted.get(i + AHEAD) {
+            bases[(later >> 1) as usize].prefetch();
+        }
+        bases[(sorted[i] >> 1) as usize].signed(sorted[i] & 1)
+    };
     while bucket < buckets {
         let from = bucket;
         points.clear();
         // A bucket that is longer than a block is summed block by block.
-        let (mut start, mut own) = (
-            starts[bucket],
-            &sorted[at..][..lengths[bucket] as usize - 1],
-        );
-        while own.len() >= block {
-            let (now, rest) = own.split_at(block - 1);
+        let mut start = starts[bucket];
+        while lengths[bucket] as usize > block {
             points.push(start);
-            points.extend(now.iter().map(base));
+            points.extend((at..at + block - 1).map(base));
             Coordinate::segment_sums(&mut points, &mut spare, &[block as u32]);
-            (start, own) = (points[0], rest);
+            start = points[0];
             points.clear();
-            at += now.len();
-            lengths[bucket] -= now.len() as u32;
+            at += block - 1;
+            lengths[bucket] -= block as u32 - 1;
         }
         loop {
+            let own = lengths[bucket] as usize - 1;
             points.push(start);
-            at += own.len();
-            points.extend(own.iter().map(base));
+            points.extend((at..at + own).map(base));
+            at += own;
             bucket += 1;
             if bucket == buckets || points.len() + lengths[bucket] as usize > block {
                 break;
             }
-            (start, own) = (
-                starts[bucket],
-                &sorted[at..][..lengths[bucket] as usize - 1],
-            );
+            start = starts[bucket];
         }
         Coordinate::segment_sums(&mut points, &mut spare, &lengths[from..bucket]);
         sums.extend_from_slice(&points);

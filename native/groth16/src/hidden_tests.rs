@@ -1,5 +1,6 @@
 use super::*;
 use ark_bn254::{g1, g2};
+use ark_ec::scalar_mul::glv::GLVConfig;
 use ark_ec::short_weierstrass::Affine;
 use ark_ec::{AffineRepr, ScalarMul};
 use ark_ff::UniformRand;
@@ -9,6 +10,7 @@ use ragaudit_core::count;
 use ragaudit_core::timing::{alone, leak, STEADY, UNSTEADY};
 
 use crate::field::from_plain;
+use crate::widths::WHOLE;
 
 /// Multiples of a random point, as bases of a key are: among them equal, opposite and neutral ones if asked.
 fn bases<P: Group>(count: usize, odd_ones: bool) -> Vec<Point<P::BaseField>> {
@@ -79,7 +81,7 @@ fn rng() -> StdRng {
     StdRng::seed_from_u64(9)
 }
 
-fn agrees<P: Group>(count: usize, skip: usize) {
+fn agrees<P: Halved>(count: usize, skip: usize) {
     let widths = widths(count);
     let bases = bases::<P>(count - skip, true);
     for class in 0..6 {
@@ -117,20 +119,33 @@ fn sums_are_those_of_the_scalars() {
 /// Every way to cut, so that no digit's place or carry depends on the one that is cheapest here.
 #[test]
 fn digits_make_the_scalar() {
-    for bits in [1u8, 2, 5, 12, 63, 64, 65, 128, 252, WHOLE] {
+    let [fewest, most] = WINDOWS;
+    let signed = |x: i64| match x < 0 {
+        true => -Fr::from(x.unsigned_abs()),
+        false => Fr::from(x.unsigned_abs()),
+    };
+    for bits in [1u8, 2, 5, 12, 63, 64, 65, 125, HALF, HALF + 1, 200, WHOLE] {
         let widths = Widths(vec![bits; 12]);
-        for width in 3..=WIDEST {
+        for windows in fewest..=most {
+            let cut = Cut { short: 0, windows };
             for class in [2, 3, 4, 5] {
                 for scalar in scalars(&widths, class, &mut rng()) {
-                    let count = digits_of(bits, width);
-                    let x = plus(&split(&scalar), &raise(count, width));
-                    let mut sum = Fr::zero();
-                    for w in 0..count {
-                        let digit = digit(&x, w * width, width, w + 1 == count);
-                        assert!(digit.unsigned_abs() <= 1 << (width - 1));
-                        sum += Fr::from(i64::from(digit)) * Fr::from(2u8).pow([(w * width) as u64]);
-                    }
-                    assert_eq!(sum.into_bigint(), scalar, "{bits} bits by {width}");
+                    let (parts, beyond) = parts(&scalar, bits);
+                    assert_eq!(beyond, 0);
+                    let count = cut.digits(bits.min(HALF));
+                    let sums = parts.map(|part| {
+                        let x = part + cut.raise(count);
+                        let mut sum = Fr::zero();
+                        for w in 0..count {
+                            let (shift, width) = (cut.shift(w), cut.width(w));
+                            let digit = digit(x, shift, width, w + 1 == count);
+                            assert!(digit.unsigned_abs() <= 1 << (width - 1));
+                            sum += signed(digit.into()) * Fr::from(2u8).pow([shift as u64]);
+                        }
+                        sum
+                    });
+                    let sum = sums[0] + sums[1] * <g1::Config as GLVConfig>::LAMBDA;
+                    assert_eq!(sum.into_bigint(), scalar, "{bits} bits in {windows}");
                 }
             }
         }
@@ -160,7 +175,7 @@ fn a_longer_scalar_is_refused() {
 }
 
 /// Additions of a sum over scalars of these widths, on one thread.
-fn work<P: Group>(bases: &[Point<P::BaseField>], widths: &Widths, class: usize) -> [usize; 2] {
+fn work<P: Halved>(bases: &[Point<P::BaseField>], widths: &Widths, class: usize) -> [usize; 2] {
     let scalars = scalars(widths, class, &mut rng());
     alone(|| {
         let digits = Digits::new(&scalars, widths).expect("within their widths");
@@ -174,7 +189,7 @@ fn work<P: Group>(bases: &[Point<P::BaseField>], widths: &Widths, class: usize) 
 #[test]
 fn work_does_not_depend_on_scalars() {
     let widths = widths(600);
-    fn same<P: Group>(widths: &Widths, bases: &[Point<P::BaseField>]) -> usize {
+    fn same<P: Halved>(widths: &Widths, bases: &[Point<P::BaseField>]) -> usize {
         let counts: Vec<_> = (0..6)
             .map(|class| work::<P>(bases, widths, class))
             .collect();

@@ -16,6 +16,8 @@ mod error;
 mod fft;
 pub mod field;
 #[cfg(feature = "prover")]
+mod halves;
+#[cfg(feature = "prover")]
 pub mod hidden;
 pub mod msm;
 pub mod proof;

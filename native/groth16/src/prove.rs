@@ -19,7 +19,7 @@ use crate::proof::Proof;
 use crate::r1cs::Witness;
 use crate::transcript::random_scalar;
 use crate::verify::VerifyingKey;
-use crate::widths::Widths;
+use crate::widths::{Widths, WHOLE};
 use crate::zkey::{KeyFile, COEFFICIENT};
 
 /// Prove that `witness` satisfies the circuit of the key, with fresh randomness. The proof is verified before
@@ -42,27 +42,41 @@ pub fn prove(zkey: &Path, witness: &Witness, widths: Option<&Widths>) -> Result<
             h.wires
         )));
     }
-    let whole = |values: &[BigInt<4>]| {
-        Digits::new(values, &Widths::whole(values.len())).expect("values are below the group order")
-    };
-    let quotient = quotient(&key, witness)?;
-    let h_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(9)?, &whole(&quotient), 0);
-    drop(quotient);
-
     // A witness of which a value is longer than the constraints allow does not satisfy them.
-    let digits = widths
-        .and_then(|widths| Digits::new(&witness.0, widths))
-        .unwrap_or_else(|| whole(&witness.0));
+    let cut = |values: &[BigInt<4>], widths: Option<Widths>| {
+        widths
+            .and_then(|widths| Digits::new(values, &widths))
+            .unwrap_or_else(|| {
+                Digits::new(values, &Widths::whole(values.len()))
+                    .expect("values are below the group order")
+            })
+    };
+    // The sums with the private wires' points and with the quotient's are one: they share buckets.
+    let private = h.public + 1;
+    let c_sum = {
+        let mut values = Zeroizing::new(Vec::with_capacity(h.wires - private + h.domain));
+        values.extend_from_slice(&witness.0[private..]);
+        values.extend_from_slice(&quotient(&key, witness)?);
+        let mut points = key.plain_points::<g1::Config>(8)?;
+        points.extend(key.plain_points::<g1::Config>(9)?);
+        let widths = widths.map(|widths| {
+            let mut widths = widths.0[private..].to_vec();
+            widths.resize(values.len(), WHOLE);
+            Widths(widths)
+        });
+        msm_plain::<g1::Config>(&points, &cut(&values, widths), 0)
+    };
+
+    let digits = cut(&witness.0, widths.map(|widths| Widths(widths.0.clone())));
     let a_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(5)?, &digits, 0);
     let b1_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(6)?, &digits, 0);
     let b2_sum = msm_plain::<g2::Config>(&key.plain_points::<g2::Config>(7)?, &digits, 0);
-    let c_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(8)?, &digits, h.public + 1);
 
     let (r, s) = (random_scalar()?, random_scalar()?);
     let a = a_sum + h.alpha1 + h.delta1 * r;
     let b = b2_sum + h.beta2 + h.delta2 * s;
     let b1 = b1_sum + h.beta1 + h.delta1 * s;
-    let c = c_sum + h_sum + a * s + b1 * r - h.delta1 * (r * s);
+    let c = c_sum + a * s + b1 * r - h.delta1 * (r * s);
     let proof = Proof {
         a: a.into_affine(),
         b: b.into_affine(),
