@@ -14,6 +14,8 @@ thread_local! {
     pub static SPECIAL: Cell<usize> = const { Cell::new(0) };
     /// Entries of tables that reads have gone over.
     pub static READS: Cell<usize> = const { Cell::new(0) };
+    /// Permutations of 17 elements.
+    pub static PERMUTATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Counts.
@@ -22,6 +24,6 @@ pub fn add(counter: &'static Counter, steps: usize) {
 }
 
 /// All counts since the last time, in the order above.
-pub fn take() -> [usize; 4] {
-    [&ADDITIONS, &INVERSIONS, &SPECIAL, &READS].map(|counter| counter.replace(0))
+pub fn take() -> [usize; 5] {
+    [&ADDITIONS, &INVERSIONS, &SPECIAL, &READS, &PERMUTATIONS].map(|counter| counter.replace(0))
 }

@@ -325,6 +325,8 @@ fn sbox_inputs_lanes<L: Permuting>(l: L, states: &[State], out: &mut [&mut [Fr]]
 /// Permutes every state, by the same steps whatever they are. Eight take little longer than one where the processor
 /// has [`lanes`](crate::lanes) for them.
 pub fn permute_all(states: &mut [State]) {
+    #[cfg(feature = "count")]
+    crate::count::add(&crate::count::PERMUTATIONS, states.len());
     match states {
         [_] => permute_lanes(Steady, states),
         _ => dispatch!(l or Steady => permute_lanes(l, states)),

@@ -181,7 +181,7 @@ fn work<P: Halved>(bases: &[Point<P::BaseField>], widths: &Widths, class: usize)
         let digits = Digits::new(&scalars, widths).expect("within their widths");
         count::take();
         let _ = msm_plain::<P>(bases, &digits, 7);
-        let [additions, _, special, _] = count::take();
+        let [additions, _, special, ..] = count::take();
         [additions, special]
     })
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use ark_ff::Field;
 use ragaudit_argument::prover::{Folds, Knows};
+use ragaudit_core::count;
 
 use crate::channel::{Channel, Mask, Proves, Verifies};
 use crate::engine::Fast;
@@ -47,6 +48,8 @@ pub(crate) struct Log {
     pub(crate) trace: Vec<String>,
     /// Of all transcripts of the run, the state after each message.
     pub(crate) states: Vec<[u8; 32]>,
+    /// Steps up to each message and challenge, from the one before.
+    pub(crate) work: Vec<[usize; 5]>,
 }
 
 thread_local! {
@@ -149,6 +152,7 @@ impl Oracle for Told {
     fn absorb(&mut self, state: &mut State, kind: Kind, label: &str, data: &[u8]) {
         with_run(|_, log| {
             log.messages.push(label.to_owned());
+            log.work.push(count::take());
             log.trace
                 .push(format!("{} {} {label}", kind as u8, data.len()));
             if kind == Kind::Challenge {

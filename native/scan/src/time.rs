@@ -15,6 +15,8 @@ use crate::prover::Prover;
 use crate::session::Session;
 use crate::transcript::Transcript;
 
+mod whole;
+
 fn rng() -> StdRng {
     StdRng::seed_from_u64(1)
 }
@@ -57,7 +59,7 @@ fn work_does_not_depend_on_secrets() {
     ];
     let columns: Vec<(usize, Bound)> = bounds.iter().map(|bound| (700, *bound)).collect();
     // The first time makes tables.
-    let counts: Vec<[usize; 4]> = [0, 0, 1, 2, 3, 4]
+    let counts: Vec<[usize; 5]> = [0, 0, 1, 2, 3, 4]
         .into_iter()
         .map(|class: usize| {
             let of = |(count, bound): &(usize, Bound)| extremes(*bound, *count)[class].clone();
@@ -89,7 +91,7 @@ fn work_does_not_depend_on_secrets() {
         .skip(1)
         .collect();
     assert!(counts.iter().all(|c| *c == counts[0]), "{counts:?}");
-    let [additions, _, special, reads] = counts[0];
+    let [additions, _, special, reads, _] = counts[0];
     assert!(
         additions > 15_000 && reads > 1_000_000 && special == 0,
         "{counts:?}"
