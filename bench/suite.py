@@ -85,6 +85,7 @@ MEASUREMENTS = (
     Measurement("verify-100000", "--records 100000", full=True),
     Measurement("window-10000", "--records 10000", full=True),
     Measurement("beside", full=True),
+    Measurement("assignment", full=True),
     Measurement("http", full=True),
     Measurement("recall", full=True),
     Measurement("explore", full=True),

@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any, ClassVar, Self, final
 
 __all__ = [
+    "Groth16Witness",
     "GrowingTree",
     "PackedIndex",
     "ScanBatch",
@@ -27,12 +28,14 @@ __all__ = [
     "draw_coins",
     "draw_noise",
     "ed25519_verifies",
+    "groth16_plan",
     "groth16_prove",
     "groth16_setup",
     "groth16_setup_one_party",
     "groth16_verification_key",
     "groth16_verify",
     "groth16_verify_batch",
+    "groth16_witness",
     "index_commitment",
     "joining_pairs",
     "json_values",
@@ -261,8 +264,27 @@ def groth16_verification_key(zkey_path: _Path) -> str:
 def r1cs_unsatisfied(r1cs_path: _Path, witness: bytes, limit: int = 16) -> list[int]:
     """Indices of the constraints that the content of a .wtns file breaks, ascending, at most `limit`."""
 
-def groth16_prove(zkey_path: _Path, witness: bytes, r1cs_path: _Path | None = None) -> bytes:
-    """Proof for the content of a .wtns file, 256 bytes in EIP-197 order:
+@final
+class Groth16Witness:
+    """The values of a circuit's wires, in memory that is overwritten when it is given back."""
+
+    def wtns(self) -> bytes:
+        """The content of a .wtns file, in memory that is not overwritten."""
+
+    def __len__(self) -> int: ...
+
+def groth16_plan(code_path: _Path, plan_path: _Path) -> str | None:
+    """Write the plan by which a circuit's witnesses are made, from the WebAssembly that circom wrote; None, or the reason
+    why there is no plan and no file was written.
+    """
+
+def groth16_witness(plan_path: _Path, inputs: list[tuple[str, bytes]]) -> Groth16Witness | None:
+    """The witness for inputs by signal name; None where they are not the circuit's, or one of its assertions fails."""
+
+def groth16_prove(
+    zkey_path: _Path, witness: bytes | Groth16Witness, r1cs_path: _Path | None = None
+) -> bytes:
+    """Proof for a witness or the content of a .wtns file, 256 bytes in EIP-197 order:
     A.x A.y | B.x1 B.x0 B.y1 B.y0 | C.x C.y, 32 bytes big-endian each. The constraints say how long values can be;
     without them each is taken to be as long as the field's, which costs time and changes nothing else.
     """

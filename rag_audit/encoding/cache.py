@@ -181,7 +181,7 @@ def progress(message: str) -> None:
 
 def write_manifest(folder: Path, value: Mapping[str, Json]) -> None:
     """Write a folder's manifest: `value` and, under `files`, the digest of every file that the folder holds."""
-    files: dict[str, Json] = {name: _digest(path) for name, path in _files(folder)}
+    files: dict[str, Json] = {name: digest_once(path) for name, path in _files(folder)}
     (folder / MANIFEST).write_bytes(jcs({**value, "files": files}))
 
 
@@ -212,7 +212,7 @@ def read_manifest(folder: Path) -> dict[str, Json]:
             hint=hint,
         )
     for name, path in found.items():
-        digest = _digest(path)
+        digest = digest_once(path)
         if digest != listed[name]:
             raise SetupError(
                 "a cached file does not match its manifest",
@@ -234,8 +234,9 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
                 yield prefix + name, Path(where, name)
 
 
-def _digest(path: Path) -> str:
-    """SHA-256 of a file's content, or of a link's target path.
+def digest_once(path: Path) -> str:
+    """SHA-256 of a cached file's content, or of a link's target path. A process hashes a file once, and again when it
+    has changed.
 
     :raises SetupError: the file cannot be read
     """

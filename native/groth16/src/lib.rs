@@ -20,6 +20,8 @@ mod halves;
 #[cfg(feature = "prover")]
 pub mod hidden;
 pub mod msm;
+#[cfg(feature = "prover")]
+pub mod plan;
 pub mod proof;
 #[cfg(feature = "prover")]
 pub mod prove;

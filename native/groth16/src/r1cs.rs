@@ -199,6 +199,22 @@ impl Witness {
         }
         Ok(Self(values))
     }
+
+    /// The bytes of a `.wtns` file (version 2), as circom's own code and snarkjs write it.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(76 + 32 * self.0.len());
+        out.extend(b"wtns");
+        let mut words = |words: &[u32]| words.iter().for_each(|w| out.extend(w.to_le_bytes()));
+        words(&[2, 2, 1, 40, 0, 32]);
+        out.extend(limbs_to_le(&Fr::MODULUS));
+        out.extend((self.0.len() as u32).to_le_bytes());
+        out.extend(2u32.to_le_bytes());
+        out.extend((32 * self.0.len() as u64).to_le_bytes());
+        for value in &self.0 {
+            out.extend(limbs_to_le(value));
+        }
+        out
+    }
 }
 
 impl Drop for Witness {

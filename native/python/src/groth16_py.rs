@@ -12,6 +12,7 @@ use ragaudit_groth16::widths::Widths;
 use ragaudit_groth16::zkey::KeyFile;
 use ragaudit_groth16::{ptau, zkey, Error, Result};
 
+use crate::plan_py::Groth16Witness;
 use crate::{guard, guard_inline};
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -193,19 +194,27 @@ fn r1cs_unsatisfied(
     })
 }
 
-/// Prove: A.x A.y | B.x1 B.x0 B.y1 B.y0 | C.x C.y, 32 bytes big-endian each. The constraints say how long values can be.
+/// Prove, for a witness that was made here or the content of a .wtns file:
+/// A.x A.y | B.x1 B.x0 B.y1 B.y0 | C.x C.y, 32 bytes big-endian each. The constraints say how long values can be.
 #[pyfunction]
 #[pyo3(signature = (zkey_path, witness, r1cs_path = None))]
 fn groth16_prove<'py>(
     py: Python<'py>,
     zkey_path: PathBuf,
-    witness: &[u8],
+    witness: &Bound<'py, PyAny>,
     r1cs_path: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let proof = guard(py, || {
+    let proved = |witness: &Witness| {
         let widths = r1cs_path.map(|path| Widths::read(&path)).transpose()?;
-        prove(&zkey_path, &Witness::parse(witness)?, widths.as_deref())
-    })?;
+        prove(&zkey_path, witness, widths.as_deref())
+    };
+    let proof = if let Ok(made) = witness.cast::<Groth16Witness>() {
+        let made = &made.get().0;
+        guard(py, || proved(made))
+    } else {
+        let data: &[u8] = witness.extract()?;
+        guard(py, || proved(&Witness::parse(data)?))
+    }?;
     Ok(PyBytes::new(py, &proof.to_bytes()))
 }
 

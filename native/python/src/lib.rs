@@ -18,6 +18,7 @@ mod json_py;
 mod json_reading_py;
 mod ledger_py;
 mod listing_py;
+mod plan_py;
 mod scan_py;
 mod together_py;
 
@@ -29,6 +30,7 @@ static MEMORY: Wiping = Wiping;
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     core_py::register(m)?;
     groth16_py::register(m)?;
+    plan_py::register(m)?;
     json_py::register(m)?;
     json_reading_py::register(m)?;
     ledger_py::register(m)?;

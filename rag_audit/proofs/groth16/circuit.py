@@ -1,6 +1,7 @@
 """Compiled circuits in the user cache, and the assignments of their wires.
 
-circom2 (circom as WASM) makes the constraint system and a witness generator, also WASM.
+circom2 (circom as WASM) makes the constraint system and a witness generator, also WASM. The native core makes a plan of
+the latter's code, by which it assigns wires without Node; where it cannot, the generator does it.
 """
 
 from __future__ import annotations
@@ -14,18 +15,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_audit.encoding.cache import build_once, cache_dir, progress, read_manifest, write_manifest
+from rag_audit import _native
+from rag_audit.encoding.cache import (
+    build_once,
+    cache_dir,
+    digest_once,
+    progress,
+    read_manifest,
+    write_manifest,
+)
 from rag_audit.encoding.canonical import digest_hex
 from rag_audit.errors import SetupError
 from rag_audit.proofs.groth16.generator import generate
 from rag_audit.proofs.groth16.instance import COMPILER_FLAGS, Instance
 from rag_audit.proofs.groth16.toolchain import NodeFailed, circuits_dir, last_lines, npm_packages, run_node
+from rag_audit.relation.field import MODULUS, to_bytes
 
 Inputs = Mapping[str, int | Sequence[int]]
 """A circuit's inputs by signal name."""
 
 FOLDER = "circuits2"
 """Subfolder of the cache; `circuits` holds those of earlier releases, whose manifests listed no files."""
+PLANS = "plans1"
+"""Subfolder of the cache with plans, by the digests of the code that they are made of; the number is their format's."""
 
 _COUNT = re.compile(r"^(non-linear constraints|linear constraints|wires): (\d+)$", re.MULTILINE)
 
@@ -116,8 +128,58 @@ def run_compiler(sources: Path, main: str, folder: Path, flags: Sequence[str]) -
     }
 
 
+def plan(circuit: Circuit) -> Path | None:
+    """The file of a circuit's plan, made of the generator's code or taken from the cache; None if the code has loops or
+    addresses that depend on the inputs.
+
+    :raises SetupError: the plan in the cache is of another code, or was altered
+    """
+    code = circuit.folder / "main_js" / "main.wasm"
+    digest = digest_once(code)
+
+    def build(folder: Path) -> None:
+        progress("planning how wires are assigned")
+        reason = _native.groth16_plan(code, folder / "plan")
+        write_manifest(folder, {"code": digest, "reason": reason})
+
+    folder = build_once(cache_dir(PLANS) / digest, build)
+    manifest = read_manifest(folder)
+    found = manifest.get("code")
+    if found != digest:
+        raise SetupError(
+            "the cached plan is of another circuit", field=str(folder), expected=digest, found=str(found)
+        )
+    return folder / "plan" if manifest.get("reason") is None else None
+
+
+def by_plan(circuit: Circuit, inputs: Inputs) -> _native.Groth16Witness | None:
+    """The assignment of all wires for some inputs by the circuit's plan; None if it has none, or refuses the inputs.
+
+    :raises SetupError: as `plan`
+    """
+    path = plan(circuit)
+    if path is None:
+        return None
+    values = {name: [value] if isinstance(value, int) else value for name, value in inputs.items()}
+    encoded = [(name, b"".join(to_bytes(x % MODULUS) for x in each)) for name, each in values.items()]
+    try:
+        return _native.groth16_witness(path, encoded)
+    except (ValueError, OSError) as exc:
+        raise SetupError("the plan cannot be used", field=str(path), found=str(exc)) from exc
+
+
+def assign(circuit: Circuit, inputs: Inputs) -> bytes | _native.Groth16Witness:
+    """The assignment of all wires for some inputs: by the circuit's plan, or else by circom's own code, which also says
+    what is wrong with inputs that the plan refuses.
+
+    :raises WitnessError, SetupError: as `plan` and `compute_witness`
+    """
+    witness = by_plan(circuit, inputs)
+    return compute_witness(circuit, inputs) if witness is None else witness
+
+
 def compute_witness(circuit: Circuit, inputs: Inputs) -> bytes:
-    """The assignment of all wires for some inputs, as the bytes of a .wtns file (snarkjs's witness).
+    """The assignment of all wires for some inputs by circom's own code, as the bytes of a .wtns file (snarkjs's).
 
     :raises WitnessError: the inputs do not satisfy the circuit; `found` names template and line
     :raises SetupError: node is missing or fails

@@ -27,7 +27,7 @@ from rag_audit.formats.statements import (
     Statement,
 )
 from rag_audit.proofs.batch import Refusals
-from rag_audit.proofs.groth16.circuit import Inputs, compile_circuit, compute_witness
+from rag_audit.proofs.groth16.circuit import Inputs, assign, compile_circuit
 from rag_audit.proofs.groth16.coins import KEPT_INPUTS, LISTING_INPUTS, SAMPLED_INPUTS, SampledInstance
 from rag_audit.proofs.groth16.encoding import g1_json, g2_json, parse_fields, parse_g1, parse_g2
 from rag_audit.proofs.groth16.instance import (
@@ -180,7 +180,7 @@ def prove(
             hint="copy the circuit's cache folder here from the machine that published the key",
         )
     circuit = compile_circuit(instance)
-    witness = compute_witness(circuit, inputs)
+    witness = assign(circuit, inputs)
     try:
         proof = _native.groth16_prove(str(keys.zkey), witness, circuit.r1cs)
     except (ValueError, OSError) as exc:

@@ -1,0 +1,44 @@
+"""Witnesses made twice: whatever a test has circom's own code assign, the circuit's plan must assign too, byte for byte,
+and refuse what that code refuses. The fixture holds for every test of the folders whose conftest.py imports it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rag_audit.errors import WitnessError
+from rag_audit.proofs.groth16 import circuit as circuits
+from rag_audit.proofs.groth16.circuit import Circuit, by_plan, plan
+
+
+def by_plan_of(folder: Path, inputs: bytes) -> bytes | None:
+    """The witness by a circuit's plan, for inputs as the generator is asked for them; None if they are refused."""
+    values = {
+        name: [int(x) for x in value] if isinstance(value, list) else int(value)
+        for name, value in json.loads(inputs).items()
+    }
+    made = by_plan(Circuit(folder), values)
+    return None if made is None else made.wtns()
+
+
+@pytest.fixture(autouse=True)
+def both(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare every answer of the generator with the plan's, where there is one."""
+    generate = circuits.generate
+
+    def compared(folder: Path, inputs: bytes) -> bytes:
+        try:
+            found = generate(folder, inputs)
+        except WitnessError:
+            if plan(Circuit(folder)) is not None:
+                assert by_plan_of(folder, inputs) is None, "the plan assigns what circom's code refuses"
+            raise
+        if plan(Circuit(folder)) is not None:
+            made = by_plan_of(folder, inputs)
+            assert made is not None, "the plan refuses what circom's code assigns"
+            assert made == found, "the plan assigns other values than circom's code"
+        return found
+
+    monkeypatch.setattr(circuits, "generate", compared)
