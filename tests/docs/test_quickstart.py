@@ -121,7 +121,7 @@ def test_a_newcomer_gets_from_pdfs_to_a_verdict(newcomer: Newcomer) -> None:
     (settings,) = blocks("toml")
     for name in ("w1", "w2"):
         settings = settings.replace(f"the line in {name}.pub", (root / f"{name}.pub").read_text().strip())
-    settings = settings.replace('lasts = "10m"', 'lasts = "60s"').replace('lead = "1m"', 'lead = "20s"')
+    settings = settings.replace('lasts = "10m"', 'lasts = "150s"').replace('lead = "1m"', 'lead = "45s"')
     (root / "provider.toml").write_text(newcomer.text(settings))
     start, status = service.splitlines()
     newcomer.run(start)
