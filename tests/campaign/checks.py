@@ -30,10 +30,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rag_audit.encoding.cache import cache_dir
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = Path("argument/src")
-BASE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "rag-audit" / "campaign"
-TARGET = BASE.parent / "campaign-target"
+BASE = cache_dir("campaign")
+TARGET = cache_dir("campaign-target")
 """Where builds are kept from one run to the next."""
 PATIENCE_S = 300
 """Processor time of a test, after which it counts as one that fails."""

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rag_audit import _native
+from rag_audit.encoding.cache import cache_dir
 from rag_audit.proofs.scan.key import VERSION
 from rag_audit.relation.field import to_bytes
 
@@ -29,8 +30,7 @@ sys.path.insert(0, str(ROOT / "tests" / "groth16"))
 from systems import random_system  # noqa: E402, of a folder that is no package
 
 FUZZ = ROOT / "native" / "fuzz"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "rag-audit"
-TARGET = CACHE / "fuzz-target"
+TARGET = cache_dir("fuzz-target")
 LONGEST = {"proof": 1 << 16, "certificate": 1 << 15, "ptau": 1 << 15}
 """Bytes of an input; other targets have 16 KB."""
 LIMITS = ("-rss_limit_mb=2048", "-malloc_limit_mb=512", "-timeout=20", "-print_final_stats=1")
@@ -93,8 +93,7 @@ def run(program: Path, target: str, words: list[str]) -> tuple[int, str]:
 
 def fuzzed(program: Path, target: str, seconds: int) -> bool:
     """Run a target, and say what it found: whether nothing."""
-    corpus, found = CACHE / "fuzz" / target, CACHE / "fuzz-found"
-    found.mkdir(parents=True, exist_ok=True)
+    corpus, found = cache_dir("fuzz", target), cache_dir("fuzz-found")
     words = [str(corpus), f"-max_total_time={seconds}", f"-max_len={LONGEST.get(target, 1 << 14)}",
              f"-artifact_prefix={found}/{target}-", *LIMITS]  # fmt: skip
     code, said = run(program, target, words)
@@ -124,8 +123,7 @@ def main() -> int:
         return code
     with tempfile.TemporaryDirectory() as folder:
         for number, (target, data) in enumerate(seeds(Path(folder))):
-            path = CACHE / "fuzz" / target / f"valid-{number}"
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path = cache_dir("fuzz", target) / f"valid-{number}"
             path.write_bytes(data)
     targets = [asked.only] if asked.only else TARGETS
     return 0 if all([fuzzed(program, target, asked.seconds) for target in targets]) else 1

@@ -219,17 +219,16 @@ impl Digits {
         })
     }
 
-    /// Where each value's base stands among `bases` and, after them, their images; scalar `skip` has the first.
-    fn places<F: Coordinate>(&self, bases: &[Point<F>], skip: usize) -> Vec<u32> {
+    /// Where each value's base stands among `bases` and, after them, their images.
+    fn places<F: Coordinate>(&self, bases: &[Point<F>]) -> Vec<u32> {
         let place = |i: &u32| {
             let (scalar, first) = match (*i as usize).checked_sub(self.scalars) {
                 None => (*i as usize, 0),
                 Some(scalar) => (scalar, bases.len()),
             };
             // Which bases there are is public.
-            let own = scalar.wrapping_sub(skip);
-            match bases.get(own).is_some_and(|base| !base.is_neutral()) {
-                true => (first + own) as u32,
+            match bases.get(scalar).is_some_and(|base| !base.is_neutral()) {
+                true => (first + scalar) as u32,
                 false => NOWHERE,
             }
         };
@@ -265,24 +264,19 @@ fn digit(x: i128, shift: usize, width: usize, last: bool) -> i16 {
     digit as i16
 }
 
-/// sum_i scalar_(skip + i) base_i: the digits of the scalars are shared by several sets of bases.
-pub fn msm_plain<P: Halved>(
-    bases: &[Point<P::BaseField>],
-    digits: &Digits,
-    skip: usize,
-) -> Projective<P> {
-    sum_in_blocks(bases, digits, skip, BLOCK)
+/// sum_i scalar_i base_i, for as many as there are bases: the digits of the scalars are shared by several sets of bases.
+pub fn msm_plain<P: Halved>(bases: &[Point<P::BaseField>], digits: &Digits) -> Projective<P> {
+    sum_in_blocks(bases, digits, BLOCK)
 }
 
 fn sum_in_blocks<P: Halved>(
     bases: &[Point<P::BaseField>],
     digits: &Digits,
-    skip: usize,
     block: usize,
 ) -> Projective<P> {
     let widest = digits.windows.iter().map(|w| w.width).max().unwrap_or(1);
     let starts = starts::<P>((1 << (widest - 1)) + 1);
-    let places = digits.places(bases, skip);
+    let places = digits.places(bases);
     let images = match digits.order.len() > digits.scalars {
         true => P::with_images(bases),
         false => Vec::new(),

@@ -81,30 +81,22 @@ fn rng() -> StdRng {
     StdRng::seed_from_u64(9)
 }
 
-fn agrees<P: Halved>(count: usize, skip: usize) {
+fn agrees<P: Halved>(count: usize, left: usize) {
     let widths = widths(count);
-    let bases = bases::<P>(count - skip, true);
+    let bases = bases::<P>(count - left, true);
     for class in 0..6 {
         let scalars = scalars(&widths, class, &mut rng());
-        let terms = bases.iter().zip(&scalars[skip..]);
+        let terms = bases.iter().zip(&scalars);
         let expected: Projective<P> = terms
             .map(|(p, k)| from_plain::<P>(p) * Fr::from_bigint(*k).expect("below r"))
             .sum();
         let digits = Digits::new(&scalars, &widths).expect("within their widths");
-        assert_eq!(
-            msm_plain::<P>(&bases, &digits, skip),
-            expected,
-            "{count} {class}"
-        );
+        assert_eq!(msm_plain::<P>(&bases, &digits), expected, "{count} {class}");
         // As where buckets are longer than a block.
-        let pieces = sum_in_blocks::<P>(&bases, &digits, skip, 16);
+        let pieces = sum_in_blocks::<P>(&bases, &digits, 16);
         assert_eq!(pieces, expected, "{count} {class}");
         let whole = Digits::new(&scalars, &Widths::whole(count)).expect("scalars");
-        assert_eq!(
-            msm_plain::<P>(&bases, &whole, skip),
-            expected,
-            "{count} {class}"
-        );
+        assert_eq!(msm_plain::<P>(&bases, &whole), expected, "{count} {class}");
     }
 }
 
@@ -180,7 +172,7 @@ fn work<P: Halved>(bases: &[Point<P::BaseField>], widths: &Widths, class: usize)
     alone(|| {
         let digits = Digits::new(&scalars, widths).expect("within their widths");
         count::take();
-        let _ = msm_plain::<P>(bases, &digits, 7);
+        let _ = msm_plain::<P>(bases, &digits);
         let [additions, _, special, ..] = count::take();
         [additions, special]
     })
@@ -220,11 +212,11 @@ fn time_depends_little_on_scalars() {
     let bases = bases::<g1::Config>(SCALARS, false);
     let hidden = |scalars: &Vec<BigInt<4>>| {
         let digits = Digits::new(scalars, &widths).expect("within their widths");
-        msm_plain::<g1::Config>(&bases, &digits, 0)
+        msm_plain::<g1::Config>(&bases, &digits)
     };
     let public = |scalars: &Vec<BigInt<4>>| {
         let digits = crate::msm::Digits::new(scalars);
-        crate::msm::msm_plain::<g1::Config>(&bases, &digits, 0)
+        crate::msm::msm_plain::<g1::Config>(&bases, &digits)
     };
     let all = |random: bool, rng: &mut StdRng| scalars(&widths, if random { 5 } else { 4 }, rng);
     let short = |random: bool, rng: &mut StdRng| {

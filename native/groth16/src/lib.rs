@@ -19,6 +19,8 @@ pub mod field;
 mod halves;
 #[cfg(feature = "prover")]
 pub mod hidden;
+#[cfg(feature = "prover")]
+mod kept;
 pub mod msm;
 #[cfg(feature = "prover")]
 pub mod plan;

@@ -110,18 +110,14 @@ pub fn recode(scalar: &BigInt<4>, width: usize, mut digit: impl FnMut(usize, i16
 /// Points whose bucket sums are formed together: what fits the second-level cache once pairs are added.
 const BLOCK_POINTS: usize = 1 << 14;
 
-/// sum_i scalar_(skip + i) base_i: the digits of the scalars are shared by several sets of bases.
-pub fn msm_plain<P: Group>(
-    bases: &[Point<P::BaseField>],
-    digits: &Digits,
-    skip: usize,
-) -> Projective<P> {
-    let count = bases.len().min(digits.count.saturating_sub(skip));
+/// sum_i scalar_i base_i: the digits of the scalars are shared by several sets of bases.
+pub fn msm_plain<P: Group>(bases: &[Point<P::BaseField>], digits: &Digits) -> Projective<P> {
+    let count = bases.len().min(digits.count);
     let sums: Vec<Projective<P>> = digits
         .windows
         .par_iter()
         .with_max_len(1)
-        .map(|window| window_sum(&bases[..count], &window[skip..skip + count], digits.width))
+        .map(|window| window_sum(&bases[..count], &window[..count], digits.width))
         .collect();
     sums.into_iter()
         .rev()
@@ -133,14 +129,14 @@ pub fn msm_plain<P: Group>(
         })
 }
 
-pub fn msm_digits<P: Group>(bases: &[Affine<P>], digits: &Digits, skip: usize) -> Projective<P> {
+pub fn msm_digits<P: Group>(bases: &[Affine<P>], digits: &Digits) -> Projective<P> {
     let plain: Vec<_> = bases.par_iter().map(to_plain).collect();
-    msm_plain(&plain, digits, skip)
+    msm_plain(&plain, digits)
 }
 
 /// sum_i scalar_i base_i for plain integers below the group order.
 pub fn msm<P: Group>(bases: &[Affine<P>], scalars: &[BigInt<4>]) -> Projective<P> {
-    msm_digits(bases, &Digits::new(scalars), 0)
+    msm_digits(bases, &Digits::new(scalars))
 }
 
 fn window_sum<P: Group>(

@@ -43,9 +43,9 @@ pub fn prove(zkey: &Path, witness: &Witness, widths: Option<&Widths>) -> Result<
         )));
     }
     // A witness of which a value is longer than the constraints allow does not satisfy them.
-    let cut = |values: &[BigInt<4>], widths: Option<Widths>| {
+    let cut = |values: &[BigInt<4>], widths: Option<&Widths>| {
         widths
-            .and_then(|widths| Digits::new(values, &widths))
+            .and_then(|widths| Digits::new(values, widths))
             .unwrap_or_else(|| {
                 Digits::new(values, &Widths::whole(values.len()))
                     .expect("values are below the group order")
@@ -64,13 +64,13 @@ pub fn prove(zkey: &Path, witness: &Witness, widths: Option<&Widths>) -> Result<
             widths.resize(values.len(), WHOLE);
             Widths(widths)
         });
-        msm_plain::<g1::Config>(&points, &cut(&values, widths), 0)
+        msm_plain::<g1::Config>(&points, &cut(&values, widths.as_ref()))
     };
 
-    let digits = cut(&witness.0, widths.map(|widths| Widths(widths.0.clone())));
-    let a_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(5)?, &digits, 0);
-    let b1_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(6)?, &digits, 0);
-    let b2_sum = msm_plain::<g2::Config>(&key.plain_points::<g2::Config>(7)?, &digits, 0);
+    let digits = cut(&witness.0, widths);
+    let a_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(5)?, &digits);
+    let b1_sum = msm_plain::<g1::Config>(&key.plain_points::<g1::Config>(6)?, &digits);
+    let b2_sum = msm_plain::<g2::Config>(&key.plain_points::<g2::Config>(7)?, &digits);
 
     let (r, s) = (random_scalar()?, random_scalar()?);
     let a = a_sum + h.alpha1 + h.delta1 * r;

@@ -1,12 +1,12 @@
 //! How long the values of a circuit's wires can be, from its constraints alone: what a sum over secret values may depend on.
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::path::Path;
+use std::sync::Arc;
 
 use ark_bn254::Fr;
 use ark_ff::{AdditiveGroup, Field, PrimeField, Zero};
 
-use crate::error::{io, Result};
+use crate::error::Result;
+use crate::kept::Kept;
 use crate::r1cs::{Matrix, R1cs};
 
 /// Bits of a value that nothing bounds: values beyond half of the group order count by their negative.
@@ -19,9 +19,6 @@ const PASSES: usize = 8;
 /// For each wire the bits of its magnitude, 1 to [`WHOLE`], whatever satisfies the constraints. A witness that does not
 /// satisfy them may have longer values.
 pub struct Widths(pub Vec<u8>);
-
-/// A file's path, size and time, and what was read from it.
-type Kept = (PathBuf, u64, SystemTime, Arc<Widths>);
 
 impl Widths {
     /// Of values that nothing is known of.
@@ -51,28 +48,8 @@ impl Widths {
 
     /// Those of a file, which are kept for the next proof of the same circuit.
     pub fn read(path: &Path) -> Result<Arc<Self>> {
-        static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
-        const MOST: usize = 4;
-        let metadata = std::fs::metadata(path).map_err(io(path))?;
-        let modified = metadata.modified().map_err(io(path))?;
-        let same =
-            |(p, size, time, _): &&Kept| p == path && *size == metadata.len() && *time == modified;
-        let lock = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, _, _, widths)) = lock().iter().find(same) {
-            return Ok(Arc::clone(widths));
-        }
-        let widths = Arc::new(Self::of(&R1cs::read(path)?));
-        let mut kept = lock();
-        if kept.len() == MOST {
-            kept.remove(0);
-        }
-        kept.push((
-            path.to_owned(),
-            metadata.len(),
-            modified,
-            Arc::clone(&widths),
-        ));
-        Ok(widths)
+        static KEPT: Kept<Widths> = Kept::new(4);
+        KEPT.read(path, || Ok(Self::of(&R1cs::read(path)?)))
     }
 }
 

@@ -153,6 +153,35 @@ pub(crate) mod tests {
         low_memory: bool,
     }
 
+    /// The record of a query with these scores over the rows, of which these are listed, and its witness.
+    pub(crate) fn asked(
+        slot: Slot,
+        query: Vec<i8>,
+        scores: &[i32],
+        listed: &[usize],
+    ) -> (Record, Answer) {
+        let positions: Vec<i64> = listed.iter().map(|p| *p as i64).collect();
+        let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
+        let mut vector = vec![query_salt];
+        vector.extend(pack_nibbles(&query));
+        let mut list = vec![list_salt, Fr::from(positions.len() as u64)];
+        list.extend(positions.iter().map(|p| Fr::from(*p as u64)));
+        let record = Record {
+            slot,
+            context: Fr::from(77u8),
+            cq: hash_list(4, &vector),
+            htopk: hash_list(5, &list),
+        };
+        let answer = Answer {
+            query,
+            query_salt,
+            positions,
+            list_salt,
+            scores: scores.iter().map(|s| i64::from(*s)).collect(),
+        };
+        (record, answer)
+    }
+
     impl Golden {
         /// Of slot `slot`.
         fn new(slot: u64, parameters: Parameters, low_memory: bool) -> Self {
@@ -185,25 +214,7 @@ pub(crate) mod tests {
                 kept.for_each(|(score, bit)| *score *= *bit as i32);
             }
             let listed = noised_top_k(&scoring, &window, &noise, parameters.listed).unwrap();
-            let positions: Vec<i64> = listed.iter().map(|p| *p as i64).collect();
-            let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
-            let mut vector = vec![query_salt];
-            vector.extend(pack_nibbles(&query));
-            let mut list = vec![list_salt, Fr::from(positions.len() as u64)];
-            list.extend(positions.iter().map(|p| Fr::from(*p as u64)));
-            let record = Record {
-                slot,
-                context: Fr::from(77u8),
-                cq: hash_list(4, &vector),
-                htopk: hash_list(5, &list),
-            };
-            let answer = Answer {
-                query,
-                query_salt,
-                positions,
-                list_salt,
-                scores: scores.iter().map(|s| i64::from(*s)).collect(),
-            };
+            let (record, answer) = asked(slot, query, &scores, &listed);
             Self {
                 parameters,
                 rows,

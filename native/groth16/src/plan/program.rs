@@ -1,7 +1,6 @@
 //! Plans as steps on registers: made of a graph, written to files and read from them, and run.
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::path::Path;
+use std::sync::Arc;
 
 use ark_bn254::Fr;
 use ark_ff::{AdditiveGroup, BigInt, Field, PrimeField};
@@ -13,6 +12,7 @@ use super::Traced;
 use crate::binfile::Cursor;
 use crate::error::{io, malformed, Result};
 use crate::field::{limbs, limbs_to_le};
+use crate::kept::Kept;
 use crate::r1cs::Witness;
 
 const MAGIC: &[u8; 8] = b"ragplan1";
@@ -120,9 +120,6 @@ pub struct Plan {
     wires: u32,
     steps: Vec<Step>,
 }
-
-/// A file's path, size and time, and what was read from it.
-type Kept = (PathBuf, u64, SystemTime, Arc<Plan>);
 
 impl Plan {
     pub fn steps(&self) -> usize {
@@ -308,24 +305,11 @@ impl Plan {
 
     /// The plan in a file, which is kept for the next proof of the same circuit.
     pub fn read(path: &Path) -> Result<Arc<Self>> {
-        static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
-        const MOST: usize = 2;
-        let metadata = std::fs::metadata(path).map_err(io(path))?;
-        let modified = metadata.modified().map_err(io(path))?;
-        let same =
-            |(p, size, time, _): &&Kept| p == path && *size == metadata.len() && *time == modified;
-        let lock = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, _, _, plan)) = lock().iter().find(same) {
-            return Ok(Arc::clone(plan));
-        }
-        let data = std::fs::read(path).map_err(io(path))?;
-        let plan = Arc::new(Self::parse(&data, &path.display().to_string())?);
-        let mut kept = lock();
-        if kept.len() == MOST {
-            kept.remove(0);
-        }
-        kept.push((path.to_owned(), metadata.len(), modified, Arc::clone(&plan)));
-        Ok(plan)
+        static KEPT: Kept<Plan> = Kept::new(2);
+        KEPT.read(path, || {
+            let data = std::fs::read(path).map_err(io(path))?;
+            Self::parse(&data, &path.display().to_string())
+        })
     }
 }
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::{Rng, SeedableRng};
 use ragaudit_argument::answer::{noise_statement, query_statement};
-use ragaudit_core::commitment::pack_nibbles;
 use ragaudit_core::noise::draw;
-use ragaudit_core::poseidon::{hash, hash_list};
+use ragaudit_core::poseidon::hash;
 use ragaudit_core::selection::{noised_top_k, ScoreWindow};
 use ragaudit_core::timing::alone;
 
+use crate::answer::tests::asked;
 use crate::answer::{Parameters, Record, Slot};
 use crate::cheat::{run, Cheat, Log, Without};
 use crate::group::Fr;
@@ -72,29 +72,12 @@ impl Case {
         let scores: Vec<i32> = rows.chunks(DIMENSION).map(dot).collect();
         let window = ScoreWindow::new(parameters.lo, parameters.hi, parameters.lattice).unwrap();
         let listed = noised_top_k(&scores, &window, &noise, parameters.listed).unwrap();
-        let positions: Vec<i64> = listed.iter().map(|p| *p as i64).collect();
-        let (query_salt, list_salt) = (Fr::from(5u8), Fr::from(6u8));
-        let mut vector = vec![query_salt];
-        vector.extend(pack_nibbles(&query));
-        let mut list = vec![list_salt, Fr::from(positions.len() as u64)];
-        list.extend(positions.iter().map(|p| Fr::from(*p as u64)));
-        let record = Record {
-            slot: Slot {
-                c_seed,
-                beacon,
-                slot,
-            },
-            context: Fr::from(77u8),
-            cq: hash_list(4, &vector),
-            htopk: hash_list(5, &list),
+        let slot = Slot {
+            c_seed,
+            beacon,
+            slot,
         };
-        let answer = Answer {
-            query,
-            query_salt,
-            positions,
-            list_salt,
-            scores: scores.iter().map(|s| i64::from(*s)).collect(),
-        };
+        let (record, answer) = asked(slot, query, &scores, &listed);
         Self {
             index: Arc::new(index),
             key,
