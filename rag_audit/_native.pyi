@@ -274,16 +274,14 @@ class Groth16Witness:
     def __len__(self) -> int: ...
 
 def groth16_plan(code_path: _Path, plan_path: _Path) -> str | None:
-    """Write the plan by which a circuit's witnesses are made, from the WebAssembly that circom wrote; None, or the reason
-    why there is no plan and no file was written.
+    """Write the plan by which a circuit's witnesses are made, from the WebAssembly that circom wrote; None, or the
+    reason why there is no plan and no file was written.
     """
 
 def groth16_witness(plan_path: _Path, inputs: list[tuple[str, bytes]]) -> Groth16Witness | None:
     """The witness for inputs by signal name; None where they are not the circuit's, or one of its assertions fails."""
 
-def groth16_prove(
-    zkey_path: _Path, witness: bytes | Groth16Witness, r1cs_path: _Path | None = None
-) -> bytes:
+def groth16_prove(zkey_path: _Path, witness: bytes | Groth16Witness, r1cs_path: _Path | None = None) -> bytes:
     """Proof for a witness or the content of a .wtns file, 256 bytes in EIP-197 order:
     A.x A.y | B.x1 B.x0 B.y1 B.y0 | C.x C.y, 32 bytes big-endian each. The constraints say how long values can be;
     without them each is taken to be as long as the field's, which costs time and changes nothing else.
