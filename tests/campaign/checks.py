@@ -3,6 +3,7 @@
     python -m tests.campaign.checks --list                 the checks, numbered
     python -m tests.campaign.checks --checks 12 --seed 1   a sample of them
     python -m tests.campaign.checks --all                  all of them
+    python -m tests.campaign.checks --all --lies           by lies that pass, then by published proofs
 
 A check is a place of `native/argument` that makes a claim, a constraint or an equation, that compares with zero, or that
 refuses. In a copy of `native/` each of them is made to ask whether it is the one that is taken out, so that one build has
@@ -43,6 +44,9 @@ FAILED = 101
 """What a program of tests ends with where one of them fails."""
 LONG = ("golden", "errors_are", "simulat", "low_memory", "forgotten", "skipped", "mutat")
 """Parts of names of tests that make many proofs or large ones."""
+PUBLISHED = ("golden", "published", "errors_are")
+"""Parts of names of tests that read published proofs and traces, or count what a run says: that one of them fails shows that
+a check is made, not that a lie passes without it."""
 MADE = r"(?:self|session)\s*\.\s*(?:constrain|claim)(?:_\w+)?\("
 EQUATION = r"equations\.(?:push|extend)\("
 ASKED = r"(?:\w+\s*\.\s*)*\b(?:check_\w+|in_range|end)\("
@@ -253,8 +257,11 @@ def failing(program: Program, name: str, environment: dict[str, str]) -> str | N
     return name if done.returncode == FAILED else f"{name} ends with {done.returncode}"
 
 
-def names_of(program: Program, rooms: set[str]) -> list[str]:
-    """The tests of a program, those that make many proofs last, and before others those of the checks' own modules."""
+def names_of(program: Program, rooms: set[str], published: bool | None = None) -> list[str]:
+    """The tests of a program, those that make many proofs last, and before others those of the checks' own modules.
+
+    :param published: only those that read what is published, or only the others
+    """
     listed, ignored = (
         re.findall(r"^(\S+): test$", subprocess.run([program[0], "--list", *more], stdout=subprocess.PIPE, text=True,
                                                     check=True).stdout, re.MULTILINE)
@@ -264,7 +271,8 @@ def names_of(program: Program, rooms: set[str]) -> list[str]:
     def order(name: str) -> tuple[bool, bool, str]:
         return any(word in name for word in LONG), name.split("::")[0] not in rooms, name
 
-    return sorted(set(listed) - set(ignored), key=order)
+    reads = {name: any(word in name for word in PUBLISHED) for name in set(listed) - set(ignored)}
+    return sorted((name for name in reads if published in (None, reads[name])), key=order)
 
 
 def reached(program: Program, name: str) -> set[int]:
@@ -282,13 +290,15 @@ def reached(program: Program, name: str) -> set[int]:
     return {int(number) for number in kept.read_text().split()}
 
 
-def taken_out(native: Path, left: dict[int, Check], packages: Sequence[str] = PACKAGES) -> dict[int, Check]:
+def taken_out(
+    native: Path, left: dict[int, Check], packages: Sequence[str] = PACKAGES, published: bool | None = None
+) -> dict[int, Check]:
     """Take each check out in turn, and say what fails first; those that no test misses are returned."""
     left, come_by = dict(left), dict.fromkeys(left, 0)
     for package in packages:
         for program in programs(native, package) if left else ():
             rooms = {check.path.relative_to(SOURCES).parts[0].removesuffix(".rs") for check in left.values()}
-            for name in names_of(program, rooms):
+            for name in names_of(program, rooms, published):
                 for number in sorted(reached(program, name) & left.keys()):
                     come_by[number] += 1
                     if (by := failing(program, name, {"RAG_AUDIT_DROPPED": str(number)})) is not None:
@@ -310,6 +320,11 @@ def main() -> int:
     parser.add_argument("--checks", type=int, default=12, help="how many of them")
     parser.add_argument("--only", nargs="+", default=[""], help="those whose line contains one of these")
     parser.add_argument("--verifier", action="store_true", help="by the tests of the verifier alone")
+    parser.add_argument(
+        "--lies",
+        action="store_true",
+        help="ask the tests that read published proofs only where no other fails",
+    )
     parser.add_argument("--seed", default="1", help="another seed takes others")
     asked = parser.parse_args()
     numbered = dict(enumerate(all_checks(ROOT / "native"), 1))
@@ -322,7 +337,11 @@ def main() -> int:
     if not asked.all and len(found) > asked.checks:
         found = sorted(random.Random(asked.seed).sample(found, asked.checks))
     packages = PACKAGES[:1] if asked.verifier else PACKAGES
-    left = taken_out(native, {number: numbered[number] for number in found}, packages)
+    left = {number: numbered[number] for number in found}
+    if asked.lies:
+        left = taken_out(native, left, packages, published=False)
+        print(f"{len(left)} of {len(found)} are held by published proofs alone, if by any", flush=True)
+    left = taken_out(native, left, packages, published=True if asked.lies else None)
     print(f"{len(found)} checks taken out, {len(left)} of them without a failing test")
     return 1 if left else 0
 

@@ -179,6 +179,34 @@ def test_the_verifiers_checks_are_found() -> None:
         assert check.path != following.path or check.end <= following.start
 
 
+def test_published_proofs_are_asked_where_no_lie_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check that a lie fails by is not left to the published proofs; one that none fails by is."""
+    program = tmp_path / "tests"
+    names = ["golden::traces", "noise::tests::lies", "a_published_list_verifies", "errors::errors_are"]
+    listed = "".join(f"{name}: test\n" for name in names)
+    program.write_text(f"#!/bin/sh\n[ $# = 2 ] || printf '{listed}'\n")
+    program.chmod(0o700)
+    tests = (str(program), str(tmp_path))
+    assert checks.names_of(tests, set(), published=False) == ["noise::tests::lies"]
+    assert set(checks.names_of(tests, set(), published=True)) == set(names) - {"noise::tests::lies"}
+    assert set(checks.names_of(tests, set())) == set(names)
+
+    held = {"1": "noise::tests::lies", "2": "golden::traces"}
+    monkeypatch.setattr(checks, "programs", lambda native, package: [tests])
+    monkeypatch.setattr(checks, "reached", lambda program, name: {1, 2, 3})
+    monkeypatch.setattr(
+        checks,
+        "failing",
+        lambda program, name, env: name if held.get(env["RAG_AUDIT_DROPPED"]) == name else None,
+    )
+    check = checks.Check(checks.SOURCES / "noise.rs", 0, 1, 1, "", "")
+    left = checks.taken_out(tmp_path, dict.fromkeys([1, 2, 3], check), ["scan"], published=False)
+    assert set(left) == {2, 3}
+    assert set(checks.taken_out(tmp_path, left, ["scan"], published=True)) == {3}
+
+
 @pytest.mark.full
 def test_checks_that_are_taken_out_are_missed() -> None:
     """A sample; `python -m tests.campaign.checks --all` takes out each."""
