@@ -16,7 +16,7 @@ use crate::mle::{eq_table, Weight};
 use crate::numbers::log2_ceil;
 use crate::ranges::{limbs, range_table};
 use crate::session::{Column, ColumnId, Session};
-use crate::sumcheck::{sumcheck, Gate};
+use crate::sumcheck::{reduce, Gate};
 use crate::words::{gather, prove_words, send_keys, weigh, StreamColumns, T_BITS};
 
 pub mod statement;
@@ -154,19 +154,11 @@ pub fn certify_slots<C: Channel>(
         ]
     };
     let of_source = |k: usize| slots.iter().map(move |c| sources(c)[k].clone());
-    let tables = session.known().map(|known| {
-        let table = |k| known.interleaved(of_source(k).collect());
-        (0..4).map(table).collect()
+    let sums = session.known().map(|known| {
+        let tables = (0..4).map(|k| of_source(k).collect()).collect();
+        known.of_gate(Gate::Choice, 2, &tau, tables)
     });
-    let reduced = sumcheck(
-        session,
-        "choice",
-        &tau,
-        Expr::zero(),
-        2,
-        tables,
-        Gate::Choice,
-    )?;
+    let reduced = reduce(session, "choice", &tau, Expr::zero(), 2, sums)?;
     let finals = reduced.finals.map(|f| {
         let product = (f[0].double() - Fr::ONE) * (f[1] - f[2]);
         [f[0], f[1], f[2], f[3], product]

@@ -14,6 +14,9 @@ use crate::segments::Segment;
 /// The blinding of each place of an index commitment.
 pub type Blindings<'a> = &'a (dyn Fn(usize) -> Fr + Sync);
 
+/// A combination of columns, each with its factor.
+pub type Sum<'c> = Vec<(&'c [i64], Fr)>;
+
 /// A prover's hidden values, and what it computes of them.
 pub trait Knows: Sync {
     /// A hidden value that was sent.
@@ -62,6 +65,16 @@ pub trait Knows: Sync {
         tau: &[Fr],
         tables: Vec<Vec<Fr>>,
     ) -> Box<dyn Sums + 'g>;
+
+    /// The same over sums of columns, of each table one a record as [`Known::interleaved`] has them, if this prover need not
+    /// make field elements of all their entries for that.
+    fn of_integers<'g>(
+        &self,
+        gate: Gate<'g>,
+        degree: usize,
+        tau: &[Fr],
+        tables: &[Vec<Sum>],
+    ) -> Option<Box<dyn Sums + 'g>>;
 
     /// One of tables, each with what multiplies it.
     fn of_products(&self, variables: usize, tables: Vec<(Weighting, Vec<Fr>)>) -> Box<dyn Sums>;
@@ -177,7 +190,26 @@ impl<'s> Known<'s> {
         out
     }
 
-    /// The same over the whole cube.
+    /// A sumcheck of a gate over tables that are each as [`Self::interleaved`] makes them.
+    pub fn of_gate<'g>(
+        &self,
+        gate: Gate<'g>,
+        degree: usize,
+        tau: &[Fr],
+        tables: Vec<Vec<Vec<(ColumnId, Fr)>>>,
+    ) -> Box<dyn Sums + 'g> {
+        let weighted = |(id, f): &(ColumnId, Fr)| (self.column(*id), *f);
+        let record = |columns: &Vec<_>| columns.iter().map(weighted).collect();
+        let of = |records: &Vec<Vec<_>>| records.iter().map(record).collect();
+        let columns: Vec<Vec<Sum>> = tables.iter().map(of).collect();
+        let made = self.secrets.of_integers(gate, degree, tau, &columns);
+        made.unwrap_or_else(|| {
+            let tables = tables.into_iter().map(|t| self.interleaved(t)).collect();
+            self.secrets.of_gate(gate, degree, tau, tables)
+        })
+    }
+
+    /// [`Self::entries`] over the whole cube.
     pub fn table(&self, columns: &[(ColumnId, Fr)], variables: usize) -> Vec<Fr> {
         let mut out = self.entries(columns);
         out.resize(1 << variables, Fr::default());

@@ -1,6 +1,6 @@
 //! Sums of small integers times field elements, reduced once a sum instead of once a product.
 use ark_bn254::FrConfig;
-use ark_ff::{AdditiveGroup, BigInt, MontConfig, PrimeField};
+use ark_ff::{AdditiveGroup, BigInt, Field, MontConfig, PrimeField};
 use ragaudit_core::dispatch;
 use ragaudit_core::lanes::{Integers, PRODUCTS};
 use rayon::prelude::*;
@@ -81,6 +81,36 @@ impl Sum {
         let keep = (borrow as u64).wrapping_neg();
         let reduced = std::array::from_fn(|i| less[i] ^ keep & (less[i] ^ value[i]));
         Fr::new_unchecked(BigInt(reduced))
+    }
+}
+
+/// What makes residues of short integers, N at a time.
+pub(crate) struct Converting<V> {
+    long: V,
+    lowered: V,
+    exact: Factor,
+}
+
+impl<V: Copy> Converting<V> {
+    pub(crate) fn new<L: Integers<Fr, V = V>>(l: L) -> Self {
+        Self {
+            long: l.splat(&shortening()),
+            lowered: l.splat(&-Fr::from(1u64 << 51)),
+            exact: Factor::new(Fr::ONE),
+        }
+    }
+
+    /// Below 3 p, for N values from -2^51 to 2^51 - 1.
+    #[inline(always)]
+    pub(crate) fn of<L: Integers<Fr, V = V>>(&self, l: L, values: &[i64]) -> V {
+        if L::N == 1 {
+            let mut sum = Sum::default();
+            sum.add_signed(values[0], &self.exact);
+            let residue = sum.reduce();
+            return l.weak(l.load(|_| &residue));
+        }
+        let raised = l.shorten(l.scale(l.wide(), l.raised(values), self.long));
+        l.weak(l.add(raised, self.lowered))
     }
 }
 

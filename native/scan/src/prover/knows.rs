@@ -2,7 +2,7 @@
 use ark_ff::AdditiveGroup;
 use ragaudit_argument::expr::Var;
 use ragaudit_argument::prover::{
-    Blindings, Boxes, Combination, Knows, Leaves, Messages, Sums, Tree, Weighting,
+    Blindings, Boxes, Combination, Knows, Leaves, Messages, Sum, Sums, Tree, Weighting,
 };
 use ragaudit_core::poseidon::State;
 use rayon::prelude::*;
@@ -14,6 +14,7 @@ use crate::group::{Fr, G1Affine, G1Projective, WIDTH};
 use crate::index::IndexCommitment;
 use crate::mle::{Weight, Weights};
 use crate::numbers::from_small;
+use crate::prover::integers::Integers;
 use crate::prover::messages::Values;
 use crate::prover::opening::Combined;
 use crate::prover::queries::{commit_query, commit_scores};
@@ -112,6 +113,23 @@ impl Knows for Secrets {
         tables: Vec<Vec<Fr>>,
     ) -> Box<dyn Sums + 'g> {
         gates::of_gate(gate, degree, tau, tables)
+    }
+
+    fn of_integers<'g>(
+        &self,
+        gate: Gate<'g>,
+        degree: usize,
+        tau: &[Fr],
+        tables: &[Vec<Sum>],
+    ) -> Option<Box<dyn Sums + 'g>> {
+        match gate {
+            // The one whose tables are the largest of a run.
+            Gate::Choice => {
+                let tables = Integers::interleaved(tables)?;
+                Some(sums::of_integers(gates::Choice, degree, tau, tables))
+            }
+            _ => None,
+        }
     }
 
     fn of_products(&self, variables: usize, tables: Vec<(Weighting, Vec<Fr>)>) -> Box<dyn Sums> {

@@ -7,6 +7,7 @@ pub(crate) mod digits;
 pub(crate) mod forms;
 pub(crate) mod fractions;
 pub(crate) mod gates;
+pub(crate) mod integers;
 pub(crate) mod knows;
 pub(crate) mod layers;
 pub(crate) mod messages;

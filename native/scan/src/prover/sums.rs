@@ -7,8 +7,9 @@ use ragaudit_core::lanes::Lanes;
 use crate::group::Fr;
 use crate::mle::Weights;
 use crate::numbers::half;
+use crate::prover::integers::{Integers, Residues};
 use crate::prover::polynomials::{coefficients, of_degree_two};
-use crate::prover::rounds::{weight_runs, Kernel, Rounds, Weighing};
+use crate::prover::rounds::{weight_runs, Kernel, Rounds, Source, Weighing};
 use crate::prover::weighted::{Factor, Weighted};
 
 /// q(0) of the round polynomial q, from its values at 1, 2, .. and what the claim says of it. (A weight of 0, once in r,
@@ -29,20 +30,36 @@ pub(crate) fn of_gate<'g>(
     tau: &[Fr],
     tables: Vec<Vec<Fr>>,
 ) -> Box<dyn Sums + 'g> {
-    dispatch!(l => Box::new(OfGate {
-        l,
-        rounds: Rounds::new(l, gate, degree, tables),
-        weights: Weights::new(tau.get(1..).unwrap_or_default()),
-    }))
+    dispatch!(l => Box::new(OfGate::new(l, gate, degree, tau, tables)))
 }
 
-struct OfGate<L: Lanes<Fr>, G> {
+/// The same over integers.
+pub(crate) fn of_integers<'g>(
+    gate: impl Kernel + 'g,
+    degree: usize,
+    tau: &[Fr],
+    tables: Integers,
+) -> Box<dyn Sums + 'g> {
+    dispatch!(l => Box::new(OfGate::new(l, gate, degree, tau, Residues::new(l, tables))))
+}
+
+struct OfGate<L: Lanes<Fr>, S, G> {
     l: L,
-    rounds: Rounds<L, Vec<Vec<Fr>>, G>,
+    rounds: Rounds<L, S, G>,
     weights: Weights,
 }
 
-impl<L: Lanes<Fr>, G: Kernel> Sums for OfGate<L, G> {
+impl<L: Lanes<Fr>, S: Source<L>, G: Kernel> OfGate<L, S, G> {
+    fn new(l: L, gate: G, degree: usize, tau: &[Fr], tables: S) -> Self {
+        Self {
+            l,
+            rounds: Rounds::new(l, gate, degree, tables),
+            weights: Weights::new(tau.get(1..).unwrap_or_default()),
+        }
+    }
+}
+
+impl<L: Lanes<Fr>, S: Source<L>, G: Kernel> Sums for OfGate<L, S, G> {
     fn coefficients(&mut self, round: &Round) -> Vec<Fr> {
         let runs = weight_runs(self.l, &self.weights.low);
         let mut values = self.rounds.sums(Weighing {
