@@ -22,6 +22,7 @@ from pathlib import Path
 
 from rag_audit import _native
 from rag_audit.encoding.cache import cache_dir
+from rag_audit.proofs.groth16.circuit import PLANS
 from rag_audit.proofs.scan.key import VERSION
 from rag_audit.relation.field import to_bytes
 
@@ -29,12 +30,14 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "groth16"))
 from systems import random_system  # noqa: E402, of a folder that is no package
 
+from tests.campaign.modules import module  # noqa: E402
+
 FUZZ = ROOT / "native" / "fuzz"
 TARGET = cache_dir("fuzz-target")
 LONGEST = {"proof": 1 << 16, "certificate": 1 << 15, "ptau": 1 << 15}
 """Bytes of an input; other targets have 16 KB."""
 LIMITS = ("-rss_limit_mb=2048", "-malloc_limit_mb=512", "-timeout=20", "-print_final_stats=1")
-TARGETS = ("proof", "certificate", "index", "zkey", "ptau", "r1cs", "wtns", "groth16")
+TARGETS = ("proof", "certificate", "index", "zkey", "ptau", "r1cs", "wtns", "groth16", "plan", "module")
 
 
 def built() -> Path:
@@ -57,6 +60,16 @@ def seeds(folder: Path) -> Iterator[tuple[str, bytes]]:
     yield "wtns", system.wtns()
     yield "groth16", _native.groth16_verification_key(zkey).encode()
     yield "groth16", proof + b"".join(map(to_bytes, system.inputs()))
+
+    code, plan = folder / "c.wasm", folder / "c.plan"
+    code.write_bytes(module())
+    reason = _native.groth16_plan(code, plan)
+    assert reason is None, reason
+    yield "module", code.read_bytes()
+    yield "plan", plan.read_bytes()
+    # And those of real circuits, where they are short enough.
+    kept = [path for path in cache_dir(PLANS).glob("*/plan") if path.stat().st_size < 1 << 14]
+    yield from (("plan", path.read_bytes()) for path in kept)
 
     def published(name: str) -> dict[str, object]:
         vectors = ROOT / "vectors" / f"v{VERSION}" / "scan" / f"{name}.json"

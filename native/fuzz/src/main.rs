@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use ark_bn254::{g1, g2, Fr};
+use ark_ff::BigInt;
 use libfuzzer_sys::fuzz_target;
 use ragaudit_argument::coalition::statement::{Blocks, CoalitionStatement};
 use ragaudit_argument::coalition::verify_coalition;
@@ -23,6 +24,7 @@ use ragaudit_argument::listing::{check_listing, ListingStatement};
 use ragaudit_argument::noise::{check_slots, SlotsStatement};
 use ragaudit_argument::query::{check_query, QueryStatement};
 use ragaudit_argument::verifier::Verifier;
+use ragaudit_groth16::plan::{plan, Limits, Plan};
 use ragaudit_groth16::ptau::PowersOfTau;
 use ragaudit_groth16::r1cs::{R1cs, Witness};
 use ragaudit_groth16::verify::{decode_inputs, decode_proof, VerifyingKey};
@@ -30,7 +32,7 @@ use ragaudit_groth16::zkey::{Key, KeyFile};
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 8] = [
+const TARGETS: [(&str, Target); 10] = [
     ("proof", proof),
     ("certificate", certificate),
     ("index", index_file),
@@ -39,6 +41,8 @@ const TARGETS: [(&str, Target); 8] = [
     ("r1cs", r1cs),
     ("wtns", wtns),
     ("groth16", groth16),
+    ("plan", plan_file),
+    ("module", module),
 ];
 
 fn target() -> Target {
@@ -258,4 +262,51 @@ fn groth16(data: &[u8]) {
             let _ = (decode_proof(proof), decode_inputs(inputs));
         }
     }
+}
+
+/// A plan that is read is written as it was, and its steps go through whatever they do, on inputs `a` and `b`.
+fn plan_file(data: &[u8]) {
+    let Ok(plan) = Plan::parse(data, "plan") else {
+        return;
+    };
+    assert_eq!(plan.to_bytes(), data, "two files of one plan");
+    taken(&plan, data);
+}
+
+/// A circuit's code, and the plan of what is one.
+fn module(data: &[u8]) {
+    let limits = Limits {
+        steps: 1 << 18,
+        pages: 64,
+        nodes: 1 << 14,
+        writes: 1 << 10,
+    };
+    let Ok(Ok(made)) = plan(data, &limits) else {
+        return;
+    };
+    let file = made.to_bytes();
+    let read = Plan::parse(&file, "plan").expect("a plan that was made");
+    assert_eq!(read, made);
+    taken(&read, &file);
+}
+
+/// Take a plan's steps on inputs of the numbers that it asks for; the first one is `a`, the second `b`.
+fn taken(plan: &Plan, file: &[u8]) {
+    let word = |at: usize| file[at..at + 4].try_into().map(u32::from_le_bytes);
+    let count = |i: usize| word(28 + 12 * i + 8).expect("4 bytes") as usize;
+    let inputs = word(8).expect("4 bytes") as usize;
+    if inputs > 2 || (0..inputs).map(count).sum::<usize>() > 1 << 16 {
+        let _ = plan.witness(&[("a", &[BigInt([1, 0, 0, 0])])]);
+        return;
+    }
+    let values = |i: usize| -> Vec<BigInt<4>> {
+        let numbers = (0..count(i) as u64).map(|k| BigInt([k * k + 7, k, 0, k]));
+        numbers.collect()
+    };
+    let values: Vec<_> = (0..inputs).map(values).collect();
+    let named: Vec<(&str, &[BigInt<4>])> = ["a", "b"]
+        .into_iter()
+        .zip(values.iter().map(Vec::as_slice))
+        .collect();
+    let _ = plan.witness(&named);
 }

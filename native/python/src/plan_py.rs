@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ragaudit_groth16::field::limbs_from_be;
-use ragaudit_groth16::plan::{plan, Plan};
+use ragaudit_groth16::plan::{plan, Limits, Plan};
 use ragaudit_groth16::r1cs::Witness;
 use ragaudit_groth16::{Error, Result};
 
@@ -45,7 +45,7 @@ fn groth16_plan(
             source,
         };
         let code = std::fs::read(&code_path).map_err(|e| failed(&code_path, e))?;
-        let reason = match plan(&code)? {
+        let reason = match plan(&code, &Limits::WIDE)? {
             Ok(plan) => {
                 std::fs::write(&plan_path, plan.to_bytes()).map_err(|e| failed(&plan_path, e))?;
                 None

@@ -86,13 +86,13 @@ pub struct Check {
 }
 
 const RECENT: usize = 1 << 16;
-/// Nodes beyond which a circuit is not worth a plan: some gigabytes.
-const MOST: usize = 1 << 28;
 
 pub struct Graph {
     pub nodes: Vec<Node>,
     pub constants: Vec<Fr>,
     pub checks: Vec<Check>,
+    /// Nodes that there may be, and checks.
+    most: usize,
     known: HashMap<Fr, Id>,
     /// Nodes by a digest of their content, the last one for each: circom computes the same again soon or never.
     recent: Vec<Id>,
@@ -113,7 +113,7 @@ fn truth(b: bool) -> Value {
 }
 
 impl Graph {
-    pub fn new(inputs: usize) -> Self {
+    pub fn new(inputs: usize, most: usize) -> Self {
         let nodes = (0..inputs as u32).map(|a| Node {
             a,
             b: 0,
@@ -126,6 +126,7 @@ impl Graph {
             nodes: nodes.collect(),
             constants: Vec::new(),
             checks: Vec::new(),
+            most,
             known: HashMap::new(),
             recent: vec![Id::MAX; RECENT],
             path: Vec::new(),
@@ -133,14 +134,15 @@ impl Graph {
     }
 
     /// The node of a value.
-    pub fn id(&mut self, value: Value) -> Id {
+    pub fn id(&mut self, value: Value) -> Result<Id, Untraceable> {
         let x = match value {
-            Value::Node(id) => return id,
+            Value::Node(id) => return Ok(id),
             Value::Known(x) => x,
         };
         if let Some(id) = self.known.get(&x) {
-            return *id;
+            return Ok(*id);
         }
+        self.room(self.nodes.len())?;
         let id = self.nodes.len() as Id;
         self.nodes.push(Node {
             a: self.constants.len() as u32,
@@ -152,7 +154,18 @@ impl Graph {
         });
         self.constants.push(x);
         self.known.insert(x, id);
-        id
+        Ok(id)
+    }
+
+    /// Whether there may be one more than so many.
+    fn room(&self, count: usize) -> Result<(), Untraceable> {
+        match count < self.most {
+            true => Ok(()),
+            false => Err(Untraceable::new(format!(
+                "the circuit has more than {} operations",
+                self.most
+            ))),
+        }
     }
 
     fn push(&mut self, node: Node) -> Result<Value, Untraceable> {
@@ -170,9 +183,7 @@ impl Graph {
                 return Ok(Value::Node(last));
             }
         }
-        if self.nodes.len() == MOST {
-            return Err(Untraceable::new("the circuit has too many operations"));
-        }
+        self.room(self.nodes.len())?;
         let id = self.nodes.len() as Id;
         self.recent[place] = id;
         self.nodes.push(node);
@@ -180,7 +191,7 @@ impl Graph {
     }
 
     fn node(&mut self, op: Op, a: Value, b: Value, boolean: bool) -> Result<Value, Untraceable> {
-        let (a, b) = (self.id(a), self.id(b));
+        let (a, b) = (self.id(a)?, self.id(b)?);
         self.push(Node {
             a,
             b,
@@ -258,6 +269,7 @@ impl Graph {
             Value::Known(x) if x.is_one() => Ok(()),
             Value::Known(_) => Err(Untraceable::new("an assertion never holds")),
             Value::Node(node) => {
+                self.room(self.checks.len())?;
                 self.checks.push(Check {
                     at: self.nodes.len(),
                     node,

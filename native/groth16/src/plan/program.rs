@@ -133,12 +133,10 @@ impl Plan {
     /// The witness for inputs by name, or `None` where they are not the circuit's or an assertion fails: circom's own code
     /// then says which.
     pub fn witness(&self, inputs: &[(&str, &[Number])]) -> Option<Witness> {
-        let mut registers = Zeroizing::new(vec![numbers::ZERO; self.registers as usize]);
-        registers[..self.constants.len()].copy_from_slice(&self.constants);
-        let mut at = self.constants.len();
         if inputs.len() != self.inputs.len() {
             return None;
         }
+        let mut given: Vec<&[Number]> = Vec::with_capacity(inputs.len());
         for (hash, count) in &self.inputs {
             let mut same = inputs.iter().filter(|(name, _)| fnv(name) == *hash);
             let (Some((_, values)), None) = (same.next(), same.next()) else {
@@ -147,8 +145,13 @@ impl Plan {
             if values.len() != *count as usize || values.iter().any(|x| *x >= Fr::MODULUS) {
                 return None;
             }
-            registers[at..at + values.len()].copy_from_slice(values);
-            at += values.len();
+            given.push(values);
+        }
+        // A plan's other registers are no more than its steps; those of inputs are known to be there now.
+        let mut registers = Zeroizing::new(vec![numbers::ZERO; self.registers as usize]);
+        let fixed = self.constants.iter().chain(given.into_iter().flatten());
+        for (place, value) in registers.iter_mut().zip(fixed) {
+            *place = *value;
         }
         let mut witness = Witness(vec![numbers::ZERO; self.wires as usize]);
         self.run(&mut registers, &mut witness.0).then_some(witness)
@@ -286,6 +289,9 @@ impl Plan {
                 from: raw[13],
                 count: raw[14],
             };
+            if raw[15] != 0 {
+                return malformed(place, "a step does not end with a zero");
+            }
             if let Some(reason) = step.fault(registers, fixed, &mut set) {
                 return malformed(place, reason);
             }

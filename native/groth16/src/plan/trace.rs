@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use ark_bn254::Fr;
 use ark_ff::{BigInteger, PrimeField};
 
-use super::graph::{Binary, Graph, Id, Value};
-use super::wasm::{self, Ins, Module, MOST_PAGES, PAGE};
-use super::{Traced, Untraceable};
+use super::graph::{Binary, Graph, Id, Op, Value};
+use super::wasm::{self, Ins, Module, PAGE};
+use super::{Limits, Traced, Untraceable};
 use crate::field::limbs;
 
 const CELL: usize = 40;
@@ -22,7 +22,10 @@ const KIND: usize = 7;
 const LONG: u8 = 0x80;
 const MONTGOMERY: u8 = 0x40;
 const NODE: u8 = 0x20;
+/// Calls, and branches that depend on the inputs, within each other.
 const DEPTH: usize = 200;
+/// Words on a function's stack, of which circom's code needs a handful.
+const MOST_WORDS: usize = 1 << 12;
 /// Entries of the table of inputs by their names' hashes, 16 bytes each, which begins behind the shared cell's words.
 const INPUTS: usize = 256;
 const SHARED_WORDS: usize = 40;
@@ -167,13 +170,18 @@ struct Tracer<'m> {
     graph: Graph,
     /// For each branch that is being followed, what it wrote over.
     branches: Vec<Vec<Written>>,
+    /// How many writes these are.
+    writes: usize,
     depth: usize,
+    limits: &'m Limits,
+    /// Steps that have been taken.
+    steps: u64,
     set_input: u32,
     print_error: u32,
 }
 
 /// Follow a module from its inputs to its wires.
-pub fn trace(module: &Module) -> Outcome<Traced> {
+pub fn trace(module: &Module, limits: &Limits) -> Outcome<Traced> {
     let function = |name: &str| match module.named(name) {
         Some(i) => Ok(i),
         None => no(format!("the module has no function {name}")),
@@ -182,9 +190,12 @@ pub fn trace(module: &Module) -> Outcome<Traced> {
         module,
         known: module.functions.iter().map(|f| known(&f.name)).collect(),
         memory: module.memory.clone(),
-        graph: Graph::new(0),
+        graph: Graph::new(0, limits.nodes),
         branches: Vec::new(),
+        writes: 0,
         depth: 0,
+        limits,
+        steps: 0,
         set_input: function("setInputSignal")?,
         print_error: function("printErrorMessage")?,
     };
@@ -198,7 +209,10 @@ pub fn trace(module: &Module) -> Outcome<Traced> {
     if total != tracer.count(function("getInputSize")?)? {
         return no("the table of inputs is not where it was expected");
     }
-    tracer.graph = Graph::new(total);
+    if total > limits.nodes {
+        return no(format!("the circuit has {total} values of inputs"));
+    }
+    tracer.graph = Graph::new(total, limits.nodes);
     tracer.call(function("init")?, vec![Word::Int(0)])?;
     let mut node = 0;
     for (hash, count) in &inputs {
@@ -211,11 +225,14 @@ pub fn trace(module: &Module) -> Outcome<Traced> {
     }
     let wires = tracer.count(function("getWitnessSize")?)?;
     let wire = function("getWitness")?;
+    if wires > limits.nodes {
+        return no(format!("the circuit has {wires} wires"));
+    }
     let mut values = Vec::with_capacity(wires);
     for i in 0..wires {
         tracer.call(wire, vec![Word::Int(i as i32)])?;
         let value = tracer.read(cell)?;
-        values.push(tracer.graph.id(value));
+        values.push(tracer.graph.id(value)?);
     }
     Ok(Traced {
         inputs,
@@ -225,6 +242,17 @@ pub fn trace(module: &Module) -> Outcome<Traced> {
 }
 
 impl<'m> Tracer<'m> {
+    /// Count steps, which end with those that are allowed: whether code would end by itself cannot be told.
+    #[inline(always)]
+    fn spend(&mut self, steps: usize) -> Outcome<()> {
+        self.steps += steps as u64;
+        if self.steps > self.limits.steps {
+            let most = self.limits.steps;
+            return no(format!("the circuit's code takes more than {most} steps"));
+        }
+        Ok(())
+    }
+
     /// The inputs by their names' hashes, with the number of values of each, in the order of the table.
     fn inputs(&self, table: usize) -> Outcome<Vec<(u64, u32)>> {
         let mut inputs = Vec::new();
@@ -264,6 +292,10 @@ impl<'m> Tracer<'m> {
             return no("an address outside the memory");
         };
         if let Some(written) = self.branches.last_mut() {
+            if self.writes == self.limits.writes {
+                return no("branches that depend on the inputs write too much");
+            }
+            self.writes += 1;
             let mut old = [0; CELL];
             old[..size].copy_from_slice(place);
             written.push(Written { at, size, old });
@@ -280,7 +312,19 @@ impl<'m> Tracer<'m> {
     }
 
     fn read(&self, at: usize) -> Outcome<Value> {
-        value(self.bytes(at, CELL)?)
+        self.value(self.bytes(at, CELL)?)
+    }
+
+    /// The value of a cell's bytes. Those of a node may be the module's own, and are not trusted.
+    fn value(&self, cell: &[u8]) -> Outcome<Value> {
+        let value = value(cell)?;
+        if let Value::Node(id) = value {
+            let node = self.graph.nodes.get(id as usize);
+            if node.is_none_or(|node| node.op == Op::Constant) {
+                return no("a cell is of no kind that circom writes");
+            }
+        }
+        Ok(value)
     }
 
     fn write_short(&mut self, at: usize, x: i32) -> Outcome<()> {
@@ -323,6 +367,7 @@ impl<'m> Tracer<'m> {
             return no("calls are nested too deeply");
         }
         self.depth += 1;
+        self.spend(f.locals)?;
         let mut locals = arguments;
         locals.resize(f.locals, Word::Int(0));
         let mut frame = Frame {
@@ -346,6 +391,10 @@ impl<'m> Tracer<'m> {
         while at != to {
             let ins = code[at];
             at += 1;
+            self.spend(1)?;
+            if frame.stack.len() > MOST_WORDS {
+                return no("a function's stack is too large");
+            }
             match ins {
                 Ins::Const(x) => frame.stack.push(Word::Int(x)),
                 Ins::Const64(x) => frame.stack.push(Word::Long(x)),
@@ -422,7 +471,7 @@ impl<'m> Tracer<'m> {
                 Ins::MemoryGrow => {
                     let pages = self.memory.len() / PAGE;
                     let more = frame.address()?;
-                    if pages + more > MOST_PAGES {
+                    if pages + more > self.limits.pages {
                         return no("the circuit's memory is too large");
                     }
                     self.memory.resize((pages + more) * PAGE, 0);
@@ -478,6 +527,10 @@ impl<'m> Tracer<'m> {
             };
             return self.graph.check(holds);
         }
+        if self.branches.len() == DEPTH {
+            return no("branches that depend on the inputs are nested too deeply");
+        }
+        self.spend(2 * frame.locals.len())?;
         // The jump over the other side belongs to neither.
         let then_end = if otherwise == end { end } else { otherwise - 1 };
         let before = (frame.locals.clone(), frame.stack.len());
@@ -492,6 +545,7 @@ impl<'m> Tracer<'m> {
                 return no("a branch that depends on the inputs ends its function");
             }
             let written = self.branches.pop().expect("pushed above");
+            self.writes -= written.len();
             sides.push((self.undone(&written)?, frame.locals.clone()));
         }
         let (second, _) = sides.pop().expect("two sides");
@@ -515,7 +569,7 @@ impl<'m> Tracer<'m> {
             if size != CELL {
                 return no("branches that depend on the inputs leave different addresses");
             }
-            let (x, y) = (value(x)?, value(y)?);
+            let (x, y) = (self.value(x)?, self.value(y)?);
             let (x, y) = if negated { (y, x) } else { (x, y) };
             let chosen = self.graph.choice(node, x, y)?;
             self.write(at, chosen)?;
@@ -563,6 +617,7 @@ impl<'m> Tracer<'m> {
             }
             Known::CopyMany => {
                 let (count, from, to) = (frame.address()?, frame.address()?, frame.address()?);
+                self.spend(count)?;
                 for i in 0..count {
                     self.copy(to + CELL * i, from + CELL * i)?;
                 }
@@ -655,7 +710,7 @@ fn inside(target: u32, from: usize, to: usize) -> Outcome<usize> {
     }
 }
 
-/// The value of a cell's bytes.
+/// What a cell's bytes say.
 fn value(cell: &[u8]) -> Outcome<Value> {
     let word = u32::from_le_bytes(cell[..4].try_into().expect("4 bytes"));
     let kind = cell[KIND];

@@ -79,8 +79,8 @@ pub struct Module {
 }
 
 pub const PAGE: usize = 1 << 16;
-/// Pages that a module of 32-bit addresses may have.
-pub const MOST_PAGES: usize = 1 << 16;
+/// Locals of a function, of which circom writes some dozens.
+const MOST_LOCALS: usize = 1 << 12;
 
 impl Module {
     /// The number of the function of that name.
@@ -88,7 +88,8 @@ impl Module {
         self.names.get(name).copied()
     }
 
-    pub fn parse(data: &[u8]) -> Result<Self> {
+    /// Read a module whose memory begins with at most `most_pages` pages.
+    pub fn parse(data: &[u8], most_pages: usize) -> Result<Self> {
         let mut reader = Reader { data, at: 0 };
         if reader.take(8)? != b"\0asm\x01\0\0\0" {
             return reader.fail("the file is not a WebAssembly module of version 1");
@@ -138,7 +139,7 @@ impl Module {
                     if limited {
                         r.number()?;
                     }
-                    if pages > MOST_PAGES {
+                    if pages > most_pages {
                         return r.fail("the memory is too large");
                     }
                     memory = vec![0; pages * PAGE];
@@ -205,14 +206,18 @@ impl Module {
         if let Some(bad) = table.iter().find(|f| **f as usize >= functions.len()) {
             return reader.fail(format!("the table has function {bad}"));
         }
+        Ok(Self::new(functions, table, memory))
+    }
+
+    pub fn new(functions: Vec<Function>, table: Vec<u32>, memory: Vec<u8>) -> Self {
         let names = (0..).zip(&functions);
         let names = names.map(|(i, f)| (f.name.clone(), i)).collect();
-        Ok(Self {
+        Self {
             functions,
             table,
             memory,
             names,
-        })
+        }
     }
 }
 
@@ -231,7 +236,7 @@ fn body_of(
         locals += r.number()? as usize;
         r.byte()?;
     }
-    if locals > 1 << 16 {
+    if locals > MOST_LOCALS {
         return r.fail("a function has too many locals");
     }
     Ok((locals, r.code()?))
