@@ -4,6 +4,7 @@ use std::fmt::Display;
 use crate::engine::Engine;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
+use crate::expr::Expr;
 use crate::group::{Fr, G1Affine, G1Projective};
 use crate::prover::{Folds, Knows};
 use crate::transcript::{Oracle, Transcript};
@@ -67,9 +68,9 @@ pub trait Channel: Sized {
         Err(Error::Unsatisfied(what))
     }
 
-    /// Whether it makes a claim of the run, as every party but a cheating one does. One without a name of its own has that
-    /// of the message before it.
-    fn claims(&mut self, _kind: &str, _name: Option<&dyn Display>) -> bool {
+    /// Whether it makes a claim of the run about these values, as every party but a cheating one does. One without a name of
+    /// its own has that of the message before it.
+    fn claims(&mut self, _kind: &str, _name: Option<&dyn Display>, _about: &[&Expr]) -> bool {
         true
     }
 

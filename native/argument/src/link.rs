@@ -126,7 +126,7 @@ impl<C: Channel> Session<'_, C> {
         let mut numbers = 0..;
         link.claims.retain(|_| {
             let number: Option<usize> = numbers.next();
-            number.is_none_or(|k| self.channel.claims("link", Some(&k)))
+            number.is_none_or(|k| self.channel.claims("link", Some(&k), &[]))
         });
         let dimension = link.index.dimension;
         let rows = eq_table(&point.unwrap_or_default()[link.index.layout.row_variables..]);

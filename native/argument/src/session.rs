@@ -141,7 +141,7 @@ impl<'a, C: Channel> Session<'a, C> {
 
     /// Claims that an expression is 0.
     pub fn constrain(&mut self, label: &'static str, expr: Expr) {
-        if self.channel.claims("constraint", Some(&label)) {
+        if self.channel.claims("constraint", Some(&label), &[&expr]) {
             self.constraints.push((label, expr));
         }
     }
@@ -154,7 +154,8 @@ impl<'a, C: Channel> Session<'a, C> {
         right: Expr,
         output: Expr,
     ) {
-        if self.channel.claims("product", Some(&label)) {
+        let about = [&left, &right, &output];
+        if self.channel.claims("product", Some(&label), &about) {
             self.products.push((label, [left, right, output]));
         }
     }
@@ -214,7 +215,7 @@ impl<'a, C: Channel> Session<'a, C> {
 
     /// Claims a linear functional of columns.
     pub fn claim(&mut self, weight: Weight, columns: Vec<(ColumnId, Fr)>, value: Expr) {
-        if self.channel.claims("column claim", None) {
+        if self.channel.claims("column claim", None, &[&value]) {
             self.claims.push(Claim {
                 weight,
                 columns,
@@ -225,7 +226,7 @@ impl<'a, C: Channel> Session<'a, C> {
 
     /// Claims the run's one functional that is made of a published table's columns.
     pub fn claim_table(&mut self, claim: TableClaim<'a>) {
-        if self.channel.claims("table claim", None) {
+        if self.channel.claims("table claim", None, &[&claim.value]) {
             self.table = Some(claim);
         }
     }

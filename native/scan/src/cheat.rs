@@ -12,6 +12,7 @@ use crate::channel::{Channel, Mask, Proves, Verifies};
 use crate::engine::Fast;
 use crate::equation::Equation;
 use crate::error::{Error, Result};
+use crate::expr::Expr;
 use crate::group::{
     query_generators, tables, vector_generators, Fr, G1Affine, G1Projective, WIDTH,
 };
@@ -36,7 +37,7 @@ pub(crate) enum Without {
 }
 
 /// What was said in a run, and claimed, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub(crate) messages: Vec<String>,
     pub(crate) points: Vec<String>,
@@ -44,6 +45,14 @@ pub(crate) struct Log {
     /// What the oracle answered, by label.
     pub(crate) answers: Vec<(String, Fr)>,
     pub(crate) claims: Vec<String>,
+    /// What a prover's claims are about, in order.
+    pub(crate) about: Vec<About>,
+    /// What a prover has hidden in messages, and in single values.
+    pub(crate) values: Vec<Fr>,
+    pub(crate) singles: Vec<Fr>,
+    /// The points of messages and of single values, by the number of each.
+    pub(crate) of_messages: Vec<usize>,
+    pub(crate) of_singles: Vec<usize>,
     /// Of all transcripts of the run, one after another: kind, label and length of each message, and claims by name.
     pub(crate) trace: Vec<String>,
     /// Of all transcripts of the run, the state after each message.
@@ -52,12 +61,25 @@ pub(crate) struct Log {
     pub(crate) work: Vec<[usize; 5]>,
 }
 
+/// What a claim is about, and the values that its prover has for that.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct About {
+    pub(crate) about: Vec<Expr>,
+    pub(crate) values: Vec<Fr>,
+}
+
+/// A value that a prover says falsely: the number of the message's point, the place, what is added.
+pub(crate) type False = (usize, usize, Fr);
+
+/// The place of a value that is sent singly.
+pub(crate) const SINGLE: usize = WIDTH;
+
 thread_local! {
     /// Proofs of this thread draw the same nonces, so that two ways to the same proof can be compared.
     pub(crate) static REPEATED: Cell<bool> = const { Cell::new(false) };
     static RUN: RefCell<Option<(Without, Log)>> = const { RefCell::new(None) };
-    /// Values that this thread's provers say falsely: the number of the message's point, the place, what is added.
-    static FALSE: RefCell<Vec<(usize, usize, Fr)>> = const { RefCell::new(Vec::new()) };
+    /// Values that this thread's provers say falsely.
+    pub(crate) static FALSE: RefCell<Vec<False>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs a prover or a verifier of this thread.
@@ -93,7 +115,7 @@ pub(crate) fn claimed(kind: &str, name: Option<&dyn Display>) -> bool {
 /// What is added to the values of the message that is sent last.
 fn falsified() -> Vec<(usize, Fr)> {
     let last = with_run(|_, log| log.points.len()).unwrap_or_default();
-    let of_last = |all: &Vec<(usize, usize, Fr)>| {
+    let of_last = |all: &Vec<False>| {
         let all = all.iter().filter(|(n, ..)| n + 1 == last);
         all.map(|(_, place, more)| (*place, *more)).collect()
     };
@@ -110,7 +132,11 @@ fn sent(label: &str, point: G1Projective) -> G1Projective {
         }
     });
     let more = falsified().into_iter();
-    let more = more.map(|(place, more)| tables().g[place].point * more);
+    let generator = |place: usize| match place {
+        SINGLE => tables().u.point,
+        _ => tables().g[place].point,
+    };
+    let more = more.map(|(place, more)| generator(place) * more);
     more.fold(sent.unwrap_or(point), |sum, more| sum + more)
 }
 
@@ -255,11 +281,20 @@ impl Channel for Cheat<'_> {
         match self {
             Self::Prover(prover) => {
                 let point = prover.commitment(label, |s| sent(label, make(s)))?;
-                let values = &mut prover.secrets.values;
+                let secrets = &mut prover.secrets;
                 for (place, more) in falsified() {
-                    let first = values.len() - WIDTH;
-                    values[first + place] += more;
+                    let first = secrets.values.len() - WIDTH;
+                    match (place, secrets.singles.last_mut()) {
+                        (SINGLE, single) => single.expect("a single value").0 += more,
+                        _ => secrets.values[first + place] += more,
+                    }
                 }
+                let (messages, singles) = (secrets.message_blindings.len(), secrets.singles.len());
+                with_run(|_, log| {
+                    let last = log.points.len() - 1;
+                    log.of_messages.resize(messages, last);
+                    log.of_singles.resize(singles, last);
+                });
                 Ok(point)
             }
             Self::Verifier(verifier) => verifier.commitment(label, make),
@@ -310,13 +345,26 @@ impl Channel for Cheat<'_> {
         Ok(())
     }
 
-    fn claims(&mut self, kind: &str, name: Option<&dyn Display>) -> bool {
+    fn claims(&mut self, kind: &str, name: Option<&dyn Display>, about: &[&Expr]) -> bool {
+        if let Self::Prover(prover) = self {
+            let value = |expr: &Expr| expr.evaluate(|var| prover.secrets.value(var));
+            let values = about.iter().map(|expr| value(expr)).collect();
+            let about = about.iter().map(|expr| (*expr).clone()).collect();
+            with_run(|_, log| log.about.push(About { values, about }));
+        }
         claimed(kind, name)
     }
 
     fn close(self, equations: &[Equation], weight: Fr) -> Result<Closed> {
         match self {
-            Self::Prover(prover) => prover.close(equations, weight).map(Closed::Proof),
+            Self::Prover(prover) => {
+                let secrets = &prover.secrets;
+                with_run(|_, log| {
+                    log.values.clone_from(&secrets.values);
+                    log.singles = secrets.singles.iter().map(|(value, _)| *value).collect();
+                });
+                prover.close(equations, weight).map(Closed::Proof)
+            }
             Self::Verifier(verifier) => verifier.close(equations, weight).map(Closed::Check),
         }
     }

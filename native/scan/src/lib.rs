@@ -40,6 +40,9 @@ mod cheat;
 mod errors;
 
 #[cfg(test)]
+mod lies;
+
+#[cfg(test)]
 mod golden;
 
 #[cfg(test)]

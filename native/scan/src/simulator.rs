@@ -9,6 +9,7 @@ use crate::cheat::{claimed, Told};
 use crate::engine::Fast;
 use crate::equation::Equation;
 use crate::error::Result;
+use crate::expr::Expr;
 use crate::group::{encode_scalar, tables, Fr, G1Affine, G1Projective};
 use crate::prover::channel::put_point;
 use crate::prover::opening::Folding;
@@ -101,7 +102,7 @@ impl Channel for Simulator {
         Some(Folding::boxed(responses))
     }
 
-    fn claims(&mut self, kind: &str, name: Option<&dyn Display>) -> bool {
+    fn claims(&mut self, kind: &str, name: Option<&dyn Display>, _: &[&Expr]) -> bool {
         claimed(kind, name)
     }
 

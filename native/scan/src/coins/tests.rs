@@ -6,6 +6,7 @@ use crate::cheat::{
 };
 use crate::engine::Fast;
 use crate::index::MAX_CAPACITY;
+use crate::lies::each_claim_stands_against_a_lie;
 use crate::mutations::refused;
 use crate::simulator::Simulates;
 use crate::transcript::Hash;
@@ -433,6 +434,17 @@ fn skips_no_claim(each: bool) {
 #[test]
 fn claims_and_openings_are_all_needed() {
     skips_no_claim(false);
+}
+
+/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+#[test]
+#[ignore = "a quarter of a minute"]
+fn each_claim_stands_against_one_false_value() {
+    let base = statement(20, BOUND);
+    let coins = Coins::new(&base, &stream(&base)).unwrap();
+    let prove = || prove_with(&base, &seed(), &coins).unwrap().proof;
+    let verify = |proof: &[u8]| verify_coins(&base, proof).map(drop);
+    each_claim_stands_against_a_lie("coins", prove, verify);
 }
 
 #[test]

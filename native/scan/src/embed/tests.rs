@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::group::vector_generators;
 use crate::index::IndexCommitment;
 use crate::index::{commit_table, Layout, MAX_DIMENSION};
+use crate::lies::each_claim_stands_against_a_lie;
 use crate::mutations::refused;
 use crate::nibbles::TAG_VECTOR;
 use crate::numbers::from_small;
@@ -277,6 +278,19 @@ fn claims_and_openings_are_all_needed() {
     };
     no_claim_is_skipped(prove, |proof| verify_embed(&statement, proof), false);
     every_point_is_opened(prove, |proof| verify_embed(&statement, proof));
+}
+
+/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+#[test]
+fn each_claim_stands_against_one_false_value() {
+    let case = case(9, 3, 2, &[1, 8]);
+    let (statement, witness) = (case.statement(), case.witness());
+    let claimed = Claimed::of(&witness);
+    let prove = || {
+        let secret = (&witness, &claimed);
+        prove_with::<Cheat>(&statement, &case.rows, &case.query, secret).unwrap()
+    };
+    each_claim_stands_against_a_lie("embed", prove, |proof| verify_embed(&statement, proof));
 }
 
 pub(crate) fn mutations(count: usize) {

@@ -8,6 +8,7 @@ use crate::engine::Fast;
 use crate::group::Fr;
 use crate::group::{tables, vector_generators};
 use crate::index::{commit_index, IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
+use crate::lies::each_claim_stands_against_a_lie;
 use crate::nibbles::TAG_VECTOR;
 use crate::prover::fractions::RUN;
 use crate::prover::Prover;
@@ -432,6 +433,15 @@ fn skips_no_claim(each: bool) {
 #[test]
 fn claims_and_openings_are_all_needed() {
     skips_no_claim(false);
+}
+
+/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+#[test]
+#[ignore = "a quarter of a minute"]
+fn each_claim_stands_against_one_false_value() {
+    let case = tiny();
+    let base = case.statement();
+    each_claim_stands_against_a_lie("listing", || case.proof(None), |proof| verify(&base, proof));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::cheat::{
 use crate::engine::Fast;
 use crate::error::Error;
 use crate::index::MAX_CAPACITY;
+use crate::lies::each_claim_stands_against_a_lie;
 use crate::simulator::Simulates;
 use crate::transcript::Hash;
 use crate::words::{high, highest, push_upper, upper, BELOW_BITS, HIGH_LIMBS, TAG_SEED};
@@ -293,6 +294,18 @@ fn claims_and_openings_are_all_needed() {
     let prove = || prove_with(&base, &seed(), &draws).unwrap().proof;
     no_claim_is_skipped(prove, |proof| verify_noise(&base, proof).map(drop), false);
     every_point_is_opened(prove, |proof| verify_noise(&base, proof).map(drop));
+}
+
+/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+#[test]
+#[ignore = "a quarter of a minute"]
+fn each_claim_stands_against_one_false_value() {
+    let base = statement(20, &[1, 8]);
+    let kappa = noise_key(&seed(), base.beacon, base.slot);
+    let draws = Draws::new(&base, &words(kappa, base.shape().unwrap().blocks.count)).unwrap();
+    let prove = || prove_with(&base, &seed(), &draws).unwrap().proof;
+    let verify = |proof: &[u8]| verify_noise(&base, proof).map(drop);
+    each_claim_stands_against_a_lie("noise", prove, verify);
 }
 
 /// The draws end within a block of leaves and within a row; the first, the last of a position and the last of all are

@@ -10,6 +10,7 @@ use crate::cheat::{
 use crate::engine::Fast;
 use crate::group::{vector_generators, Fr};
 use crate::index::{commit_index, IndexCommitment, Layout, MAX_DIMENSION};
+use crate::lies::each_claim_stands_against_a_lie;
 use crate::mle::{eq_table, prefix};
 use crate::mutations::refused;
 use crate::noise::tests::MOST_GAINS;
@@ -376,6 +377,19 @@ fn skips_no_claim(each: bool) {
 #[test]
 fn claims_and_openings_are_all_needed() {
     skips_no_claim(false);
+}
+
+/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+#[test]
+#[ignore = "a quarter of a minute"]
+fn each_claim_stands_against_one_false_value() {
+    let case = case(2, [5, 3, 2], &[1, 8]);
+    let certificates = case.certificates();
+    let rows = rows_of(&certificates.noise);
+    let statement = case.queries(&rows);
+    let (answers, noise) = (&case.answers, &certificates.noise);
+    let prove = || prove_as::<Cheat>(&statement, answers, noise, &case.key, false).unwrap();
+    each_claim_stands_against_a_lie("queries", prove, |proof| verify_as(&statement, proof));
 }
 
 #[test]

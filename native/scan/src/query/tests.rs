@@ -10,6 +10,7 @@ use crate::engine::Fast;
 use crate::group::vector_generators;
 use crate::group::Fr;
 use crate::index::{commit_index, IndexCommitment, Layout, MAX_CAPACITY, MAX_DIMENSION};
+use crate::lies::each_claim_stands_against_a_lie;
 use crate::nibbles::TAG_VECTOR;
 use crate::noise::tests::MOST_GAINS;
 use crate::noise::{prove_noise, verify_noise, NoiseStatement, Seed};
@@ -375,6 +376,16 @@ fn skips_no_claim(each: bool) {
 #[test]
 fn claims_and_openings_are_all_needed() {
     skips_no_claim(false);
+}
+
+/// Whoever says a false value and makes up for it everywhere else passes where one claim is not made.
+#[test]
+#[ignore = "a quarter of a minute"]
+fn each_claim_stands_against_one_false_value() {
+    let case = case(5, 6, 3, &[1, 8], 2);
+    let base = case.statement();
+    let prove = || prove_query(&base, &case.answer, case.certified(), &case.key, false).unwrap();
+    each_claim_stands_against_a_lie("query", prove, |proof| verify_query(&base, proof));
 }
 
 #[test]

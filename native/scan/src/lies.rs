@@ -1,0 +1,376 @@
+//! Provers that say a false value and make up for it wherever they can, so that one claim alone does not hold.
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use ark_ff::{AdditiveGroup, Field};
+
+use crate::cheat::{run, False, Log, Without, FALSE, REPEATED, SINGLE};
+use crate::error::Error;
+use crate::expr::{Expr, Var};
+use crate::group::{Fr, WIDTH};
+
+type Verdict = std::result::Result<(), Error>;
+type Key = (bool, usize);
+
+/// What the closing makes of all products and column claims: it holds where each of them does.
+const CLOSING: [&str; 4] = [
+    "constraint: left factor",
+    "constraint: right factor",
+    "constraint: products",
+    "constraint: column claims",
+];
+
+/// Claims of the layers that all runs have, which have tests of their own.
+const LOWER: [&str; 17] = [
+    "column claim: lookup columns",
+    "constraint: column claims",
+    "constraint: hash input",
+    "constraint: hash layer",
+    "constraint: hash outputs",
+    "constraint: left factor",
+    "constraint: lookup layer",
+    "constraint: lookup leaves",
+    "constraint: opened value",
+    "constraint: products",
+    "constraint: right factor",
+    "product: fifth power",
+    "product: fourth power",
+    "product: lookup layer",
+    "product: lookup root",
+    "product: square",
+    "link: 0",
+];
+
+/// The claims that a prover of a run makes, and where its values stand.
+struct Claims<'l> {
+    log: &'l Log,
+    /// The claims that each value is in.
+    of: BTreeMap<Key, BTreeSet<usize>>,
+}
+
+fn key(var: Var) -> Key {
+    match var {
+        Var::Message(slot) => (false, slot),
+        Var::Single(number) => (true, number),
+    }
+}
+
+impl<'l> Claims<'l> {
+    fn new(log: &'l Log) -> Self {
+        let mut of: BTreeMap<Key, BTreeSet<usize>> = BTreeMap::new();
+        let closing = |n: &usize| CLOSING.contains(&log.claims[*n].as_str());
+        let (closing, own): (Vec<usize>, Vec<usize>) = (0..log.about.len()).partition(closing);
+        for n in own.into_iter().chain(closing.iter().copied()) {
+            for (var, _) in log.about[n].about.iter().flat_map(|expr| &expr.terms) {
+                let claims = of.entry(key(*var)).or_default();
+                let summed = |n: &usize| !log.claims[*n].starts_with("constraint");
+                if !closing.contains(&n) || !claims.iter().any(summed) {
+                    claims.insert(n);
+                }
+            }
+        }
+        Self { log, of }
+    }
+
+    fn is(&self, claim: usize, kind: &str) -> bool {
+        self.log.claims[claim].starts_with(kind)
+    }
+
+    /// Where a value is sent: the number of the message's point, and the place.
+    fn place(&self, (single, number): Key) -> (usize, usize) {
+        match single {
+            false => (self.log.of_messages[number / WIDTH], number % WIDTH),
+            true => (self.log.of_singles[number], SINGLE),
+        }
+    }
+
+    /// The hidden values of a claim that are no single ones, those sent last before others.
+    fn values(&self, claim: usize) -> Vec<Key> {
+        let terms = self.log.about[claim].about.iter().flat_map(|e| &e.terms);
+        let keys: BTreeSet<Key> = terms.map(|(var, _)| key(*var)).collect();
+        let mut keys: Vec<Key> = keys.into_iter().filter(|(single, _)| !single).collect();
+        keys.sort_by_key(|key| std::cmp::Reverse(self.place(*key)));
+        keys
+    }
+
+    /// What a value carries along if all products but one claim are to hold: itself and these products' outputs; and the
+    /// other claims about them.
+    fn carried(&self, first: Key, claim: usize) -> Option<(Vec<Key>, BTreeSet<usize>)> {
+        let (mut keys, mut others) = (vec![first], BTreeSet::new());
+        let mut at = 0;
+        while at < keys.len() {
+            for n in self.of[&keys[at]].iter().filter(|n| **n != claim) {
+                if !self.is(*n, "product") {
+                    others.insert(*n);
+                    continue;
+                }
+                let [left, right, output] = &self.log.about[*n].about[..] else {
+                    return None;
+                };
+                let factor = [left, right].iter().any(|e| holds(e, keys[at]));
+                match (&output.terms[..], factor) {
+                    // The output of a product that holds is made of its factors alone.
+                    ([(var, c)], true) if *c == Fr::ONE && output.constant == Fr::ZERO => {
+                        if !keys.contains(&key(*var)) {
+                            keys.push(key(*var));
+                        }
+                    }
+                    (_, false) if at > 0 => (),
+                    _ => return None,
+                }
+            }
+            at += 1;
+        }
+        Some((keys, others))
+    }
+}
+
+fn holds(expr: &Expr, value: Key) -> bool {
+    expr.terms.iter().any(|(var, _)| key(*var) == value)
+}
+
+/// The values of a prover with one of them changed, and with it what products make of it but for one claim.
+fn changed(log: &Log, keys: &[Key], claim: usize, to: Fr) -> BTreeMap<Key, Fr> {
+    let mut out = BTreeMap::from([(keys[0], to)]);
+    for (n, made) in log.about.iter().enumerate() {
+        if n == claim || !log.claims[n].starts_with("product") {
+            continue;
+        }
+        let value = |e: &Expr| e.evaluate(|var| valued(log, &out, var));
+        if let [left, right, output] = &made.about[..] {
+            if let [(var, _)] = output.terms[..] {
+                if keys[1..].contains(&key(var)) {
+                    let product = value(left) * value(right);
+                    out.insert(key(var), product);
+                }
+            }
+        }
+    }
+    out
+}
+
+fn valued(log: &Log, changed: &BTreeMap<Key, Fr>, var: Var) -> Fr {
+    let (single, number) = key(var);
+    let own = || match single {
+        false => log.values[number],
+        true => log.singles[number],
+    };
+    changed.get(&(single, number)).copied().unwrap_or_else(own)
+}
+
+/// Where a function of this kind is zero, other than at `not`: of degree two or less, or a fifth power and a constant.
+fn root(of: &dyn Fn(Fr) -> Fr, not: Fr) -> Option<Fr> {
+    let two = Fr::from(2u8);
+    let [zero, one, minus] = [Fr::ZERO, Fr::ONE, -Fr::ONE].map(of);
+    let (b, a) = ((one - minus) / two, (one + minus) / two - zero);
+    let mut roots = Vec::new();
+    if a == Fr::ZERO {
+        roots.extend(b.inverse().map(|b| -zero * b));
+    } else if let Some(d) = (b.square() - a * zero * Fr::from(4u8)).sqrt() {
+        roots.extend([d, -d].map(|d| (d - b) / (a * two)));
+    }
+    if let Some(factor) = (one - zero).inverse() {
+        // r - 1 is no multiple of 5.
+        roots.push((-zero * factor).pow(FIFTH));
+    }
+    roots.into_iter().find(|x| *x != not && of(*x) == Fr::ZERO)
+}
+
+/// The inverse of 5 modulo r - 1.
+const FIFTH: [u64; 4] = [
+    0xcfe7f7a98ccccccd,
+    0x535cb9d394945a0d,
+    0x93736af8679aad17,
+    0x26b6a528b427b354,
+];
+
+/// A lie that a claim of a run stands against alone, said up to a point: all other claims of the prover hold.
+fn lie(
+    log: &Log,
+    claim: usize,
+    last: usize,
+    depth: usize,
+    prove: &dyn Fn() -> Vec<u8>,
+) -> Option<Vec<False>> {
+    let claims = Claims::new(log);
+    for value in claims.values(claim) {
+        if claims.place(value).0 > last {
+            continue;
+        }
+        let Some((keys, others)) = claims.carried(value, claim) else {
+            continue;
+        };
+        let others: Vec<usize> = others.into_iter().collect();
+        let found = match others[..] {
+            [] => Some((Vec::new(), log.values[value.1] + Fr::ONE, None)),
+            [other] if depth > 0 && claims.is(other, "constraint") => {
+                makes_up(&claims, claim, other, &keys, depth, prove)
+            }
+            _ => None,
+        };
+        if let Some((mut lies, to, after)) = found {
+            // Where another value makes up for the lie, what is made of both is right again.
+            lies.retain(|(_, place, _)| *place != SINGLE);
+            let log = after.as_ref().unwrap_or(log);
+            for (key, to) in changed(log, &keys, claim, to) {
+                let (point, place) = claims.place(key);
+                lies.push((
+                    point,
+                    place,
+                    to - valued(log, &BTreeMap::new(), variable(key)),
+                ));
+            }
+            return Some(kept(&claims, claim, lies, prove));
+        }
+    }
+    None
+}
+
+fn variable((single, number): Key) -> Var {
+    match single {
+        false => Var::Message(number),
+        true => Var::Single(number),
+    }
+}
+
+type MadeUp = (Vec<False>, Fr, Option<Log>);
+
+/// A lie against another constraint, and the value that makes up for it there.
+fn makes_up(
+    claims: &Claims,
+    claim: usize,
+    constraint: usize,
+    keys: &[Key],
+    depth: usize,
+    prove: &dyn Fn() -> Vec<u8>,
+) -> Option<MadeUp> {
+    let points = keys.iter().map(|key| claims.place(*key).0);
+    let lies = lie(claims.log, constraint, points.min()?, depth - 1, prove)?;
+    let apart = |(point, place, _): &False| {
+        keys.iter()
+            .all(|key| claims.place(*key) != (*point, *place))
+    };
+    if !lies.iter().all(apart) {
+        return None;
+    }
+    // A square may have no root: another lie has one.
+    (1..=16u64).find_map(|factor| {
+        let lies: Vec<False> = match &lies[..] {
+            [(point, place, more)] => vec![(*point, *place, *more * Fr::from(factor))],
+            _ if factor == 1 => lies.clone(),
+            _ => return None,
+        };
+        let log = told(&lies, prove);
+        let before = log.values[keys[0].1];
+        let lacks = |to: Fr| {
+            let changed = changed(&log, keys, claim, to);
+            log.about[constraint].about[0].evaluate(|var| valued(&log, &changed, var))
+        };
+        let to = root(&lacks, before)?;
+        Some((lies, to, Some(log)))
+    })
+}
+
+/// A single value that is made of a false one stays what it would be: it is of a column, or opened.
+fn kept(
+    claims: &Claims,
+    claim: usize,
+    mut lies: Vec<False>,
+    prove: &dyn Fn() -> Vec<u8>,
+) -> Vec<False> {
+    let terms = claims.log.about[claim].about.iter().flat_map(|e| &e.terms);
+    let single = terms.map(|(var, _)| *var).find(|var| key(*var).0);
+    if let (true, Some(single)) = (claims.is(claim, "constraint"), single) {
+        let log = told(&lies, prove);
+        let of = |key: Key| {
+            let terms = log.about[claim].about[0].terms.iter();
+            let of_key = terms.filter(|(var, _)| *var == variable(key));
+            of_key.map(|(_, c)| *c).sum::<Fr>()
+        };
+        if log.about[claim].values[0] == Fr::ZERO {
+            let told = |value: Key| {
+                let said = lies.iter().filter(|l| claims.place(value) == (l.0, l.1));
+                said.map(|l| l.2 * of(value)).sum::<Fr>()
+            };
+            let more = claims.values(claim).into_iter().map(told).sum::<Fr>();
+            let (point, place) = claims.place(key(single));
+            lies.push((point, place, more / of(key(single))));
+        }
+    }
+    lies
+}
+
+/// The run of a prover that says so many false values.
+fn told(lies: &[False], prove: &dyn Fn() -> Vec<u8>) -> Log {
+    FALSE.set(lies.to_vec());
+    let (_, log) = run(Without::Nothing, prove);
+    FALSE.set(Vec::new());
+    log
+}
+
+/// The claims of a run that the page names as those that no one lie stands against.
+fn named(of_run: &str) -> BTreeSet<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scan/claims.md");
+    let page = std::fs::read_to_string(page).expect("a page of claims");
+    let rows = page.lines().filter_map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        (cells[0] == of_run).then(|| cells[1].to_owned())
+    });
+    let rows: Vec<String> = rows.collect();
+    let names = rows
+        .iter()
+        .flat_map(|row| row.split('`').skip(1).step_by(2));
+    names.map(str::to_owned).collect()
+}
+
+/// Holds that each of a run's claims, but for those that the page names, stands against a lie by itself: whoever says a
+/// false value, and makes up for it by others in every other claim, is refused, and passes where neither party makes that
+/// claim. Those of the lower layers are not asked.
+///
+/// Of several claims of a name the last one is asked that has such a lie, and that from their middle on.
+pub(crate) fn each_claim_stands_against_a_lie(
+    of_run: &str,
+    prove: impl Fn() -> Vec<u8>,
+    verify: impl Fn(&[u8]) -> Verdict,
+) {
+    REPEATED.set(true);
+    let (proof, log) = run(Without::Nothing, &prove);
+    assert_eq!(verify(&proof), Ok(()));
+    let asked = |name: &&str| !LOWER.contains(name);
+    let names: BTreeSet<&str> = log
+        .claims
+        .iter()
+        .map(String::as_str)
+        .filter(asked)
+        .collect();
+    let mut none = BTreeSet::new();
+    for name in names {
+        let of_name = (0..log.claims.len())
+            .rev()
+            .filter(|n| log.claims[*n] == name);
+        let of_name: Vec<usize> = of_name.collect();
+        let from: BTreeSet<usize> = [0, of_name.len() / 2].into();
+        let stands = |from: usize| {
+            let mut claims = of_name[from..].iter().take(TRIES);
+            claims.any(|claim| {
+                let Some(lies) = lie(&log, *claim, usize::MAX, 2, &prove) else {
+                    return false;
+                };
+                FALSE.set(lies);
+                let accepted = |without: Without| run(without, || verify(&prove()).is_ok()).0;
+                let passes = accepted(Without::NthClaim(*claim));
+                assert!(!accepted(Without::Nothing), "{of_run}: {name}");
+                FALSE.set(Vec::new());
+                passes
+            })
+        };
+        if !from.into_iter().all(stands) {
+            none.insert(name.to_owned());
+        }
+    }
+    REPEATED.set(false);
+    assert_eq!(none, named(of_run), "{of_run}");
+}
+
+/// How many claims of a name are tried.
+const TRIES: usize = 2;
