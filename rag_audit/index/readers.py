@@ -27,6 +27,10 @@ class DocumentsError(RagAuditError):
     """A provider's documents cannot be used, since they are absent, unreadable, or without text."""
 
 
+class NoTextError(DocumentsError):
+    """A file of a supported format holds no text, so it yields no document."""
+
+
 @dataclass(frozen=True)
 class Section:
     """A part of a file.
@@ -38,13 +42,49 @@ class Section:
     fields: Mapping[str, Json] = field(default_factory=dict)
 
 
-def read_file(file: Path) -> list[Section]:
-    """The texts of a file, by the ending of its name (`SUFFIXES`).
+@dataclass(frozen=True)
+class Omission:
+    """A part of a file that yields no text although the rest of the file is read.
 
-    :raises DocumentsError: it cannot be read, or holds pictures alone
+    :param reason: why, as the end of a sentence about the part: "has no text (a scanned page?)"
+    :param page: the number of the page, from 1, if the part is a page
+    :param part: the name of the part if the part is something else: "the attachment offer.pdf"
+    """
+
+    reason: str
+    page: int | None = None
+    part: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The part's name for people: "page 3", "the attachment offer.pdf"."""
+        return f"page {self.page}" if self.page is not None else self.part or "a part"
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """What a reader found in one file.
+
+    :param sections: the texts, each with what the file tells about it; at least one has a letter or digit
+    :param omitted: the parts of the file that yield no text, in the order of the file
+    """
+
+    sections: tuple[Section, ...]
+    omitted: tuple[Omission, ...] = ()
+
+
+def read_file(file: Path) -> ReadFile:
+    """Read the texts of a file, by the ending of its name (`SUFFIXES`).
+
+    :raises DocumentsError: the file cannot be read, or its format is not supported (`UNSUPPORTED`)
+    :raises NoTextError: the file is read and holds no text: it is empty, or it holds pictures alone
     :raises EncodingError: a text is not UTF-8
     :raises SetupError: the package that reads such a file is not installed
     """
+    suffix = file.suffix.lower()
+    if remedy := UNSUPPORTED.get(suffix):
+        raise DocumentsError("files of this format are not supported", field=str(file), found=suffix,
+                             hint=f"{remedy}, or leave the file out: --skip-unreadable")  # fmt: skip
     try:
         with open_regular(file) as handle:
             data = handle.read(MAX_DOCUMENT_BYTES + 1)
@@ -54,12 +94,17 @@ def read_file(file: Path) -> list[Section]:
         raise DocumentsError(
             "the file is too large", field=str(file), expected=f"at most {MAX_DOCUMENT_BYTES} bytes"
         )
-    return _READERS[file.suffix.lower()](data, file)
+    found = _READERS[suffix](data, file)
+    if not any(map(str.isalnum, "".join(section.text for section in found.sections))):
+        raise NoTextError("the file holds no text", field=str(file), expected="at least one letter or digit",
+                          found=f"{len(data)} bytes without text",
+                          hint="remove the file, or leave it out: --skip-unreadable")  # fmt: skip
+    return found
 
 
-def _plain(data: bytes, file: Path) -> list[Section]:
+def _plain(data: bytes, file: Path) -> ReadFile:
     try:
-        return [Section(data.decode("utf-8-sig"))]
+        return ReadFile((Section(data.decode("utf-8-sig")),))
     except UnicodeDecodeError as exc:
         raise EncodingError(
             "the file is not UTF-8", field=str(file), found=f"byte {exc.start}: {exc.reason}"
@@ -97,7 +142,7 @@ _AROUND = {
 """What stands before and after an element; only after a cell."""
 
 
-def _html(data: bytes, file: Path) -> list[Section]:
+def _html(data: bytes, file: Path) -> ReadFile:
     """What a browser would show as text: blocks as paragraphs, headings with the marks of Markdown."""
     try:
         from bs4 import BeautifulSoup
@@ -107,7 +152,7 @@ def _html(data: bytes, file: Path) -> list[Section]:
     title = " ".join(page.title.get_text().split()) if page.title else ""
     lines = (re.sub(r"[^\S\n]+", " ", line).strip() for line in _flattened(page).split("\n"))
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    return [Section(text, {"title": title[:MAX_NAME]} if title else {})]
+    return ReadFile((Section(text, {"title": title[:MAX_NAME]} if title else {}),))
 
 
 def _flattened(page: BeautifulSoup) -> str:
@@ -150,7 +195,7 @@ def _flattened(page: BeautifulSoup) -> str:
     return "".join(out)
 
 
-def _pdf(data: bytes, file: Path) -> list[Section]:
+def _pdf(data: bytes, file: Path) -> ReadFile:
     """The pages that have text, with their numbers."""
     try:
         from pypdf import PdfReader
@@ -164,10 +209,14 @@ def _pdf(data: bytes, file: Path) -> list[Section]:
         raise DocumentsError("the PDF file cannot be read", field=str(file), found=str(exc)[:200]) from exc
     found = [(number, _unbroken(text)) for number, text in pages if any(map(str.isalnum, text))]
     if not found:
-        raise DocumentsError("the PDF file holds no text", field=str(file), expected="text, not pictures of it",
+        raise NoTextError("the PDF file holds no text", field=str(file), expected="text, not pictures of it",
                              hint="make its text readable first (OCR), or leave it out: --skip-unreadable")  # fmt: skip
     named: dict[str, Json] = {"title": _unbroken(str(title))[:MAX_NAME]} if str(title).strip() else {}
-    return [Section(text, {**named, "page": number}) for number, text in found]
+    kept = {number for number, _ in found}
+    return ReadFile(
+        tuple(Section(text, {**named, "page": number}) for number, text in found),
+        tuple(Omission("has no text (a scanned page?)", page=n) for n, _ in pages if n not in kept),
+    )
 
 
 def _unbroken(text: str) -> str:
@@ -175,7 +224,7 @@ def _unbroken(text: str) -> str:
     return re.sub(r"[\ud800-\udfff\x00]", "\ufffd", text)
 
 
-_READERS: Mapping[str, Callable[[bytes, Path], list[Section]]] = {
+_READERS: Mapping[str, Callable[[bytes, Path], ReadFile]] = {
     ".htm": _html,
     ".html": _html,
     ".md": _plain,
@@ -185,3 +234,18 @@ _READERS: Mapping[str, Callable[[bytes, Path], list[Section]]] = {
 }
 SUFFIXES = frozenset(_READERS)
 """Endings of names of the files that are read."""
+_WORD, _SLIDES, _SHEET = (f"save the file as {suffix} or .pdf" for suffix in (".docx", ".pptx", ".xlsx"))
+_TABLE = "copy the table's rows into JSON Lines or Parquet (`rag-audit documents`)"
+_MAIL = "export each message as .eml"
+UNSUPPORTED: Mapping[str, str] = {
+    **dict.fromkeys([".doc", ".dot", ".odt", ".rtf", ".pages"], _WORD),
+    **dict.fromkeys([".ppt", ".odp"], _SLIDES),
+    **dict.fromkeys([".xls", ".xlsb", ".ods", ".numbers"], _SHEET),
+    **dict.fromkeys([".csv", ".tsv"], _TABLE),
+    **dict.fromkeys([".msg", ".mbox", ".pst"], _MAIL),
+    **dict.fromkeys([".djvu", ".epub", ".ps", ".xps"], "save the file as .pdf"),
+    **dict.fromkeys([".mht", ".mhtml", ".xhtml"], "save the page as .html"),
+    **dict.fromkeys([".docx", ".docm", ".pptx", ".xlsx", ".xlsm"], "save the file as .pdf"),
+    ".eml": "save the message as .txt",
+}
+"""Endings of names of files that look like documents and that nothing here reads, with the remedy of each."""

@@ -77,7 +77,7 @@ def load_directory(
         tenant = inside.parts[0] if len(inside.parts) > 1 else DEFAULT_TENANT
         tenant_id(tenant, path / tenant)
         try:
-            sections = read_file(file)
+            sections = read_file(file).sections
         except (DocumentsError, EncodingError) as exc:
             _leave_out(exc, unreadable)
             continue

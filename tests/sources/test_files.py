@@ -13,7 +13,7 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.index.chunks import Chunk, Cutting, chunks
-from rag_audit.index.readers import DocumentsError, read_file
+from rag_audit.index.readers import SUFFIXES, UNSUPPORTED, DocumentsError, NoTextError, read_file
 from rag_audit.index.texts import load_directory
 
 PAGE = """<!doctype html><html><head><title> Bail &amp;
@@ -49,7 +49,7 @@ def pdf(*pages: str, password: str | None = None) -> bytes:
 
 def test_html_is_read_as_a_browser_shows_it(tmp_path: Path) -> None:
     (tmp_path / "bail.html").write_text(PAGE)
-    [found] = read_file(tmp_path / "bail.html")
+    [found] = read_file(tmp_path / "bail.html").sections
     assert found.fields == {"title": "Bail & bonds"}
     expected = """\
         # Bail
@@ -82,7 +82,7 @@ def test_html_is_read_as_a_browser_shows_it(tmp_path: Path) -> None:
 )
 def test_html_is_read_however_its_elements_are_nested(tmp_path: Path, page: str, text: str) -> None:
     (tmp_path / "page.html").write_text(page)
-    [found] = read_file(tmp_path / "page.html")
+    [found] = read_file(tmp_path / "page.html").sections
     assert found.text == text
 
 
@@ -94,6 +94,33 @@ def test_pages_of_a_pdf_name_their_number(tmp_path: Path) -> None:
         ("Bail is money.", {"id": "law/book.PDF#1", "source": "law/book.PDF", "page": 1, "title": "A handbook"}),
         ("A bond is a promise.", {"id": "law/book.PDF#2", "source": "law/book.PDF", "page": 3, "title": "A handbook"}),
     ]  # fmt: skip
+
+
+def test_pages_of_a_pdf_without_text_are_named(tmp_path: Path) -> None:
+    (tmp_path / "book.pdf").write_bytes(pdf("", "Bail is money.", "", "..."))
+    found = read_file(tmp_path / "book.pdf")
+    assert [(s.text, s.fields["page"]) for s in found.sections] == [("Bail is money.", 2)]
+    assert [o.place for o in found.omitted] == ["page 1", "page 3", "page 4"]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.rst", "a.html"])
+@pytest.mark.parametrize("content", ["", " \n\n --- \n"])
+def test_a_file_without_text_is_named(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(NoTextError, match="holds no text") as caught:
+        read_file(tmp_path / name)
+    assert caught.value.field == str(tmp_path / name)
+
+
+@pytest.mark.parametrize("suffix", sorted(UNSUPPORTED))
+def test_an_unsupported_format_is_named_with_its_remedy(tmp_path: Path, suffix: str) -> None:
+    assert suffix not in SUFFIXES
+    file = tmp_path / f"a{suffix.upper()}"
+    file.write_text("text")
+    with pytest.raises(DocumentsError, match="not supported") as caught:
+        read_file(file)
+    assert (caught.value.field, caught.value.found) == (str(file), suffix)
+    assert UNSUPPORTED[suffix] in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(

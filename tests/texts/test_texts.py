@@ -10,7 +10,7 @@ import pytest
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError
 from rag_audit.formats.passage import Passage
 from rag_audit.index.chunks import MAX_CHUNK
-from rag_audit.index.readers import DocumentsError
+from rag_audit.index.readers import DocumentsError, NoTextError
 from rag_audit.index.texts import load_directory
 
 
@@ -96,13 +96,19 @@ def test_a_long_paragraph_is_cut_between_words(tmp_path: Path) -> None:
     assert sum(chunk.count("x") for chunk in chunks) == 2 * MAX_CHUNK
 
 
-@pytest.mark.parametrize("content", [None, "", " \n\n --- \n"])
-def test_a_folder_without_text_is_refused(tmp_path: Path, content: str | None) -> None:
-    if content is not None:
-        (tmp_path / "a.txt").write_text(content, "utf-8")
-    with pytest.raises(DocumentsError, match="holds no text") as caught:
+def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DocumentsError, match="the folder holds no text") as caught:
         load_directory(tmp_path)
     assert caught.value.field == str(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", " \n\n --- \n"])
+def test_a_file_without_text_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.txt").write_text(content, "utf-8")
+    (tmp_path / "b.txt").write_text("Text.", "utf-8")
+    with pytest.raises(NoTextError, match="the file holds no text") as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == str(tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize("name", ["absent", "file.txt"])
