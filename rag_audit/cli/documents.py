@@ -136,8 +136,8 @@ def documents_(
         raise click.UsageError("give one of --tenant and --tenant-column")
     columns = Columns(text_column, tenant_column, keep or None, drop)
     show, counts = progress("documents"), Counter[str]()
-    found = documents(rows(Asked(source, query, texts)), columns)
-    for name in copied(((named or str(tenant), line) for named, line in found), out):
+    found = documents(rows(Asked(source, query, texts, columns.unused)), columns)
+    for name in copied(found, out, tenant):
         counts[name] += 1
         if (done := counts.total()) % 1000 == 0:
             show(done, done)

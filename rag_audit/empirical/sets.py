@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from rag_audit.encoding.canonical import Json
 from rag_audit.encoding.jsonlines import records, string
 from rag_audit.errors import RagAuditError, SchemaError
 
@@ -141,7 +140,7 @@ NAMES = tuple(_LOADERS)
 """`mts` and `travel` have texts and no questions."""
 
 
-def _lines(path: Path) -> list[tuple[str, Mapping[str, Json]]]:
+def _lines(path: Path) -> list[tuple[str, Mapping[str, object]]]:
     return [(place, line) for place, _, line in records(_present(path))]
 
 

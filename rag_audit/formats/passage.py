@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from rag_audit.encoding.canonical import Json, count_values, jcs, parse_json
-from rag_audit.errors import SchemaError, SizeError
+from rag_audit.errors import EncodingError, SchemaError, SizeError
 
 MAX_METADATA_BYTES = 1 << 16
 """The most bytes of one document's metadata in canonical JSON."""
@@ -41,9 +41,12 @@ class Passage:
         """
         if not metadata:
             return cls(text)
-        written = jcs([[[dict(metadata)]]])[
-            3:-3
-        ]  # as deep as it stands in an answer, whose reader has a limit
+        try:
+            # The metadata is as deep here as in an answer, whose reader has a limit.
+            written = jcs([[[dict(metadata)]]])[3:-3]
+        except EncodingError as exc:
+            exc.field = f"{field}.metadata{(exc.field or '').removeprefix('$[0][0][0]')}"
+            raise
         for size, most, unit in (
             (len(written), MAX_METADATA_BYTES, "bytes"),
             (count_values(written), MAX_METADATA_VALUES, "values"),

@@ -10,14 +10,15 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from rag_audit.encoding.canonical import Json, parse_json, read_bytes
+from rag_audit.encoding.canonical import Json
+from rag_audit.encoding.jsonlines import parse_row, text_lines
 from rag_audit.errors import EncodingError, RagAuditError, SchemaError
 from rag_audit.formats.models import Identifier
 from rag_audit.formats.passage import Passage
 from rag_audit.index.chunks import Cutting, chunks
-from rag_audit.index.readers import MAX_NAME, SUFFIXES, DocumentsError, Section, read_file
+from rag_audit.index.metadata import plain
+from rag_audit.index.readers import MAX_NAME, SUFFIXES, DocumentsError, NoTextError, Section, read_file
 
-MAX_LINES_BYTES = 4 << 30
 DEFAULT_CUTTING = Cutting()
 Unreadable = Callable[[RagAuditError], None]
 DEFAULT_TENANT = "default"
@@ -106,6 +107,11 @@ def _cut(
         yield Document(title, tenant, title, chunk.text, metadata)
 
 
+def has_text(text: str) -> bool:
+    """Whether a text has a visible character, without which there is nothing to embed."""
+    return any(character.isprintable() and not character.isspace() for character in text)
+
+
 def tenant_id(name: str, place: Path | str) -> str:
     """A name as a tenant's id.
 
@@ -124,24 +130,26 @@ def tenant_id(name: str, place: Path | str) -> str:
 
 
 def _lines(file: Path, text_alone: bool, unreadable: Unreadable | None) -> Iterator[Document]:
-    for number, line in enumerate(read_bytes(file, max_bytes=MAX_LINES_BYTES).split(b"\n"), 1):
-        if not line.strip():
-            continue
+    for place, number, line in text_lines(file):
         try:
-            document = _line(file, f"{file.name}#{number}", line, text_alone)
+            document = _line(file.stem, f"{file.name}#{number}", place, line, text_alone)
         except RagAuditError as exc:
             _leave_out(exc, unreadable)
             continue
         yield document
 
 
-def _line(file: Path, place: str, line: bytes, text_alone: bool) -> Document:
-    value = parse_json(line, source=place, reals=text_alone)
-    text = value.pop("text", None) if isinstance(value, dict) else None
-    if not isinstance(value, dict) or not isinstance(text, str):
-        raise SchemaError("the line is not a document", field=place, expected='{"text": ".."}')
+def _line(tenant: str, name: str, place: str, line: bytes, text_alone: bool) -> Document:
+    value = parse_row(line, source=place)
+    text = value.pop("text", None)
+    if not isinstance(text, str):
+        raise SchemaError("the line is not a document", field=place, expected='{"text": ".."}',
+                          found=f"fields {', '.join(value)}" if value else None)  # fmt: skip
+    if not has_text(text):
+        raise NoTextError("the line holds no text", field=place, expected="text with a visible character",
+                          hint="remove the line, or leave it out: --skip-unreadable")  # fmt: skip
     fields = {} if text_alone else _metadata(value, place)
-    return Document(place, file.stem, place, text, Passage.of(text, fields, field=place).metadata)
+    return Document(name, tenant, name, text, Passage.of(text, fields, field=place).metadata)
 
 
 def _leave_out(exc: RagAuditError, unreadable: Unreadable | None) -> None:
@@ -150,7 +158,7 @@ def _leave_out(exc: RagAuditError, unreadable: Unreadable | None) -> None:
     unreadable(exc)
 
 
-def _metadata(others: dict[str, Json], place: str) -> dict[str, Json]:
+def _metadata(others: dict[str, object], place: str) -> dict[str, Json]:
     """The metadata of a line: the fields of its object `metadata`, and the line's own."""
     inner = others.pop("metadata", None) or {}
     if not isinstance(inner, dict):
@@ -158,7 +166,7 @@ def _metadata(others: dict[str, Json], place: str) -> dict[str, Json]:
     if twice := sorted(inner.keys() & others.keys()):
         raise SchemaError("a document has a field twice", field=place,
                           expected="each beside `metadata` or inside it", found=", ".join(twice))  # fmt: skip
-    return {**others, **inner}
+    return {name: plain(value, f"{place}.{name}") for name, value in {**others, **inner}.items()}
 
 
 def left_out(path: Path) -> Counter[str]:

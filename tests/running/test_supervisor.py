@@ -319,13 +319,13 @@ def test_a_document_that_cannot_be_read_keeps_the_window_from_being_made_or_is_l
         file.write(b'{"text": 3}\n')
     run = play.supervisor()
     assert play.settle(run) == ["prepare w-1"]
-    assert any("law.jsonl#6" in line and "tried again" in line for line in play.said)
+    assert any("law.jsonl, line 6" in line and "tried again" in line for line in play.said)
     run.stop(1)
     play.said.clear()
     play.configure(documents={"skip_unreadable": True})
     run = play.supervisor()
     assert "open w-1" in play.settle(run)
-    assert any("a document is left out" in line and "law.jsonl#6" in line for line in play.said)
+    assert any("a document is left out" in line and "law.jsonl, line 6" in line for line in play.said)
     run.stop(1)
 
 

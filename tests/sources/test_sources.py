@@ -39,7 +39,7 @@ def parquet(folder: Path) -> str:
 
 
 def lines(folder: Path) -> str:
-    rows = [{k: v for k, v in row.items() if k not in ("score", "seen")} for row in ROWS]
+    rows = [{k: v for k, v in row.items() if k != "seen"} for row in ROWS]
     (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return str(folder / "rows.jsonl")
 
@@ -115,22 +115,34 @@ def test_a_faiss_index_comes_with_as_many_texts(tmp_path: Path) -> None:
         (
             [{"body": "a"}],
             ["--tenant", "law"],
-            "a row lacks a column  at: row 1  expected: text  found: body",
+            "a row lacks a column  at: rows.parquet, row 1  expected: text  found: body",
         ),
-        ([{"text": "a"}], ["--tenant-column", "who"], "a row lacks a column  at: row 1  expected: who"),
+        (
+            [{"text": "a"}],
+            ["--tenant-column", "who"],
+            "a row lacks a column  at: rows.parquet, row 1  expected: who",
+        ),
         (
             [{"text": "a", "n": 1}, {"text": None, "n": 2}],
             ["--tenant", "law"],
-            "a row has no text  at: row 2.text",
+            "a row has no text  at: rows.parquet, row 2.text",
         ),
         ([{"text": "a"}], ["--tenant", "two words"], "cannot be a tenant's id"),
         ([{"text": "a", "who": "../law"}], ["--tenant-column", "who"], "cannot be a tenant's id"),
-        ([{"text": "a", "v": [0.5] * 17}], ["--tenant", "law"], "a vector is no metadata  at: row 1.v"),
-        ([{"text": "a", "v": b"x"}], ["--tenant", "law"], "cannot be written as JSON  at: row 1.v"),
+        (
+            [{"text": "a", "v": [0.5] * 17}],
+            ["--tenant", "law"],
+            "a vector is no metadata  at: rows.parquet, row 1.v",
+        ),
+        (
+            [{"text": "a", "v": b"x"}],
+            ["--tenant", "law"],
+            "cannot be written as JSON  at: rows.parquet, row 1.v",
+        ),
         (
             [{"text": "a", "v": "x" * 70_000}],
             ["--tenant", "law"],
-            "metadata is too large  at: row 1.metadata",
+            "metadata is too large  at: rows.parquet, row 1.metadata",
         ),
         ([], ["--tenant", "law"], "holds no documents"),
         ([{"text": "a"}], [], "give one of --tenant and --tenant-column"),

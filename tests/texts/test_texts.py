@@ -161,7 +161,7 @@ def test_a_line_without_text_is_refused_with_its_place(tmp_path: Path, line: str
     (tmp_path / "law.jsonl").write_text(f'{{"text": "Alpha."}}\n{line}\n')
     with pytest.raises(SchemaError) as caught:
         load_directory(tmp_path)
-    assert caught.value.field == "law.jsonl#2"
+    assert caught.value.field == "law.jsonl, line 2"
 
 
 def test_fields_beside_the_text_are_dropped_only_if_asked(tmp_path: Path) -> None:
@@ -177,7 +177,9 @@ def test_fields_beside_the_text_are_dropped_only_if_asked(tmp_path: Path) -> Non
     [
         ('"id": 1, "metadata": {"id": 1}', SchemaError),
         ('"metadata": 7', SchemaError),
-        ('"score": 0.5', EncodingError),
+        (f'"vector": {[0.5] * 17}', SchemaError),
+        (f'"vector": {[1] * 17}', SchemaError),
+        ('"name": "\\ud800"', EncodingError),
     ],
 )
 def test_metadata_that_cannot_be_kept_is_refused_unless_dropped(
@@ -186,8 +188,30 @@ def test_metadata_that_cannot_be_kept_is_refused_unless_dropped(
     (tmp_path / "law.jsonl").write_text(f'{{"text": "one"}}\n{{"text": "two", {fields}}}\n')
     with pytest.raises(error) as caught:
         load_directory(tmp_path, text_alone=False)
-    assert str(caught.value.field).startswith("law.jsonl#2")
-    assert [d.text for d in load_directory(tmp_path)["law"]] == ["one", "two"]
+    assert str(caught.value.field).startswith("law.jsonl, line 2")
+    if error is not EncodingError:  # what is no Unicode is refused wherever it stands
+        assert [d.text for d in load_directory(tmp_path)["law"]] == ["one", "two"]
+
+
+def test_numbers_that_canonical_json_lacks_become_text_as_they_are_written(tmp_path: Path) -> None:
+    (tmp_path / "law.jsonl").write_text(
+        '{"text": "one", "score": 0.50, "big": 9007199254740993, "far": {"km": [1e3, NaN, 7]}}\n'
+    )
+    [found] = load_directory(tmp_path, text_alone=False)["law"]
+    assert found.passage.fields == {
+        "score": "0.50", "big": "9007199254740993", "far": {"km": ["1e3", "NaN", 7]},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", " ", "\\n", "\\u200b", "\\u0000"])
+def test_a_line_whose_text_is_empty_is_named_and_left_out_only_if_asked(tmp_path: Path, text: str) -> None:
+    (tmp_path / "hr.jsonl").write_text(f'{{"text": "Leave."}}\n\n{{"text": "Pay."}}\n{{"text": "{text}"}}\n')
+    with pytest.raises(DocumentsError, match="the line holds no text") as caught:
+        load_directory(tmp_path)
+    assert caught.value.field == "hr.jsonl, line 4"
+    said: list[RagAuditError] = []
+    assert [d.text for d in load_directory(tmp_path, unreadable=said.append)["hr"]] == ["Leave.", "Pay."]
+    assert [error.field for error in said] == ["hr.jsonl, line 4"]
 
 
 def test_a_file_s_chunks_name_it(tmp_path: Path) -> None:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import datetime
 import decimal
+import math
+import numbers
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, Json
-from rag_audit.errors import SchemaError
+from rag_audit.encoding.canonical import Json
+from rag_audit.encoding.jsonlines import JsonNumber, left_out_of
+from rag_audit.errors import RagAuditError
+from rag_audit.formats.passage import Passage
+from rag_audit.index.embedders.base import check_text
+from rag_audit.index.inventory import Inventory
+from rag_audit.index.metadata import plain
 from rag_audit.index.readers import DocumentsError
 from rag_audit.index.sources.model import Row
+from rag_audit.index.texts import has_text, tenant_id
 
 
 @dataclass(frozen=True)
 class Columns:
     """Which columns of a source's rows are kept, as what.
+
+    The name ``a.b`` is that of a column ``a.b``, or that of the field ``b`` of the objects in a column ``a``.
 
     :param text: the column of the text
     :param tenant: the column of the tenant's id; None where all rows are one tenant's
@@ -29,57 +39,138 @@ class Columns:
     kept: Sequence[str] | None = None
     dropped: Sequence[str] = ()
 
+    @property
+    def unused(self) -> list[str]:
+        """The dropped columns that hold neither the text nor the tenant, so that no source need read them."""
+        used = [name for name in (self.text, self.tenant) if name is not None]
+        return [
+            name for name in self.dropped if not any(f"{other}.".startswith(f"{name}.") for other in used)
+        ]
 
-def documents(found: Iterable[Row], columns: Columns) -> Iterator[tuple[str | None, dict[str, Json]]]:
-    """Each row's tenant, if it names one, and its line: the text, and the metadata.
 
+@dataclass(frozen=True)
+class Line:
+    """A document of a source.
+
+    :param place: the row that it comes from, for errors
+    :param tenant: its tenant; None if no column names one
+    :param line: the text, and the metadata, as a line of ``<tenant>.jsonl``
+    """
+
+    place: str
+    tenant: str | None
+    line: dict[str, Json]
+
+
+def documents(
+    found: Iterable[Row], columns: Columns, inventory: Inventory | None = None, *, skip: bool = False
+) -> Iterator[Line]:
+    """The document of each row.
+
+    :param inventory: notes the rows that are skipped
+    :param skip: whether a row that raises an error is omitted
     :raises DocumentsError: a row has no text or no tenant, or a named column is missing
     :raises SchemaError: a value cannot be written as JSON
+    :raises SizeError: a row's metadata is too large
     """
-    for number, row in enumerate(found, 1):
-        place = f"row {number}"
-        for name in (columns.text, columns.tenant, *(columns.kept or ())):
-            if name is not None and name not in row:
-                raise DocumentsError("a row lacks a column", field=place, expected=name,
-                                     found=", ".join(map(str, row)),
-                                     hint="--text-column, --tenant-column and --keep name columns")  # fmt: skip
-        text, tenant = row[columns.text], None if columns.tenant is None else row[columns.tenant]
-        if not isinstance(text, str):
-            raise DocumentsError(
-                "a row has no text", field=f"{place}.{columns.text}", found=type(text).__name__
-            )
-        others = columns.kept if columns.kept is not None else row.keys()
-        left_out = {columns.text, columns.tenant, *columns.dropped}
-        metadata = {
-            name: plain(row[name], f"{place}.{name}")
-            for name in others
-            if name not in left_out and row[name] is not None
-        }
-        line: dict[str, Json] = {"text": text}
-        if metadata:
-            line["metadata"] = metadata
-        yield None if tenant is None else str(tenant), line
+    for row in found:
+        try:
+            line = _document(row, columns)
+        except RagAuditError as exc:
+            if not skip:
+                raise
+            if inventory is not None:
+                inventory.omit_error(exc)
+            continue
+        yield line
 
 
-def plain(value: object, place: str) -> Json:
-    """A value as canonical JSON has it: fractions, dates, identifiers and large integers as text.
+def _document(row: Row, columns: Columns) -> Line:
+    if row.error is not None:
+        raise row.error
+    name = row.values.get("id")
+    known = isinstance(name, str | int | uuid.UUID) and not isinstance(name, bool)
+    place = f"{row.place} (id {name})" if known else row.place
+    text = _value(row.values, columns.text, place)
+    if not isinstance(text, str) or not has_text(text):
+        raise DocumentsError("a row has no text", field=f"{place}.{columns.text}",
+                             expected="text with a visible character", found=_shown(text))  # fmt: skip
+    check_text(text, field=f"{place}.{columns.text}")
+    tenant = None if columns.tenant is None else _tenant(row.values, columns.tenant, place)
+    used = [columns.text, *columns.dropped, *([] if columns.tenant is None else [columns.tenant])]
+    others = (
+        left_out_of(row.values, used)
+        if columns.kept is None
+        else {kept: _value(row.values, kept, place) for kept in columns.kept if kept not in used}
+    )
+    metadata = {name: plain(value, f"{place}.{name}") for name, value in others.items() if value is not None}
+    Passage.of(text, metadata, field=place)
+    line: dict[str, Json] = {"text": text}
+    if metadata:
+        line["metadata"] = metadata
+    return Line(place, tenant, line)
 
-    :raises SchemaError: it is of bytes or a vector, or of a type that JSON does not know
+
+def _tenant(values: Mapping[str, object], column: str, place: str) -> str:
+    """A row's tenant.
+
+    A tenant is text, a UUID or a whole number; the number 7 and the text "7" are one tenant. Fractions are refused,
+    1.0 among them: a program that turned whole numbers into fractions has often turned missing ones into NaN, and the
+    tenant 1 would be another one than the tenant 1.0.
     """
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) <= MAX_SAFE_INTEGER else str(value)
-    if isinstance(value, float | decimal.Decimal | uuid.UUID):
-        return str(value)
-    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return {str(k): plain(v, f"{place}.{k}") for k, v in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
-        if len(value) > 16 and isinstance(value[0], float):
-            raise SchemaError("a vector is no metadata", field=place,
-                              hint="leave the column out (--drop); documents are embedded anew")  # fmt: skip
-        return [plain(v, f"{place}[{n}]") for n, v in enumerate(value)]
-    raise SchemaError("a value cannot be written as JSON", field=place, found=type(value).__name__,
-                      hint="leave the column out: --drop")  # fmt: skip
+    value = _value(values, column, place)
+    field = f"{place}.{column}"
+    if value is None or _is_nan(value) or (isinstance(value, str) and not has_text(value)):
+        raise DocumentsError("a row has no tenant", field=field, expected="the tenant's id", found=_shown(value),
+                             hint="fill in the column, or leave the row out of the source")  # fmt: skip
+    if not isinstance(value, str | uuid.UUID) and not _is_whole(value):
+        raise DocumentsError("a row's tenant is neither text nor a whole number", field=field,
+                             expected='text, such as "7", or a whole number, such as 7', found=_shown(value),
+                             hint="write the column as text or as whole numbers in the source")  # fmt: skip
+    return tenant_id(str(value), field)
+
+
+def _is_nan(value: object) -> bool:
+    if isinstance(value, decimal.Decimal):
+        return value.is_nan()
+    if isinstance(value, JsonNumber):
+        return value.text == "NaN"
+    return isinstance(value, numbers.Real) and math.isnan(value)
+
+
+def _is_whole(value: object) -> bool:
+    if isinstance(value, JsonNumber):  # too large for canonical JSON
+        return re.fullmatch(r"[0-9]+", value.text) is not None
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _value(values: Mapping[str, object], column: str, place: str) -> object:
+    """A row's value of a column, or of a field of the objects in a column."""
+    found = list(_found(values, column))
+    if not found:
+        raise DocumentsError("a row lacks a column", field=place, expected=column, found=", ".join(map(str, values)),
+                             hint="--text-column, --tenant-column and --keep name columns")  # fmt: skip
+    if len(found) > 1:
+        raise DocumentsError("a column's name fits several fields of a row", field=place, expected="one field",
+                             found=f"{len(found)} fields {column}")  # fmt: skip
+    return found[0]
+
+
+def _found(values: Mapping[str, object], column: str) -> Iterator[object]:
+    if column in values:
+        yield values[column]
+    for place, character in enumerate(column):
+        if character == "." and isinstance(inner := values.get(column[:place]), Mapping):
+            yield from _found(inner, column[place + 1 :])
+
+
+def _shown(value: object) -> str:
+    """A value for an error: its type, and whether it is empty. Texts and numbers may be somebody's data."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return "an empty text" if not value else "text without a visible character"
+    if _is_nan(value):
+        return "NaN"
+    numeric = isinstance(value, numbers.Number | JsonNumber) and not isinstance(value, bool)
+    return f"{value} ({type(value).__name__})" if numeric else type(value).__name__

@@ -10,53 +10,51 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
-from rag_audit.encoding.canonical import Json, jcs
+from rag_audit.encoding.canonical import jcs
 from rag_audit.encoding.durable import sync_directory
 from rag_audit.errors import StoreError
-from rag_audit.formats.passage import Passage
 from rag_audit.index.readers import DocumentsError
+from rag_audit.index.sources.columns import Line
 from rag_audit.index.texts import tenant_id
 
 MAX_TENANTS = 512
 """The most tenants of one source, each of which has a file open."""
 
 
-def copied(lines: Iterable[tuple[str, dict[str, Json]]], out: Path) -> Iterator[str]:
+def copied(lines: Iterable[Line], out: Path, tenant: str | None = None) -> Iterator[str]:
     """Write documents into a folder, and yield each one's tenant once it is written.
 
     The files appear together when the last document is read, so an interrupted copy leaves nothing behind.
 
-    :param lines: tenant and line of each document
+    :param tenant: the tenant of the documents that name none
     :raises DocumentsError: there is none, a tenant's name is no id, there are too many, or a file is there already
-    :raises SizeError: a document's metadata is too large
     :raises StoreError: the files cannot be written
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".copy-", dir=out) as temporary, ExitStack() as stack:
             files: dict[str, BinaryIO] = {}
-            for number, (tenant, line) in enumerate(lines, 1):
-                if tenant not in files:
+            for document in lines:
+                name = tenant_id(document.tenant or tenant or "", document.place)
+                if name not in files:
+                    path = out / f"{name}.jsonl"
                     if len(files) == MAX_TENANTS:
                         raise DocumentsError(
-                            "there are too many tenants", field=f"row {number}", expected=MAX_TENANTS
+                            "there are too many tenants", field=document.place, expected=MAX_TENANTS
                         )
-                    path = out / f"{tenant_id(tenant, f'row {number}')}.jsonl"
                     if path.exists():
                         raise DocumentsError("the tenant's documents are there already", field=str(path),
                                              hint="copy into another folder, and see `rag-audit diff`")  # fmt: skip
-                    files[tenant] = stack.enter_context(open(Path(temporary, path.name), "xb"))
-                fields = line.get("metadata")
-                Passage.of("", fields if isinstance(fields, dict) else None, field=f"row {number}")
-                files[tenant].write(jcs(line) + b"\n")
-                yield tenant
+                    files[name] = stack.enter_context(open(Path(temporary, path.name), "xb"))
+                files[name].write(jcs(document.line) + b"\n")
+                yield name
             if not files:
                 raise DocumentsError("the source holds no documents", field=str(out))
             for file in files.values():
                 file.flush()
                 os.fsync(file.fileno())
-            for tenant in files:
-                shutil.move(Path(temporary, f"{tenant}.jsonl"), out / f"{tenant}.jsonl")
+            for name in files:
+                shutil.move(Path(temporary, f"{name}.jsonl"), out / f"{name}.jsonl")
         sync_directory(out)
     except OSError as exc:
         raise StoreError(

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from rag_audit.errors import SetupError
+from rag_audit.encoding.jsonlines import left_out_of
+from rag_audit.errors import SchemaError, SetupError
 from rag_audit.errors.extras import missing
 from rag_audit.errors.printable import without_userinfo
 from rag_audit.index.readers import DocumentsError
+from rag_audit.index.sources.files import check_names
 from rag_audit.index.sources.model import Asked, Row
 
 if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg.rows import DictRow
     from qdrant_client import QdrantClient
 
 BATCH = 1024
@@ -42,11 +46,31 @@ def postgresql(asked: Asked) -> Iterator[Row]:
             with connection.cursor(name="rag_audit") as cursor:
                 cursor.itersize = BATCH
                 cursor.execute(asked.query)  # the operator's own statement
-                yield from cursor
+                described = cursor.description or []
+                check_names([column.name for column in described], "--query")
+                vectors = _vector_columns(connection, {c.name: c.type_code for c in described}, asked.without)
+                for number, values in enumerate(cursor, 1):
+                    if vectors:
+                        raise SchemaError(
+                            "a vector is no metadata", field=f"row {number}.{vectors[0]}",
+                            hint="leave the column out (--drop): a window embeds its documents anew",
+                        )  # fmt: skip
+                    yield Row(f"row {number}", values)
     except psycopg.Error as exc:
         shown = _without_password(asked.place)
         raise DocumentsError("the database does not answer with documents", field=shown,
                              found=str(exc).replace(asked.place, shown).strip()[:300]) from exc  # fmt: skip
+
+
+def _vector_columns(
+    connection: Connection[DictRow], types: Mapping[str, int], without: Collection[str]
+) -> list[str]:
+    """The columns of pgvector's types, which a connection that does not know pgvector reads as text."""
+    rows = connection.execute(
+        "SELECT oid FROM pg_type WHERE typname IN ('vector', 'halfvec', 'sparsevec')"
+    ).fetchall()
+    known = {row["oid"] for row in rows}
+    return [name for name, oid in types.items() if oid in known and name not in without]
 
 
 def qdrant(asked: Asked) -> Iterator[Row]:
@@ -76,7 +100,7 @@ def qdrant(asked: Asked) -> Iterator[Row]:
             raise DocumentsError("there is no Qdrant storage in this folder", field=str(folder))
         client = QdrantClient(path=str(folder))
     try:
-        yield from _points(client, name)
+        yield from _points(client, name, asked.without)
     except Exception as exc:  # the client has no common error: of HTTP, of its models, of its own storage
         raise DocumentsError(
             "the collection cannot be read", field=without_userinfo(asked.place), found=_said(exc, host)
@@ -94,12 +118,13 @@ def _said(exc: Exception, host: str) -> str:
     return text[:300]
 
 
-def _points(client: QdrantClient, collection: str) -> Iterator[Row]:
+def _points(client: QdrantClient, collection: str, without: Collection[str]) -> Iterator[Row]:
     after = None
     while True:
         points, after = client.scroll(collection, limit=BATCH, offset=after, with_payload=True)
         for point in points:
-            yield {"id": point.id, **(point.payload or {})}
+            values = left_out_of({"id": point.id, **(point.payload or {})}, without)
+            yield Row(f"point {point.id}", values)
         if after is None:
             return
 

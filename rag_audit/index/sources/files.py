@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rag_audit.encoding.jsonlines import records
-from rag_audit.errors import SetupError
+from rag_audit.encoding.jsonlines import parse_row, text_lines
+from rag_audit.errors import RagAuditError, SetupError
 from rag_audit.errors.extras import missing
 from rag_audit.index.readers import DocumentsError
 from rag_audit.index.sources.model import Asked, Row
@@ -16,7 +16,11 @@ BATCH = 4096
 
 def lines(asked: Asked) -> Iterator[Row]:
     """The objects of a JSON Lines file, plain or gzip."""
-    return (value for _, _, value in records(Path(asked.place)))
+    for place, _, line in text_lines(Path(asked.place)):
+        try:
+            yield Row(place, parse_row(line, source=place, without=asked.without))
+        except RagAuditError as exc:
+            yield Row(place, {}, exc)
 
 
 def parquet(asked: Asked) -> Iterator[Row]:
@@ -26,14 +30,29 @@ def parquet(asked: Asked) -> Iterator[Row]:
         from pyarrow.parquet import ParquetFile
     except ImportError as exc:
         raise missing("pyarrow") from exc
+    name, number = Path(asked.place).name, 0
     try:
         with ParquetFile(asked.place) as file:
-            for batch in file.iter_batches(BATCH):
-                yield from batch.to_pylist()
-    except (ArrowException, OSError, ValueError) as exc:
-        raise DocumentsError(
-            "the Parquet file cannot be read", field=asked.place, found=str(exc)[:200]
-        ) from exc
+            names = file.schema_arrow.names
+            check_names(names, asked.place)
+            read = [column for column in names if column not in asked.without]
+            for batch in file.iter_batches(BATCH, columns=read):
+                for values in batch.to_pylist():
+                    number += 1
+                    yield Row(f"{name}, row {number}", values)
+    except (ArrowException, OSError, ValueError, OverflowError) as exc:
+        raise DocumentsError("the Parquet file cannot be read", field=asked.place,
+                             expected=f"rows after row {number}", found=str(exc)[:200]) from exc  # fmt: skip
+
+
+def check_names(names: list[str], place: str) -> None:
+    """Refuse a table of which two columns have one name, since one of the two would be lost.
+
+    :raises DocumentsError: there are two
+    """
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise DocumentsError("two columns have the same name", field=place, expected="each name once",
+                             found=", ".join(twice), hint="rename one of them in the source")  # fmt: skip
 
 
 def faiss(asked: Asked) -> Iterator[Row]:
@@ -55,11 +74,12 @@ def faiss(asked: Asked) -> Iterator[Row]:
         raise DocumentsError(
             "the faiss index cannot be read", field=asked.place, found=str(exc).splitlines()[-1][:200]
         ) from exc
-    beside = Asked(str(asked.texts))
+    beside = Asked(str(asked.texts), without=asked.without)
     number = 0
     for row in parquet(beside) if asked.texts.suffix.lower() == ".parquet" else lines(beside):
         number += 1
-        yield {"id": number - 1, **row}
+        own = {} if "id" in asked.without else {"id": number - 1}
+        yield row if row.error is not None else Row(row.place, {**own, **row.values})
     if number != count:
         raise DocumentsError("the index and its texts do not fit together", field=str(asked.texts),
                              expected=f"{count} texts", found=number)  # fmt: skip

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-Row = Mapping[str, object]
-"""A source's row: its values by the name of their column."""
+from rag_audit.errors import RagAuditError
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A source's row.
+
+    :param place: its name for errors: the file with the row's line or number, or a point's id
+    :param values: its values by the name of their column
+    :param error: why the row cannot be read, if the rows after it can; it has no values then
+    """
+
+    place: str
+    values: Mapping[str, object]
+    error: RagAuditError | None = None
 
 
 @dataclass(frozen=True)
@@ -17,8 +30,10 @@ class Asked:
     :param place: a file, ``qdrant://host:port/collection``, ``qdrant:FOLDER/collection``, or ``postgresql://..``
     :param query: the SQL statement whose rows are documents
     :param texts: the file with the texts of a faiss index
+    :param without: columns that the source need not read; a source may give them all the same
     """
 
     place: str
     query: str | None = None
     texts: Path | None = None
+    without: Collection[str] = ()
