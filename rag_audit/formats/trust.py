@@ -17,8 +17,19 @@ from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
 
 from rag_audit.encoding.canonical import parse_toml, read_bytes
 from rag_audit.errors import SchemaError
-from rag_audit.formats.models import Count, DecimalText, Hex32, Identifier, Line, Model, One, Positive
+from rag_audit.formats.models import (
+    Count,
+    DecimalText,
+    Hex32,
+    Identifier,
+    Line,
+    Model,
+    One,
+    Positive,
+    repeated,
+)
 from rag_audit.formats.tenants import MechanismName
+from rag_audit.ledger.keys import VerifierKey
 
 if TYPE_CHECKING:
     from tomlkit.items import AoT, Item, Table
@@ -74,7 +85,7 @@ class DrandTrust(Model):
     chain: Hex32
     public_key: Annotated[str, StringConstraints(pattern="^([0-9a-f]{96}|[0-9a-f]{192})$")]
     """the public key, a compressed point of G1 or G2"""
-    scheme: str
+    scheme: Literal["bls-unchained-g1-rfc9380", "pedersen-bls-chained"]
     genesis: Positive
     period: Positive
 
@@ -183,10 +194,11 @@ class Trust(Model):
     def load(cls, path: Path) -> Trust:
         """Read and check a trust file.
 
-        :raises EncodingError: the file is unreadable, or not TOML
+        :raises EncodingError: the file is unreadable or not TOML, or a key of the provider, a witness or a verifier is
+            malformed, whether the mode uses the key or not
         :raises SizeError: the file exceeds the stated limits
-        :raises SchemaError: a field is wrong or missing, or the quorum cannot be met, or is one of half the witnesses
-            or fewer that the file does not allow
+        :raises SchemaError: a field is wrong or missing, or a section names one party or one key twice, or the quorum
+            cannot be met, or is one of half the witnesses or fewer that the file does not allow
         """
         return cls.from_toml(read_bytes(path, max_bytes=MAX_TRUST_BYTES), source=str(path))
 
@@ -216,15 +228,45 @@ class Trust(Model):
                 expected=[w.name for w in trust.witness],
                 found=unknown,
             )
-        for what, names in (
-            ("witness", [w.name for w in trust.witness]),
-            ("witness vkey", [w.vkey for w in trust.witness]),
-            ("account", [a.id for a in trust.account]),
-            ("circuit pin", [p.circuit for p in trust.pins.groth16]),
-        ):
-            if len(set(names)) != len(names):
-                raise SchemaError(f"a {what} is named twice", field=source, expected="each once", found=names)
+        trust._check_keys(source)
+        trust._check_shares(source)
         return trust
+
+    def _check_keys(self, source: str) -> None:
+        """Check every key and every name of the file, in every mode: a key that today's mode does not use is used by
+        tomorrow's, and a verifier reads of its fault only if each run reports it.
+
+        :raises RagAuditError: a key is malformed, or a section names one party twice
+        """
+        for section, named in (
+            ("provider", [("", self.provider.vkey)]),
+            ("witness", [(w.name, w.vkey) for w in self.witness]),
+            ("verifier", [(v.name, v.vkey) for v in self.verifier]),
+        ):
+            keys = []
+            for number, (_, vkey) in enumerate(named):
+                place = f"{source}.{section}" + ("" if section == "provider" else f"[{number}]")
+                keys.append(VerifierKey.parse(vkey, field=f"{place}.vkey").public.hex())
+            _once(f"a {section}", [name for name, _ in named], f"{source}.{section}")
+            # The 32 bytes are compared: under two names one key would count as two parties.
+            _once(f"the key of a {section}", keys, f"{source}.{section}")
+        _once("an account", [a.id for a in self.account], f"{source}.account")
+        _once("the key of an account", [a.key for a in self.account], f"{source}.account")
+        _once("a circuit pin", [p.circuit for p in self.pins.groth16], f"{source}.pins.groth16")
+        _once("a beacon witness", self.beacon.witnesses, f"{source}.beacon.witnesses")
+
+    def _check_shares(self, source: str) -> None:
+        """Check beta and eta, which only sampled mode uses, in every mode.
+
+        :raises SchemaError: one of them is not in (0, 1)
+        """
+        for name in ("beta", "eta"):
+            share = decimal(getattr(self.require, name))
+            if share is not None and not 0 < share < 1:
+                raise SchemaError(
+                    f"{name} is not a share", field=f"{source}.require.{name}",
+                    expected="a decimal above 0 and below 1", found=getattr(self.require, name),
+                )  # fmt: skip
 
     @property
     def minority_quorum(self) -> bool:
@@ -238,6 +280,17 @@ class Trust(Model):
     @cached_property
     def _by_id(self) -> dict[str, AccountTrust]:
         return {a.id: a for a in self.account}
+
+
+def _once(what: str, names: Sequence[str], place: str) -> None:
+    """Refuse a list of trust.toml that has one item twice.
+
+    :raises SchemaError: an item is repeated; the first ones are named
+    """
+    if twice := repeated(names):
+        raise SchemaError(
+            f"{what} is named twice", field=place, expected="each once", found=", ".join(twice[:3])
+        )
 
 
 def tau_of(value: int | str) -> tuple[int, str]:

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text()
-MOST_LINES = 400
+MOST_LINES = 600
 LONGER: dict[str, str] = {}
 """Modules above `MOST_LINES`, and why."""
 MOST_RUST_LINES = 1000

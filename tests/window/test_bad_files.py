@@ -398,24 +398,6 @@ def test_a_trust_file_that_is_refused(
     assert caught.value.field is not None and str(path) in caught.value.field
 
 
-KEYS: dict[str, Callable[[str], str]] = {
-    "provider": lambda t: t.replace('vkey = "example.org', 'vkey = "example.com', 1),
-    "witness": lambda t: t.replace('vkey = "w1+', 'vkey = "w1+0', 1),
-}
-
-
-@pytest.mark.parametrize("change", KEYS.values(), ids=KEYS.keys())
-def test_a_key_in_trust_toml_that_is_no_key(change: Callable[[str], str], finished: Finished) -> None:
-    honest = finished.service.trust_text(finished.policy)
-    trust = Trust.from_toml(change(honest).encode(), source="trust.toml")
-    try:
-        verdict = finished.verify(trust=trust)
-    except RagAuditError as exc:
-        assert exc.exit_code is ExitCode.MALFORMED
-    else:
-        assert verdict.exit_code is ExitCode.MALFORMED
-
-
 @pytest.mark.parametrize("limit", ["eight", "-1", "nan", "inf", ""])
 def test_a_limit_on_the_command_line_that_is_no_number(limit: str, finished: Finished) -> None:
     with pytest.raises(SchemaError) as caught:
