@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_audit.cli.common import say, signing_key
+from rag_audit.cli.common import internal_error, lines, say, signing_key
 from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import RagAuditError
 from rag_audit.errors.printable import json_text
@@ -52,20 +52,37 @@ class Plan:
                 return
         try:
             report = report_of(verdict, command=tuple(command))
+        except Exception as exc:
             if self.printed != OBJECT:
-                colour = coloured()
+                click.echo(verdict.line)
+            _faulty("report", exc)
+            return
+        if self.printed != OBJECT:
+            colour = coloured()
+            try:
                 text = face(report, self.printed, checks=checks, colour=colour, key=self.key)
+            except Exception as exc:
+                click.echo(verdict.line)
+                _faulty(f"{self.printed} report", exc)
+            else:
                 click.echo(text, nl=False, color=colour)
-        except Exception:
-            if self.printed != OBJECT:
-                click.echo(verdict.line)  # a fault of the report is no reason to keep the verdict back
-            raise
         sys.stdout.flush()
         for name, path in self.files:
             try:
                 replace_file(path, face(report, name, checks=checks, key=self.key).encode())
             except RagAuditError as exc:
                 say(f"WARNING: the {name} report was not written; the verdict stands: {exc.name}: {exc}")
+            except Exception as exc:
+                _faulty(f"{name} report", exc)
+
+
+def _faulty(what: str, exc: Exception) -> None:
+    """Say that a report could not be made, and where the fault is described. The verdict keeps its exit code."""
+    said = internal_error(exc, ["verify"])
+    click.echo(
+        lines([f"rag-audit: WARNING: the {what} was not made; the verdict stands: {said[0]}", *said[1:]]),
+        err=True,
+    )
 
 
 def coloured() -> bool:

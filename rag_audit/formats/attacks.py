@@ -32,7 +32,7 @@ def _real(value: object) -> float:
         return float(value)
     if not isinstance(value, str) or not _REAL.fullmatch(value):
         raise ValueError("not a finite number")
-    return float(value)
+    return float(value) + 0.0  # -0.0 becomes 0.0, which is written without a sign
 
 
 def _share(value: object) -> object:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rag_audit.encoding.canonical import digest_hex, jcs
+from rag_audit.encoding.canonical import MAX_SAFE_INTEGER, digest_hex, jcs
 from rag_audit.errors import SchemaError
 from rag_audit.formats.records import Closing, Opening, PreviousWindow, parse_entry
 from rag_audit.formats.windowfile import WindowFile
@@ -37,8 +37,11 @@ def ended_at(closes_at: int, closing: Closing) -> int:
 
 
 def abandoned_after(abandoned: int, complete: bool) -> int:
-    """The count that the next opening has to state, after a window whose own opening stated `abandoned`."""
-    return 0 if complete else abandoned + 1
+    """The count that the next opening has to state, after a window whose own opening stated `abandoned`.
+
+    The count ends at the largest integer of the format, where it stays.
+    """
+    return 0 if complete else min(abandoned + 1, MAX_SAFE_INTEGER)
 
 
 @dataclass(frozen=True)

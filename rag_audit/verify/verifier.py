@@ -86,7 +86,8 @@ class VerdictJson(TypedDict):
 class Verdict:
     """The outcome of a verification: every check, the figures, and the verdict line.
 
-    :param facts: what a report says of the window besides (`report.build`)
+    :param described: what a report says of the window besides (`report.build`), or the exception that prevented this
+        description: a fault of the description costs no verdict
     :param measured: a provider's own run of attacks, which changes nothing of the verdict
     """
 
@@ -94,8 +95,18 @@ class Verdict:
     checks: Sequence[Check]
     figures: Figures
     notes: Sequence[str]
-    facts: Facts = field(repr=False, compare=False)
+    described: Facts | Exception = field(repr=False, compare=False)
     measured: Measured | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """What a report says of the window besides.
+
+        :raises Exception: the one that kept the facts from being made
+        """
+        if isinstance(self.described, Exception):
+            raise self.described
+        return self.described
 
     @property
     def passed(self) -> bool:
@@ -350,4 +361,9 @@ def _verdict(case: Case, notes: list[str], inputs: Inputs) -> Verdict:
         *notes,
         f"queries are cut at {limit} tokens: of a longer question only the first {limit} are asked",
     ]
-    return Verdict(outcome.exit_code, tuple(case.checks), figures, tuple(notes), facts_of(case, inputs))
+    described: Facts | Exception
+    try:
+        described = facts_of(case, inputs)
+    except Exception as exc:  # the checks have decided: whatever goes wrong from here on must not take that back
+        described = exc
+    return Verdict(outcome.exit_code, tuple(case.checks), figures, tuple(notes), described)

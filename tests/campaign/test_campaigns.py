@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rag_audit.errors import ExitCode
+from rag_audit.errors import ExitCode, SchemaError
 from rag_audit.verify.verifier import Verdict
 from tests.campaign import checks, made, native, verdicts
 
@@ -77,6 +77,24 @@ def test_an_error_without_a_name_is_found(
     monkeypatch.setattr(verdicts, "KINDS", ("window",))
     monkeypatch.setattr("rag_audit.verify.verifier.parse_entry", fault)
     assert "Error" in cases_until_broken(campaign, "errors", 4000)
+
+
+@pytest.mark.parametrize(
+    "place", ["build._figures", "text.render", "sarif.value", "junit._case", "vsa.statement"]
+)
+@pytest.mark.parametrize("fault", [ZeroDivisionError, SchemaError("x")], ids=["unnamed", "named"])
+def test_a_report_that_cannot_be_made_is_found(
+    place: str, fault: Any, campaign: verdicts.Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise fault
+
+    monkeypatch.setattr(verdicts, "KINDS", ("window",))
+    monkeypatch.setattr(f"rag_audit.verify.report.{place}", broken)
+    assert (
+        type(fault).__name__ in (found := cases_until_broken(campaign, "reports", 40))
+        or "ZeroDivision" in found
+    )
 
 
 def test_a_case_that_does_not_end_is_found(

@@ -3,8 +3,8 @@
     python -m tests.campaign.verdicts --cases 100000 --seed 1     all cores; ends early after --budget seconds
     python -m tests.campaign.verdicts --case 1/4711               one case again, by its name
 
-Of every case: it ends in a verdict or in a named error, within ten seconds of processor time, and a PASS is the verdict
-of the window that was mutated. The windows are those of vectors/windows; one part in eight of the cases is signed again
+Of every case: it ends in a verdict or in a named error, within ten seconds of processor time; a verdict has a report in
+every format; and a PASS is the verdict of the window that was mutated. The windows are those of vectors/windows; one part in eight of the cases is signed again
 by every party after it was mutated, as a provider could with all their help.
 """
 
@@ -26,8 +26,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rag_audit.cli.reports import FORMATS
 from rag_audit.encoding.canonical import jcs
 from rag_audit.errors import ExitCode, RagAuditError
+from rag_audit.verify.report.build import report_of
+from rag_audit.verify.report.faces import face
 from rag_audit.verify.verifier import Verdict, verify_window
 from tests.fuzz.mutate import Mutator
 from tests.simulate.cases import FOLDER
@@ -141,11 +144,16 @@ class Campaign:
         draw = Mutator(f"verdicts/{name}")
         kind = draw.pick(*KINDS)
         subject = self.subjects["few" if kind == "sealed" else draw.pick(*WINDOWS)]
+        judged = False
         try:
             files = getattr(self, f"_{kind}")(subject, draw)
             with limited():
                 verdict = self.verify(files)
+                judged = True
+                rendered(verdict)
         except RagAuditError as exc:
+            if judged:
+                raise Broken(f"{name} ({subject.name}, {kind}): the report says {exc!r}") from exc
             if not str(exc).isprintable() and "\n" not in str(exc):
                 raise Broken(f"{name} ({subject.name}, {kind}): an error says {exc!r}") from exc
             return "error"
@@ -234,6 +242,12 @@ class Campaign:
         from tests.campaign.sealing import sealed
 
         return sealed(self, draw)
+
+
+def rendered(verdict: Verdict) -> dict[str, str]:
+    """The verdict's report in every format, by the format's name."""
+    report = report_of(verdict)
+    return {name: face(report, name, checks=True) for name in FORMATS}
 
 
 @contextmanager

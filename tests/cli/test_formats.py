@@ -90,17 +90,52 @@ def test_a_report_that_cannot_be_written_loses_no_verdict(tmp_path: Path) -> Non
     assert done.exit_code == 3 and done.stdout.startswith("UNMET trust.max_epsilon")
 
 
-def test_a_fault_of_the_report_loses_no_verdict(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+PLACES = ("build.report_of", "text.render", "sarif.value", "junit._case", "vsa.statement")
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    ("options", "code", "line"),
+    [([], 0, "PASS eps_audit="), (["--max-epsilon", "1"], 3, "UNMET trust.max_epsilon")],
+)
+def test_a_fault_of_a_report_keeps_the_verdict_and_its_exit_code(
+    place: str, options: list[object], code: int, line: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The fault is printed with a report to send, and the other formats are written."""
+
     def fault(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(f"rag_audit.verify.report.{place}", fault)
+    words: list[object] = [*options]
+    for name in ("json", "sarif", "junit", "vsa"):
+        words += ["--format", name, "--output", tmp_path / f"r.{name}"]
+    done = verify(*words)
+    assert done.exit_code == code and done.stdout.startswith(line)
+    assert "the verdict stands: InternalError" in done.stderr and "(ZeroDivisionError)" in done.stderr
+    (report,) = (tmp_path / "cache").rglob("*.txt")
+    assert "builtins.ZeroDivisionError" in report.read_text() and str(report) in done.stderr.replace("\n", "")
+    if place != "build.report_of":
+        faulty = place.partition(".")[0]
+        assert {p.suffix for p in tmp_path.glob("r.*")} == {".json", ".sarif", ".junit", ".vsa"} - {
+            f".{faulty}"
+        }
+
+
+def test_a_fault_of_what_a_report_describes_keeps_the_verdict(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The facts of a report are taken from the window after its checks have decided."""
+
+    def fault(*_: object) -> None:
+        raise ZeroDivisionError
+
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("rag_audit.verify.report.build.report_of", fault)
-    done = verify()
-    assert (
-        done.exit_code == 70 and done.stdout.startswith("PASS eps_audit=") and "InternalError" in done.stderr
-    )
-    assert verify("--json").exit_code == 0, "which needs no report"
+    monkeypatch.setattr("rag_audit.verify.facts._window", fault)
+    monkeypatch.setattr("tests.cli.test_formats.CACHE", {})
+    done = verify("--max-epsilon", "1")
+    assert done.exit_code == 3 and done.stdout == "UNMET" + done.stdout[5:] and "InternalError" in done.stderr
 
 
 WRONG: dict[str, list[object]] = {

@@ -83,7 +83,7 @@ class Bench:
         """A command, in this process: a named error and a documented exit code, and lines that do not act."""
         arguments = [str(word) for word in words]
         done = self.runner.invoke(main, arguments, input="")
-        if done.exit_code not in ALLOWED:
+        if done.exit_code not in ALLOWED or "InternalError" in done.output:
             raise Broken(f"{arguments} ended in {done.exit_code}\n{done.output}")
         for line in (done.stdout + done.stderr).split("\n"):
             if not line.isprintable():

@@ -50,7 +50,7 @@ def _of_integrity(verdict: Verdict) -> Verdict:
     bare = [
         t.model_copy(update={"mechanism": "none", "eps": "inf", "gains": []}) for t in verdict.facts.tenants
     ]
-    return replace(verdict, figures=figures, facts=replace(verdict.facts, tenants=bare))
+    return replace(verdict, figures=figures, described=replace(verdict.facts, tenants=bare))
 
 
 @pytest.fixture(scope="session")

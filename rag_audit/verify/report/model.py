@@ -12,13 +12,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rag_audit.formats.models import Count, Millis, Model, One
+from rag_audit.formats.models import Model, One
 from rag_audit.verify.report.parts import (
     Activity,
     Chain,
     Counts,
     Event,
     InputFile,
+    Number,
     OutcomeName,
     Real,
     ReceiptFiles,
@@ -78,7 +79,7 @@ class Bound(Model):
 class Cumulative(Model):
     """The bound for this window and the ones before it that were handed in, together."""
 
-    windows: Count
+    windows: Number
     eps: Real
     delta: Real
     odds_unlisted: Real | None
@@ -95,12 +96,12 @@ class Figures(Model):
     by: Text | None
     """the bound that gives it"""
     delta: Real
-    k_max: Count
-    n: Count
+    k_max: Number
+    n: Number
     """queries that an account may make"""
     eps_one_account: Real | None
     eps_all_accounts: Real | None
-    accounts_max: Count | None
+    accounts_max: Number | None
     """the most accounts that a tenant may have, which `eps_all_accounts` speaks of"""
     eps_realised: Real | None
     realised_above: bool
@@ -115,22 +116,22 @@ class Figures(Model):
     beta: Real | None
     eta: Real | None
     challenge: Literal["full", "own", "published"] | None
-    sampled: Count | None
+    sampled: Number | None
     """records that a challenge drew"""
     a1: Text
     d1: Text
     coalition: Text
-    largest_cluster: Count | None
+    largest_cluster: Number | None
     """accounts of the largest cluster of the coalition estimate"""
-    largest_cluster_in_a_tenant: Count | None
+    largest_cluster_in_a_tenant: Number | None
     proofs: Text
     setup: Text
-    abandoned: Count
+    abandoned: Number
     allowed: list[Text]
     """exceptions that trust.toml or an option allowed"""
     scores: Text
-    dimension: Count
-    largest_score: Count
+    dimension: Number
+    largest_score: Number
 
 
 class Requirement(Model):
@@ -189,7 +190,7 @@ class Retrieval(Model):
 class AttackPoint(Model):
     """What an attack got by so many accounts."""
 
-    accounts: Count
+    accounts: Number
     auc: list[Real]
     lists_auc: Real | None
     lists_auc_at_most: Real | None
@@ -202,7 +203,7 @@ class AttackRow(Model):
     """One attack."""
 
     attack: Text
-    queries: Count
+    queries: Number
     without_noise: list[Real] | None
     points: list[AttackPoint]
 
@@ -220,20 +221,20 @@ class Attacks(Model):
 
     label: Text
     answered_by: Text
-    members: Count
-    others: Count
+    members: Number
+    others: Number
     seed: int
-    index: Count | None
-    capacity: Count | None
+    index: Number | None
+    capacity: Number | None
     parts: list[AttackPart]
-    left_out: Count
+    left_out: Number
     above_certified: list[Text]
 
 
 class Filing(Model):
     """What has to be known to file a report, and to check it again."""
 
-    verified_at: Millis
+    verified_at: Number
     version: Text
     inputs: list[InputFile]
     receipts: ReceiptFiles

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from rag_audit.errors.printable import printable
-from rag_audit.formats.models import Count, Hex32, Millis, Model
+from rag_audit.formats.models import Hex32, Model
 
 
 def _text(value: object) -> object:
@@ -16,8 +16,11 @@ def _text(value: object) -> object:
 
 Text = Annotated[str, BeforeValidator(_text)]
 """One line of visible characters: what is not visible is escaped (`errors.printable`)."""
-Real = Annotated[str, Field(pattern=r"^(inf|[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?)$")]
-"""A non-negative real as a decimal string, or inf."""
+Number: TypeAlias = int
+"""An integer. A report must be able to say each value that a check can judge, also a value that the check finds out of
+range, so the integers of a report have no limits."""
+Real = Annotated[str, Field(pattern=r"^(-?(inf|[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?)|nan)$")]
+"""A real as a decimal string, inf, or nan where a figure is undefined."""
 OutcomeName: TypeAlias = Literal[
     "PASS", "PASS-SAMPLED", "PASS-INTEGRITY", "PASS-INTEGRITY-SAMPLED", "FAIL", "UNDECIDED", "UNMET"
 ]
@@ -36,27 +39,27 @@ class TenantReport(Model):
     odds_unlisted: Real | None
     chance_listed: Real | None
     """of listing: how likely chance alone lists a given position to one of k_max accounts"""
-    positions_listed: Count | None
+    positions_listed: Number | None
     """the most of its positions that can have been listed"""
-    capacity: Count
-    accounts_max: Count
-    longest: Count
+    capacity: Number
+    accounts_max: Number
+    longest: Number
     """the most positions of one answer"""
     system: Text
-    gains: list[Count]
+    gains: list[Number]
     """of the noise; empty without noise"""
-    lattice: Count
+    lattice: Number
     sigma_over_delta: Real | None
     keep: Real | None
     """the share of positions that a sample keeps; null where every position is kept"""
     chance: Real | None
     """of listing: the probability that a position is listed at a query whatever it holds"""
-    keep_coin: Count | None
+    keep_coin: Number | None
     """`keep` over 2^40, as the policy writes it"""
-    chance_coin: Count | None
-    threshold: Count | None
-    score_lo: Count
-    score_hi: Count
+    chance_coin: Number | None
+    threshold: Number | None
+    score_lo: Number
+    score_hi: Number
 
 
 class KeyReport(Model):
@@ -83,7 +86,7 @@ class BeaconReport(Model):
     source: Literal["witnesses", "drand"]
     witnesses: list[Text]
     chain: Text | None
-    round: Count | None
+    round: Number | None
 
 
 class Vouching(Model):
@@ -91,11 +94,11 @@ class Vouching(Model):
 
     provider: KeyReport
     witnesses: list[WitnessReport]
-    quorum: Count
+    quorum: Number
     beacon: BeaconReport
     verifiers: list[KeyReport]
     """whose challenges count"""
-    accounts_named: Count
+    accounts_named: Number
     """accounts that trust.toml knows to be independent of the provider"""
 
 
@@ -103,37 +106,37 @@ class QueryCount(Model):
     """How many accounts of a tenant asked so often."""
 
     tenant: Text
-    queries: Count
-    accounts: Count
+    queries: Number
+    accounts: Number
 
 
 class Counts(Model):
     """How many there were of what."""
 
-    tenants: Count
-    entries: Count
-    records: Count
-    asked: Count | None
+    tenants: Number
+    entries: Number
+    records: Number
+    asked: Number | None
     """records that must have proofs; null where no challenge says which"""
-    proved: Count
+    proved: Number
     """records whose every list is proved"""
-    proofs: Count
+    proofs: Number
     """records and commitments that the window file carries proofs of"""
-    receipts_handed_in: Count
+    receipts_handed_in: Number
     """files"""
-    receipts_accepted: Count
-    receipts_agreeing: Count
+    receipts_accepted: Number
+    receipts_agreeing: Number
     """accepted ones that the ledger agrees with"""
-    receipts_independent: Count
+    receipts_independent: Number
     """of accounts that trust.toml names, each record once"""
-    receipts_other: Count
-    disclosed: Count
+    receipts_other: Number
+    disclosed: Number
     """receipts with the query's text"""
-    accounts: Count
-    accounts_asking: Count
-    accounts_holding_their_keys: Count
-    enrolments: Count
-    enrolments_void_or_unused: Count
+    accounts: Number
+    accounts_asking: Number
+    accounts_holding_their_keys: Number
+    enrolments: Number
+    enrolments_void_or_unused: Number
     queries_by_account: list[QueryCount]
 
 
@@ -153,7 +156,7 @@ class Event(Model):
         "delete-after",
         "verified",
     ]
-    at: Millis | None
+    at: Number | None
     """milliseconds since the epoch; null where no time is known, as of a challenge"""
     words: Text
 
@@ -161,9 +164,9 @@ class Event(Model):
 class Activity(Model):
     """Queries over the window's interval, in parts of equal length."""
 
-    start: Millis
-    end: Millis
-    counts: list[Count]
+    start: Number
+    end: Number
+    counts: list[Number]
 
 
 class Link(Model):
@@ -171,7 +174,7 @@ class Link(Model):
 
     opening: Hex32
     root: Hex32
-    abandoned: Count
+    abandoned: Number
 
 
 class Chain(Model):
@@ -179,9 +182,9 @@ class Chain(Model):
 
     before: Link | None
     """null for the origin's first window"""
-    given: Count
+    given: Number
     """earlier windows handed in"""
-    reached: Count
+    reached: Number
     """those of them that the chain reaches"""
     words: Text
     after: Link | None
@@ -203,7 +206,7 @@ class ReceiptFiles(Model):
     `sha256` is the digest of what `sha256sum` prints for them (digest, two spaces, name), in the order of their names.
     """
 
-    files: Count
+    files: Number
     sha256: Hex32 | None
 
 
@@ -214,15 +217,15 @@ class WindowReport(Model):
     window: Text
     opening: Hex32
     """digest of entry 0, the window's name in every signature"""
-    entries: Count
+    entries: Number
     root: Hex32
     policy: Hex32
-    policy_version: Count
+    policy_version: Number
     embedder: Text
-    top_k: Count
+    top_k: Number
     theta: Text
     tau: Text
-    query_tokens: Count
-    opens_at: Millis
-    closes_at: Millis
-    delete_after: Millis
+    query_tokens: Number
+    opens_at: Number
+    closes_at: Number
+    delete_after: Number
