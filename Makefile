@@ -3,11 +3,10 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-export RAG_AUDIT_DATA ?= ../shared/data
 # The build's backend is maturin behind a check (packaging/rag_audit_build.py), of which maturin cannot know.
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
-.PHONY: help setup native page demo test test-full bench bench-full experiments wheels release release-key reproduce supply memory fuzz sanitised interpreted lint format lock clean
+.PHONY: help setup native page demo test test-page test-data test-full bench bench-full experiments wheels release release-key reproduce supply memory fuzz sanitised interpreted lint format lock clean
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml)
 LOCKS := $(wildcard requirements/*.txt)
@@ -50,12 +49,20 @@ demo: setup  ## one window on real text, from commit to verdict, every party in 
 
 test: setup  ## the default suite: Rust and Python, small circuits
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet
-	$(BIN)/python -m pytest -m "not full" -n 2 --no-loadscope-reorder --durations=10
+	$(BIN)/python -m pytest -m "not full and not data and not page and not frameworks" -n 2 --no-loadscope-reorder --durations=10
+
+test-page: setup $(VENV)/.frameworks $(WEB)  ## the browser verifier in Node and Chromium, and the retrievers of two frameworks
+	$(BIN)/python -m pytest -m "(page or frameworks) and not full" -n 2 --no-loadscope-reorder --durations=10
+
+test-data: setup  ## tests of the text collections; RAG_AUDIT_DATA names the folder that holds them
+	@test -d "$(RAG_AUDIT_DATA)" || \
+	  { echo "rag-audit: test-data needs the text collections; name their folder: make test-data RAG_AUDIT_DATA=FOLDER" >&2; exit 2; }
+	RAG_AUDIT_DATA="$(RAG_AUDIT_DATA)" $(BIN)/python -m pytest -m data -n 2 --no-loadscope-reorder --durations=10
 
 test-full: setup $(VENV)/.frameworks $(VENV)/.interop $(VENV)/.fuzz $(VENV)/.supply $(WEB)  ## the default suite and the slow ones: large circuits, 10,000 random queries, mutations
 	cargo test --manifest-path native/Cargo.toml --release --locked --quiet -- --include-ignored
 	RAG_AUDIT_PORTABLE=1 cargo test --manifest-path native/Cargo.toml --release --locked --quiet
-	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+	$(BIN)/python -m pytest $(if $(RAG_AUDIT_DATA),,-m "not data") -n 2 --no-loadscope-reorder
 	$(MAKE) --no-print-directory memory fuzz
 
 NIGHTLY ?= nightly

@@ -3,7 +3,7 @@
     python -m bench.estimate [--queries N] [--tau N] [--trials N] [--json]
 
 Three parts. Time and memory of the exact estimate, beside the float32 products that it replaces. False clusters
-among honest accounts that ask SQuAD dev v1.1 questions (RAG_AUDIT_DATA, default ../shared/data). And a coalition
+among honest accounts that ask SQuAD dev v1.1 questions (RAG_AUDIT_DATA). And a coalition
 that aims at one paragraph with queries that stay below theta: the membership AUC that it keeps while c is 1. An
 evading account asks one text again and again (an account is never near itself), a random choice of the target's
 words, rejected while it is near to another account's. A query tells whether the target's position was selected; the
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -29,6 +28,7 @@ import numpy.typing as npt
 
 from bench.common import emit, measured, parser
 from rag_audit import accounting
+from rag_audit.empirical.sets import CollectionError, folder
 from rag_audit.estimate import estimate
 from rag_audit.estimate.calibration import calibrate_questions
 from rag_audit.index.embedders import Embedder, get_embedder
@@ -219,16 +219,17 @@ def main() -> None:
     options.add_argument("--targets", type=int, default=40, help="paragraphs that the coalition attacks")
     args = options.parse_args()
     figures: dict[str, Any] = {"scale": scale(args.queries, args.tau)}
-    data = Path(os.environ.get("RAG_AUDIT_DATA", "../shared/data"))
-    if data.is_dir():
+    try:
+        data = folder()
+    except CollectionError as exc:
+        print(f"bench: {exc}", file=sys.stderr)
+    else:
         embedder = get_embedder()
         asked = lines(data / "squad_dev_v1.1_questions.jsonl.gz")
         vectors = np.stack([embedder.embed_query(line["question"]) for line in asked])
         figures["honest"] = honest(vectors, args.trials)
         passages = [line["text"] for line in lines(data / "squad_dev_v1.1_passages.jsonl.gz")]
         figures["evasion"] = evasion(passages, embedder, args.targets)
-    else:
-        print(f"bench: no collections at {data}; set RAG_AUDIT_DATA", file=sys.stderr)
     emit(figures, as_json=args.json)
 
 

@@ -1,6 +1,6 @@
 """What noise leaves of retrieval, beside eps: `python -m bench.explore [--json] [--questions N] [--picture DIR]`.
 
-The policy explorer on public collections from RAG_AUDIT_DATA (default ../shared/data): SQuAD dev v1.1, a fixed sample
+The policy explorer on public collections from RAG_AUDIT_DATA: SQuAD dev v1.1, a fixed sample
 of questions against all paragraphs, and SciFact. Two grids for each:
 
 - `reference`: noise on cosines cut to 0..1 and eps of one query at delta 1e-6, beside figures measured elsewhere with

@@ -1,6 +1,6 @@
 """What mechanisms find, promise and leak under attack: `python -m bench.frontier [--json] [--out FOLDER]`.
 
-Collections come from RAG_AUDIT_DATA (default ../shared/data): SQuAD dev v1.1, SciFact and PubMedQA, each a tenant of
+Collections come from RAG_AUDIT_DATA: SQuAD dev v1.1, SciFact and PubMedQA, each a tenant of
 its own. For every mechanism: recall among the first 5, the certified figures for coalitions of 1, 2 and 10 accounts
 with 200 queries each, and the strongest of the attacks in `bench.lists`, whose lower bound on epsilon (confidence
 0.95) has to lie below the certified bound in every cell; the smallest distance is printed, and exit code 1 says that

@@ -1,6 +1,6 @@
 """Recall of the default embedder and of the noised engine: `python -m bench.recall [--json] [--questions N]`.
 
-Collections come from RAG_AUDIT_DATA (default ../shared/data): SQuAD dev v1.1, a fixed sample of questions
+Collections come from RAG_AUDIT_DATA: SQuAD dev v1.1, a fixed sample of questions
 against all paragraphs, and SciFact. Recall@K is the share of a question's relevant passages among the first
 K, averaged over questions; hit@K asks for one of them (the same where a question has one). Beside the
 engine's int4 vectors stands the same table in floating point.

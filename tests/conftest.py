@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     PERMUTATION.alone = _file(item.nodeid).startswith(Permutation.REFERENCE)
 
 
-from tests import node  # noqa: E402, of the package's modules, which take the permutation above and load numpy
+from tests import node, skips  # noqa: E402, of the package's modules, which take the permutation above and load numpy
 
 node.keep()
 node.compile_little()
@@ -151,3 +151,37 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return _group(nodeid)
 
     return Together(config, log)
+
+
+def _unlisted(report: pytest.TestReport | pytest.CollectReport) -> str | None:
+    """Why a skip is a failure: CONTRIBUTING lists each test that may be skipped, with the reason that pytest prints."""
+    if not report.skipped or hasattr(report, "wasxfail"):
+        return None
+    reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+    reason = reason.removeprefix("Skipped: ")
+    if skips.is_listed(_file(report.nodeid), reason):
+        return None
+    return f"This skip is not listed in CONTRIBUTING.md, under 'Skipped tests': {reason}"
+
+
+def _fail_unlisted(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if (fault := _unlisted(report)) is not None:
+        report.outcome, report.longrepr = "failed", fault
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _fail_unlisted(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _fail_unlisted(report)
+    return report

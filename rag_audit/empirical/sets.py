@@ -1,7 +1,7 @@
 """The public text collections that experiments, attacks and measurements use.
 
-They lie outside the project, in the folder that RAG_AUDIT_DATA names (by default ../shared/data), each with its
-licence; nothing of them is ever copied into the project or downloaded.
+The collections lie outside the project, in the folder that the environment variable RAG_AUDIT_DATA names, each with
+its licence. The project neither copies nor downloads them, and no folder is searched while the variable is unset.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from rag_audit.encoding.jsonlines import records, string
 from rag_audit.errors import RagAuditError, SchemaError
 
 VARIABLE = "RAG_AUDIT_DATA"
-DEFAULT = Path("../shared/data")
 
 
 class CollectionError(RagAuditError):
@@ -47,13 +46,14 @@ class Collection:
 def folder() -> Path:
     """The collections' folder.
 
-    :raises CollectionError: there is no such folder
+    :raises CollectionError: RAG_AUDIT_DATA is unset, or names no folder
     """
-    path = Path(os.environ.get(VARIABLE) or DEFAULT)
-    if not path.is_dir():
-        raise CollectionError("the text collections are not here", field=VARIABLE, expected="their folder",
-                            found=str(path))  # fmt: skip
-    return path
+    named = os.environ.get(VARIABLE)
+    if not named or not Path(named).is_dir():
+        raise CollectionError("the text collections are missing", field=VARIABLE,
+                              expected="the environment variable names the folder of the collections",
+                              found=f"no folder {named}" if named else "the variable is not set")  # fmt: skip
+    return Path(named)
 
 
 def collection(name: str, data: Path | None = None) -> Collection:

@@ -69,10 +69,6 @@ def test_noise_and_mirabel_cost_those_who_ask(bench: Bench, split: Split) -> Non
 @pytest.mark.full
 @pytest.mark.data
 def test_a_collections_tables_are_measured_and_kept(tmp_path: Path) -> None:
-    try:
-        sets.folder()
-    except sets.CollectionError as exc:
-        pytest.skip(str(exc))
     first = tables.measure(tmp_path, members=20, names=["squad"])
     files = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "cells").iterdir()}
     assert tables.measure(tmp_path, members=20, names=["squad"]).results == first.results

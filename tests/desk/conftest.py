@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_audit.browser.assets import NATIVE
+from rag_audit.browser.assets import NATIVE, native_module
 from rag_audit.browser.inside import module
-from rag_audit.errors import SetupError
 from rag_audit.proofs.groth16.toolchain import find_node
 
 PANICKED = 2
@@ -47,12 +46,8 @@ class Process:
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[Process]:
-    if not NATIVE.exists():
-        pytest.skip("the page's module was not built: make rag_audit/browser/native.wasm")
-    try:
-        made = Process()
-    except SetupError as exc:
-        pytest.skip(f"no Node: {exc}")
+    native_module()  # its error says how the module is built
+    made = Process()
     before, module._call = module._call, made.call
     try:
         yield made

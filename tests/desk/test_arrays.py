@@ -12,7 +12,7 @@ from rag_audit.accounting import exact, pmf, tradeoff
 from rag_audit.browser.inside import arrays
 from tests.desk.conftest import Process
 
-pytestmark = pytest.mark.usefixtures("process")
+pytestmark = [pytest.mark.page, pytest.mark.usefixtures("process")]
 RNG = np.random.default_rng(5)
 
 

@@ -18,7 +18,7 @@ from rag_audit.verify.verifier import verify_window
 from tests.desk.conftest import Process
 from tests.scan.test_together import asked, job_of, key_of, shared
 
-pytestmark = pytest.mark.usefixtures("process")
+pytestmark = [pytest.mark.page, pytest.mark.usefixtures("process")]
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -19,7 +19,7 @@ D = -121665 * pow(121666, -1, P) % P
 Point = tuple[int, int]
 IDENTITY = (0, 1)
 
-pytestmark = pytest.mark.usefixtures("process")
+pytestmark = [pytest.mark.page, pytest.mark.usefixtures("process")]
 
 
 def add(a: Point, b: Point) -> Point:

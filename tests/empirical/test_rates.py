@@ -192,3 +192,6 @@ def test_collections_that_are_not_here_are_named(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("RAG_AUDIT_DATA", str(tmp_path / "gone"))
     with pytest.raises(CollectionError, match="gone"):
         collection("squad")
+    monkeypatch.delenv("RAG_AUDIT_DATA")
+    with pytest.raises(CollectionError, match="the variable is not set"):
+        collection("squad")

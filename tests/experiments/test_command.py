@@ -170,11 +170,19 @@ def test_an_executor_measures_the_same(tmp_path: Path) -> None:
     ]
 
 
-def test_every_experiment_is_listed() -> None:
+def test_every_experiment_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     value = json.loads(call("list", "--json").stdout)
     assert set(value) == set(registry.EXPERIMENTS)
+    (tmp_path / "collection").touch()
+    monkeypatch.setenv("RAG_AUDIT_DATA", str(tmp_path))  # `recall` has cells where it finds the collections
     assert all((e.cells("test") or e.after) and len({c.key for c in e.cells("full")}) == len(e.cells("full"))
                for e in registry.EXPERIMENTS.values())  # fmt: skip
+
+
+def test_only_recall_has_no_cells_without_the_collections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No experiment looks for the collections anywhere but in the folder that the variable names."""
+    monkeypatch.delenv("RAG_AUDIT_DATA", raising=False)
+    assert [n for n, e in registry.EXPERIMENTS.items() if not e.cells("full") and not e.after] == ["recall"]
 
 
 def test_missing_texts_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,12 +54,12 @@ READERS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("kind", KINDS)
+# Documents lie in folders, so a folder is no fault there.
+@pytest.mark.parametrize(
+    "kind, reader", [(k, r) for k in KINDS for r in READERS if (k, r) != ("a folder", "documents")]
+)
 def test_only_regular_files_are_read(kind: str, reader: str, tmp_path: Path) -> None:
     """A FIFO without a writer would be waited for; /dev/zero would fill the memory."""
-    if (kind, reader) == ("a folder", "documents"):
-        pytest.skip("documents lie in folders")
     path = tmp_path / "file"
     KINDS[kind](path)
     with pytest.raises(RagAuditError) as caught:

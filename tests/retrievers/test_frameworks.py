@@ -27,7 +27,6 @@ def checked(found: list[tuple[str, dict[str, Any]]], told: Program) -> None:
 
 
 def test_langchain(program: Make) -> None:
-    pytest.importorskip("langchain_core")
     from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.runnables import RunnableLambda
 
@@ -53,8 +52,8 @@ def test_langchain(program: Make) -> None:
     checked(found, told)
 
 
+@pytest.mark.frameworks
 def test_llama_index(program: Make) -> None:
-    pytest.importorskip("llama_index.core")
     from llama_index.core.schema import MetadataMode
 
     from rag_audit.retrievers.llama_index import RagAuditRetriever
@@ -70,8 +69,8 @@ def test_llama_index(program: Make) -> None:
     checked([(n.get_content(metadata_mode=MetadataMode.NONE), n.metadata) for n in nodes], told)
 
 
+@pytest.mark.frameworks
 def test_haystack(program: Make) -> None:
-    pytest.importorskip("haystack")
     from haystack import Pipeline
 
     from rag_audit.retrievers.haystack import RagAuditRetriever
