@@ -21,6 +21,7 @@ from rag_audit.client.web import (
     limits_of,
     may_have_left,
     not_fetched,
+    options_of,
     too_large,
 )
 from rag_audit.encoding.canonical import Json
@@ -51,7 +52,11 @@ class AsyncClient:
         self._url = base_url(url)
         self._window: Publication | None = None
         self._http = httpx.AsyncClient(
-            headers=HEADERS, timeout=self._patience.response_s, limits=limits_of(), transport=transport
+            headers=HEADERS,
+            timeout=self._patience.response_s,
+            limits=limits_of(),
+            transport=transport,
+            **({} if transport is not None else options_of(self._url)),
         )
 
     async def publication(self) -> Publication:

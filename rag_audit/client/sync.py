@@ -19,6 +19,7 @@ from rag_audit.client.web import (
     limits_of,
     may_have_left,
     not_fetched,
+    options_of,
     too_large,
 )
 from rag_audit.encoding.canonical import Json
@@ -39,7 +40,7 @@ class Client:
     :param url: where the service is; what lies behind a proxy's path ends with that path
     :param provider: the provider's key, under which whatever arrives is checked
     :param transport: what carries requests, for tests
-    :raises SetupError: the URL is not one of HTTP
+    :raises SetupError: the URL is not one of HTTP, or the environment names an unusable proxy (`proxies.proxy_of`)
     """
 
     def __init__(
@@ -55,7 +56,11 @@ class Client:
         self._url = base_url(url)
         self._window: Publication | None = None
         self._http = httpx.Client(
-            headers=HEADERS, timeout=self._patience.response_s, limits=limits_of(), transport=transport
+            headers=HEADERS,
+            timeout=self._patience.response_s,
+            limits=limits_of(),
+            transport=transport,
+            **({} if transport is not None else options_of(self._url)),
         )
 
     def publication(self) -> Publication:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 
+from rag_audit.encoding.http import httpx_options
+from rag_audit.encoding.proxies import address_of
 from rag_audit.errors import SetupError, SizeError
 from rag_audit.errors.printable import without_userinfo
 
@@ -26,17 +30,28 @@ def base_url(url: str) -> str:
     :raises SetupError: it is not one of HTTP, or has a query or a fragment
     """
     try:
+        if address_of(url) is None:
+            raise ValueError
         parsed = httpx.URL(url)
-    except httpx.InvalidURL as exc:
-        raise SetupError("not a URL", field="url", found=without_userinfo(url)) from exc
-    if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query or parsed.fragment:
+    except (httpx.InvalidURL, ValueError) as exc:
         raise SetupError(
             "not a service's URL",
             field="url",
             expected="http://HOST:PORT or https://HOST",
             found=without_userinfo(url),
-        )
+        ) from exc
     return str(parsed).rstrip("/")
+
+
+def options_of(url: str) -> dict[str, Any]:
+    """The arguments with which an httpx client reaches a service.
+
+    :param url: as `base_url` gives it
+    :raises SetupError: the environment names an unusable proxy or unusable certificates
+    """
+    address = address_of(url)
+    assert address is not None
+    return httpx_options(address)
 
 
 def may_have_left(exc: httpx.HTTPError) -> bool:

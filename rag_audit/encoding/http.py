@@ -1,17 +1,22 @@
-"""Asking an HTTP endpoint that somebody else runs: time-outs, rate limits and retries, by the standard library."""
+"""Asking an HTTP endpoint that somebody else runs: time-outs, rate limits and retries, by the standard library.
+
+`sent` and `httpx_options` are how every client of this package connects, so that all of them use the same proxies and
+the same certificates (`proxies.proxy_of`).
+"""
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
-from rag_audit.errors import EndpointError
+from rag_audit.encoding.proxies import Address, address_of, proxy_of
+from rag_audit.errors import EndpointError, SetupError
 from rag_audit.errors.printable import without_userinfo
 
 LONGEST_WAIT_S = 60.0
@@ -32,6 +37,75 @@ class Again(Exception):
         super().__init__(reason)
         self.reason = reason
         self.wait_s = wait_s
+
+
+def sent(
+    address: Address, path: str, body: bytes, headers: Mapping[str, str], *, timeout_s: float
+) -> http.client.HTTPConnection:
+    """Send a POST request, through the proxy that the environment names for the address.
+
+    :param path: appended to the address's own path
+    :param timeout_s: for connecting, and for each read
+    :returns: the connection, whose response the caller reads, and which the caller closes
+    :raises SetupError: the environment names an unusable proxy or unusable certificates
+    :raises OSError: no connection
+    """
+    proxy = proxy_of(address)
+    host, port = (address.host, address.port) if proxy is None else (proxy.host, proxy.port)
+    target, added = address.path + path, {**headers}
+    connection: http.client.HTTPConnection
+    if address.scheme == "https":
+        context = with_certificates(ssl.create_default_context)
+        connection = http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
+        if proxy is not None:
+            connection.set_tunnel(address.host, address.port, headers=proxy.headers)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
+        if proxy is not None:
+            target, added = f"http://{address.netloc}{target}", {**headers, **proxy.headers}
+    try:
+        connection.request("POST", target, body, added)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def httpx_options(address: Address) -> dict[str, Any]:
+    """The arguments with which `httpx.Client` reaches an address as `sent` does. httpx is told not to read the
+    environment, since a value that it does not understand ends in an error of its own.
+
+    :raises SetupError: the environment names an unusable proxy or unusable certificates
+    """
+    import httpx  # an extra's
+
+    proxy = proxy_of(address)
+    return {
+        "trust_env": False,
+        "proxy": None if proxy is None else proxy.url,
+        "verify": with_certificates(httpx.create_ssl_context),
+    }
+
+
+CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
+"""What the environment says of TLS."""
+
+
+def with_certificates(made: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+    """A TLS context, which reads the environment.
+
+    :raises SetupError: a file that the environment names cannot be used
+    """
+    try:
+        return made()
+    except OSError as exc:  # ssl.SSLError is one
+        named = [name for name in CERTIFICATE_VARIABLES if os.environ.get(name)]
+        raise SetupError(
+            "the environment names files for TLS that cannot be used",
+            field=", ".join(named) or "TLS certificates",
+            found=exc.strerror or str(exc),
+            hint="correct the variable, or unset it",
+        ) from exc
 
 
 @dataclass(frozen=True)
@@ -62,12 +136,7 @@ class Caller:
     option: str = "url"
 
     def __post_init__(self) -> None:
-        try:
-            parts = urlsplit(self.url)
-            known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
-        except ValueError:
-            known = False
-        if not known:
+        if address_of(self.url) is None:
             raise EndpointError(f"not an address of a {self.what}", field=self.option, expected="https://host/v1",
                                 found=without_userinfo(self.url))  # fmt: skip
 
@@ -107,20 +176,13 @@ class Caller:
         )
 
     def _once(self, path: str, body: bytes, read: Callable[[http.client.HTTPResponse], T], accept: str) -> T:
-        parts = urlsplit(self.url)
-        assert parts.hostname is not None
-        connection: http.client.HTTPConnection
-        if parts.scheme == "https":
-            connection = http.client.HTTPSConnection(
-                parts.hostname, parts.port, timeout=self.timeout_s, context=ssl.create_default_context()
-            )
-        else:
-            connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=self.timeout_s)
+        address = address_of(self.url)
+        assert address is not None
         headers = {"Content-Type": "application/json", "Accept": accept}
         if self.key is not None:
             headers["Authorization"] = f"Bearer {self.key}"
+        connection = sent(address, f"/{path}", body, headers, timeout_s=self.timeout_s)
         try:
-            connection.request("POST", f"{parts.path.rstrip('/')}/{path}", body, headers)
             response = connection.getresponse()
             if response.status != 200:
                 self._refused(response)

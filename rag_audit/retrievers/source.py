@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rag_audit.client.asynchronous import AsyncClient
 from rag_audit.client.sync import Client
+from rag_audit.client.web import base_url
 from rag_audit.encoding.canonical import Json
 from rag_audit.errors import OtherWindow, RagAuditError, RequestRefused, SetupError, SignatureError
 from rag_audit.formats.policy import Policy
@@ -60,6 +61,7 @@ class Source:
             raise SetupError(
                 "a retriever needs passages", field="top_k", expected="1 or more", found=self.top_k
             )
+        base_url(self.url)  # which is refused here, and not with the first question
         self._party = Account(Path(self.account))
         self._key = VerifierKey.parse(self.provider, field="provider")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -121,7 +122,7 @@ class EndpointEmbedder(DeclaredEmbedder):
 def _checked_url(settings: EmbedderSettings) -> str:
     assert settings.url is not None
     url, place = settings.url, f"{FILE}.url"
-    Caller(url, "embedding endpoint", "", "", option=place)
+    Caller(re.split(r"[?#]", url)[0], "embedding endpoint", "", "", option=place)
     parts = urlsplit(url)
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise SetupError("the address holds more than a place", field=place, expected="https://host/v1",

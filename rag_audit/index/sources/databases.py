@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from rag_audit.encoding.http import httpx_options
 from rag_audit.encoding.jsonlines import left_out_of
+from rag_audit.encoding.proxies import address_of
 from rag_audit.errors import SchemaError, SetupError
 from rag_audit.errors.extras import missing
 from rag_audit.errors.printable import without_userinfo
@@ -89,10 +91,13 @@ def qdrant(asked: Asked) -> Iterator[Row]:
                          found=without_userinfo(asked.place))  # fmt: skip
     scheme, remote, host = place.partition("://")
     if remote:
+        url = f"{'https' if scheme == 'qdrants' else 'http'}://{host}"
+        address = address_of(url)
+        if address is None:
+            raise SetupError("not a Qdrant server's address", field="SOURCE",
+                             expected="qdrant://host:port/collection", found=without_userinfo(asked.place))  # fmt: skip
         client = QdrantClient(
-            url=f"{'https' if scheme == 'qdrants' else 'http'}://{host}",
-            api_key=os.environ.get(KEY_VARIABLE),
-            check_compatibility=False,
+            url=url, api_key=os.environ.get(KEY_VARIABLE), check_compatibility=False, **httpx_options(address)
         )
     else:
         folder = Path(place.removeprefix("qdrant:"))

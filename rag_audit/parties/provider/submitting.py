@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import http.client
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.parse import urlsplit
+from typing import Protocol
 
 from rag_audit.beacon.values import Reveal, members_of
 from rag_audit.encoding.canonical import Json, jcs, parse_json, read_bytes, read_text
 from rag_audit.encoding.durable import replace_file
+from rag_audit.encoding.http import sent
+from rag_audit.encoding.proxies import Address, address_of
 from rag_audit.errors import EncodingError, RagAuditError, SetupError, SizeError
+from rag_audit.errors.printable import without_userinfo
 from rag_audit.formats.ending import entry_type, read_ending
 from rag_audit.formats.layout import PublicFolder
 from rag_audit.formats.publication import Publication
@@ -66,11 +66,19 @@ class Remote:
     patience_s: float = 20.0
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise SetupError(
-                "not a witness's URL", field="url", expected="https://HOST/PREFIX", found=self.url
-            )
+        _ = self.address
+
+    @property
+    def address(self) -> Address:
+        """The prefix, read.
+
+        :raises SetupError: it is no URL of HTTP, or names a user
+        """
+        found = address_of(self.url)
+        if found is None or "@" in self.url.partition("//")[2].partition("/")[0]:
+            raise SetupError("not a witness's URL", field="url", expected="https://HOST/PREFIX",
+                             found=without_userinfo(self.url))  # fmt: skip
+        return found
 
 
 @dataclass(frozen=True)
@@ -80,33 +88,21 @@ class _Reply:
     body: bytes
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """A witness is where its operator said; a redirection is an answer like another."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(_Stay)
-
-
 def _ask(remote: Remote, path: str, body: bytes, kind: str = "text/plain") -> _Reply:
     """One request.
 
     :raises WitnessDown: no answer came in time, or one of a service that is overloaded or broken
+    :raises SetupError: the environment names an unusable proxy
     :raises SizeError: the answer is too long
     """
-    address = remote.url.rstrip("/") + path
-    request = urllib.request.Request(address, data=body, headers={"Content-Type": kind})
+    address = remote.address.url + path
     end = time.monotonic() + remote.patience_s
     try:
+        connection = sent(remote.address, path, body, {"Content-Type": kind}, timeout_s=remote.patience_s)
         try:
-            answer = _OPENER.open(request, timeout=remote.patience_s)
-        except urllib.error.HTTPError as exc:
-            answer = exc
-        with answer:
+            answer = connection.getresponse()  # a redirection is an answer like another
             parts, size = [], 0
-            while part := answer.read1(65_536) if hasattr(answer, "read1") else answer.read(65_536):
+            while part := answer.read1(65_536):
                 parts.append(part)
                 size += len(part)
                 if size > MAX_ANSWER_BYTES:
@@ -114,10 +110,11 @@ def _ask(remote: Remote, path: str, body: bytes, kind: str = "text/plain") -> _R
                                     expected=f"at most {MAX_ANSWER_BYTES} bytes")  # fmt: skip
                 if time.monotonic() > end:
                     raise TimeoutError("the answer took too long")
-            reply = _Reply(answer.status or 0, answer.headers.get_content_type(), b"".join(parts))
+            reply = _Reply(answer.status, answer.headers.get_content_type(), b"".join(parts))
+        finally:
+            connection.close()
     except (OSError, http.client.HTTPException, ValueError) as exc:
-        reason = getattr(exc, "reason", None) or exc
-        raise WitnessDown("the witness cannot be reached", field=address, found=str(reason)) from exc
+        raise WitnessDown("the witness cannot be reached", field=address, found=str(exc)) from exc
     if reply.status >= 500 or reply.status in (408, 429):
         raise WitnessDown("the witness cannot answer now", field=address, found=_words(reply))
     return reply
@@ -150,7 +147,7 @@ def fetch_nonce(remote: Remote, origin: str, window: str, key: SigningKey) -> Wi
     :raises WitnessSaidNo: it refuses
     :raises SchemaError: what it answers is no nonce line
     """
-    note = NonceRequest(origin=origin, window=window).sign(key)
+    note = NonceRequest.parse({"origin": origin, "window": window}, field="nonce request").sign(key)
     body = _taken(remote, NONCE, _ask(remote, NONCE, str(note).encode()))
     place = f"{remote.key.name}, nonce"
     beacon = WitnessBeacon.parse(
