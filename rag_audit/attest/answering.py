@@ -32,7 +32,7 @@ from rag_audit.formats.tenants import ListingRules
 from rag_audit.index.embedders import Embedder, NothingToEmbed, re_executable
 from rag_audit.index.engine import Int8Array, Int32Array, draw_coins, draw_noise, no_noise, select_all
 from rag_audit.index.listing import select_listed
-from rag_audit.index.query import OpenedQuery
+from rag_audit.index.query import OpenedQuery, is_blank
 from rag_audit.proofs.interface import ListingPrivate, RecordPrivate
 from rag_audit.proofs.scan import NoiseCertificate
 from rag_audit.relation.commitments import sampling_slot
@@ -102,6 +102,16 @@ def check_opened(request: SignedRequest, query: OpenedQuery) -> None:
             expected=hq,
             found=request.hq,
         )
+
+
+def check_visible(request: SignedRequest) -> None:
+    """Refuse a new request whose question is blank, before it uses one of its account's queries.
+
+    :raises RequestRefused: the question has no visible character
+    """
+    if is_blank(request.query):
+        raise RequestRefused("empty-query", "the question is blank", field="request.query",
+                             expected="at least one visible character")  # fmt: skip
 
 
 def slot_noise(

@@ -19,13 +19,14 @@ from rag_audit.cli.enrolling import approve, request, status
 from rag_audit.cli.options import model_option, whole_number
 from rag_audit.encoding.canonical import Json, digest_hex, jcs, parse_json, read_bytes, read_json
 from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import NotSent, RequestRefused, SetupError
+from rag_audit.errors import NotSent, RagAuditError, RequestRefused, SetupError
 from rag_audit.errors.printable import printable, printable_text
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import Publication
 from rag_audit.formats.records import CountersignedReceipt, RosterEntry
 from rag_audit.formats.requests import MAX_ANSWER_BYTES, AnsweredDocument, DescribedDocument, SignedRequest
 from rag_audit.formats.windowfile import WindowFile
+from rag_audit.index.embedders import NothingToEmbed
 from rag_audit.parties.account import Account, check_receipt, embedder_of
 from rag_audit.parties.prepared import Questions
 from rag_audit.parties.roster import MAX_ROSTER_BYTES, add_to_roster, parse_lines
@@ -110,7 +111,8 @@ def query(
     """Ask one question as an account, check the answer, and keep its receipt.
 
     A question that is written down (--later) has no number yet and blocks no other; one that is refused when it is
-    asked stays written down, and the others are asked all the same.
+    asked stays written down, and the others are asked all the same. A written file whose question can never be asked is
+    named and moved into the folder prepared/set-aside of the account.
     """
     if (text is None) != prepared or (later and prepared):
         raise click.UsageError("give a question, or --prepared")
@@ -155,10 +157,13 @@ def query(
 
 
 def _ask_prepared(questions: Questions, ask: Callable[[str], dict[str, Json]], as_json: bool) -> None:
-    """Ask what was written down; a refusal is said, and raised once all were asked."""
+    """Ask what was written down; a refusal is said, and raised once all were asked. So is a file that is set aside."""
     answers: list[Json] = []
-    refused: RequestRefused | None = None
+    refused: RagAuditError | None = None
     for path, question in questions:
+        if isinstance(question, RagAuditError):
+            refused = _set_aside(questions, path, question)
+            continue
         if not as_json:
             click.echo(f"{'' if not answers else chr(10)}> {printable(question)}")
         try:
@@ -167,6 +172,9 @@ def _ask_prepared(questions: Questions, ask: Callable[[str], dict[str, Json]], a
             say(f"refused: {exc}")
             refused = exc
             continue
+        except NothingToEmbed as exc:
+            refused = _set_aside(questions, path, exc)
+            continue
         path.unlink()
     if as_json:
         emit({"answers": answers}, as_json)
@@ -174,6 +182,12 @@ def _ask_prepared(questions: Questions, ask: Callable[[str], dict[str, Json]], a
         click.echo("(no question is written down for this window)")
     if refused is not None:
         raise refused
+
+
+def _set_aside(questions: Questions, path: Path, reason: RagAuditError) -> RagAuditError:
+    """Move a file whose question cannot be asked out of the way, and say so."""
+    say(f"set aside: {questions.set_aside(path)}: {reason}")
+    return reason
 
 
 @account.command("search")

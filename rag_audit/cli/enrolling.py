@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, client_of, emit, json_option, verifier_key
+from rag_audit.cli.options import line
 from rag_audit.encoding.canonical import read_json
 from rag_audit.errors import RagAuditError, SchemaError
 from rag_audit.formats.enrolling import MAX_REQUEST_BYTES, EnrolmentRequest
@@ -17,7 +18,11 @@ from rag_audit.parties.roster import admit
 
 @click.command("request")
 @click.argument("directory", type=PATH)
-@click.option("--origin", help="the provider's ledger name, as its openings have it; not needed with --url")
+@click.option(
+    "--origin",
+    callback=line,
+    help="the provider's ledger name, as its openings have it; not needed with --url",
+)
 @click.option(
     "--window",
     help="the window that the account wants to be in; with --url the next one by default",
@@ -74,7 +79,7 @@ def request(
 @click.command("approve")
 @click.argument("roster", type=PATH)
 @click.argument("folder", type=PATH)
-@click.option("--origin", required=True, help="the provider's ledger name")
+@click.option("--origin", required=True, callback=line, help="the provider's ledger name")
 @click.option("--window", required=True, help="the id of the window that the roster is for")
 @click.option("--account", "named", multiple=True, help="approve this account's request; repeat")
 @click.option("--all", "every", is_flag=True, help="approve every request that is signed as it should be")

@@ -14,7 +14,7 @@ from rag_audit.beacon.values import members_of
 from rag_audit.cli.ahead import stop_if_wanting
 from rag_audit.cli.common import PATH, emit, json_option, say, signing_key, stages
 from rag_audit.cli.documents import Reading, reading_options
-from rag_audit.cli.options import duration, model_option
+from rag_audit.cli.options import duration, line, model_option
 from rag_audit.cli.settings import resume, settings_of, store_settings, stored_model
 from rag_audit.cli.witness import load_nonce_lines
 from rag_audit.commit.prepared import load_preparation
@@ -54,7 +54,7 @@ from rag_audit.verify.ahead import Parties
 )
 @reading_options
 @click.option("--key", type=PATH, help="the provider's signing key (`rag-audit keygen`)")
-@click.option("--origin", help="the ledger's name; the key's name by default")
+@click.option("--origin", callback=line, help="the ledger's name; the key's name by default")
 @click.option(
     "--embedder",
     "name",
@@ -206,7 +206,9 @@ class Given:
         """The drand round that is named, or else the witnesses' nonces."""
         if self.drand is None:
             return self.nonces()
-        return DrandBeacon(source="drand", chain=QUICKNET.hash.hex(), round=self.drand)
+        return DrandBeacon.parse(
+            {"source": "drand", "chain": QUICKNET.hash.hex(), "round": self.drand}, field="--drand"
+        )
 
 
 def _begin(ctx: click.Context, directory: Path, given: Given, as_json: bool) -> Window | None:

@@ -13,6 +13,7 @@ import click
 from rag_audit.cli.common import PATH
 from rag_audit.encoding.canonical import read_json
 from rag_audit.errors import PolicyError
+from rag_audit.formats.models import check_line
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
 from rag_audit.proofs.policy import check_policy
@@ -45,6 +46,12 @@ model_option = click.option(
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="of every draw of the run"
 )
+
+
+@parsed
+def line(text: str, option: str) -> str:
+    """Read a name that is one line of visible characters, such as a ledger's origin."""
+    return check_line(text, field=option)
 
 
 @parsed

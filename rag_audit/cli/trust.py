@@ -8,11 +8,13 @@ from pathlib import Path
 import click
 
 from rag_audit.cli.common import PATH, Group, emit, lines, say, verifier_key
+from rag_audit.cli.options import line
 from rag_audit.cli.setup import checked_pins, dimension_option, ptau_digest_option, together_option
 from rag_audit.encoding.canonical import Json, digest_hex, read_json
 from rag_audit.encoding.durable import create_file
 from rag_audit.errors import SchemaError, SetupError, StoreError, brief
 from rag_audit.formats import defaults
+from rag_audit.formats.models import check_line
 from rag_audit.formats.records import RosterEntry
 from rag_audit.formats.trust import WHOLE_WINDOW, Groth16Pin, Require, Trust, trust_template
 from rag_audit.formats.windowfile import WindowFile
@@ -55,7 +57,7 @@ def trust() -> None:
 
 @trust.command("new")
 @click.argument("out", type=PATH)
-@click.option("--origin", help="the provider's ledger name")
+@click.option("--origin", callback=line, help="the provider's ledger name")
 @click.option("--provider", help="the provider's vkey, or a file with it")
 @click.option("--witness", "witnesses", multiple=True, help="a witness's vkey; repeat for each")
 @click.option("--quorum", type=click.IntRange(min=1), help="all witnesses by default; more than half of them")
@@ -131,7 +133,7 @@ def trust_new(
     if out.exists():  # before anything is asked for
         raise StoreError("the file exists already and is not overwritten", field=str(out),
                          hint="edit it, or write another one beside it")  # fmt: skip
-    origin = origin or click.prompt("the provider's origin", err=True)
+    origin = origin or check_line(str(click.prompt("the provider's origin", err=True)), field="origin")
     provider = provider or click.prompt("the provider's vkey (from the provider itself)", err=True)
     if not witnesses:
         witnesses = tuple(click.prompt("the witnesses' vkeys, separated by spaces", err=True).split())
@@ -149,7 +151,7 @@ def trust_new(
         own = get_embedder(embedder, folder=model).manifest()
         artefacts, manifest = dict(own["artefacts"]), manifest_digest(own)
     text = trust_template(
-        origin=str(origin),
+        origin=origin,
         vkey=str(verifier_key(str(provider), field="--provider")),
         witnesses=[(key.name, str(key)) for key in keys],
         quorum=quorum or len(keys),

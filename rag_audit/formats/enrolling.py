@@ -49,12 +49,15 @@ class EnrolmentRequest(Model):
         """Make a request.
 
         :param key: the key of the roster line
+        :raises SchemaError: origin or window is no name of one
         """
         old = None if previous is None else previous.verifier.public.hex()
-        draft = cls(
-            type="enrolment-request", v=1, origin=origin, window=window, account=line.account, tenant=line.tenant,
-            key=line.key, previous=old, sig="0" * 128, previous_sig=None if old is None else "0" * 128,
-        )  # fmt: skip
+        fields = {
+            "type": "enrolment-request", "v": 1, "origin": origin, "window": window, "account": line.account,
+            "tenant": line.tenant, "key": line.key, "previous": old, "sig": "0" * 128,
+            "previous_sig": None if old is None else "0" * 128,
+        }  # fmt: skip
+        draft = cls.parse(fields, field="request")
         message = draft.message()
         signed = {"sig": key.sign(message).hex()}
         if previous is not None:

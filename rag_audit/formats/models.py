@@ -56,7 +56,21 @@ def _line(text: str) -> str:
     return text
 
 
-Line = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_line)]
+MAX_LINE = 255
+
+
+def check_line(text: str, *, field: str) -> str:
+    """Check a name from outside before any work is done under it.
+
+    :raises SchemaError: it is not a `Line`
+    """
+    if not is_line(text) or len(text) > MAX_LINE:
+        raise SchemaError("not a name", field=field,
+                          expected=f"one line of 1 to {MAX_LINE} visible characters", found=text)  # fmt: skip
+    return text
+
+
+Line = Annotated[str, Field(min_length=1, max_length=MAX_LINE), AfterValidator(_line)]
 """A name: one line of visible characters, since it is printed as a line in signed notes and in reports."""
 One = Annotated[Literal[1], BeforeValidator(_exactly_int)]
 """The integer 1, the version of a format; neither true nor 1.0 is accepted."""

@@ -36,6 +36,14 @@ UNDECIDED = ("in-flight", "unavailable")
 """Refusals that do not tell whether the request may still be recorded, so that only repeating it is safe."""
 
 
+MAX_QUESTION = 32_768
+"""The most characters of a question."""
+MAX_REQUEST_BYTES = 1 << 17
+"""The largest signed request in bytes of JSON."""
+MAX_QUESTION_BYTES = MAX_REQUEST_BYTES - 4096
+"""The longest question in bytes of JSON, beside which a request has its other fields."""
+
+
 class SignedRequest(Model):
     """A query request. The signature covers every field except the openings `query` and `salt`, which hq binds."""
 
@@ -48,7 +56,7 @@ class SignedRequest(Model):
     i: Positive
     hq: FieldHex
     sig: Hex64
-    query: Annotated[str, Field(max_length=32_768)]
+    query: Annotated[str, Field(max_length=MAX_QUESTION)]
     salt: Hex32
 
     def message(self) -> bytes:

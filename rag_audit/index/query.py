@@ -9,9 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
-from rag_audit.errors import RagAuditError
-from rag_audit.formats.requests import RequestSalts
-from rag_audit.index.embedders.base import Embedder, Vectors
+from rag_audit.encoding.canonical import jcs
+from rag_audit.errors import RagAuditError, SizeError
+from rag_audit.formats.requests import MAX_QUESTION, MAX_QUESTION_BYTES, RequestSalts
+from rag_audit.index.embedders.base import Embedder, NothingToEmbed, Vectors, check_text
 from rag_audit.relation.field import to_hex
 from rag_audit.relation.native import (
     Elements,
@@ -20,6 +21,35 @@ from rag_audit.relation.native import (
     vector_commitment,
     vector_elements,
 )
+
+
+def is_blank(text: str) -> bool:
+    """Whether a question has no visible character: it is empty, or has only spaces, line ends, control characters and
+    characters without a form of their own, such as zero-width ones."""
+    return not any(c.isprintable() and not c.isspace() for c in text)
+
+
+def check_question(text: str) -> None:
+    """Check a question before it gets a number and a signature: a signed request uses one of the account's queries.
+
+    :raises NothingToEmbed: the question is blank (`is_blank`)
+    :raises EncodingError: the question is not Unicode
+    :raises SizeError: the question is too long to be sent
+    """
+    if is_blank(text):
+        raise NothingToEmbed(
+            "the question is blank",
+            field="query",
+            expected="at least one visible character",
+            hint="nothing was sent, and no query was used",
+        )
+    check_text(text, field="query")
+    if len(text) > MAX_QUESTION:
+        raise SizeError("the question is too long", field="query",
+                        expected=f"at most {MAX_QUESTION:,} characters", found=f"{len(text):,}")  # fmt: skip
+    if (size := len(jcs(text))) > MAX_QUESTION_BYTES:
+        raise SizeError("the question is too long", field="query",
+                        expected=f"at most {MAX_QUESTION_BYTES:,} bytes of JSON", found=f"{size:,}")  # fmt: skip
 
 
 @dataclass(frozen=True)

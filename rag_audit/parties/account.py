@@ -29,7 +29,7 @@ from rag_audit.formats.requests import UNDECIDED, Answer, Refusal, SignedRequest
 from rag_audit.formats.windowfile import WindowFile
 from rag_audit.index.embedders import Embedder, get_embedder, re_executable
 from rag_audit.index.embedders.declared import ManifestEmbedder
-from rag_audit.index.query import OpenedQuery, commit_all
+from rag_audit.index.query import OpenedQuery, check_question, commit_all
 from rag_audit.ledger.keys import VerifierKey
 from rag_audit.parties.answer_checks import check_documents, check_openings, check_refusal
 from rag_audit.parties.holdings import Holdings
@@ -108,8 +108,11 @@ class Account:
         """The next signed request. Until it is answered or refused, another call returns the same request.
 
         :raises RequestRefused: another query is still unanswered
-        :raises NothingToEmbed: the query is empty
+        :raises NothingToEmbed: the question is blank, or has no vector
+        :raises SizeError: the question is too long to be sent
+        :raises EncodingError: the question is not Unicode
         """
+        check_question(text)
         window.check()
         opening, digest = window.parsed_opening(), window.opening_digest()
         pending = self._pending(digest)
@@ -129,19 +132,13 @@ class Account:
         commit_all([query])
         i, hq = 1 + self._answered(digest), query.hq
         message = request_message(opening.origin, digest, self.tenant, self.account, i, hq)
-        request = SignedRequest(
-            type="request",
-            v=1,
-            origin=opening.origin,
-            opening=digest,
-            tenant=self.tenant,
-            account=self.account,
-            i=i,
-            hq=hq,
-            sig=self.keys.of(window, self.account).sign(message).hex(),
-            query=text,
-            salt=query.salt.hex(),
-        )
+        named: dict[str, Json] = {
+            "type": "request", "v": 1, "origin": opening.origin, "opening": digest, "tenant": self.tenant,
+            "account": self.account, "i": i, "hq": hq,
+            "sig": self.keys.of(window, self.account).sign(message).hex(), "query": text,
+            "salt": query.salt.hex(),
+        }  # fmt: skip
+        request = SignedRequest.parse(named, field="request")
         # The request is durable before it leaves: after a crash it is repeated, and never replaced under the same i.
         self._save_private(self._pending_path(digest), request.canonical())
         return request
@@ -202,7 +199,11 @@ class Account:
 
         Calls of several processes wait for each other. A question that an earlier call left without an answer is
         repeated first, and its receipt kept; one that never left (`NotSent`) is forgotten, and its number free again.
+
+        :raises NothingToEmbed: the question is blank; nothing is signed or sent
+        :raises SizeError: the question is too long; nothing is signed or sent
         """
+        check_question(text)
         with locked(self.directory / "lock"):
             before = self._pending(window.opening_digest())
             if before is not None and before.query != text:

@@ -16,6 +16,7 @@ from rag_audit.errors import EncodingError, SchemaError, SizeError, StoreError
 from rag_audit.formats.models import Hex32, Model
 from rag_audit.formats.requests import AnsweredDocument, DescribedDocument
 from rag_audit.index.embedders import Embedder, NothingToEmbed
+from rag_audit.index.query import check_question
 
 MAX_HOLDINGS_BYTES = 1 << 30
 
@@ -92,8 +93,10 @@ class Holdings:
 
         :param embedder: the window's (`account.embedder_of`)
         :param most: the most documents
-        :raises NothingToEmbed: the question is empty
+        :raises NothingToEmbed: the question is blank
+        :raises SizeError: the question is too long
         """
+        check_question(question)
         held = [document for document in self.documents.values() if document.text]
         if not held:
             return []

@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rag_audit.encoding.canonical import read_json
-from rag_audit.encoding.durable import replace_file
-from rag_audit.errors import SizeError, StoreError
+from rag_audit.encoding.durable import replace_file, sync_directory
+from rag_audit.errors import RagAuditError, SizeError, StoreError
 from rag_audit.formats.models import Hex32, Model
 from rag_audit.formats.publication import Publication
 from rag_audit.index.embedders import Embedder
+from rag_audit.index.query import check_question
 
-MAX_QUESTION_BYTES = 1 << 18
+MAX_FILE_BYTES = 1 << 18
+ASIDE = "set-aside"
+"""The folder, within that of the questions, of files whose questions cannot be asked."""
 MAX_PREPARED = 65_536
 
 
@@ -41,14 +44,13 @@ class Questions:
     def add(self, text: str, embedder: Embedder) -> Path:
         """Write a question down, durably.
 
-        :raises NothingToEmbed: the question is empty
-        :raises SizeError: there are `MAX_PREPARED` questions already, or the question is too long to be read back
+        :raises NothingToEmbed: the question is blank, or has no vector
+        :raises SizeError: there are `MAX_PREPARED` questions already, or the question is too long to be sent
+        :raises EncodingError: the question is not Unicode
         """
+        check_question(text)
         embedder.embed_query(text)  # what has no vector is refused here, and not when it is asked
-        data = Prepared(opening=self._opening, query=text).canonical()
-        if len(data) > MAX_QUESTION_BYTES:
-            raise SizeError("the question is too long", field="query",
-                            expected=f"at most {MAX_QUESTION_BYTES} bytes of JSON", found=f"{len(data)}")  # fmt: skip
+        data = Prepared.parse({"opening": self._opening, "query": text}, field="question").canonical()
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as exc:
@@ -62,15 +64,35 @@ class Questions:
         replace_file(path, data, mode=0o600)
         return path
 
-    def __iter__(self) -> Iterator[tuple[Path, str]]:
-        """Each question's file and text.
+    def __iter__(self) -> Iterator[tuple[Path, str | RagAuditError]]:
+        """Each question's file and text; or, of a file whose question can never be asked, the reason why.
 
-        :raises EncodingError: a file is not one of these
+        Such a file blocks no other one. Whoever reads the reason moves the file out of the way (`set_aside`).
         """
         for path in self._paths():
-            kept = Prepared.parse(read_json(path, max_bytes=MAX_QUESTION_BYTES), field=path.name)
+            try:
+                kept = Prepared.parse(read_json(path, max_bytes=MAX_FILE_BYTES), field=path.name)
+                check_question(kept.query)
+            except RagAuditError as exc:
+                yield path, exc
+                continue
             if kept.opening == self._opening:
                 yield path, kept.query
+
+    def set_aside(self, path: Path) -> Path:
+        """Move a file whose question cannot be asked into the folder `ASIDE`, where no later call reads it.
+
+        :returns: where the file lies now
+        :raises StoreError: the file cannot be moved
+        """
+        folder = self._folder / ASIDE
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            moved = path.rename(folder / path.name)
+            sync_directory(folder)
+        except OSError as exc:
+            raise StoreError("cannot be moved", field=str(path), found=exc.strerror) from exc
+        return moved
 
     def _paths(self) -> list[Path]:
         numbers = "[0-9]" * 8

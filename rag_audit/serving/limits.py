@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from rag_audit.parties.provider.service import DRAIN_S, MAX_REQUEST_BYTES
+from rag_audit.formats.requests import MAX_REQUEST_BYTES
+from rag_audit.parties.provider.service import DRAIN_S
 
 
 @dataclass(frozen=True)

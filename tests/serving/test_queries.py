@@ -12,8 +12,7 @@ import pytest
 
 from rag_audit import _native
 from rag_audit.errors import RequestRefused
-from rag_audit.formats.requests import REFUSALS, Answer, Refusal
-from rag_audit.parties.provider.service import MAX_REQUEST_BYTES
+from rag_audit.formats.requests import MAX_REQUEST_BYTES, REFUSALS, Answer, Refusal
 from rag_audit.parties.provider.window import Window
 from rag_audit.serving.limits import Limits
 from rag_audit.serving.statuses import STATUSES

@@ -74,6 +74,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "hq of another query": ({"hq": "00" * 31 + "01"}, "query-mismatch"),
     "salt of another query": ({"salt": "11" * 32}, "query-mismatch"),
     "empty query": ({"text": ""}, "empty-query"),
+    "blank query": ({"text": " \n\u200b"}, "empty-query"),
     "i beyond the next": ({"i": 2}, "out-of-order"),
     "i beyond n": ({"i": 4}, "limit"),
     "i is 0": ({"i": 0}, "malformed"),

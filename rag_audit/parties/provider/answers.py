@@ -184,6 +184,7 @@ class Answers:
         if known is not None:
             turn.outcome = self._again(request, known)
             return
+        answering.check_visible(request)  # a recorded one is answered again, whatever it asked
         self._check_turn(request)
         self._sample(request.tenant)
 

@@ -19,6 +19,7 @@ from rag_audit.commit.stored import (
 from rag_audit.errors import PolicyError, StoreError, WindowStateError
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.manifest import Manifest
+from rag_audit.formats.models import check_line
 from rag_audit.formats.passage import Passage
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.records import BeaconSource, PreviousWindow, RosterEntry, WitnessBeacon
@@ -87,6 +88,7 @@ def begin(
     :param manifest: the manifest that `check_inputs` returned
     :raises WindowStateError: the folder already holds a window
     """
+    check_line(origin, field="origin")
     if not unfinished(folder):
         raise WindowStateError(
             "the folder already holds a window", field=str(folder), hint="use Window.resume"

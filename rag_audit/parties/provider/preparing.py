@@ -27,6 +27,7 @@ from rag_audit.encoding.durable import replace_file
 from rag_audit.errors import PolicyError, WindowStateError
 from rag_audit.formats.layout import Layout
 from rag_audit.formats.manifest import as_json, check_manifest
+from rag_audit.formats.models import check_line
 from rag_audit.formats.opening import check_roster
 from rag_audit.formats.passage import Passage, passage
 from rag_audit.formats.policy import Policy
@@ -63,6 +64,8 @@ def prepare(
     :raises PolicyError: the policy is not well-formed, or roster or documents do not fit it
     :raises WindowStateError: the folder already holds a window
     """
+    if origin is not None:
+        check_line(origin, field="origin")
     placed = {tenant: [passage(d) for d in own] for tenant, own in documents.items()}
     embedder, manifest = inputs_of(policy, roster, placed, embedder)
     make_folder(directory)
@@ -111,6 +114,8 @@ def open_prepared(
     :raises WindowStateError: nothing is prepared in the folder
     :raises PolicyError: the policy is another, would open in the past, or has another roster; no beacon is known
     """
+    if origin is not None:
+        check_line(origin, field="origin")
     lock = lock_folder(directory)
     try:
         if not unfinished(directory):

@@ -17,11 +17,10 @@ from typing import BinaryIO, Protocol
 
 from rag_audit.encoding.canonical import Json, parse_json, read_text
 from rag_audit.errors import RagAuditError, SetupError
-from rag_audit.formats.requests import Answer, Refusal
+from rag_audit.formats.requests import MAX_REQUEST_BYTES, Answer, Refusal
 from rag_audit.ledger.note import MAX_NOTE_BYTES
 from rag_audit.parties.provider.window import Window
 
-MAX_REQUEST_BYTES = 1 << 17
 DRAIN_S = 10.0
 """Seconds that a stopped service waits for answers under way; one that is cut off later is repeated by its account."""
 IDLE_S = 1.0

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from rag_audit.encoding.canonical import parse_toml, read_bytes, read_json
 from rag_audit.errors import PolicyError, SchemaError, SetupError
-from rag_audit.formats.models import Count, Model
+from rag_audit.formats.models import Count, Line, Model
 from rag_audit.formats.policy import Policy
 from rag_audit.formats.publication import MAX_PUBLICATION_BYTES
 from rag_audit.index.chunks import MAX_CHUNK, Cutting
@@ -195,7 +195,7 @@ class Config(Model):
 
     folder: str
     key: str
-    origin: str | None = None
+    origin: Line | None = None
     policy: str
     roster: str
     nonces: str = "nonces"
